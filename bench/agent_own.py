@@ -17,19 +17,19 @@ from typing import NamedTuple, Protocol
 
 from bench.log_content import SESSION, address, make_folder, texts
 from steno import ChatMessage, Event, Message, Request, ToolCall
-from steno.agent import Agent, Ending
-from steno.conversation import Conversation
-from steno.entry import ApprovalStatus
-from steno.event import Finished, TextDelta, ToolCallBegin, ToolCallDelta
-from steno.identity import utc_now
-from steno.message import ToolResultMessage
-from steno.ports import Outgoing, Provider, Stream
+from steno.agent import Agent, EndReason
+from steno.ids import utc_now
+from steno.log.conversation import Conversation
+from steno.messages.event import Finished, TextDelta, ToolCallBegin, ToolCallDelta
+from steno.messages.message import ToolResultMessage
+from steno.messages.usage import StopReason
+from steno.ports import HttpRequest, Provider, Stream
 from steno.providers import connect
 from steno.providers.stream import SourceStream
-from steno.record import Header
+from steno.records.entry import ApprovalStatus
+from steno.records.stored_record import Header
 from steno.store import MemoryStore, Store, open_store
 from steno.tools import Capability, tool
-from steno.usage import StopReason
 
 TOOL, ARGUMENTS = "read_file", '{"path":"src/http/header.py"}'
 DESCRIPTION = "Read a file."
@@ -116,7 +116,7 @@ class Steno:
     async def _ask(self, times: int) -> None:
         for _ in range(times):
             result = await self._agent.run(self._script.go_on())
-            assert (result.ending, result.text) == (Ending.DONE, self._script.now.answer)
+            assert (result.ending, result.text) == (EndReason.DONE, self._script.now.answer)
 
     def close(self) -> None:
         """Close the store."""
@@ -218,7 +218,7 @@ class _Transport:
         self._script = script
         self._numbers = count()
 
-    async def open(self, outgoing: Outgoing) -> _Answer:
+    async def open(self, outgoing: HttpRequest) -> _Answer:
         said = self._script.now
         if next(self._numbers) % 2:
             return _Answer(_event({"content": said.answer}) + _event({}, "stop") + DONE)

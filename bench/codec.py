@@ -16,7 +16,7 @@ from bench.floor import BareMessage, HookedMessage
 from bench.harness import Case, Stopwatch
 from bench.peers import in_langchain, in_pydantic_ai, in_steno
 from steno.codec import decode_messages, encode_messages
-from steno.json_object import JsonObject, expose
+from steno.json_object import JsonObject, raw_members
 
 COUNT = 1_000
 
@@ -92,4 +92,4 @@ def _decode(
 
 def _encode_ours(value: object) -> Any:
     assert type(value) is JsonObject
-    return expose(value)
+    return raw_members(value)

@@ -15,7 +15,7 @@ from bench.findings import Finding, beside
 from bench.harness import Case, Clock, Stopwatch, Timing
 from bench.log_content import SESSION, STORES, Stage, address, messages, open_filled
 from steno.codec import encode_entry
-from steno.conversation import Conversation
+from steno.log.conversation import Conversation
 from steno.store import Store, open_store
 
 LENGTHS = (10, 1_000, 10_000, 100_000)

@@ -20,8 +20,8 @@ from bench.log_content import (
     open_filled,
 )
 from steno import ChatMessage, Message
-from steno.identity import utc_now
-from steno.record import Header
+from steno.ids import utc_now
+from steno.records.stored_record import Header
 from steno.store import MemoryStore, Store, convert_store, open_store
 
 LONG = 100_000

@@ -16,9 +16,9 @@ from typing import Generic, TypeVar
 from bench.conversation import make_conversation
 from steno import ChatMessage, Message
 from steno.codec import encode_entry
-from steno.conversation import Conversation
-from steno.identity import utc_now
-from steno.record import Header, Record
+from steno.ids import utc_now
+from steno.log.conversation import Conversation
+from steno.records.stored_record import Header, Record
 from steno.store import MemoryStore, Store, open_store
 
 STORES = ("jsonl", "sqlite")

@@ -9,7 +9,7 @@ from bench.findings import Finding, below, beside
 from bench.harness import Case, Stopwatch
 from bench.log_content import Stage, messages
 from steno import Message
-from steno.conversation import Conversation
+from steno.log.conversation import Conversation
 
 FEW, MANY = 10, 100_000
 LENGTHS = (1_000, 10_000, MANY)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from bench.log_content import SESSION, address, messages, open_filled
-from steno.conversation import Conversation
+from steno.log.conversation import Conversation
 from steno.store import open_store
 
 

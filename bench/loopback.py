@@ -21,7 +21,7 @@ from bench.wire_answers import Answer, cut, in_openai_chat, make_answer
 from bench.wire_http import LIMIT, MODEL, QUESTION, Said, join_chunks, reading
 from bench.wires import to_message
 from steno import AssistantMessage, ChatMessage, Request
-from steno.ports import Outgoing
+from steno.ports import HttpRequest
 from steno.providers import connect
 from steno.transport.http import HttpTransport
 from steno.wire import load_wire
@@ -109,7 +109,7 @@ class _Clients:
         self._transport = HttpTransport()
         headers = {"content-type": "application/json"}
         body = WIRE.encode_request(REQUEST, stream=True).body
-        self._outgoing = Outgoing("POST", f"{url}/chat/completions", headers, body)
+        self._outgoing = HttpRequest("POST", f"{url}/chat/completions", headers, body)
         # As the SDK makes it, except that no proxy is asked about loopback.
         http = openai.DefaultAsyncHttpx2Client(trust_env=False)
         self._sdk = openai.AsyncOpenAI(api_key="none", base_url=url, http_client=http)

@@ -10,7 +10,7 @@ from itertools import cycle, islice
 
 from bench.conversation import Turn, make_conversation
 from steno import ChatMessage, Conversation, Message, ToolCall
-from steno.entry import Entry
+from steno.records.entry import Entry
 
 _ANSWER = """\
 ## What goes wrong
@@ -46,7 +46,7 @@ def session(length: int) -> Sequence[Turn]:
 
 def entries(turns: Sequence[Turn]) -> Sequence[Entry]:
     """Return the turns on record."""
-    return Conversation(map(_message, turns)).past()
+    return Conversation(map(_message, turns)).entries_view()
 
 
 def _message(turn: Turn) -> Message:

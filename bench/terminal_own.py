@@ -11,20 +11,20 @@ from bench.conversation import Turn
 from bench.terminal_content import entries
 from bench.terminal_stage import Act, painted
 from steno import Usage
-from steno.entry import Entry, Mode
-from steno.event import TextDelta
-from steno.tui.app import Terminal
-from steno.tui.desk import DeskEvent, Moved, Standing, Watcher
+from steno.app.session import BranchChanged, SessionEvent, SessionListener, SessionStatus
+from steno.messages.event import TextDelta
+from steno.records.entry import Entry, Mode
+from steno.ui.tui.app import TerminalApp
 
 
-class _Desk:
-    """As much of a desk as somebody needs who only looks."""
+class _SessionDouble:
+    """As much of a session as a transcript reads."""
 
     actor = "ada"
     is_running = False
     is_unfinished = False
-    pending = ()
-    standing = Standing(
+    pending_calls = ()
+    status = SessionStatus(
         session="long",
         title="Mend the parser",
         folder="~/parser",
@@ -34,26 +34,26 @@ class _Desk:
         usage=Usage(input_tokens=1_000, output_tokens=100),
         cost=None,
         context_tokens=4_200,
-        context_room=32_000,
+        context_limit=32_000,
     )
 
     def __init__(self) -> None:
         self.record: Sequence[Entry] = ()
         self.is_watched = asyncio.Event()
-        self._watcher: Watcher | None = None
+        self._watcher: SessionListener | None = None
 
-    def watch(self, watcher: Watcher) -> None:
+    def subscribe(self, watcher: SessionListener) -> None:
         self._watcher = watcher
         self.is_watched.set()
 
-    def happen(self, event: DeskEvent) -> None:
+    def happen(self, event: SessionEvent) -> None:
         assert self._watcher is not None
         self._watcher(event)
 
     def entries(self, branch: str | None = None) -> Sequence[Entry]:
         return self.record
 
-    def image(self, entry: str, block: int) -> bytes | None:
+    def find_image(self, entry: str, block: int) -> bytes | None:
         return None
 
     async def close(self) -> None:
@@ -66,7 +66,7 @@ class Steno:
     def __init__(self, act: Act) -> None:
         self._act = act
         self._desk: _Desk | None = None
-        self._app = Terminal(self._open_desk)
+        self._app = TerminalApp(self._open_desk)
 
     def run(self) -> None:
         """Do what there is to do, and leave."""
@@ -76,7 +76,7 @@ class Steno:
 
     @asynccontextmanager
     async def _open_desk(self, say: Callable[[str], None]) -> AsyncGenerator[Any]:
-        self._desk = _Desk()
+        self._desk = _SessionDouble()
         acting = asyncio.create_task(self._play(self._desk))
         yield self._desk
         await acting
@@ -91,7 +91,7 @@ class Steno:
     @property
     def drawn(self) -> int:
         """How many drawings of blocks there were so far."""
-        return self._app.transcript.drawn
+        return self._app.transcript.draw_count
 
     def prepare(self, turns: Sequence[Turn]) -> Sequence[Entry]:
         """Return what is given to `show`."""
@@ -101,7 +101,7 @@ class Steno:
         """Show what is on record, until it is painted."""
         assert self._desk is not None
         self._desk.record = record
-        self._desk.happen(Moved())
+        self._desk.happen(BranchChanged())
         await painted(self._app)
 
     async def say(self, text: str) -> None:

@@ -7,9 +7,9 @@ import sys
 from tempfile import TemporaryDirectory
 
 from steno import ChatMessage, ToolCall, Usage
-from steno.entry import ApprovalStatus
+from steno.log.queries import labels_of
+from steno.records.entry import ApprovalStatus
 from steno.store import open_store
-from steno.views import labels_of
 
 
 def keep(address: str) -> None:

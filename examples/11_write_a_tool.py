@@ -7,7 +7,7 @@ from steno import ChatMessage, Conversation, ToolCall
 from steno.agent import Agent, CallEnded, CallOutput, Gate, LoopEvent, Permissions
 from steno.errors import ToolFailed
 from steno.testing import ScriptedProvider
-from steno.tools import Capability, Stage, tool
+from steno.tools import Capability, ToolContext, tool
 
 notes: list[str] = []
 
@@ -21,7 +21,7 @@ class Note:
 
 
 @tool(capability=Capability.WRITE, subjects=lambda note: [note.topic])
-def remember(stage: Stage, note: Note) -> dict[str, int]:
+def remember(stage: ToolContext, note: Note) -> dict[str, int]:
     """Write down a note for later."""
     if not note.text.strip():
         raise ToolFailed("remember: the note is empty; say what should be remembered")

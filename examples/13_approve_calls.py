@@ -9,8 +9,8 @@ from tempfile import TemporaryDirectory
 
 from steno import ChatMessage, Conversation, ToolCall
 from steno.agent import Agent, CallbackApprover, CallEnded, Gate, LoopEvent, Permissions
-from steno.entry import Approval, ApprovalStatus, Mode
-from steno.ports import Question, Scope, Verdict
+from steno.ports import ApprovalDecision, ApprovalRequest, GrantScope
+from steno.records.entry import Approval, ApprovalStatus, Mode
 from steno.testing import ScriptedProvider
 from steno.tools import Toolbox, Workspace
 
@@ -20,12 +20,14 @@ def write(path: str) -> ToolCall:
     return ToolCall.create("write", {"path": path, "content": "hello\n"}, id=path)
 
 
-def decide(question: Question) -> Verdict:
+def decide(question: ApprovalRequest) -> ApprovalDecision:
     """Say yes to files of `src`, for the whole session; a person could be asked here."""
     print("  asked about", *question.subjects, "- such as", question.rule)
     if question.rule == "write(src/**)":
-        return Verdict(allowed=True, actor="ada", scope=Scope.SESSION, rule=question.rule)
-    return Verdict(allowed=False, actor="ada", reason="only files of src, please")
+        return ApprovalDecision(
+            allowed=True, actor="ada", scope=GrantScope.SESSION, rule=question.rule
+        )
+    return ApprovalDecision(allowed=False, actor="ada", reason="only files of src, please")
 
 
 def show(event: LoopEvent) -> None:

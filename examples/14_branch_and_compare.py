@@ -8,9 +8,9 @@ from difflib import unified_diff
 
 from steno import ChatMessage, Conversation, Usage
 from steno.agent import Agent
+from steno.log.queries import total_usage
 from steno.ports import Provider
 from steno.testing import ScriptedProvider
-from steno.views import usage_of
 
 QUESTION = "How do I sort a list without changing it?"
 
@@ -42,7 +42,7 @@ said: dict[str, list[str]] = {}
 for branch in models:
     entries = conversation.entries(branch)
     said[branch] = (conversation.messages(branch)[-1].text or "").splitlines()
-    print(f"{branch}: {len(entries)} entries, {usage_of(entries).output_tokens} tokens written")
+    print(f"{branch}: {len(entries)} entries, {total_usage(entries).output_tokens} tokens written")
 print(*unified_diff(said["small"], said["large"], "small", "large", lineterm=""), sep="\n")
 
 conversation.switch("large")

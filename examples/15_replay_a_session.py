@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from steno import ChatMessage, ToolCall
 from steno.agent import Agent, Gate, Runner
-from steno.agent.replay import replay
-from steno.agent.rerun import Reuse, rerun
+from steno.agent.replay.comparison import RecordedResults, rerun
+from steno.agent.replay.verify import replay
 from steno.store import MemoryStore
 from steno.testing import ScriptedProvider, ScriptedTool
 
@@ -37,7 +37,7 @@ async def main() -> None:
     assert other.difference is not None
     print(f"same: {other.is_same}, after {other.entries} entries:", *other.difference.parts)
 
-    def make(reuse: Reuse) -> Agent:
+    def make(reuse: RecordedResults) -> Agent:
         gate, runner = reuse.wrap_gate(Gate()), reuse.wrap_runner(Runner(store))
         return Agent(small, conversation, tools=[tool], gate=gate, runner=runner, model="lab/small")
 

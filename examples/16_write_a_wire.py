@@ -11,7 +11,7 @@ from steno.agent import Agent, Capability
 from steno.errors import CutShort
 from steno.providers import Vendor, connect
 from steno.tools import tool
-from steno.transport.replay import Recorded, ReplayTransport
+from steno.transport.replay import RecordedResponse, ReplayTransport
 from steno.wire import load_wire
 
 
@@ -23,8 +23,8 @@ def add(a: int, b: int) -> int:
 
 server = ReplayTransport(
     [
-        Recorded((b'say "I add."\ncall c1 add {"a": 1, "b": 2}\ndone\n',)),
-        Recorded((b'say "It ', b'is 3."\ndo', b"ne\n")),  # bytes may be cut anywhere
+        RecordedResponse((b'say "I add."\ncall c1 add {"a": 1, "b": 2}\ndone\n',)),
+        RecordedResponse((b'say "It ', b'is 3."\ndo', b"ne\n")),  # bytes may be cut anywhere
     ]
 )
 lab = Vendor(

@@ -9,12 +9,12 @@ from tempfile import TemporaryDirectory
 
 from steno import ChatMessage, ToolCall
 from steno.agent import Agent, Capability, Gate, Permissions
-from steno.entry import Approval
 from steno.errors import Damaged
+from steno.log.queries import EntryQuery, select_entries
+from steno.records.entry import Approval
 from steno.store import open_store
 from steno.testing import ScriptedProvider
 from steno.tools import tool
-from steno.views import Query, select
 
 
 @tool(capability=Capability.NETWORK, subjects=lambda to, text: [to])
@@ -37,7 +37,7 @@ with TemporaryDirectory() as folder, open_store(f"jsonl:{folder}") as store:
     asyncio.run(agent.run("Tell bob and eve the PIN."))
 
     print("who decided what")
-    for entry in select(conversation.entries(), Query(tool="send")):
+    for entry in select_entries(conversation.entries(), EntryQuery(tool="send")):
         payload = entry.payload
         if isinstance(payload, Approval):
             print(f"  {payload.call_id}: {payload.status} by rule {payload.rule}")

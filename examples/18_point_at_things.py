@@ -12,9 +12,9 @@ from PIL import Image as Drawing
 from PIL import ImageDraw, ImageFont
 
 from steno import Conversation
-from steno.agent import Agent, LoopEvent, Notice, Target
-from steno.entry import Resolution
-from steno.inputs import Inputs, Ocr, engine_for
+from steno.agent import Agent, LoopEvent, ModelTarget, Notice
+from steno.inputs import InputResolver, OcrReader, choose_ocr_engine
+from steno.records.entry import Resolution
 from steno.testing import ScriptedProvider
 from steno.tools import Workspace
 
@@ -34,9 +34,9 @@ def show(event: LoopEvent) -> None:
 async def main(folder: Path) -> None:
     (folder / "prices.csv").write_text("tea,3\ncake,5\nwater,0\n", encoding="utf-8")
     draw(folder / "receipt.png", "Total 42 EUR")
-    inputs = Inputs(Workspace(folder), ocr=Ocr(engine_for()))
+    inputs = InputResolver(Workspace(folder), ocr=OcrReader(choose_ocr_engine()))
     provider, conversation = ScriptedProvider(["No.", "Now I see."]), Conversation()
-    agent = Agent(provider, conversation, resolver=inputs, target=Target(vision=False))
+    agent = Agent(provider, conversation, resolver=inputs, target=ModelTarget(vision=False))
 
     print("a prompt that points at two things")
     prompt = inputs.prompt("Does @prices.csv:1-2 explain @receipt.png?")

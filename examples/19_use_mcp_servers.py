@@ -9,12 +9,12 @@ from pathlib import Path
 
 from steno import ChatMessage, Conversation, ToolCall
 from steno.agent import Agent, CallEnded, Gate, LoopEvent, Permissions
-from steno.inputs import Inputs, Servers, ServerSpec, tools_of
-from steno.inputs.mcp.prompts import expand, parse_command, prompts_of
+from steno.inputs import InputResolver, McpServers, McpServerSpec, list_mcp_tools
+from steno.inputs.mcp.prompts import expand_prompt, list_mcp_prompts, parse_prompt_command
 from steno.testing import ScriptedProvider
 
 HERE = Path(__file__).parent
-LIBRARY = ServerSpec(
+LIBRARY = McpServerSpec(
     name="library", command=sys.executable, args=(str(HERE / "lab" / "library_server.py"),)
 )
 
@@ -25,14 +25,14 @@ def show(event: LoopEvent) -> None:
 
 
 async def main() -> None:
-    async with Servers([LIBRARY], folder=HERE) as servers:  # nothing is started yet
+    async with McpServers([LIBRARY], folder=HERE) as servers:  # nothing is started yet
         library = servers.get("library")
-        found = await tools_of([library])
+        found = await list_mcp_tools([library])
         for tool in found.tools:
             print("tool", tool.definition.name, "-", tool.capability)
         for resource in await library.resources():
             print("resource", resource.uri)
-        for prompt in (await prompts_of([library])).prompts:
+        for prompt in (await list_mcp_prompts([library])).prompts:
             print("prompt", prompt.command, [argument.name for argument in prompt.arguments])
 
         print("a resource and a tool in one run")
@@ -40,7 +40,7 @@ async def main() -> None:
         provider = ScriptedProvider(
             [ChatMessage.assistant(None, [call]), "Orlando, for two weeks."]
         )
-        inputs = Inputs(servers=servers)
+        inputs = InputResolver(servers=servers)
         agent = Agent(
             provider,
             Conversation(),
@@ -54,9 +54,9 @@ async def main() -> None:
         print("  and says:", result.text)
 
         print("a prompt that the server has made ready")
-        command = parse_command("/library:recommend mood=sleepy")
+        command = parse_prompt_command("/library:recommend mood=sleepy")
         assert command is not None
-        print(" ", (await expand(command, [library])).text)
+        print(" ", (await expand_prompt(command, [library])).text)
 
 
 asyncio.run(main())

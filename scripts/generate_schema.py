@@ -12,9 +12,9 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 import msgspec
 
 from steno.codec import Document
-from steno.entry import FORMAT_VERSION, Entry
-from steno.message import Message
-from steno.tool import ToolDefinition
+from steno.messages.message import Message
+from steno.messages.tool import ToolDefinition
+from steno.records.entry import FORMAT_VERSION, Entry
 
 TARGET = Path(__file__).parent.parent / "docs" / "schema" / f"steno-{FORMAT_VERSION}.schema.json"
 

@@ -16,12 +16,12 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Final
 
-from steno.cli.configuration import load_settings
-from steno.cli.desk.desk import opened_desk
-from steno.cli.opening import Outside
-from steno.cli.session import Start
-from steno.tui.app import Terminal
-from steno.tui.desk import Desk
+from steno.app.input_setup import McpOptions
+from steno.app.local_session import open_local_session
+from steno.app.session import AgentSession
+from steno.app.sessions import SessionStart
+from steno.app.settings_loader import load_settings
+from steno.ui.tui.app import TerminalApp
 from tests.cli.vendor import Call, Thought, Turn, vendor
 from tests.tui.app.sitting import Person
 
@@ -209,12 +209,12 @@ def _living_in(home: Path, project: Path) -> Generator[None]:
 
 async def _sit(project: Path, play: Callable[[Person], Awaitable[None]]) -> str:
     @asynccontextmanager
-    async def opened(say: Callable[[str], None]) -> AsyncGenerator[Desk]:
-        start, none = Start(project), Outside(is_disabled=True)
-        async with opened_desk(load_settings(project), start, outside=none, say=say) as desk:
+    async def opened(say: Callable[[str], None]) -> AsyncGenerator[AgentSession]:
+        start, none = SessionStart(project), McpOptions(is_disabled=True)
+        async with open_local_session(load_settings(project), start, outside=none, say=say) as desk:
             yield desk
 
-    app = Terminal(opened, clock=lambda: 0.0)  # no second passes
+    app = TerminalApp(opened, clock=lambda: 0.0)  # no second passes
     async with app.run_test(size=SIZE) as pilot:
         person = Person(app, pilot)
         await person.sees(" ACT ")

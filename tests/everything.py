@@ -28,7 +28,7 @@ from steno import (
     Usage,
 )
 from steno.codec import Document
-from steno.entry import (
+from steno.records.entry import (
     Approval,
     ApprovalStatus,
     BranchSwitch,

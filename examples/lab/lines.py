@@ -37,15 +37,15 @@ from steno import (
     ToolDefinition,
     ToolResultMessage,
 )
-from steno.call import build_call
-from steno.event import Event, Finished, TextDelta, ToolCallDelta
-from steno.wire import Encoded, LossCode
+from steno.messages.call import build_call
+from steno.messages.event import Event, Finished, TextDelta, ToolCallDelta
+from steno.wire import EncodedRequest, LossCode
 from steno.wire import StreamDecoder as Decoder
-from steno.wire.extras import extras_of
-from steno.wire.fault import decode_error
+from steno.wire.errors import decode_error
+from steno.wire.extras import select_extras
 from steno.wire.ndjson import LineSplitter
-from steno.wire.report import Losses
-from steno.wire.stream import assemble, cut_short
+from steno.wire.report import LossCollector
+from steno.wire.response_decoder import assemble_message, build_cut_short
 
 __all__ = [
     "NAME",
@@ -99,7 +99,7 @@ class StreamDecoder(Decoder):
 
     def _finish(self, events: list[Event]) -> None:
         if not self._is_done:
-            raise cut_short()
+            raise build_cut_short()
         events.append(Finished(StopReason.END_TURN))
 
 
@@ -108,7 +108,7 @@ def decode_response(
 ) -> AssistantMessage:
     decoder = StreamDecoder()
     body = data.encode() if isinstance(data, str) else data
-    return assemble([*decoder.feed(body), *decoder.close()])
+    return assemble_message([*decoder.feed(body), *decoder.close()])
 
 
 def _text(quoted: str) -> str:
@@ -127,8 +127,8 @@ def _call(rest: str) -> tuple[str, str, str]:
 # -- requests, written -------------------------------------------------------------------------
 
 
-def encode_request(request: Request, *, stream: bool | None = None) -> Encoded:
-    losses = Losses()
+def encode_request(request: Request, *, stream: bool | None = None) -> EncodedRequest:
+    losses = LossCollector()
     lines = [f"model {json.dumps(request.model)}"] if request.model else []
     for tool in request.tools:
         told = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
@@ -138,11 +138,11 @@ def encode_request(request: Request, *, stream: bool | None = None) -> Encoded:
         lines += _lines(message)
         _note_losses(message, losses)
     losses.place = "request"
-    extras_of(request, NAME, losses)
+    select_extras(request, NAME, losses)
     for name in ("max_tokens", "temperature", "top_p", "stop", "tool_choice"):
         if getattr(request, name) not in (None, ()):
             losses.note(LossCode.SETTING, f"left out {name}")
-    return Encoded("\n".join(lines).encode(), tuple(losses.found))
+    return EncodedRequest("\n".join(lines).encode(), tuple(losses.found))
 
 
 def _lines(message: Message) -> Iterator[str]:
@@ -169,12 +169,12 @@ def _arguments(call: AnyToolCall) -> str:
     return json.dumps(call.arguments)
 
 
-def _note_losses(message: Message, losses: Losses) -> None:
+def _note_losses(message: Message, losses: LossCollector) -> None:
     """What a wire has no word for it leaves out, and says so."""
-    extras_of(message, NAME, losses)
+    select_extras(message, NAME, losses)
     for number, block in enumerate(message.content):
         at = f".content[{number}]"
-        extras_of(block, NAME, losses, at=at)
+        select_extras(block, NAME, losses, at=at)
         if getattr(block, "seal", None):
             losses.note(LossCode.SEAL, "left out its seal", at=at)
         if not isinstance(block, Text | AnyToolCall):

@@ -5,23 +5,23 @@ PYTHONPATH=examples python -m steno.testing.conformance --only --wire lab.speaki
 
 from steno import StopReason
 from steno.testing.conformance import (
-    CallPart,
-    CannotSay,
-    End,
-    Fail,
+    CallFragment,
     KeepAlive,
-    Line,
-    Say,
+    NotExpressible,
     Script,
-    Speaker,
+    ScriptedServer,
+    ScriptLine,
+    ServerFailure,
+    TextPiece,
+    TurnEnd,
     UnknownEvent,
     WholeCall,
-    as_json,
+    encode_json,
 )
 from steno.wire import load_wire
 
 
-class LinesSpeaker(Speaker):
+class LinesSpeaker(ScriptedServer):
     """A server of few words: for most of what others can say it has none."""
 
     wire = load_wire("lab.lines")
@@ -39,23 +39,25 @@ class LinesSpeaker(Speaker):
         return b"".join(self.frames(script))
 
 
-def _say(line: Line) -> bytes:
+def _say(line: ScriptLine) -> bytes:
     match line:
-        case Say():
-            return b"say " + as_json(line.text)
+        case TextPiece():
+            return b"say " + encode_json(line.text)
         case WholeCall(id, name, arguments) if id and arguments:
             return f"call {id} {name} {arguments}".encode()
         case UnknownEvent():
-            return b"show " + as_json(line.token)
+            return b"show " + encode_json(line.token)
         case KeepAlive():
             return b""
-        case Fail():
-            return b"fail " + as_json(line.message)
-        case End(StopReason.END_TURN | StopReason.TOOL_USE, usage=None, raw=None, has_end_marker=True):
+        case ServerFailure():
+            return b"fail " + encode_json(line.message)
+        case TurnEnd(
+            StopReason.END_TURN | StopReason.TOOL_USE, usage=None, raw=None, has_end_marker=True
+        ):
             return b"done"  # whether it is for a call is plain to see
-        case End():
-            raise CannotSay("how it ended and what it cost: done is all there is")
-        case WholeCall() | CallPart():
-            raise CannotSay("a part of a call: it is one line")
+        case TurnEnd():
+            raise NotExpressible("how it ended and what it cost: done is all there is")
+        case WholeCall() | CallFragment():
+            raise NotExpressible("a part of a call: it is one line")
         case _:
-            raise CannotSay(line)
+            raise NotExpressible(line)

@@ -8,22 +8,6 @@ are first asked for: whoever only needs messages need not wait for the log.
 import typing as _typing
 
 from steno.assemble import Assembler
-from steno.call import AnyToolCall, InvalidToolCall, Seal, ToolCall, map_tool_name
-from steno.content import (
-    Block,
-    FileReference,
-    Image,
-    ImageBlob,
-    ImageData,
-    ImageFile,
-    ImageUrl,
-    Opaque,
-    RecognitionMode,
-    Resource,
-    Text,
-    Thinking,
-)
-from steno.entry import Entry
 from steno.errors import (
     Conflict,
     InvalidArguments,
@@ -41,7 +25,23 @@ from steno.errors import (
     StenoError,
     UnsupportedVersion,
 )
-from steno.event import (
+from steno.json_object import JsonObject
+from steno.messages.call import AnyToolCall, InvalidToolCall, Seal, ToolCall, map_tool_name
+from steno.messages.content import (
+    Block,
+    FileReference,
+    Image,
+    ImageBlob,
+    ImageData,
+    ImageFile,
+    ImageUrl,
+    Opaque,
+    RecognitionMode,
+    Resource,
+    Text,
+    Thinking,
+)
+from steno.messages.event import (
     BlockAdded,
     BlockSealed,
     Event,
@@ -53,9 +53,8 @@ from steno.event import (
     ToolCallDelta,
     ToolCallEnd,
 )
-from steno.history import ConversationHistory
-from steno.json_object import JsonObject
-from steno.message import (
+from steno.messages.history import ConversationHistory
+from steno.messages.message import (
     AssistantMessage,
     ChatMessage,
     Message,
@@ -64,17 +63,18 @@ from steno.message import (
     ToolResultMessage,
     UserMessage,
 )
-from steno.order import OrderCode, OrderIssue, Severity, check_order
-from steno.outcome import Failure, Outcome
-from steno.repair import Repaired, repair
-from steno.request import Request
-from steno.role import MessageRole
-from steno.tool import ToolDefinition
-from steno.usage import StopReason, Usage
-from steno.value import replace_lone_surrogates
+from steno.messages.order import OrderCode, OrderIssue, Severity, check_order
+from steno.messages.outcome import Failure, Outcome
+from steno.messages.repair import RepairResult, repair
+from steno.messages.request import Request
+from steno.messages.role import MessageRole
+from steno.messages.tool import ToolDefinition
+from steno.messages.usage import StopReason, Usage
+from steno.records.entry import Entry
+from steno.values import replace_lone_surrogates
 
 if _typing.TYPE_CHECKING:
-    from steno.conversation import Conversation
+    from steno.log.conversation import Conversation
     from steno.store import open_store
 
 __version__ = "0.1.0"
@@ -122,7 +122,7 @@ __all__ = [
     "ProtocolError",
     "ProviderError",
     "RecognitionMode",
-    "Repaired",
+    "RepairResult",
     "Request",
     "Resource",
     "Seal",
@@ -154,7 +154,7 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     if name == "Conversation":
-        from steno.conversation import Conversation  # noqa: PLC0415 - see the docstring
+        from steno.log.conversation import Conversation  # noqa: PLC0415 - see the docstring
 
         return Conversation
     if name == "open_store":

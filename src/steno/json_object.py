@@ -20,7 +20,7 @@ MAX_DEPTH: Final = 200
 
 _CONTAINERS: Final = frozenset({dict, list})
 
-NOT_AN_OBJECT: Final = (msgspec.MsgspecError, UnicodeError, RecursionError, TypeError)
+OBJECT_DECODE_ERRORS: Final = (msgspec.MsgspecError, UnicodeError, RecursionError, TypeError)
 
 JsonValue: TypeAlias = "bool | int | float | str | tuple[JsonValue, ...] | JsonObject | None"
 
@@ -49,7 +49,7 @@ class JsonObject(Mapping[str, JsonValue]):
     @classmethod
     def parse(cls, text: str | bytes) -> JsonObject:
         """Read the text of a JSON object. Raises InvalidValue if it is anything else."""
-        return adopt(parse_object(text))
+        return wrap_members(parse_object(text))
 
     @property
     def text(self) -> str:
@@ -99,23 +99,23 @@ class JsonObject(Mapping[str, JsonValue]):
         return JsonObject.parse, (self.text,)
 
 
-def adopt(members: dict[str, Any]) -> JsonObject:
+def wrap_members(members: dict[str, Any]) -> JsonObject:
     """Wrap freshly parsed members without a copy; nobody else may keep a reference."""
-    adopted = _new(JsonObject)
-    _set(adopted, members)
+    adopted = _new_instance(JsonObject)
+    _set_members(adopted, members)
     return adopted
 
 
-_new = object.__new__
-_set = JsonObject.__dict__["_members"].__set__  # what object.__setattr__ would look up
+_new_instance = object.__new__
+_set_members = JsonObject.__dict__["_members"].__set__  # what object.__setattr__ would look up
 
 
-def expose(value: JsonObject) -> dict[str, Any]:
+def raw_members(value: JsonObject) -> dict[str, Any]:
     """Return the members themselves, for an encoder that only reads them."""
     return value._members  # pyright: ignore[reportPrivateUsage] - the one place that looks inside
 
 
-def adopt_parsed(members: Any) -> JsonObject:
+def wrap_parsed(members: Any) -> JsonObject:
     """Wrap what a decoder made. Raises InvalidValue if it is nested too deeply."""
     if type(members) is JsonObject:
         return members
@@ -124,10 +124,10 @@ def adopt_parsed(members: Any) -> JsonObject:
             check_depth(members)
         except RecursionError as exc:
             raise InvalidValue(explain_not_object(exc)) from None
-    return adopt(members)
+    return wrap_members(members)
 
 
-def freeze_mapping(members: Mapping[str, Any]) -> JsonObject:
+def as_json_object(members: Mapping[str, Any]) -> JsonObject:
     """Return `members` as a JsonObject. Raises InvalidValue if they are not JSON."""
     return members if type(members) is JsonObject else JsonObject(members)
 
@@ -138,14 +138,14 @@ decode_object = msgspec.json.Decoder(dict[str, Any]).decode
 """Read the text of a JSON object; anything else raises one of NOT_AN_OBJECT."""
 
 
-class _Anything(msgspec.Struct):
+class _AnyObject(msgspec.Struct):
     """An object whose members are looked at and left where they are."""
 
 
-skim_object = msgspec.json.Decoder(_Anything).decode
+check_object_syntax = msgspec.json.Decoder(_AnyObject).decode
 """Check that text is a JSON object, without making values of it; raises one of NOT_AN_OBJECT."""
 
-SHALLOW_LENGTH: Final = 2 * MAX_DEPTH
+MAX_SHALLOW_LENGTH: Final = 2 * MAX_DEPTH
 """Text up to this length cannot be nested too deeply: every level takes two characters."""
 
 
@@ -161,38 +161,40 @@ def check_depth(members: Mapping[str, Any]) -> None:
 
 
 def explain_not_object(exc: Exception, text: str | bytes = "") -> str:
-    """Say why `decode_object` or `skim_object` raised, without quoting the text."""
+    """Say why `decode_object` or `check_object_syntax` raised, without quoting the text."""
     if isinstance(exc, RecursionError):
         return f"not a JSON object: nested more than {MAX_DEPTH} levels deep"
     if isinstance(exc, UnicodeError):
         return "not a JSON object: a lone surrogate, or bytes that are not UTF-8"
     if isinstance(exc, TypeError):
         return "not a JSON object: not text"
-    if _is_object_but_for_halves(text):
+    if _is_object_except_lone_surrogates(text):
         return "not a JSON object: a lone surrogate"
     return f"not a JSON object: {exc}"
 
 
-def _is_object_but_for_halves(text: str | bytes) -> bool:
+def _is_object_except_lone_surrogates(text: str | bytes) -> bool:
     """Tell whether escaped lone surrogates are all that is wrong: msgspec calls them many names."""
-    mended, replaced = replace_lone_escapes(text.encode() if isinstance(text, str) else text)
+    mended, replaced = replace_lone_surrogate_escapes(
+        text.encode() if isinstance(text, str) else text
+    )
     try:
-        skim_object(mended)
-    except NOT_AN_OBJECT:
+        check_object_syntax(mended)
+    except OBJECT_DECODE_ERRORS:
         return False
     return replaced > 0
 
 
 _BACKSLASH: Final = ord("\\")
 """As a number: a single byte is found many times faster than bytes."""
-_ESCAPE: Final = re.compile(
+_SURROGATE_ESCAPE: Final = re.compile(
     rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"  # a pair
     rb"|(?P<half>\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
     rb"|\\."
 )
 
 
-def replace_lone_escapes(raw: bytes) -> tuple[bytes, int]:
+def replace_lone_surrogate_escapes(raw: bytes) -> tuple[bytes, int]:
     """Replace escaped lone surrogates in JSON by U+FFFD; return how many there were, too."""
     if _BACKSLASH not in raw or b"\\u" not in raw:
         return raw, 0
@@ -205,16 +207,16 @@ def replace_lone_escapes(raw: bytes) -> tuple[bytes, int]:
         replaced += 1
         return rb"\ufffd"
 
-    return _ESCAPE.sub(keep_or_replace, raw), replaced
+    return _SURROGATE_ESCAPE.sub(keep_or_replace, raw), replaced
 
 
 def parse_object(text: str | bytes) -> dict[str, Any]:
     """Read the text of a JSON object. Raises InvalidValue, which does not quote the text."""
     try:
         members = decode_object(text)
-        if len(text) > SHALLOW_LENGTH:
+        if len(text) > MAX_SHALLOW_LENGTH:
             check_depth(members)
-    except NOT_AN_OBJECT as exc:
+    except OBJECT_DECODE_ERRORS as exc:
         raise InvalidValue(explain_not_object(exc, text)) from None
     return members
 
@@ -222,7 +224,7 @@ def parse_object(text: str | bytes) -> dict[str, Any]:
 def is_json_text(text: str) -> bool:
     """Tell whether `text` is one JSON value, of any depth, without reading it."""
     try:
-        _skip(text)
+        _decode_raw(text)
     except msgspec.MsgspecError:
         return False
     except RecursionError:
@@ -230,7 +232,7 @@ def is_json_text(text: str) -> bool:
     return True
 
 
-_TOKEN: Final = re.compile(
+_JSON_TOKEN: Final = re.compile(
     r'[ \t\r\n]*+(?:(?P<scalar>"[^"\\\x00-\x1f]*+'
     r'(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*+)*"'
     r"|-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?|true|false|null)"
@@ -244,12 +246,12 @@ def is_deep_json(text: str) -> bool:
     closers: list[str] = []
     state, position = "value", 0
     while position < len(text):
-        match = _TOKEN.match(text, position)
+        match = _JSON_TOKEN.match(text, position)
         if match is None or (state == "after" and not closers):
             return False
         position = match.end()
         mark, scalar = match["mark"], match["scalar"]
-        if mark is not None and closers and mark == closers[-1] and state in _MAY_CLOSE:
+        if mark is not None and closers and mark == closers[-1] and state in _CLOSABLE_STATES:
             closers.pop()
             state = "after"
         elif scalar is not None and state in ("value", "first value"):
@@ -268,10 +270,10 @@ def is_deep_json(text: str) -> bool:
     return state == "after" and not closers
 
 
-_MAY_CLOSE: Final = frozenset({"after", "first value", "first name"})
+_CLOSABLE_STATES: Final = frozenset({"after", "first value", "first name"})
 
 
-_skip = msgspec.json.Decoder(msgspec.Raw).decode
+_decode_raw = msgspec.json.Decoder(msgspec.Raw).decode
 
 
 def pointer_step(step: object) -> str:
@@ -286,14 +288,14 @@ def encode_json(value: object) -> bytes:
     """Encode a plain Python value as JSON. Raises InvalidValue where JSON cannot say it."""
     try:
         # First to plain containers, then a look at what msgspec would change in silence.
-        plain = msgspec.to_builtins(value, enc_hook=_plain)
-        _check_plain(plain)
+        plain = msgspec.to_builtins(value, enc_hook=_plain_mapping)
+        _check_representable(plain)
         return msgspec.json.encode(plain)
     except (TypeError, msgspec.MsgspecError, UnicodeError, RecursionError) as exc:
-        raise InvalidValue(f"not representable as JSON: {_reason(exc)}") from None
+        raise InvalidValue(f"not representable as JSON: {_explain_encode_error(exc)}") from None
 
 
-def _reason(exc: Exception) -> str:
+def _explain_encode_error(exc: Exception) -> str:
     if isinstance(exc, RecursionError):
         return "nested too deeply"
     if isinstance(exc, UnicodeError):
@@ -301,16 +303,16 @@ def _reason(exc: Exception) -> str:
     return str(exc)
 
 
-def _plain(value: object) -> object:
+def _plain_mapping(value: object) -> object:
     """Give msgspec something it knows for the mappings it does not."""
     if isinstance(value, JsonObject):
-        return expose(value)
+        return raw_members(value)
     if isinstance(value, Mapping):
         return dict(value)
     raise TypeError(f"values of type {type(value).__name__}")
 
 
-def _check_plain(value: object) -> None:
+def _check_representable(value: object) -> None:
     """Refuse numbers that JSON has no words for, and names that are not text."""
     if isinstance(value, float):
         if not math.isfinite(value):
@@ -319,10 +321,10 @@ def _check_plain(value: object) -> None:
         for name, member in value.items():
             if type(name) is not str:
                 raise TypeError(f"a name of type {type(name).__name__}")
-            _check_plain(member)
+            _check_representable(member)
     elif isinstance(value, (list, tuple, set, frozenset)):
         for member in value:
-            _check_plain(member)
+            _check_representable(member)
 
 
 def copy_json(value: Any) -> Any:
@@ -337,7 +339,7 @@ def copy_json(value: Any) -> Any:
 def freeze_json(value: Any) -> Any:
     """Return parsed JSON as a scalar, a tuple or a JsonObject, without a copy."""
     if type(value) is dict:
-        return adopt(value)
+        return wrap_members(value)
     if type(value) is list:
         return tuple(map(freeze_json, value))
     return value

@@ -13,9 +13,17 @@ import asyncio
 import sys
 
 from steno import TextDelta
-from steno.agent import Agent, Asked, CallbackApprover, CallStarted, Gate, LoopEvent, Question
-from steno.call import ToolCall
-from steno.ports import Capability, Stage
+from steno.agent import (
+    Agent,
+    ApprovalRequest,
+    ApprovalRequested,
+    CallbackApprover,
+    CallStarted,
+    Gate,
+    LoopEvent,
+)
+from steno.messages.call import ToolCall
+from steno.ports import Capability, ToolContext
 from steno.providers import HttpProvider, Vendor
 from steno.store import open_store
 from steno.testing import ScriptedTool
@@ -27,7 +35,7 @@ def say(line: str) -> None:
 
 
 def watch(event: LoopEvent) -> None:
-    if isinstance(event, Asked):
+    if isinstance(event, ApprovalRequested):
         say("asked")
     elif isinstance(event, CallStarted):
         say(f"begun {event.call.name}")
@@ -35,11 +43,11 @@ def watch(event: LoopEvent) -> None:
         say(f"heard {event.text}")
 
 
-async def hang(call: ToolCall, stage: Stage) -> str:
+async def hang(call: ToolCall, stage: ToolContext) -> str:
     return await asyncio.Future()
 
 
-async def decide(question: Question) -> bool:
+async def decide(question: ApprovalRequest) -> bool:
     if question.call.name == "hang_asking":
         await asyncio.Future()
     return True

@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from steno.agent import Notice, NoticeCode
-from steno.agent.lookup import find_unsent
-from steno.content import FileReference, Image, ImageFile, RecognitionMode, Resource, Text
-from steno.conversation import Conversation
-from steno.entry import Payload, Resolution, ResolutionStatus
+from steno.agent.rewind import find_unsent_prompt
 from steno.errors import Unrecognised
-from steno.inputs.inputs import Inputs
-from steno.inputs.mcp.resources import Resources
-from steno.inputs.ocr.engine import Reading
-from steno.message import UserMessage
-from steno.ports import Finding, Pointer, Viewer
-from steno.request import Request
+from steno.inputs.mcp.resources import ResourceResolver
+from steno.inputs.ocr.engine import OcrResult
+from steno.inputs.references import InputResolver
+from steno.log.conversation import Conversation
+from steno.messages.content import FileReference, Image, ImageFile, RecognitionMode, Resource, Text
+from steno.messages.message import UserMessage
+from steno.messages.request import Request
+from steno.ports import ReferenceBlock, ResolveContext, ResolvedReference
+from steno.records.entry import Payload, Resolution, ResolutionStatus
 from steno.tools.workspace import Workspace
 from tests.agent.working import Desk
 from tests.inputs.mcp.resources.library import Clock, Library
@@ -31,14 +31,14 @@ NOTES = Resource(server="lib", uri="lib://notes")
 # -- what is said --------------------------------------------------------------------------------
 
 
-def saying(text: str, *blocks: Text | Pointer) -> UserMessage:
+def saying(text: str, *blocks: Text | ReferenceBlock) -> UserMessage:
     """Write a prompt that points at something."""
     return UserMessage((Text(text), *blocks))
 
 
 def unsent(conversation: Conversation) -> UserMessage | None:
     """Return the prompt that could not be opened, without what was noted beside it."""
-    found = find_unsent(conversation)
+    found = find_unsent_prompt(conversation)
     return None if found is None else found.message
 
 
@@ -57,7 +57,7 @@ def picture(path: str = "plan.png", mode: RecognitionMode = RecognitionMode.AUTO
 def desk_in(place: Path | Workspace, turns: Any, *tools: Any, **settings: Any) -> Desk:
     """Set up an agent that opens what is in a folder, unless a resolver is given."""
     workspace = Workspace(place) if isinstance(place, Path) else place
-    settings.setdefault("resolver", Inputs(workspace, ocr=settings.pop("ocr", None)))
+    settings.setdefault("resolver", InputResolver(workspace, ocr=settings.pop("ocr", None)))
     return Desk(turns, *tools, **settings)
 
 
@@ -113,23 +113,29 @@ def images_in(request: Request) -> list[Image]:
 class Obedient:
     """Finds what it is told to, and writes down for whom it looked up what (`Resolver`)."""
 
-    def __init__(self, find: Callable[[Pointer], Any] = lambda _: "what is there") -> None:
+    def __init__(self, find: Callable[[ReferenceBlock], Any] = lambda _: "what is there") -> None:
         """Take what returns a text, a finding, or raises."""
         self.find = find
         self.is_fresh = True
         self.changed: tuple[str, ...] = ()
-        self.asked: list[tuple[Pointer, Viewer]] = []
+        self.asked: list[tuple[ReferenceBlock, ResolveContext]] = []
 
-    async def resolve(self, pointer: Pointer, viewer: Viewer) -> Finding:
+    async def resolve(self, pointer: ReferenceBlock, viewer: ResolveContext) -> ResolvedReference:
         self.asked.append((pointer, viewer))
         found = self.find(pointer)
-        return Finding(content=(Text(found),)) if isinstance(found, str) else found
+        return ResolvedReference(content=(Text(found),)) if isinstance(found, str) else found
 
-    def is_current(self, pointer: Pointer, resolution: Resolution, viewer: Viewer) -> bool:
+    def is_current(
+        self, pointer: ReferenceBlock, resolution: Resolution, viewer: ResolveContext
+    ) -> bool:
         return self.is_fresh
 
     async def changes(
-        self, pointer: Pointer, resolution: Resolution, *, known: frozenset[str] = frozenset()
+        self,
+        pointer: ReferenceBlock,
+        resolution: Resolution,
+        *,
+        known: frozenset[str] = frozenset(),
     ) -> tuple[str, ...]:
         return self.changed
 
@@ -142,7 +148,7 @@ class Slow(Obedient):
         self.begun = asyncio.Event()
         self.go_on = asyncio.Event()
 
-    async def resolve(self, pointer: Pointer, viewer: Viewer) -> Finding:
+    async def resolve(self, pointer: ReferenceBlock, viewer: ResolveContext) -> ResolvedReference:
         self.begun.set()
         await self.go_on.wait()
         return await super().resolve(pointer, viewer)
@@ -152,35 +158,41 @@ class Shelves:
     """Resources of a server that a test holds, read as those of real ones are (`Resolver`)."""
 
     def __init__(self, library: Library, clock: Clock) -> None:
-        self._inner = Resources(lambda _: library, now=clock)
+        self._inner = ResourceResolver(lambda _: library, now=clock)
 
-    async def resolve(self, pointer: Pointer, viewer: Viewer) -> Finding:
+    async def resolve(self, pointer: ReferenceBlock, viewer: ResolveContext) -> ResolvedReference:
         assert isinstance(pointer, Resource)
         return await self._inner.resolve(pointer, viewer)
 
-    def is_current(self, pointer: Pointer, resolution: Resolution, viewer: Viewer) -> bool:
+    def is_current(
+        self, pointer: ReferenceBlock, resolution: Resolution, viewer: ResolveContext
+    ) -> bool:
         assert isinstance(pointer, Resource)
         return self._inner.is_current(pointer, resolution, viewer)
 
     async def changes(
-        self, pointer: Pointer, resolution: Resolution, *, known: frozenset[str] = frozenset()
+        self,
+        pointer: ReferenceBlock,
+        resolution: Resolution,
+        *,
+        known: frozenset[str] = frozenset(),
     ) -> tuple[str, ...]:
         assert isinstance(pointer, Resource)
         return await self._inner.changes(pointer, resolution)
 
 
-RECEIPT = Reading("Pay 12 EUR", 0.97, "en", "scribe 1.0", 0.25)
+RECEIPT = OcrResult("Pay 12 EUR", 0.97, "en", "scribe 1.0", 0.25)
 
 
 class Scribe:
     """Recognises the same in every image, or nothing at all (`Reads`)."""
 
-    def __init__(self, reading: Reading | None = None, *, fails: bool = False) -> None:
+    def __init__(self, reading: OcrResult | None = None, *, fails: bool = False) -> None:
         self._reading = RECEIPT if reading is None else reading
         self.fails = fails
         self.count = 0
 
-    async def read(self, image: bytes) -> Reading:
+    async def read(self, image: bytes) -> OcrResult:
         self.count += 1
         if self.fails:
             raise Unrecognised("the models cannot be loaded; reinstall them")

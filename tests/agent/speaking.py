@@ -7,21 +7,26 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from steno import StopReason, Usage
-from steno.message import Message
+from steno.messages.message import Message
 from steno.providers import HttpProvider
-from steno.testing.conformance.script import End, Line, Script
-from steno.testing.conformance.speaker import CannotSay, Speaker
-from steno.testing.conformance.speakers import SPEAKERS
+from steno.testing.conformance.scripted_server import (
+    NotExpressible,
+    Script,
+    ScriptedServer,
+    ScriptLine,
+    TurnEnd,
+)
+from steno.testing.conformance.servers import SERVERS
 from tests.provider.asking import asking
 from tests.provider.server import END, Server, chunk, head, serving
 
-SPEAKER = {speaker.wire.NAME: speaker for speaker in SPEAKERS}
+SPEAKER = {speaker.wire.NAME: speaker for speaker in SERVERS}
 _LINES = frozenset({"ollama_chat", "chat"})
 """Protocols that send a line of JSON for each event."""
 USAGE = Usage(input_tokens=20, output_tokens=7)
 
 
-def spoken(wire: str, *lines: Line) -> list[bytes]:
+def spoken(wire: str, *lines: ScriptLine) -> list[bytes]:
     """Write an answer of a server, with the end that fits it."""
     speaker = SPEAKER[wire]
     kind = "application/x-ndjson" if wire in _LINES else "text/event-stream"
@@ -29,13 +34,13 @@ def spoken(wire: str, *lines: Line) -> list[bytes]:
     return [start, *map(chunk, _frames(speaker, lines)), END]
 
 
-def _frames(speaker: Speaker, lines: Script) -> list[bytes]:
+def _frames(speaker: ScriptedServer, lines: Script) -> list[bytes]:
     calls = any(type(line).__name__ == "WholeCall" for line in lines)
     reason = StopReason.TOOL_USE if calls else StopReason.END_TURN
     try:
-        return speaker.frames([*lines, End(reason, USAGE)])
-    except CannotSay:
-        return speaker.frames([*lines, End(usage=USAGE)])
+        return speaker.frames([*lines, TurnEnd(reason, USAGE)])
+    except NotExpressible:
+        return speaker.frames([*lines, TurnEnd(usage=USAGE)])
 
 
 @asynccontextmanager

@@ -8,24 +8,24 @@ import pytest
 
 from steno import ChatMessage
 from steno.agent import (
-    Asked,
+    AgentRole,
+    ApprovalDecision,
+    ApprovalRequest,
+    ApprovalRequested,
     CallbackApprover,
-    Ending,
+    EndReason,
     Gate,
+    GrantScope,
     Permissions,
-    Question,
-    Role,
-    Scope,
-    Verdict,
 )
-from steno.agent.admission import permits_of
-from steno.agent.notebook import Notebook, watch_nothing
-from steno.content import Image, ImageUrl, Resource
-from steno.conversation import Conversation
-from steno.entry import Approval, Mode, Resolution
+from steno.agent.recorder import RunRecorder, ignore_event
+from steno.agent.references import build_input_authorizer
 from steno.errors import ToolFailed, Unresolved
-from steno.inputs.inputs import Inputs
+from steno.inputs.references import InputResolver
+from steno.log.conversation import Conversation
+from steno.messages.content import Image, ImageUrl, Resource
 from steno.ports import Capability
+from steno.records.entry import Approval, Mode, Resolution
 from steno.tools.workspace import Workspace
 from steno.transport.http import HttpTransport
 from tests.agent.pointing_doubles import (
@@ -49,15 +49,15 @@ RULE = "fetch(https://pictures.example/**)"
 
 
 class KeptGrants:
-    """Keeps what is allowed for longer than a session (`Grants`)."""
+    """Keeps what is allowed for longer than a session (`GrantStore`)."""
 
     def __init__(self) -> None:
-        self.kept: list[tuple[str, Scope]] = []
+        self.kept: list[tuple[str, GrantScope]] = []
 
     def rules(self) -> tuple[str, ...]:
         return tuple([rule for rule, _ in self.kept])
 
-    def add(self, rule: str, scope: Scope) -> None:
+    def add(self, rule: str, scope: GrantScope) -> None:
         self.kept.append((rule, scope))
 
 
@@ -65,12 +65,16 @@ class Person:
     """Answers what it is told to, and remembers what it was asked (`Approver`)."""
 
     def __init__(
-        self, *, allowed: bool = True, scope: Scope = Scope.ONCE, reason: str | None = None
+        self,
+        *,
+        allowed: bool = True,
+        scope: GrantScope = GrantScope.ONCE,
+        reason: str | None = None,
     ) -> None:
-        self._verdict = Verdict(allowed=allowed, actor="ada", scope=scope, reason=reason)
-        self.asked: list[Question] = []
+        self._verdict = ApprovalDecision(allowed=allowed, actor="ada", scope=scope, reason=reason)
+        self.asked: list[ApprovalRequest] = []
 
-    async def ask(self, question: Question) -> Verdict:
+    async def ask(self, question: ApprovalRequest) -> ApprovalDecision:
         self.asked.append(question)
         return self._verdict
 
@@ -80,7 +84,7 @@ async def fetch(gate: Gate, url: str = URL, mode: Mode = Mode.ACT, *, session: s
     conversation = Conversation([ChatMessage.system("Work.")], id=session)
     if mode is not Mode.ACT:
         conversation.change_mode(mode)
-    permits = permits_of(gate, Notebook(conversation, watch_nothing))
+    permits = build_input_authorizer(gate, RunRecorder(conversation, ignore_event))
     return await permits("fetch", Capability.NETWORK, url, preview=f"fetch {url}")
 
 
@@ -120,13 +124,13 @@ def test_an_image_and_each_file_of_a_pattern_go_by_the_same_rules(tmp_path: Path
 
 @pytest.mark.requirement("S2-14")
 @pytest.mark.parametrize("mode", Mode)
-@pytest.mark.parametrize("role", Role)
-def test_whoever_plans_may_point_at_files(tmp_path: Path, mode: Mode, role: Role) -> None:
+@pytest.mark.parametrize("role", AgentRole)
+def test_whoever_plans_may_point_at_files(tmp_path: Path, mode: Mode, role: AgentRole) -> None:
     (tmp_path / "a.py").write_text("a = 1\n")
     desk = desk_in(tmp_path, ["I see."], gate=Gate(Permissions.of(role=role)))
     if mode is Mode.PLAN:
         desk.conversation.change_mode(mode)
-    assert run(desk.run(saying("Look.", file("a.py")))).ending is Ending.DONE
+    assert run(desk.run(saying("Look.", file("a.py")))).ending is EndReason.DONE
     assert "a = 1" in shown(desk.provider.requests[0])
     (found,) = details(desk)
     assert found["allowed_by"] == "default read"
@@ -139,7 +143,7 @@ def test_whoever_plans_may_point_at_files(tmp_path: Path, mode: Mode, role: Role
 @pytest.mark.requirement("S2-14")
 @pytest.mark.parametrize("limit", ["mode", "role"])
 def test_whoever_plans_may_not_use_the_network(limit: str) -> None:
-    role = Role.PLANNER if limit == "role" else Role.ACTOR
+    role = AgentRole.PLANNER if limit == "role" else AgentRole.ACTOR
     mode = Mode.PLAN if limit == "mode" else Mode.ACT
     person = Person()
     gate = Gate(Permissions.of(role=role, allow=["fetch"]), person)
@@ -172,7 +176,7 @@ def test_what_is_allowed_once_is_asked_again() -> None:
 
 
 def test_what_is_allowed_for_the_session_is_asked_once_and_covers_no_more() -> None:
-    person = Person(scope=Scope.SESSION)
+    person = Person(scope=GrantScope.SESSION)
     gate = Gate(approver=person)
     run(fetch(gate))
     assert run(fetch(gate, "https://pictures.example/b.png")) == f"session grant {RULE}"
@@ -182,7 +186,7 @@ def test_what_is_allowed_for_the_session_is_asked_once_and_covers_no_more() -> N
 
 
 def test_what_is_allowed_for_one_session_is_asked_in_another() -> None:
-    person = Person(scope=Scope.SESSION)
+    person = Person(scope=GrantScope.SESSION)
     gate = Gate(approver=person)
     run(fetch(gate))
     run(fetch(gate, session="s2"))
@@ -191,14 +195,16 @@ def test_what_is_allowed_for_one_session_is_asked_in_another() -> None:
 
 def test_what_is_allowed_for_the_project_is_kept_for_other_sessions() -> None:
     grants = KeptGrants()
-    run(fetch(Gate(approver=Person(scope=Scope.PROJECT), grants=grants)))
-    assert grants.kept == [(RULE, Scope.PROJECT)]
+    run(fetch(Gate(approver=Person(scope=GrantScope.PROJECT), grants=grants)))
+    assert grants.kept == [(RULE, GrantScope.PROJECT)]
     assert run(fetch(Gate(grants=grants))) == f"standing grant {RULE}"
 
 
 @pytest.mark.requirement("S2-18")
-@pytest.mark.parametrize("scope", [Scope.PROJECT, Scope.USER])
-def test_what_is_allowed_for_longer_and_then_taken_back_is_asked_about_again(scope: Scope) -> None:
+@pytest.mark.parametrize("scope", [GrantScope.PROJECT, GrantScope.USER])
+def test_what_is_allowed_for_longer_and_then_taken_back_is_asked_about_again(
+    scope: GrantScope,
+) -> None:
     grants, person = KeptGrants(), Person(scope=scope)
     gate = Gate(approver=person, grants=grants)
     run(fetch(gate))
@@ -210,7 +216,7 @@ def test_what_is_allowed_for_longer_and_then_taken_back_is_asked_about_again(sco
 
 
 def test_a_deny_rule_counts_whatever_was_allowed_for_the_session() -> None:
-    person = Person(scope=Scope.SESSION)
+    person = Person(scope=GrantScope.SESSION)
     deny = ["fetch(https://pictures.example/private/**)"]
     gate = Gate(Permissions.of(deny=deny), person)
     run(fetch(gate))
@@ -233,17 +239,17 @@ def test_an_image_is_fetched_only_with_a_yes_and_who_gave_it_is_on_record(tmp_pa
         async with serving(reply(200, encoded(graphic()), "image/png")) as server:
             image = Image(source=ImageUrl(f"{server.url}/shot.png"))
             result = await desk.run(saying("Look.", image))
-            if person.asked and result.ending is Ending.DONE:
+            if person.asked and result.ending is EndReason.DONE:
                 assert [seen.path for seen in server.seen] == ["/shot.png"]
             else:
                 assert server.seen == []
 
     for allowed in (True, False):
         person = Person(allowed=allowed)
-        inputs = Inputs(Workspace(tmp_path), transport=lambda: HttpTransport(environ={}))
+        inputs = InputResolver(Workspace(tmp_path), transport=lambda: HttpTransport(environ={}))
         desk = Desk(["Red."], resolver=inputs, gate=Gate(approver=person))
         run(talk(desk, person))
-        assert len(person.asked) == len(desk.told(Asked)) == 1
+        assert len(person.asked) == len(desk.told(ApprovalRequested)) == 1
         assert len(desk.provider.requests) == int(allowed)
         assert payloads(desk, Approval) == []  # it was no call of the model
         (found,) = details(desk)
@@ -258,7 +264,7 @@ def test_an_approver_that_fails_has_allowed_nothing_and_the_session_goes_on(
     def fail(_: object) -> bool:
         raise error
 
-    inputs = Inputs(Workspace(tmp_path), transport=lambda: HttpTransport(environ={}))
+    inputs = InputResolver(Workspace(tmp_path), transport=lambda: HttpTransport(environ={}))
     desk = Desk(["Hello."], resolver=inputs, gate=Gate(approver=CallbackApprover(fail)))
     prompt = saying("Look.", Image(source=ImageUrl("https://127.0.0.1/shot.png")))
     if isinstance(error, OSError):
@@ -268,7 +274,7 @@ def test_an_approver_that_fails_has_allowed_nothing_and_the_session_goes_on(
         assert isinstance(run(desk.run(prompt)).error, Unresolved)
     (resolution,) = payloads(desk, Resolution)
     assert resolution.error is not None
-    assert run(desk.run("Hi.")).ending is Ending.DONE
+    assert run(desk.run("Hi.")).ending is EndReason.DONE
     desk.check()
 
 
@@ -308,5 +314,5 @@ def test_what_is_not_allowed_any_more_is_not_read_again(tmp_path: Path) -> None:
         resolver=Shelves(library, clock),
         gate=Gate(Permissions.of(deny=["mcp__lib"])),
     )
-    assert run(second.run("And now?")).ending is Ending.DONE
+    assert run(second.run("And now?")).ending is EndReason.DONE
     assert library.reads == [NOTES.uri]

@@ -13,15 +13,15 @@ from steno.agent import (
     Agent,
     AllowingApprover,
     Capability,
-    Ending,
+    EndReason,
     Gate,
     Limits,
+    ModelTarget,
     Permissions,
     Runner,
-    Target,
     Tool,
 )
-from steno.agent.replay import replay
+from steno.agent.replay.verify import replay
 from steno.store import MemoryStore
 from steno.testing import ScriptedProvider, ScriptedTool
 from steno.tools import CommandLimits, Toolbox, Workspace, tool
@@ -146,7 +146,7 @@ def test_no_text_of_the_caller_is_in_a_refusal() -> None:
         ),
         ("telemetry", None, "telemetry: must be one, such as OpenTelemetry(), not NoneType"),
         ("target", "m-1", 'target: must be a Target, such as Target(model="…"), not str'),
-        ("model", Target(model="m-1"), "model: must be a string, not Target"),
+        ("model", ModelTarget(model="m-1"), "model: must be a string, not Target"),
         ("actor", 7, "actor: must be a string, not int"),
         ("price_of", Decimal(3), "price_of: must be a function, not Decimal"),
         ("count", 4, "count: must be a function, not int"),
@@ -209,11 +209,11 @@ def test_everything_that_is_right_is_taken_and_tools_may_come_from_an_iterator()
         gate=Gate(Permissions()),
         runner=Runner(store),
         model="lab/m",
-        target=Target(model="m"),
+        target=ModelTarget(model="m"),
         limits=Limits(turns=1),
         actor="ada",
     )
-    assert run(agent.run("Go.")).ending is Ending.DONE
+    assert run(agent.run("Go.")).ending is EndReason.DONE
 
 
 # -- limits ----------------------------------------------------------------------------------------

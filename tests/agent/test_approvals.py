@@ -10,24 +10,24 @@ import pytest
 
 from steno import Outcome
 from steno.agent import (
+    AgentRole,
     AllowingApprover,
-    Asked,
+    ApprovalDecision,
+    ApprovalRequest,
+    ApprovalRequested,
     CallbackApprover,
     DenyingApprover,
-    Ending,
+    EndReason,
     Gate,
+    GrantScope,
     Permissions,
-    Question,
-    Role,
-    Scope,
-    Verdict,
 )
-from steno.entry import Mode
 from steno.errors import LogError, ToolFailed, Unavailable
+from steno.log.queries import pending_approvals
 from steno.ports import Approver, Capability
+from steno.records.entry import Mode
 from steno.store import MemoryStore
 from steno.testing import ScriptedTool
-from steno.views import pending_approvals
 from tests.agent.working import (
     Desk,
     allowing,
@@ -46,13 +46,13 @@ class Grants:
     """What is allowed beyond a session, kept in a list."""
 
     def __init__(self, *rules: str) -> None:
-        self.added: list[tuple[str, Scope]] = []
+        self.added: list[tuple[str, GrantScope]] = []
         self._rules = rules
 
     def rules(self) -> tuple[str, ...]:
         return (*self._rules, *(rule for rule, _ in self.added))
 
-    def add(self, rule: str, scope: Scope) -> None:
+    def add(self, rule: str, scope: GrantScope) -> None:
         self.added.append((rule, scope))
 
 
@@ -60,7 +60,7 @@ def saying(verdict: Any) -> CallbackApprover:
     return CallbackApprover(lambda _: verdict, actor="eva")
 
 
-def nobody(question: Question) -> bool:
+def nobody(question: ApprovalRequest) -> bool:
     raise AssertionError("nobody was to be asked")
 
 
@@ -85,7 +85,7 @@ def test_a_decision_is_recorded_with_its_actor_or_its_rule(
 ) -> None:
     tool = writer()
     desk = Desk(TURNS, tool, gate=gate)
-    assert run(desk.run()).ending is Ending.DONE
+    assert run(desk.run()).ending is EndReason.DONE
     last = approvals_in(desk.conversation.entries())[-1]
     assert (str(last.status), last.actor, last.rule) == (status, actor, rule)
     assert len(tool.calls) == (status == "approved")
@@ -99,7 +99,7 @@ def test_a_decision_is_recorded_with_its_actor_or_its_rule(
 def test_a_question_shows_the_call_and_is_on_record_while_it_is_asked() -> None:
     seen: list[tuple[str, ...]] = []
 
-    def decide(question: Question) -> bool:
+    def decide(question: ApprovalRequest) -> bool:
         pending = pending_approvals(desk.conversation.entries())
         seen.append(tuple(c.id for c in pending))
         assert (question.call.id, question.preview) == ("c1", "would write a")
@@ -111,19 +111,21 @@ def test_a_question_shows_the_call_and_is_on_record_while_it_is_asked() -> None:
     run(desk.run())
     assert seen == [("c1",)]
     assert pending_approvals(desk.conversation.entries()) == ()
-    assert [event.question.call.id for event in desk.told(Asked)] == ["c1"]
+    assert [event.question.call.id for event in desk.told(ApprovalRequested)] == ["c1"]
     assert [status for _, status in desk.approvals] == ["pending", "approved"]
 
 
 # -- how far it reaches --------------------------------------------------------------------------
 
 
-def twice(desk_settings: Callable[[], dict[str, Any]], verdict: Verdict) -> tuple[int, Grants]:
+def twice(
+    desk_settings: Callable[[], dict[str, Any]], verdict: ApprovalDecision
+) -> tuple[int, Grants]:
     """Let a tool be called twice with one verdict for all; return how often it was asked."""
-    asked: list[Question] = []
+    asked: list[ApprovalRequest] = []
     grants = Grants()
 
-    def decide(question: Question) -> Verdict:
+    def decide(question: ApprovalRequest) -> ApprovalDecision:
         asked.append(question)
         return verdict
 
@@ -139,16 +141,16 @@ def twice(desk_settings: Callable[[], dict[str, Any]], verdict: Verdict) -> tupl
 @pytest.mark.parametrize(
     ("scope", "times", "added"),
     [
-        (Scope.ONCE, 2, []),
-        (Scope.SESSION, 1, []),
-        (Scope.PROJECT, 1, [("write(a)", Scope.PROJECT)]),
-        (Scope.USER, 1, [("write(a)", Scope.USER)]),
+        (GrantScope.ONCE, 2, []),
+        (GrantScope.SESSION, 1, []),
+        (GrantScope.PROJECT, 1, [("write(a)", GrantScope.PROJECT)]),
+        (GrantScope.USER, 1, [("write(a)", GrantScope.USER)]),
     ],
 )
 def test_a_verdict_reaches_as_far_as_its_scope(
-    scope: Scope, times: int, added: list[tuple[str, Scope]]
+    scope: GrantScope, times: int, added: list[tuple[str, GrantScope]]
 ) -> None:
-    verdict = Verdict(allowed=True, actor="eva", scope=scope, rule="write(a)")
+    verdict = ApprovalDecision(allowed=True, actor="eva", scope=scope, rule="write(a)")
     asked, grants = twice(dict, verdict)
     assert (asked, grants.added) == (times, added)
 
@@ -156,7 +158,7 @@ def test_a_verdict_reaches_as_far_as_its_scope(
 @pytest.mark.requirement("S2-18")
 def test_a_grant_for_the_session_holds_after_a_restart_and_not_in_another_session() -> None:
     store = MemoryStore()
-    verdict = Verdict(allowed=True, actor="eva", scope=Scope.SESSION, rule="write(a)")
+    verdict = ApprovalDecision(allowed=True, actor="eva", scope=GrantScope.SESSION, rule="write(a)")
     first = Desk(TURNS, writer(subjects=["a"]), store=store, gate=Gate(approver=saying(verdict)))
     run(first.run())
     for conversation, outcome in (
@@ -170,8 +172,8 @@ def test_a_grant_for_the_session_holds_after_a_restart_and_not_in_another_sessio
 
 
 def test_a_grant_that_was_rewound_does_not_hold() -> None:
-    verdict = Verdict(allowed=True, actor="eva", scope=Scope.SESSION, rule="write")
-    answers: Iterator[Verdict | bool] = iter([verdict, False])
+    verdict = ApprovalDecision(allowed=True, actor="eva", scope=GrantScope.SESSION, rule="write")
+    answers: Iterator[ApprovalDecision | bool] = iter([verdict, False])
     gate = Gate(approver=CallbackApprover(lambda _: next(answers)))
     turns = [calling(call("c1", "write"), call("c2", "write")), "Done."]
     desk = Desk([*turns, *TURNS], writer(), gate=gate)
@@ -218,7 +220,7 @@ def test_another_mode_offers_other_tools_from_the_next_request_on() -> None:
 @pytest.mark.requirement("S2-14")
 def test_a_planner_is_offered_reading_only_and_denied_the_rest() -> None:
     tool = writer()
-    permissions = Permissions.of(role=Role.PLANNER, allow=["*"])
+    permissions = Permissions.of(role=AgentRole.PLANNER, allow=["*"])
     desk = Desk(TURNS, reader(), tool, gate=Gate(permissions, CallbackApprover(nobody)))
     run(desk.run())
     assert [t.name for t in desk.provider.requests[0].tools] == ["read"]
@@ -268,9 +270,9 @@ def test_a_tool_that_stumbles_before_it_runs_answers_with_an_error(
 def test_a_path_that_cannot_be_written_down_is_asked_about_and_never_granted() -> None:
     rules: list[str] = []
 
-    def decide(question: Question) -> Verdict:
+    def decide(question: ApprovalRequest) -> ApprovalDecision:
         rules.append(question.rule)
-        return Verdict(allowed=True, actor="eva", scope=Scope.SESSION)
+        return ApprovalDecision(allowed=True, actor="eva", scope=GrantScope.SESSION)
 
     tool = writer(subjects=["caf\udce9.txt"], preview="caf\udce9.txt")
     desk = Desk(TURNS, tool, gate=Gate(approver=CallbackApprover(decide)))
@@ -286,7 +288,7 @@ class Failing:
     def __init__(self, error: Exception) -> None:
         self._error = error
 
-    async def ask(self, question: Question) -> Verdict:
+    async def ask(self, question: ApprovalRequest) -> ApprovalDecision:
         raise self._error
 
 
@@ -296,7 +298,7 @@ class Failing:
         (Failing(Unavailable("grants: gone")), LogError),
         (Failing(EOFError()), EOFError),
         (saying("yes"), ValueError),
-        (saying(Verdict(allowed=True, actor="\ud800")), ValueError),
+        (saying(ApprovalDecision(allowed=True, actor="\ud800")), ValueError),
     ],
 )
 def test_an_approver_that_fails_ends_the_run_and_lets_nothing_pass(
@@ -314,7 +316,7 @@ def test_an_approver_that_takes_no_notice_of_a_cancellation_lets_nothing_pass() 
     async def main() -> None:
         asked = asyncio.Event()
 
-        async def decide(question: Question) -> bool:
+        async def decide(question: ApprovalRequest) -> bool:
             asked.set()
             try:
                 await asyncio.Future()

@@ -9,46 +9,48 @@ from typing import Any
 import pytest
 
 from steno import InvalidValue, ToolCall
-from steno.agent.approvers import AllowingApprover, CallbackApprover, DenyingApprover
-from steno.ports import Approver, Capability, Question, Scope, Verdict
+from steno.agent.permissions.approvers import AllowingApprover, CallbackApprover, DenyingApprover
+from steno.ports import ApprovalDecision, ApprovalRequest, Approver, Capability, GrantScope
 
-QUESTION = Question(call=ToolCall.create("bash", {}, id="c1"), capability=Capability.EXECUTE)
+QUESTION = ApprovalRequest(call=ToolCall.create("bash", {}, id="c1"), capability=Capability.EXECUTE)
 
 
-def ask(approver: Approver) -> Verdict:
+def ask(approver: Approver) -> ApprovalDecision:
     return asyncio.run(approver.ask(QUESTION))
 
 
 @pytest.mark.parametrize("allowed", [True, False])
 def test_a_function_decides_about_one_call(allowed: bool) -> None:
-    seen: list[Question] = []
+    seen: list[ApprovalRequest] = []
 
-    def decide(question: Question) -> bool:
+    def decide(question: ApprovalRequest) -> bool:
         seen.append(question)
         return allowed
 
     verdict = ask(CallbackApprover(decide, actor="policy"))
-    assert verdict == Verdict(allowed=allowed, actor="policy", scope=Scope.ONCE)
+    assert verdict == ApprovalDecision(allowed=allowed, actor="policy", scope=GrantScope.ONCE)
     assert seen == [QUESTION]
     assert ask(CallbackApprover(decide)).actor == "callback"
 
 
 def test_a_function_may_return_a_verdict_and_take_its_time() -> None:
-    wanted = Verdict(allowed=True, actor="ada", scope=Scope.SESSION, rule="bash")
+    wanted = ApprovalDecision(allowed=True, actor="ada", scope=GrantScope.SESSION, rule="bash")
 
-    async def decide(question: Question) -> Verdict:
+    async def decide(question: ApprovalRequest) -> ApprovalDecision:
         await asyncio.sleep(0)
         return wanted
 
     assert ask(CallbackApprover(decide)) == wanted
 
 
-@pytest.mark.parametrize("answer", [None, 1, "no", "yes", [Verdict(allowed=True, actor="a")]])
+@pytest.mark.parametrize(
+    "answer", [None, 1, "no", "yes", [ApprovalDecision(allowed=True, actor="a")]]
+)
 def test_what_is_no_verdict_never_passes_for_a_yes(answer: Any) -> None:
     async def later() -> Any:
         return answer
 
-    def awaited(question: Question) -> Awaitable[Any]:
+    def awaited(question: ApprovalRequest) -> Awaitable[Any]:
         return later()
 
     for function in (lambda question: answer, awaited):
@@ -64,4 +66,6 @@ def test_nobody_to_ask_means_no_and_says_what_would_help() -> None:
 
 
 def test_yes_to_everything_is_yes_to_each_call_and_on_record_as_such() -> None:
-    assert ask(AllowingApprover()) == Verdict(allowed=True, actor="--yes", scope=Scope.ONCE)
+    assert ask(AllowingApprover()) == ApprovalDecision(
+        allowed=True, actor="--yes", scope=GrantScope.ONCE
+    )

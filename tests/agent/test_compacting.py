@@ -7,10 +7,10 @@ import asyncio
 import pytest
 
 from steno import ChatMessage, Usage
-from steno.agent import Notice, NoticeCode, Recorded, RunEnded
-from steno.entry import Compaction, ModelChange
+from steno.agent import EntryRecorded, Notice, NoticeCode, RunEnded
 from steno.errors import ProviderError, StenoError
-from steno.message import UserMessage
+from steno.messages.message import UserMessage
+from steno.records.entry import Compaction, ModelChange
 from tests.agent.working import Desk, call, calling, reader, run
 
 pytestmark = pytest.mark.requirement("S4-14")
@@ -55,7 +55,7 @@ def test_who_watches_is_told_of_the_entries_and_of_no_run() -> None:
         desk = Desk(["They count."], model="lab/m")
         talk(desk)
         await desk.agent.compact(watch=desk.events.append)
-        payloads = [event.entry.payload for event in desk.told(Recorded)]
+        payloads = [event.entry.payload for event in desk.told(EntryRecorded)]
         assert [type(payload) for payload in payloads] == [ModelChange, Compaction]
         assert desk.told(RunEnded) == []
 

@@ -7,11 +7,17 @@ from pathlib import Path
 import pytest
 
 from steno import Conversation, Outcome
-from steno.agent import Agent, Ending, LoopEvent, Notice, NoticeCode
-from steno.message import AssistantMessage, ToolResultMessage, UserMessage
+from steno.agent import Agent, EndReason, LoopEvent, Notice, NoticeCode
+from steno.messages.message import AssistantMessage, ToolResultMessage, UserMessage
 from steno.store import MemoryStore
-from steno.testing.conformance.script import Line, Say, SealThinking, Think, WholeCall
-from steno.testing.conformance.speaker import CannotSay
+from steno.testing.conformance.scripted_server import (
+    NotExpressible,
+    ScriptLine,
+    TextPiece,
+    ThinkingPiece,
+    ThinkingSeal,
+    WholeCall,
+)
 from steno.tools import Workspace
 from steno.tools.grep import GrepTool
 from steno.tools.read import ReadTool
@@ -22,7 +28,7 @@ from tests.agent.working import allowing, check_record, results_of, run
 
 every_wire = pytest.mark.parametrize("wire", WIRES)
 LOOK = (
-    Say("I look. "),
+    TextPiece("I look. "),
     WholeCall("call_1", "read", '{"path":"README.md"}'),
     WholeCall("call_2", "grep", '{"pattern":"lantern"}'),
 )
@@ -47,9 +53,9 @@ def test_a_conversation_with_calls_made_together_and_real_tools(wire: str, folde
         conversation = store.new()
         answers = [
             spoken(wire, *LOOK),
-            spoken(wire, Say("It is about "), Say("lanterns.")),
+            spoken(wire, TextPiece("It is about "), TextPiece("lanterns.")),
             spoken(wire, WholeCall("call_3", "write", '{"path":"new.txt","content":"More."}')),
-            spoken(wire, Say("Written.")),
+            spoken(wire, TextPiece("Written.")),
         ]
         async with provider_on(wire, *answers) as (server, provider):
             agent = Agent(
@@ -58,12 +64,12 @@ def test_a_conversation_with_calls_made_together_and_real_tools(wire: str, folde
             first = await agent.run("What is it about?")
             second = await agent.run("Write more.")
         assert (first.ending, first.text, first.turns) == (
-            Ending.DONE,
+            EndReason.DONE,
             "It is about lanterns.",
             2,
         )
         assert first.usage.total_tokens == 2 * USAGE.total_tokens
-        assert (second.ending, second.text) == (Ending.DONE, "Written.")
+        assert (second.ending, second.text) == (EndReason.DONE, "Written.")
         assert (folder / "new.txt").read_text() == "More."
         read, searched, written = results_of(conversation)
         assert "A lantern for every ship." in read.text
@@ -111,13 +117,13 @@ def losses_in(heard: list[LoopEvent]) -> list[str]:
     return [notice.text for notice in notices if notice.text.startswith("messages[")]
 
 
-def thoughtful(wire: str) -> tuple[Line, ...]:
+def thoughtful(wire: str) -> tuple[ScriptLine, ...]:
     """Think and seal that, where the protocol has a way to say so."""
-    lines = (Think("Hm, which file?"), SealThinking("c2VhbA=="))
+    lines = (ThinkingPiece("Hm, which file?"), ThinkingSeal("c2VhbA=="))
     for said in (lines, lines[:1]):
         try:
             SPEAKER[wire].frames(said)
-        except CannotSay:
+        except NotExpressible:
             continue
         return said
     return ()
@@ -136,7 +142,7 @@ def test_a_conversation_goes_on_with_one_provider_after_the_other(first: int, fo
         for number, wire in enumerate(route):
             answers = [
                 spoken(wire, *thoughtful(wire), *LOOK),
-                spoken(wire, Say(f"{wire} has read it.")),
+                spoken(wire, TextPiece(f"{wire} has read it.")),
             ]
             heard: list[LoopEvent] = []
             async with provider_on(wire, *answers) as (server, provider):
@@ -147,7 +153,7 @@ def test_a_conversation_goes_on_with_one_provider_after_the_other(first: int, fo
                     model=f"{wire}/m",
                 )
                 result = await agent.run(f"Read it, {wire}.", watch=heard.append)
-            assert (result.ending, result.text) == (Ending.DONE, f"{wire} has read it.")
+            assert (result.ending, result.text) == (EndReason.DONE, f"{wire} has read it.")
             last = sent_to(server, wire)[-1]
             people = [m for m in last if isinstance(m, UserMessage)]
             assert len(people) == number + 1
@@ -167,11 +173,11 @@ def test_thinking_that_the_next_provider_cannot_take_is_told_once(wire: str, fol
     async def main() -> None:
         store = MemoryStore()
         conversation = store.new()
-        answer = spoken("anthropic_messages", *thoughtful("anthropic_messages"), Say("Ah."))
+        answer = spoken("anthropic_messages", *thoughtful("anthropic_messages"), TextPiece("Ah."))
         async with provider_on("anthropic_messages", answer) as (_, provider):
             await Agent(provider, conversation).run("Think.")
         heard: list[LoopEvent] = []
-        answers = [spoken(wire, *LOOK), spoken(wire, Say("Fine."))]
+        answers = [spoken(wire, *LOOK), spoken(wire, TextPiece("Fine."))]
         async with provider_on(wire, *answers) as (_, provider):
             agent = Agent(provider, conversation, tools=tools_in(folder))
             assert (await agent.run("Go on.", watch=heard.append)).text == "Fine."

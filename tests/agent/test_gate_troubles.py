@@ -6,10 +6,18 @@ from typing import Any
 
 import pytest
 
-from steno.agent import CallbackApprover, Gate, Notice, NoticeCode, Scope, Verdict, decide_later
-from steno.entry import Approval, ApprovalStatus
+from steno.agent import (
+    ApprovalDecision,
+    CallbackApprover,
+    Gate,
+    GrantScope,
+    Notice,
+    NoticeCode,
+    decide_later,
+)
 from steno.errors import InvalidDocument, Missing, StenoError, ToolFailed, Unavailable
-from steno.outcome import Outcome
+from steno.messages.outcome import Outcome
+from steno.records.entry import Approval, ApprovalStatus
 from tests.agent.working import Desk, call, calling, reader, run, writer
 
 
@@ -24,7 +32,7 @@ class Broken:
             return ()
         raise InvalidDocument("grants.toml: line 1: nothing that we know")
 
-    def add(self, rule: str, scope: Scope) -> None:
+    def add(self, rule: str, scope: GrantScope) -> None:
         raise Unavailable("grants.toml: the disk is full")
 
 
@@ -51,7 +59,7 @@ def test_grants_that_cannot_be_read_allow_nothing_and_stop_nothing() -> None:
 
 
 def test_a_grant_that_cannot_be_kept_still_allows_the_call() -> None:
-    verdict = Verdict(allowed=True, actor="ada", scope=Scope.USER, rule="write")
+    verdict = ApprovalDecision(allowed=True, actor="ada", scope=GrantScope.USER, rule="write")
     gate = Gate(approver=asked(verdict), grants=Broken(reads=True))
     desk = Desk([calling(call("c1", "write")), "Done."], writer(), gate=gate)
     run(desk.run())
@@ -62,7 +70,7 @@ def test_a_grant_that_cannot_be_kept_still_allows_the_call() -> None:
 
 @pytest.mark.parametrize("rule", ["write(", ""])
 def test_a_verdict_whose_rule_is_none_allows_this_call_alone(rule: str) -> None:
-    verdict = Verdict(allowed=True, actor="ada", scope=Scope.SESSION, rule=rule)
+    verdict = ApprovalDecision(allowed=True, actor="ada", scope=GrantScope.SESSION, rule=rule)
     turns = [calling(call("c1", "write")), calling(call("c2", "write")), "Done."]
     desk = Desk(turns, writer(), gate=Gate(approver=asked(verdict)))
     run(desk.run())
@@ -72,7 +80,7 @@ def test_a_verdict_whose_rule_is_none_allows_this_call_alone(rule: str) -> None:
 
 
 def test_what_has_no_place_to_last_lasts_for_the_session_and_the_record_says_so() -> None:
-    verdict = Verdict(allowed=True, actor="ada", scope=Scope.PROJECT, rule="write")
+    verdict = ApprovalDecision(allowed=True, actor="ada", scope=GrantScope.PROJECT, rule="write")
     turns = [calling(call("c1", "write")), calling(call("c2", "write")), "Done."]
     desk = Desk(turns, writer(), gate=Gate(approver=asked(verdict)))
     run(desk.run())

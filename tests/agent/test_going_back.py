@@ -9,22 +9,21 @@ from typing import Any
 import pytest
 
 from steno import ChatMessage, Conversation
-from steno.agent import CallbackApprover, Ending, Gate
-from steno.agent.going_back import go_back
-from steno.agent.lookup import Unsent, find_unsent
-from steno.agent.rules import Rule
-from steno.entry import Entry, Label, Mode, ModeChange, Rewind
+from steno.agent import CallbackApprover, EndReason, Gate
+from steno.agent.permissions.rules import PermissionRule
+from steno.agent.rewind import UnsentPrompt, find_unsent_prompt, rewind_branch
 from steno.errors import Overloaded, Unavailable, Unresolved
-from steno.event import TextDelta
-from steno.message import UserMessage
-from steno.ports import Finding, Question, Scope, Verdict
-from steno.request import Request
-from steno.views import SHELL
+from steno.log.queries import SHELL_AUDIT_KEY
+from steno.messages.event import TextDelta
+from steno.messages.message import UserMessage
+from steno.messages.request import Request
+from steno.ports import ApprovalDecision, ApprovalRequest, GrantScope, ResolvedReference
+from steno.records.entry import Entry, Label, Mode, ModeChange, Rewind
 from tests.agent.pointing_doubles import desk_in, file, kinds, saying, unsent
 from tests.agent.working import Desk, call, calling, run, writer
 from tests.conversation.journals import Journal
 
-RULE = Rule.parse("write(a)")
+RULE = PermissionRule.parse("write(a)")
 PROMPT = saying("Explain.", file("gone.py"))
 
 
@@ -51,7 +50,7 @@ def change_model(conversation: Conversation) -> None:
 
 
 def run_command(conversation: Conversation) -> None:
-    conversation.append(ChatMessage.user("$ ls\nnote.txt\n"), audit={SHELL: "ls"})
+    conversation.append(ChatMessage.user("$ ls\nnote.txt\n"), audit={SHELL_AUDIT_KEY: "ls"})
 
 
 @pytest.mark.requirement("S2-11", "S2-28")
@@ -69,7 +68,7 @@ def test_what_was_noted_beside_a_prompt_is_found_with_it(tmp_path: Path) -> None
     run(desk.agent.run(PROMPT, origin="/docs:explain"))
     change_mode(desk.conversation)
     noted = {"actor": "eva", "origin": "/docs:explain"}
-    assert find_unsent(desk.conversation) == Unsent(PROMPT, noted)
+    assert find_unsent_prompt(desk.conversation) == UnsentPrompt(PROMPT, noted)
 
 
 def test_who_has_said_something_else_since_has_nothing_unsent(tmp_path: Path) -> None:
@@ -88,9 +87,9 @@ class Meddling:
     def __init__(self, meddle: Callable[[], object]) -> None:
         self._meddle = meddle
 
-    async def resolve(self, *_: Any) -> Finding:
+    async def resolve(self, *_: Any) -> ResolvedReference:
         self._meddle()
-        return Finding(error="gone.py: no such file")
+        return ResolvedReference(error="gone.py: no such file")
 
     def is_current(self, *_: Any) -> bool:
         return True
@@ -99,8 +98,8 @@ class Meddling:
         return ()
 
 
-def allow_for_the_session(question: Question) -> Verdict:
-    return Verdict(allowed=True, actor="eva", scope=Scope.SESSION)
+def allow_for_the_session(question: ApprovalRequest) -> ApprovalDecision:
+    return ApprovalDecision(allowed=True, actor="eva", scope=GrantScope.SESSION)
 
 
 @pytest.mark.requirement("S2-18")
@@ -132,7 +131,7 @@ def test_what_was_set_while_an_answer_broke_off_is_so_when_it_is_tried_again() -
         return None
 
     desk = Desk([break_off, "Once upon."], sleep=no_wait)
-    assert run(desk.run()).ending is Ending.DONE
+    assert run(desk.run()).ending is EndReason.DONE
     assert desk.conversation.mode is Mode.PLAN
     desk.check()
 
@@ -144,7 +143,7 @@ def test_commands_and_words_are_told_apart_when_a_branch_goes_back() -> None:
     run_command(conversation)
     conversation.append(ChatMessage.user("Well?"))
     change_mode(conversation)
-    written = go_back(conversation, start)
+    written = rewind_branch(conversation, start)
     assert kinds(written) == ["Rewind", "ModeChange", "UserMessage"]
     said = [one.payload for one in conversation.entries() if isinstance(one.payload, UserMessage)]
     assert [message.text for message in said] == ["Hello?", "$ ls\nnote.txt\n"]
@@ -154,15 +153,15 @@ def test_commands_and_words_are_told_apart_when_a_branch_goes_back() -> None:
 def test_only_what_the_person_ran_is_recorded_again() -> None:
     conversation = Conversation([ChatMessage.user("Hello?")])
     start = conversation.entries()[0].id
-    conversation.append(ChatMessage.assistant("Hel"), audit={SHELL: "ls"})
-    conversation.append(Label(target=start, text="start"), audit={SHELL: "ls"})
-    assert kinds(go_back(conversation, start)) == ["Rewind"]
+    conversation.append(ChatMessage.assistant("Hel"), audit={SHELL_AUDIT_KEY: "ls"})
+    conversation.append(Label(target=start, text="start"), audit={SHELL_AUDIT_KEY: "ls"})
+    assert kinds(rewind_branch(conversation, start)) == ["Rewind"]
 
 
 def test_an_answer_with_a_command_noted_beside_it_is_an_answer(tmp_path: Path) -> None:
     desk = unsent_in(tmp_path)
     desk.conversation.append(ChatMessage.user("Never mind."))
-    desk.conversation.append(ChatMessage.assistant("Fine."), audit={SHELL: "ls"})
+    desk.conversation.append(ChatMessage.assistant("Fine."), audit={SHELL_AUDIT_KEY: "ls"})
     assert unsent(desk.conversation) is None
 
 
@@ -179,7 +178,7 @@ def test_who_goes_back_and_loses_the_mode_is_told_so_and_which_it_is_now() -> No
     start = conversation.entries()[0].id
     change_mode(conversation)
     with pytest.raises(Unavailable) as caught:
-        go_back(conversation, start)
+        rewind_branch(conversation, start)
     assert str(caught.value) == (
         "mode: plan could not be recorded again, and it is act here; "
         "set it before you go on (journal: the disk is full)"

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from steno.agent import Ending, Steering
-from steno.entry import Mode
+from steno.agent import EndReason, SteeringPolicy
 from steno.errors import ProviderError, Unresolved
-from steno.message import UserMessage
-from steno.ports import Finding
-from steno.request import Request
-from steno.views import SHELL
+from steno.log.queries import SHELL_AUDIT_KEY
+from steno.messages.message import UserMessage
+from steno.messages.request import Request
+from steno.ports import ResolvedReference
+from steno.records.entry import Mode
 from tests.agent.pointing_doubles import (
     Obedient,
     Scribe,
@@ -33,27 +33,27 @@ from tests.inputs.images.making import encoded, graphic
 pytestmark = pytest.mark.requirement("S2-28")
 PROMPT = saying("Look.", file("a.py"))
 NO_IMAGES = ProviderError("image input is not supported", status=400)
-AT_ONCE = [Steering.AFTER_CALLS, Steering.INTERRUPT]
+AT_ONCE = [SteeringPolicy.AFTER_CALLS, SteeringPolicy.INTERRUPT]
 
 
 def said(desk: Desk) -> list[str | None]:
     return [m.text for m in desk.conversation.messages() if isinstance(m, UserMessage)]
 
 
-def nothing(_: object) -> Finding:
-    return Finding(error="there is no such file")
+def nothing(_: object) -> ResolvedReference:
+    return ResolvedReference(error="there is no such file")
 
 
-async def steered(desk: Desk, resolver: Slow, policy: Steering) -> asyncio.Task[Any]:
+async def steered(desk: Desk, resolver: Slow, policy: SteeringPolicy) -> asyncio.Task[Any]:
     """Say something while a prompt is opened, and let a command print something."""
     task = asyncio.ensure_future(desk.run(PROMPT))
     await resolver.begun.wait()
     desk.agent.steer("And be brief.", policy)
-    desk.agent.steer("$ ls\n", noted={SHELL: "ls"}, asks=False)
+    desk.agent.steer("$ ls\n", noted={SHELL_AUDIT_KEY: "ls"}, asks=False)
     return task
 
 
-def taken_back(policy: Steering) -> Desk:
+def taken_back(policy: SteeringPolicy) -> Desk:
     """Say something behind a prompt that cannot be opened."""
     resolver = Slow()
     resolver.find = nothing
@@ -70,9 +70,9 @@ def taken_back(policy: Steering) -> Desk:
     return desk
 
 
-@pytest.mark.parametrize("policy", Steering)
+@pytest.mark.parametrize("policy", SteeringPolicy)
 def test_words_behind_a_prompt_that_cannot_be_opened_can_be_withdrawn_with_it(
-    policy: Steering,
+    policy: SteeringPolicy,
 ) -> None:
     desk = taken_back(policy)
     assert said(desk) == ["$ ls\n"]
@@ -83,8 +83,8 @@ def test_words_behind_a_prompt_that_cannot_be_opened_can_be_withdrawn_with_it(
 
 
 def test_words_that_nobody_withdraws_are_heard_in_the_next_run() -> None:
-    desk = taken_back(Steering.AFTER_CALLS)
-    assert run(desk.run(PROMPT)).ending is Ending.DONE
+    desk = taken_back(SteeringPolicy.AFTER_CALLS)
+    assert run(desk.run(PROMPT)).ending is EndReason.DONE
     assert said(desk) == ["$ ls\n", "Look.", "And be brief."]
     (request,) = desk.provider.requests
     assert shown(request) == "And be brief."
@@ -92,14 +92,14 @@ def test_words_that_nobody_withdraws_are_heard_in_the_next_run() -> None:
 
 
 @pytest.mark.parametrize("policy", AT_ONCE)
-def test_words_behind_a_prompt_that_is_opened_go_along_with_it(policy: Steering) -> None:
+def test_words_behind_a_prompt_that_is_opened_go_along_with_it(policy: SteeringPolicy) -> None:
     resolver = Slow()
     desk = Desk(["I see."], resolver=resolver)
 
     async def talk() -> None:
         task = await steered(desk, resolver, policy)
         resolver.go_on.set()
-        assert (await task).ending is Ending.DONE
+        assert (await task).ending is EndReason.DONE
 
     run(talk())
     assert sorted(filter(None, said(desk))) == ["$ ls\n", "And be brief.", "Look."]
@@ -114,10 +114,10 @@ def test_who_stops_the_opening_and_withdraws_what_was_said_behind_ends_the_run()
     desk = Desk([], resolver=resolver)
 
     async def talk() -> None:
-        task = await steered(desk, resolver, Steering.AFTER_CALLS)
+        task = await steered(desk, resolver, SteeringPolicy.AFTER_CALLS)
         assert len(desk.agent.withdraw()) == 1
         desk.agent.interrupt()
-        assert (await task).ending is Ending.INTERRUPTED
+        assert (await task).ending is EndReason.INTERRUPTED
 
     run(talk())
     assert said(desk) == ["Look.", "$ ls\n"]

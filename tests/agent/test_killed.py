@@ -10,15 +10,15 @@ from typing import Any, NamedTuple
 import pytest
 
 from steno import ChatMessage, Outcome
-from steno.agent import Agent, CallbackApprover, Ending, Gate, Question
-from steno.agent.interrupted import UNKNOWN
-from steno.conversation import Conversation
-from steno.message import AssistantMessage
+from steno.agent import Agent, ApprovalRequest, CallbackApprover, EndReason, Gate
+from steno.agent.dispatch import OUTCOME_UNKNOWN_TEXT
+from steno.log.conversation import Conversation
+from steno.log.queries import pending_approvals
+from steno.messages.message import AssistantMessage
 from steno.ports import Capability
 from steno.store import Store, open_store
 from steno.testing import ScriptedTool
-from steno.testing.conformance.script import Say, WholeCall
-from steno.views import pending_approvals
+from steno.testing.conformance.scripted_server import TextPiece, WholeCall
 from tests.agent.speaking import provider_on, spoken
 from tests.agent.working import check_record, results_of, run
 from tests.provider.server import STALL, STREAM, chunk, said, serving
@@ -48,26 +48,31 @@ async def kill_at(line: str, address: str, session: str, script: list[bytes | st
             await process.wait()
 
 
-async def go_on(store: Store, conversation: Conversation, *tools: ScriptedTool) -> list[Question]:
+async def go_on(
+    store: Store, conversation: Conversation, *tools: ScriptedTool
+) -> list[ApprovalRequest]:
     """Go on with a session in this process; return what was asked."""
-    asked: list[Question] = []
+    asked: list[ApprovalRequest] = []
 
-    def decide(question: Question) -> bool:
+    def decide(question: ApprovalRequest) -> bool:
         asked.append(question)
         return True
 
-    async with provider_on("openai_chat", spoken("openai_chat", Say("I go on."))) as (_, provider):
+    async with provider_on("openai_chat", spoken("openai_chat", TextPiece("I go on."))) as (
+        _,
+        provider,
+    ):
         gate = Gate(approver=CallbackApprover(decide))
         agent = Agent(provider, conversation, tools=tools, gate=gate)
         result = await agent.run("Are you still there?")
-    assert (result.ending, result.text) == (Ending.DONE, "I go on.")
+    assert (result.ending, result.text) == (EndReason.DONE, "I go on.")
     check_record(conversation, store)
     return asked
 
 
 def calls(*names: str) -> list[bytes | str]:
     lines = [WholeCall(f"c{n}", name, "{}") for n, name in enumerate(names)]
-    return [*spoken("openai_chat", Say("I begin."), *lines)]
+    return [*spoken("openai_chat", TextPiece("I begin."), *lines)]
 
 
 class Killed(NamedTuple):
@@ -114,7 +119,9 @@ def test_killed_while_a_tool_runs_or_somebody_is_asked(killed: Killed, tmp_path:
             results = results_of(conversation)
             assert [str(result.outcome) for result in results] == killed.outcomes
             assert sorted(c.id for tool in tools for c in tool.calls) == killed.runs
-            assert all(r.text == UNKNOWN for r in results if r.outcome is Outcome.CANCELLED)
+            assert all(
+                r.text == OUTCOME_UNKNOWN_TEXT for r in results if r.outcome is Outcome.CANCELLED
+            )
 
     run(main(), 60)
 
@@ -151,6 +158,9 @@ def test_killed_again_and_again_a_session_still_goes_on(tmp_path: Path) -> None:
             assert store.verify(session).is_intact
             conversation = store.open(session)
             await go_on(store, conversation)
-            assert [r.text for r in results_of(conversation)] == [UNKNOWN, UNKNOWN]
+            assert [r.text for r in results_of(conversation)] == [
+                OUTCOME_UNKNOWN_TEXT,
+                OUTCOME_UNKNOWN_TEXT,
+            ]
 
     run(main(), 60)

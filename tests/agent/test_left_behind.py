@@ -8,21 +8,22 @@ import pytest
 
 from steno import ChatMessage, Outcome
 from steno.agent import (
+    ApprovalDecision,
+    ApprovalRequest,
     CallbackApprover,
-    Ending,
+    EndReason,
     Gate,
     Permissions,
-    Question,
-    Verdict,
 )
-from steno.agent.interrupted import UNKNOWN, decide_later
-from steno.call import ToolCall
-from steno.conversation import Conversation
-from steno.entry import ApprovalStatus, Mode
+from steno.agent.dispatch import OUTCOME_UNKNOWN_TEXT
+from steno.agent.permissions.gate import decide_later
 from steno.errors import Missing
+from steno.log.conversation import Conversation
+from steno.log.queries import pending_approvals
+from steno.messages.call import ToolCall
+from steno.records.entry import ApprovalStatus, Mode
 from steno.store import MemoryStore
 from steno.testing import ScriptedTool
-from steno.views import pending_approvals
 from tests.agent.working import (
     Desk,
     allowing,
@@ -40,9 +41,9 @@ class Waiting:
 
     def __init__(self) -> None:
         self.asked = asyncio.Event()
-        self.questions: list[Question] = []
+        self.questions: list[ApprovalRequest] = []
 
-    async def ask(self, question: Question) -> Verdict:
+    async def ask(self, question: ApprovalRequest) -> ApprovalDecision:
         self.questions.append(question)
         self.asked.set()
         return await asyncio.Future()
@@ -52,7 +53,7 @@ def saying(verdict: bool) -> CallbackApprover:
     return CallbackApprover(lambda _: verdict, actor="eva")
 
 
-def nobody(question: Question) -> bool:
+def nobody(question: ApprovalRequest) -> bool:
     raise AssertionError("nobody was to be asked")
 
 
@@ -84,7 +85,7 @@ def test_a_question_that_was_open_is_asked_again_by_the_next_run() -> None:
     desk = Desk(
         ["Done."], tool, store=store, conversation=conversation, gate=Gate(approver=saying(True))
     )
-    assert run(desk.run("And?")).ending is Ending.DONE
+    assert run(desk.run("And?")).ending is EndReason.DONE
     assert [c.id for c in tool.calls] == ["c1", "c2"]
     assert [r.tool_call_id for r in desk.results] == ["c1", "c2"]
     desk.check()
@@ -174,7 +175,7 @@ def test_what_was_approved_and_killed_is_not_run_again_unless_it_reads(mode: Mod
         ("c2", Outcome.OK),
         ("c3", Outcome.CANCELLED),
     ]
-    assert desk.results[0].text == UNKNOWN
+    assert desk.results[0].text == OUTCOME_UNKNOWN_TEXT
     desk.check()
 
 
@@ -195,7 +196,7 @@ def test_a_yes_that_was_acted_on_once_is_not_acted_on_again() -> None:
 
     desk = Desk(["I look."], tool, store=store, conversation=run(main()))
     run(desk.run())
-    assert (tool.calls, desk.result.text) == ([], UNKNOWN)
+    assert (tool.calls, desk.result.text) == ([], OUTCOME_UNKNOWN_TEXT)
 
 
 @pytest.mark.requirement("S2-18")
@@ -209,7 +210,7 @@ def test_a_decision_about_other_arguments_is_none(status: ApprovalStatus) -> Non
     other.append(decided, audit={"deferred": True})
     asked: list[str] = []
 
-    def decide(question: Question) -> bool:
+    def decide(question: ApprovalRequest) -> bool:
         asked.append(question.call.arguments)
         return False
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from steno import Conversation, UserMessage
-from steno.agent import Ending, Steering
-from steno.content import FileReference, Resource
-from steno.entry import Resolution, ResolutionStatus, Rewind
+from steno.agent import EndReason, SteeringPolicy
 from steno.errors import Unresolved
-from steno.request import Request
+from steno.messages.content import FileReference, Resource
+from steno.messages.request import Request
+from steno.records.entry import Resolution, ResolutionStatus, Rewind
 from steno.store import MemoryStore
 from steno.wire import WIRES, load_wire
 from tests.agent.pointing_doubles import (
@@ -57,7 +57,7 @@ def test_a_file_is_on_record_before_the_model_is_asked_and_shown_to_it(
     path = str(tmp_path / "a.py") if is_absolute else "a.py"
     prompt = saying("Explain.", file(path, 2))
     result = run(desk.run(prompt))
-    assert (result.ending, result.text) == (Ending.DONE, "I see.")
+    assert (result.ending, result.text) == (EndReason.DONE, "I see.")
     assert seen == [["SystemMessage", "UserMessage", "Resolution resolved"]]
     assert prompt in desk.conversation.messages()  # as it was typed
     (request,) = desk.provider.requests
@@ -113,7 +113,7 @@ def test_everything_that_a_prompt_points_at_is_opened_in_its_order(tmp_path: Pat
 
 def test_without_a_resolver_only_names_are_shown(tmp_path: Path) -> None:
     desk = desk_in(tmp_path, ["I see."], resolver=None)
-    assert run(desk.run(saying("Look.", file("a.py")))).ending is Ending.DONE
+    assert run(desk.run(saying("Look.", file("a.py")))).ending is EndReason.DONE
     assert payloads(desk, Resolution) == []
 
 
@@ -137,7 +137,7 @@ def test_nothing_is_sent_if_something_cannot_be_opened_and_the_branch_is_as_befo
     said = desk.conversation.messages()
     prompt = saying("Explain.", file("gone.py"))
     result = run(desk.run(prompt))
-    assert result.ending is Ending.FAILED
+    assert result.ending is EndReason.FAILED
     assert isinstance(result.error, Unresolved)
     assert result.reason.startswith("nothing was sent: ")
     assert "gone.py" in result.reason
@@ -155,7 +155,7 @@ def test_what_was_not_sent_can_be_said_again_once_the_file_is_there(tmp_path: Pa
     (tmp_path / "late.py").write_text("late = True\n")
     prompt = unsent(desk.conversation)
     assert prompt is not None
-    assert run(desk.run(prompt)).ending is Ending.DONE
+    assert run(desk.run(prompt)).ending is EndReason.DONE
     assert "late = True" in shown(desk.provider.requests[0])
     assert [m for m in desk.conversation.messages() if isinstance(m, UserMessage)] == [prompt]
     assert statuses(desk) == [FAILED, RESOLVED]
@@ -181,7 +181,7 @@ def test_a_prompt_that_begins_a_conversation_is_taken_back_too(tmp_path: Path) -
     assert isinstance(run(desk.run(prompt)).error, Unresolved)
     assert written(desk) == ["ModeChange", "UserMessage", "Resolution failed", "Rewind"]
     assert unsent(desk.conversation) == prompt
-    assert run(desk.run("Hello?")).ending is Ending.DONE
+    assert run(desk.run("Hello?")).ending is EndReason.DONE
     assert [message.text for message in desk.provider.requests[0].messages] == ["Hello?"]
     desk.check()
 
@@ -196,7 +196,7 @@ def test_what_waits_for_an_answer_is_opened_without_a_prompt(tmp_path: Path) -> 
     desk = left_behind(tmp_path, ["I see."], saying("Look.", file("late.py")))
     assert isinstance(run(desk.run(None)).error, Unresolved)
     (tmp_path / "late.py").write_text("late = True\n")
-    assert run(desk.run(None)).ending is Ending.DONE
+    assert run(desk.run(None)).ending is EndReason.DONE
     assert "late = True" in shown(desk.provider.requests[0])
     desk.check()
 
@@ -215,7 +215,7 @@ def test_who_says_something_else_instead_is_heard_and_the_model_knows_what_faile
 ) -> None:
     desk = left_behind(tmp_path, ["All right."], saying("Look.", file("gone.py")))
     run(desk.run(None))
-    assert run(desk.run("Never mind.")).ending is Ending.DONE
+    assert run(desk.run("Never mind.")).ending is EndReason.DONE
     assert statuses(desk) == [FAILED]
     (request,) = desk.provider.requests
     assert "gone.py" in shown(request, 0)
@@ -251,12 +251,12 @@ def steered(folder: Path, *said: Any) -> Desk:
 
     def interfere(*_: Any) -> str:
         for one in said:
-            desk.agent.steer(one, Steering.AFTER_CALLS)
+            desk.agent.steer(one, SteeringPolicy.AFTER_CALLS)
         return "Read."
 
     tool = reader("look", interfere)
     desk = desk_in(folder, [calling(call("c1", "look")), "Done."], tool)
-    assert run(desk.run()).ending is Ending.DONE
+    assert run(desk.run()).ending is EndReason.DONE
     desk.check()
     return desk
 

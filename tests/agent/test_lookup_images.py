@@ -9,9 +9,7 @@ from typing import Any
 import pytest
 
 from steno import ChatMessage
-from steno.agent import Ending, Target
-from steno.content import Image, ImageBlob, ImageData, RecognitionMode
-from steno.entry import Resolution, ResolutionStatus
+from steno.agent import EndReason, ModelTarget
 from steno.errors import (
     AuthenticationFailed,
     Overloaded,
@@ -20,9 +18,11 @@ from steno.errors import (
     Unreachable,
     Unresolved,
 )
-from steno.inputs.inputs import Inputs
-from steno.ports import Finding
-from steno.request import Request
+from steno.inputs.references import InputResolver
+from steno.messages.content import Image, ImageBlob, ImageData, RecognitionMode
+from steno.messages.request import Request
+from steno.ports import ResolvedReference
+from steno.records.entry import Resolution, ResolutionStatus
 from steno.store import Store, open_store
 from steno.tools.workspace import Workspace
 from tests.agent.pointing_doubles import (
@@ -44,7 +44,7 @@ from tests.agent.pointing_doubles import (
 from tests.agent.working import Desk, call, calling, reader, run
 from tests.inputs.images.making import decoded, encoded, graphic, noise
 
-SEEING, BLIND, UNKNOWN = Target(vision=True), Target(vision=False), Target()
+SEEING, BLIND, UNKNOWN = ModelTarget(vision=True), ModelTarget(vision=False), ModelTarget()
 WORDS = "Pay 12 EUR"
 RESOLVED, FAILED = ResolutionStatus.RESOLVED, ResolutionStatus.FAILED
 NO_IMAGES = ProviderError("image input is not supported", status=400)
@@ -115,7 +115,7 @@ def test_an_image_that_cannot_be_read_is_on_record_as_failed_and_can_be_tried_ag
     assert desk.provider.requests == []
     scribe.fails = False
     prompt = unsent(desk.conversation)
-    assert run(desk.run(prompt)).ending is Ending.DONE
+    assert run(desk.run(prompt)).ending is EndReason.DONE
     assert WORDS in shown(desk.provider.requests[0])
     desk.check()
 
@@ -144,11 +144,11 @@ def test_what_is_no_image_is_not_sent(folder: Path) -> None:
     ],
 )
 def test_an_image_that_is_refused_is_sent_as_text_and_what_was_used_is_on_record(
-    folder: Path, target: Target, error: ProviderError
+    folder: Path, target: ModelTarget, error: ProviderError
 ) -> None:
     desk = desk_in(folder, [refusing(error)] * 2, target=target, ocr=Scribe())
     result = run(desk.run(saying("How much?", picture())))
-    assert (result.ending, result.text, result.turns) == (Ending.DONE, "I read.", 1)
+    assert (result.ending, result.text, result.turns) == (EndReason.DONE, "I read.", 1)
     first, second = desk.provider.requests
     assert len(images_in(first)) == 1
     assert images_in(second) == []
@@ -162,7 +162,7 @@ def test_an_image_that_is_refused_is_sent_as_text_and_what_was_used_is_on_record
 
 @pytest.mark.parametrize("target", [UNKNOWN, SEEING])
 def test_a_model_that_refused_once_is_not_sent_the_image_in_the_next_run(
-    folder: Path, target: Target
+    folder: Path, target: ModelTarget
 ) -> None:
     desk = desk_in(folder, [refusing()] * 3, target=target, ocr=Scribe())
     run(desk.run(saying("How much?", picture())))
@@ -182,7 +182,7 @@ def test_a_refused_image_that_cannot_be_read_either_ends_the_run_with_both_reaso
     assert "steno[ocr]" in result.reason
     assert statuses(desk) == [RESOLVED, FAILED]
     assert unsent(desk.conversation) == prompt
-    assert run(desk.run("Never mind.")).ending is Ending.DONE
+    assert run(desk.run("Never mind.")).ending is EndReason.DONE
     assert images_in(desk.provider.requests[-1]) == []
     desk.check()
 
@@ -233,7 +233,7 @@ def test_a_refusal_without_images_is_raised_as_ever(folder: Path) -> None:
     error = ProviderError("max_tokens: too large", status=400)
     desk = desk_in(folder, [error], ocr=Scribe())
     result = run(desk.run(saying("Look.", file("a.py"))))
-    assert (result.ending, result.error) == (Ending.FAILED, error)
+    assert (result.ending, result.error) == (EndReason.FAILED, error)
     assert len(desk.provider.requests) == 1
     assert written(desk)[-1] == "Resolution resolved"
 
@@ -256,7 +256,7 @@ def test_a_model_that_refuses_the_text_as_well_is_not_asked_a_third_time(folder:
 
 def test_a_resolver_that_insists_on_images_does_not_keep_a_refused_request_alive() -> None:
     image = Image(source=ImageData(encoded(graphic())), mime_type="image/png")
-    resolver = Obedient(lambda _: Finding(content=(image,)))
+    resolver = Obedient(lambda _: ResolvedReference(content=(image,)))
     desk = Desk([NO_IMAGES, NO_IMAGES], resolver=resolver)
     assert run(desk.run(saying("Look.", picture()))).error is NO_IMAGES
     assert len(desk.provider.requests) == 2
@@ -289,7 +289,7 @@ def test_a_model_that_takes_no_earlier_images_goes_on_without_them_if_nothing_re
     first = desk_in(folder, ["Red."], target=SEEING)
     run(first.run(saying("Which colour?", picture())))
     second = again(first, folder, ["Well."], target=BLIND)
-    assert run(second.run("And now?")).ending is Ending.DONE
+    assert run(second.run("And now?")).ending is EndReason.DONE
     assert images_in(second.provider.requests[0]) == []
     assert any("what was found before stays" in notice for notice in notices(second))
     assert statuses(second) == [RESOLVED]
@@ -309,7 +309,7 @@ def test_a_large_image_lies_beside_the_record_and_comes_back_whole(
     def talk(store: Store, turns: list[str], prompt: Any, session: str = "") -> tuple[Desk, str]:
         conversation = store.open(session) if session else store.new()
         desk = desk_in(folder, turns, store=store, conversation=conversation, target=SEEING)
-        assert run(desk.run(prompt)).ending is Ending.DONE
+        assert run(desk.run(prompt)).ending is EndReason.DONE
         desk.check()
         return desk, conversation.id
 
@@ -340,10 +340,10 @@ def test_large_bytes_in_a_message_are_whole_when_they_are_opened_later(folder: P
             ["Noise."],
             store=store,
             conversation=store.open(conversation.id),
-            resolver=Inputs(Workspace(folder)),
+            resolver=InputResolver(Workspace(folder)),
             target=SEEING,
         )
-        assert run(desk.run(None)).ending is Ending.DONE
+        assert run(desk.run(None)).ending is EndReason.DONE
         (sent,) = images_in(desk.provider.requests[0])
         assert isinstance(sent.source, ImageData)
         assert decoded(sent.source.data).tobytes() == decoded(data).tobytes()

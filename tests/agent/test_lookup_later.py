@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from steno.agent import Ending
-from steno.entry import Compaction
+from steno.agent import EndReason
 from steno.errors import ServerFailed
+from steno.records.entry import Compaction
 from steno.tools.edit import EditTool
 from steno.tools.read import ReadTool
 from steno.tools.workspace import Workspace
@@ -75,7 +75,7 @@ def test_what_is_too_old_and_cannot_be_read_again_stays_and_people_are_told() ->
     run(desk.run(saying("Look.", NOTES)))
     library.failure = ServerFailed("mcp lib: it is gone")
     clock.turn(HOUR_S)
-    assert run(desk.run("And now?")).ending is Ending.DONE
+    assert run(desk.run("And now?")).ending is EndReason.DONE
     assert notices(desk)[-1] == "mcp lib: it is gone; what was found before stays"
     assert "first edition" in shown(desk.provider.requests[1], 1)
     assert len(statuses(desk)) == 1

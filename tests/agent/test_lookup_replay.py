@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from steno.agent import Agent, Gate, Runner, Target
-from steno.agent.replay import Replayed, replay
-from steno.agent.rerun import Reuse, rerun
-from steno.entry import Resolution, Rewind
+from steno.agent import Agent, Gate, ModelTarget, Runner
+from steno.agent.replay.comparison import RecordedResults, rerun
+from steno.agent.replay.verify import ReplayResult, replay
 from steno.errors import ProviderError
-from steno.inputs.inputs import Inputs
-from steno.request import Request
+from steno.inputs.references import InputResolver
+from steno.messages.request import Request
+from steno.records.entry import Resolution, Rewind
 from steno.testing import ScriptedProvider
 from steno.tools.workspace import Workspace
 from tests.agent.pointing_doubles import (
@@ -44,7 +44,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def replayed(desk: Desk) -> Replayed:
+def replayed(desk: Desk) -> ReplayResult:
     desk.check()
     result = run(replay(desk.store.records(desk.conversation.id)))
     assert result.is_same, str(result.difference)
@@ -104,7 +104,7 @@ def test_an_image_that_was_refused_is_replayed_with_its_text(folder: Path) -> No
 
 def test_a_large_image_beside_the_record_is_replayed(folder: Path) -> None:
     (folder / "large.png").write_bytes(encoded(noise(400, 300)))
-    desk = desk_in(folder, ["Noise."], target=Target(vision=True))
+    desk = desk_in(folder, ["Noise."], target=ModelTarget(vision=True))
     run(desk.run(saying("Look.", picture("large.png"))))
     assert replayed(desk).turns == 1
 
@@ -141,7 +141,7 @@ def run_again(desk: Desk, turns: list[Any], **settings: Any) -> ScriptedProvider
     """Let another model work on what was said, and return what it was asked."""
     provider = ScriptedProvider(turns)
 
-    def make(reuse: Reuse) -> Agent:
+    def make(reuse: RecordedResults) -> Agent:
         return Agent(
             provider,
             desk.conversation,
@@ -156,7 +156,7 @@ def run_again(desk: Desk, turns: list[Any], **settings: Any) -> ScriptedProvider
     return provider
 
 
-@pytest.mark.parametrize("opens", [lambda folder: Inputs(Workspace(folder)), lambda _: None])
+@pytest.mark.parametrize("opens", [lambda folder: InputResolver(Workspace(folder)), lambda _: None])
 def test_another_model_sees_what_was_found_then(folder: Path, opens: Callable[[Path], Any]) -> None:
     desk = desk_in(folder, ["One.", "Two."])
     run(desk.run(saying("Look.", file("a.py"))))
@@ -169,11 +169,11 @@ def test_another_model_sees_what_was_found_then(folder: Path, opens: Callable[[P
 
 
 def test_another_model_that_does_not_see_gets_the_text_of_images(folder: Path) -> None:
-    desk = desk_in(folder, ["One.", "Two."], target=Target(vision=True))
+    desk = desk_in(folder, ["One.", "Two."], target=ModelTarget(vision=True))
     run(desk.run(saying("Look.", picture())))
     run(desk.run(saying("And?", picture())))
-    inputs = Inputs(Workspace(folder), ocr=Scribe())
-    provider = run_again(desk, ["Uno.", "Dos."], resolver=inputs, target=Target(vision=False))
+    inputs = InputResolver(Workspace(folder), ocr=Scribe())
+    provider = run_again(desk, ["Uno.", "Dos."], resolver=inputs, target=ModelTarget(vision=False))
     for request in provider.requests:
         assert images_in(request) == []
         assert "Pay 12 EUR" in shown(request)
@@ -187,5 +187,5 @@ def test_another_model_is_told_too_what_could_not_be_opened_meanwhile(folder: Pa
     turns = [calling(call("c1", "look")), "Done."]
     desk = desk_in(folder, turns, reader("look", interfere))
     run(desk.run())
-    provider = run_again(desk, ["Uno.", "Dos."], resolver=Inputs(Workspace(folder)))
+    provider = run_again(desk, ["Uno.", "Dos."], resolver=InputResolver(Workspace(folder)))
     assert "gone.py" in shown(provider.requests[-1])

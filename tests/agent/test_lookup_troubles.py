@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from steno import ChatMessage, Text
-from steno.agent import Ending, Limits, Steering
-from steno.entry import Resolution, ResolutionStatus
+from steno.agent import EndReason, Limits, SteeringPolicy
 from steno.errors import ServerFailed, StenoError, Unresolved
-from steno.ports import Finding, Pointer
-from steno.store.sqlite import SqliteStore
+from steno.ports import ReferenceBlock, ResolvedReference
+from steno.records.entry import Resolution, ResolutionStatus
+from steno.store.sqlite.store import SqliteStore
 from tests.agent.pointing_doubles import (
     Obedient,
     Slow,
@@ -56,12 +56,12 @@ def test_who_stops_while_something_is_opened_finds_it_opened_in_the_next_run(
                 await task
         else:
             desk.agent.interrupt()
-            assert (await task).ending is Ending.INTERRUPTED
+            assert (await task).ending is EndReason.INTERRUPTED
         desk.check()
         assert written(desk) == ["SystemMessage", "UserMessage"]
         assert desk.provider.requests == []
         resolver.go_on.set()
-        assert (await desk.run(None)).ending is Ending.DONE
+        assert (await desk.run(None)).ending is EndReason.DONE
 
     run(talk())
     assert [pointer for pointer, _ in resolver.asked] == [file("a.py"), file("b.py")]
@@ -93,8 +93,8 @@ def test_who_says_something_else_while_a_prompt_is_opened_gets_one_answer_to_bot
     async def talk() -> None:
         task = await begun(desk, resolver, saying("Look.", file("a.py")))
         resolver.go_on.set()
-        desk.agent.steer(saying("Or this.", file("b.py")), Steering.INTERRUPT)
-        assert (await task).ending is Ending.DONE
+        desk.agent.steer(saying("Or this.", file("b.py")), SteeringPolicy.INTERRUPT)
+        assert (await task).ending is EndReason.DONE
 
     run(talk())
     (request,) = desk.provider.requests
@@ -107,7 +107,7 @@ def test_who_says_something_else_while_a_prompt_is_opened_gets_one_answer_to_bot
 def test_a_run_that_is_out_of_time_while_something_is_opened_ends_in_order() -> None:
     resolver = Slow()
     desk = Desk(["I see."], resolver=resolver, limits=Limits(seconds=0.01))
-    assert run(desk.run(saying("Look.", file("a.py")))).ending is Ending.LIMIT
+    assert run(desk.run(saying("Look.", file("a.py")))).ending is EndReason.LIMIT
     assert written(desk) == ["SystemMessage", "UserMessage"]
     desk.check()
 
@@ -130,7 +130,7 @@ def test_a_program_that_was_killed_while_something_was_opened_goes_on_there(
     with SqliteStore(path) as store:
         conversation = store.open(conversation.id)
         desk = desk_in(tmp_path, ["I see."], store=store, conversation=conversation)
-        assert run(desk.run(None)).ending is Ending.DONE
+        assert run(desk.run(None)).ending is EndReason.DONE
         said = shown(desk.provider.requests[0])
         assert ("this is a.py" in said) is (opened == 0)
         assert ("what was found then" in said) is (opened == 1)
@@ -143,7 +143,7 @@ def test_a_program_that_was_killed_while_something_was_opened_goes_on_there(
 
 
 def failing(error: Exception) -> Obedient:
-    def find(pointer: Pointer) -> str:
+    def find(pointer: ReferenceBlock) -> str:
         if pointer == file("bad.py"):
             raise error
         return "what is there"
@@ -169,7 +169,7 @@ def test_a_fault_of_a_resolver_is_raised_and_the_branch_is_as_before() -> None:
     assert statuses(desk) == [RESOLVED, FAILED]
     error = payloads(desk, Resolution)[-1].error
     assert error == "a fault came up while it was opened: KeyError"
-    assert run(desk.run("Hi.")).ending is Ending.DONE
+    assert run(desk.run("Hi.")).ending is EndReason.DONE
     desk.check()
 
 
@@ -183,27 +183,32 @@ def test_a_fault_of_a_resolver_in_the_middle_does_not_come_up_in_every_run_to_co
     with pytest.raises(KeyError):
         run(desk.run())
     desk.check()
-    assert run(desk.run("Go on.")).ending is Ending.DONE
+    assert run(desk.run("Go on.")).ending is EndReason.DONE
     assert "a fault came up" in shown(desk.provider.requests[-1], -2)
     desk.check()
 
 
 @pytest.mark.parametrize(
-    "finding", [Finding(), Finding(content=(Text("x"),), details={"when": object()}), None]
+    "finding",
+    [
+        ResolvedReference(),
+        ResolvedReference(content=(Text("x"),), details={"when": object()}),
+        None,
+    ],
 )
 def test_a_finding_that_is_none_is_a_fault_and_leaves_the_record_in_order(finding: Any) -> None:
     desk = Desk(["Hello."], resolver=Obedient(lambda _: finding))
     with pytest.raises((StenoError, AttributeError)):
         run(desk.run(saying("Look.", file("a.py"))))
     assert kinds(desk.conversation.entries()) == ["SystemMessage", "Rewind"]
-    assert run(desk.run("Hi.")).ending is Ending.DONE
+    assert run(desk.run("Hi.")).ending is EndReason.DONE
     desk.check()
 
 
 def test_an_error_may_be_long_and_hold_what_no_text_may(tmp_path: Path) -> None:
-    finding = Finding(error="\ud800" + "x" * 5_000)
+    finding = ResolvedReference(error="\ud800" + "x" * 5_000)
     desk = Desk(["Never."], resolver=Obedient(lambda _: finding))
-    assert run(desk.run(saying("Look.", file("a.py")))).ending is Ending.FAILED
+    assert run(desk.run(saying("Look.", file("a.py")))).ending is EndReason.FAILED
     error = payloads(desk, Resolution)[0].error
     assert error is not None
     assert len(error) == 1_000

@@ -7,10 +7,10 @@ import asyncio
 import pytest
 
 from steno import Outcome
-from steno.agent import CallbackApprover, CallEnded, CallStarted, Ending, Gate, Question
-from steno.call import ToolCall
+from steno.agent import ApprovalRequest, CallbackApprover, CallEnded, CallStarted, EndReason, Gate
 from steno.errors import InvalidValue
-from steno.ports import Stage
+from steno.messages.call import ToolCall
+from steno.ports import ToolContext
 from steno.testing import ScriptedTool
 from tests.agent.working import Desk, allowing, call, calling, reader, run, writer
 
@@ -20,7 +20,7 @@ def test_readers_run_together_and_are_recorded_in_the_order_of_their_calls() -> 
     async def main() -> None:
         began = [asyncio.Event() for _ in range(3)]
 
-        async def overlap(call: ToolCall, stage: Stage) -> str:
+        async def overlap(call: ToolCall, stage: ToolContext) -> str:
             number = int(call.id[1:])
             began[number].set()
             for other in began:  # nobody ends before all have begun
@@ -34,7 +34,7 @@ def test_readers_run_together_and_are_recorded_in_the_order_of_their_calls() -> 
         tool = reader("read", overlap, overlap, overlap)
         turn = calling(*[call(f"c{n}", "read") for n in range(3)])
         desk = Desk([turn, "Done."], tool)
-        assert (await desk.run()).ending is Ending.DONE
+        assert (await desk.run()).ending is EndReason.DONE
         assert [c.id for c in tool.ended] == ["c2", "c1", "c0"]
         assert [(r.tool_call_id, r.text) for r in desk.results] == [
             (f"c{n}", f"result {n}") for n in range(3)
@@ -50,7 +50,7 @@ def test_a_writer_runs_alone_and_in_its_place() -> None:
     running: set[str] = set()
     seen: list[tuple[str, frozenset[str]]] = []
 
-    async def look_around(call: ToolCall, stage: Stage) -> str:
+    async def look_around(call: ToolCall, stage: ToolContext) -> str:
         running.add(call.id)
         for _ in range(3):  # let whoever else may run begin
             await asyncio.sleep(0)
@@ -80,7 +80,7 @@ def test_a_writer_runs_alone_and_in_its_place() -> None:
 def test_each_call_has_a_decision_of_its_own() -> None:
     asked: list[str] = []
 
-    def decide(question: Question) -> bool:
+    def decide(question: ApprovalRequest) -> bool:
         asked.append(question.call.id)
         return question.call.id != "c1"
 
@@ -106,7 +106,7 @@ def test_one_that_fails_does_not_keep_the_others_from_their_results() -> None:
     tool = reader("read", "one", ValueError("two"), "three")
     turn = calling(call("c1", "read"), call("c2", "read"), call("c3", "read"))
     desk = Desk([turn, "Done."], tool)
-    assert run(desk.run()).ending is Ending.DONE
+    assert run(desk.run()).ending is EndReason.DONE
     assert [r.outcome for r in desk.results] == [Outcome.OK, Outcome.ERROR, Outcome.OK]
 
 

@@ -13,19 +13,19 @@ from steno.agent import (
     CallEnded,
     CallOutput,
     CallStarted,
-    Ending,
-    Recorded,
+    EndReason,
+    EntryRecorded,
     RunEnded,
     Runner,
     TurnStarted,
 )
-from steno.agent.dispatch import CHANGED
-from steno.call import InvalidToolCall, ToolCall
-from steno.content import Text
-from steno.entry import Approval, ApprovalStatus
+from steno.agent.dispatch import SUBJECTS_CHANGED_TEXT
 from steno.errors import Missing, ToolFailed
-from steno.message import AssistantMessage, ToolResultMessage, UserMessage
-from steno.ports import Stage, ToolOutput
+from steno.messages.call import InvalidToolCall, ToolCall
+from steno.messages.content import Text
+from steno.messages.message import AssistantMessage, ToolResultMessage, UserMessage
+from steno.ports import ToolContext, ToolOutput
+from steno.records.entry import Approval, ApprovalStatus
 from steno.store import MemoryStore
 from tests.agent.working import Desk, allowing, call, calling, reader, run, writer
 
@@ -49,7 +49,7 @@ def test_a_call_is_decided_about_run_recorded_and_sent_back() -> None:
     desk = Desk([calling(call("c1", "read", path="a")), "Done."], tool)
     result = run(desk.run("What does a say?"))
 
-    assert (result.ending, result.text, result.turns) == (Ending.DONE, "Done.", 2)
+    assert (result.ending, result.text, result.turns) == (EndReason.DONE, "Done.", 2)
     assert [(c.id, c.arguments) for c in tool.calls] == [("c1", '{"path": "a"}')]
     assert desk.result.text == "It says hello."
     said, sent = desk.conversation.messages(), desk.provider.requests
@@ -102,7 +102,7 @@ def test_what_happens_is_told_in_order() -> None:
     kinds = [type(e) for e in desk.events]
     order = [TurnStarted, CallStarted, CallEnded, TurnStarted, RunEnded]
     assert [kind for kind in kinds if kind in order] == order
-    told = [event.entry for event in desk.told(Recorded)]
+    told = [event.entry for event in desk.told(EntryRecorded)]
     assert told == list(desk.conversation.entries()[1:])
 
 
@@ -126,7 +126,7 @@ def test_a_failure_that_the_tool_reports_has_a_message_and_no_traceback(recovera
     failing = reader("read", ToolFailed("there is no file a", recoverable=recoverable))
     runner = Runner(now=lambda: NOON, clock=Clock())
     desk = Desk([calling(call("c1", "read")), "Done."], failing, runner=runner)
-    assert run(desk.run()).ending is Ending.DONE
+    assert run(desk.run()).ending is EndReason.DONE
     result = desk.result
     assert (result.tool_call_id, result.outcome) == ("c1", Outcome.ERROR)
     assert result.text == "there is no file a"
@@ -139,11 +139,11 @@ def test_a_failure_that_the_tool_reports_has_a_message_and_no_traceback(recovera
 
 @pytest.mark.requirement("S2-20", "S4-08")
 def test_a_fault_of_the_tool_has_a_traceback_and_is_not_recoverable() -> None:
-    def stumble(call: ToolCall, stage: Stage) -> str:
+    def stumble(call: ToolCall, stage: ToolContext) -> str:
         raise ZeroDivisionError("by nothing")
 
     desk = Desk([calling(call("c1", "read")), "Done."], reader("read", stumble))
-    assert run(desk.run()).ending is Ending.DONE
+    assert run(desk.run()).ending is EndReason.DONE
     result = desk.result
     assert result.outcome is Outcome.ERROR
     assert result.text == "ZeroDivisionError: by nothing"
@@ -196,7 +196,7 @@ class Unprintable(Exception):
 def test_whatever_a_tool_does_the_call_has_an_answer(answer: Any, told: str) -> None:
     desk = Desk([calling(call("c1", "read")), "Done."], reader("read", answer))
     result = run(desk.run())
-    assert (result.ending, result.text) == (Ending.DONE, "Done.")
+    assert (result.ending, result.text) == (EndReason.DONE, "Done.")
     assert desk.result.outcome is Outcome.ERROR
     assert told in desk.result.text
     desk.check()
@@ -223,7 +223,7 @@ def test_what_cannot_be_run_is_answered_and_never_decided_about(asked: Any, told
     parameters = {"type": "object", "properties": {"path": {"type": "string"}}}
     tool = reader("read", parameters=parameters)
     desk = Desk([calling(asked), "Sorry."], tool)
-    assert run(desk.run()).ending is Ending.DONE
+    assert run(desk.run()).ending is EndReason.DONE
     assert told in desk.result.text
     assert desk.result.is_error
     assert (tool.calls, desk.approvals) == ([], [])
@@ -235,14 +235,14 @@ def test_a_call_about_something_else_than_was_decided_is_not_run() -> None:
     desk = Desk([calling(call("c1", "write")), "Hm."], tool, gate=allowing("write(a.txt)"))
     run(desk.run())
     assert tool.calls == []
-    assert (desk.result.text, desk.result.outcome) == (CHANGED, Outcome.DENIED)
+    assert (desk.result.text, desk.result.outcome) == (SUBJECTS_CHANGED_TEXT, Outcome.DENIED)
 
 
 # -- while it runs -------------------------------------------------------------------------------
 
 
 def test_what_a_tool_says_while_it_runs_is_told_and_not_recorded() -> None:
-    async def speak(call: ToolCall, stage: Stage) -> str:
+    async def speak(call: ToolCall, stage: ToolContext) -> str:
         stage.report_output("first \ud800")
         await asyncio.to_thread(stage.report_output, "from a thread")
         return "whole"
@@ -255,7 +255,7 @@ def test_what_a_tool_says_while_it_runs_is_told_and_not_recorded() -> None:
 
 
 def test_what_a_tool_keeps_lies_in_the_store_beside_the_record() -> None:
-    def keep(call: ToolCall, stage: Stage) -> ToolOutput:
+    def keep(call: ToolCall, stage: ToolContext) -> ToolOutput:
         digest = stage.put_blob(b"all of it")
         assert stage.read_blob(digest) == b"all of it"
         return ToolOutput.of("some of it", details={"sha256": digest})
@@ -268,7 +268,7 @@ def test_what_a_tool_keeps_lies_in_the_store_beside_the_record() -> None:
 
 
 def test_what_a_tool_keeps_without_a_store_lasts_as_long_as_the_agent() -> None:
-    def keep(call: ToolCall, stage: Stage) -> str:
+    def keep(call: ToolCall, stage: ToolContext) -> str:
         assert stage.read_blob(stage.put_blob(b"x")) == b"x"
         with pytest.raises(Missing):
             stage.read_blob("0" * 64)

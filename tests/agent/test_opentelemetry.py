@@ -19,11 +19,11 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 from opentelemetry.trace import SpanContext, SpanKind, StatusCode
 
 from steno import ChatMessage, Conversation, Request, TextDelta, ToolCall, ToolDefinition, Usage
-from steno.agent import Agent, Ending, Target, ToolOutput
-from steno.agent.opentelemetry import OpenTelemetry
-from steno.agent.opentelemetry_content import message_json, part_json
-from steno.call import InvalidToolCall, Seal
-from steno.content import (
+from steno.agent import Agent, EndReason, ModelTarget, ToolOutput
+from steno.agent.telemetry.opentelemetry import OpenTelemetry, build_message_json, build_part_json
+from steno.errors import AuthenticationFailed, RateLimited, ToolFailed
+from steno.messages.call import InvalidToolCall, Seal
+from steno.messages.content import (
     FileReference,
     Image,
     ImageBlob,
@@ -34,11 +34,10 @@ from steno.content import (
     Resource,
     Thinking,
 )
-from steno.errors import AuthenticationFailed, RateLimited, ToolFailed
-from steno.ports import Capability, Stage, Stream
+from steno.messages.usage import StopReason
+from steno.ports import Capability, Stream, ToolContext
 from steno.testing import ScriptedProvider
-from steno.testing.providers import ScriptedTurn
-from steno.usage import StopReason
+from steno.testing.doubles import ScriptedTurn
 
 MODEL = "anthropic/claude-test"
 SECRET = "sesame"
@@ -66,7 +65,7 @@ class Lookup:
     async def preview(self, call: ToolCall) -> str:
         return ""
 
-    async def run(self, call: ToolCall, stage: Stage) -> ToolOutput:
+    async def run(self, call: ToolCall, stage: ToolContext) -> ToolOutput:
         wanted = call.get("for", str)
         if wanted == "nothing":
             raise ToolFailed(f"there is no {SECRET}")
@@ -161,7 +160,7 @@ def run_with_call(seen: Scene, wanted: str = "it", **settings: Any) -> None:
     result = asyncio.run(
         agent(seen, [turn_with_call(wanted), last_turn()], **settings).run(f"Say {SECRET}")
     )
-    assert result.ending is Ending.DONE
+    assert result.ending is EndReason.DONE
 
 
 def test_a_run_is_a_tree_of_spans() -> None:
@@ -214,7 +213,7 @@ def test_a_summary_is_a_turn_of_its_own() -> None:
     summary = ChatMessage.assistant("Much was said.", usage=Usage(input_tokens=900))
     # What is to be summed up is more than the model reads at once, so it takes two pieces.
     turns = [summary, summary, last_turn()]
-    one = agent(seen, turns, tools=[], target=Target(context_tokens=4_000))
+    one = agent(seen, turns, tools=[], target=ModelTarget(context_tokens=4_000))
     for _ in range(8):
         one.conversation.append(ChatMessage.user("so " * 500))
         one.conversation.append(ChatMessage.assistant("Well."))
@@ -231,7 +230,7 @@ def test_a_summary_is_a_turn_of_its_own() -> None:
 def test_spans_have_the_attributes_of_the_convention() -> None:
     seen = scene()
     turns = [turn_with_call("it"), last_turn()]
-    target = Target(
+    target = ModelTarget(
         model="claude-test-latest", max_tokens=500, temperature=0.5, top_p=0.9, stop=("END",)
     )
     asyncio.run(agent(seen, [], provider=Named(turns), target=target).run("Go"))
@@ -326,7 +325,7 @@ def status_of(span: ReadableSpan) -> tuple[StatusCode, str | None, object]:
 def test_a_provider_that_fails_ends_the_turn_and_the_run_with_an_error() -> None:
     seen = scene()
     result = asyncio.run(agent(seen, [AuthenticationFailed(f"no {SECRET}")]).run("Go"))
-    assert result.ending is Ending.FAILED
+    assert result.ending is EndReason.FAILED
     run, turn = seen.spans()
     for span in (run, turn):
         assert status_of(span) == (StatusCode.ERROR, None, "AuthenticationFailed")
@@ -385,7 +384,7 @@ def test_an_interrupted_run_is_no_error_but_the_turn_is() -> None:
         async with asyncio.timeout(WAIT_S):
             await said.wait()
             one.interrupt()
-            assert (await running).ending is Ending.INTERRUPTED
+            assert (await running).ending is EndReason.INTERRUPTED
 
     asyncio.run(interrupted())
     run, turn = seen.spans()
@@ -484,13 +483,13 @@ def parts() -> Iterator[Any]:
 
 @pytest.mark.parametrize(("block", "told"), list(parts()))
 def test_every_block_has_its_part_without_bytes_and_seals(block: Any, told: Any) -> None:
-    assert part_json(block) == told
+    assert build_part_json(block) == told
 
 
 def test_a_result_of_more_than_text_is_told_as_parts() -> None:
     message = ChatMessage.tool_result("c1", [FileReference(path="a.py")])
     response = [{"type": "file_reference", "path": "a.py"}]
-    assert message_json(message)["parts"] == [
+    assert build_message_json(message)["parts"] == [
         {"type": "tool_call_response", "id": "c1", "response": response}
     ]
 
@@ -524,7 +523,7 @@ def test_agents_without_telemetry_load_nothing_of_it() -> None:
 
 
 def test_the_error_names_what_to_install() -> None:
-    program = "import sys; sys.modules['opentelemetry'] = None; import steno.agent.opentelemetry"
+    program = "import sys; sys.modules['opentelemetry'] = None; import steno.agent.telemetry.opentelemetry"
     ran = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
     )

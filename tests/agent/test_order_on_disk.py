@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from steno import ChatMessage, ToolResultMessage
-from steno.agent import Agent, Asked, CallbackApprover, Ending, Gate, Question
-from steno.agent.interrupted import UNKNOWN
-from steno.call import ToolCall
-from steno.conversation import Conversation
-from steno.entry import Approval
+from steno.agent import Agent, ApprovalRequest, ApprovalRequested, CallbackApprover, EndReason, Gate
+from steno.agent.dispatch import OUTCOME_UNKNOWN_TEXT
 from steno.errors import Conflict, LogError, Overloaded, Unavailable
-from steno.message import AssistantMessage
-from steno.ports import Stage
-from steno.request import Request
+from steno.log.conversation import Conversation
+from steno.messages.call import ToolCall
+from steno.messages.message import AssistantMessage
+from steno.messages.request import Request
+from steno.ports import ToolContext
+from steno.records.entry import Approval
 from steno.store import MemoryStore, open_store
 from steno.testing import ScriptedProvider
 from tests.agent.working import (
@@ -52,11 +52,11 @@ def test_everything_is_on_disk_before_the_next_thing_happens(kind: str, tmp_path
 
     seen: dict[str, list[str]] = {}
 
-    def decide(question: Question) -> bool:
+    def decide(question: ApprovalRequest) -> bool:
         seen["asked"] = on_disk()
         return True
 
-    def look(call: ToolCall, stage: Stage) -> str:
+    def look(call: ToolCall, stage: ToolContext) -> str:
         seen["run"] = on_disk()
         return "done"
 
@@ -71,7 +71,7 @@ def test_everything_is_on_disk_before_the_next_thing_happens(kind: str, tmp_path
         conversation=conversation,
         gate=Gate(approver=CallbackApprover(decide)),
     )
-    assert run(desk.run()).ending is Ending.DONE
+    assert run(desk.run()).ending is EndReason.DONE
     said = ["SystemMessage", "UserMessage", "AssistantMessage"]
     assert seen["asked"] == [*said, "pending"]
     assert seen["run"] == [*said, "pending", "approved"]
@@ -163,9 +163,9 @@ def test_a_write_that_was_interrupted_behind_the_disk_leaves_no_doubt(number: in
 def test_what_fails_to_be_recorded_was_not_asked_or_run() -> None:
     journal = Journal()
     tool = writer()
-    asked: list[Question] = []
+    asked: list[ApprovalRequest] = []
 
-    def decide(question: Question) -> bool:
+    def decide(question: ApprovalRequest) -> bool:
         asked.append(question)
         return True
 
@@ -184,7 +184,7 @@ def test_what_fails_to_be_recorded_was_not_asked_or_run() -> None:
     )
     with pytest.raises(LogError):
         run(desk.run())
-    assert (tool.calls, asked, desk.told(Asked)) == ([], [], [])
+    assert (tool.calls, asked, desk.told(ApprovalRequested)) == ([], [], [])
     journal.is_full = False
     check_record(conversation, journal.store)
     assert results_of(conversation) == []
@@ -196,7 +196,7 @@ def test_somebody_else_who_writes_to_the_session_ends_the_run_and_nothing_is_los
     conversation = store.new([ChatMessage.system("Work.")])
     other = store.open(conversation.id)
 
-    def meanwhile(call: ToolCall, stage: Stage) -> str:
+    def meanwhile(call: ToolCall, stage: ToolContext) -> str:
         other.refresh()
         other.label(other.entries()[0], "mine")
         return "done"
@@ -214,7 +214,7 @@ def test_somebody_else_who_writes_to_the_session_ends_the_run_and_nothing_is_los
     again = Desk(["I look."], tool, store=store, conversation=store.open(conversation.id))
     assert run(again.run("And?")).text == "I look."
     assert tool.calls == []  # it may have been run, and was
-    assert again.result.text == UNKNOWN
+    assert again.result.text == OUTCOME_UNKNOWN_TEXT
     assert again.conversation.labels == {"mine": conversation.entries()[0].id}
     again.check()
 

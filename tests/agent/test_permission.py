@@ -7,26 +7,31 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steno import ChatMessage, InvalidValue, ToolCall, ToolDefinition
-from steno.agent.permission import (
-    MODES,
-    ROLES,
+from steno.agent.permissions.gate import is_about_call
+from steno.agent.permissions.grants import SessionGrants, build_grant_audit, find_granted_rule
+from steno.agent.permissions.policy import (
+    MODE_CAPABILITIES,
+    ROLE_CAPABILITIES,
+    AgentRole,
     DecisionKind,
     Permissions,
-    Role,
-    SessionGrants,
-    audit_of,
-    granted_by,
-    is_bound,
-    refusal_of,
+    build_denial_text,
 )
-from steno.agent.rules import Rule
-from steno.call import InvalidToolCall
-from steno.entry import Approval, ApprovalStatus, Entry, Mode
+from steno.agent.permissions.rules import PermissionRule
 from steno.errors import ToolFailed
-from steno.ports import Capability, Question, Scope, Stage, ToolOutput, Verdict
-from steno.recording import arguments_digest
+from steno.log.conversation import arguments_digest
+from steno.messages.call import InvalidToolCall
+from steno.ports import (
+    ApprovalDecision,
+    ApprovalRequest,
+    Capability,
+    GrantScope,
+    ToolContext,
+    ToolOutput,
+)
+from steno.records.entry import Approval, ApprovalStatus, Entry, Mode
 from steno.store import MemoryStore
-from steno.tools.commands import split_commands
+from steno.tools.shell.command_parser import split_commands
 
 ALLOW, DENY, ASK = DecisionKind.ALLOW, DecisionKind.DENY, DecisionKind.ASK
 DIGEST = "0" * 64
@@ -50,7 +55,7 @@ class Stub:
     async def preview(self, call: ToolCall) -> str:
         raise NotImplementedError
 
-    async def run(self, call: ToolCall, stage: Stage) -> ToolOutput:
+    async def run(self, call: ToolCall, stage: ToolContext) -> ToolOutput:
         raise NotImplementedError
 
 
@@ -65,16 +70,16 @@ def about(*subjects: str) -> ToolCall:
     return ToolCall.create("any", {"subjects": list(subjects)}, id="c1")
 
 
-def rules(*texts: str) -> tuple[Rule, ...]:
-    return tuple([Rule.parse(text) for text in texts])
+def rules(*texts: str) -> tuple[PermissionRule, ...]:
+    return tuple([PermissionRule.parse(text) for text in texts])
 
 
 # -- modes and roles -----------------------------------------------------------------------------
 
 
 def test_every_mode_and_role_has_its_place_in_the_tables() -> None:
-    assert set(MODES) == set(Mode)
-    assert set(ROLES) == set(Role)
+    assert set(MODE_CAPABILITIES) == set(Mode)
+    assert set(ROLE_CAPABILITIES) == set(AgentRole)
 
 
 @pytest.mark.parametrize("tool", [BASH, WRITE, FETCH], ids=lambda tool: tool.definition.name)
@@ -90,7 +95,7 @@ def test_plan_mode_denies_all_but_reading_whatever_rules_say(tool: Stub) -> None
 @pytest.mark.requirement("S2-14")
 @pytest.mark.parametrize("mode", Mode)
 def test_a_planner_reads_and_is_denied_the_rest_with_a_permission_error(mode: Mode) -> None:
-    permissions = Permissions.of(role=Role.PLANNER, allow=["*"])
+    permissions = Permissions.of(role=AgentRole.PLANNER, allow=["*"])
     assert permissions.decide(READ, about("a"), mode=mode).kind is ALLOW
     for tool in (BASH, WRITE, FETCH):
         decision = permissions.decide(tool, about("a"), mode=mode)
@@ -101,7 +106,7 @@ def test_a_planner_reads_and_is_denied_the_rest_with_a_permission_error(mode: Mo
 
 @pytest.mark.requirement("S2-14")
 def test_reading_can_be_denied_too() -> None:
-    permissions = Permissions.of(role=Role.PLANNER, deny=["read(secrets/**)"])
+    permissions = Permissions.of(role=AgentRole.PLANNER, deny=["read(secrets/**)"])
     decision = permissions.decide(READ, about("secrets/key"), mode=Mode.PLAN)
     assert (decision.kind, decision.rule) == (DENY, "deny read(secrets/**)")
     assert decision.reason == (
@@ -249,7 +254,7 @@ SUBJECTS = st.lists(
 )
 SETTINGS = st.builds(
     Permissions,
-    role=st.sampled_from(Role),
+    role=st.sampled_from(AgentRole),
     allow=RULES,
     deny=RULES,
     default_allow=st.frozensets(st.sampled_from(Capability)),
@@ -262,14 +267,14 @@ def test_no_setting_allows_what_the_order_forbids(
     tool: Stub,
     subjects: list[str],
     mode: Mode,
-    grants: tuple[tuple[Rule, ...], tuple[Rule, ...]],
+    grants: tuple[tuple[PermissionRule, ...], tuple[PermissionRule, ...]],
 ) -> None:
     session, standing = grants
     decision = permissions.decide(
         tool, about(*subjects), mode=mode, session=session, standing=standing
     )
     name, capability = tool.definition.name, tool.capability
-    reads_only = mode is Mode.PLAN or permissions.role is Role.PLANNER
+    reads_only = mode is Mode.PLAN or permissions.role is AgentRole.PLANNER
     if reads_only and capability is not Capability.READ:
         assert decision.kind is DENY
         return
@@ -343,7 +348,7 @@ def test_a_grant_outlives_its_process_and_stays_in_its_branch() -> None:
             arguments_sha256=arguments_digest(call),
             actor="ada",
         ),
-        audit=audit_of(Rule.parse("bash(git log *)"), Scope.SESSION),
+        audit=build_grant_audit(PermissionRule.parse("bash(git log *)"), GrantScope.SESSION),
     )
     again = store.open("s")
     assert SessionGrants(again.entries()).rules == rules("bash(git log *)")
@@ -356,36 +361,40 @@ def test_a_grant_outlives_its_process_and_stays_in_its_branch() -> None:
 CALL = ToolCall(id="c1", name="bash", arguments='{"command": "git log"}')
 
 
-def question(rule: str = "bash(git log *)") -> Question:
-    return Question(call=CALL, capability=Capability.EXECUTE, rule=rule)
+def question(rule: str = "bash(git log *)") -> ApprovalRequest:
+    return ApprovalRequest(call=CALL, capability=Capability.EXECUTE, rule=rule)
 
 
 def test_a_verdict_grants_its_rule_or_that_of_the_question() -> None:
-    wider = Verdict(allowed=True, actor="ada", scope=Scope.SESSION)
-    assert granted_by(wider, question()) == Rule.parse("bash(git log *)")
-    own = Verdict(allowed=True, actor="ada", scope=Scope.USER, rule="bash")
-    assert granted_by(own, question()) == Rule.parse("bash")
+    wider = ApprovalDecision(allowed=True, actor="ada", scope=GrantScope.SESSION)
+    assert find_granted_rule(wider, question()) == PermissionRule.parse("bash(git log *)")
+    own = ApprovalDecision(allowed=True, actor="ada", scope=GrantScope.USER, rule="bash")
+    assert find_granted_rule(own, question()) == PermissionRule.parse("bash")
     with pytest.raises(InvalidValue):
-        granted_by(Verdict(allowed=True, actor="a", scope=Scope.USER, rule="b("), question())
+        find_granted_rule(
+            ApprovalDecision(allowed=True, actor="a", scope=GrantScope.USER, rule="b("), question()
+        )
 
 
 @pytest.mark.parametrize(
     ("verdict", "rule"),
     [
-        (Verdict(allowed=True, actor="ada"), "bash"),
-        (Verdict(allowed=False, actor="ada", scope=Scope.USER), "bash"),
-        (Verdict(allowed=True, actor="ada", scope=Scope.USER), ""),
-        (Verdict(allowed=True, actor="ada", scope=Scope.USER, rule=""), "bash"),
+        (ApprovalDecision(allowed=True, actor="ada"), "bash"),
+        (ApprovalDecision(allowed=False, actor="ada", scope=GrantScope.USER), "bash"),
+        (ApprovalDecision(allowed=True, actor="ada", scope=GrantScope.USER), ""),
+        (ApprovalDecision(allowed=True, actor="ada", scope=GrantScope.USER, rule=""), "bash"),
     ],
 )
-def test_other_verdicts_are_about_the_one_call(verdict: Verdict, rule: str) -> None:
-    assert granted_by(verdict, question(rule)) is None
+def test_other_verdicts_are_about_the_one_call(verdict: ApprovalDecision, rule: str) -> None:
+    assert find_granted_rule(verdict, question(rule)) is None
 
 
 def test_a_model_is_told_why_not() -> None:
-    denied = Verdict(allowed=False, actor="ada", reason="use git status")
-    assert refusal_of(denied) == "permission denied: use git status"
-    assert refusal_of(Verdict(allowed=False, actor="ada")).startswith("permission denied: ")
+    denied = ApprovalDecision(allowed=False, actor="ada", reason="use git status")
+    assert build_denial_text(denied) == "permission denied: use git status"
+    assert build_denial_text(ApprovalDecision(allowed=False, actor="ada")).startswith(
+        "permission denied: "
+    )
 
 
 def test_a_decision_is_bound_to_the_exact_arguments() -> None:
@@ -395,13 +404,13 @@ def test_a_decision_is_bound_to_the_exact_arguments() -> None:
         arguments_sha256=arguments_digest(CALL),
         actor="ada",
     )
-    assert is_bound(decided, CALL)
+    assert is_about_call(decided, CALL)
     spaced = ToolCall(id="c1", name="bash", arguments='{"command":"git log"}')
     renamed = ToolCall(id="c2", name="bash", arguments=CALL.arguments)
-    assert not is_bound(decided, spaced)
-    assert not is_bound(decided, renamed)
+    assert not is_about_call(decided, spaced)
+    assert not is_about_call(decided, renamed)
     broken = InvalidToolCall(id="c1", arguments='{"command', reason="cut short")
-    assert not is_bound(decided, broken)
+    assert not is_about_call(decided, broken)
 
 
 def test_the_log_binds_its_decisions_in_the_same_way() -> None:
@@ -410,4 +419,4 @@ def test_the_log_binds_its_decisions_in_the_same_way() -> None:
     conversation.append(ChatMessage.assistant(None, [CALL]))
     entry = conversation.decide("c1", ApprovalStatus.APPROVED, actor="ada")
     assert isinstance(entry.payload, Approval)
-    assert is_bound(entry.payload, CALL)
+    assert is_about_call(entry.payload, CALL)

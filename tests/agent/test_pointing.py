@@ -9,12 +9,12 @@ import pytest
 from msgspec.structs import replace
 
 from steno import ChatMessage, Conversation, Text
-from steno.agent import Ending
-from steno.agent.pointing import Pointed, Pointers
-from steno.content import FileReference
-from steno.entry import Compaction, Entry, Resolution, ResolutionStatus
-from steno.message import AssistantMessage, ToolResultMessage
-from steno.outcome import Outcome
+from steno.agent import EndReason
+from steno.agent.references import ReferenceTracker, TrackedReference
+from steno.messages.content import FileReference
+from steno.messages.message import AssistantMessage, ToolResultMessage
+from steno.messages.outcome import Outcome
+from steno.records.entry import Compaction, Entry, Resolution, ResolutionStatus
 from tests.agent.pointing_doubles import NOTES, Obedient, file, picture, saying
 from tests.agent.working import Desk, call, calling, reader, run
 
@@ -54,13 +54,13 @@ def failed(entry: Entry, block: int = 1) -> Resolution:
     return found(entry, block, status=FAILED, content=(), error="gone")
 
 
-def pointers_of(conversation: Conversation) -> Pointers:
-    pointers = Pointers()
+def pointers_of(conversation: Conversation) -> ReferenceTracker:
+    pointers = ReferenceTracker()
     pointers.read(conversation.entries_view())
     return pointers
 
 
-def names(pointed: Sequence[Pointed]) -> list[str]:
+def names(pointed: Sequence[TrackedReference]) -> list[str]:
     return [one.reference.path for one in pointed if isinstance(one.reference, FileReference)]
 
 
@@ -165,7 +165,7 @@ def long_log(turns: int) -> Conversation:
 
 def test_only_what_is_new_is_read() -> None:
     conversation = long_log(100)
-    pointers = Pointers()
+    pointers = ReferenceTracker()
     log = Counted(conversation.entries())
     pointers.read(log)
     assert log.reads >= len(log)
@@ -205,5 +205,5 @@ def test_a_run_asks_a_resolver_about_each_pointer_once_however_many_turns_it_tak
     turns: list[AssistantMessage | str] = [calling(call(f"c{n}", "look")) for n in range(5)]
     resolver = Obedient()
     desk = Desk([*turns, "Done."], reader("look", *["Read."] * 5), resolver=resolver)
-    assert run(desk.run(saying("Look.", file("a"), file("b")))).ending is Ending.DONE
+    assert run(desk.run(saying("Look.", file("a"), file("b")))).ending is EndReason.DONE
     assert [pointer for pointer, _ in resolver.asked] == [file("a"), file("b")]

@@ -17,9 +17,8 @@ from steno import (
     ToolCallDelta,
     Usage,
 )
-from steno.agent import Ending, Notice, NoticeCode, Target
-from steno.agent.loop import NOT_RUN
-from steno.entry import Compaction, Repair, Rewind
+from steno.agent import EndReason, ModelTarget, Notice, NoticeCode
+from steno.agent.loop import CALL_NOT_RUN_TEXT
 from steno.errors import (
     AuthenticationFailed,
     ContextOverflow,
@@ -30,9 +29,10 @@ from steno.errors import (
     ProviderError,
     RateLimited,
 )
-from steno.message import AssistantMessage, Message
+from steno.messages.message import AssistantMessage, Message
+from steno.messages.request import Request
 from steno.ports import Stream
-from steno.request import Request
+from steno.records.entry import Compaction, Repair, Rewind
 from steno.store import MemoryStore
 from steno.testing import ScriptedProvider
 from tests.agent.working import Desk, call, calling, reader, run
@@ -73,7 +73,7 @@ def test_an_error_before_the_first_word_is_surfaced_and_nothing_is_lost(error: E
     """Whether to try again before anything was said is the provider's own affair."""
     desk = Desk([error, "Here I am."])
     result = run(desk.run("Anybody?"))
-    assert (result.ending, result.error, result.reason) == (Ending.FAILED, error, str(error))
+    assert (result.ending, result.error, result.reason) == (EndReason.FAILED, error, str(error))
     assert (result.turns, result.message) == (1, None)
     assert texts(desk.conversation.messages()) == ["Work.", "Anybody?"]
     desk.check()
@@ -88,7 +88,7 @@ def test_a_turn_that_broke_off_is_tried_again_and_what_came_lies_beside_the_bran
     patience = Patience()
     desk = Desk([[*HALF, error], "A whole answer."], sleep=patience.sleep)
     result = run(desk.run())
-    assert (result.ending, result.text, result.turns) == (Ending.DONE, "A whole answer.", 1)
+    assert (result.ending, result.text, result.turns) == (EndReason.DONE, "A whole answer.", 1)
     assert texts(desk.provider.requests[1].messages) == texts(desk.provider.requests[0].messages)
     entries = desk.conversation.entries()
     assert texts(desk.conversation.messages()) == ["Work.", "Go.", "A whole answer."]
@@ -111,7 +111,7 @@ def test_calls_of_a_turn_that_broke_off_are_never_run() -> None:
     (rewind,) = [e.payload for e in entries if isinstance(e.payload, Rewind)]
     left = desk.conversation.entry(rewind.left).message
     assert left is not None
-    assert (left.tool_call_id, left.text) == ("c1", NOT_RUN)  # it is in order there, too
+    assert (left.tool_call_id, left.text) == ("c1", CALL_NOT_RUN_TEXT)  # it is in order there, too
     desk.check()
 
 
@@ -126,9 +126,9 @@ def test_a_provider_that_says_how_long_to_wait_is_believed() -> None:
 def test_a_turn_that_breaks_off_again_and_again_is_surfaced_with_what_came_last() -> None:
     desk = Desk([HALF_A_CALL] * 3, reader(), sleep=Patience().sleep)
     result = run(desk.run())
-    assert (result.ending, result.error) == (Ending.FAILED, BUSY)
+    assert (result.ending, result.error) == (EndReason.FAILED, BUSY)
     assert result.text == "I look."
-    assert (desk.result.text, desk.result.outcome) == (NOT_RUN, Outcome.CANCELLED)
+    assert (desk.result.text, desk.result.outcome) == (CALL_NOT_RUN_TEXT, Outcome.CANCELLED)
     assert len(desk.provider.requests) == 3
     desk.check()
 
@@ -137,7 +137,7 @@ def test_an_error_that_will_not_go_away_is_surfaced_and_what_came_stays() -> Non
     refused = ProviderError("the account is closed", status=200)
     desk = Desk([[*HALF, refused], "Well."])
     result = run(desk.run())
-    assert (result.ending, result.error, result.text) == (Ending.FAILED, refused, "Half an ans")
+    assert (result.ending, result.error, result.text) == (EndReason.FAILED, refused, "Half an ans")
     assert texts(desk.conversation.messages()) == ["Work.", "Go.", "Half an ans"]
     desk.check()
     assert run(desk.run("And now?")).text == "Well."
@@ -149,7 +149,7 @@ def test_tokens_of_turns_that_failed_are_counted_where_they_are_known() -> None:
     counted = ChatMessage.assistant(None, first.tool_calls, usage=usage)
     desk = Desk([counted, BUSY], reader())
     result = run(desk.run())
-    assert (result.ending, result.usage) == (Ending.FAILED, usage)
+    assert (result.ending, result.usage) == (EndReason.FAILED, usage)
 
 
 class Choosy:
@@ -162,7 +162,7 @@ class Choosy:
 def test_a_request_that_a_provider_cannot_write_is_a_failure_of_the_run() -> None:
     desk = Desk(Choosy())
     result = run(desk.run())
-    assert result.ending is Ending.FAILED
+    assert result.ending is EndReason.FAILED
     assert isinstance(result.error, InvalidRequest)
     desk.check()
 
@@ -242,11 +242,11 @@ def test_a_conversation_over_its_budget_is_summed_up_and_the_originals_stay() ->
         [*[summary] * pieces, "Because."],
         store=store,
         conversation=conversation,
-        target=Target(context_tokens=3_000),
+        target=ModelTarget(context_tokens=3_000),
         model="lab/small",
     )
     result = run(desk.run("And now?"))
-    assert (result.ending, result.text, result.turns) == (Ending.DONE, "Because.", 1)
+    assert (result.ending, result.text, result.turns) == (EndReason.DONE, "Because.", 1)
     assert result.usage.output_tokens == 9 * pieces
     (entry,) = [e for e in conversation.entries() if isinstance(e.payload, Compaction)]
     assert entry.payload.summary == "They asked why."
@@ -280,7 +280,7 @@ def test_what_was_summed_up_once_survives_every_later_summary(context_tokens: in
         iter(lambda: answer, None),
         store=store,
         conversation=conversation,
-        target=Target(context_tokens=context_tokens),
+        target=ModelTarget(context_tokens=context_tokens),
     )
     for number in range(20):
         run(desk.run(f"Remember fact-{number}. " + "why " * 100))
@@ -306,10 +306,10 @@ def test_a_summary_that_cannot_be_made_does_not_stop_the_run(failure: Any) -> No
         [failure, "Because."],
         store=store,
         conversation=conversation,
-        target=Target(context_tokens=3_000),
+        target=ModelTarget(context_tokens=3_000),
     )
     result = run(desk.run("And now?"))
-    assert (result.ending, result.text) == (Ending.DONE, "Because.")
+    assert (result.ending, result.text) == (EndReason.DONE, "Because.")
     assert not any(isinstance(e.payload, Compaction) for e in conversation.entries())
     assert any("no summary could be made" in notice.text for notice in desk.told(Notice))
     desk.check()
@@ -320,12 +320,12 @@ def test_a_summary_that_cannot_be_made_does_not_stop_the_run(failure: Any) -> No
     "target",
     [
         None,
-        Target(max_tokens=10**6, max_output_tokens=10),
-        Target(max_tokens=10**6),
-        Target(max_tokens=10**6, context_tokens=10**6),
+        ModelTarget(max_tokens=10**6, max_output_tokens=10),
+        ModelTarget(max_tokens=10**6),
+        ModelTarget(max_tokens=10**6, context_tokens=10**6),
     ],
 )
-def test_a_request_that_is_too_long_is_tried_again_with_less(target: Target | None) -> None:
+def test_a_request_that_is_too_long_is_tried_again_with_less(target: ModelTarget | None) -> None:
     store = MemoryStore()
     too_long = ContextOverflow("too long", status=400)
     sizes: list[int] = []
@@ -342,7 +342,7 @@ def test_a_request_that_is_too_long_is_tried_again_with_less(target: Target | No
     provider = ScriptedProvider(iter(lambda: answer, None))
     desk = Desk(provider, store=store, conversation=long_talk(store), target=target)
     result = run(desk.run("And now?"))
-    assert (result.ending, result.text, result.turns) == (Ending.DONE, "It fits.", 1)
+    assert (result.ending, result.text, result.turns) == (EndReason.DONE, "It fits.", 1)
     assert sizes[0] > sizes[1] > sizes[2]
     assert limits[0] >= limits[1] >= limits[2]
     assert limits[2] <= sizes[2]  # a long answer is not what is too much any more
@@ -353,7 +353,7 @@ def test_a_request_that_is_too_long_is_tried_again_with_less(target: Target | No
 def test_a_request_that_stays_too_long_is_surfaced() -> None:
     desk = Desk([ContextOverflow("too long")] * 3)
     result = run(desk.run("word " * 500))
-    assert result.ending is Ending.FAILED
+    assert result.ending is EndReason.FAILED
     assert isinstance(result.error, ContextOverflow)
     desk.check()
 

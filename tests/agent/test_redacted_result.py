@@ -8,7 +8,7 @@ import pytest
 
 from steno import ChatMessage, ToolCall, ToolResultMessage, check_order
 from steno.agent import Agent
-from steno.outcome import Outcome
+from steno.messages.outcome import Outcome
 from steno.store import MemoryStore
 from steno.testing import ScriptedProvider, ScriptedTool
 

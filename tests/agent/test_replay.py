@@ -11,16 +11,16 @@ from msgspec.structs import replace
 
 from steno import ChatMessage
 from steno.agent import CallbackApprover, CallStarted, Gate, Limits, LoopEvent, Permissions
-from steno.agent.replay import Replayed, replay
-from steno.agent.tape import is_made
-from steno.call import InvalidToolCall
-from steno.chain import digest_of
-from steno.entry import Entry, Feedback, ModelChange, Redacted, Rewind
+from steno.agent.replay.recorded_run import is_made_by_run
+from steno.agent.replay.verify import ReplayResult, replay
 from steno.errors import CutShort, Missing
-from steno.event import TextDelta
-from steno.message import AssistantMessage, ToolResultMessage, UserMessage
-from steno.outcome import Outcome
-from steno.record import Record
+from steno.log.chain import entry_digest
+from steno.messages.call import InvalidToolCall
+from steno.messages.event import TextDelta
+from steno.messages.message import AssistantMessage, ToolResultMessage, UserMessage
+from steno.messages.outcome import Outcome
+from steno.records.entry import Entry, Feedback, ModelChange, Redacted, Rewind
+from steno.records.stored_record import Record
 from steno.store import MemoryStore
 from tests.agent.wild_sessions import WildSession
 from tests.agent.working import Desk, call, calling, reader, run, writer
@@ -67,7 +67,7 @@ async def at_once(_: float) -> None:
     pass
 
 
-def replayed(records: Sequence[Record], **settings: Any) -> Replayed:
+def replayed(records: Sequence[Record], **settings: Any) -> ReplayResult:
     return run(replay(records, **settings))
 
 
@@ -81,7 +81,9 @@ def test_a_session_is_replayed_to_the_same_digest() -> None:
     assert result.is_same
     assert (result.turns, result.calls) == (5, 6)
     assert (result.entries, result.digest) == (len(records), records[-1].digest)
-    given = [type(r.entry.payload).__name__ for r in records if r.entry and not is_made(r.entry)]
+    given = [
+        type(r.entry.payload).__name__ for r in records if r.entry and not is_made_by_run(r.entry)
+    ]
     assert given == ["SystemMessage", "ModelChange", "Label"]
     assert result.made == len(records) - len(given)
 
@@ -100,7 +102,7 @@ def test_whatever_happened_in_a_session_the_same_record_comes_out(first: int) ->
             if heads:
                 assert result.digest == heads[-1].digest
             if branch == "main":
-                made = [r.entry for r in heads if r.entry and is_made(r.entry)]
+                made = [r.entry for r in heads if r.entry and is_made_by_run(r.entry)]
                 assert result.made >= len([e for e in made if not isinstance(e.payload, Rewind)])
 
     for seed in range(first, first + 30):
@@ -121,7 +123,7 @@ def test_a_session_that_no_agent_made_is_replayed() -> None:
 
 
 def test_an_empty_session_is_the_same() -> None:
-    assert replayed([]) == Replayed(0, 0, 0, 0, None, (), None)
+    assert replayed([]) == ReplayResult(0, 0, 0, 0, None, (), None)
 
 
 def test_long_results_that_lie_beside_the_record_are_replayed() -> None:
@@ -228,7 +230,7 @@ def forged(records: Sequence[Record], change: Callable[[Entry], Entry]) -> list[
     for record in records:
         assert record.entry is not None
         entry = change(record.entry)
-        digests[entry.id] = digest_of(entry, digests[entry.parent])
+        digests[entry.id] = entry_digest(entry, digests[entry.parent])
         made.append(replace(record, entry=entry, digest=digests[entry.id]))
     return made
 

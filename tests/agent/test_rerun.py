@@ -9,15 +9,20 @@ import pytest
 from msgspec.structs import replace
 
 from steno import ChatMessage, Usage
-from steno.agent import Agent, Ending, Gate, Runner
-from steno.agent.rerun import ON_RECORD, Comparison, Reuse, rerun
-from steno.content import FileReference, Text
-from steno.entry import Approval, Mode, ModeChange, Resolution, ResolutionStatus
+from steno.agent import Agent, EndReason, Gate, Runner
+from steno.agent.replay.comparison import (
+    RECORDED_RESULT_RULE,
+    ModelComparison,
+    RecordedResults,
+    rerun,
+)
 from steno.errors import Conflict, InvalidValue, ProviderError
-from steno.message import AssistantMessage, UserMessage
+from steno.log.queries import Price
+from steno.messages.content import FileReference, Text
+from steno.messages.message import AssistantMessage, UserMessage
+from steno.records.entry import Approval, Mode, ModeChange, Resolution, ResolutionStatus
 from steno.testing import ScriptedProvider, ScriptedTool
-from steno.testing.providers import ScriptedTurn
-from steno.views import Price
+from steno.testing.doubles import ScriptedTurn
 from tests.agent.working import Desk, allowing, call, calling, reader, run, writer
 
 TOKENS = Usage(input_tokens=1_000_000, output_tokens=1_000_000)
@@ -46,11 +51,11 @@ def recorded() -> Desk:
 
 def again(
     desk: Desk, turns: list[ScriptedTurn], *tools: ScriptedTool, **settings: Any
-) -> tuple[Comparison, ScriptedProvider]:
+) -> tuple[ModelComparison, ScriptedProvider]:
     provider = ScriptedProvider(turns)
     gate = settings.pop("gate", Gate())
 
-    def make(reuse: Reuse) -> Agent:
+    def make(reuse: RecordedResults) -> Agent:
         return Agent(
             provider,
             desk.conversation,
@@ -146,7 +151,7 @@ def test_each_result_on_record_is_used_once_and_other_calls_pass_the_gate() -> N
         if isinstance(entry.payload, Approval)
     ]
     results = [e for e in desk.conversation.entries("main") if e.decision == "executed"]
-    assert approvals[0] == ("x1", ON_RECORD, {"result_of": results[0].id})
+    assert approvals[0] == ("x1", RECORDED_RESULT_RULE, {"result_of": results[0].id})
     assert [rule for _, rule, _ in approvals[1:]] == ["default read", "nobody can be asked"]
 
 
@@ -179,9 +184,11 @@ def test_modes_are_changed_and_files_resolved_where_they_were() -> None:
 
 
 @pytest.mark.parametrize(
-    ("turns", "ending"), [([ProviderError("no")], Ending.FAILED), (["Yes."], None)]
+    ("turns", "ending"), [([ProviderError("no")], EndReason.FAILED), (["Yes."], None)]
 )
-def test_it_ends_with_a_run_that_failed(turns: list[ScriptedTurn], ending: Ending | None) -> None:
+def test_it_ends_with_a_run_that_failed(
+    turns: list[ScriptedTurn], ending: EndReason | None
+) -> None:
     comparison, provider = again(recorded(), [*turns, "Bye."])
     stopped = comparison.stopped
     assert (None if stopped is None else stopped.ending) == ending
@@ -190,7 +197,7 @@ def test_it_ends_with_a_run_that_failed(turns: list[ScriptedTurn], ending: Endin
     assert (comparison.parting.new is None) == bool(ending)
 
 
-def unmade(_: Reuse) -> Agent:
+def unmade(_: RecordedResults) -> Agent:
     raise AssertionError("nothing should be begun")
 
 

@@ -9,33 +9,32 @@ from msgspec.structs import replace
 
 from steno import ChatMessage, Conversation
 from steno.agent import CallbackApprover, Gate
-from steno.agent.admission import permits_of
-from steno.agent.going_back import go_back
-from steno.agent.notebook import Notebook, watch_nothing
-from steno.agent.permission import SessionGrants
-from steno.agent.replay import replay
-from steno.agent.revoking import Revocations
-from steno.agent.rules import Rule
-from steno.entry import Entry, Redacted, Repair, Rewind
+from steno.agent.permissions.grants import Revocations, SessionGrants
+from steno.agent.permissions.rules import PermissionRule
+from steno.agent.recorder import RunRecorder, ignore_event
+from steno.agent.references import build_input_authorizer
+from steno.agent.replay.verify import replay
+from steno.agent.rewind import rewind_branch
 from steno.errors import Unavailable
-from steno.ports import Capability, Question, Scope, Verdict
+from steno.ports import ApprovalDecision, ApprovalRequest, Capability, GrantScope
+from steno.records.entry import Entry, Redacted, Repair, Rewind
 from steno.store import MemoryStore
 from tests.agent.working import Desk, call, calling, run, writer
 from tests.conversation.journals import Journal, nothing
 
 pytestmark = pytest.mark.requirement("S2-18")
-RULE = Rule.parse("write(a)")
+RULE = PermissionRule.parse("write(a)")
 
 
 class Person:
     """Allows what it is asked about for the session, and remembers it (`Approver`)."""
 
     def __init__(self) -> None:
-        self.asked: list[Question] = []
+        self.asked: list[ApprovalRequest] = []
 
-    def __call__(self, question: Question) -> Verdict:
+    def __call__(self, question: ApprovalRequest) -> ApprovalDecision:
         self.asked.append(question)
-        return Verdict(allowed=True, actor="eva", scope=Scope.SESSION)
+        return ApprovalDecision(allowed=True, actor="eva", scope=GrantScope.SESSION)
 
     @property
     def gate(self) -> Gate:
@@ -89,7 +88,7 @@ def test_a_session_with_a_grant_that_was_taken_back_is_replayed_and_is_the_same(
 def test_what_was_allowed_for_what_people_point_at_is_forgotten_and_nothing_is_recorded() -> None:
     person = Person()
     gate, conversation = person.gate, Conversation([ChatMessage.system("Work.")])
-    permits = permits_of(gate, Notebook(conversation, watch_nothing))
+    permits = build_input_authorizer(gate, RunRecorder(conversation, ignore_event))
     url = "https://pictures.example/a.png"
     run(permits("fetch", Capability.NETWORK, url))
     [rule] = gate.session_rules(conversation)
@@ -126,7 +125,7 @@ def grants_in(conversation: Conversation) -> list[str]:
     return [entry.id for entry in conversation.entries() if "grant" in (entry.audit or {})]
 
 
-def rules_of(desk: Desk) -> tuple[Rule, ...]:
+def rules_of(desk: Desk) -> tuple[PermissionRule, ...]:
     """Return what another program would allow that opens the session now."""
     again = desk.store.open(desk.conversation.id)
     assert again.branch == desk.conversation.branch
@@ -139,7 +138,7 @@ def fork_from_before(desk: Desk, last: str) -> None:
 
 
 def go_back_behind(desk: Desk, last: str) -> None:
-    go_back(desk.conversation, last)
+    rewind_branch(desk.conversation, last)
 
 
 def rewind_alone(desk: Desk, last: str) -> None:

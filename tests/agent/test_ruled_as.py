@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from steno.agent.permission import DecisionKind, Permissions
-from steno.entry import Mode
+from steno.agent.permissions.policy import DecisionKind, Permissions
 from steno.ports import Capability
+from steno.records.entry import Mode
 from tests.agent.test_permission import BASH, READ, WRITE, Stub, about
 
 EDIT = Stub("edit", Capability.WRITE, ruled_as=("write",))

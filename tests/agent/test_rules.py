@@ -7,7 +7,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from steno import InvalidValue
-from steno.agent.rules import Rule, covering, is_unsure, suggest
+from steno.agent.permissions.rules import (
+    PermissionRule,
+    find_covering_rules,
+    is_unknown_subject,
+    suggest_rule,
+)
 from steno.ports import Capability
 
 EXECUTE, WRITE, READ, NETWORK = (
@@ -39,7 +44,7 @@ ATTACKS = [
 
 
 def covers(rule: str, subject: str, capability: Capability) -> bool:
-    return Rule.parse(rule).covers_all(rule.partition("(")[0], capability, (subject,))
+    return PermissionRule.parse(rule).covers_all(rule.partition("(")[0], capability, (subject,))
 
 
 # -- how they are written ------------------------------------------------------------------------
@@ -59,8 +64,8 @@ def covers(rule: str, subject: str, capability: Capability) -> bool:
     ],
 )
 def test_a_rule_is_written_as_it_was_read(text: str) -> None:
-    assert str(Rule.parse(text)) == text
-    assert Rule.parse(str(Rule.parse(text))) == Rule.parse(text)
+    assert str(PermissionRule.parse(text)) == text
+    assert PermissionRule.parse(str(PermissionRule.parse(text))) == PermissionRule.parse(text)
 
 
 @pytest.mark.parametrize(
@@ -93,19 +98,19 @@ def test_a_rule_is_written_as_it_was_read(text: str) -> None:
 )
 def test_what_is_no_rule_is_refused_with_what_to_write(text: str, problem: str) -> None:
     with pytest.raises(InvalidValue, match=r"^rule: ") as refused:
-        Rule.parse(text)
+        PermissionRule.parse(text)
     assert problem in str(refused.value)
 
 
 def test_a_rule_cannot_be_made_that_reads_like_another() -> None:
     with pytest.raises(InvalidValue, match="name of a tool"):
-        Rule(tool="bash(git log *)")
+        PermissionRule(tool="bash(git log *)")
 
 
 @given(st.text())
 def test_any_text_is_a_rule_that_reads_the_same_or_is_refused(text: str) -> None:
     try:
-        rule = Rule.parse(text)
+        rule = PermissionRule.parse(text)
     except InvalidValue:
         return
     assert str(rule) == text
@@ -131,16 +136,16 @@ def test_any_text_is_a_rule_that_reads_the_same_or_is_refused(text: str) -> None
     ],
 )
 def test_a_rule_names_a_tool_or_many(rule: str, tool: str, *, is_about: bool) -> None:
-    assert Rule.parse(rule).names_tool(tool) == is_about
-    assert Rule.parse(rule).covers_all(tool, WRITE, ("a",)) == is_about
-    assert Rule.parse(rule).covers_any(tool, WRITE, ("a",)) == is_about
+    assert PermissionRule.parse(rule).names_tool(tool) == is_about
+    assert PermissionRule.parse(rule).covers_all(tool, WRITE, ("a",)) == is_about
+    assert PermissionRule.parse(rule).covers_any(tool, WRITE, ("a",)) == is_about
 
 
 @pytest.mark.parametrize("rule", ["bash", "bash(*)"])
 @pytest.mark.parametrize("subjects", ATTACKS)
 def test_without_a_pattern_everything_is_covered(rule: str, subjects: tuple[str, ...]) -> None:
-    assert Rule.parse(rule).covers_all("bash", EXECUTE, subjects)
-    assert Rule.parse(rule).covers_any("bash", EXECUTE, subjects)
+    assert PermissionRule.parse(rule).covers_all("bash", EXECUTE, subjects)
+    assert PermissionRule.parse(rule).covers_any("bash", EXECUTE, subjects)
 
 
 # -- commands ------------------------------------------------------------------------------------
@@ -177,23 +182,27 @@ def test_a_star_in_a_command_stands_for_any_text(
 
 @pytest.mark.parametrize("subjects", ATTACKS)
 def test_a_rule_for_a_command_does_not_let_anything_else_pass(subjects: tuple[str, ...]) -> None:
-    assert not Rule.parse("bash(git log *)").covers_all("bash", EXECUTE, subjects)
+    assert not PermissionRule.parse("bash(git log *)").covers_all("bash", EXECUTE, subjects)
 
 
 def test_a_rule_denies_what_it_covers_anywhere_in_a_call() -> None:
-    rule = Rule.parse("bash(rm *)")
+    rule = PermissionRule.parse("bash(rm *)")
     assert rule.covers_any("bash", EXECUTE, ("git log", "rm -rf /"))
     assert not rule.covers_any("bash", EXECUTE, ("git log", "rmdir a"))
     assert not rule.covers_any("bash", EXECUTE, ())
 
 
 def test_rules_cover_together_what_none_covers_alone() -> None:
-    rules = [Rule.parse(text) for text in ("ls", "bash(ls *)", "bash(git log *)", "bash(l*)")]
+    rules = [
+        PermissionRule.parse(text) for text in ("ls", "bash(ls *)", "bash(git log *)", "bash(l*)")
+    ]
     subjects = ("git log", "ls", "git log -1")
-    found = covering(rules, "bash", capability=EXECUTE, subjects=subjects)
+    found = find_covering_rules(rules, "bash", capability=EXECUTE, subjects=subjects)
     assert found == (rules[2], rules[1])
-    assert covering(rules, "bash", capability=EXECUTE, subjects=(*subjects, "rm x")) is None
-    assert covering(rules, "bash", capability=EXECUTE, subjects=()) is None
+    assert (
+        find_covering_rules(rules, "bash", capability=EXECUTE, subjects=(*subjects, "rm x")) is None
+    )
+    assert find_covering_rules(rules, "bash", capability=EXECUTE, subjects=()) is None
 
 
 # -- paths ---------------------------------------------------------------------------------------
@@ -269,16 +278,18 @@ CAPABILITIES = st.sampled_from(Capability)
 
 
 @st.composite
-def rules(draw: st.DrawFn) -> Rule:
+def rules(draw: st.DrawFn) -> PermissionRule:
     try:
-        return Rule.parse(f"t({draw(WORDS)})")
+        return PermissionRule.parse(f"t({draw(WORDS)})")
     except InvalidValue:
-        return Rule.parse(draw(st.sampled_from(["t", "t(*)", "t(a *)", "t(a/**)", "t(**/b)"])))
+        return PermissionRule.parse(
+            draw(st.sampled_from(["t", "t(*)", "t(a *)", "t(a/**)", "t(**/b)"]))
+        )
 
 
 @given(rules(), st.lists(WORDS, min_size=1, max_size=4), CAPABILITIES)
 def test_a_rule_never_covers_a_call_of_which_it_does_not_cover_a_part(
-    rule: Rule, subjects: list[str], capability: Capability
+    rule: PermissionRule, subjects: list[str], capability: Capability
 ) -> None:
     alone = [rule.covers(subject, capability) for subject in subjects]
     assert rule.covers_all("t", capability, subjects) == all(alone)
@@ -287,9 +298,9 @@ def test_a_rule_never_covers_a_call_of_which_it_does_not_cover_a_part(
 
 @given(rules(), WORDS, CAPABILITIES)
 def test_what_might_be_anything_is_covered_by_a_star_alone(
-    rule: Rule, text: str, capability: Capability
+    rule: PermissionRule, text: str, capability: Capability
 ) -> None:
-    assert is_unsure(f"\n{text}", capability)
+    assert is_unknown_subject(f"\n{text}", capability)
     assert rule.covers(f"\n{text}", capability) == rule.covers_everything
 
 
@@ -304,7 +315,7 @@ def fits(pattern: str, text: str) -> bool:
 
 @given(st.text(alphabet="ab*", min_size=1, max_size=7), st.text(alphabet="ab", max_size=9))
 def test_commands_fit_as_the_obvious_way_to_match_says(pattern: str, text: str) -> None:
-    assert Rule(tool="t", pattern=pattern).covers(text, EXECUTE) == fits(pattern, text)
+    assert PermissionRule(tool="t", pattern=pattern).covers(text, EXECUTE) == fits(pattern, text)
 
 
 def leads(pattern: list[str], names: list[str]) -> bool:
@@ -322,15 +333,15 @@ def leads(pattern: list[str], names: list[str]) -> bool:
 )
 def test_paths_fit_as_the_obvious_way_to_match_says(pattern: list[str], names: list[str]) -> None:
     assume(pattern != ["*"])  # it covers everything
-    rule = Rule(tool="t", pattern="/".join(pattern))
+    rule = PermissionRule(tool="t", pattern="/".join(pattern))
     assert rule.covers("/".join(names), READ) == leads(pattern, names)
 
 
 def test_a_long_text_of_a_model_is_matched_at_once() -> None:
     """With backtracking this would take longer than anybody lives."""
-    rule = Rule(tool="t", pattern="*a" * 30 + "*b")
+    rule = PermissionRule(tool="t", pattern="*a" * 30 + "*b")
     assert not rule.covers("a" * 100_000, EXECUTE)
-    rule = Rule(tool="t", pattern="**/*a*a*/" * 10 + "b")
+    rule = PermissionRule(tool="t", pattern="**/*a*a*/" * 10 + "b")
     assert not rule.covers("aaa/" * 5_000 + "c", WRITE)
 
 
@@ -362,7 +373,7 @@ def test_a_long_text_of_a_model_is_matched_at_once() -> None:
     ],
 )
 def test_a_command_suggests_its_like(commands: list[str], rule: str) -> None:
-    assert suggest("bash", EXECUTE, commands) == rule
+    assert suggest_rule("bash", EXECUTE, commands) == rule
 
 
 @pytest.mark.parametrize(
@@ -371,8 +382,8 @@ def test_a_command_suggests_its_like(commands: list[str], rule: str) -> None:
     curl wget ssh find ./sh Python . source exec timeout awk sed dd chmod npx docker""".split(),  # noqa: SIM905 - words
 )
 def test_nothing_is_suggested_for_programs_that_do_what_they_are_told(program: str) -> None:
-    assert suggest("bash", EXECUTE, [f"{program} log x"]) == ""
-    assert suggest("bash", EXECUTE, [f"{program} x"]) == ""
+    assert suggest_rule("bash", EXECUTE, [f"{program} log x"]) == ""
+    assert suggest_rule("bash", EXECUTE, [f"{program} x"]) == ""
 
 
 @pytest.mark.parametrize(
@@ -396,21 +407,21 @@ def test_nothing_is_suggested_for_programs_that_do_what_they_are_told(program: s
     ],
 )
 def test_a_path_suggests_its_folder(paths: list[str], rule: str) -> None:
-    assert suggest("write", WRITE, paths) == rule
+    assert suggest_rule("write", WRITE, paths) == rule
 
 
 def test_an_address_suggests_its_host() -> None:
-    assert suggest("fetch", NETWORK, ["https://a.org/b/c?d"]) == "fetch(https://a.org/**)"
-    assert suggest("fetch", NETWORK, ["https://a.org"]) == "fetch(https://a.org/**)"
-    assert suggest("fetch", NETWORK, ["https://a.org@b.net/c"]) == ""
-    assert suggest("fetch", NETWORK, ["https://a.org/", "https://b.net/"]) == ""
+    assert suggest_rule("fetch", NETWORK, ["https://a.org/b/c?d"]) == "fetch(https://a.org/**)"
+    assert suggest_rule("fetch", NETWORK, ["https://a.org"]) == "fetch(https://a.org/**)"
+    assert suggest_rule("fetch", NETWORK, ["https://a.org@b.net/c"]) == ""
+    assert suggest_rule("fetch", NETWORK, ["https://a.org/", "https://b.net/"]) == ""
 
 
 @given(st.lists(st.text(max_size=20) | WORDS, max_size=3), CAPABILITIES)
 def test_what_is_suggested_covers_the_call(subjects: list[str], capability: Capability) -> None:
-    text = suggest("t", capability, subjects)
-    assert not text or Rule.parse(text).covers_all("t", capability, subjects)
-    if any(is_unsure(subject, capability) for subject in subjects):
+    text = suggest_rule("t", capability, subjects)
+    assert not text or PermissionRule.parse(text).covers_all("t", capability, subjects)
+    if any(is_unknown_subject(subject, capability) for subject in subjects):
         assert not text
 
 
@@ -423,10 +434,10 @@ def test_what_is_suggested_covers_the_call(subjects: list[str], capability: Capa
     ],
 )
 def test_a_tool_of_a_server_may_be_written_as_the_server_does(text: str, tool: str) -> None:
-    assert Rule.parse(text).names_tool(tool)
-    assert Rule.parse(str(Rule.parse(text))) == Rule.parse(text)
+    assert PermissionRule.parse(text).names_tool(tool)
+    assert PermissionRule.parse(str(PermissionRule.parse(text))) == PermissionRule.parse(text)
 
 
 def test_only_names_of_servers_are_spelled_anew() -> None:
     with pytest.raises(InvalidValue):
-        Rule.parse("get-sum")
+        PermissionRule.parse("get-sum")

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from steno.agent.permission import DecisionKind, Permissions
-from steno.agent.rules import Rule, covering, suggest
-from steno.entry import Mode
+from steno.agent.permissions.policy import DecisionKind, Permissions
+from steno.agent.permissions.rules import PermissionRule, find_covering_rules, suggest_rule
 from steno.ports import Capability
+from steno.records.entry import Mode
 from tests.agent.working import call, reader, writer
 
 ACTED_UPON = [
@@ -77,7 +77,7 @@ def test_wide_rules_deny_as_they_always_did(path: str) -> None:
 
 def test_grants_reach_no_further_than_rules() -> None:
     tool = writer("write", subjects=lambda _: (".steno/config.toml",))
-    wide = (Rule.parse("write(**)"),)
+    wide = (PermissionRule.parse("write(**)"),)
     decision = Permissions().decide(
         tool, call("c1", "write"), mode=Mode.ACT, session=wide, standing=wide
     )
@@ -92,7 +92,9 @@ def test_reading_it_is_reading() -> None:
 
 @pytest.mark.parametrize("path", [".git/config", "AGENTS.md", "docs/AGENTS.md"])
 def test_what_is_suggested_is_just_this_file(path: str) -> None:
-    text = suggest("write", Capability.WRITE, (path,))
+    text = suggest_rule("write", Capability.WRITE, (path,))
     assert text == f"write({path})"
-    covered = covering([Rule.parse(text)], "write", capability=Capability.WRITE, subjects=(path,))
+    covered = find_covering_rules(
+        [PermissionRule.parse(text)], "write", capability=Capability.WRITE, subjects=(path,)
+    )
     assert covered is not None

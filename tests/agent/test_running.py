@@ -18,23 +18,15 @@ from steno import (
     Usage,
     UserMessage,
 )
-from steno.agent import (
-    Ending,
-    Limits,
-    LoopEvent,
-    Notice,
-    NoticeCode,
-    RunEnded,
-    Steering,
-)
-from steno.call import ToolCall
-from steno.entry import ModelChange
+from steno.agent import EndReason, Limits, LoopEvent, Notice, NoticeCode, RunEnded, SteeringPolicy
 from steno.errors import InvalidRequest, InvalidValue, StenoError
-from steno.message import AssistantMessage
-from steno.ports import Stage
-from steno.request import Request
+from steno.log.queries import Price
+from steno.messages.call import ToolCall
+from steno.messages.message import AssistantMessage
+from steno.messages.request import Request
+from steno.ports import ToolContext
+from steno.records.entry import ModelChange
 from steno.store import MemoryStore
-from steno.views import Price
 from tests.agent.working import Desk, allowing, call, calling, reader, run, writer
 
 EACH = Usage(input_tokens=10, output_tokens=5)
@@ -57,7 +49,7 @@ def test_a_run_without_calls_is_one_turn() -> None:
     desk = Desk([ChatMessage.assistant("Hello.", usage=EACH)])
     result = run(desk.run("Hi."))
     assert (result.ending, result.text, result.turns, result.usage) == (
-        Ending.DONE,
+        EndReason.DONE,
         "Hello.",
         1,
         EACH,
@@ -93,7 +85,7 @@ def test_a_prompt_that_says_nothing_is_refused_before_anything_happens(prompt: A
 def test_a_model_that_says_nothing_is_done() -> None:
     desk = Desk([ChatMessage.assistant(None, stop_reason=StopReason.END_TURN)])
     result = run(desk.run())
-    assert (result.ending, result.text) == (Ending.DONE, "")
+    assert (result.ending, result.text) == (EndReason.DONE, "")
 
 
 def test_a_turn_that_pauses_is_gone_on_with() -> None:
@@ -106,7 +98,7 @@ def test_a_turn_that_pauses_is_gone_on_with() -> None:
 def test_a_conversation_with_nothing_in_it_cannot_be_run_without_a_prompt() -> None:
     desk = Desk(["Never."], conversation=Conversation())
     result = run(desk.run(None))
-    assert result.ending is Ending.FAILED
+    assert result.ending is EndReason.FAILED
     assert isinstance(result.error, InvalidRequest)
 
 
@@ -172,7 +164,7 @@ def test_a_limit_ends_a_run_with_all_calls_answered(
         repeat(endless), reader(), limits=limits, price_of=lambda _: price, model="lab/small"
     )
     result = run(desk.run())
-    assert (result.ending, result.turns, result.reason) == (Ending.LIMIT, turns, reason)
+    assert (result.ending, result.turns, result.reason) == (EndReason.LIMIT, turns, reason)
     assert result.usage.total_tokens == 15 * turns
     assert result.cost == Decimal("0.15") * turns
     assert len(desk.results) == turns
@@ -184,19 +176,19 @@ def test_a_limit_ends_a_run_with_all_calls_answered(
 def test_a_limit_is_for_one_run_and_the_next_one_goes_on() -> None:
     desk = Desk([*[endless] * 2, "Done."], reader(), limits=Limits(turns=2))
 
-    async def main() -> list[Ending]:
+    async def main() -> list[EndReason]:
         return [(await desk.run()).ending, (await desk.run(None)).ending]
 
-    assert run(main()) == [Ending.LIMIT, Ending.DONE]
+    assert run(main()) == [EndReason.LIMIT, EndReason.DONE]
 
 
 def test_a_model_that_is_done_with_its_last_turn_is_done() -> None:
-    assert run(Desk(["Done."], limits=Limits(turns=1)).run()).ending is Ending.DONE
+    assert run(Desk(["Done."], limits=Limits(turns=1)).run()).ending is EndReason.DONE
 
 
 def test_a_cost_that_nobody_knows_limits_nothing() -> None:
     desk = Desk([endless, "Done."], reader(), limits=Limits(cost=Decimal("0.01")))
-    assert run(desk.run()).ending is Ending.DONE
+    assert run(desk.run()).ending is EndReason.DONE
 
 
 @pytest.mark.requirement("S4-14")
@@ -204,7 +196,7 @@ def test_calls_that_cannot_be_run_go_back_three_times_and_then_the_run_ends() ->
     wrong = [calling(call(f"c{n}", "fly")) for n in range(9)]
     desk = Desk(wrong, reader())
     result = run(desk.run())
-    assert result.ending is Ending.LIMIT
+    assert result.ending is EndReason.LIMIT
     assert "3 turns in a row" in result.reason
     assert len(desk.provider.requests) == 4  # the first, and three that brought back an error
     assert len(desk.results) == 4
@@ -217,7 +209,7 @@ def test_wrong_calls_of_one_turn_count_once_and_a_right_one_starts_anew() -> Non
     mixed = calling(call("r1", "read"), call("r2", "fly"))
     more = [calling(call(f"d{n}", "fly")) for n in range(2)]
     desk = Desk([many, *wrong[:2], mixed, *more, many, "Done."], reader())
-    assert run(desk.run()).ending is Ending.DONE
+    assert run(desk.run()).ending is EndReason.DONE
 
 
 @pytest.mark.parametrize("name", ["turns", "tokens", "seconds", "cost", "invalid_calls"])
@@ -230,11 +222,11 @@ def test_a_limit_below_one_is_refused(name: str, value: int) -> None:
 # -- steering ------------------------------------------------------------------------------------
 
 
-def steered(policy: Steering) -> tuple[Desk, list[list[str | None]]]:
+def steered(policy: SteeringPolicy) -> tuple[Desk, list[list[str | None]]]:
     """Say something while the first of two calls runs; return what each request ended with."""
     desk: Desk
 
-    def speak(call: ToolCall, stage: Stage) -> str:
+    def speak(call: ToolCall, stage: ToolContext) -> str:
         desk.agent.steer("Also this.", policy)
         return "first"
 
@@ -252,14 +244,14 @@ def steered(policy: Steering) -> tuple[Desk, list[list[str | None]]]:
 
 @pytest.mark.requirement("S4-14")
 def test_steering_is_heard_when_the_calls_of_the_turn_are_answered() -> None:
-    desk, seen = steered(Steering.AFTER_CALLS)
+    desk, seen = steered(SteeringPolicy.AFTER_CALLS)
     assert seen == [[], [None, "first", "second", "Also this."]]
     assert desk.told(RunEnded)[0].result.text == "I see."
 
 
 @pytest.mark.requirement("S4-14")
 def test_steering_is_heard_when_the_model_would_be_done() -> None:
-    desk, seen = steered(Steering.AFTER_RUN)
+    desk, seen = steered(SteeringPolicy.AFTER_RUN)
     assert seen == [
         [],
         [None, "first", "second"],
@@ -277,9 +269,9 @@ def test_steering_interrupts_at_once_and_the_run_goes_on() -> None:
         desk = Desk(turns, hanging, gate=allowing("write"))
         task = asyncio.create_task(desk.run())
         await hanging.begun.wait()
-        desk.agent.steer("Stop, do that.", Steering.INTERRUPT)
+        desk.agent.steer("Stop, do that.", SteeringPolicy.INTERRUPT)
         result = await task
-        assert (result.ending, result.text, result.turns) == (Ending.DONE, "I do that.", 2)
+        assert (result.ending, result.text, result.turns) == (EndReason.DONE, "I do that.", 2)
         assert [c.id for c in hanging.calls] == ["c1"]
         assert [m.text for m in desk.provider.requests[1].messages][-1] == "Stop, do that."
         desk.check()
@@ -293,7 +285,7 @@ def test_steering_while_the_model_speaks_keeps_what_it_said() -> None:
 
         def watch(event: LoopEvent) -> None:
             if getattr(event, "text", None) == "I was ab":
-                desk.agent.steer("No.", Steering.INTERRUPT)
+                desk.agent.steer("No.", SteeringPolicy.INTERRUPT)
 
         desk = Desk([[TextDelta(0, "I was ab"), from_model], "Fine."])
         result = await desk.agent.run("Go.", watch=watch)
@@ -306,14 +298,14 @@ def test_steering_while_the_model_speaks_keeps_what_it_said() -> None:
 
 
 def test_what_was_said_and_not_heard_is_on_record_however_the_run_ends() -> None:
-    def speak(call: ToolCall, stage: Stage) -> str:
-        desk.agent.steer("And then?", Steering.AFTER_RUN)
+    def speak(call: ToolCall, stage: ToolContext) -> str:
+        desk.agent.steer("And then?", SteeringPolicy.AFTER_RUN)
         return "ok"
 
     desk = Desk(
         [calling(call("c1", "read")), "Yes."], reader("read", speak), limits=Limits(turns=1)
     )
-    assert run(desk.run()).ending is Ending.LIMIT
+    assert run(desk.run()).ending is EndReason.LIMIT
     assert said_by_people(desk) == ["Go.", "And then?"]
     run(desk.run(None))
     assert desk.conversation.messages()[-1].text == "Yes."

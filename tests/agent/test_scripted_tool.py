@@ -9,9 +9,9 @@ import pytest
 
 from steno import Outcome, ToolCall, ToolDefinition
 from steno.agent import Agent, LoopEvent
-from steno.conversation import Conversation
 from steno.errors import ToolFailed
-from steno.ports import Capability, Stage, Tool, ToolOutput
+from steno.log.conversation import Conversation
+from steno.ports import Capability, Tool, ToolContext, ToolOutput
 from steno.testing import ScriptedProvider, ScriptedTool, ScriptRanOut
 from tests.agent.working import Desk, allowing, call, calling, reader, run
 
@@ -55,11 +55,11 @@ def answers_of(tool: Tool, times: int = 1) -> list[Any]:
 def test_texts_outputs_exceptions_and_functions_are_answers() -> None:
     output, failure = ToolOutput.of("whole", details={"n": 1}), ToolFailed("no")
 
-    def plain(call: ToolCall, stage: Stage) -> str:
+    def plain(call: ToolCall, stage: ToolContext) -> str:
         stage.report_output("hm")
         return f"for {call.id}"
 
-    async def later(call: ToolCall, stage: Stage) -> Any:
+    async def later(call: ToolCall, stage: ToolContext) -> Any:
         return plain
 
     tool = ScriptedTool("t", ["text", output, failure, plain, later])

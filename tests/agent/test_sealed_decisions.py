@@ -7,39 +7,41 @@ import hashlib
 import pytest
 
 from steno import ChatMessage, Outcome
-from steno.agent import CallbackApprover, Gate, Question, Verdict
-from steno.agent.interrupted import decide_later
-from steno.agent.permission import Seal, SessionGrants, Signet
-from steno.conversation import Conversation
-from steno.entry import Approval, ApprovalStatus, Entry
-from steno.ports import Scope
+from steno.agent import ApprovalDecision, ApprovalRequest, CallbackApprover, Gate
+from steno.agent.permissions.gate import decide_later
+from steno.agent.permissions.grants import GrantSigner, SessionGrants, SignText
+from steno.log.conversation import Conversation
+from steno.ports import GrantScope
+from steno.records.entry import Approval, ApprovalStatus, Entry
 from steno.store import MemoryStore
 from tests.agent.working import Desk, call, calling, run, writer
 
 
-def seal_with(secret: str) -> Seal:
+def seal_with(secret: str) -> SignText:
     return lambda text: hashlib.sha256(f"{secret}{text}".encode()).hexdigest()
 
 
 OURS = seal_with("ours")
 
 
-def gate(verdict: Verdict | bool, seal: Seal | None = OURS) -> tuple[Gate, list[Question]]:
+def gate(
+    verdict: ApprovalDecision | bool, seal: SignText | None = OURS
+) -> tuple[Gate, list[ApprovalRequest]]:
     """Return a gate, and the questions that it asks."""
-    asked: list[Question] = []
+    asked: list[ApprovalRequest] = []
 
-    def answer(question: Question) -> Verdict | bool:
+    def answer(question: ApprovalRequest) -> ApprovalDecision | bool:
         asked.append(question)
         return verdict
 
     return Gate(approver=CallbackApprover(answer), seal=seal), asked
 
 
-def for_the_session(rule: str = "write") -> Verdict:
-    return Verdict(allowed=True, actor="eva", scope=Scope.SESSION, rule=rule)
+def for_the_session(rule: str = "write") -> ApprovalDecision:
+    return ApprovalDecision(allowed=True, actor="eva", scope=GrantScope.SESSION, rule=rule)
 
 
-def granted(store: MemoryStore, seal: Seal | None) -> Conversation:
+def granted(store: MemoryStore, seal: SignText | None) -> Conversation:
     """Return a session in which a person allowed every call of `write`."""
     asking, _ = gate(for_the_session(), seal)
     desk = Desk([calling(call("c1", "write")), "Done."], writer(), store=store, gate=asking)
@@ -47,7 +49,9 @@ def granted(store: MemoryStore, seal: Seal | None) -> Conversation:
     return desk.conversation
 
 
-def go_on(conversation: Conversation, seal: Seal | None = OURS) -> tuple[Desk, list[Question]]:
+def go_on(
+    conversation: Conversation, seal: SignText | None = OURS
+) -> tuple[Desk, list[ApprovalRequest]]:
     """Let a session go on with another call, about which nobody is to say yes again."""
     refusing, asked = gate(False, seal)
     turns = [calling(call("c2", "write")), "Done."]
@@ -65,7 +69,7 @@ def test_what_was_granted_under_our_seal_holds_after_a_restart() -> None:
 
 @pytest.mark.requirement("S2-18")
 @pytest.mark.parametrize("seal", [None, seal_with("theirs")])
-def test_what_was_granted_elsewhere_is_asked_again(seal: Seal | None) -> None:
+def test_what_was_granted_elsewhere_is_asked_again(seal: SignText | None) -> None:
     store = MemoryStore()
     session = granted(store, seal).id
     desk, asked = go_on(store.open(session))
@@ -90,7 +94,7 @@ def test_one_gate_tells_two_sessions_apart() -> None:
 @pytest.mark.parametrize("forged", ["scope", "grant", "seal", "status", "call_id"])
 def test_a_sealed_grant_cannot_be_changed(forged: str) -> None:
     conversation = granted(MemoryStore(), OURS)
-    signet = Signet(conversation.id, OURS)
+    signet = GrantSigner(conversation.id, OURS)
     entry = next(
         entry
         for entry in conversation.entries()
@@ -120,7 +124,7 @@ def test_what_is_no_seal_at_all_is_none(proof: object) -> None:
         actor="eva",
         audit={"scope": "session", "grant": "write", "seal": proof},
     )
-    assert not Signet(conversation.id, OURS).has_valid_signature(entry)
+    assert not GrantSigner(conversation.id, OURS).has_valid_signature(entry)
     assert [str(rule) for rule in SessionGrants([entry]).rules] == [
         "write"
     ]  # where all of a record counts
@@ -131,7 +135,7 @@ def test_what_is_no_seal_at_all_is_none(proof: object) -> None:
     ("seal", "is_ours"), [(OURS, True), (None, False), (seal_with("x"), False)]
 )
 def test_a_yes_from_meanwhile_is_acted_on_only_under_our_seal(
-    seal: Seal | None, is_ours: bool
+    seal: SignText | None, is_ours: bool
 ) -> None:
     store, tool = MemoryStore(), writer()
     conversation = store.new([ChatMessage.user("Go."), calling(call("c1", "write"))])

@@ -12,21 +12,21 @@ from steno import ChatMessage, Finished, Outcome, StopReason, TextDelta
 from steno.agent import (
     CallOutput,
     CallStarted,
-    Ending,
+    EndReason,
+    EntryRecorded,
     Limits,
     LoopEvent,
-    Recorded,
     RunResult,
 )
-from steno.agent.dispatch import SAID_BEFORE, STOPPED
-from steno.agent.loop import NOT_RUN
-from steno.agent.replay import replay
-from steno.call import ToolCall
-from steno.content import Text
-from steno.event import Event
-from steno.message import AssistantMessage, ToolResultMessage, UserMessage
-from steno.ports import Stage
-from steno.request import Request
+from steno.agent.dispatch import CALL_STOPPED_TEXT, PARTIAL_OUTPUT_HEADING
+from steno.agent.loop import CALL_NOT_RUN_TEXT
+from steno.agent.replay.verify import replay
+from steno.messages.call import ToolCall
+from steno.messages.content import Text
+from steno.messages.event import Event
+from steno.messages.message import AssistantMessage, ToolResultMessage, UserMessage
+from steno.messages.request import Request
+from steno.ports import ToolContext
 from steno.testing import ScriptedTool
 from tests.agent.test_stopping import answer, ticks, work
 from tests.agent.working import (
@@ -46,7 +46,7 @@ def test_a_tool_that_is_stopped_may_end_what_it_began() -> None:
     async def main() -> None:
         cleaned: list[str] = []
 
-        async def hang(call: ToolCall, stage: Stage) -> str:
+        async def hang(call: ToolCall, stage: ToolContext) -> str:
             try:
                 await asyncio.Future()
             finally:
@@ -62,7 +62,7 @@ def test_a_tool_that_is_stopped_may_end_what_it_began() -> None:
         with pytest.raises(asyncio.CancelledError):
             await task
         assert cleaned == ["c1"]
-        assert (desk.result.text, desk.result.outcome) == (STOPPED, Outcome.CANCELLED)
+        assert (desk.result.text, desk.result.outcome) == (CALL_STOPPED_TEXT, Outcome.CANCELLED)
         desk.check()
 
     run(main())
@@ -72,7 +72,7 @@ def test_a_call_that_is_stopped_has_what_it_said_in_its_result() -> None:
     async def main() -> None:
         said = asyncio.Event()
 
-        async def speak(call: ToolCall, stage: Stage) -> str:
+        async def speak(call: ToolCall, stage: ToolContext) -> str:
             stage.report_output("one\n")
             await asyncio.to_thread(stage.report_output, "two \udcff\n")
             said.set()
@@ -89,11 +89,11 @@ def test_a_call_that_is_stopped_has_what_it_said_in_its_result() -> None:
         await said.wait()
         desk.agent.interrupt()
         await task
-        text = f"{SAID_BEFORE}\none\ntwo \ufffd\nand the last\n"
-        assert desk.result.content == (Text(STOPPED), Text(text))
+        text = f"{PARTIAL_OUTPUT_HEADING}\none\ntwo \ufffd\nand the last\n"
+        assert desk.result.content == (Text(CALL_STOPPED_TEXT), Text(text))
         assert [event.text for event in desk.told(CallOutput)][:2] == ["one\n", "two \ufffd\n"]
         assert desk.result.failure is not None
-        assert desk.result.failure.message == STOPPED
+        assert desk.result.failure.message == CALL_STOPPED_TEXT
         desk.check()
         records = list(desk.store.records(desk.conversation.id))
         again = await replay(records)
@@ -104,7 +104,7 @@ def test_a_call_that_is_stopped_has_what_it_said_in_its_result() -> None:
 
 def test_of_what_a_stopped_call_said_only_so_much_is_kept() -> None:
     async def main() -> None:
-        async def speak(call: ToolCall, stage: Stage) -> str:
+        async def speak(call: ToolCall, stage: ToolContext) -> str:
             for number in range(30_000):
                 stage.report_output(f"{number}\n")
             await asyncio.Future()
@@ -118,7 +118,7 @@ def test_of_what_a_stopped_call_said_only_so_much_is_kept() -> None:
         desk.agent.interrupt()
         await task
         lines = desk.result.text.split("\n")
-        assert lines[:3] == [f"{STOPPED}{SAID_BEFORE}", "0", "1"]
+        assert lines[:3] == [f"{CALL_STOPPED_TEXT}{PARTIAL_OUTPUT_HEADING}", "0", "1"]
         assert lines[-2:] == ["29999", ""]
         assert len([line for line in lines if line.endswith("characters left out here ...]")]) == 1
         assert len(desk.result.text) < 21_000
@@ -128,7 +128,7 @@ def test_of_what_a_stopped_call_said_only_so_much_is_kept() -> None:
 
 def test_calls_that_are_stopped_together_are_replayed_with_what_each_had_said() -> None:
     async def main() -> None:
-        async def speak(call: ToolCall, stage: Stage) -> str:
+        async def speak(call: ToolCall, stage: ToolContext) -> str:
             stage.report_output(call.id)
             await asyncio.Future()
             return "never"
@@ -152,7 +152,7 @@ def test_calls_that_are_stopped_together_are_replayed_with_what_each_had_said() 
 
 def test_what_was_done_in_the_last_moment_is_recorded_as_done() -> None:
     async def main() -> None:
-        async def finish(call: ToolCall, stage: Stage) -> str:
+        async def finish(call: ToolCall, stage: ToolContext) -> str:
             try:
                 await asyncio.Future()
             except asyncio.CancelledError:
@@ -167,7 +167,7 @@ def test_what_was_done_in_the_last_moment_is_recorded_as_done() -> None:
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert [r.text for r in desk.results] == ["done all the same", NOT_RUN]
+        assert [r.text for r in desk.results] == ["done all the same", CALL_NOT_RUN_TEXT]
         assert len(desk.provider.requests) == 1
         desk.check()
 
@@ -184,9 +184,9 @@ def test_readers_that_ended_before_the_others_were_stopped_keep_their_results() 
         await quick.begun.wait()
         await ticks(2)
         desk.agent.interrupt()
-        assert (await task).ending is Ending.INTERRUPTED
+        assert (await task).ending is EndReason.INTERRUPTED
         assert [(r.text, r.outcome) for r in desk.results] == [
-            (STOPPED, Outcome.CANCELLED),
+            (CALL_STOPPED_TEXT, Outcome.CANCELLED),
             ("soon", Outcome.OK),
         ]
         assert hanging.stopped
@@ -227,8 +227,8 @@ def test_a_tool_that_runs_when_time_is_up_is_stopped() -> None:
     tool = reader("read", [asyncio.Event(), "never"])
     desk = Desk([calling(call("c1", "read"))], tool, limits=Limits(seconds=10))
     result = out_of_time(desk, CallStarted)
-    assert (result.ending, result.reason) == (Ending.LIMIT, "10 seconds")
-    assert desk.result.text == STOPPED
+    assert (result.ending, result.reason) == (EndReason.LIMIT, "10 seconds")
+    assert desk.result.text == CALL_STOPPED_TEXT
     assert len(tool.stopped) == 1
     desk.check()
 
@@ -237,13 +237,13 @@ def test_a_tool_that_runs_when_time_is_up_is_stopped() -> None:
 def test_a_model_that_speaks_when_time_is_up_is_cut_short_and_what_it_said_stays() -> None:
     desk = Desk([[TextDelta(0, "I think"), asyncio.Event()]], limits=Limits(seconds=10))
     result = out_of_time(desk, TextDelta)
-    assert (result.ending, result.text) == (Ending.LIMIT, "I think")
+    assert (result.ending, result.text) == (EndReason.LIMIT, "I think")
     assert desk.conversation.messages()[-1].text == "I think"
     desk.check()
 
 
 def test_time_is_up_also_for_tools_that_take_no_notice() -> None:
-    async def stubborn(call: ToolCall, stage: Stage) -> str:
+    async def stubborn(call: ToolCall, stage: ToolContext) -> str:
         try:
             await asyncio.Future()
         except asyncio.CancelledError:
@@ -252,7 +252,7 @@ def test_time_is_up_also_for_tools_that_take_no_notice() -> None:
 
     tool = reader("read", *[stubborn] * 2)
     desk = Desk(repeat(answer), tool, limits=Limits(seconds=10))
-    assert out_of_time(desk, CallStarted).ending is Ending.LIMIT
+    assert out_of_time(desk, CallStarted).ending is EndReason.LIMIT
     assert [r.text for r in desk.results] == ["so what", "so what"]
     desk.check()
 
@@ -268,10 +268,10 @@ def test_an_interruption_while_old_calls_are_settled_keeps_the_prompt(prompt: st
         await hanging.begun.wait()
         desk.agent.interrupt()
         result = await task
-        assert (result.ending, result.turns) == (Ending.INTERRUPTED, 0)
+        assert (result.ending, result.turns) == (EndReason.INTERRUPTED, 0)
         said = [m.text for m in desk.conversation.messages() if isinstance(m, UserMessage)]
         assert said == ["Go.", *([] if prompt is None else [prompt])]
-        assert [r.text for r in desk.results] == [STOPPED, NOT_RUN]
+        assert [r.text for r in desk.results] == [CALL_STOPPED_TEXT, CALL_NOT_RUN_TEXT]
         desk.check()
 
     run(main())
@@ -281,21 +281,21 @@ def test_an_interruption_from_between_two_steps_is_not_lost() -> None:
     desk = Desk(repeat(answer), ScriptedTool("read", repeat(work)))
 
     def watch(event: LoopEvent) -> None:
-        message = event.entry.message if isinstance(event, Recorded) else None
+        message = event.entry.message if isinstance(event, EntryRecorded) else None
         if isinstance(message, ToolResultMessage) and message.tool_call_id == "c1":
             desk.agent.steer("Later.")
         elif isinstance(message, UserMessage) and message.text == "Later.":
             desk.agent.interrupt()  # it was just heard: no step is under way
 
     result = run(desk.agent.run("Go.", watch=watch))
-    assert (result.ending, result.turns) == (Ending.INTERRUPTED, 1)
+    assert (result.ending, result.turns) == (EndReason.INTERRUPTED, 1)
     check_record(desk.conversation, desk.store)
 
 
 def test_nothing_happens_if_an_idle_agent_is_interrupted() -> None:
     desk = Desk(["Done."])
     desk.agent.interrupt()
-    assert run(desk.run()).ending is Ending.DONE
+    assert run(desk.run()).ending is EndReason.DONE
 
 
 def test_keyboard_interrupt_in_a_tool_ends_the_program_and_not_the_record() -> None:
@@ -315,7 +315,7 @@ def test_a_task_that_was_cancelled_before_may_still_interrupt_a_run() -> None:
         hanging = reader("read", [asyncio.Event(), "never"])
         desk = Desk([calling(call("c1", "read"))], hanging)
 
-        async def clean_up() -> Ending:
+        async def clean_up() -> EndReason:
             try:
                 await asyncio.Future()
             except asyncio.CancelledError:
@@ -328,7 +328,7 @@ def test_a_task_that_was_cancelled_before_may_still_interrupt_a_run() -> None:
         task.cancel()
         await hanging.begun.wait()
         desk.agent.interrupt()
-        assert await task is Ending.INTERRUPTED
+        assert await task is EndReason.INTERRUPTED
 
     run(main())
 

@@ -16,23 +16,23 @@ import pytest
 
 from steno import Finished, Outcome, StopReason, TextDelta, ToolCallDelta
 from steno.agent import (
+    ApprovalRequest,
     CallbackApprover,
-    Ending,
+    EndReason,
     Gate,
     LoopEvent,
-    Question,
-    Steering,
+    SteeringPolicy,
     TurnStarted,
 )
-from steno.agent.dispatch import SAID_BEFORE, STOPPED
-from steno.agent.loop import NOT_RUN
-from steno.call import ToolCall
-from steno.content import Text
-from steno.message import ToolResultMessage, UserMessage
-from steno.ports import Stage
-from steno.request import Request
+from steno.agent.dispatch import CALL_STOPPED_TEXT, PARTIAL_OUTPUT_HEADING
+from steno.agent.loop import CALL_NOT_RUN_TEXT
+from steno.messages.call import ToolCall
+from steno.messages.content import Text
+from steno.messages.message import ToolResultMessage, UserMessage
+from steno.messages.request import Request
+from steno.ports import ToolContext
 from steno.testing import ScriptedTool
-from steno.testing.providers import ScriptedStep, ScriptedTurn
+from steno.testing.doubles import ScriptedStep, ScriptedTurn
 from tests.agent.working import Desk, run, writer
 
 
@@ -66,14 +66,14 @@ def answer(request: Request) -> ScriptedTurn:
     return turn(text="Done.")
 
 
-async def work(call: ToolCall, stage: Stage) -> str:
+async def work(call: ToolCall, stage: ToolContext) -> str:
     await asyncio.sleep(0)
     stage.report_output("half")
     await asyncio.sleep(0)
     return f"result of {call.id}"
 
 
-async def decide(question: Question) -> bool:
+async def decide(question: ApprovalRequest) -> bool:
     await asyncio.sleep(0)
     return True
 
@@ -101,10 +101,10 @@ class Session(Desk):
             else:
                 assert result.outcome is Outcome.CANCELLED
                 first, *more = [block.text for block in result.content if isinstance(block, Text)]
-                assert first in (STOPPED, NOT_RUN)
-                assert more in ([], [f"{SAID_BEFORE}\nhalf"])
+                assert first in (CALL_STOPPED_TEXT, CALL_NOT_RUN_TEXT)
+                assert more in ([], [f"{PARTIAL_OUTPUT_HEADING}\nhalf"])
             if result.tool_call_id in begun:
-                assert result.text != NOT_RUN
+                assert result.text != CALL_NOT_RUN_TEXT
         said = [m.text for m in self.conversation.messages() if isinstance(m, UserMessage)]
         assert said[:1] == (["Go."] if self.was_begun else [])
         assert {r.tool_call_id for r in self.results} >= begun
@@ -139,23 +139,23 @@ def interrupt(session: Session, task: asyncio.Task[Any]) -> None:
 
 def steer(session: Session, task: asyncio.Task[Any]) -> None:
     if session.agent.is_running:
-        session.agent.steer("Rather not.", Steering.INTERRUPT)
+        session.agent.steer("Rather not.", SteeringPolicy.INTERRUPT)
 
 
 every_stop = pytest.mark.parametrize("stop", [cancel, interrupt, steer])
 
 
-async def ending_of(task: asyncio.Task[Any]) -> Ending | None:
+async def ending_of(task: asyncio.Task[Any]) -> EndReason | None:
     """Return how a run ended; None if it was cancelled."""
     await asyncio.wait([task])
     return None if task.cancelled() else task.result().ending
 
 
-def expected(stop: Stop) -> set[Ending | None]:
+def expected(stop: Stop) -> set[EndReason | None]:
     """Return how a run may end that was stopped so; it may have been done in that moment."""
     if stop is cancel:
-        return {None, Ending.DONE}
-    return {Ending.INTERRUPTED, Ending.DONE} if stop is interrupt else {Ending.DONE}
+        return {None, EndReason.DONE}
+    return {EndReason.INTERRUPTED, EndReason.DONE} if stop is interrupt else {EndReason.DONE}
 
 
 # -- at every event, and at every turn of the loop ----------------------------------------------

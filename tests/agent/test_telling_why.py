@@ -7,8 +7,8 @@ from decimal import Decimal
 import pytest
 
 from steno import ChatMessage, StopReason
-from steno.agent import Ending, Limits, Notice, Target
-from steno.views import Price
+from steno.agent import EndReason, Limits, ModelTarget, Notice
+from steno.log.queries import Price
 from tests.agent.working import Desk, reader, run
 
 
@@ -22,7 +22,7 @@ from tests.agent.working import Desk, reader, run
 )
 def test_an_answer_that_is_not_whole_says_so(stop_reason: StopReason, reason: str) -> None:
     result = run(Desk([ChatMessage.assistant("Wel", stop_reason=stop_reason)]).run())
-    assert (result.ending, result.reason) == (Ending.DONE, reason)
+    assert (result.ending, result.reason) == (EndReason.DONE, reason)
 
 
 @pytest.mark.parametrize("price", [None, Price(Decimal(1), Decimal(1))])
@@ -34,7 +34,7 @@ def test_a_limit_of_cost_without_a_price_is_no_limit_and_says_so(price: Price | 
 
 
 def test_tools_that_a_model_cannot_take_are_left_out_and_that_is_told() -> None:
-    desk = Desk(["Yes."], reader("read"), target=Target(tools=False))
+    desk = Desk(["Yes."], reader("read"), target=ModelTarget(tools=False))
     run(desk.run())
     assert desk.provider.requests[0].tools == ()
     assert any("takes no tools" in notice.text for notice in desk.told(Notice))

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from steno.agent import LoopEvent, Recorded
-from steno.entry import Approval
+from steno.agent import EntryRecorded, LoopEvent
+from steno.records.entry import Approval
 from tests.agent.working import Desk, call, calling, reader, run
 
 
@@ -20,7 +20,7 @@ def test_who_stops_a_turn_is_heard_before_all_its_calls_are_decided_about() -> N
         assert task is not None
 
         def watch(event: LoopEvent) -> None:
-            if isinstance(event, Recorded) and isinstance(event.entry.payload, Approval):
+            if isinstance(event, EntryRecorded) and isinstance(event.entry.payload, Approval):
                 loop.call_soon(task.cancel)
 
         await desk.agent.run("Go.", watch=watch)

@@ -15,13 +15,13 @@ from steno.agent import (
     Agent,
     CallOutput,
     CallStarted,
+    EntryRecorded,
     LoopEvent,
-    Recorded,
     RunEnded,
     TurnStarted,
 )
-from steno.call import ToolCall
-from steno.ports import Stage
+from steno.messages.call import ToolCall
+from steno.ports import ToolContext
 from steno.testing import ScriptedProvider
 from tests.agent.working import Desk, call, calling, reader, run
 
@@ -30,7 +30,7 @@ class Broken(Exception):
     """The terminal is gone."""
 
 
-@pytest.mark.parametrize("kind", [TurnStarted, Recorded, CallStarted, TextDelta, CallOutput])
+@pytest.mark.parametrize("kind", [TurnStarted, EntryRecorded, CallStarted, TextDelta, CallOutput])
 def test_a_watcher_that_raises_ends_the_run_and_hears_no_more(kind: type) -> None:
     heard: list[LoopEvent] = []
 
@@ -39,7 +39,7 @@ def test_a_watcher_that_raises_ends_the_run_and_hears_no_more(kind: type) -> Non
         if isinstance(event, kind):
             raise Broken
 
-    async def speak(call: ToolCall, stage: Stage) -> str:
+    async def speak(call: ToolCall, stage: ToolContext) -> str:
         await asyncio.to_thread(stage.report_output, "hello")
         return "ok"
 
@@ -102,9 +102,9 @@ def test_an_agent_without_a_store_works_in_memory() -> None:
 
 
 def test_what_a_tool_says_after_the_end_is_told_nobody() -> None:
-    stages: list[Stage] = []
+    stages: list[ToolContext] = []
 
-    def remember(call: ToolCall, stage: Stage) -> str:
+    def remember(call: ToolCall, stage: ToolContext) -> str:
         stages.append(stage)
         return "ok"
 

@@ -6,9 +6,9 @@ import asyncio
 from typing import Any
 
 from steno import ChatMessage, Conversation
-from steno.agent import Agent, CallbackApprover, Ending, Gate, Question
-from steno.entry import Approval, ApprovalStatus, Mode
-from steno.message import UserMessage
+from steno.agent import Agent, ApprovalRequest, CallbackApprover, EndReason, Gate
+from steno.messages.message import UserMessage
+from steno.records.entry import Approval, ApprovalStatus, Mode
 from steno.testing import ScriptedProvider
 from tests.agent.working import Desk, call, calling, run, writer
 
@@ -26,7 +26,7 @@ def words_of(conversation: Conversation) -> list[str | None]:
 def asked_once(agent: list[Agent], then: str) -> Gate:
     """Make a gate whose person does something to the agent while it asks, and allows the call."""
 
-    def decide(question: Question) -> bool:
+    def decide(question: ApprovalRequest) -> bool:
         match then:
             case "withdraw":
                 agent[0].steer("rather not")
@@ -48,7 +48,7 @@ def test_what_is_taken_back_is_never_heard_and_what_wants_no_answer_stays() -> N
     agent, conversation = agent_with(turns, asked_once(agents, "withdraw"))
     agents.append(agent)
     result = run(agent.run("Go."))
-    assert result.ending is Ending.DONE
+    assert result.ending is EndReason.DONE
     assert words_of(conversation) == ["Go.", "$ ls"]
     assert agent.withdraw() == ()
 
@@ -58,14 +58,14 @@ def test_what_wants_no_answer_does_not_keep_the_model_at_work() -> None:
     conversation = Conversation([ChatMessage.system("Work.")])
     agent = Agent(provider, conversation)
 
-    async def main() -> Ending:
+    async def main() -> EndReason:
         async for event in agent.events("Go."):
             if type(event).__name__ == "TextDelta":
                 agent.steer("$ ls", noted={"shell": "ls"}, asks=False)
         await asyncio.sleep(0)
-        return Ending.DONE
+        return EndReason.DONE
 
-    assert run(main()) is Ending.DONE
+    assert run(main()) is EndReason.DONE
     assert words_of(conversation) == ["Go.", "$ ls"]
     last = conversation.entries()[-1]
     assert last.audit is not None

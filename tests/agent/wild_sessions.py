@@ -11,23 +11,23 @@ from random import Random
 from typing import Any, Final, Literal, final
 
 from steno import ChatMessage, ToolCall
-from steno.agent import Agent, CallbackApprover, Gate, Limits, LoopEvent, RunEnded, Steering
-from steno.agent.interrupted import decide_later
-from steno.agent.notebook import Watch
-from steno.agent.permission import Permissions
-from steno.call import InvalidToolCall
-from steno.conversation import Conversation
-from steno.entry import Entry, Feedback, P, Payload
+from steno.agent import Agent, CallbackApprover, Gate, Limits, LoopEvent, RunEnded, SteeringPolicy
+from steno.agent.permissions.gate import decide_later
+from steno.agent.permissions.policy import Permissions
+from steno.agent.recorder import OnEvent
+from steno.assemble import events_from_message
 from steno.errors import CutShort, LogError, Missing, ProviderError, ToolFailed, Unavailable
-from steno.message import AssistantMessage
-from steno.outcome import Outcome
-from steno.ports import Capability, Question, Stage, ToolOutput
-from steno.record import Record
-from steno.retell import tell
+from steno.log.conversation import Conversation
+from steno.messages.call import InvalidToolCall
+from steno.messages.message import AssistantMessage
+from steno.messages.outcome import Outcome
+from steno.messages.usage import StopReason, Usage
+from steno.ports import ApprovalRequest, Capability, ToolContext, ToolOutput
+from steno.records.entry import Entry, Feedback, Payload, PayloadT
+from steno.records.stored_record import Record
 from steno.store import MemoryStore
 from steno.testing import ScriptedProvider, ScriptedTool
-from steno.testing.providers import ScriptedTurn
-from steno.usage import StopReason, Usage
+from steno.testing.doubles import ScriptedTurn
 
 _PARAMETERS: Final = {
     "type": "object",
@@ -60,7 +60,7 @@ class Mortal:
     def extract_blobs(self, payload: Payload) -> Payload:
         return payload
 
-    def restore_blobs(self, payload: P) -> P:
+    def restore_blobs(self, payload: PayloadT) -> PayloadT:
         return payload
 
     def begin_branch(self, name: str, at: str | None) -> None:
@@ -140,7 +140,7 @@ class WildSession:
         self._stop = task.cancel
         await task
 
-    def _watcher(self, agent: Agent) -> Watch:
+    def _watcher(self, agent: Agent) -> OnEvent:
         chance = self.chance
         acts = self._maybe(0.6, chance.randint(0, 30), -1)
         deed = chance.choice(["interrupt", "cancel", "leave", "steer", "push", "late", "label"])
@@ -164,16 +164,16 @@ class WildSession:
                     agent.steer("Wait.")
                     agent.steer("And now this.")
                 case "push":
-                    agent.steer("Stop that.", Steering.INTERRUPT)
+                    agent.steer("Stop that.", SteeringPolicy.INTERRUPT)
                 case "late":
-                    agent.steer("One more thing.", Steering.AFTER_RUN)
+                    agent.steer("One more thing.", SteeringPolicy.AFTER_RUN)
                 case _:
                     conversation = agent.conversation
                     conversation.label(conversation.entries()[-1].id, "there")
 
         return watch
 
-    async def _verdict(self, _: Question) -> bool:
+    async def _verdict(self, _: ApprovalRequest) -> bool:
         draw = self.chance.random()
         if draw < 0.1:
             raise Disconnected
@@ -192,7 +192,7 @@ class WildSession:
         message = self._message()
         if draw < 0.8:
             return message
-        events = list(tell(message))
+        events = list(events_from_message(message))
         events = events[: chance.randint(0, len(events) - 1)]
         if draw < 0.9:
             return [*events, CutShort("cut")]
@@ -253,13 +253,13 @@ class WildSession:
             return self._slowly
         return self._stopping if draw < 0.93 else self._stubborn
 
-    async def _slowly(self, call: ToolCall, stage: Stage) -> str:
+    async def _slowly(self, call: ToolCall, stage: ToolContext) -> str:
         for turn in range(self.chance.randint(1, 3)):
             stage.report_output(f"{call.id}: {turn}\n")
             await asyncio.sleep(0)
         return "at last"
 
-    async def _stopping(self, _: ToolCall, stage: Stage) -> str:
+    async def _stopping(self, _: ToolCall, stage: ToolContext) -> str:
         self._stop()
         stage.report_output("soon")
         await asyncio.sleep(0)

@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 
 from steno import ChatMessage, ToolCall
 from steno.agent import Agent, Gate, LoopEvent, Permissions, RunResult
-from steno.conversation import Conversation
-from steno.entry import Approval, Entry
-from steno.message import AssistantMessage, ToolResultMessage
-from steno.order import check_order
+from steno.log.conversation import Conversation
+from steno.messages.message import AssistantMessage, ToolResultMessage
+from steno.messages.order import check_order
 from steno.ports import Capability
+from steno.records.entry import Approval, Entry
 from steno.store import MemoryStore, Store
 from steno.testing import ScriptedProvider, ScriptedTool
 

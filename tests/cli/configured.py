@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from steno.cli.configuration import Loaded, load_settings
+from steno.app.settings_loader import LoadedSettings, load_settings
 
 EVERYTHING = """
 model = "lab/large"
@@ -69,7 +69,7 @@ class Places:
         *,
         environ: dict[str, str] | None = None,
         **flags: object,
-    ) -> Loaded:
+    ) -> LoadedSettings:
         self.user_file.write_text(user)
         self.project_file.write_text(project)
         return load_settings(

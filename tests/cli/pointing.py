@@ -10,8 +10,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from steno.entry import Resolution
-from steno.inputs.mcp.specs import ServerSpec
+from steno.inputs.mcp.server_spec import McpServerSpec
+from steno.records.entry import Resolution
 from steno.store import open_store
 from tests.cli.program import Told, steno
 from tests.cli.vendor import PATIENCE_S, Vendor
@@ -67,7 +67,7 @@ def rows(*arguments: str) -> list[dict[str, Any]]:
 # -- servers -------------------------------------------------------------------------------------
 
 
-def write_servers(file: Path, *specs: ServerSpec) -> None:
+def write_servers(file: Path, *specs: McpServerSpec) -> None:
     """Name servers as `.mcp.json` does."""
     table = {
         spec.name: {"command": spec.command, "args": list(spec.args), "env": dict(spec.env)}

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from steno import ChatMessage, Conversation, ToolCall, Usage
 from steno.cli import main
-from steno.entry import ApprovalStatus, Mode
+from steno.records.entry import ApprovalStatus, Mode
 from steno.store import MemoryStore, Store, convert_store, open_store
 
 COMMAND = [sys.executable, "-m", "steno"]

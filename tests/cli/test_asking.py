@@ -12,15 +12,15 @@ from pathlib import Path
 import pytest
 
 from steno import ToolCall
-from steno.cli.asking import NO_TERMINAL, ConsoleApprover
-from steno.ports import Capability, Question, Scope, Verdict
+from steno.cli.console_approver import NO_TERMINAL, ConsoleApprover
+from steno.ports import ApprovalDecision, ApprovalRequest, Capability, GrantScope
 
 CALL = ToolCall.create("bash", {"command": "git log -1"}, id="c1")
 PATIENCE_S = 60
 
 
-def question(*, preview: str = "git log -1", rule: str = "bash(git log *)") -> Question:
-    return Question(call=CALL, capability=Capability.EXECUTE, preview=preview, rule=rule)
+def question(*, preview: str = "git log -1", rule: str = "bash(git log *)") -> ApprovalRequest:
+    return ApprovalRequest(call=CALL, capability=Capability.EXECUTE, preview=preview, rule=rule)
 
 
 class Person:
@@ -69,10 +69,10 @@ def descriptors() -> int:
     return len(list(Path("/dev/fd").iterdir()))
 
 
-def told(asked: Question, act: Callable[[Person], Awaitable[None]]) -> Verdict:
+def told(asked: ApprovalRequest, act: Callable[[Person], Awaitable[None]]) -> ApprovalDecision:
     """Ask a person, and return what they say."""
 
-    async def run() -> Verdict:
+    async def run() -> ApprovalDecision:
         with sitting() as person:
             approver = ConsoleApprover(terminal=person.terminal, actor="ada")
             asking = asyncio.create_task(approver.ask(asked))
@@ -82,7 +82,7 @@ def told(asked: Question, act: Callable[[Person], Awaitable[None]]) -> Verdict:
     return asyncio.run(run())
 
 
-def answered(asked: Question, *lines: str) -> Verdict:
+def answered(asked: ApprovalRequest, *lines: str) -> ApprovalDecision:
     return told(asked, lambda person: person.answer(*lines))
 
 
@@ -92,26 +92,26 @@ def answered(asked: Question, *lines: str) -> Verdict:
 @pytest.mark.parametrize(
     ("keys", "scope", "rule"),
     [
-        ("y\n", Scope.ONCE, None),
-        (" YES \n", Scope.ONCE, None),
-        ("s\n", Scope.SESSION, "bash(git log *)"),
-        ("p\n", Scope.PROJECT, "bash(git log *)"),
-        ("user\n", Scope.USER, "bash(git log *)"),
+        ("y\n", GrantScope.ONCE, None),
+        (" YES \n", GrantScope.ONCE, None),
+        ("s\n", GrantScope.SESSION, "bash(git log *)"),
+        ("p\n", GrantScope.PROJECT, "bash(git log *)"),
+        ("user\n", GrantScope.USER, "bash(git log *)"),
     ],
 )
-def test_yes_reaches_as_far_as_is_said(keys: str, scope: Scope, rule: str | None) -> None:
+def test_yes_reaches_as_far_as_is_said(keys: str, scope: GrantScope, rule: str | None) -> None:
     verdict = answered(question(), keys)
-    assert verdict == Verdict(allowed=True, actor="ada", scope=scope, rule=rule)
+    assert verdict == ApprovalDecision(allowed=True, actor="ada", scope=scope, rule=rule)
 
 
 @pytest.mark.parametrize("keys", ["n\n", "no\n", "\x04"])
 def test_no_and_the_end_of_the_input_deny(keys: str) -> None:
-    assert answered(question(), keys) == Verdict(allowed=False, actor="ada")
+    assert answered(question(), keys) == ApprovalDecision(allowed=False, actor="ada")
 
 
 def test_no_can_be_explained_to_the_model() -> None:
     verdict = answered(question(), "e\n", "use git status, élan\n")
-    assert verdict == Verdict(allowed=False, actor="ada", reason="use git status, élan")
+    assert verdict == ApprovalDecision(allowed=False, actor="ada", reason="use git status, élan")
     assert answered(question(), "e\n", "\n").reason is None
     assert answered(question(), "e\n", "\x04").reason is None
 
@@ -144,11 +144,11 @@ def test_without_a_rule_nothing_reaches_beyond_the_call(keys: str) -> None:
         person.type(keys)
         await person.answer("y\n")
 
-    assert told(question(rule=""), act) == Verdict(allowed=True, actor="ada")
+    assert told(question(rule=""), act) == ApprovalDecision(allowed=True, actor="ada")
 
 
 def test_what_was_typed_before_the_question_is_no_answer() -> None:
-    async def run() -> Verdict:
+    async def run() -> ApprovalDecision:
         with sitting() as person:
             person.type("y\ny\n")
             await person.see("y\ny\n")  # the terminal echoes it: it has arrived
@@ -163,7 +163,7 @@ def test_what_was_typed_before_the_question_is_no_answer() -> None:
 # -- what is shown -------------------------------------------------------------------------------
 
 
-def shown(asked: Question) -> str:
+def shown(asked: ApprovalRequest) -> str:
     """Return what is on the screen when an answer is expected."""
     seen: list[str] = []
 
@@ -228,7 +228,7 @@ def test_a_diff_has_colours(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_questions_are_asked_one_after_the_other() -> None:
-    async def run() -> list[Verdict]:
+    async def run() -> list[ApprovalDecision]:
         with sitting() as person:
             approver = ConsoleApprover(terminal=person.terminal, actor="ada")
             asking = asyncio.gather(
@@ -243,11 +243,15 @@ def test_questions_are_asked_one_after_the_other() -> None:
 
     verdicts = asyncio.run(run())
     assert [verdict.allowed for verdict in verdicts] == [True, False, True]
-    assert [verdict.scope for verdict in verdicts] == [Scope.ONCE, Scope.ONCE, Scope.SESSION]
+    assert [verdict.scope for verdict in verdicts] == [
+        GrantScope.ONCE,
+        GrantScope.ONCE,
+        GrantScope.SESSION,
+    ]
 
 
 def test_a_question_can_be_cancelled_and_the_next_one_asked() -> None:
-    async def run() -> Verdict:
+    async def run() -> ApprovalDecision:
         with sitting() as person:
             approver = ConsoleApprover(terminal=person.terminal, actor="ada")
             open_files = descriptors()
@@ -278,7 +282,7 @@ def test_the_loop_goes_on_while_a_person_thinks() -> None:
 
 
 def test_who_goes_away_has_said_no() -> None:
-    async def run() -> Verdict:
+    async def run() -> ApprovalDecision:
         end, other_end = pty.openpty()
         person = Person(end, os.ttyname(other_end))
         approver = ConsoleApprover(terminal=person.terminal, actor="ada")
@@ -298,14 +302,14 @@ def test_without_a_terminal_nothing_is_allowed(tmp_path: Path) -> None:
     file.write_text("y\n" * 10, encoding="utf-8")
     for place in (file, tmp_path / "missing"):
         verdict = asyncio.run(ConsoleApprover(terminal=str(place)).ask(question()))
-        assert verdict == Verdict(allowed=False, actor="nobody", reason=NO_TERMINAL)
+        assert verdict == ApprovalDecision(allowed=False, actor="nobody", reason=NO_TERMINAL)
     assert file.read_text(encoding="utf-8") == "y\n" * 10
 
 
 def test_whoever_is_logged_in_decides(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOGNAME", "grace")
 
-    async def run() -> Verdict:
+    async def run() -> ApprovalDecision:
         with sitting() as person:
             asking = asyncio.create_task(ConsoleApprover(terminal=person.terminal).ask(question()))
             await person.answer("y\n")

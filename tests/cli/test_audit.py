@@ -12,11 +12,11 @@ import pytest
 
 from steno import ChatMessage, ToolCall
 from steno.codec import decode_entry
-from steno.content import OWN_FORMAT, Opaque
-from steno.entry import Approval, ApprovalStatus, Repair
 from steno.formats import FORMATS
-from steno.outcome import Outcome
-from steno.record import Header, Record
+from steno.messages.content import OWN_FORMAT, Opaque
+from steno.messages.outcome import Outcome
+from steno.records.entry import Approval, ApprovalStatus, Repair
+from steno.records.stored_record import Header, Record
 from steno.store import open_store
 from tests.cli.program import keep_talk, on_terminal, steno, talk
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from steno.app.settings import SCALAR_NAMES, SETTING_NAMES, variable_name
 from steno.cli import config
-from steno.cli.settings import NAMES, SCALARS, variable_of
 from steno.errors import InvalidValue
 from tests.cli.configured import Places
 
@@ -27,8 +27,8 @@ def places(tmp_path: Path) -> Places:
 def here(places: Places, monkeypatch: pytest.MonkeyPatch) -> Places:
     monkeypatch.setenv("HOME", str(places.home))
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
-    for name in SCALARS:
-        monkeypatch.delenv(variable_of(name), raising=False)
+    for name in SCALAR_NAMES:
+        monkeypatch.delenv(variable_name(name), raising=False)
     monkeypatch.chdir(places.work)
     return places
 
@@ -50,7 +50,7 @@ def test_show_prints_every_setting_and_where_it_is_from(
     assert run("show") == 0
     told = capsys.readouterr()
     rows = {line.split()[0]: re.split(r" {2,}", line)[1:] for line in told.out.splitlines()}
-    assert list(rows) == ["setting", *NAMES]
+    assert list(rows) == ["setting", *SETTING_NAMES]
     assert rows["deny"] == ["bash(rm *), write(.env)", str(here.user_file)]
     assert rows["network"] == ["true", str(here.user_file)]
     assert rows["mode"] == ["plan", str(here.project_file)]
@@ -83,7 +83,7 @@ env = { TOKEN = "hush" }
     printed = capsysbinary.readouterr().out
     shown = json.loads(printed)
     assert b"hush" not in printed
-    assert list(shown) == list(NAMES)
+    assert list(shown) == list(SETTING_NAMES)
     assert shown["store"] == {
         "value": "postgresql://db.example/work",
         "from": [str(here.user_file)],
@@ -131,9 +131,9 @@ def test_the_files_in_the_guide_can_be_read(places: Places) -> None:
 def test_the_guide_names_every_setting_and_its_variable() -> None:
     guide = GUIDE.read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(\w+)` \| (?:`(\w+)`)? ?\|", guide, re.MULTILINE)
-    assert [name for name, _ in rows] == list(NAMES)
+    assert [name for name, _ in rows] == list(SETTING_NAMES)
     for name, variable in rows:
-        assert variable == (variable_of(name) if name in SCALARS else "")
+        assert variable == (variable_name(name) if name in SCALAR_NAMES else "")
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from steno import ChatMessage, ToolCall
-from steno.call import Seal
-from steno.content import Image, ImageData, Text, Thinking
-from steno.entry import Compaction, Feedback, Mode
-from steno.message import AssistantMessage
+from steno.messages.call import Seal
+from steno.messages.content import Image, ImageData, Text, Thinking
+from steno.messages.message import AssistantMessage
+from steno.records.entry import Compaction, Feedback, Mode
 from steno.store import MemoryStore
 from tests.cli.headless import write_settings
 from tests.cli.program import keep, keep_talk, steno, talk

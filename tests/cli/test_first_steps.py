@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from steno.agent import Ending, RunResult
-from steno.cli.compose import target_for
-from steno.cli.settings import Settings
-from steno.cli.telling import TextTeller
-from steno.cli.tool_names import TOOL_NAMES
-from steno.providers.finding import find_model
+from steno.agent import EndReason, RunResult
+from steno.app.compose import environment_target
+from steno.app.permissions import BUILTIN_TOOL_NAMES
+from steno.app.settings import Settings
+from steno.messages.usage import Usage
+from steno.providers.model_discovery import find_model
+from steno.render.text_output import TextReporter
 from steno.store import MemoryStore, open_store
 from steno.tools import Toolbox, Workspace
-from steno.usage import Usage
 from tests.cli.headless import (
     OFFLINE,
     events_of,
@@ -54,7 +54,7 @@ def strange_settings(project: Path, text: str) -> Path:
 
 def test_the_names_of_the_tools_are_those_of_the_toolbox(project: Path) -> None:
     tools = Toolbox(Workspace([project])).tools
-    assert tuple(tool.definition.name for tool in tools) == TOOL_NAMES
+    assert tuple(tool.definition.name for tool in tools) == BUILTIN_TOOL_NAMES
 
 
 def test_a_rule_of_a_file_that_allows_no_tool_is_told_of(home: Path) -> None:
@@ -193,9 +193,9 @@ def test_a_model_that_calls_no_tools_is_said_to(home: Path, format: str) -> None
 
 def test_an_embedded_model_is_not_left_to_talk_without_end() -> None:
     found = asyncio.run(find_model(f"embedded:{PUPPET}"))
-    assert target_for(found, Settings()).max_tokens == 512
-    assert target_for(found, Settings(max_tokens=2000)).max_tokens == 2000
-    assert target_for(asyncio.run(find_model("offline")), Settings()).max_tokens is None
+    assert environment_target(found, Settings()).max_tokens == 512
+    assert environment_target(found, Settings(max_tokens=2000)).max_tokens == 2000
+    assert environment_target(asyncio.run(find_model("offline")), Settings()).max_tokens is None
 
 
 def test_a_prompt_that_an_embedded_model_cannot_read_is_refused_before_it_is_loaded(
@@ -211,9 +211,9 @@ def test_a_prompt_that_an_embedded_model_cannot_read_is_refused_before_it_is_loa
 def test_what_is_done_with_something_to_say_about_it_is_told(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    teller = TextTeller()
+    teller = TextReporter()
     reason = "the answer was cut off at its length limit"
-    teller.end(RunResult(Ending.DONE, None, 1, Usage(), reason=reason))
+    teller.end(RunResult(EndReason.DONE, None, 1, Usage(), reason=reason))
     assert capsys.readouterr().err == f"! {reason}\n"
 
 

@@ -12,11 +12,11 @@ import pytest
 
 from steno import ChatMessage
 from steno.codec import Document, encode_document
-from steno.content import FileReference, Image, ImageFile, ImageUrl, Resource, Text
-from steno.conversation import Conversation
-from steno.entry import Resolution, ResolutionStatus
-from steno.message import UserMessage
-from steno.ports import Pointer
+from steno.log.conversation import Conversation
+from steno.messages.content import FileReference, Image, ImageFile, ImageUrl, Resource, Text
+from steno.messages.message import UserMessage
+from steno.ports import ReferenceBlock
+from steno.records.entry import Resolution, ResolutionStatus
 from steno.store import MemoryStore
 from tests.cli.headless import make_project, speaking
 from tests.cli.program import steno
@@ -51,7 +51,7 @@ def sent(folder: Path, conversation: Conversation) -> str:
     return conversation.id
 
 
-def pointing_at(*pointers: Pointer) -> Conversation:
+def pointing_at(*pointers: ReferenceBlock) -> Conversation:
     return MemoryStore().new([UserMessage((Text("See."), *pointers))])
 
 
@@ -74,7 +74,7 @@ def test_nothing_outside_is_opened_for_a_message_that_was_sent(
     (project / "way_out").symlink_to(tmp_path)
     (tmp_path / "secret.txt").write_text("hunter2\n")
     (tmp_path / "secret.png").write_text("hunter2\n")
-    pointers: list[Pointer] = [
+    pointers: list[ReferenceBlock] = [
         FileReference(path=str(tmp_path / "secret.txt")),
         FileReference(path="/proc/self/environ"),
         FileReference(path="way_out/secret.txt"),

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from steno import ChatMessage
-from steno.agent.interrupted import decide_later
-from steno.call import ToolCall
+from steno.agent.permissions.gate import decide_later
 from steno.codec import Document, encode_document
-from steno.conversation import Conversation
-from steno.entry import ApprovalStatus
-from steno.message import ToolResult
+from steno.log.conversation import Conversation
+from steno.messages.call import ToolCall
+from steno.messages.message import ToolResult
+from steno.records.entry import ApprovalStatus
 from steno.store import MemoryStore
 from tests.cli.headless import OFFLINE, make_project
 from tests.cli.program import steno

@@ -14,13 +14,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steno.agent.rules import Rule
-from steno.cli.grants import GrantsFile, Kept, add_commands, format_grants, parse_grants
+from steno.agent.permissions.rules import PermissionRule
+from steno.app.permissions import GrantsFile, StoredGrants, format_grants, parse_grants
+from steno.cli.permissions import add_commands
 from steno.errors import InvalidDocument, InvalidValue, LogError, Missing, StenoError, Unavailable
-from steno.ports import Grants, Scope
+from steno.ports import GrantScope, GrantStore
 from steno.testing import texts
 
-PROJECT, USER = Scope.PROJECT, Scope.USER
+PROJECT, USER = GrantScope.PROJECT, GrantScope.USER
 
 
 @pytest.fixture(autouse=True)
@@ -51,7 +52,7 @@ def write(settings: Path, text: str | bytes) -> Path:
 
 
 def test_what_is_allowed_holds_for_its_project_or_for_the_user(project: Path) -> None:
-    grants: Grants = GrantsFile(project)
+    grants: GrantStore = GrantsFile(project)
     assert grants.rules() == ()
     grants.add("write(src/**)", PROJECT)
     grants.add("bash(git log *)", USER)
@@ -130,8 +131,10 @@ def test_what_is_taken_back_is_gone(project: Path, settings: Path) -> None:
     assert grants.rules() == ("bash",)
 
 
-@pytest.mark.parametrize("scope", [Scope.ONCE, Scope.SESSION])
-def test_what_is_for_less_is_not_kept_here(project: Path, settings: Path, scope: Scope) -> None:
+@pytest.mark.parametrize("scope", [GrantScope.ONCE, GrantScope.SESSION])
+def test_what_is_for_less_is_not_kept_here(
+    project: Path, settings: Path, scope: GrantScope
+) -> None:
     with pytest.raises(InvalidValue, match="only what is for the project or for the user"):
         GrantsFile(project).add("write", scope)
     assert not settings.exists()
@@ -212,7 +215,7 @@ def test_a_place_that_cannot_be_written_to_is_named(project: Path, home: Path) -
 ADD_SOME = """
 import sys
 from pathlib import Path
-from steno.cli.grants import GrantsFile
+from steno.app.permissions import GrantsFile
 from steno.ports import Scope
 for number in range(10):
     GrantsFile(Path(sys.argv[1])).add(f"{sys.argv[2]}{number}", Scope.PROJECT)
@@ -232,7 +235,7 @@ def test_two_processes_lose_nothing_of_each_other(project: Path) -> None:
 
 def is_rule(text: str) -> bool:
     try:
-        Rule.parse(text)
+        PermissionRule.parse(text)
     except InvalidValue:
         return False
     return True
@@ -246,8 +249,8 @@ RULES = st.lists(
 ).map(tuple)
 
 
-@given(st.builds(Kept, user=RULES, projects=st.dictionaries(texts(), RULES.filter(bool))))
-def test_what_is_written_is_read_back(kept: Kept) -> None:
+@given(st.builds(StoredGrants, user=RULES, projects=st.dictionaries(texts(), RULES.filter(bool))))
+def test_what_is_written_is_read_back(kept: StoredGrants) -> None:
     text = format_grants(kept)
     assert parse_grants(text.encode(), "here") == kept
     assert all(line.isprintable() for line in text.split("\n"))

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from steno import ChatMessage, Conversation
-from steno.content import FileReference, Image, ImageData, ImageUrl, Resource, Text
-from steno.entry import Compaction, Resolution, ResolutionStatus
-from steno.message import UserMessage
-from steno.ports import Pointer
+from steno.messages.content import FileReference, Image, ImageData, ImageUrl, Resource, Text
+from steno.messages.message import UserMessage
+from steno.ports import ReferenceBlock
+from steno.records.entry import Compaction, Resolution, ResolutionStatus
 from steno.store import open_store
 from tests.cli.headless import make_project, speaking
 from tests.cli.pointing import rows
@@ -44,7 +44,9 @@ def project(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     return make_project(tmp_path, monkeypatch)
 
 
-def keep(*pointers: Pointer, found: Mapping[int, Any] = {}, folder: Path | None = None) -> None:
+def keep(
+    *pointers: ReferenceBlock, found: Mapping[int, Any] = {}, folder: Path | None = None
+) -> None:
     """Keep a session whose one message points at things, with what was found out about some."""
     with open_store(create=True) as store:
         about = None if folder is None else {"folder": str(folder)}
@@ -52,7 +54,7 @@ def keep(*pointers: Pointer, found: Mapping[int, Any] = {}, folder: Path | None 
         say(conversation, *pointers, found=found)
 
 
-def say(conversation: Conversation, *pointers: Pointer, found: Mapping[int, Any]) -> None:
+def say(conversation: Conversation, *pointers: ReferenceBlock, found: Mapping[int, Any]) -> None:
     entry = conversation.append(UserMessage((Text("See."), *pointers)))
     for block, what in found.items():
         failed = isinstance(what, str)
@@ -282,7 +284,7 @@ FORGED = [
 
 @pytest.mark.parametrize("pointer", [FileReference(path="a.md"), image()])
 def test_details_that_nobody_of_us_has_written_stop_nothing(
-    pointer: Pointer, project: Path
+    pointer: ReferenceBlock, project: Path
 ) -> None:
     keep(*[pointer] * len(FORGED), found=dict(enumerate(FORGED, 1)), folder=project)
     assert steno("inputs").status == 0

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from steno.inputs.mcp.specs import ServerSpec
+from steno.inputs.mcp.server_spec import McpServerSpec
 from tests.cli.headless import make_project, write_settings
 from tests.cli.program import COMMAND, Told, on_terminal, steno
 from tests.inputs.mcp.real_servers import everything_spec, git_spec, time_spec
@@ -28,7 +28,7 @@ def project(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     return make_project(tmp_path, monkeypatch)
 
 
-def row_of(spec: ServerSpec) -> dict[str, Any]:
+def row_of(spec: McpServerSpec) -> dict[str, Any]:
     """Return a server as `.mcp.json` has it."""
     return {"command": spec.command, "args": list(spec.args), "env": dict(spec.env)}
 

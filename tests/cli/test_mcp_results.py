@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from steno.message import ToolResultMessage
+from steno.messages.message import ToolResultMessage
 from steno.store import open_store
 from tests.cli.headless import make_project, speaking
 from tests.cli.program import on_terminal, steno

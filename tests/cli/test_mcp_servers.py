@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from steno import InvalidValue
-from steno.cli.servers import FoundServers, describe_server, find_servers
+from steno.app.mcp_servers import ConfiguredServers, describe_server, find_servers
 from tests.cli.configured import Places
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "mcp.md"
@@ -36,7 +36,7 @@ def found(
     *,
     files: Sequence[Path] = (),
     environ: dict[str, str] | None = None,
-) -> FoundServers:
+) -> ConfiguredServers:
     loaded = places.load(user, project)
     everything = find_servers(loaded, environ or {}, files=files)
     return everything._replace(notes=(*loaded.notes, *everything.notes))

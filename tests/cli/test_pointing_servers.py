@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from steno.inputs.mcp.specs import ServerSpec
-from steno.message import ToolResultMessage, UserMessage
-from steno.outcome import Outcome
+from steno.inputs.mcp.server_spec import McpServerSpec
+from steno.messages.message import ToolResultMessage, UserMessage
+from steno.messages.outcome import Outcome
 from steno.store import open_store
 from tests.cli.headless import make_project, result_of, speaking
 from tests.cli.live import live
@@ -81,7 +81,7 @@ def test_what_a_project_brings_that_nobody_trusts_is_told_of_and_not_started(
     home: Path, project: Path
 ) -> None:
     marker = project / "started"
-    evil = ServerSpec(name="evil", command="touch", args=(str(marker),))
+    evil = McpServerSpec(name="evil", command="touch", args=(str(marker),))
     write_servers(project / ".mcp.json", evil)
     with speaking(home, "There are none.") as model:
         told = steno("-p", "Which tools?")

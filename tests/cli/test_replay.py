@@ -12,11 +12,11 @@ from msgspec.structs import replace
 
 from steno import ChatMessage, ToolCall
 from steno.agent import Agent, Gate, Permissions
-from steno.entry import Feedback
-from steno.record import Record
+from steno.records.entry import Feedback
+from steno.records.stored_record import Record
 from steno.store import MemoryStore, Store, open_store
 from steno.testing import ScriptedProvider, ScriptedTool
-from steno.testing.providers import ScriptedTurn
+from steno.testing.doubles import ScriptedTurn
 from tests.cli.program import keep, keep_talk, run, steno
 
 

@@ -13,11 +13,11 @@ from threading import Event
 
 import pytest
 
-from steno.message import AssistantMessage, ToolResultMessage
-from steno.order import check_order
-from steno.outcome import Outcome
+from steno.messages.message import AssistantMessage, ToolResultMessage
+from steno.messages.order import check_order
+from steno.messages.outcome import Outcome
+from steno.messages.usage import StopReason
 from steno.store import open_store
-from steno.usage import StopReason
 from tests.cli.headless import OFFLINE, make_project, result_of, speaking, write_settings
 from tests.cli.live import PATIENCE_S, becomes, is_running, live
 from tests.cli.program import COMMAND, Told, run, steno
@@ -353,6 +353,6 @@ def test_a_run_loads_only_what_it_needs() -> None:
 
 
 def test_settings_are_loaded_for_a_store_only_where_there_are_any(home: Path) -> None:
-    assert "steno.cli.settings" not in loaded_by("sessions", "list")
+    assert "steno.app.settings" not in loaded_by("sessions", "list")
     write_settings(home, "")
-    assert "steno.cli.settings" in loaded_by("sessions", "list")
+    assert "steno.app.settings" in loaded_by("sessions", "list")

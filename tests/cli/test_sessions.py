@@ -11,9 +11,9 @@ import pytest
 
 from steno import ChatMessage, Entry, ToolCall
 from steno.codec import decode_entry
-from steno.content import FileReference, Image, ImageData, Resource, Text
-from steno.entry import Compaction, Feedback, Repair
-from steno.message import UserMessage
+from steno.messages.content import FileReference, Image, ImageData, Resource, Text
+from steno.messages.message import UserMessage
+from steno.records.entry import Compaction, Feedback, Repair
 from steno.store import open_store
 from tests.cli.program import keep_talk, on_terminal, run, steno, talk
 

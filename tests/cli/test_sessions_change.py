@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from steno import ChatMessage
-from steno.content import Image, ImageData
-from steno.entry import BranchSwitch, Redaction
+from steno.messages.content import Image, ImageData
+from steno.records.entry import BranchSwitch, Redaction
 from steno.store import open_store
 from tests.cli.program import keep_talk, on_terminal, run, steno, talk
 

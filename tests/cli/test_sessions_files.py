@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from steno import ChatMessage, Message, ToolCall, UserMessage
 from steno.codec import decode_document
-from steno.content import Image, ImageBlob, ImageData, ImageUrl, Text
-from steno.entry import ApprovalStatus, Redaction
-from steno.outcome import Outcome
+from steno.messages.content import Image, ImageBlob, ImageData, ImageUrl, Text
+from steno.messages.outcome import Outcome
+from steno.records.entry import ApprovalStatus, Redaction
 from steno.store import open_store
 from tests.cli.program import COMMAND, keep_talk, run, steno
 

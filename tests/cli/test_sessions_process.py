@@ -156,8 +156,8 @@ def test_a_full_disk_is_told_once_and_leaves_nothing(address: str) -> None:
 
 AS_NOBODY = """\
 import locale, os, sys  # what is loaded late cannot be read by everybody
-import steno.cli.audit, steno.cli.sessions, steno.cli.stores
-import steno.store.jsonl, steno.store.sqlite
+import steno.cli.audit, steno.cli.sessions, steno.cli.store
+import steno.store.jsonl, steno.store.sqlite.store
 from steno.cli import main
 if os.getuid() == 0:  # who may write everywhere
     os.setuid(65534)

@@ -6,7 +6,7 @@ import json
 import re
 
 from steno import ChatMessage
-from steno.entry import Rewind
+from steno.records.entry import Rewind
 from steno.store import MemoryStore, open_store
 from tests.cli.program import keep, keep_talk, on_terminal, steno
 

@@ -8,21 +8,27 @@ from pathlib import Path
 import pytest
 
 from steno import InvalidValue
-from steno.agent.permission import Role
-from steno.agent.steering import Steering
-from steno.cli.configuration import load_settings
-from steno.cli.folders import config_folder, find_project
-from steno.cli.settings import DEFAULTS, NAMES, SCALARS, Recogniser, variable_of
-from steno.content import RecognitionMode
-from steno.entry import Mode
+from steno.agent.permissions.policy import AgentRole
+from steno.agent.steering import SteeringPolicy
+from steno.app.folders import config_folder, find_project
+from steno.app.settings import (
+    DEFAULTS,
+    SCALAR_NAMES,
+    SETTING_NAMES,
+    OcrEngineSetting,
+    variable_name,
+)
+from steno.app.settings_loader import load_settings
+from steno.messages.content import RecognitionMode
 from steno.providers import CATALOG
-from steno.tools.shell.sandbox import Setting as Sandbox
+from steno.records.entry import Mode
+from steno.tools.shell.sandbox import SandboxSetting as Sandbox
 from tests.cli.configured import EVERYTHING, Places
 
 VARIABLES: list[tuple[str, str, object]] = [
     ("model", "ollama/llama", "ollama/llama"),
     ("mode", "plan", Mode.PLAN),
-    ("role", "planner", Role.PLANNER),
+    ("role", "planner", AgentRole.PLANNER),
     ("max_turns", "3", 3),
     ("max_total_tokens", "3", 3),
     ("max_seconds", "1.5", 1.5),
@@ -36,11 +42,11 @@ VARIABLES: list[tuple[str, str, object]] = [
     ("network", "true", True),
     ("theme", "steno-light", "steno-light"),
     ("plain", "true", True),
-    ("steering", "after_run", Steering.AFTER_RUN),
+    ("steering", "after_run", SteeringPolicy.AFTER_RUN),
     ("telemetry", "1", True),
     ("capture_content", "TRUE", True),
     ("image_mode", "vision", RecognitionMode.VISION),
-    ("ocr", "off", Recogniser.OFF),
+    ("ocr", "off", OcrEngineSetting.OFF),
     ("resource_ttl_s", "0", 0.0),
     ("resource_tokens", "500", 500),
 ]
@@ -64,12 +70,14 @@ def test_without_files_everything_is_at_its_default(tmp_path: Path) -> None:
 def test_the_user_s_file_can_set_everything(places: Places) -> None:
     loaded = places.load(EVERYTHING)
     settings = loaded.settings
-    assert set(loaded.origins) == set(NAMES)
-    assert [name for name in NAMES if getattr(settings, name) == getattr(DEFAULTS, name)] == []
+    assert set(loaded.origins) == set(SETTING_NAMES)
+    assert [
+        name for name in SETTING_NAMES if getattr(settings, name) == getattr(DEFAULTS, name)
+    ] == []
     assert (settings.mode, settings.role, settings.steering, settings.sandbox) == (
         Mode.PLAN,
-        Role.PLANNER,
-        Steering.INTERRUPT,
+        AgentRole.PLANNER,
+        SteeringPolicy.INTERRUPT,
         Sandbox.REQUIRE,
     )
     assert list(map(str, settings.allow)) == ["bash(git log *)", "read"]
@@ -141,13 +149,13 @@ def test_flags_may_be_false_or_zero(places: Places) -> None:
 
 @pytest.mark.parametrize(("name", "text", "value"), VARIABLES)
 def test_every_scalar_has_a_variable(places: Places, name: str, text: str, value: object) -> None:
-    loaded = places.load(environ={variable_of(name): text})
+    loaded = places.load(environ={variable_name(name): text})
     assert getattr(loaded.settings, name) == value
     assert loaded.origins == {name: (f"STENO_{name.upper()}",)}
 
 
 def test_the_variables_above_are_all_of_them() -> None:
-    assert [name for name, _, _ in VARIABLES] == list(SCALARS)
+    assert [name for name, _, _ in VARIABLES] == list(SCALAR_NAMES)
 
 
 def test_an_empty_variable_sets_nothing(places: Places) -> None:

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from steno import InvalidValue
-from steno.agent.permission import Role
-from steno.cli.configuration import load_settings
-from steno.cli.settings import HARMLESS, NAMES
-from steno.entry import Mode
-from steno.tools.shell.sandbox import Setting as Sandbox
+from steno.agent.permissions.policy import AgentRole
+from steno.app.settings import ALLOWED_UNTRUSTED, SETTING_NAMES
+from steno.app.settings_loader import load_settings
+from steno.records.entry import Mode
+from steno.tools.shell.sandbox import SandboxSetting as Sandbox
 from tests.cli.configured import EVERYTHING, Places
 
 
@@ -47,8 +47,10 @@ resource_tokens = 500
     )
     assert loaded.notes == ()
     settings = loaded.settings
-    assert {name for name in loaded.origins if len(loaded.origins[name]) == 1} == set(HARMLESS)
-    assert (settings.mode, settings.role, settings.max_cost) == (Mode.PLAN, Role.PLANNER, 4.5)
+    assert {name for name in loaded.origins if len(loaded.origins[name]) == 1} == set(
+        ALLOWED_UNTRUSTED
+    )
+    assert (settings.mode, settings.role, settings.max_cost) == (Mode.PLAN, AgentRole.PLANNER, 4.5)
     assert (settings.sandbox, settings.network) == (Sandbox.REQUIRE, False)
 
 
@@ -109,7 +111,7 @@ def test_every_setting_is_either_judged_or_ignored(places: Places) -> None:
     loaded = places.load("", EVERYTHING)
     [note] = loaded.notes
     ignored = note.partition("ignored: ")[2].partition(";")[0].split(", ")
-    assert set(ignored) == set(NAMES) - set(HARMLESS) | {"add_dirs", "network"}
+    assert set(ignored) == set(SETTING_NAMES) - set(ALLOWED_UNTRUSTED) | {"add_dirs", "network"}
 
 
 def test_a_link_in_a_project_does_not_make_what_is_outside_a_part_of_it(places: Places) -> None:

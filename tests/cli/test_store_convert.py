@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from steno import ChatMessage
-from steno.content import Image, ImageData
-from steno.record import Header, Record
+from steno.messages.content import Image, ImageData
+from steno.records.stored_record import Header, Record
 from steno.store import Store, open_store
 from tests.cli.program import keep_talk, on_terminal, steno, talk
 
@@ -147,7 +147,7 @@ def test_nothing_of_a_progress_bar_is_left_on_a_terminal(tmp_path: Path) -> None
 
 LONG_WORK = """\
 import sys
-from steno.cli.progress import progress
+from steno.render.progress import progress
 total = int(sys.argv[1]) or None
 with progress("copying", total, patience_s=0) as shown:
     assert list(shown.counting("abc")) == ["a", "b", "c"]
@@ -156,7 +156,7 @@ with progress("copying", total, patience_s=0) as shown:
 
 UNCOUNTED_WORK = """\
 import threading
-from steno.cli.progress import working
+from steno.render.progress import working
 with working("copying", patience_s=0):
     for thread in threading.enumerate():
         if thread is not threading.main_thread() and isinstance(thread, threading.Timer):

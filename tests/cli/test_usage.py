@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from steno import ChatMessage, Usage
-from steno.chain import digest_of
-from steno.entry import Entry, ModelChange, Payload
-from steno.record import MAIN, Header, Record
+from steno.log.chain import entry_digest
+from steno.records.entry import Entry, ModelChange, Payload
+from steno.records.stored_record import MAIN_BRANCH, Header, Record
 from steno.store import MemoryStore, Store, open_store
 from tests.cli.program import keep, on_terminal, steno
 
@@ -43,8 +43,8 @@ def add(store: Store, session: str, some: Sequence[Entry]) -> None:
     def records() -> Iterator[Record]:
         digests: dict[str | None, str | None] = {None: None}
         for seq, entry in enumerate(some, start=1):
-            digests[entry.id] = digest = digest_of(entry, digests[entry.parent])
-            yield Record(seq=seq, branch=MAIN, entry=entry, digest=digest)
+            digests[entry.id] = digest = entry_digest(entry, digests[entry.parent])
+            yield Record(seq=seq, branch=MAIN_BRANCH, entry=entry, digest=digest)
 
     store.add_session(Header(id=session, created_at=NOON), records())
 

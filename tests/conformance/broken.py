@@ -26,8 +26,8 @@ from steno import (
     ToolCallDelta,
     Usage,
 )
-from steno.testing.conformance.speakers import AnthropicMessagesSpeaker, OpenAIChatSpeaker
-from steno.wire import Encoded, StreamDecoder, Wire, anthropic_messages, openai_chat
+from steno.testing.conformance.servers import AnthropicMessagesServer, OpenAIChatServer
+from steno.wire import EncodedRequest, StreamDecoder, Wire, anthropic_messages, openai_chat
 
 
 class Decoder(StreamDecoder):
@@ -78,7 +78,7 @@ class BrokenWire:
     def decode_request(self, data: bytes | str, **settings: Any) -> Request:
         return self.good.decode_request(data, **settings)
 
-    def encode_request(self, request: Request, *, stream: bool | None = None) -> Encoded:
+    def encode_request(self, request: Request, *, stream: bool | None = None) -> EncodedRequest:
         return self.good.encode_request(request, stream=stream)
 
     def decode_error(
@@ -87,8 +87,8 @@ class BrokenWire:
         return self.good.decode_error(status, body, headers)
 
 
-def speaker_for(wire: BrokenWire) -> OpenAIChatSpeaker | AnthropicMessagesSpeaker:
-    speaker = OpenAIChatSpeaker() if wire.good is openai_chat else AnthropicMessagesSpeaker()
+def speaker_for(wire: BrokenWire) -> OpenAIChatServer | AnthropicMessagesServer:
+    speaker = OpenAIChatServer() if wire.good is openai_chat else AnthropicMessagesServer()
     speaker.wire = wire
     return speaker
 
@@ -292,14 +292,14 @@ class AnswersAnything(BrokenWire):
     ) -> ProviderError:
         return ProviderError(json.loads(body)["error"]["message"], status=status)
 
-    def encode_request(self, request: Request, *, stream: bool | None = None) -> Encoded:
-        return Encoded(json.dumps({"seed": random.random()}).encode())
+    def encode_request(self, request: Request, *, stream: bool | None = None) -> EncodedRequest:
+        return EncodedRequest(json.dumps({"seed": random.random()}).encode())
 
 
 class CountsMessages(BrokenWire):
     """Writes down in front how much is to come."""
 
-    def encode_request(self, request: Request, *, stream: bool | None = None) -> Encoded:
+    def encode_request(self, request: Request, *, stream: bool | None = None) -> EncodedRequest:
         encoded = super().encode_request(request, stream=stream)
         return replace(encoded, body=b'{"count":%d,' % len(request.messages) + encoded.body[1:])
 
@@ -311,7 +311,7 @@ class RemembersTooMuch(BrokenWire):
         def __init__(self) -> None:
             self.seen: tuple[Message, ...] = ()
 
-        def encode(self, request: Request, *, stream: bool | None = None) -> Encoded:
+        def encode(self, request: Request, *, stream: bool | None = None) -> EncodedRequest:
             self.seen += request.messages[len(self.seen) :]
             return openai_chat.encode_request(replace(request, messages=self.seen), stream=stream)
 
@@ -319,11 +319,11 @@ class RemembersTooMuch(BrokenWire):
 class SendsAnything(BrokenWire):
     """Sends seals, blocks and ids to whomever, and reports nothing."""
 
-    def encode_request(self, request: Request, *, stream: bool | None = None) -> Encoded:
+    def encode_request(self, request: Request, *, stream: bool | None = None) -> EncodedRequest:
         encoded = super().encode_request(request, stream=stream)
         everything = [repr(_all_of(block)) for m in request.messages for block in m.content]
         body = encoded.json | {"everything": everything}
-        return Encoded(json.dumps(body, ensure_ascii=False).encode())
+        return EncodedRequest(json.dumps(body, ensure_ascii=False).encode())
 
 
 def _all_of(block: Any) -> Any:

@@ -21,11 +21,11 @@ from steno import (
 from steno.ports import Provider, Stream
 from steno.testing.conformance import (
     STREAM_CASES,
-    Result,
+    CaseOutcome,
+    CaseResult,
+    ProviderHarness,
     Script,
-    ScriptedStage,
-    Stage,
-    Verdict,
+    ScriptedProviderHarness,
     run_stream_case,
 )
 
@@ -119,12 +119,12 @@ class BrokenProvider:
         return self.first
 
 
-class BrokenStage(Stage):
+class BrokenStage(ProviderHarness):
     def __init__(self, wrap: type[BrokenStream], *, repeats: bool = False) -> None:
         self.name, self.wrap, self.repeats = wrap.__name__, wrap, repeats
 
     def provider(self, *answers: Script) -> Provider:
-        return BrokenProvider(ScriptedStage().provider(*answers), self.wrap, self.repeats)
+        return BrokenProvider(ScriptedProviderHarness().provider(*answers), self.wrap, self.repeats)
 
 
 BROKEN = [
@@ -134,9 +134,9 @@ BROKEN = [
 
 
 @cache
-def failures(stage: Stage) -> dict[str, Result]:
+def failures(stage: ProviderHarness) -> dict[str, CaseResult]:
     results = [run_stream_case(case, stage, longest_s=0.2) for case in STREAM_CASES]
-    return {result.case: result for result in results if result.outcome is Verdict.FAIL}
+    return {result.case: result for result in results if result.outcome is CaseOutcome.FAIL}
 
 
 @pytest.mark.requirement("S4-17")
@@ -146,7 +146,7 @@ def test_every_case_fails_for_some_broken_provider(case: object) -> None:
 
 
 @pytest.mark.parametrize("stage", BROKEN, ids=lambda stage: stage.name)
-def test_every_broken_provider_fails_with_a_reason(stage: Stage) -> None:
+def test_every_broken_provider_fails_with_a_reason(stage: ProviderHarness) -> None:
     assert failures(stage)
     assert all(result.reason for result in failures(stage).values())
 
@@ -158,4 +158,4 @@ def test_a_read_that_close_does_not_end_is_given_up() -> None:
 
 def test_a_good_provider_that_is_wrapped_up_is_still_good() -> None:
     stage = BrokenStage(BrokenStream)
-    assert {run_stream_case(case, stage).outcome for case in STREAM_CASES} == {Verdict.OK}
+    assert {run_stream_case(case, stage).outcome for case in STREAM_CASES} == {CaseOutcome.OK}

@@ -6,18 +6,18 @@ from functools import cache
 
 import pytest
 
-from steno.testing.conformance import WIRE_CASES, Result, Verdict, run_wire_cases
+from steno.testing.conformance import WIRE_CASES, CaseOutcome, CaseResult, run_wire_cases
 from steno.wire import anthropic_messages
 from tests.conformance.broken import BROKEN, BrokenWire, speaker_for
 
 
 @cache
-def failures(wire: BrokenWire) -> dict[str, Result]:
+def failures(wire: BrokenWire) -> dict[str, CaseResult]:
     results = run_wire_cases(speaker_for(wire))
-    return {result.case: result for result in results if result.outcome is Verdict.FAIL}
+    return {result.case: result for result in results if result.outcome is CaseOutcome.FAIL}
 
 
-def of(name: str) -> dict[str, Result]:
+def of(name: str) -> dict[str, CaseResult]:
     return failures(BROKEN[name])
 
 
@@ -64,7 +64,7 @@ def test_a_wire_whose_encoder_does_not_look_at_what_it_wrote_fails() -> None:
 def test_a_wire_without_an_encoder_is_not_asked_to_keep_one() -> None:
     results = run_wire_cases(speaker_for(BrokenWire(good=anthropic_messages)))
     [found] = [result for result in results if result.case == "kept_encoder"]
-    assert found.outcome is Verdict.NOT_APPLICABLE
+    assert found.outcome is CaseOutcome.NOT_APPLICABLE
 
 
 @pytest.mark.parametrize("case", WIRE_CASES, ids=lambda case: case.__name__)

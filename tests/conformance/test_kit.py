@@ -12,24 +12,24 @@ from pathlib import Path
 import pytest
 
 from steno.testing import conformance
+from steno.testing.case_results import expect_body
 from steno.testing.conformance import (
-    SPEAKERS,
+    SERVERS,
     STREAM_CASES,
     WIRE_CASES,
-    CannotSay,
-    End,
-    Result,
+    CaseFailure,
+    CaseOutcome,
+    CaseResult,
+    JsonText,
+    NotExpressible,
     Script,
-    Unmet,
-    Verbatim,
-    Verdict,
-    as_json,
-    matrix,
+    TurnEnd,
+    encode_json,
+    format_matrix,
     run_wire_cases,
 )
 from steno.testing.conformance.__main__ import main
-from steno.testing.conformance.hearing import expect_body
-from steno.testing.conformance.speakers import ChatSpeaker
+from steno.testing.conformance.servers import ChatServer
 from tests.conformance import broken
 from tests.conformance.broken import speaker_for
 
@@ -76,12 +76,14 @@ def test_the_cases_that_everybody_knows_are_there() -> None:
 
 def test_results_are_shown_as_a_matrix_with_the_reasons_below() -> None:
     results = [
-        Result("text", "mine", Verdict.OK),
-        Result("two_calls", "mine", Verdict.FAIL, "calls: expected 2, got 1"),
-        Result("text", "theirs", Verdict.OK),
-        Result("two_calls", "theirs", Verdict.NOT_APPLICABLE, "the protocol cannot say: CallPart"),
+        CaseResult("text", "mine", CaseOutcome.OK),
+        CaseResult("two_calls", "mine", CaseOutcome.FAIL, "calls: expected 2, got 1"),
+        CaseResult("text", "theirs", CaseOutcome.OK),
+        CaseResult(
+            "two_calls", "theirs", CaseOutcome.NOT_APPLICABLE, "the protocol cannot say: CallPart"
+        ),
     ]
-    assert matrix(results) == textwrap.dedent("""\
+    assert format_matrix(results) == textwrap.dedent("""\
                    mine  theirs
         text       ok    ok
         two_calls  FAIL  –
@@ -92,10 +94,12 @@ def test_results_are_shown_as_a_matrix_with_the_reasons_below() -> None:
 
 def test_the_matrix_tells_why_a_case_was_not_asked_if_it_is_to() -> None:
     results = [
-        Result("text", "mine", Verdict.OK),
-        Result("thinking", "mine", Verdict.NOT_APPLICABLE, "the protocol cannot say: Think"),
+        CaseResult("text", "mine", CaseOutcome.OK),
+        CaseResult(
+            "thinking", "mine", CaseOutcome.NOT_APPLICABLE, "the protocol cannot say: Think"
+        ),
     ]
-    assert matrix(results, explained=[Verdict.NOT_APPLICABLE]) == textwrap.dedent("""\
+    assert format_matrix(results, explained=[CaseOutcome.NOT_APPLICABLE]) == textwrap.dedent("""\
                   mine
         text      ok
         thinking  –
@@ -105,7 +109,7 @@ def test_the_matrix_tells_why_a_case_was_not_asked_if_it_is_to() -> None:
 
 
 def test_the_matrix_of_nothing_is_empty() -> None:
-    assert matrix([]).strip() == ""
+    assert format_matrix([]).strip() == ""
 
 
 # -- the command -----------------------------------------------------------------------------------
@@ -122,7 +126,7 @@ def test_the_command_fails_if_a_wire_does(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_the_command_succeeds_if_nothing_failed(capsys: pytest.CaptureFixture[str]) -> None:
-    place = "steno.testing.conformance.speakers:AnthropicMessagesSpeaker"
+    place = "steno.testing.conformance.servers:AnthropicMessagesSpeaker"
     assert main(["--only", "--wire", place]) == 0
     assert main(["--only", "--streams", "--wire", place]) == 0
     printed = capsys.readouterr().out
@@ -131,22 +135,22 @@ def test_the_command_succeeds_if_nothing_failed(capsys: pytest.CaptureFixture[st
 
 
 def test_the_command_tells_why_a_case_was_not_asked(capsys: pytest.CaptureFixture[str]) -> None:
-    place = "steno.testing.conformance.speakers:ChatSpeaker"
+    place = "steno.testing.conformance.servers:ChatSpeaker"
     assert main(["--only", "--reasons", "--wire", place]) == 0
     assert "chat · thinking: the protocol cannot say: Think\n" in capsys.readouterr().out
 
 
-class CountsNothing(ChatSpeaker):
+class CountsNothing(ChatServer):
     """Its protocol has no place for tokens."""
 
     def frames(self, script: Script) -> list[bytes]:
-        if any(isinstance(line, End) and line.usage is not None for line in script):
-            raise CannotSay("tokens")
+        if any(isinstance(line, TurnEnd) and line.usage is not None for line in script):
+            raise NotExpressible("tokens")
         return super().frames(script)
 
 
 def test_a_protocol_without_tokens_is_asked_about_everything_else() -> None:
-    usual, without = (run_wire_cases(speaker) for speaker in (ChatSpeaker(), CountsNothing()))
+    usual, without = (run_wire_cases(speaker) for speaker in (ChatServer(), CountsNothing()))
     pairs = zip(usual, without, strict=True)
     differing = {one.case for one, other in pairs if one.outcome is not other.outcome}
     assert differing == {"usage", "usage_inclusive"}
@@ -165,7 +169,7 @@ def test_a_protocol_without_tokens_is_asked_about_everything_else() -> None:
 def test_bodies_are_compared_as_json_or_to_the_byte(
     found: bytes, wanted: bytes, is_same: bool
 ) -> None:
-    with nullcontext() if is_same else pytest.raises(Unmet, match=r"^the body: "):
+    with nullcontext() if is_same else pytest.raises(CaseFailure, match=r"^the body: "):
         expect_body(found, wanted, "the body")
 
 
@@ -248,15 +252,16 @@ except ImportError as exc:
 
 
 def test_json_is_written_as_servers_write_it() -> None:
-    assert as_json({"a": "ü\u2028"}) == '{"a":"ü\u2028"}'.encode()
-    assert as_json(["\ud83d", "😀"]) == '["\\ud83d","😀"]'.encode()
-    assert as_json({"a": Verbatim('{ "b" : 1.50 }'), "c": [Verbatim("{}")]}) == (
+    assert encode_json({"a": "ü\u2028"}) == '{"a":"ü\u2028"}'.encode()
+    assert encode_json(["\ud83d", "😀"]) == '["\\ud83d","😀"]'.encode()
+    assert encode_json({"a": JsonText('{ "b" : 1.50 }'), "c": [JsonText("{}")]}) == (
         b'{"a":{ "b" : 1.50 },"c":[{}]}'
     )
 
 
 def test_speakers_say_the_same_every_time() -> None:
-    from steno.testing.conformance import End, Say
+    from steno.testing.conformance import TextPiece as Say
+    from steno.testing.conformance import TurnEnd as End
 
-    for speaker in SPEAKERS:
+    for speaker in SERVERS:
         assert speaker.frames([Say("Hi"), End()]) == speaker.frames([Say("Hi"), End()])

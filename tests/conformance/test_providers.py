@@ -6,20 +6,25 @@ import pytest
 
 from steno.providers import CATALOG
 from steno.testing.conformance import (
-    SPEAKERS,
+    SERVERS,
     STREAM_CASES,
-    HttpStage,
-    ReplayStage,
-    ScriptedStage,
-    Stage,
-    Verdict,
+    CaseOutcome,
+    HttpProviderHarness,
+    ProviderHarness,
+    ReplayProviderHarness,
+    ScriptedProviderHarness,
     run_stream_case,
 )
 from steno.testing.conformance.cases import StreamCase
 
 SPOKEN = {vendor.wire for vendor in CATALOG.values()}
-HTTP: list[Stage] = [HttpStage(speaker) for speaker in SPEAKERS if speaker.wire.NAME in SPOKEN]
-DOUBLES: list[Stage] = [ScriptedStage(), *(ReplayStage(speaker) for speaker in SPEAKERS)]
+HTTP: list[ProviderHarness] = [
+    HttpProviderHarness(speaker) for speaker in SERVERS if speaker.wire.NAME in SPOKEN
+]
+DOUBLES: list[ProviderHarness] = [
+    ScriptedProviderHarness(),
+    *(ReplayProviderHarness(speaker) for speaker in SERVERS),
+]
 
 every_case = pytest.mark.parametrize("case", STREAM_CASES, ids=lambda case: case.__name__)
 
@@ -27,17 +32,17 @@ every_case = pytest.mark.parametrize("case", STREAM_CASES, ids=lambda case: case
 @pytest.mark.requirement("S4-17", "S4-03", "S4-04", "S4-05")
 @pytest.mark.parametrize("stage", HTTP, ids=lambda stage: stage.name)
 @every_case
-def test_the_http_provider_passes_a_case(case: StreamCase, stage: Stage) -> None:
+def test_the_http_provider_passes_a_case(case: StreamCase, stage: ProviderHarness) -> None:
     result = run_stream_case(case, stage)
-    assert result.outcome is not Verdict.FAIL, str(result)
+    assert result.outcome is not CaseOutcome.FAIL, str(result)
 
 
 @pytest.mark.requirement("S4-17", "S4-16")
 @pytest.mark.parametrize("stage", DOUBLES, ids=lambda stage: stage.name)
 @every_case
-def test_a_provider_for_tests_passes_a_case(case: StreamCase, stage: Stage) -> None:
+def test_a_provider_for_tests_passes_a_case(case: StreamCase, stage: ProviderHarness) -> None:
     result = run_stream_case(case, stage)
-    assert result.outcome is not Verdict.FAIL, str(result)
+    assert result.outcome is not CaseOutcome.FAIL, str(result)
 
 
 def test_only_fragments_of_calls_cannot_be_said_by_all() -> None:
@@ -45,7 +50,7 @@ def test_only_fragments_of_calls_cannot_be_said_by_all() -> None:
         (case.__name__, stage.name)
         for stage in (*HTTP, *DOUBLES)
         for case in STREAM_CASES
-        if run_stream_case(case, stage).outcome is Verdict.NOT_APPLICABLE
+        if run_stream_case(case, stage).outcome is CaseOutcome.NOT_APPLICABLE
     }
     whole_calls = ("http/gemini", "http/ollama_chat", "replay/gemini", "replay/ollama_chat")
     assert skipped == {("interleaved_tool_call_deltas", name) for name in whole_calls}
@@ -53,4 +58,4 @@ def test_only_fragments_of_calls_cannot_be_said_by_all() -> None:
 
 def test_the_http_provider_speaks_all_wires_but_our_own() -> None:
     assert {stage.name for stage in HTTP} == {f"http/{name}" for name in SPOKEN}
-    assert {speaker.wire.NAME for speaker in SPEAKERS} - SPOKEN == {"chat"}
+    assert {speaker.wire.NAME for speaker in SERVERS} - SPOKEN == {"chat"}

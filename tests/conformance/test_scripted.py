@@ -36,7 +36,7 @@ from steno.testing import (
     ScriptRanOut,
     assistant_messages,
 )
-from steno.transport.replay import Recorded
+from steno.transport.replay import RecordedResponse
 from steno.wire import openai_chat
 
 T = TypeVar("T")
@@ -200,7 +200,7 @@ def test_a_recorded_http_response_is_read_with_its_status() -> None:
 
 def test_a_recorded_whole_answer_is_read_as_one() -> None:
     body = b'{"choices":[{"index":0,"message":{"content":"Hi."},"finish_reason":"stop"}]}'
-    recorded = Recorded((body[:20], body[20:]), content_type="application/json")
+    recorded = RecordedResponse((body[:20], body[20:]), content_type="application/json")
     found = answer(ReplayingProvider("openai_chat", [recorded]))
     assert (found.text, found.stop_reason) == ("Hi.", StopReason.END_TURN)
 

@@ -6,12 +6,12 @@ from itertools import count
 from typing import Any
 
 from steno import ChatMessage, ToolCall
-from steno.content import FileReference, Image, ImageData, Resource, Text
-from steno.context import Built, ContextBuilder, Target
-from steno.entry import Entry, Payload
-from steno.message import AssistantMessage, Message, ToolResultMessage, UserMessage
-from steno.order import Severity, check_order
-from steno.request import Request
+from steno.context import BuiltRequest, ContextBuilder, ModelTarget
+from steno.messages.content import FileReference, Image, ImageData, Resource, Text
+from steno.messages.message import AssistantMessage, Message, ToolResultMessage, UserMessage
+from steno.messages.order import Severity, check_order
+from steno.messages.request import Request
+from steno.records.entry import Entry, Payload
 
 PNG = Image(source=ImageData(b"png"), mime_type="image/png")
 
@@ -36,12 +36,12 @@ def turn(call_id: str, result: str = "ok") -> list[Message]:
     ]
 
 
-def build(entries: tuple[Entry, ...], target: Target | None = None) -> Built:
+def build(entries: tuple[Entry, ...], target: ModelTarget | None = None) -> BuiltRequest:
     """Build a request with a builder of its own."""
-    return ContextBuilder().build(entries, Target() if target is None else target)
+    return ContextBuilder().build(entries, ModelTarget() if target is None else target)
 
 
-def codes(built: Built) -> list[tuple[str, str | None]]:
+def codes(built: BuiltRequest) -> list[tuple[str, str | None]]:
     """Return what was changed, and where."""
     return [(change.code.value, change.entry) for change in built.changes]
 

@@ -9,22 +9,22 @@ import pytest
 from msgspec.structs import replace
 
 from steno import ChatMessage, ToolCall
-from steno.content import Image, ImageData, Resource, Text
-from steno.context import Built, ChangeCode, ContextBuilder, Target, compaction_point
-from steno.context.frames import too_long
-from steno.entry import Compaction, Entry, Label
+from steno.context import BuiltRequest, ChangeCode, ContextBuilder, ModelTarget, compaction_point
+from steno.context.notes import explain_over_budget
 from steno.errors import InvalidValue
-from steno.message import ToolResultMessage
-from steno.tool import ToolDefinition
+from steno.messages.content import Image, ImageData, Resource, Text
+from steno.messages.message import ToolResultMessage
+from steno.messages.tool import ToolDefinition
+from steno.records.entry import Compaction, Entry, Label
 from tests.context.logs import check_whole, log, texts, turn
 
 
-def room(tokens: int) -> Target:
+def room(tokens: int) -> ModelTarget:
     """Return a model with so many tokens to read, and one to answer."""
-    return Target(context_tokens=tokens + 1, max_tokens=1)
+    return ModelTarget(context_tokens=tokens + 1, max_tokens=1)
 
 
-def build(entries: tuple[Entry, ...], tokens: int) -> Built:
+def build(entries: tuple[Entry, ...], tokens: int) -> BuiltRequest:
     return ContextBuilder(count=len).build(entries, room(tokens))
 
 
@@ -40,17 +40,17 @@ def test_what_fits_is_left_alone() -> None:
     assert whole.changes == ()
     assert (
         build(entries, whole.tokens).request
-        == ContextBuilder().build(entries, Target(max_tokens=1)).request
+        == ContextBuilder().build(entries, ModelTarget(max_tokens=1)).request
     )
 
 
 def test_the_estimate_of_a_request_counts_messages_tools_and_the_system_prompt() -> None:
     builder = ContextBuilder(count=len)
     entries = log(ChatMessage.system("four"), ChatMessage.user("five5"))
-    bare = builder.build(entries, Target()).tokens
+    bare = builder.build(entries, ModelTarget()).tokens
     assert bare == len("four") + len("five5") + 2 * 4
     tool = ToolDefinition(name="read", description="Read.", parameters={"type": "object"})
-    with_tool = builder.build(entries, Target(), [tool]).tokens
+    with_tool = builder.build(entries, ModelTarget(), [tool]).tokens
     schema = json.dumps(dict(tool.parameters), separators=(",", ":"), default=dict)
     assert with_tool == bare + 8 + len("read") + len("Read.") + len(schema)
 
@@ -82,7 +82,7 @@ def test_what_was_shortened_stays_so_and_leaves_room_for_the_turns_to_come() -> 
         for end in range(2, len(entries) + 1, 2)
     ]
     changed = sum(1 for one, next in pairwise(requests) if next[: len(one)] != one)
-    assert requests[-1] != ContextBuilder().build(entries, Target()).request.messages
+    assert requests[-1] != ContextBuilder().build(entries, ModelTarget()).request.messages
     assert 0 < changed < 20
 
 
@@ -149,9 +149,9 @@ def test_a_last_group_that_does_not_fit_is_sent_as_it_is_and_said_to_be_too_larg
 def test_room_is_kept_for_the_answer() -> None:
     entries = log(*[ChatMessage.user("x" * 96) for _ in range(80)])
     builder = ContextBuilder(count=len)
-    assert builder.build(entries, Target(context_tokens=10_700)).changes == ()
-    assert builder.build(entries, Target(context_tokens=10_600)).changes != ()
-    assert builder.build(entries, Target(context_tokens=10_600, max_tokens=100)).changes == ()
+    assert builder.build(entries, ModelTarget(context_tokens=10_700)).changes == ()
+    assert builder.build(entries, ModelTarget(context_tokens=10_600)).changes != ()
+    assert builder.build(entries, ModelTarget(context_tokens=10_600, max_tokens=100)).changes == ()
 
 
 def test_no_more_room_is_kept_than_a_model_can_say() -> None:
@@ -159,12 +159,12 @@ def test_no_more_room_is_kept_than_a_model_can_say() -> None:
     rooms = {
         (asked, most): ContextBuilder().build(
             entries,
-            Target(context_tokens=10_000, max_tokens=asked, max_output_tokens=most),
+            ModelTarget(context_tokens=10_000, max_tokens=asked, max_output_tokens=most),
         )
         for asked in (None, 50, 5_000)
         for most in (None, 100, 20_000)
     }
-    whole = ContextBuilder().build(entries, Target(context_tokens=10_000, max_tokens=1)).room
+    whole = ContextBuilder().build(entries, ModelTarget(context_tokens=10_000, max_tokens=1)).room
     assert whole is not None
     assert {key: whole + 1 - (built.room or 0) for key, built in rooms.items()} == {
         (None, None): 2_500,
@@ -188,14 +188,14 @@ def test_no_more_room_is_kept_than_a_model_can_say() -> None:
 def test_who_asks_for_a_long_answer_is_still_heard() -> None:
     entries = log(*[ChatMessage.user("x" * 96) for _ in range(40)])
     for asked in (5_000, 9_999, 10_000, 50_000):
-        target = Target(context_tokens=10_000, max_tokens=asked)
+        target = ModelTarget(context_tokens=10_000, max_tokens=asked)
         built = ContextBuilder(count=len).build(entries, target)
         assert (built.changes, built.is_over_budget, built.request.max_tokens) == ((), False, asked)
 
 
 def test_what_was_left_out_comes_back_where_a_model_says_less_at_once() -> None:
     entries = log(*[ChatMessage.user("x" * 96) for _ in range(80)])
-    builder, target = ContextBuilder(count=len), Target(context_tokens=10_600)
+    builder, target = ContextBuilder(count=len), ModelTarget(context_tokens=10_600)
     assert builder.build(entries, target).changes != ()
     assert builder.build(entries, replace(target, max_output_tokens=100)).changes == ()
 
@@ -284,7 +284,9 @@ def test_what_was_said_last_and_does_not_fit_is_told_apart_from_the_rest(earlier
     assert built.is_over_budget
     assert built.last_tokens == 5_000 + 4
     assert built.tokens == 5_004 + earlier * (120 + 4) + 5
-    words = too_long(built.request.messages[-1], built.last_tokens, model="lab/x", most=1_001)
+    words = explain_over_budget(
+        built.request.messages[-1], built.last_tokens, model="lab/x", most=1_001
+    )
     assert words == (
         "what you say and point at takes about 5,004 tokens, and lab/x reads 1,001 at once; "
         "name fewer lines, or another model"
@@ -296,4 +298,6 @@ def test_results_count_as_said_last_with_the_calls_they_answer() -> None:
     last = built.request.messages[-1]
     assert built.is_over_budget
     assert 5_000 < built.last_tokens < built.tokens
-    assert too_long(last, built.last_tokens, model="", most=None).startswith("what tools said last")
+    assert explain_over_budget(last, built.last_tokens, model="", most=None).startswith(
+        "what tools said last"
+    )

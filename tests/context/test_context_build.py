@@ -5,9 +5,13 @@ from __future__ import annotations
 import pytest
 
 from steno import ChatMessage, Conversation, ToolCall
-from steno.content import FileReference, Opaque, Resource, Text
-from steno.context import ContextBuilder, Target
-from steno.entry import (
+from steno.context import ContextBuilder, ModelTarget
+from steno.errors import InvalidRequest, Unavailable
+from steno.messages.content import FileReference, Opaque, Resource, Text
+from steno.messages.message import Message, SystemMessage, UserMessage
+from steno.messages.tool import ToolDefinition
+from steno.messages.usage import StopReason
+from steno.records.entry import (
     Approval,
     ApprovalStatus,
     BranchSwitch,
@@ -22,11 +26,7 @@ from steno.entry import (
     Repair,
     Rewind,
 )
-from steno.errors import InvalidRequest, Unavailable
-from steno.message import Message, SystemMessage, UserMessage
 from steno.store import MemoryStore
-from steno.tool import ToolDefinition
-from steno.usage import StopReason
 from tests.context.logs import PNG, build, check_whole, codes, log, only_user_message, texts, turn
 
 DIGEST = "0" * 64
@@ -45,7 +45,7 @@ def test_a_sound_log_is_sent_as_it_is() -> None:
 
 
 def test_settings_and_tools_of_the_target_are_in_the_request() -> None:
-    target = Target(
+    target = ModelTarget(
         model="m", max_tokens=9, temperature=1, top_p=0.5, stop=("x",), tool_choice="read"
     )
     request = ContextBuilder().build(log(ChatMessage.user("u")), target, [READ]).request
@@ -57,11 +57,11 @@ def test_settings_and_tools_of_the_target_are_in_the_request() -> None:
 
 def test_a_setting_that_makes_no_sense_is_refused() -> None:
     with pytest.raises(InvalidRequest, match="temperature"):
-        build(log(ChatMessage.user("u")), Target(temperature=7))
+        build(log(ChatMessage.user("u")), ModelTarget(temperature=7))
 
 
 def test_a_model_without_tools_gets_none() -> None:
-    target = Target(tools=False, tool_choice="required")
+    target = ModelTarget(tools=False, tool_choice="required")
     built = ContextBuilder().build(log(ChatMessage.user("u")), target, [READ])
     assert (built.request.tools, built.request.tool_choice) == ((), None)
     assert codes(built) == [("tools_left_out", None)]
@@ -107,7 +107,7 @@ def test_what_lies_beside_the_record_is_brought_back() -> None:
     conversation = store.new([ChatMessage.user("u"), *turn("c", long)])
     entries = conversation.entries()
     assert isinstance(entries[2].payload.content[0], Resource)  # type: ignore[union-attr]
-    built = ContextBuilder().build(entries, Target(), bring_back=conversation.restore_blobs)
+    built = ContextBuilder().build(entries, ModelTarget(), bring_back=conversation.restore_blobs)
     assert built.request.messages[2].text == long
     assert built.request.messages == conversation.messages()
 
@@ -121,9 +121,9 @@ def test_only_what_lies_beside_the_record_is_brought_back_and_only_once() -> Non
         return conversation.restore_blobs(message)
 
     builder = ContextBuilder()
-    first = builder.build(conversation.entries(), Target(), bring_back=bring_back)
+    first = builder.build(conversation.entries(), ModelTarget(), bring_back=bring_back)
     conversation.append(ChatMessage.assistant("a"))
-    second = builder.build(conversation.entries(), Target(), bring_back=bring_back)
+    second = builder.build(conversation.entries(), ModelTarget(), bring_back=bring_back)
     assert brought == [conversation.entries()[2].message]
     assert second.request.messages == (*first.request.messages, ChatMessage.assistant("a"))
 
@@ -136,8 +136,10 @@ def test_what_cannot_be_brought_back_leaves_nothing_half_read() -> None:
         raise Unavailable("the disk is gone")
 
     with pytest.raises(Unavailable):
-        builder.build(conversation.entries(), Target(), bring_back=fail)
-    built = builder.build(conversation.entries(), Target(), bring_back=conversation.restore_blobs)
+        builder.build(conversation.entries(), ModelTarget(), bring_back=fail)
+    built = builder.build(
+        conversation.entries(), ModelTarget(), bring_back=conversation.restore_blobs
+    )
     assert built.request.messages == conversation.messages()
 
 
@@ -162,8 +164,8 @@ def test_a_repaired_message_is_from_its_own_entry_even_if_the_same_was_said_befo
 def test_a_turn_that_is_answered_later_needs_no_repair_any_more() -> None:
     builder = ContextBuilder()
     entries = log(ChatMessage.user("u"), *turn("c"))
-    assert len(builder.build(entries[:2], Target()).changes) == 1
-    built = builder.build(entries, Target())
+    assert len(builder.build(entries[:2], ModelTarget()).changes) == 1
+    built = builder.build(entries, ModelTarget())
     assert built.changes == ()
     assert built.request.messages == tuple([entry.payload for entry in entries])
 
@@ -195,14 +197,14 @@ def test_the_system_message_follows_the_mode() -> None:
     said = (ChatMessage.system("You mend code."), ChatMessage.user("u"))
     plan, act = ModeChange(old=Mode.ACT, new=Mode.PLAN), ModeChange(old=Mode.PLAN, new=Mode.ACT)
     builder = ContextBuilder()
-    in_plan = builder.build(log(*said, plan), Target())
+    in_plan = builder.build(log(*said, plan), ModelTarget())
     assert len(in_plan.request.messages) == 2
     prompt = in_plan.request.messages[0].text
     assert prompt is not None
     assert prompt.startswith("You mend code.\n\n")
     assert "plan" in prompt
     assert codes(in_plan) == [("mode", "e3")]
-    in_act = builder.build(log(*said, plan, act), Target())
+    in_act = builder.build(log(*said, plan, act), ModelTarget())
     assert in_act.request.messages == said
     assert in_act.changes == ()
 
@@ -210,7 +212,7 @@ def test_the_system_message_follows_the_mode() -> None:
 def test_a_mode_is_told_where_there_is_no_system_message() -> None:
     builder = ContextBuilder(mode_notes={Mode.PLAN: "Only look."})
     built = builder.build(
-        log(ChatMessage.user("u"), ModeChange(old=Mode.ACT, new=Mode.PLAN)), Target()
+        log(ChatMessage.user("u"), ModeChange(old=Mode.ACT, new=Mode.PLAN)), ModelTarget()
     )
     assert built.request.messages == (ChatMessage.system("Only look."), ChatMessage.user("u"))
     assert built.sources == (None, "e1")
@@ -274,7 +276,7 @@ def test_a_summary_of_what_is_not_there_changes_nothing() -> None:
 
 def test_changes_that_a_summary_covers_are_not_reported() -> None:
     entries = log(only_user_message(PNG), Compaction(through="e1", summary="s"))
-    assert codes(build(entries, Target(vision=False))) == [("compacted", "e2")]
+    assert codes(build(entries, ModelTarget(vision=False))) == [("compacted", "e2")]
 
 
 def test_a_repaired_beginning_is_covered_by_a_summary() -> None:
@@ -294,8 +296,8 @@ def test_what_was_built_before_is_the_same_value_in_the_next_request() -> None:
     builder = ContextBuilder()
     said = (ChatMessage.system("s"), ChatMessage.user("u"))
     entries = log(*said, ModeChange(old=Mode.ACT, new=Mode.PLAN), *turn("c"))
-    first = builder.build(entries[:3], Target()).request.messages
-    later = builder.build(entries, Target()).request.messages
+    first = builder.build(entries[:3], ModelTarget()).request.messages
+    later = builder.build(entries, ModelTarget()).request.messages
     assert [id(message) for message in later[:2]] == [id(message) for message in first]
 
 
@@ -303,8 +305,8 @@ def test_what_was_repaired_before_is_the_same_value_in_the_next_request() -> Non
     builder = ContextBuilder()
     call = turn("a")[0]
     entries = log(call, ChatMessage.user("u"), *turn("b"), ChatMessage.user("v"))
-    first = builder.build(entries[:2], Target())
-    later = builder.build(entries, Target())
+    first = builder.build(entries[:2], ModelTarget())
+    later = builder.build(entries, ModelTarget())
     assert first.changes == later.changes
     assert later.request.messages[1] is first.request.messages[1]
     assert later == build(entries)
@@ -314,19 +316,19 @@ def test_another_branch_is_read_anew() -> None:
     conversation = Conversation([ChatMessage.user("one"), ChatMessage.assistant("two")])
     start = conversation.entries()[0]
     builder = ContextBuilder()
-    builder.build(conversation.entries(), Target())
+    builder.build(conversation.entries(), ModelTarget())
     conversation.rewind(start)
     conversation.append(ChatMessage.assistant("three"))
     conversation.append(ChatMessage.user("four"))
-    built = builder.build(conversation.entries(), Target())
+    built = builder.build(conversation.entries(), ModelTarget())
     assert texts(built.request) == ["one", "three", "four"]
 
 
 def test_another_model_is_built_for_anew() -> None:
     builder = ContextBuilder()
     entries = log(only_user_message(PNG))
-    assert builder.build(entries, Target(vision=False)).changes != ()
-    assert builder.build(entries, Target(vision=True)).changes == ()
+    assert builder.build(entries, ModelTarget(vision=False)).changes != ()
+    assert builder.build(entries, ModelTarget(vision=True)).changes == ()
 
 
 def test_entries_are_read_once() -> None:
@@ -339,7 +341,7 @@ def test_entries_are_read_once() -> None:
     builder = ContextBuilder(count=count)
     entries = log(ChatMessage.user("one"), ChatMessage.assistant("two"), ChatMessage.user("three"))
     for end in (1, 2, 3, 3):
-        builder.build(entries[:end], Target())
+        builder.build(entries[:end], ModelTarget())
     assert counted == ["one", "two", "three"]
 
 
@@ -351,6 +353,6 @@ def test_a_change_tells_what_happened_and_never_what_was_said() -> None:
         Feedback(target="e2", text=secret),
         Compaction(through="e1", summary=secret),
     )
-    built = build(entries, Target(vision=False))
+    built = build(entries, ModelTarget(vision=False))
     assert len(built.changes) > 3
     assert secret not in repr(built.changes) + "".join(map(str, built.changes))

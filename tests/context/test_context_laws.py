@@ -10,16 +10,12 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
 from steno.codec import encode_entry
-from steno.content import Text
-from steno.context import (
-    ChangeCode,
-    ContextBuilder,
-    Target,
-    compaction_point,
-    estimate_tokens,
-)
+from steno.context import ChangeCode, ContextBuilder, ModelTarget, compaction_point, estimate_tokens
 from steno.context.tokens import message_tokens
-from steno.entry import (
+from steno.errors import InvalidRequest
+from steno.messages.content import Text
+from steno.messages.message import Message, ToolResultMessage
+from steno.records.entry import (
     Compaction,
     Entry,
     Feedback,
@@ -29,8 +25,6 @@ from steno.entry import (
     Resolution,
     ResolutionStatus,
 )
-from steno.errors import InvalidRequest
-from steno.message import Message, ToolResultMessage
 from steno.testing import conversations, damaged_conversations, payloads
 from tests.context.logs import check_whole, log
 
@@ -75,7 +69,7 @@ def _lengthened(draw: DrawFn, message: Message) -> Message:
 
 
 targets = st.builds(
-    Target,
+    ModelTarget,
     vision=st.none() | st.booleans(),
     context_tokens=st.none() | st.integers(1, 6_000),
     max_tokens=st.none() | st.integers(1, 200),
@@ -90,7 +84,7 @@ def _stored(entries: tuple[Entry, ...]) -> list[bytes]:
 
 @given(logs(), targets)
 def test_every_log_gives_a_request_that_a_provider_takes(
-    entries: tuple[Entry, ...], target: Target
+    entries: tuple[Entry, ...], target: ModelTarget
 ) -> None:
     before = _stored(entries)
     try:
@@ -105,7 +99,7 @@ def test_every_log_gives_a_request_that_a_provider_takes(
 
 @given(logs(), targets, st.data())
 def test_building_turn_by_turn_comes_to_the_same_unless_room_had_to_be_made(
-    entries: tuple[Entry, ...], target: Target, data: st.DataObject
+    entries: tuple[Entry, ...], target: ModelTarget, data: st.DataObject
 ) -> None:
     builder = ContextBuilder()
     made_room = {ChangeCode.SHORTENED, ChangeCode.LEFT_OUT, ChangeCode.RESOURCE_LEFT_OUT}
@@ -137,7 +131,7 @@ def test_a_request_begins_with_the_one_before_it(
     builder = ContextBuilder()
     before: tuple[Message, ...] = ()
     for end in range(1, len(entries) + 1):
-        built = builder.build(entries[:end], Target())
+        built = builder.build(entries[:end], ModelTarget())
         if any(change.code is ChangeCode.REPAIRED for change in built.changes):
             continue  # a call that still waits for its result is answered for now
         assert built.request.messages[: len(before)] == before
@@ -153,7 +147,7 @@ def test_a_summary_through_the_point_we_name_parts_no_call_from_its_result(
     assume(through is not None)
     assert through is not None
     summary = log(Compaction(through=through, summary="s"), start=len(entries) + 1)
-    built = ContextBuilder().build((*entries, *summary), Target())
+    built = ContextBuilder().build((*entries, *summary), ModelTarget())
     check_whole(built.request)
     assert ChangeCode.REPAIRED not in {change.code for change in built.changes}
     kept = messages[int(through[1:]) :]

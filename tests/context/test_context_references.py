@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from steno import ChatMessage, Conversation
-from steno.content import FileReference, Image, ImageFile, Resource, Text
-from steno.context import ChangeCode, ContextBuilder, Target
-from steno.entry import Feedback, Resolution, ResolutionStatus
-from steno.message import UserMessage
+from steno.context import ChangeCode, ContextBuilder, ModelTarget
+from steno.messages.content import FileReference, Image, ImageFile, Resource, Text
+from steno.messages.message import UserMessage
+from steno.records.entry import Feedback, Resolution, ResolutionStatus
 from tests.context.logs import PNG, build, check_whole, codes, log, only_user_message, texts, turn
 
 # -- references and images -------------------------------------------------------------------------
@@ -66,8 +66,8 @@ def test_a_resolution_that_comes_late_changes_what_was_built() -> None:
     found = Resolution(target="e1", block=0, status=ResolutionStatus.RESOLVED, content=(Text("A"),))
     asked = only_user_message(FileReference(path="a.txt"))
     entries = log(asked, ChatMessage.assistant("Where?"), found)
-    assert builder.build(entries[:2], Target()).request.messages[0] is asked
-    built = builder.build(entries, Target())
+    assert builder.build(entries[:2], ModelTarget()).request.messages[0] is asked
+    built = builder.build(entries, ModelTarget())
     assert texts(built.request) == ["A", "Where?"]
     assert codes(built) == [("resolved", "e1")]
     assert built.tokens == build(entries).tokens
@@ -77,9 +77,9 @@ def test_a_model_without_eyes_is_told_of_images() -> None:
     asked = only_user_message(Text("what is "), PNG)
     result = ChatMessage.tool_result("c", [PNG])
     entries = log(asked, turn("c")[0], result)
-    seen = build(entries, Target(vision=True))
+    seen = build(entries, ModelTarget(vision=True))
     assert seen.changes == ()
-    blind = build(entries, Target(vision=False))
+    blind = build(entries, ModelTarget(vision=False))
     note = "[image: image/png, not shown: this model takes no images]"
     assert texts(blind.request) == [f"what is \n\n{note}", None, note]
     assert codes(blind) == [("image_left_out", "e1"), ("image_left_out", "e3")]
@@ -89,7 +89,7 @@ def test_a_model_without_eyes_reads_what_an_image_says() -> None:
     text = Resolution(
         target="e1", block=0, status=ResolutionStatus.RESOLVED, content=(Text("STOP"),)
     )
-    built = build(log(only_user_message(PNG), text), Target(vision=False))
+    built = build(log(only_user_message(PNG), text), ModelTarget(vision=False))
     assert texts(built.request) == ["STOP"]
     assert codes(built) == [("resolved", "e1")]
 

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steno import ChatMessage
-from steno.content import Image, ImageBlob, ImageData, Resource, Text
-from steno.context import Built, ChangeCode, ContextBuilder, Target
+from steno.context import BuiltRequest, ChangeCode, ContextBuilder, ModelTarget
 from steno.context.tokens import message_tokens
-from steno.entry import Compaction, Entry, Resolution, ResolutionStatus
-from steno.message import Message, UserMessage
+from steno.messages.content import Image, ImageBlob, ImageData, Resource, Text
+from steno.messages.message import Message, UserMessage
+from steno.records.entry import Compaction, Entry, Resolution, ResolutionStatus
 from tests.context.logs import PNG, build, check_whole, codes, log, only_user_message, texts, turn
 
 WHEN = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
@@ -53,7 +53,7 @@ def asking(*names: str, size: int = 5_000, answers: int = 1) -> tuple[Entry, ...
     return log(*said)
 
 
-def shown(built: Built) -> list[str]:
+def shown(built: BuiltRequest) -> list[str]:
     """Return how much of each resource is in a request: all of it, some, or nothing."""
     extents: list[str] = []
     for message in built.request.messages:
@@ -64,12 +64,12 @@ def shown(built: Built) -> list[str]:
     return extents
 
 
-def room(tokens: int) -> Target:
-    return Target(context_tokens=tokens + 1, max_tokens=1)
+def room(tokens: int) -> ModelTarget:
+    return ModelTarget(context_tokens=tokens + 1, max_tokens=1)
 
 
 def size_of(entries: tuple[Entry, ...]) -> int:
-    return ContextBuilder(count=len).build(entries, Target()).tokens
+    return ContextBuilder(count=len).build(entries, ModelTarget()).tokens
 
 
 # -- how they look ---------------------------------------------------------------------------------
@@ -137,7 +137,7 @@ def test_a_resource_of_several_parts_shows_them_in_order() -> None:
     assert isinstance(content[1], Text)
     assert content[1].text.startswith("\n\n[resource s://a/1 of the MCP server s, unknown type. ")
     assert content[2:] == (PNG, Text("[2 more]"))
-    blind = build(entries, Target(vision=False)).request.messages[0].content
+    blind = build(entries, ModelTarget(vision=False)).request.messages[0].content
     assert blind[2] == Text("\n\n[image: image/png, not shown: this model takes no images]")
 
 
@@ -150,7 +150,7 @@ def test_an_image_of_a_resource_that_lies_beside_the_record_is_brought_back() ->
         assert message.content == (aside,)
         return ChatMessage.user([Image(source=data, mime_type="image/png")])
 
-    built = ContextBuilder().build(entries, Target(), bring_back=bring_back)
+    built = ContextBuilder().build(entries, ModelTarget(), bring_back=bring_back)
     image = built.request.messages[0].content[1]
     assert isinstance(image, Image)
     assert image.source == data
@@ -272,34 +272,36 @@ def test_room_is_made_for_turns_to_come_so_that_most_requests_begin_like_the_one
 @pytest.mark.requirement("S2-33")
 def test_resources_have_a_budget_of_their_own_that_holds_where_there_is_room() -> None:
     entries = asking("a", "b", "c", size=1_000)
-    target = Target(resource_tokens=3_300)
+    target = ModelTarget(resource_tokens=3_300)
     built = ContextBuilder(count=len).build(entries, target)
     assert shown(built) == ["gone", "all", "all"]
     assert ("resource_left_out", "e1") in codes(built)
     assert not built.wants_compaction
     large = asking("a", "b", size=9_000)
-    built = ContextBuilder(count=len).build(large, Target(resource_tokens=3_500))
+    built = ContextBuilder(count=len).build(large, ModelTarget(resource_tokens=3_500))
     assert shown(built) == ["gone", "some"]
 
 
 def test_another_budget_begins_anew() -> None:
     entries = asking("a", "b", "c", size=1_000)
     builder = ContextBuilder(count=len)
-    assert "gone" in shown(builder.build(entries, Target(resource_tokens=2_600)))
-    assert shown(builder.build(entries, Target())) == ["all"] * 3
+    assert "gone" in shown(builder.build(entries, ModelTarget(resource_tokens=2_600)))
+    assert shown(builder.build(entries, ModelTarget())) == ["all"] * 3
 
 
 def test_what_a_summary_stands_for_takes_nothing_of_the_budget() -> None:
     entries = asking("a", "b", "c", size=1_000)
     summary = log(Compaction(through="e6", summary="They looked."), start=len(entries) + 1)
-    built = ContextBuilder(count=len).build((*entries, *summary), Target(resource_tokens=1_500))
+    built = ContextBuilder(count=len).build(
+        (*entries, *summary), ModelTarget(resource_tokens=1_500)
+    )
     assert shown(built) == ["all"]
 
 
 def test_a_resource_inside_a_message_can_go_too() -> None:
     inside = Resource(server="s", uri="s://a", text="x" * 900)
     entries = log(only_user_message(Text("see a"), inside), ChatMessage.user("and now?"))
-    built = ContextBuilder(count=len).build(entries, Target(resource_tokens=500))
+    built = ContextBuilder(count=len).build(entries, ModelTarget(resource_tokens=500))
     assert texts(built.request) == ["see a\n\n" + LEFT_OUT.format("a"), "and now?"]
 
 
@@ -326,7 +328,7 @@ def test_whatever_goes_the_last_message_keeps_its_own_and_the_count_is_right(
 ) -> None:
     entries = asking(*names, size=size)
     builder = ContextBuilder(count=len)
-    target = Target(context_tokens=tokens, max_tokens=1, resource_tokens=most)
+    target = ModelTarget(context_tokens=tokens, max_tokens=1, resource_tokens=most)
     gone: set[str | None] = set()
     for end in range(1, len(entries) + 1):
         built = builder.build(entries[:end], target)

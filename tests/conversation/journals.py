@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from steno.aside import bring_back
-from steno.conversation import Conversation
-from steno.entry import Entry, P, Payload
 from steno.errors import Unavailable
+from steno.log.blobs import restore_blobs
+from steno.log.conversation import Conversation
+from steno.records.entry import Entry, Payload, PayloadT
 from steno.store import MemoryStore
 
 
@@ -36,8 +36,8 @@ class Journal:
     def extract_blobs(self, payload: Payload) -> Payload:
         return self.store.extract_blobs(payload)
 
-    def restore_blobs(self, payload: P) -> P:
-        return bring_back(payload, self.store.blob)
+    def restore_blobs(self, payload: PayloadT) -> PayloadT:
+        return restore_blobs(payload, self.store.blob)
 
     def append(self, entry: Entry, *, branch: str, digest: str, expected: str | None) -> None:
         self.before_append()

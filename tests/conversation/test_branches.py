@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from steno import ChatMessage, OutOfOrder, ToolResult
-from steno.conversation import Conversation
-from steno.entry import BranchSwitch, Mode, Rewind
 from steno.errors import Missing
-from steno.record import MAIN
-from steno.views import Kind, kinds_of, mode_of, types_of
+from steno.log.conversation import Conversation
+from steno.log.queries import EntryKind, content_types, current_mode, entry_kinds
+from steno.records.entry import BranchSwitch, Mode, Rewind
+from steno.records.stored_record import MAIN_BRANCH
 from tests.conversation.journals import Journal
 from tests.conversation.test_conversation import TALK
 
@@ -26,7 +26,7 @@ def test_after_a_fork_neither_branch_sees_what_the_other_does(is_stored: bool) -
     conversation = begun(is_stored)
     past = conversation.entries()
     conversation.fork("idea")
-    assert conversation.branch == MAIN
+    assert conversation.branch == MAIN_BRANCH
     conversation.append(ChatMessage.user("on main"))
     conversation.append(ChatMessage.user("on idea"), branch="idea")
     conversation.append(ChatMessage.assistant("still on idea"), branch="idea")
@@ -46,14 +46,14 @@ def test_a_fork_may_begin_anywhere_and_knows_what_is_outstanding_there(is_stored
     for message in TALK[3:5]:
         conversation.append(message, branch="early")
     conversation.append(ChatMessage.user("Well?"), branch="early")
-    assert conversation.messages(MAIN) == TALK
+    assert conversation.messages(MAIN_BRANCH) == TALK
 
 
 @stored
 def test_a_fork_of_nothing_is_empty(is_stored: bool) -> None:
     conversation = Conversation(journal=Journal() if is_stored else None)
     conversation.fork("idea")
-    assert conversation.branches == {MAIN: None, "idea": None}
+    assert conversation.branches == {MAIN_BRANCH: None, "idea": None}
     conversation.append(ChatMessage.user("first"), branch="idea")
     assert (len(conversation.entries()), len(conversation.entries("idea"))) == (0, 1)
 
@@ -75,16 +75,16 @@ def test_a_switch_is_recorded_with_both_names_where_it_happened(is_stored: bool)
     conversation.fork("idea")
     entry = conversation.switch("idea")
     assert conversation.branch == "idea"
-    assert entry.payload == BranchSwitch(old=MAIN, new="idea")
+    assert entry.payload == BranchSwitch(old=MAIN_BRANCH, new="idea")
     assert conversation.entries("idea")[-1] is entry
-    assert entry not in conversation.entries(MAIN)
+    assert entry not in conversation.entries(MAIN_BRANCH)
     assert conversation.messages("idea") == TALK
-    assert kinds_of(entry) == (Kind.SYSTEM_CONTEXT,)
-    assert [str(kind) for kind in types_of(entry)] == ["system_control"]
-    back = conversation.switch(MAIN)
-    assert back.payload == BranchSwitch(old="idea", new=MAIN)
+    assert entry_kinds(entry) == (EntryKind.SYSTEM_CONTEXT,)
+    assert [str(kind) for kind in content_types(entry)] == ["system_control"]
+    back = conversation.switch(MAIN_BRANCH)
+    assert back.payload == BranchSwitch(old="idea", new=MAIN_BRANCH)
     conversation.append(ChatMessage.user("here"))
-    assert conversation.messages(MAIN)[-1].text == "here"
+    assert conversation.messages(MAIN_BRANCH)[-1].text == "here"
 
 
 @stored
@@ -120,7 +120,7 @@ def test_a_rewind_may_name_another_branch(is_stored: bool) -> None:
     conversation = begun(is_stored)
     conversation.fork("idea")
     conversation.rewind(conversation.entries()[0].id, branch="idea")
-    assert conversation.branch == MAIN
+    assert conversation.branch == MAIN_BRANCH
     assert conversation.messages() == TALK
     assert conversation.messages("idea") == TALK[:1]
 
@@ -147,12 +147,12 @@ def test_after_a_clone_neither_sees_what_the_other_does(is_stored: bool) -> None
     twin.fork("other")
     twin.switch("idea")
     twin.change_mode(Mode.PLAN)
-    twin.rewind(twin.entries()[0].id, branch=MAIN)
+    twin.rewind(twin.entries()[0].id, branch=MAIN_BRANCH)
     assert [m.text for m in conversation.messages()[6:]] == ["original"]
-    assert set(conversation.branches) == {MAIN, "idea"}
-    assert conversation.branch == MAIN
-    assert mode_of(conversation.entries("idea")) is Mode.ACT
-    assert twin.messages(MAIN) == TALK[:1]
+    assert set(conversation.branches) == {MAIN_BRANCH, "idea"}
+    assert conversation.branch == MAIN_BRANCH
+    assert current_mode(conversation.entries("idea")) is Mode.ACT
+    assert twin.messages(MAIN_BRANCH) == TALK[:1]
     assert twin.messages("idea") == TALK
 
 
@@ -178,7 +178,7 @@ def test_a_clone_of_what_is_not_loaded_yet_is_whole() -> None:
     conversation.append(ChatMessage.user("on idea"), branch="idea")
     twin = journal.open().clone()
     journal.store.remove(journal.session)
-    assert twin.messages(MAIN) == TALK
+    assert twin.messages(MAIN_BRANCH) == TALK
     assert twin.messages("idea")[-1].text == "on idea"
 
 

@@ -11,9 +11,13 @@ from typing import Any
 import pytest
 
 from steno import ChatMessage, InvalidMessage, OutOfOrder, StenoError, ToolCall, ToolResult
-from steno.content import Opaque
-from steno.conversation import Conversation
-from steno.entry import (
+from steno.errors import Conflict, InvalidValue, Missing, Unavailable
+from steno.log.conversation import Conversation
+from steno.log.queries import approvals_of, current_mode, current_model, pending_approvals
+from steno.messages.content import Opaque
+from steno.messages.order import OrderCode
+from steno.messages.usage import StopReason
+from steno.records.entry import (
     Approval,
     ApprovalStatus,
     Entry,
@@ -24,11 +28,7 @@ from steno.entry import (
     Redacted,
     Repair,
 )
-from steno.errors import Conflict, InvalidValue, Missing, Unavailable
-from steno.order import OrderCode
-from steno.record import MAIN
-from steno.usage import StopReason
-from steno.views import approvals_of, mode_of, model_of, pending_approvals
+from steno.records.stored_record import MAIN_BRANCH
 from tests.conversation.journals import Journal
 
 NOON = datetime(2024, 5, 17, 12, tzinfo=UTC)
@@ -84,13 +84,13 @@ def test_it_holds_what_was_said_in_order() -> None:
     assert conversation.id == "talk"
     assert conversation.messages() == TALK
     assert len(conversation) == len(TALK)
-    assert (conversation.branch, list(conversation.branches)) == (MAIN, [MAIN])
-    assert conversation.branches[MAIN] == conversation.entries()[-1].id
+    assert (conversation.branch, list(conversation.branches)) == (MAIN_BRANCH, [MAIN_BRANCH])
+    assert conversation.branches[MAIN_BRANCH] == conversation.entries()[-1].id
 
 
 def test_an_empty_one_has_a_main_branch_with_nothing_in_it() -> None:
     conversation = Conversation()
-    assert conversation.branches == {MAIN: None}
+    assert conversation.branches == {MAIN_BRANCH: None}
     assert not conversation.entries()
     assert not conversation.messages()
     assert not conversation.outstanding
@@ -106,7 +106,7 @@ def test_what_was_read_does_not_change_when_it_goes_on() -> None:
     )
     conversation.append(ChatMessage.user("Thanks."))
     assert (len(entries), len(messages)) == (6, 6)
-    assert branches[MAIN] == entries[-1].id
+    assert branches[MAIN_BRANCH] == entries[-1].id
 
 
 def test_its_repr_shows_no_content() -> None:
@@ -208,14 +208,14 @@ def test_what_cannot_be_recorded_beside_it_is_refused(wrong: Any) -> None:
 @pytest.mark.requirement("S2-22")
 def test_a_change_of_mode_is_recorded_with_both_modes_and_never_sent() -> None:
     conversation = Conversation(TALK)
-    assert mode_of(conversation.entries()) is Mode.ACT
-    assert mode_of(conversation.entries(), Mode.PLAN) is Mode.PLAN
+    assert current_mode(conversation.entries()) is Mode.ACT
+    assert current_mode(conversation.entries(), Mode.PLAN) is Mode.PLAN
     conversation.change_mode(Mode.PLAN)
     entry = conversation.change_mode(Mode.ACT)
     assert entry.payload == ModeChange(old=Mode.PLAN, new=Mode.ACT)
     assert entry.message is None
-    assert mode_of(conversation.entries()) is Mode.ACT
-    assert mode_of(conversation.entries()[:-1]) is Mode.PLAN
+    assert current_mode(conversation.entries()) is Mode.ACT
+    assert current_mode(conversation.entries()[:-1]) is Mode.PLAN
     assert conversation.messages() == TALK
 
 
@@ -224,16 +224,16 @@ def test_the_mode_is_that_of_the_branch() -> None:
     conversation = Conversation(TALK)
     conversation.fork("idea")
     conversation.change_mode(Mode.PLAN)
-    assert mode_of(conversation.entries(MAIN)) is Mode.PLAN
-    assert mode_of(conversation.entries("idea")) is Mode.ACT
+    assert current_mode(conversation.entries(MAIN_BRANCH)) is Mode.PLAN
+    assert current_mode(conversation.entries("idea")) is Mode.ACT
 
 
 def test_a_change_of_model_is_recorded_with_both_models_and_never_sent() -> None:
     conversation = Conversation(TALK)
-    assert model_of(conversation.entries()) is None
+    assert current_model(conversation.entries()) is None
     assert conversation.change_model("a").payload == ModelChange(old="", new="a")
     assert conversation.change_model("b").payload == ModelChange(old="a", new="b")
-    assert model_of(conversation.entries()) == "b"
+    assert current_model(conversation.entries()) == "b"
     assert conversation.messages() == TALK
     with pytest.raises(InvalidMessage):
         conversation.change_model("")
@@ -261,7 +261,10 @@ def test_it_tells_the_mode_and_the_model_of_the_active_branch(stored: bool) -> N
         assert (same.mode, same.model) == (Mode.PLAN, "small")
     conversation.rewind(first)
     assert (conversation.mode, conversation.model) == (Mode.ACT, None)
-    assert (mode_of(conversation.entries()), model_of(conversation.entries())) == (Mode.ACT, None)
+    assert (current_mode(conversation.entries()), current_model(conversation.entries())) == (
+        Mode.ACT,
+        None,
+    )
 
 
 def test_a_label_names_an_entry_that_is_there() -> None:
@@ -381,7 +384,7 @@ def test_what_cannot_be_stored_is_not_there() -> None:
     journal.is_full = True
     acts: list[Callable[[], object]] = [
         lambda: conversation.append(TALK[3]),
-        lambda: conversation.switch(MAIN),
+        lambda: conversation.switch(MAIN_BRANCH),
         lambda: conversation.rewind(entries[0].id),
         lambda: conversation.fork("idea"),
         lambda: conversation.decide("c1", ApprovalStatus.PENDING),
@@ -390,7 +393,7 @@ def test_what_cannot_be_stored_is_not_there() -> None:
         with pytest.raises(Unavailable):
             act()
     assert conversation.entries() == entries
-    assert list(conversation.branches) == [MAIN]
+    assert list(conversation.branches) == [MAIN_BRANCH]
     assert conversation.outstanding == ("c1", "c2")
     journal.is_full = False
     conversation.append(TALK[3])
@@ -430,11 +433,11 @@ def test_a_refresh_brings_new_branches_and_leaves_the_active_one_active() -> Non
     second.switch("idea")
     second.append(ChatMessage.user("elsewhere"))
     first.refresh()
-    assert first.branch == MAIN
-    assert set(first.branches) == {MAIN, "idea"}
+    assert first.branch == MAIN_BRANCH
+    assert set(first.branches) == {MAIN_BRANCH, "idea"}
     first.append(ChatMessage.user("here"))
     assert first.messages("idea")[-1].text == "elsewhere"
-    assert first.messages(MAIN)[-1].text == "here"
+    assert first.messages(MAIN_BRANCH)[-1].text == "here"
 
 
 def test_during_a_refresh_the_active_branch_is_the_active_one() -> None:
@@ -445,7 +448,7 @@ def test_during_a_refresh_the_active_branch_is_the_active_one() -> None:
     seen: list[str] = []
     journal.between_heads = lambda: seen.append(first.branch)
     first.refresh()
-    assert set(seen) == {MAIN}
+    assert set(seen) == {MAIN_BRANCH}
 
 
 def test_without_a_journal_a_refresh_does_nothing() -> None:
@@ -461,7 +464,7 @@ def test_a_session_opens_on_the_branch_that_was_written_to_last() -> None:
     conversation.append(ChatMessage.user("there"), branch="idea")
     assert journal.open().branch == "idea"
     conversation.append(ChatMessage.user("here"))
-    assert journal.open().branch == MAIN
+    assert journal.open().branch == MAIN_BRANCH
     assert journal.open().messages("idea")[-1].text == "there"
 
 
@@ -495,7 +498,7 @@ def test_what_is_not_there_is_missing(stored: bool) -> None:
         with pytest.raises(Missing):
             act()
     assert conversation.messages() == TALK
-    assert list(conversation.branches) == [MAIN]
+    assert list(conversation.branches) == [MAIN_BRANCH]
 
 
 def test_refusals_are_errors_of_ours_that_name_no_content() -> None:
@@ -559,7 +562,7 @@ def test_words_of_an_enumeration_are_taken_and_others_refused() -> None:
     conversation = Conversation([ChatMessage.assistant(None, [call])])
     conversation.decide("c1", "approved", actor="ann")
     conversation.change_mode("plan")
-    assert mode_of(conversation.entries()) == "plan"
+    assert current_mode(conversation.entries()) == "plan"
     with pytest.raises(InvalidValue, match="approval status: must be one of pending, approved"):
         conversation.decide("c1", "maybe", actor="ann")
     with pytest.raises(InvalidValue, match="mode: must be one of plan, act"):

@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from steno import ChatMessage, ToolCall, ToolResult
-from steno.aside import digests_of
-from steno.chain import digest_of, verify
 from steno.codec import decode_record, encode_record
-from steno.conversation import Conversation
-from steno.entry import ApprovalStatus, Entry, Mode, Redacted
 from steno.errors import InvalidDocument, StenoError
-from steno.record import MAIN, Record
+from steno.log.blobs import blob_digests
+from steno.log.chain import entry_digest, verify_records
+from steno.log.conversation import Conversation
+from steno.records.entry import ApprovalStatus, Entry, Mode, Redacted
+from steno.records.stored_record import MAIN_BRANCH, Record
 from steno.store import MemoryStore
 from steno.testing import conversations, entries, json_objects, payloads, texts
-from steno.testing.stores.expecting import MORNING
+from steno.testing.stores.sample_session import START_TIME
 from tests.conversation.journals import Journal
 
 # -- operations --------------------------------------------------------------------------------
@@ -50,7 +50,7 @@ NUMBERS = st.integers(0, 50)
 SMALL = st.sampled_from(("a", "b", "idea", "", "main"))
 # What names bytes that were never put aside is a record with something missing, and told as such.
 PAYLOADS = payloads().filter(
-    lambda payload: not isinstance(payload, Redacted) and not digests_of(payload)
+    lambda payload: not isinstance(payload, Redacted) and not blob_digests(payload)
 )
 CALLS = st.lists(st.sampled_from(("c1", "c2", "c3")), max_size=3)
 
@@ -134,7 +134,7 @@ def all_of(conversation: Conversation) -> dict[str, Any]:
 
 def foretold() -> dict[str, Any]:
     numbers = count(1)
-    return {"new_id": lambda: f"e{next(numbers)}", "now": lambda: MORNING}
+    return {"new_id": lambda: f"e{next(numbers)}", "now": lambda: START_TIME}
 
 
 def act_out(steps: list[Operation]) -> tuple[Journal, Conversation]:
@@ -221,12 +221,12 @@ def test_what_was_written_and_read_has_the_same_digest(found: list[Entry]) -> No
         before = records[-1] if records else None
         parent = None if before is None or before.entry is None else before.entry.id
         entry = replace(drawn, id=f"e{seq}", parent=parent)
-        digest = digest_of(entry, None if before is None else before.digest)
-        records.append(Record(seq=seq, branch=MAIN, entry=entry, digest=digest))
+        digest = entry_digest(entry, None if before is None else before.digest)
+        records.append(Record(seq=seq, branch=MAIN_BRANCH, entry=entry, digest=digest))
     read = [decode_record(encode_record(record)) for record in records]
     assert read == records
-    assert verify(read) == verify(records)
-    bad = verify(read).bad
+    assert verify_records(read) == verify_records(records)
+    bad = verify_records(read).bad
     assert bad is None or bad.problem.startswith("its content was taken out")
 
 
@@ -258,12 +258,12 @@ def examine(number: int, line: bytes) -> object:
         record = decode_record(line)
     except InvalidDocument:
         return None
-    return verify([*RECORDS[:number], record, *RECORDS[number + 1 :]])
+    return verify_records([*RECORDS[:number], record, *RECORDS[number + 1 :]])
 
 
 def test_the_lines_are_intact() -> None:
     assert len(ORIGINAL) == LINES
-    assert verify(RECORDS).is_intact
+    assert verify_records(RECORDS).is_intact
 
 
 @pytest.mark.parametrize("number", range(LINES))
@@ -275,7 +275,7 @@ def test_any_byte_that_is_changed_shows(number: int) -> None:
         for place in range(len(line))
         for byte in (*REPLACEMENTS, line[place] ^ 1, line[place] ^ 0x20)
     } - {line}
-    wanted = verify(RECORDS)
+    wanted = verify_records(RECORDS)
     unseen = [changed for changed in changes if examine(number, changed) == wanted]
     # A blank for a blank, or the same letter in other words, is the same record.
     assert [changed for changed in unseen if decode_record(changed) != RECORDS[number]] == []
@@ -289,7 +289,7 @@ def test_bytes_that_are_lost_added_or_swapped_show(data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(line) - 1))
     end = data.draw(st.integers(start, min(len(line), start + 20)))
     changed = line[:start] + data.draw(st.binary(max_size=20)) + line[end:]
-    if examine(number, changed) == verify(RECORDS):
+    if examine(number, changed) == verify_records(RECORDS):
         known = decode_record(changed)
         assert replace(known, unknown=decode_record(line).unknown) == decode_record(line)
 
@@ -301,7 +301,7 @@ def test_a_record_that_is_missing_doubled_or_moved_shows(steps: list[Operation],
     records = list(journal.store.records(journal.session))
     if len(records) < 2:
         return
-    wanted = verify(records)
+    wanted = verify_records(records)
     number = data.draw(st.integers(0, len(records) - 1))
     other = data.draw(st.integers(0, len(records) - 1).filter(lambda n: n != number))
     swapped = list(records)
@@ -311,7 +311,7 @@ def test_a_record_that_is_missing_doubled_or_moved_shows(steps: list[Operation],
         [*records[: number + 1], *records[number:]],
         swapped,
     ):
-        assert verify(changed) != wanted
+        assert verify_records(changed) != wanted
 
 
 def test_a_store_may_be_changed_behind_its_back_and_says_so() -> None:

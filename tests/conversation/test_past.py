@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from steno import ChatMessage
-from steno.conversation import Conversation
+from steno.log.conversation import Conversation
 
 
 def talk(length: int) -> Conversation:

@@ -13,10 +13,10 @@ import pytest
 
 from steno import ChatMessage
 from steno.codec import decode_header, decode_record, encode_header, encode_record
-from steno.entry import Entry
 from steno.errors import InvalidDocument, UnsupportedVersion
-from steno.identity import new_id, utc_now
-from steno.record import MAIN, Header, Record
+from steno.ids import new_id, utc_now
+from steno.records.entry import Entry
+from steno.records.stored_record import MAIN_BRANCH, Header, Record
 
 ENTRY = Entry(id="e1", payload=ChatMessage.user("my secret"))
 DIGEST = "0" * 64
@@ -111,7 +111,7 @@ def test_a_header_of_another_version_is_not_taken_for_ours(text: str) -> None:
 @pytest.mark.parametrize(
     "record",
     [
-        Record(seq=1, branch=MAIN, entry=ENTRY, digest=DIGEST),
+        Record(seq=1, branch=MAIN_BRANCH, entry=ENTRY, digest=DIGEST),
         Record(seq=2, branch="a\nb", at="e1"),
         Record(seq=2**60, branch="idea"),
     ],
@@ -126,21 +126,21 @@ def test_a_record_is_one_line_and_comes_back(record: Record) -> None:
 @pytest.mark.parametrize(
     ("wrong", "rule"),
     [
-        ({"seq": 0, "branch": MAIN}, "seq counts from 1"),
-        ({"seq": "1", "branch": MAIN}, "seq must be int, not str"),
+        ({"seq": 0, "branch": MAIN_BRANCH}, "seq counts from 1"),
+        ({"seq": "1", "branch": MAIN_BRANCH}, "seq must be int, not str"),
         ({"seq": 1, "branch": ""}, "branch must not be empty"),
-        ({"seq": 1, "branch": MAIN, "entry": ENTRY}, "an entry comes with its digest"),
-        ({"seq": 1, "branch": MAIN, "digest": DIGEST}, "an entry comes with its digest"),
+        ({"seq": 1, "branch": MAIN_BRANCH, "entry": ENTRY}, "an entry comes with its digest"),
+        ({"seq": 1, "branch": MAIN_BRANCH, "digest": DIGEST}, "an entry comes with its digest"),
         (
-            {"seq": 1, "branch": MAIN, "entry": ENTRY, "digest": "0" * 63},
+            {"seq": 1, "branch": MAIN_BRANCH, "entry": ENTRY, "digest": "0" * 63},
             "digest must be 64 lower-case hexadecimal digits",
         ),
         (
-            {"seq": 1, "branch": MAIN, "entry": ENTRY, "digest": "F" * 64},
+            {"seq": 1, "branch": MAIN_BRANCH, "entry": ENTRY, "digest": "F" * 64},
             "digest must be 64 lower-case hexadecimal digits",
         ),
         (
-            {"seq": 1, "branch": MAIN, "entry": ENTRY, "digest": DIGEST, "at": "e1"},
+            {"seq": 1, "branch": MAIN_BRANCH, "entry": ENTRY, "digest": DIGEST, "at": "e1"},
             "an entry has a parent, and only a new branch an at",
         ),
     ],

@@ -13,11 +13,11 @@ from threading import Barrier, Event, Thread
 import pytest
 
 from steno import ChatMessage, OutOfOrder, ToolCall, ToolResult
-from steno.conversation import Conversation
-from steno.entry import Approval, ModeChange, ModelChange
 from steno.errors import Conflict, Missing
-from steno.message import ToolResultMessage
-from steno.record import MAIN
+from steno.log.conversation import Conversation
+from steno.messages.message import ToolResultMessage
+from steno.records.entry import Approval, ModeChange, ModelChange
+from steno.records.stored_record import MAIN_BRANCH
 from tests.conversation.journals import Journal
 from tests.conversation.test_conversation import TALK
 
@@ -70,7 +70,7 @@ def test_many_threads_append_to_one_branch_while_others_read(is_stored: bool) ->
     def read() -> None:
         before = 0
         for _ in range(WRITES):
-            if not is_in_one_piece(conversation, MAIN) or len(conversation) < before:
+            if not is_in_one_piece(conversation, MAIN_BRANCH) or len(conversation) < before:
                 torn.append(len(conversation))
             before = len(conversation)
 
@@ -93,13 +93,13 @@ def test_threads_on_several_branches_do_not_mix(is_stored: bool) -> None:
     conversation = Conversation(TALK, journal=journal)
 
     def write(name: str) -> None:
-        conversation.fork(name, at=conversation.entries(MAIN)[1].id)
+        conversation.fork(name, at=conversation.entries(MAIN_BRANCH)[1].id)
         for number in range(WRITES):
             conversation.append(ChatMessage.user(f"{name} {number}"), branch=name)
 
     names = [f"branch-{number}" for number in range(THREADS)]
     run([partial(write, name) for name in names])
-    assert conversation.messages(MAIN) == TALK
+    assert conversation.messages(MAIN_BRANCH) == TALK
     for name in names:
         wanted = [f"{name} {number}" for number in range(WRITES)]
         assert [message.text for message in conversation.messages(name)[2:]] == wanted
@@ -280,7 +280,7 @@ def test_readers_do_not_wait_for_the_disk() -> None:
     assert is_writing.wait(LONGEST_S)
     assert conversation.messages() == TALK
     assert len(conversation.entries()) == len(conversation) == len(TALK)
-    assert (conversation.outstanding, conversation.branch) == ((), MAIN)
+    assert (conversation.outstanding, conversation.branch) == ((), MAIN_BRANCH)
     may_go_on.set()
     writer.join(LONGEST_S)
     assert conversation.messages()[-1].text == "slow"
@@ -322,7 +322,7 @@ def test_appending_in_a_task_takes_what_appending_takes_and_raises_what_it_raise
 
     asyncio.run(main())
     assert conversation.messages("idea")[-1].text == "there"
-    assert conversation.messages(MAIN) == TALK
+    assert conversation.messages(MAIN_BRANCH) == TALK
 
 
 def test_the_event_loop_goes_on_while_the_disk_works() -> None:

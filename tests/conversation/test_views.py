@@ -21,11 +21,31 @@ from steno import (
     ToolResult,
     Usage,
 )
-from steno.call import InvalidToolCall
 from steno.codec import decode_entry
-from steno.content import Block, Opaque
-from steno.conversation import Conversation
-from steno.entry import (
+from steno.errors import InvalidValue
+from steno.log.conversation import Conversation
+from steno.log.queries import (
+    ContentType,
+    EntryKind,
+    EntryQuery,
+    ModelCost,
+    Price,
+    approvals_of,
+    content_types,
+    cost_by_model,
+    entry_kinds,
+    feedback_on,
+    labels_of,
+    pending_approvals,
+    resolutions_of,
+    searchable_text,
+    select_entries,
+    total_usage,
+)
+from steno.messages.call import InvalidToolCall
+from steno.messages.content import Block, Opaque
+from steno.messages.usage import StopReason
+from steno.records.entry import (
     Approval,
     ApprovalStatus,
     BranchSwitch,
@@ -44,26 +64,6 @@ from steno.entry import (
     Resolution,
     ResolutionStatus,
     Rewind,
-)
-from steno.errors import InvalidValue
-from steno.usage import StopReason
-from steno.views import (
-    ContentType,
-    Kind,
-    Price,
-    Query,
-    Spent,
-    approvals_of,
-    feedback_on,
-    kinds_of,
-    labels_of,
-    pending_approvals,
-    resolutions_of,
-    select,
-    spent_by_model,
-    text_of,
-    types_of,
-    usage_of,
 )
 
 NOON = datetime(2024, 5, 17, 12, tzinfo=UTC)
@@ -121,18 +121,18 @@ PAYLOADS: dict[type, Any] = {
     ],
 )
 def test_every_entry_falls_into_one_of_six_kinds(message: Any, kinds: list[str]) -> None:
-    assert [str(kind) for kind in kinds_of(entry(message))] == kinds
+    assert [str(kind) for kind in entry_kinds(entry(message))] == kinds
 
 
 @pytest.mark.requirement("S1-01")
 @pytest.mark.parametrize("kind", get_args(Payload), ids=lambda kind: kind.__name__)
 def test_every_payload_has_a_kind_and_what_is_not_said_is_context(kind: type) -> None:
-    found = kinds_of(entry(PAYLOADS[kind]))
-    assert set(found) <= set(Kind)
+    found = entry_kinds(entry(PAYLOADS[kind]))
+    assert set(found) <= set(EntryKind)
     assert len(found) >= 1
     if entry(PAYLOADS[kind]).message is None:
-        assert found == (Kind.SYSTEM_CONTEXT,)
-    assert len(Kind) == 6
+        assert found == (EntryKind.SYSTEM_CONTEXT,)
+    assert len(EntryKind) == 6
 
 
 @pytest.mark.parametrize(
@@ -163,23 +163,23 @@ def test_every_payload_has_a_kind_and_what_is_not_said_is_context(kind: type) ->
     ],
 )
 def test_the_types_of_content_are_told_in_order(message: Any, types: list[str]) -> None:
-    assert [str(found) for found in types_of(entry(message))] == types
+    assert [str(found) for found in content_types(entry(message))] == types
 
 
 @pytest.mark.parametrize("kind", get_args(Control), ids=lambda kind: kind.__name__)
 def test_what_steers_is_system_control(kind: type) -> None:
-    assert types_of(entry(PAYLOADS[kind])) == (ContentType.SYSTEM_CONTROL,)
+    assert content_types(entry(PAYLOADS[kind])) == (ContentType.SYSTEM_CONTROL,)
 
 
 def test_an_entry_of_a_newer_version_is_unknown_context() -> None:
     newer = decode_entry('{"v":3,"id":"e1"}')
-    assert kinds_of(newer) == (Kind.SYSTEM_CONTEXT,)
-    assert types_of(newer) == (ContentType.UNKNOWN,)
-    assert text_of(newer) == ""
+    assert entry_kinds(newer) == (EntryKind.SYSTEM_CONTEXT,)
+    assert content_types(newer) == (ContentType.UNKNOWN,)
+    assert searchable_text(newer) == ""
 
 
 def test_every_block_has_a_type() -> None:
-    assert {ContentType.TEXT} == set(types_of(entry(ChatMessage.assistant("a"))))
+    assert {ContentType.TEXT} == set(content_types(entry(ChatMessage.assistant("a"))))
     blocks: dict[type, Any] = {
         Text: ChatMessage.user("a"),
         Thinking: AssistantMessage(content=(Thinking("a"),)),
@@ -192,7 +192,7 @@ def test_every_block_has_a_type() -> None:
     }
     assert set(blocks) == set(get_args(Block))
     for message in blocks.values():
-        assert len(types_of(entry(message))) == 1
+        assert len(content_types(entry(message))) == 1
 
 
 # -- what holds now ----------------------------------------------------------------------------
@@ -254,8 +254,8 @@ def test_tokens_add_up_and_what_nobody_reported_stays_unknown() -> None:
             ChatMessage.assistant("a"),
         )
     ]
-    assert usage_of(entries) == Usage(input_tokens=30, output_tokens=1, thinking_tokens=2)
-    assert usage_of([]) == Usage()
+    assert total_usage(entries) == Usage(input_tokens=30, output_tokens=1, thinking_tokens=2)
+    assert total_usage([]) == Usage()
 
 
 def test_what_a_summary_took_counts_too() -> None:
@@ -264,9 +264,9 @@ def test_what_a_summary_took_counts_too() -> None:
         entry(ModelChange(old="", new="large")),
         entry(Compaction(through="e", summary="a", usage=used)),
     ]
-    assert usage_of(summed_up) == used
-    [spent] = spent_by_model(summed_up, lambda _: Price(Decimal(3), Decimal(0))).values()
-    assert spent == Spent(used, Decimal(3))
+    assert total_usage(summed_up) == used
+    [spent] = cost_by_model(summed_up, lambda _: Price(Decimal(3), Decimal(0))).values()
+    assert spent == ModelCost(used, Decimal(3))
 
 
 def test_cost_is_told_by_the_model_that_answered() -> None:
@@ -279,10 +279,10 @@ def test_cost_is_told_by_the_model_that_answered() -> None:
     conversation.change_model("large")
     conversation.append(turn(output_tokens=500_000))
     prices = {"large": Price(Decimal(3), Decimal(15))}
-    assert spent_by_model(conversation.entries(), prices.get) == {
-        "": Spent(Usage(input_tokens=1), None),
-        "large": Spent(Usage(input_tokens=1_000_000, output_tokens=1_000_000), Decimal(18)),
-        "small": Spent(Usage(input_tokens=7), None),
+    assert cost_by_model(conversation.entries(), prices.get) == {
+        "": ModelCost(Usage(input_tokens=1), None),
+        "large": ModelCost(Usage(input_tokens=1_000_000, output_tokens=1_000_000), Decimal(18)),
+        "small": ModelCost(Usage(input_tokens=7), None),
     }
 
 
@@ -296,13 +296,13 @@ def test_cost_is_told_by_the_model_that_answered() -> None:
 )
 def test_what_was_cached_is_counted_once_at_its_own_price(price: Price, cost: str) -> None:
     used = turn(input_tokens=1_000_000, cache_read_tokens=600_000, cache_write_tokens=200_000)
-    [spent] = spent_by_model([entry(used)], lambda _: price).values()
+    [spent] = cost_by_model([entry(used)], lambda _: price).values()
     assert spent.cost == Decimal(cost)
 
 
 def test_a_count_that_does_not_fit_costs_nothing_less_than_nothing() -> None:
     used = turn(input_tokens=1, cache_read_tokens=1_000_000)
-    [spent] = spent_by_model(
+    [spent] = cost_by_model(
         [entry(used)], lambda _: Price(Decimal(9), Decimal(9), Decimal(1))
     ).values()
     assert spent.cost == Decimal(1)
@@ -329,31 +329,38 @@ def audited() -> Conversation:
 @pytest.mark.parametrize(
     ("query", "found"),
     [
-        (Query(), "e1 e2 e3 e4 e5"),
-        (Query(kind=Kind.USER), "e1"),
-        (Query(kind=Kind.ASSISTANT_ACTION), "e2"),
-        (Query(kind=Kind.ASSISTANT_TEXT), "e2 e5"),
-        (Query(kind=Kind.SYSTEM_CONTEXT), "e3"),
-        (Query(decision="approved"), "e3"),
-        (Query(tool="read"), "e2 e3 e4"),
-        (Query(tool="write"), ""),
-        (Query(actor="ann"), "e1"),
-        (Query(actor="bob"), "e3"),
-        (Query(actor="runner", tool="read"), "e4"),
-        (Query(since=NOON + timedelta(minutes=3)), "e4 e5"),
-        (Query(until=NOON + timedelta(minutes=1)), "e1 e2"),
-        (Query(since=NOON + timedelta(minutes=1), until=NOON + timedelta(minutes=3)), "e2 e3 e4"),
-        (Query(since=NOON + timedelta(minutes=4), kind=Kind.USER), ""),
+        (EntryQuery(), "e1 e2 e3 e4 e5"),
+        (EntryQuery(kind=EntryKind.USER), "e1"),
+        (EntryQuery(kind=EntryKind.ASSISTANT_ACTION), "e2"),
+        (EntryQuery(kind=EntryKind.ASSISTANT_TEXT), "e2 e5"),
+        (EntryQuery(kind=EntryKind.SYSTEM_CONTEXT), "e3"),
+        (EntryQuery(decision="approved"), "e3"),
+        (EntryQuery(tool="read"), "e2 e3 e4"),
+        (EntryQuery(tool="write"), ""),
+        (EntryQuery(actor="ann"), "e1"),
+        (EntryQuery(actor="bob"), "e3"),
+        (EntryQuery(actor="runner", tool="read"), "e4"),
+        (EntryQuery(since=NOON + timedelta(minutes=3)), "e4 e5"),
+        (EntryQuery(until=NOON + timedelta(minutes=1)), "e1 e2"),
+        (
+            EntryQuery(since=NOON + timedelta(minutes=1), until=NOON + timedelta(minutes=3)),
+            "e2 e3 e4",
+        ),
+        (EntryQuery(since=NOON + timedelta(minutes=4), kind=EntryKind.USER), ""),
     ],
 )
-def test_a_query_finds_entries_by_all_that_it_names(query: Query, found: str) -> None:
-    assert [hit.id for hit in select(audited().entries(), query)] == found.split()
+def test_a_query_finds_entries_by_all_that_it_names(query: EntryQuery, found: str) -> None:
+    assert [hit.id for hit in select_entries(audited().entries(), query)] == found.split()
 
 
 def test_an_entry_without_a_time_is_outside_of_every_period() -> None:
     timeless = [entry(ChatMessage.user("a"))]
-    assert select(timeless, Query()) == tuple(timeless)
-    assert select(timeless, Query(since=NOON)) == select(timeless, Query(until=NOON)) == ()
+    assert select_entries(timeless, EntryQuery()) == tuple(timeless)
+    assert (
+        select_entries(timeless, EntryQuery(since=NOON))
+        == select_entries(timeless, EntryQuery(until=NOON))
+        == ()
+    )
 
 
 # -- text --------------------------------------------------------------------------------------
@@ -380,9 +387,9 @@ def test_an_entry_without_a_time_is_outside_of_every_period() -> None:
     ],
 )
 def test_the_text_of_an_entry_is_what_a_person_could_have_read(payload: Any, text: str) -> None:
-    assert text_of(entry(payload)) == text
+    assert searchable_text(entry(payload)) == text
 
 
 def test_a_query_for_a_time_without_a_zone_is_refused() -> None:
     with pytest.raises(InvalidValue, match="needs a zone"):
-        select((), Query(since=datetime(2026, 1, 1)))  # noqa: DTZ001 - that is the mistake
+        select_entries((), EntryQuery(since=datetime(2026, 1, 1)))  # noqa: DTZ001 - that is the mistake

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from steno import Assembler, InvalidToolCall, ProviderError, StenoError, Thinking
-from steno.message import AssistantMessage
+from steno.messages.message import AssistantMessage
 from steno.wire import WIRES, Wire, load_wire
 from tests.corpus.formats import FORMATS, Format, counted
 

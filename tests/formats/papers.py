@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from steno import AssistantMessage, ChatMessage, Entry, Image, Text, Thinking, ToolCall, Usage
-from steno.content import ImageData, Resource
-from steno.entry import Approval, ApprovalStatus, ModelChange, Payload
-from steno.outcome import Outcome
-from steno.record import Header
+from steno.messages.content import ImageData, Resource
+from steno.messages.outcome import Outcome
+from steno.records.entry import Approval, ApprovalStatus, ModelChange, Payload
+from steno.records.stored_record import Header
 
 NOON = datetime(2026, 2, 18, 12, 0, tzinfo=UTC)
 HEADER = Header(id="talk", title="Mend the build", created_at=NOON)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from steno import ChatMessage, InvalidDocument, UserMessage
 from steno.codec import Document, encode_document
-from steno.formats import FORMATS, detect, seal
+from steno.formats import FORMATS, build_records, detect_format
 from steno.json_object import is_json_text
 from steno.store import MemoryStore
 from tests.formats.test_audit import EXAMPLE as AUDIT
@@ -61,7 +61,7 @@ def survives(name: str, data: bytes) -> bool:
     except InvalidDocument as exc:
         return refused_discreetly(exc)
     store = MemoryStore()
-    store.add_session(imported.header, seal(imported.entries))
+    store.add_session(imported.header, build_records(imported.entries))
     assert store.verify(imported.header.id).is_intact
     assert is_json_text(format.encode(*imported).data.decode())
     return True
@@ -110,7 +110,7 @@ def test_a_byte_order_mark_does_no_harm(name: str) -> None:
     marked = FORMATS[name].decode(b"\xef\xbb\xbf" + SAMPLES[name])
     plain = FORMATS[name].decode(SAMPLES[name])
     assert [one.payload for one in marked.entries] == [one.payload for one in plain.entries]
-    assert detect(b"\xef\xbb\xbf" + SAMPLES[name]) == name
+    assert detect_format(b"\xef\xbb\xbf" + SAMPLES[name]) == name
 
 
 @every_format
@@ -219,9 +219,9 @@ def test_halves_of_surrogate_pairs_are_replaced(
 
 @every_format
 def test_each_format_is_known_by_its_content(name: str) -> None:
-    assert detect(SAMPLES[name]) == name
+    assert detect_format(SAMPLES[name]) == name
     imported = FORMATS[name].decode(SAMPLES[name])
-    assert detect(FORMATS[name].encode(*imported).data) == name
+    assert detect_format(FORMATS[name].encode(*imported).data) == name
 
 
 @pytest.mark.parametrize(
@@ -238,7 +238,7 @@ def test_each_format_is_known_by_its_content(name: str) -> None:
     ],
 )
 def test_formats_are_known_in_all_their_forms(data: bytes, name: str) -> None:
-    assert detect(data) == name
+    assert detect_format(data) == name
 
 
 @pytest.mark.parametrize(
@@ -247,13 +247,13 @@ def test_formats_are_known_in_all_their_forms(data: bytes, name: str) -> None:
 )
 def test_what_is_in_no_format_is_refused(data: bytes) -> None:
     with pytest.raises(InvalidDocument):
-        detect(data)
+        detect_format(data)
 
 
 @given(st.binary(max_size=60))
 def test_any_bytes_are_in_a_format_or_refused(data: bytes) -> None:
     with suppress(InvalidDocument):
-        assert detect(data) in {*FORMATS, "jsonl", "steno"}
+        assert detect_format(data) in {*FORMATS, "jsonl", "steno"}
 
 
 def test_a_format_is_called_what_it_is_listed_as() -> None:

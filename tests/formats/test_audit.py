@@ -24,17 +24,17 @@ from steno import (
     ToolCall,
     ToolResult,
 )
-from steno.chain import verify
 from steno.codec import encode_payload
-from steno.conversation import Conversation
-from steno.entry import ApprovalStatus, Mode
-from steno.formats import FORMATS, Imported, seal
-from steno.message import Message
-from steno.record import Header
+from steno.formats import FORMATS, ImportedSession, build_records
+from steno.log.chain import verify_records
+from steno.log.conversation import Conversation
+from steno.log.queries import EntryKind, entry_kinds
+from steno.messages.message import Message
+from steno.records.entry import ApprovalStatus, Mode
+from steno.records.stored_record import Header
 from steno.store import MemoryStore
 from steno.testing import entries, texts
 from steno.testing.strategies.primitives import json_members
-from steno.views import Kind, kinds_of
 from tests.everything import DOCUMENT
 
 AUDIT = FORMATS["audit"]
@@ -108,7 +108,7 @@ def test_every_entry_comes_back_as_it_was(found: list[Entry]) -> None:
     assert list(map(key, AUDIT.decode(data).entries)) == list(map(key, found))
     for row in json.loads(data)["entries"]:
         assert row.keys() == {"id", "timestamp", "message", "decision", "audit"}
-        assert row["message"]["type"] in set(Kind)
+        assert row["message"]["type"] in set(EntryKind)
 
 
 @pytest.mark.requirement("S1-03", "S1-08", "S1-09")
@@ -168,11 +168,11 @@ def test_the_example_of_the_document_is_read() -> None:
     ]
     assert found[2].audit == {"tool": "fs.read", "permission_verified": True}
     assert found[0].time == datetime(2026, 2, 10, 15, 30, tzinfo=UTC)
-    assert [kinds_of(entry) for entry in found] == [
-        (Kind.USER,),
-        (Kind.ASSISTANT_TEXT,),
-        (Kind.ASSISTANT_ACTION,),
-        (Kind.TOOL_RESULT,),
+    assert [entry_kinds(entry) for entry in found] == [
+        (EntryKind.USER,),
+        (EntryKind.ASSISTANT_TEXT,),
+        (EntryKind.ASSISTANT_ACTION,),
+        (EntryKind.TOOL_RESULT,),
     ]
     (call,) = calls_of(found[2])
     assert isinstance(call, ToolCall)
@@ -434,7 +434,7 @@ def test_what_is_remembered_of_a_file_cannot_stand_for_its_entries() -> None:
 def test_an_imported_log_is_a_session_that_verifies_and_goes_on() -> None:
     store = MemoryStore()
     header, found = AUDIT.decode(EXAMPLE)
-    store.add_session(header, seal(found))
+    store.add_session(header, build_records(found))
     assert store.verify(header.id).is_intact
     conversation = store.open(header.id)
     conversation.append(ChatMessage.assistant("It has three lines."))
@@ -443,7 +443,7 @@ def test_an_imported_log_is_a_session_that_verifies_and_goes_on() -> None:
 
 @given(st.lists(entries(), max_size=4))
 def test_sealing_makes_ids_unique_and_chains_the_entries(found: list[Entry]) -> None:
-    records = seal([*found, *found])
+    records = build_records([*found, *found])
     listed = [record.entry for record in records if record.entry is not None]
     assert len({entry.id for entry in listed}) == len(records) == 2 * len(found)
     assert [entry.parent for entry in listed] == [None, *(entry.id for entry in listed)][:-1]
@@ -451,10 +451,10 @@ def test_sealing_makes_ids_unique_and_chains_the_entries(found: list[Entry]) -> 
     assert {record.branch for record in records} <= {"main"}
     first = {entry.id: entry for entry in reversed(found)}
     assert {entry.id for entry in listed} >= first.keys()
-    problem = verify(records).bad
+    problem = verify_records(records).bad
     assert problem is None or "taken out" in problem.problem
 
 
 def test_an_imported_value_has_its_parts() -> None:
     assert AUDIT.decode(b'{"entries":[]}')[1:] == ((),)
-    assert isinstance(AUDIT.decode(b'{"entries":[]}'), Imported)
+    assert isinstance(AUDIT.decode(b'{"entries":[]}'), ImportedSession)

@@ -22,7 +22,7 @@ from steno import (
     ToolResult,
 )
 from steno.formats import FORMATS
-from steno.record import Header
+from steno.records.stored_record import Header
 from steno.testing import entries
 from tests.property.old_formats import OldDocument, flat_chats
 from tests.property.raw_json import render, spacings

@@ -12,13 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steno import ChatMessage
-from steno.content import Image, ImageUrl
-from steno.formats import PAPERS, Loss, Place
-from steno.record import Header
+from steno.formats import ExportLoss
+from steno.messages.content import Image, ImageUrl
+from steno.records.stored_record import Header
+from steno.render.transcript_document import BranchLocation
+from steno.render.transcripts import WRITE_ONLY
 from tests.everything import PAYLOADS
 from tests.formats.papers import HEADER, HOSTILE, entries_of, everywhere, picture, talk
 
-PLACE = Place("main", {"i3": 12})
+PLACE = BranchLocation("main", {"i3": 12})
 VOID = frozenset({"meta", "img", "br", "hr"})
 TAGS = frozenset(
     [
@@ -74,11 +76,11 @@ class Page(HTMLParser):
 
 
 def written(*payloads: Any) -> str:
-    return PAPERS["html"].encode(HEADER, entries_of(*payloads), PLACE).data.decode()
+    return WRITE_ONLY["html"].encode(HEADER, entries_of(*payloads), PLACE).data.decode()
 
 
 def test_a_branch_is_told_from_its_title_to_its_decisions() -> None:
-    exported = PAPERS["html"].encode(HEADER, talk(), PLACE)
+    exported = WRITE_ONLY["html"].encode(HEADER, talk(), PLACE)
     page = Page(exported.data.decode())
     assert page.open == []
     for words in ("Mend the build", "main", "lab/tester", "Is it broken?\n# really", "Simple."):
@@ -92,7 +94,7 @@ def test_a_branch_is_told_from_its_title_to_its_decisions() -> None:
     rule = "<td>approved</td><td>rule edit(src/**)</td><td>it is ours</td></tr>"
     assert row + rule in text
     assert "<dt>lab/tester</dt><dd>1,200 tokens in, 33 tokens out</dd>" in text
-    assert exported.losses[-1] == Loss("entries[5]", "left out: details")
+    assert exported.losses[-1] == ExportLoss("entries[5]", "left out: details")
 
 
 def test_a_page_loads_nothing_and_fits_a_phone_and_the_night() -> None:
@@ -110,10 +112,12 @@ def test_an_image_is_in_the_page_and_one_of_elsewhere_is_named() -> None:
     assert 'src="data:image/png;base64,' in text
     odd = picture(mime_type='image/svg+xml" onload="alert(1)')
     elsewhere = Image(source=ImageUrl("https://example.org/a.png"))
-    exported = PAPERS["html"].encode(HEADER, entries_of(ChatMessage.user([odd, elsewhere])), PLACE)
+    exported = WRITE_ONLY["html"].encode(
+        HEADER, entries_of(ChatMessage.user([odd, elsewhere])), PLACE
+    )
     assert not any(tag == "img" for tag, _ in Page(exported.data.decode()).tags)
     lost = "left out: content[1] (image), content[0] (image)"
-    assert exported.losses[-1] == Loss("entries[0]", lost)
+    assert exported.losses[-1] == ExportLoss("entries[0]", lost)
 
 
 def test_links_of_a_model_lead_to_the_web_alone() -> None:
@@ -154,7 +158,7 @@ def test_whatever_was_said_nothing_of_it_is_a_tag(words: str) -> None:
 
 
 def assert_harmless(words: str) -> None:
-    text = PAPERS["html"].encode(Header(id="talk", title=words), everywhere(words), PLACE).data
+    text = WRITE_ONLY["html"].encode(Header(id="talk", title=words), everywhere(words), PLACE).data
     page = Page(text.decode())
     assert page.open == []
     assert {tag for tag, _ in page.tags} <= TAGS
@@ -179,7 +183,9 @@ def test_what_nobody_can_see_is_shown_as_an_escape() -> None:
 
 def test_every_payload_and_block_can_be_told() -> None:
     page = Page(
-        PAPERS["html"].encode(Header(id="all"), entries_of(*PAYLOADS), Place()).data.decode()
+        WRITE_ONLY["html"]
+        .encode(Header(id="all"), entries_of(*PAYLOADS), BranchLocation())
+        .data.decode()
     )
     assert page.open == []
     assert [tag for tag, _ in page.tags].count("article") == len(PAYLOADS)
@@ -190,7 +196,7 @@ def test_without_a_parser_words_are_plain_text_and_quotations() -> None:
         "import sys; sys.modules['markdown_it'] = None\n"
         "from steno import ChatMessage, Entry\n"
         "from steno.formats import PAPERS, Place\n"
-        "from steno.record import Header\n"
+        "from steno.records.stored_record import Header\n"
         "said = [Entry(id='a', payload=ChatMessage.assistant('# *x* <b>'))]\n"
         "for paper in PAPERS.values():\n"
         "    print(paper.encode(Header(id='s'), said, Place()).data.decode())\n"

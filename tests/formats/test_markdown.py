@@ -10,23 +10,25 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from steno import ChatMessage, ToolCall
-from steno.content import Image, ImageUrl, Text
-from steno.formats import FORMATS, PAPERS, Exported, Loss, Place
-from steno.formats.markdown import MOST_IMAGE_BYTES
-from steno.record import Header
+from steno.formats import FORMATS, ExportedFile, ExportLoss
+from steno.messages.content import Image, ImageUrl, Text
+from steno.records.stored_record import Header
+from steno.render.markdown import MAX_IMAGE_BYTES
+from steno.render.transcript_document import BranchLocation
+from steno.render.transcripts import WRITE_ONLY
 from tests.everything import PAYLOADS
 from tests.formats.papers import DIFF, HEADER, HOSTILE, entries_of, everywhere, picture, talk
 
-PLACE = Place("main", {"i3": 12})
+PLACE = BranchLocation("main", {"i3": 12})
 WORDS = st.text(alphabet=st.sampled_from("`~<>!-/?# \n\t()[]*_\\=+1.|&a:\u202e\x1b"), max_size=60)
 
 
 def written(*payloads: Any) -> str:
-    return PAPERS["markdown"].encode(HEADER, entries_of(*payloads), PLACE).data.decode()
+    return WRITE_ONLY["markdown"].encode(HEADER, entries_of(*payloads), PLACE).data.decode()
 
 
-def told() -> Exported:
-    return PAPERS["markdown"].encode(HEADER, talk(), PLACE)
+def told() -> ExportedFile:
+    return WRITE_ONLY["markdown"].encode(HEADER, talk(), PLACE)
 
 
 def test_a_branch_is_told_from_its_title_to_its_tokens() -> None:
@@ -50,20 +52,20 @@ def test_a_branch_is_told_from_its_title_to_its_tokens() -> None:
 
 def test_what_is_not_in_the_file_is_said() -> None:
     assert told().losses == (
-        Loss("entries", "left out: their ids and digests"),
-        Loss("entries[4]", "left out: arguments_sha256"),
-        Loss("entries[5]", "left out: details"),
+        ExportLoss("entries", "left out: their ids and digests"),
+        ExportLoss("entries[4]", "left out: arguments_sha256"),
+        ExportLoss("entries[5]", "left out: details"),
     )
 
 
 def test_a_small_image_is_in_the_file_and_a_large_one_is_named() -> None:
-    small, large = picture(MOST_IMAGE_BYTES), picture(MOST_IMAGE_BYTES + 1)
+    small, large = picture(MAX_IMAGE_BYTES), picture(MAX_IMAGE_BYTES + 1)
     address = "data:image/png;base64,"
     assert address in written(ChatMessage.user([small]))
-    exported = PAPERS["markdown"].encode(HEADER, entries_of(ChatMessage.user([large])), PLACE)
+    exported = WRITE_ONLY["markdown"].encode(HEADER, entries_of(ChatMessage.user([large])), PLACE)
     assert address.encode() not in exported.data
     assert b"image: image/png, 262,145 bytes" in exported.data
-    assert exported.losses[-1] == Loss("entries[0]", "left out: content[0] (image)")
+    assert exported.losses[-1] == ExportLoss("entries[0]", "left out: content[0] (image)")
 
 
 def test_no_address_shows_who_may_read_it() -> None:
@@ -115,7 +117,7 @@ def assert_is_ours(words: str) -> None:
     """Check with a parser which headings, tags and images the file has."""
     header = Header(id="talk", title=words)
     entries = everywhere(words)
-    text = PAPERS["markdown"].encode(header, entries, PLACE).data.decode()
+    text = WRITE_ONLY["markdown"].encode(header, entries, PLACE).data.decode()
     tokens = MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(text)
     outer = [
         tokens[number + 1].content
@@ -133,7 +135,9 @@ def assert_is_ours(words: str) -> None:
 
 
 def test_every_payload_and_block_can_be_told() -> None:
-    exported = PAPERS["markdown"].encode(Header(id="all"), entries_of(*PAYLOADS), Place())
+    exported = WRITE_ONLY["markdown"].encode(
+        Header(id="all"), entries_of(*PAYLOADS), BranchLocation()
+    )
     assert exported.data.startswith(b"# Session all\n")
     for number in range(1, len(PAYLOADS) + 1):
         assert f"#{number} " in exported.data.decode()
@@ -142,13 +146,13 @@ def test_every_payload_and_block_can_be_told() -> None:
 
 
 def test_nothing_said_is_a_file_of_its_own() -> None:
-    exported = PAPERS["markdown"].encode(Header(id="none"), (), Place())
+    exported = WRITE_ONLY["markdown"].encode(Header(id="none"), (), BranchLocation())
     assert exported == (b"# Session none\n\n- session: `none`\n- entries: `0`", ())
 
 
 def test_papers_are_no_formats_that_are_read() -> None:
-    assert not PAPERS.keys() & FORMATS.keys()
-    assert [paper.extension for paper in PAPERS.values()] == [".md", ".html"]
+    assert not WRITE_ONLY.keys() & FORMATS.keys()
+    assert [paper.extension for paper in WRITE_ONLY.values()] == [".md", ".html"]
 
 
 def test_text_of_several_blocks_is_told_block_by_block() -> None:

@@ -25,10 +25,10 @@ from steno import (
     ToolResult,
     check_order,
 )
-from steno.conversation import Conversation
-from steno.entry import Mode, ModeChange
-from steno.formats import FORMATS, message_of_row, seal
-from steno.record import Header
+from steno.formats import FORMATS, build_records, message_of_row
+from steno.log.conversation import Conversation
+from steno.records.entry import Mode, ModeChange
+from steno.records.stored_record import Header
 from steno.store import MemoryStore
 from steno.testing import entries, json_object_texts, texts
 from steno.testing.strategies.primitives import json_values
@@ -285,7 +285,7 @@ def test_rows_that_were_read_are_written_as_they_were(rows: list[dict[str, Any]]
     assert json.loads(exported.data) == rows
     assert {loss.place for loss in exported.losses} == {"session"}
     store = MemoryStore()
-    store.add_session(imported.header, seal(imported.entries))
+    store.add_session(imported.header, build_records(imported.entries))
     assert store.verify(imported.header.id).is_intact
     stored = store.open(imported.header.id).entries()
     assert json.loads(ROWS.encode(imported.header, stored).data) == rows

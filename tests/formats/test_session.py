@@ -27,8 +27,8 @@ from steno import (
     ToolCall,
     Usage,
 )
-from steno.formats import FORMATS, seal
-from steno.record import Header
+from steno.formats import FORMATS, build_records
+from steno.records.stored_record import Header
 from steno.store import MemoryStore
 from steno.testing import entries
 from steno.testing.strategies.primitives import json_members, json_values
@@ -151,7 +151,7 @@ def test_odd_headers_are_written_as_they_were(name: str, value: Any) -> None:
 def test_a_session_that_went_on_in_a_store_is_written_with_what_was_added() -> None:
     store = MemoryStore()
     imported = SESSION.decode(EXAMPLE)
-    store.add_session(imported.header, seal(imported.entries))
+    store.add_session(imported.header, build_records(imported.entries))
     conversation = store.open("session-id")
     conversation.append(ChatMessage.assistant("Done."))
     assert store.verify("session-id").is_intact

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from steno import ChatMessage
-from steno.agent import Agent, Ending, Gate, Permissions, Runner, Target
-from steno.message import ToolResultMessage
-from steno.order import check_order
+from steno.agent import Agent, EndReason, Gate, ModelTarget, Permissions, Runner
+from steno.messages.message import ToolResultMessage
+from steno.messages.order import check_order
 from steno.store import Store, open_store
 from steno.tools import Workspace
 from steno.tools.read import ReadTool
@@ -19,7 +19,7 @@ from tests.provider.server import run
 
 pytestmark = pytest.mark.live
 
-TARGET = Target(model="puppet", temperature=0, max_tokens=600)
+TARGET = ModelTarget(model="puppet", temperature=0, max_tokens=600)
 READ = 'CALL read {"path": "README.md"} SAY done reading'
 WRITE = 'CALL write {"path": "new.txt", "content": "lantern"} SAY done writing'
 
@@ -47,7 +47,7 @@ async def work(
             target=TARGET,
         )
         result = await agent.run(prompt)
-    assert result.ending is Ending.DONE, result.reason
+    assert result.ending is EndReason.DONE, result.reason
     assert result.turns == 2
     assert result.usage.total_tokens > 0
     return result.text

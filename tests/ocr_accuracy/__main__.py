@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from steno.inputs import Ocr, engine_for
+from steno.inputs import OcrReader, choose_ocr_engine
 from tests.ocr_accuracy.parts import find_parts
 from tests.ocr_accuracy.samples import Sample, samples
 
@@ -41,7 +41,7 @@ def accuracy(found: str, text: str) -> float:
     return max(0.0, 1 - row[-1] / len(right))
 
 
-def measure(ocr: Ocr, sample: Sample) -> Result:
+def measure(ocr: OcrReader, sample: Sample) -> Result:
     started = time.process_time()
     reading = asyncio.run(ocr.read(sample.image))
     cpu_s = time.process_time() - started
@@ -71,7 +71,7 @@ def main() -> int:
     results: dict[str, dict[str, Result]] = {}
     wrong: list[str] = []
     for name in engines:
-        ocr = Ocr(engine_for(name))
+        ocr = OcrReader(choose_ocr_engine(name))
         asyncio.run(ocr.read(next(samples(parts)).image))  # loads what it needs
         results[name] = {}
         for sample in samples(parts):

@@ -18,7 +18,7 @@ from hypothesis.strategies import SearchStrategy
 
 from steno.testing import texts
 from steno.testing.strategies.blocks import KNOWN_TAGS
-from steno.value import Value
+from steno.values import Value
 
 
 @dataclass

@@ -35,7 +35,7 @@ from steno.codec import (
     encode_messages,
     encode_tool,
 )
-from steno.content import OWN_FORMAT
+from steno.messages.content import OWN_FORMAT
 from steno.testing import (
     documents,
     entries,
@@ -45,7 +45,7 @@ from steno.testing import (
     tool_definitions,
 )
 from steno.testing.strategies.blocks import KNOWN_TAGS
-from steno.value import Value
+from steno.values import Value
 from tests.property.raw_json import (
     KNOWN_NAMES,
     Array,

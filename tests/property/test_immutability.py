@@ -41,7 +41,7 @@ from steno.testing import (
     tool_definitions,
     usages,
 )
-from steno.value import Quiet, Value
+from steno.values import RedactedRepr, Value
 
 stored_values = st.one_of(
     seals(),
@@ -159,7 +159,7 @@ def with_mark(value: Any) -> Any:
         return tuple(with_mark(part) for part in value)
     if isinstance(value, Mapping):
         return JsonObject({**JsonObject(value).to_dict(), MARK: [MARK]})
-    if not isinstance(value, Quiet):
+    if not isinstance(value, RedactedRepr):
         return value
     for name in value.__struct_fields__:
         value = with_mark_in(value, name)

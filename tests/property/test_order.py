@@ -9,8 +9,8 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from steno import ConversationHistory, OrderIssue, OutOfOrder, ToolResult, check_order
-from steno.message import Message
-from steno.order import Order, OrderCode, Severity
+from steno.messages.message import Message
+from steno.messages.order import OrderCode, OrderState, Severity
 from steno.testing import conversations, damaged_conversations
 
 any_conversations = st.one_of(
@@ -24,7 +24,7 @@ def errors(issues: Iterable[OrderIssue]) -> list[OrderIssue]:
 
 
 def is_in_order(messages: Iterable[Message], *, alternating: bool) -> bool:
-    order = Order(alternating=alternating)
+    order = OrderState(alternating=alternating)
     try:
         for message in messages:
             order = order.after(message)

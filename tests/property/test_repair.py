@@ -19,10 +19,10 @@ from steno import (
     check_order,
     repair,
 )
-from steno.call import AnyToolCall
-from steno.content import Block
-from steno.message import Message
-from steno.order import Severity
+from steno.messages.call import AnyToolCall
+from steno.messages.content import Block
+from steno.messages.message import Message
+from steno.messages.order import Severity
 from steno.testing import conversations, damaged_conversations
 
 shuffled_conversations = damaged_conversations().flatmap(

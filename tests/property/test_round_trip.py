@@ -26,8 +26,8 @@ from steno.codec import (
     encode_messages,
     encode_tool,
 )
-from steno.entry import Entry
-from steno.message import Message
+from steno.messages.message import Message
+from steno.records.entry import Entry
 from steno.testing import (
     conversations,
     documents,

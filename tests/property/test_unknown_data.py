@@ -26,11 +26,11 @@ from steno.codec import (
     encode_messages,
     encode_tool,
 )
-from steno.content import OWN_FORMAT
-from steno.entry import Entry
-from steno.message import AssistantMessage, ToolResultMessage, UserMessage
+from steno.messages.content import OWN_FORMAT
+from steno.messages.message import AssistantMessage, ToolResultMessage, UserMessage
+from steno.records.entry import Entry
 from steno.testing import documents, entries, messages, tool_definitions, unknown_tags
-from steno.value import Value
+from steno.values import Value
 from tests.property.raw_json import (
     Array,
     Node,

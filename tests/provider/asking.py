@@ -9,7 +9,7 @@ from typing import Any
 
 from steno import ChatMessage, Request
 from steno.ports import Transport
-from steno.providers import Auth, HttpProvider, HttpTransport, Key, Retries, TimeLimits, Vendor
+from steno.providers import ApiKey, Auth, HttpProvider, HttpTransport, Retries, TimeLimits, Vendor
 from tests.provider.server import Script, Server, serving
 
 REQUEST = Request(model="m", messages=(ChatMessage.user("Speak."),))
@@ -50,7 +50,7 @@ async def asking(
     provider = HttpProvider(
         row(base_url, **{"auth": Auth.BEARER} | fields),
         model=model,
-        key=Key(key),
+        key=ApiKey(key),
         transport=transport or own,
         retries=retries or Retries(),
         first_event_s=first_event_s,

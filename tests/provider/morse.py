@@ -8,11 +8,11 @@ from typing import Any
 
 from steno import AssistantMessage, Request, StopReason, TextDelta
 from steno.errors import ProviderError
-from steno.event import Event, Finished
-from steno.wire import Encoded
+from steno.messages.event import Event, Finished
+from steno.wire import EncodedRequest
 from steno.wire import StreamDecoder as SharedDecoder
 from steno.wire.ndjson import LineSplitter
-from steno.wire.stream import cut_short
+from steno.wire.response_decoder import build_cut_short
 
 NAME = "morse"
 
@@ -39,7 +39,7 @@ class StreamDecoder(SharedDecoder):
 
     def _finish(self, events: list[Event]) -> None:
         if not self._has_stopped:
-            raise cut_short()
+            raise build_cut_short()
 
 
 def decode_response(
@@ -52,9 +52,11 @@ def decode_request(data: bytes | str, *, provider: str = NAME) -> Request:
     raise NotImplementedError
 
 
-def encode_request(request: Request, *, stream: bool | None = None) -> Encoded:
+def encode_request(request: Request, *, stream: bool | None = None) -> EncodedRequest:
     said = [message.text for message in request.messages]
-    return Encoded(json.dumps({"to": request.model, "said": said, "stream": stream}).encode())
+    return EncodedRequest(
+        json.dumps({"to": request.model, "said": said, "stream": stream}).encode()
+    )
 
 
 def decode_error(

@@ -16,9 +16,9 @@ from msgspec.structs import replace
 
 from steno.errors import InvalidRequest, InvalidValue, ProviderError
 from steno.providers import CATALOG, Auth, Capabilities, Retries, Vendor, connect, read_vendors
-from steno.providers.endpoint import ENDPOINTS, endpoint_of
+from steno.providers.endpoint import ENDPOINTS, find_endpoint
 from steno.transport.proxy import is_loopback
-from steno.transport.replay import Recorded, ReplayTransport
+from steno.transport.replay import RecordedResponse, ReplayTransport
 from steno.wire.openai_chat import DIALECTS
 from tests.provider.asking import REQUEST, row
 
@@ -32,7 +32,7 @@ def test_every_row_of_the_catalog_can_be_asked(vendor: Vendor) -> None:
     provider = connect(vendor, key="k", base_url=base_url, transport=ReplayTransport(()))
     stream = provider.stream(REQUEST)
     assert stream.losses == ()
-    outgoing = provider._build_request("POST", endpoint_of(vendor).path_for("m"), b"{}")
+    outgoing = provider._build_request("POST", find_endpoint(vendor).path_for("m"), b"{}")
     assert outgoing.url.startswith(base_url)
     assert outgoing.headers["content-type"] == "application/json"
 
@@ -117,7 +117,7 @@ def test_every_row_says_whether_thoughts_are_handed_out_but_where_models_are_the
 
 def ask_for(max_tokens: int | None, **fields: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return what a vendor is asked for, and what got lost on the way."""
-    transport = ReplayTransport([Recorded((b"{}",), 500, "application/json")])
+    transport = ReplayTransport([RecordedResponse((b"{}",), 500, "application/json")])
     retries = Retries(most=0)
     provider = connect(row("http://lab.example", **fields), transport=transport, retries=retries)
     stream = provider.stream(replace(REQUEST, max_tokens=max_tokens))
@@ -155,7 +155,7 @@ def test_a_protocol_that_wants_a_limit_is_told_that_of_the_row(
 
 def test_models_have_the_limits_of_the_row_unless_the_server_tells_them() -> None:
     entries = [{"id": "a"}, {"id": "b", "context_window": 9000, "max_completion_tokens": 800}]
-    answer = Recorded((json.dumps({"data": entries}).encode(),), 200, "application/json")
+    answer = RecordedResponse((json.dumps({"data": entries}).encode(),), 200, "application/json")
     lab = row("http://lab.example", context_tokens=32768, max_output_tokens=4096)
     models = asyncio.run(connect(lab, transport=ReplayTransport([answer])).models())
     limits = [(model.context_tokens, model.max_output_tokens) for model in models]
@@ -163,7 +163,7 @@ def test_models_have_the_limits_of_the_row_unless_the_server_tells_them() -> Non
 
 
 def test_a_model_that_is_described_alone_has_the_limits_of_the_row_as_well() -> None:
-    answer = Recorded((b"{}",), 200, "application/json")
+    answer = RecordedResponse((b"{}",), 200, "application/json")
     lab = row("http://lab.example", wire="ollama_chat", max_output_tokens=4096)
     model = asyncio.run(connect(lab, transport=ReplayTransport([answer])).describe("m"))
     assert (model.context_tokens, model.max_output_tokens) == (None, 4096)

@@ -10,12 +10,12 @@ import pytest
 
 from steno import ChatMessage, Request
 from steno.errors import InvalidRequest
-from steno.message import Message
-from steno.providers.conversations import MOST_CONVERSATIONS, Conversations
-from steno.wire import Encoded, Encoder
+from steno.messages.message import Message
+from steno.providers.encoder_cache import MAX_ENCODERS, EncoderCache
+from steno.wire import EncodedRequest, Encoder
 from steno.wire.openai_chat import Encoder as ChatEncoder
-from steno.wire.report import Losses
-from steno.wire.writing import MessageWriter, Target
+from steno.wire.report import LossCollector
+from steno.wire.request_encoder import MessageWriter, RequestTarget
 from tests.provider.asking import asking
 from tests.provider.server import run
 
@@ -41,14 +41,14 @@ class Workshop:
         return [number for number, found in enumerate(self.made) if found() is not None]
 
 
-def ask(conversations: Conversations, *more: str, model: str = "m") -> Encoded:
+def ask(conversations: EncoderCache, *more: str, model: str = "m") -> EncodedRequest:
     messages = (*BEGINNING, *map(ChatMessage.user, more))
     return conversations.encode(Request(model=model, messages=messages))
 
 
 def test_conversations_that_begin_alike_keep_a_writer_each() -> None:
     workshop = Workshop()
-    conversations = Conversations(workshop)
+    conversations = EncoderCache(workshop)
     for turns in range(1, 5):
         ask(conversations, *["a"] * turns)
         ask(conversations, *["b"] * turns)
@@ -57,7 +57,7 @@ def test_conversations_that_begin_alike_keep_a_writer_each() -> None:
 
 def test_the_writer_of_the_longest_common_beginning_goes_on() -> None:
     workshop = Workshop()
-    conversations = Conversations(workshop)
+    conversations = EncoderCache(workshop)
     ask(conversations, "a", "b")
     ask(conversations, "x")
     ask(conversations)
@@ -71,7 +71,7 @@ def test_the_writer_of_the_longest_common_beginning_goes_on() -> None:
 
 def test_models_asked_in_turn_keep_a_writer_each() -> None:
     workshop = Workshop()
-    conversations = Conversations(workshop)
+    conversations = EncoderCache(workshop)
     for turns in range(3):
         for model in ("m", "n"):
             ask(conversations, *["a"] * turns, model=model)
@@ -80,7 +80,7 @@ def test_models_asked_in_turn_keep_a_writer_each() -> None:
 
 def test_what_is_kept_is_bounded_by_bytes_and_the_oldest_goes() -> None:
     workshop = Workshop()
-    conversations = Conversations(workshop, most_bytes=2500)
+    conversations = EncoderCache(workshop, most_bytes=2500)
     for text in "abcd":
         ask(conversations, text * 1000)
     assert workshop.kept == [2, 3]
@@ -91,7 +91,7 @@ def test_what_is_kept_is_bounded_by_bytes_and_the_oldest_goes() -> None:
 
 def test_the_newest_is_kept_however_large_it_is() -> None:
     workshop = Workshop()
-    conversations = Conversations(workshop, most_bytes=10)
+    conversations = EncoderCache(workshop, most_bytes=10)
     ask(conversations, "a")
     ask(conversations, "b")
     ask(conversations, "b", "c")
@@ -100,30 +100,30 @@ def test_the_newest_is_kept_however_large_it_is() -> None:
 
 def test_the_number_of_those_kept_is_bounded_as_well() -> None:
     workshop = Workshop()
-    conversations = Conversations(workshop)
-    for number in range(MOST_CONVERSATIONS + 3):
+    conversations = EncoderCache(workshop)
+    for number in range(MAX_ENCODERS + 3):
         ask(conversations, str(number))
-    assert workshop.kept == [*range(3, MOST_CONVERSATIONS + 3)]
+    assert workshop.kept == [*range(3, MAX_ENCODERS + 3)]
 
 
 class Refusing(Encoder):
     """Can write no request at all."""
 
-    def _target(self, request: Request) -> Target:
+    def _target(self, request: Request) -> RequestTarget:
         raise InvalidRequest("request: no")
 
-    def _new_writer(self, target: Target) -> MessageWriter:
+    def _new_writer(self, target: RequestTarget) -> MessageWriter:
         raise AssertionError
 
     def _body(
-        self, request: Request, messages: bytes, losses: Losses, *, stream: bool | None
+        self, request: Request, messages: bytes, losses: LossCollector, *, stream: bool | None
     ) -> bytes:
         raise AssertionError
 
 
 def test_an_encoder_that_failed_is_not_kept() -> None:
     workshop = Workshop(Refusing)
-    conversations = Conversations(workshop)
+    conversations = EncoderCache(workshop)
     for _ in range(2):
         with pytest.raises(InvalidRequest):
             ask(conversations)

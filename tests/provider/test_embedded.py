@@ -24,8 +24,7 @@ from steno import (
 )
 from steno.errors import AuthenticationFailed, InvalidValue, NotFound, Unreachable
 from steno.providers import connect
-from steno.providers.embedded import EmbeddedProvider, find_bundled_model
-from steno.providers.gguf import read_model_file
+from steno.providers.embedded import EmbeddedProvider, find_bundled_model, read_model_file
 from steno.wire import LossCode
 from tests.provider.server import run
 

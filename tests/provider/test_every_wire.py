@@ -12,7 +12,7 @@ from steno import Request, StopReason, TextDelta
 from steno.errors import InvalidRequest, ProviderError
 from steno.providers import CATALOG, connect, read_vendors
 from steno.providers.endpoint import ENDPOINTS
-from steno.transport.replay import Recorded, ReplayTransport
+from steno.transport.replay import RecordedResponse, ReplayTransport
 from tests.provider.asking import KEY, REQUEST
 from tests.provider.server import run
 
@@ -141,7 +141,7 @@ def test_there_is_a_case_for_every_protocol() -> None:
 def test_a_stream_of_every_protocol_is_read(vendor: str) -> None:
     async def main() -> None:
         case = CASES[vendor]
-        transport = ReplayTransport([Recorded(tuple(case.stream), 200, case.content_type)])
+        transport = ReplayTransport([RecordedResponse(tuple(case.stream), 200, case.content_type)])
         stream = connect(vendor, key=KEY, transport=transport).stream(REQUEST)
         told = [event async for event in stream]
         deltas = [event for event in told if isinstance(event, TextDelta)]
@@ -158,7 +158,7 @@ def test_a_stream_of_every_protocol_is_read(vendor: str) -> None:
 @every_case
 def test_a_whole_answer_of_every_protocol_is_read(vendor: str) -> None:
     body = json.dumps(CASES[vendor].whole).encode()
-    transport = ReplayTransport([Recorded((body[:9], body[9:]), 200, "application/json")])
+    transport = ReplayTransport([RecordedResponse((body[:9], body[9:]), 200, "application/json")])
     message = run(connect(vendor, key=KEY, transport=transport).stream(REQUEST).collect())
     assert message.text == "Hello"
     assert message.stop_reason is StopReason.END_TURN
@@ -173,7 +173,7 @@ def test_what_is_said_beside_a_whole_answer_is_kept(vendor: str, indent: int | N
     """The text of the answer is in the message, and not there as well."""
     beside = {"model": "m-2", "x_lab": {"of": ["the", "lab"]}}
     body = json.dumps(CASES[vendor].whole | beside, indent=indent).encode()
-    transport = ReplayTransport([Recorded((body[:9], body[9:]), 200, "application/json")])
+    transport = ReplayTransport([RecordedResponse((body[:9], body[9:]), 200, "application/json")])
     stream = connect(vendor, key=KEY, transport=transport).stream(REQUEST)
     assert stream.envelope == {}
     run(stream.collect())
@@ -186,7 +186,7 @@ def test_other_choices_of_a_whole_answer_are_kept_for_the_record() -> None:
         {"index": n, "message": {"content": str(n)}, "finish_reason": "stop"} for n in (0, 1)
     ]
     body = json.dumps({"choices": choices}).encode()
-    transport = ReplayTransport([Recorded((body,), 200, "application/json")])
+    transport = ReplayTransport([RecordedResponse((body,), 200, "application/json")])
     stream = connect("openai", key=KEY, transport=transport).stream(REQUEST)
     assert run(stream.collect()).text == "0"
     (other,) = stream.envelope["other_choices"]
@@ -196,7 +196,7 @@ def test_other_choices_of_a_whole_answer_are_kept_for_the_record() -> None:
 @every_case
 def test_an_error_of_every_protocol_is_raised(vendor: str) -> None:
     body = json.dumps({"error": {"message": "No such thing.", "type": "invalid"}}).encode()
-    transport = ReplayTransport([Recorded((body,), 400, "application/json")])
+    transport = ReplayTransport([RecordedResponse((body,), 400, "application/json")])
     with pytest.raises(ProviderError, match="No such thing") as caught:
         run(connect(vendor, key=KEY, transport=transport).stream(REQUEST).collect())
     assert caught.value.status == 400
@@ -206,7 +206,7 @@ def test_a_json_array_is_a_stream_of_gemini() -> None:
     """So it streams without `alt=sse`, and so some proxies do with it."""
     body = json.dumps([_candidate("Hel"), _candidate("lo", finishReason="STOP")]).encode()
     pieces = tuple(body[at : at + 7] for at in range(0, len(body), 7))
-    transport = ReplayTransport([Recorded(pieces, 200, "application/json")])
+    transport = ReplayTransport([RecordedResponse(pieces, 200, "application/json")])
     message = run(connect("google", key=KEY, transport=transport).stream(REQUEST).collect())
     assert message.text == "Hello"
 
@@ -233,7 +233,7 @@ def test_who_serves_many_models_is_not_asked_without_one(vendor: str) -> None:
 
 @pytest.mark.parametrize("vendor", ["llama.cpp", "vllm", "lmstudio", "openrouter"])
 def test_who_has_a_model_of_its_own_is_asked_without_one(vendor: str) -> None:
-    transport = ReplayTransport([Recorded(tuple(CASES["openai"].stream))])
+    transport = ReplayTransport([RecordedResponse(tuple(CASES["openai"].stream))])
     provider = connect(vendor, key=KEY, transport=transport)
     assert run(provider.stream(Request(messages=REQUEST.messages)).collect()).text == "Hello"
     assert b'"model"' not in transport.sent[0].body
@@ -251,7 +251,7 @@ def test_whether_a_model_is_needed_is_said_in_a_row() -> None:
 
 def test_who_answers_at_another_address_may_have_one_model_only() -> None:
     here = "http://127.0.0.1:8080/v1"
-    transport = ReplayTransport([Recorded(tuple(CASES["openai"].stream))])
+    transport = ReplayTransport([RecordedResponse(tuple(CASES["openai"].stream))])
     provider = connect("openai", key=KEY, base_url=here, transport=transport)
     assert run(provider.stream(Request(messages=REQUEST.messages)).collect()).text == "Hello"
     rows = read_vendors(

@@ -17,14 +17,23 @@ from steno.errors import AuthenticationFailed, InvalidValue, NotFound
 from steno.json_object import JsonObject
 from steno.providers import CATALOG, HttpProvider, Model, Vendor
 from steno.providers.embedded import EmbeddedProvider
-from steno.providers.finding import Found, ModelName, find_model, model_name, parse_model_name
-from steno.providers.looking import Looked, Patience, choose, look_around
-from steno.providers.offline import OfflineProvider
+from steno.providers.model_discovery import (
+    DiscoveryResult,
+    DiscoveryTimeouts,
+    ModelName,
+    ModelSelection,
+    choose_model,
+    discover_models,
+    find_model,
+    format_model_name,
+    parse_model_name,
+)
+from steno.providers.offline_assistant import OfflineProvider
 from tests.provider.server import STALL, Script, Server, reply, run, serving, streamed
 
 PUPPET = Path(__file__).parents[1] / "data" / "puppet" / "puppet.gguf"
-PATIENCE = Patience(local_s=5, hosted_s=5)
-HURRY = Patience(local_s=0.05, hosted_s=0.05)
+PATIENCE = DiscoveryTimeouts(local_s=5, hosted_s=5)
+HURRY = DiscoveryTimeouts(local_s=0.05, hosted_s=0.05)
 
 
 @contextmanager
@@ -68,12 +77,12 @@ def listing(*ids: str) -> list[bytes]:
     return reply(200, {"data": [{"id": each} for each in ids]})
 
 
-async def find(wanted: str = "", **settings: Any) -> Found:
+async def find(wanted: str = "", **settings: Any) -> ModelSelection:
     defaults: dict[str, Any] = {"environ": {}, "patience": PATIENCE, "bundled": no_model}
     return await find_model(wanted, **defaults | settings)
 
 
-def trail(found: Found) -> list[str]:
+def trail(found: ModelSelection) -> list[str]:
     return [looked.where for looked in found.searched]
 
 
@@ -97,7 +106,7 @@ def trail(found: Found) -> list[str]:
 def test_names_of_models_are_read(text: str, name: ModelName) -> None:
     assert parse_model_name(text) == name
     if name.model and name.vendor != "embedded":
-        assert parse_model_name(model_name(*name)) == name
+        assert parse_model_name(format_model_name(*name)) == name
 
 
 @pytest.mark.parametrize("text", ["", "gpt-5", "/x"])
@@ -315,7 +324,7 @@ def test_who_comes_first_is_not_waited_for_longer_than_it_takes() -> None:
             vendors,
             servers,
         ):
-            endless = Patience(local_s=600, hosted_s=600)
+            endless = DiscoveryTimeouts(local_s=600, hosted_s=600)
             found = await find(vendors=vendors, environ=KEYS, patience=endless)
             assert found.vendor == "anthropic"
             if servers["mistral"].seen:
@@ -345,7 +354,10 @@ def test_with_nothing_at_all_there_is_the_offline_assistant(
             found = await find(vendors=vendors)
             assert found.name == "offline/assistant"
             assert isinstance(found.open(), OfflineProvider)
-            assert (found.reason, trail(found)[-2:]) == ("nothing else found", ["embedded", "offline"])
+            assert (found.reason, trail(found)[-2:]) == (
+                "nothing else found",
+                ["embedded", "offline"],
+            )
             assert all(looked.outcome for looked in found.searched)
 
     run(main())
@@ -358,9 +370,9 @@ def test_with_nothing_at_all_there_is_the_offline_assistant(
 
 
 def test_looking_around_tells_about_every_place_once() -> None:
-    async def main() -> tuple[Looked, ...]:
+    async def main() -> tuple[DiscoveryResult, ...]:
         async with world(vllm=listing("qwen")) as (vendors, _):
-            return await look_around(vendors, {}, patience=PATIENCE, bundled=lambda: PUPPET)
+            return await discover_models(vendors, {}, patience=PATIENCE, bundled=lambda: PUPPET)
 
     looked = run(main())
     places = [place.where for place in looked]
@@ -376,7 +388,7 @@ def test_a_server_is_asked_in_one_of_its_protocols_only() -> None:
             address = servers["llama.cpp"].url
             for name in ("llama.cpp-messages", "llama.cpp-responses"):
                 vendors[name] = replace(vendors[name], base_url=address)
-            await look_around(vendors, {}, patience=PATIENCE, bundled=no_model)
+            await discover_models(vendors, {}, patience=PATIENCE, bundled=no_model)
             assert len(servers["llama.cpp"].seen) == 1
 
     run(main())
@@ -397,7 +409,7 @@ def test_a_server_is_asked_in_one_of_its_protocols_only() -> None:
 def test_of_several_models_the_newest_all_rounder_is_taken(
     vendor: str, ids: list[str], choice: str
 ) -> None:
-    assert choose(vendor, [Model(id=each, raw=JsonObject({})) for each in ids]) == choice
+    assert choose_model(vendor, [Model(id=each, raw=JsonObject({})) for each in ids]) == choice
 
 
 def test_a_key_that_is_of_no_use_since_something_is_missing_is_told(

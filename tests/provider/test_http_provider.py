@@ -37,9 +37,9 @@ from steno.errors import (
     StenoError,
     Unreachable,
 )
-from steno.ports import Outgoing
+from steno.ports import HttpRequest
 from steno.providers import Auth, HttpProvider, HttpStream, Retries, TimeLimits, connect
-from steno.transport.replay import Recorded, ReplayTransport
+from steno.transport.replay import RecordedResponse, ReplayTransport
 from tests.provider.asking import KEY, REQUEST, Patience, asking, row, talking
 from tests.provider.server import (
     CUT,
@@ -341,7 +341,7 @@ def test_a_redirect_is_an_error_and_the_key_goes_nowhere_else() -> None:
 )
 def test_where_a_redirect_leads_is_said_without_secrets(location: str, said: str) -> None:
     headers = (("location", location),)
-    transport = ReplayTransport([Recorded((), 302, "text/html", headers)])
+    transport = ReplayTransport([RecordedResponse((), 302, "text/html", headers)])
     provider = connect("vllm", base_url="https://lab.example/v1", transport=transport)
     with pytest.raises(ProviderError) as caught:
         run(provider.stream(REQUEST).collect())
@@ -372,7 +372,7 @@ PAGE = b"<!DOCTYPE html><html><body>Please log in.</body></html>"
 def test_a_page_instead_of_a_stream_is_a_protocol_error_that_says_where(
     vendor: str, body: bytes, content_type: str, shown: str
 ) -> None:
-    recorded = Recorded((body,), 200, content_type)
+    recorded = RecordedResponse((body,), 200, content_type)
     transport = ReplayTransport([recorded] * 3)
     provider = connect(vendor, key=KEY, base_url="http://lab.example/v1", transport=transport)
     with pytest.raises(ProtocolError, match=r"^http://lab\.example/v1/") as caught:
@@ -399,7 +399,7 @@ def test_an_event_stream_under_the_name_of_a_page_is_read() -> None:
 def test_what_is_not_found_is_said_with_its_address() -> None:
     async def main() -> None:
         page = b"<html><head><title>404 &amp; gone</title></head><body>...</body></html>"
-        answers = [Recorded((page,), 404, "text/html")] * 2
+        answers = [RecordedResponse((page,), 404, "text/html")] * 2
         provider = connect("google", key=KEY, transport=ReplayTransport(answers))
         with pytest.raises(NotFound) as caught:
             await provider.stream(REQUEST).collect()
@@ -449,7 +449,7 @@ def test_a_key_that_is_refused_is_said_with_its_variable(
     vendor: str, key: str | None, said: str
 ) -> None:
     body = json.dumps({"error": {"message": f"Wrong: {KEY}"}}).encode()
-    transport = ReplayTransport([Recorded((body,), 401, "application/json")])
+    transport = ReplayTransport([RecordedResponse((body,), 401, "application/json")])
     provider = connect(vendor, key=key, environ={}, transport=transport)
     with pytest.raises(AuthenticationFailed) as caught:
         run(provider.stream(REQUEST).collect())
@@ -670,7 +670,7 @@ class Fed:
         self.opened = 0
         self.is_closed = False
 
-    async def open(self, _: Outgoing) -> Fed:
+    async def open(self, _: HttpRequest) -> Fed:
         self.opened += 1
         return self
 
@@ -899,7 +899,7 @@ def test_closing_a_provider_ends_what_waits_and_nothing_is_opened_again(where: s
 
 def test_closing_a_provider_leaves_a_transport_that_was_passed_in_to_others() -> None:
     async def main() -> None:
-        transport = ReplayTransport([Recorded(tuple(said("a")))])
+        transport = ReplayTransport([RecordedResponse(tuple(said("a")))])
         async with connect("vllm", transport=transport):
             pass
         other = connect("vllm", transport=transport)

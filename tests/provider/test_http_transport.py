@@ -14,13 +14,13 @@ import pytest
 from aiohttp.client_reqrep import ConnectionKey
 
 from steno.errors import InvalidValue, ProtocolError, StenoError, Unreachable
-from steno.ports import Answer, Outgoing
+from steno.ports import HttpRequest, HttpResponse
 from steno.transport.http import (
     MAX_HEADER_BYTES,
     HttpTransport,
     TimeLimits,
-    _explain,
-    _Place,
+    _ErrorContext,
+    _translate_error,
 )
 from steno.transport.proxy import Proxy
 from tests.provider.server import (
@@ -42,11 +42,11 @@ def transport(**settings: Any) -> HttpTransport:
     return HttpTransport(**{"environ": {}} | settings)
 
 
-def post(url: str, body: bytes = b"{}") -> Outgoing:
-    return Outgoing("POST", url, {"content-type": "application/json"}, body)
+def post(url: str, body: bytes = b"{}") -> HttpRequest:
+    return HttpRequest("POST", url, {"content-type": "application/json"}, body)
 
 
-async def read_all(answer: Answer) -> bytes:
+async def read_all(answer: HttpResponse) -> bytes:
     pieces = []
     while piece := await answer.read():
         pieces.append(piece)
@@ -430,14 +430,14 @@ def test_a_name_that_does_not_exist_is_not_asked_for_again(code: int, retryable:
     """Not tried for real: the question would leave the machine."""
     where = ConnectionKey("lab.example", 443, True, True, None, None, None)
     exc = aiohttp.ClientConnectorDNSError(where, OSError(code, "no"))
-    fault = _explain(exc, _Place("lab.example", TimeLimits()))
+    fault = _translate_error(exc, _ErrorContext("lab.example", TimeLimits()))
     assert isinstance(fault, Unreachable)
     assert str(fault) == (
         "lab.example: its name is not known; check the name, the network, or a proxy (https_proxy)"
     )
     assert fault.retryable is retryable
     proxy = Proxy("http://user:s3cret@gate.example:3128", "https_proxy")
-    fault = _explain(exc, _Place("lab.example", TimeLimits(), proxy))
+    fault = _translate_error(exc, _ErrorContext("lab.example", TimeLimits(), proxy))
     assert isinstance(fault, Unreachable)
     assert str(fault) == (
         "lab.example: the proxy gate.example:3128 (from https_proxy) cannot be reached:"

@@ -11,12 +11,12 @@ from msgspec.structs import replace
 
 from steno.json_object import JsonObject
 from steno.providers import CATALOG, Model
-from steno.providers.looking import choose, in_order
+from steno.providers.model_discovery import choose_model, order_vendors
 
 SLOW_TO_LOAD = """
 import asyncio, sys
 from steno.providers import Vendor
-from steno.providers.looking import Patience, look_around
+from steno.providers.model_discovery import Patience, look_around
 from tests.provider.server import reply, serving
 
 class Loop(asyncio.SelectorEventLoop):
@@ -57,7 +57,7 @@ def test_loading_the_client_takes_nothing_from_the_time_of_a_server() -> None:
 
 def test_rows_of_the_user_come_first_then_keys_then_this_machine() -> None:
     own = replace(CATALOG["vllm"], name="lab", base_url="http://lab.example/v1")
-    names = [vendor.name for vendor in in_order({**CATALOG, "lab": own})]
+    names = [vendor.name for vendor in order_vendors({**CATALOG, "lab": own})]
     assert names[:2] == ["lab", "openai"]
     assert names.index("xai") < names.index("ollama")
     assert "openai-responses" not in names
@@ -73,4 +73,4 @@ def test_rows_of_the_user_come_first_then_keys_then_this_machine() -> None:
     ],
 )
 def test_deepseek_is_asked_for_what_its_price_list_has(ids: list[str], choice: str) -> None:
-    assert choose("deepseek", [Model(id=each, raw=JsonObject({})) for each in ids]) == choice
+    assert choose_model("deepseek", [Model(id=each, raw=JsonObject({})) for each in ids]) == choice

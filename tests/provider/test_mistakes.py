@@ -10,7 +10,7 @@ import pytest
 from steno import ChatMessage
 from steno.errors import InvalidRequest, InvalidValue
 from steno.json_object import JsonObject
-from steno.providers import HttpProvider, HttpTransport, Key, Model, Retries, Vendor, connect
+from steno.providers import ApiKey, HttpProvider, HttpTransport, Model, Retries, Vendor, connect
 from steno.transport.replay import ReplayTransport
 from tests.provider.asking import REQUEST, row
 from tests.provider.server import run
@@ -119,7 +119,7 @@ def test_the_key_in_what_led_to_an_error_is_hidden_as_well() -> None:
     error = RuntimeError("sk-very-secret")
     error.__cause__, error.__context__ = cause, cause
     cause.__context__ = error
-    Key("sk-very-secret").redact_error(error)
+    ApiKey("sk-very-secret").redact_error(error)
     assert error.args == ("***",)
     assert cause.args == ("***", 7)
     assert cause.__notes__ == ["it was ***"]

@@ -10,16 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steno.errors import NotFound, ProtocolError, StenoError
-from steno.providers import Capabilities, HttpProvider, Key, connect
+from steno.providers import ApiKey, Capabilities, HttpProvider, connect
 from steno.providers.endpoint import ENDPOINTS
-from steno.providers.models import read_ollama_show
-from steno.transport.replay import Recorded, ReplayTransport
+from steno.providers.models import read_ollama_model
+from steno.transport.replay import RecordedResponse, ReplayTransport
 from tests.provider.asking import Patience, row
 from tests.provider.server import run
 
 
-def said(answer: object, status: int = 200) -> Recorded:
-    return Recorded((json.dumps(answer).encode(),), status, "application/json")
+def said(answer: object, status: int = 200) -> RecordedResponse:
+    return RecordedResponse((json.dumps(answer).encode(),), status, "application/json")
 
 
 def listed(vendor: str, *answers: object) -> tuple[Any, ReplayTransport]:
@@ -209,7 +209,7 @@ def test_an_answer_that_is_no_list_is_a_protocol_error(vendor: str, answer: obje
 
 def test_an_answer_that_is_no_json_is_a_protocol_error() -> None:
     provider = connect(
-        "vllm", transport=ReplayTransport([Recorded((b"<html>",), 200, "text/html")])
+        "vllm", transport=ReplayTransport([RecordedResponse((b"<html>",), 200, "text/html")])
     )
     with pytest.raises(ProtocolError) as caught:
         run(provider.models())
@@ -230,7 +230,7 @@ def test_asking_for_models_is_tried_again_like_everything_else() -> None:
     answers = [said({"error": "busy"}, 503), said({"data": []})]
     provider = HttpProvider(
         row("http://lab.example"),
-        key=Key("k"),
+        key=ApiKey("k"),
         transport=ReplayTransport(answers),
         sleep=patience.sleep,
         jitter=lambda: 0.0,
@@ -294,7 +294,7 @@ def test_any_json_is_a_list_of_models_or_a_protocol_error(wire: str, answer: Any
 @given(answer=JSON)
 def test_any_json_about_one_model_is_a_model_or_a_protocol_error(answer: Any) -> None:
     try:
-        model = read_ollama_show("m", answer)
+        model = read_ollama_model("m", answer)
     except ProtocolError:
         assert not isinstance(answer, dict)
         return

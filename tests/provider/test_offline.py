@@ -27,8 +27,8 @@ from steno import (
 from steno.agent import Agent, AllowingApprover, Gate
 from steno.errors import InvalidRequest
 from steno.ports import Stream
-from steno.providers.offline import LABEL, OfflineProvider
-from steno.providers.offline_steps import HELP, understand
+from steno.providers.offline_assistant import LABEL, OfflineProvider
+from steno.providers.offline_commands import HELP, parse_request
 from steno.store import MemoryStore
 from steno.tools.edit import EditTool
 from steno.tools.glob import GlobTool
@@ -213,12 +213,12 @@ def test_help_is_what_it_understands(text: str) -> None:
 
 @given(st.text())
 def test_no_text_is_too_strange_to_be_answered(text: str) -> None:
-    understood = understand(text)
+    understood = parse_request(text)
     assert understood.steps == () or understood.unparsed is None
 
 
 def test_a_long_blank_is_read_as_quickly_as_a_short_one() -> None:
-    assert understand("run" + " " * 200_000 + "x\n" + " " * 200_000).steps[0].tool == "bash"
+    assert parse_request("run" + " " * 200_000 + "x\n" + " " * 200_000).steps[0].tool == "bash"
 
 
 # -- what becomes of it --------------------------------------------------------------------------

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from steno.ports import Answer, Provider, Stream, Transport
+from steno.ports import HttpResponse, Provider, Stream, Transport
 from steno.providers import HttpProvider, HttpStream, Source, SourceStream, connect
-from steno.providers.exchange import Exchange
-from steno.transport.http import HttpAnswer, HttpTransport
-from steno.transport.replay import ReplayAnswer, ReplayTransport
+from steno.providers.exchange import HttpExchange
+from steno.transport.http import AiohttpResponse, HttpTransport
+from steno.transport.replay import ReplayedResponse, ReplayTransport
 from tests.provider.asking import REQUEST
 
 
@@ -18,7 +18,7 @@ def streams(http: HttpStream, driven: SourceStream) -> tuple[Stream, ...]:
     return http, driven
 
 
-def sources(exchange: Exchange) -> tuple[Source, ...]:
+def sources(exchange: HttpExchange) -> tuple[Source, ...]:
     return (exchange,)
 
 
@@ -26,7 +26,7 @@ def transports(http: HttpTransport, replay: ReplayTransport) -> tuple[Transport,
     return http, replay
 
 
-def answers(http: HttpAnswer, replay: ReplayAnswer) -> tuple[Answer, ...]:
+def answers(http: AiohttpResponse, replay: ReplayedResponse) -> tuple[HttpResponse, ...]:
     return http, replay
 
 

@@ -11,13 +11,13 @@ import pytest
 from genai_prices.data_snapshot import get_snapshot
 
 from steno import Usage
+from steno.log.queries import Price, cost_of
 from steno.providers import CATALOG
-from steno.providers.prices import VENDORS, context_tokens_of, has_prices, price_of
-from steno.views import Price, cost_of
+from steno.providers.prices import GENAI_PRICES_VENDORS, find_context_tokens, find_price, has_prices
 
 
 def test_a_model_has_its_price_per_million_tokens() -> None:
-    price = price_of("anthropic/claude-3-5-haiku-20241022")
+    price = find_price("anthropic/claude-3-5-haiku-20241022")
     assert price == Price(
         input=Decimal("0.8"),
         output=Decimal(4),
@@ -29,14 +29,14 @@ def test_a_model_has_its_price_per_million_tokens() -> None:
 
 
 def test_where_long_requests_cost_more_the_price_is_that_of_short_ones() -> None:
-    price = price_of("google/gemini-2.5-pro")
+    price = find_price("google/gemini-2.5-pro")
     assert price is not None
     assert (price.input, price.output) == (Decimal("1.25"), Decimal(10))
 
 
 def test_a_price_is_that_of_its_time() -> None:
     before, after = (
-        price_of("openai/o3", at=datetime(2025, month, 1, tzinfo=UTC)) for month in (5, 12)
+        find_price("openai/o3", at=datetime(2025, month, 1, tzinfo=UTC)) for month in (5, 12)
     )
     assert before is not None
     assert after is not None
@@ -59,7 +59,7 @@ def test_a_price_is_that_of_its_time() -> None:
     ],
 )
 def test_what_nobody_knows_has_no_price(model: str) -> None:
-    assert price_of(model) is None
+    assert find_price(model) is None
 
 
 @pytest.mark.parametrize(
@@ -72,23 +72,27 @@ def test_what_nobody_knows_has_no_price(model: str) -> None:
     ],
 )
 def test_vendors_of_the_same_models_have_their_prices(ours: str, same: str) -> None:
-    price = price_of(ours)
+    price = find_price(ours)
     assert price is not None
-    other = price_of(same)
+    other = find_price(same)
     assert other is not None
     assert price[:2] == other[:2]
 
 
 def test_how_much_a_model_reads_is_known_of_some() -> None:
-    assert context_tokens_of("anthropic/claude-3-5-haiku-20241022") == 200_000
-    assert context_tokens_of("openai-responses/gpt-4o") == 128_000
-    assert context_tokens_of("ollama/llama3.2") is None
-    assert context_tokens_of("openai/no-such-model") is None
+    assert find_context_tokens("anthropic/claude-3-5-haiku-20241022") == 200_000
+    assert find_context_tokens("openai-responses/gpt-4o") == 128_000
+    assert find_context_tokens("ollama/llama3.2") is None
+    assert find_context_tokens("openai/no-such-model") is None
 
 
 def test_every_vendor_that_wants_money_has_a_name_there() -> None:
-    assert {name for name, vendor in CATALOG.items() if vendor.needs_key} == set(VENDORS)
-    assert set(VENDORS.values()) <= {provider.id for provider in get_snapshot().providers}
+    assert {name for name, vendor in CATALOG.items() if vendor.needs_key} == set(
+        GENAI_PRICES_VENDORS
+    )
+    assert set(GENAI_PRICES_VENDORS.values()) <= {
+        provider.id for provider in get_snapshot().providers
+    }
 
 
 def test_prices_are_there_where_the_package_is() -> None:

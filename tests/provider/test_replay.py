@@ -9,30 +9,32 @@ import pytest
 from hypothesis import given
 
 from steno import Assembler, AssistantMessage, StopReason
+from steno.assemble import events_from_message
 from steno.errors import InvalidValue, ProtocolError, StenoError, Unreachable
-from steno.ports import Outgoing, Stream
+from steno.ports import HttpRequest, Stream
 from steno.providers import HttpProvider
-from steno.retell import tell
 from steno.testing import assistant_messages
-from steno.transport.replay import Recorded, ReplayTransport
+from steno.transport.replay import RecordedResponse, ReplayTransport
 from tests.provider.asking import REQUEST, Patience, row
 from tests.provider.server import END, STREAM, chunk, run, said
 
 
-def playing(*answers: Recorded | StenoError, patience: Patience | None = None) -> HttpProvider:
+def playing(
+    *answers: RecordedResponse | StenoError, patience: Patience | None = None
+) -> HttpProvider:
     sleep = (patience or Patience()).sleep
     return HttpProvider(row("http://lab.example"), transport=ReplayTransport(answers), sleep=sleep)
 
 
 def test_a_recording_is_told_as_it_was() -> None:
-    provider = playing(Recorded(tuple(said("Hel", "lo"))))
+    provider = playing(RecordedResponse(tuple(said("Hel", "lo"))))
     assert run(provider.stream(REQUEST).collect()).text == "Hello"
 
 
 def test_pauses_are_kept_by_the_clock_that_is_passed_in() -> None:
     patience = Patience()
     first, *rest = said("Hello")
-    recorded = Recorded((0.25, first, 3.0, *rest))
+    recorded = RecordedResponse((0.25, first, 3.0, *rest))
     transport = ReplayTransport([recorded], sleep=patience.sleep)
     provider = HttpProvider(row("http://lab.example"), transport=transport)
     assert run(provider.stream(REQUEST).collect()).text == "Hello"
@@ -40,7 +42,9 @@ def test_pauses_are_kept_by_the_clock_that_is_passed_in() -> None:
 
 
 def test_faults_happen_where_they_were_recorded() -> None:
-    recorded = Recorded((*said("Hel", finish=None), Unreachable("lab: the connection was lost")))
+    recorded = RecordedResponse(
+        (*said("Hel", finish=None), Unreachable("lab: the connection was lost"))
+    )
     stream = playing(recorded).stream(REQUEST)
     with pytest.raises(Unreachable):
         run(stream.collect())
@@ -49,7 +53,7 @@ def test_faults_happen_where_they_were_recorded() -> None:
 
 def test_a_server_that_could_not_be_reached_is_tried_again() -> None:
     refused = Unreachable("lab: no connection", retryable=True)
-    provider = playing(refused, Recorded(tuple(said("Hello"))))
+    provider = playing(refused, RecordedResponse(tuple(said("Hello"))))
     assert run(provider.stream(REQUEST).collect()).text == "Hello"
 
 
@@ -60,7 +64,7 @@ def test_when_no_recording_is_left_nobody_answers() -> None:
 
 def test_closing_ends_a_pause() -> None:
     async def main() -> None:
-        transport = ReplayTransport([Recorded((*said("Hel", finish=None), math.inf))])
+        transport = ReplayTransport([RecordedResponse((*said("Hel", finish=None), math.inf))])
         provider = HttpProvider(row("http://lab.example"), transport=transport)
         stream: Stream = provider.stream(REQUEST)
         await anext(stream)
@@ -80,21 +84,23 @@ def test_closing_ends_a_pause() -> None:
 
 def test_a_recorded_response_is_read_chunk_by_chunk() -> None:
     data = STREAM + chunk(b"one") + b"3;name=value\r\ntwo\r\n" + END
-    recorded = Recorded.from_http(data)
-    assert recorded == Recorded(
+    recorded = RecordedResponse.from_http(data)
+    assert recorded == RecordedResponse(
         (b"one", b"two"), 200, "text/event-stream", (("transfer-encoding", "chunked"),)
     )
 
 
 def test_a_recorded_response_without_chunks_is_one_piece() -> None:
-    recorded = Recorded.from_http(b"HTTP/1.1 404 Not Found\r\nX-A: b\r\n\r\nbody")
+    recorded = RecordedResponse.from_http(b"HTTP/1.1 404 Not Found\r\nX-A: b\r\n\r\nbody")
     assert (recorded.steps, recorded.status, recorded.headers) == ((b"body",), 404, (("x-a", "b"),))
 
 
 def test_a_recording_that_broke_off_breaks_off_again() -> None:
     async def main() -> None:
-        transport = ReplayTransport([Recorded.from_http(STREAM + chunk(b"one") + b"5\r\ntw")])
-        answer = await transport.open(Outgoing("POST", "http://lab.example", {}))
+        transport = ReplayTransport(
+            [RecordedResponse.from_http(STREAM + chunk(b"one") + b"5\r\ntw")]
+        )
+        answer = await transport.open(HttpRequest("POST", "http://lab.example", {}))
         assert [await answer.read(), await answer.read()] == [b"one", b"tw"]
         with pytest.raises(Unreachable):
             await answer.read()
@@ -105,7 +111,7 @@ def test_a_recording_that_broke_off_breaks_off_again() -> None:
 @pytest.mark.parametrize("data", [b"", b"GET / HTTP/1.1\r\n\r\n", b"HTTP/1.1 OK\r\n\r\n"])
 def test_what_is_no_response_is_no_recording(data: bytes) -> None:
     with pytest.raises(InvalidValue, match=r"^recording: "):
-        Recorded.from_http(data)
+        RecordedResponse.from_http(data)
 
 
 # -- whole answers -------------------------------------------------------------------------------
@@ -123,11 +129,11 @@ def test_a_whole_answer_told_as_events_is_the_same_message(message: AssistantMes
 
 def assembled(message: AssistantMessage) -> AssistantMessage:
     assembler = Assembler()
-    for event in tell(message):
+    for event in events_from_message(message):
         assembler.feed(event)
     return assembler.message()
 
 
 def test_nonsense_in_a_recording_is_a_protocol_error() -> None:
     with pytest.raises(ProtocolError):
-        run(playing(Recorded((b"data: {no json\n\n",))).stream(REQUEST).collect())
+        run(playing(RecordedResponse((b"data: {no json\n\n",))).stream(REQUEST).collect())

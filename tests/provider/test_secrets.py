@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from steno.errors import AuthenticationFailed, InvalidValue, Overloaded, ProviderError, StenoError
-from steno.ports import Outgoing
-from steno.providers import HttpTransport, Key, Retries, connect
-from steno.transport.replay import Recorded, ReplayTransport
+from steno.ports import HttpRequest
+from steno.providers import ApiKey, HttpTransport, Retries, connect
+from steno.transport.replay import RecordedResponse, ReplayTransport
 from tests.provider.asking import KEY, REQUEST, asking, talking
 from tests.provider.proxy import proxying
 from tests.provider.server import CUT, END, STREAM, chunk, reply, run, said, streamed
@@ -108,35 +108,41 @@ def test_no_repr_holds_a_key() -> None:
     async def main() -> None:
         async with asking("https://lab.example") as provider:
             stream = provider.stream(REQUEST)
-            things = [provider, stream, Key(KEY), *vars(provider).values(), *vars(stream).values()]
+            things = [
+                provider,
+                stream,
+                ApiKey(KEY),
+                *vars(provider).values(),
+                *vars(stream).values(),
+            ]
             shown = [repr(thing) for thing in things]
             assert KEY not in "".join([*shown, str(provider), repr(vars(provider))])
 
     run(main())
-    outgoing = Outgoing("POST", "https://lab.example", {"authorization": KEY}, b"{}")
+    outgoing = HttpRequest("POST", "https://lab.example", {"authorization": KEY}, b"{}")
     assert repr(outgoing) == "Outgoing(POST https://lab.example, <2 bytes>)"
 
 
 def test_a_key_is_not_written_anywhere() -> None:
     with pytest.raises(TypeError):
-        pickle.dumps(Key(KEY))
+        pickle.dumps(ApiKey(KEY))
 
 
 @pytest.mark.parametrize("text", ["a b", "schlüssel", "line\nbreak", "\x00"])
 def test_what_no_header_can_carry_is_no_key(text: str) -> None:
     with pytest.raises(InvalidValue, match=r"^key: must be"):
-        Key(text)
+        ApiKey(text)
 
 
 def test_blanks_around_a_key_are_not_part_of_it() -> None:
     """A key from a file often has a line feed behind it."""
-    assert Key(f" {KEY}\n").reveal() == KEY
+    assert ApiKey(f" {KEY}\n").reveal() == KEY
 
 
 def test_a_key_that_is_hardly_one_garbles_nothing() -> None:
     error = Overloaded("an apt answer", status=503)
-    Key("a").redact_error(error)
-    Key("").redact_error(error)
+    ApiKey("a").redact_error(error)
+    ApiKey("").redact_error(error)
     assert str(error) == "an apt answer (status 503)"
 
 
@@ -146,7 +152,7 @@ def test_a_key_that_is_hardly_one_garbles_nothing() -> None:
 def test_the_key_comes_from_the_variable_that_the_row_names() -> None:
     async def main() -> None:
         body = b"".join(said("a"))
-        carrier = ReplayTransport([Recorded((body,)), Recorded((body,))])
+        carrier = ReplayTransport([RecordedResponse((body,)), RecordedResponse((body,))])
         environ = {"GEMINI_API_KEY": "  ", "OPENAI_API_KEY": KEY, "OTHER": "x"}
         provider = connect("openai", environ=environ, transport=carrier)
         await provider.stream(REQUEST).collect()

@@ -9,16 +9,16 @@ import pytest
 from steno import StopReason
 from steno.errors import ContextOverflow, CutShort, Overloaded, ProviderError, RateLimited
 from steno.providers import Retries, connect
-from steno.transport.replay import Recorded, ReplayTransport
+from steno.transport.replay import RecordedResponse, ReplayTransport
 from tests.provider.asking import KEY, REQUEST
 from tests.provider.server import run
 
-BUSY = Recorded(
+BUSY = RecordedResponse(
     (b'{"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}',),
     529,
     "application/json",
 )
-NO_KEY = Recorded((b'{"error": {"message": "Who is it?"}}',), 401, "application/json")
+NO_KEY = RecordedResponse((b'{"error": {"message": "Who is it?"}}',), 401, "application/json")
 AT_ONCE = Retries(most=2, first_wait_s=0)
 
 
@@ -33,7 +33,7 @@ def test_an_error_after_several_tries_says_who_was_asked_and_how_often() -> None
 
 
 def test_the_vendor_is_named_and_not_the_maker_of_its_seals() -> None:
-    transport = ReplayTransport([Recorded(())] * 3)
+    transport = ReplayTransport([RecordedResponse(())] * 3)
     provider = connect("openai-responses", key=KEY, transport=transport, retries=AT_ONCE)
     with pytest.raises(CutShort) as caught:
         run(provider.stream(REQUEST).collect())
@@ -59,12 +59,12 @@ def test_an_error_of_the_first_try_does_not_count() -> None:
 # -- errors inside of a stream -------------------------------------------------------------------
 
 
-def failing(code: str, *before: dict[str, object]) -> Recorded:
+def failing(code: str, *before: dict[str, object]) -> RecordedResponse:
     """Return a stream of Responses that fails, after some events."""
     error = {"code": code, "message": "boom"}
     failed = {"type": "response.failed", "response": {"status": "failed", "error": error}}
     lines = [b"data: " + json.dumps(event).encode() + b"\n\n" for event in (*before, failed)]
-    return Recorded(tuple(lines))
+    return RecordedResponse(tuple(lines))
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,11 @@ import json
 import pytest
 
 from steno import TextDelta
-from steno.content import Opaque
 from steno.errors import CutShort, ProtocolError
-from steno.event import BlockAdded
+from steno.messages.content import Opaque
+from steno.messages.event import BlockAdded
 from steno.providers import HttpProvider, Retries, connect
-from steno.transport.replay import Recorded, ReplayTransport
+from steno.transport.replay import RecordedResponse, ReplayTransport
 from tests.provider.asking import KEY, REQUEST
 from tests.provider.server import run
 from tests.provider.test_every_wire import CASES
@@ -22,7 +22,7 @@ BINARY = bytes(range(256)) * 4
 
 def at_lab(vendor: str, *pieces: bytes, kind: str) -> tuple[HttpProvider, ReplayTransport]:
     """Return a provider whose server always gives the same answer."""
-    transport = ReplayTransport([Recorded(pieces, 200, kind)] * 3)
+    transport = ReplayTransport([RecordedResponse(pieces, 200, kind)] * 3)
     provider = connect(
         vendor, key=KEY, base_url="http://lab.example", transport=transport, retries=AT_ONCE
     )

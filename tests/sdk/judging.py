@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, TypeAdapter
 
-from steno.testing.conformance.hearing import expect_json
+from steno.testing.case_results import expect_json
 
 
 def accept(type_: Any, value: Any) -> None:

@@ -20,7 +20,7 @@ import pytest
 from pydantic import BaseModel, TypeAdapter
 from typing_extensions import TypeAliasType, get_type_hints, is_typeddict
 
-from steno.testing.conformance.hearing import expect_json
+from steno.testing.case_results import expect_json
 from steno.wire import load_wire, translate
 from tests.sdk.judging import plain
 

@@ -21,25 +21,25 @@ from steno import (
     ToolDefinition,
     ToolResult,
 )
+from steno.messages.usage import StopReason
+from steno.testing.case_results import expect_json
 from steno.testing.conformance import (
-    End,
-    Redact,
-    Say,
+    RedactedThinking,
     Script,
-    SealThinking,
-    Speaker,
-    Think,
+    ScriptedServer,
+    TextPiece,
+    ThinkingPiece,
+    ThinkingSeal,
+    TurnEnd,
     WholeCall,
 )
-from steno.testing.conformance.hearing import expect_json
-from steno.testing.conformance.speakers import (
-    AnthropicMessagesSpeaker,
-    GeminiSpeaker,
-    OllamaChatSpeaker,
-    OpenAIChatSpeaker,
-    OpenAIResponsesSpeaker,
+from steno.testing.conformance.servers import (
+    AnthropicMessagesServer,
+    GeminiServer,
+    OllamaChatServer,
+    OpenAIChatServer,
+    OpenAIResponsesServer,
 )
-from steno.usage import StopReason
 from steno.wire import gemini
 from tests.sdk.judging import accept, plain
 from tests.wire.told import events_of, message_of, sse
@@ -55,12 +55,12 @@ EVERY_CHOICE = pytest.mark.parametrize("choice", [*WORDS, "read_file", "look"])
 BOTH_WAYS = pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
 
 SPOKEN: Script = (
-    Say("Let me look."),
+    TextPiece("Let me look."),
     WholeCall("call_1", "read_file", '{"path": "a.py"}'),
     WholeCall("call_2", "look", '{"region": {"left": 1.5}}'),
-    End(StopReason.TOOL_USE),
+    TurnEnd(StopReason.TOOL_USE),
 )
-SEALED: Script = (Think("Two things to do."), SealThinking(SEAL), *SPOKEN)
+SEALED: Script = (ThinkingPiece("Two things to do."), ThinkingSeal(SEAL), *SPOKEN)
 
 
 def read_file(path: str) -> str:
@@ -73,7 +73,7 @@ def look(region: dict[str, float], tags: list[str] | None = None) -> str:
     return f"{region}{tags}"
 
 
-def body_of(speaker: Speaker, script: Script, *, choice: str, stream: bool) -> Any:
+def body_of(speaker: ScriptedServer, script: Script, *, choice: str, stream: bool) -> Any:
     """Encode a turn in which calls were made and answered, one of them with an image."""
     frames = speaker.frames(script)
     answer = message_of(events_of(speaker.wire, *frames, model=MODEL))
@@ -115,8 +115,8 @@ def count(body: Any, text: str) -> int:
 def test_anthropic_takes_thinking_calls_and_images(choice: str, stream: bool) -> None:
     from anthropic.types import message_create_params as params
 
-    script = (Redact(REDACTED), *SEALED)
-    body = body_of(AnthropicMessagesSpeaker(), script, choice=choice, stream=stream)
+    script = (RedactedThinking(REDACTED), *SEALED)
+    body = body_of(AnthropicMessagesServer(), script, choice=choice, stream=stream)
     blocks = body["messages"][1]["content"]
     assert [block["type"] for block in blocks] == [
         *("redacted_thinking", "thinking", "text", "tool_use", "tool_use")
@@ -140,7 +140,7 @@ def test_anthropic_takes_thinking_calls_and_images(choice: str, stream: bool) ->
 def test_openai_takes_chats_with_calls_and_images(choice: str, stream: bool) -> None:
     from openai.types.chat import completion_create_params as params
 
-    body = body_of(OpenAIChatSpeaker(), SEALED, choice=choice, stream=stream)
+    body = body_of(OpenAIChatServer(), SEALED, choice=choice, stream=stream)
     # Only servers like OpenRouter hand out seals, and OpenAI's types have no name for those.
     (details,) = body["messages"][2].pop("reasoning_details")
     assert (details["text"], details["signature"]) == ("Two things to do.", SEAL)
@@ -163,8 +163,8 @@ def test_openai_takes_chats_with_calls_and_images(choice: str, stream: bool) -> 
 def test_openai_takes_responses_with_reasoning_calls_and_images(choice: str, stream: bool) -> None:
     from openai.types.responses import response_create_params as params
 
-    script = (Redact(REDACTED), *SEALED)
-    body = body_of(OpenAIResponsesSpeaker(), script, choice=choice, stream=stream)
+    script = (RedactedThinking(REDACTED), *SEALED)
+    body = body_of(OpenAIResponsesServer(), script, choice=choice, stream=stream)
     sealed = [item["encrypted_content"] for item in body["input"] if "encrypted_content" in item]
     assert sealed == [REDACTED, SEAL]
     assert [item.get("type") for item in body["input"]] == [
@@ -187,7 +187,7 @@ def test_openai_takes_responses_with_reasoning_calls_and_images(choice: str, str
 def test_google_takes_thoughts_calls_and_images(choice: str, stream: bool) -> None:
     from google.genai import types
 
-    body = body_of(GeminiSpeaker(), SEALED, choice=choice, stream=stream)
+    body = body_of(GeminiServer(), SEALED, choice=choice, stream=stream)
     thought = body["contents"][1]["parts"][0]
     assert (thought["thought"], thought["thoughtSignature"]) == (True, SEAL)
     assert count(body["contents"][2], PIXELS) == 1
@@ -233,8 +233,8 @@ def test_ollama_takes_thinking_calls_and_images(choice: str, stream: bool) -> No
     from ollama._types import ChatRequest
     from ollama._types import Message as OllamaMessage
 
-    script = (Think("Two things to do."), *SPOKEN)
-    body = body_of(OllamaChatSpeaker(), script, choice=choice, stream=stream)
+    script = (ThinkingPiece("Two things to do."), *SPOKEN)
+    body = body_of(OllamaChatServer(), script, choice=choice, stream=stream)
     messages = body["messages"]
     assert messages[2]["thinking"] == "Two things to do."
     assert messages[4]["images"] == [PIXELS]

@@ -9,13 +9,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, ClassVar
 
-from steno.chain import Verification
-from steno.entry import Entry
 from steno.errors import Conflict, Damaged, InvalidDocument, Missing, Unavailable
-from steno.record import Header, Record
+from steno.log.chain import Verification
+from steno.records.entry import Entry
+from steno.records.stored_record import Header, Record
 from steno.store import Blob, Store
 from steno.store.jsonl import JsonlStore
-from steno.store.lines import decode_line
+from steno.store.jsonl.session_file import decode_line
 
 
 class Wrapped(Store):

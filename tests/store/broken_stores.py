@@ -13,14 +13,14 @@ from typing import Any, ClassVar
 from msgspec.structs import replace
 
 from steno.codec import encode_record
-from steno.conversation import Conversation
-from steno.entry import Entry, Payload
 from steno.errors import Conflict, Missing, Unavailable
-from steno.record import Header, Record
-from steno.store import Hit, MemoryStore, Store, Summary
-from steno.testing.stores import AddressSubject, Scale, Subject
-from steno.value import NOTHING
-from steno.views import text_of
+from steno.log.conversation import Conversation
+from steno.log.queries import searchable_text
+from steno.records.entry import Entry, Payload
+from steno.records.stored_record import Header, Record
+from steno.store import MemoryStore, SearchHit, SessionOverview, Store
+from steno.testing.stores import AddressStoreHarness, CaseScale, StoreHarness
+from steno.values import NOTHING
 from tests.store.broken_on_disk import (
     LetsOsErrorsThrough,
     LocksOthersOut,
@@ -32,10 +32,10 @@ from tests.store.broken_on_disk import (
     WritesLate,
 )
 
-SMALL = Scale(entries=1500, sessions=120, writes=12, crashes=6, places=100)
+SMALL = CaseScale(entries=1500, sessions=120, writes=12, crashes=6, places=100)
 
 
-class BrokenSubject(Subject):
+class BrokenSubject(StoreHarness):
     """Every opening wraps the same store in memory."""
 
     is_durable = False
@@ -174,7 +174,7 @@ class CountsRecords(Wrapped):
 
     fails = "summary"
 
-    def summary(self, session: str) -> Summary:
+    def summary(self, session: str) -> SessionOverview:
         return super().summary(session)._replace(entries=len(list(self.records(session))) + 1)
 
 
@@ -376,7 +376,7 @@ class RefusesLargeText(Wrapped):
     fails = "large_text"
 
     def append(self, session: str, entry: Entry, **place: Any) -> None:
-        if len(text_of(entry)) > 1_000_000:
+        if len(searchable_text(entry)) > 1_000_000:
             raise Unavailable("store: the line is too long")
         super().append(session, entry, **place)
 
@@ -509,13 +509,13 @@ class FindsPartsOfWords(Wrapped):
 
     fails = "search_finds_words"
 
-    def search(self, text: str, *, limit: int = 20) -> list[Hit]:
+    def search(self, text: str, *, limit: int = 20) -> list[SearchHit]:
         found = [
-            Hit(header.id, record.entry, text_of(record.entry))
+            SearchHit(header.id, record.entry, searchable_text(record.entry))
             for header in self.headers()
             for record in self.records(header.id)
             if record.entry is not None
-            if text and text.lower() in text_of(record.entry).lower()
+            if text and text.lower() in searchable_text(record.entry).lower()
         ]
         return found[:limit]
 
@@ -538,7 +538,7 @@ class SearchesItsOwn(Wrapped):
         super().add_session(header, found)
         self.own |= {record.entry.id for record in found if record.entry is not None}
 
-    def search(self, text: str, *, limit: int = 20) -> list[Hit]:
+    def search(self, text: str, *, limit: int = 20) -> list[SearchHit]:
         found = super().search(text, limit=1000)
         return [hit for hit in found if hit.entry.id in self.own][:limit]
 
@@ -651,8 +651,8 @@ ON_DISK: dict[type[Wrapped], str] = {
 }
 
 
-def on_disk(kind: type[Wrapped], folder: Path) -> Subject:
+def on_disk(kind: type[Wrapped], folder: Path) -> StoreHarness:
     """Return a place for a broken store that other processes can open as well."""
     opener = f"{kind.__module__}:{ON_DISK[kind]}"
     root = folder / "store"
-    return AddressSubject(kind.__name__, str(root), opener=opener, root=root, scale=SMALL)
+    return AddressStoreHarness(kind.__name__, str(root), opener=opener, root=root, scale=SMALL)

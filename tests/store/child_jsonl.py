@@ -19,8 +19,8 @@ from threading import Thread
 
 from steno import ChatMessage
 from steno.errors import Conflict, LogError
-from steno.record import Header
-from steno.store.store import Store
+from steno.records.stored_record import Header
+from steno.store.base import Store
 
 LONGEST_S = 100
 LAST_UID = 65534  # nobody, nearly everywhere

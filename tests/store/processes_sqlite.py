@@ -14,7 +14,7 @@ from pathlib import Path
 
 from steno import ChatMessage
 from steno.errors import Conflict
-from steno.store.sqlite import SqliteStore
+from steno.store.sqlite.store import SqliteStore
 
 
 def _say(line: str) -> None:

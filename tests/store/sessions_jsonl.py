@@ -7,12 +7,12 @@ from itertools import pairwise
 from pathlib import Path
 
 from steno import ChatMessage
-from steno.chain import digest_of
-from steno.entry import Entry
-from steno.message import UserMessage
-from steno.record import MAIN, Header, Record
+from steno.log.chain import entry_digest
+from steno.messages.message import UserMessage
+from steno.records.entry import Entry
+from steno.records.stored_record import MAIN_BRANCH, Header, Record
 from steno.store.jsonl import JsonlStore
-from steno.store.lines import encode_line
+from steno.store.jsonl.session_file import encode_line
 
 
 def said(text: str) -> UserMessage:
@@ -27,8 +27,8 @@ def linked(texts: Iterable[str]) -> list[Record]:
     for number, text in enumerate(texts, 1):
         parent = f"e{number - 1}" if records else None
         entry = Entry(id=f"e{number}", parent=parent, payload=said(text))
-        digest = digest_of(entry, records[-1].digest if records else None)
-        records.append(Record(seq=number, branch=MAIN, entry=entry, digest=digest))
+        digest = entry_digest(entry, records[-1].digest if records else None)
+        records.append(Record(seq=number, branch=MAIN_BRANCH, entry=entry, digest=digest))
     return records
 
 
@@ -46,7 +46,7 @@ def put_lines(folder: Path, lines: Iterable[bytes], id: str = "s") -> Path:
 
 def ids_in(store: JsonlStore, session: str = "s") -> list[str]:
     """Return the ids of the entries on the way to the end of the main branch."""
-    head = store.heads(session)[MAIN]
+    head = store.heads(session)[MAIN_BRANCH]
     assert head is not None
     found = [entry for entry, _ in store.read_back(session, head)][::-1]
     assert all(later.parent == earlier.id for earlier, later in pairwise(found))

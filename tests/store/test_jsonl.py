@@ -17,10 +17,10 @@ from msgspec.structs import replace
 
 from steno import ChatMessage
 from steno.errors import Conflict, Damaged, InvalidDocument, Missing, Unavailable
-from steno.record import MAIN, Header, Record
+from steno.records.stored_record import MAIN_BRANCH, Header, Record
 from steno.store import open_store
 from steno.store.jsonl import JsonlStore
-from steno.store.lines import decode_line, encode_line
+from steno.store.jsonl.session_file import decode_line, encode_line
 from tests.store.sessions_jsonl import ids_in, lines_of, linked, put_lines, said
 
 
@@ -80,7 +80,7 @@ def test_what_was_said_is_there_when_the_folder_is_opened_again(folder: Path) ->
         opened = again.open("s")
         assert opened.branch == "side"
         assert opened.entries("side") == conversation.entries("side")
-        assert opened.entries(MAIN) == conversation.entries(MAIN)
+        assert opened.entries(MAIN_BRANCH) == conversation.entries(MAIN_BRANCH)
         assert again.verify("s").is_intact
         assert [record.seq for record in again.records("s")] == [1, 2, 3, 4]
 
@@ -150,9 +150,9 @@ def test_a_session_that_is_not_there_is_missing(store: JsonlStore, folder: Path,
         lambda: store.records(id),
         lambda: store.heads(id),
         lambda: list(store.read_back(id, "e1")),
-        lambda: store.append(id, entry, branch=MAIN, digest="0" * 64, expected=None),
+        lambda: store.append(id, entry, branch=MAIN_BRANCH, digest="0" * 64, expected=None),
         lambda: store.begin_branch(id, "side", None),
-        lambda: store.replace(id, Record(seq=1, branch=MAIN)),
+        lambda: store.replace(id, Record(seq=1, branch=MAIN_BRANCH)),
         lambda: store.remove(id),
     ):
         with pytest.raises(Missing):
@@ -293,7 +293,7 @@ def test_a_store_that_was_closed_says_so(store: JsonlStore) -> None:
         lambda: store.add_session(Header(id="t")),
         lambda: list(store.headers()),
         lambda: store.header("s"),
-        lambda: store.append("s", entry, branch=MAIN, digest="0" * 64, expected="e1"),
+        lambda: store.append("s", entry, branch=MAIN_BRANCH, digest="0" * 64, expected="e1"),
         lambda: store.begin_branch("s", "side", None),
         lambda: store.heads("s"),
         lambda: list(store.read_back("s", "e1")),
@@ -326,7 +326,7 @@ def test_others_notice_that_a_file_was_replaced(store: JsonlStore, folder: Path)
     ]
     fourth = linked(["one", "two", "three", "four"])[3].entry
     assert fourth is not None
-    others[1].append("s", fourth, branch=MAIN, digest="0" * 64, expected="e3")
+    others[1].append("s", fourth, branch=MAIN_BRANCH, digest="0" * 64, expected="e3")
     assert all(ids_in(each) == ["e1", "e2", "e3", "e4"] for each in (store, *others))
 
 
@@ -377,7 +377,7 @@ def test_a_new_file_is_read_anew_also_if_it_ends_like_the_old_one(
     for name in ("aa", "bb"):
         records = [first, Record(seq=2, branch=name, at="e1"), replace(last, seq=3)]
         put_lines(folder / "new", lines_of(records)).replace(folder / "s.jsonl")
-        assert store.heads("s") == {name: "e1", MAIN: "e2"}
+        assert store.heads("s") == {name: "e1", MAIN_BRANCH: "e2"}
 
 
 def test_others_notice_that_a_session_was_removed(store: JsonlStore, folder: Path) -> None:
@@ -407,13 +407,13 @@ def test_an_append_is_refused_as_everywhere(store: JsonlStore, folder: Path) -> 
     before = (folder / "s.jsonl").read_bytes()
     digest = "0" * 64
     with pytest.raises(Conflict):
-        store.append("s", second, branch=MAIN, digest=digest, expected=None)
+        store.append("s", second, branch=MAIN_BRANCH, digest=digest, expected=None)
     with pytest.raises(Conflict):
-        store.append("s", first, branch=MAIN, digest=digest, expected="e1")
+        store.append("s", first, branch=MAIN_BRANCH, digest=digest, expected="e1")
     with pytest.raises(Missing):
         store.append("s", second, branch="side", digest=digest, expected=None)
     with pytest.raises(Conflict):
-        store.begin_branch("s", MAIN, None)
+        store.begin_branch("s", MAIN_BRANCH, None)
     with pytest.raises(Missing):
         store.begin_branch("s", "side", "e2")
     with pytest.raises(Missing):
@@ -424,11 +424,11 @@ def test_an_append_is_refused_as_everywhere(store: JsonlStore, folder: Path) -> 
 def test_the_branch_that_was_written_to_last_stands_last(store: JsonlStore) -> None:
     conversation = store.new([ChatMessage.user("one")], id="s")
     conversation.fork("side")
-    assert list(store.heads("s")) == ["side", MAIN]
+    assert list(store.heads("s")) == ["side", MAIN_BRANCH]
     conversation.append(ChatMessage.user("two"), branch="side")
-    assert list(store.heads("s")) == [MAIN, "side"]
+    assert list(store.heads("s")) == [MAIN_BRANCH, "side"]
     conversation.append(ChatMessage.user("three"))
-    assert list(store.heads("s")) == ["side", MAIN]
+    assert list(store.heads("s")) == ["side", MAIN_BRANCH]
 
 
 def test_parents_that_go_in_a_circle_are_damage(store: JsonlStore) -> None:
@@ -488,7 +488,7 @@ def test_no_descriptor_stays_open_however_many_sessions_there_are(folder: Path) 
     store = JsonlStore(folder)
     before = len(list(Path("/proc/self/fd").iterdir()))
     for number in range(3_000):
-        assert store.heads(f"s{number}") == {MAIN: "e1"}
+        assert store.heads(f"s{number}") == {MAIN_BRANCH: "e1"}
     half_read = store.read_back("s0", "e1")
     next(half_read)
     del half_read

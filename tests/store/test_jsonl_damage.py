@@ -14,9 +14,9 @@ import pytest
 from steno import ChatMessage
 from steno.codec import encode_record
 from steno.errors import Conflict, Damaged, Missing, UnsupportedVersion
-from steno.record import Header, Record
+from steno.records.stored_record import Header, Record
 from steno.store.jsonl import JsonlStore
-from steno.store.lines import encode_line
+from steno.store.jsonl.session_file import encode_line
 from tests.store.sessions_jsonl import ids_in, lines_of, linked, put_lines
 
 RECORDS = linked(["one", "two", "three"])

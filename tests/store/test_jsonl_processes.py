@@ -19,7 +19,7 @@ import pytest
 
 from steno import ChatMessage
 from steno.errors import Unavailable
-from steno.record import MAIN, Header
+from steno.records.stored_record import MAIN_BRANCH, Header
 from steno.store.jsonl import JsonlStore
 from tests.store.child_jsonl import LAST_UID
 from tests.store.sessions_jsonl import ids_in, lines_of, linked, put_lines
@@ -86,7 +86,7 @@ def test_of_two_processes_that_append_at_once_exactly_one_wins(
     assert len(store.open("s")) == 26
 
 
-@pytest.mark.parametrize("branches", [(MAIN, MAIN), (MAIN, "side")])
+@pytest.mark.parametrize("branches", [(MAIN_BRANCH, MAIN_BRANCH), (MAIN_BRANCH, "side")])
 def test_processes_that_go_on_after_a_conflict_lose_nothing(
     store: JsonlStore, tmp_path: Path, branches: tuple[str, str]
 ) -> None:
@@ -107,7 +107,9 @@ def test_processes_that_go_on_after_a_conflict_lose_nothing(
     assert {record.entry.id for record in records if record.entry}.issuperset(said)
     assert store.verify("s").is_intact
     opened = JsonlStore(tmp_path).open("s")
-    assert len(opened.entries(MAIN)) == (101 if branches == (MAIN, MAIN) else 51)
+    assert len(opened.entries(MAIN_BRANCH)) == (
+        101 if branches == (MAIN_BRANCH, MAIN_BRANCH) else 51
+    )
     conversation.refresh()
     assert conversation.branches == opened.branches
 

@@ -10,11 +10,11 @@ from msgspec.structs import replace
 
 from steno import ChatMessage
 from steno.codec import decode_record
-from steno.entry import Entry
-from steno.record import MAIN, Header
+from steno.records.entry import Entry
+from steno.records.stored_record import MAIN_BRANCH, Header
 from steno.store import MemoryStore, Store
 from steno.store.jsonl import JsonlStore
-from steno.store.lines import encode_line, glance_at_lines
+from steno.store.jsonl.session_file import encode_line, scan_record_lines
 from tests.store.sessions_jsonl import lines_of, linked, put_lines
 
 _DIGEST = "0" * 64
@@ -26,12 +26,12 @@ def _write(store: Store, seed: int) -> None:
     """Write to three branches in turn, now long stretches of one and now every other line."""
     random = Random(seed)
     store.add_session(Header(id="s"))
-    heads: dict[str, str | None] = {MAIN: None}
-    branch = MAIN
+    heads: dict[str, str | None] = {MAIN_BRANCH: None}
+    branch = MAIN_BRANCH
     for number in range(120):
         if number in (20, 30):
-            store.begin_branch("s", f"b{number}", heads[MAIN])
-            heads[f"b{number}"] = heads[MAIN]
+            store.begin_branch("s", f"b{number}", heads[MAIN_BRANCH])
+            heads[f"b{number}"] = heads[MAIN_BRANCH]
         if random.random() < (0.1, 0.9)[number // 20 % 2]:
             branch = random.choice(list(heads))
         text = "x" * random.choice(_LENGTHS[:3] if number % 7 else _LENGTHS)
@@ -62,10 +62,10 @@ def test_what_a_glance_does_not_understand_hides_nothing_behind_it(tmp_path: Pat
     put_lines(tmp_path, lines_of(records))
     with JsonlStore(tmp_path) as store:
         assert list(store.records("s")) == records
-        assert store.heads("s") == {MAIN: "e5"}
+        assert store.heads("s") == {MAIN_BRANCH: "e5"}
         assert [entry.id for entry, _ in store.read_back("s", "e2")] == ["e2", "e1"]
         more = Entry(id="more", parent="e2", payload=ChatMessage.user("more"))
-        store.append("s", more, branch=MAIN, digest=_DIGEST, expected="e5")
+        store.append("s", more, branch=MAIN_BRANCH, digest=_DIGEST, expected="e5")
         assert [entry.id for entry, _ in store.read_back("s", "more")] == ["more", "e2", "e1"]
 
 
@@ -77,15 +77,15 @@ def test_a_file_that_became_another_is_known_by_its_last_line(tmp_path: Path) ->
     other = replace(records[2], entry=replace(last, id="f3"))
     put_lines(tmp_path, lines_of(records))
     with JsonlStore(tmp_path) as store:
-        assert store.heads("s") == {MAIN: "e3"}
+        assert store.heads("s") == {MAIN_BRANCH: "e3"}
         put_lines(tmp_path, lines_of([*records[:2], other]))
-        assert store.heads("s") == {MAIN: "f3"}
+        assert store.heads("s") == {MAIN_BRANCH: "f3"}
 
 
 def test_a_glance_ends_where_something_is_in_doubt() -> None:
     header = encode_line(Header(id="s"))
     first, second = map(encode_line, linked(["a", "b"]))
-    assert [line for line, _ in glance_at_lines([first, second])] == [first, second]
+    assert [line for line, _ in scan_record_lines([first, second])] == [first, second]
     doubtful = [
         header,
         second[:-1],
@@ -97,4 +97,4 @@ def test_a_glance_ends_where_something_is_in_doubt() -> None:
         b"\0" * 9,
     ]
     for line in [*doubtful, second.replace(b'"b"', b'"c"')]:
-        assert [raw for raw, _ in glance_at_lines([first, line, second])] == [first]
+        assert [raw for raw, _ in scan_record_lines([first, line, second])] == [first]

@@ -12,15 +12,15 @@ import pytest
 
 from steno.testing.stores import (
     STORE_CASES,
-    AddressSubject,
-    MemorySubject,
+    AddressStoreHarness,
+    CaseOutcome,
+    CaseResult,
+    MemoryStoreHarness,
     NotApplicable,
-    Result,
     StoreCase,
-    Subject,
-    Verdict,
-    matrix,
-    run_rounds,
+    StoreHarness,
+    format_matrix,
+    run_crash_rounds,
     run_store_case,
     run_store_cases,
 )
@@ -50,9 +50,9 @@ FOR_DISKS = FOR_FILES | {
 """Those that ask for more than memory; what else is broken on a disk was broken there before."""
 
 
-def judge(case: StoreCase, subject: Subject) -> None:
+def judge(case: StoreCase, subject: StoreHarness) -> None:
     result = run_store_case(case, subject)
-    assert result.outcome is Verdict.OK, str(result)
+    assert result.outcome is CaseOutcome.OK, str(result)
 
 
 # -- ours --------------------------------------------------------------------------------------
@@ -61,15 +61,17 @@ def judge(case: StoreCase, subject: Subject) -> None:
 @pytest.mark.requirement("S1-09", "S3-05", "S3-06")
 @each_case
 def test_memory(case: StoreCase) -> None:
-    result = run_store_case(case, MemorySubject())
+    result = run_store_case(case, MemoryStoreHarness())
     is_asked = case.__name__ not in FOR_DISKS - {"append_and_read_back", "seen_by_others"}
-    assert result.outcome is (Verdict.OK if is_asked else Verdict.NOT_APPLICABLE), str(result)
+    assert result.outcome is (CaseOutcome.OK if is_asked else CaseOutcome.NOT_APPLICABLE), str(
+        result
+    )
 
 
 @pytest.mark.requirement("S1-09", "S3-05", "S3-06")
 @each_case
 def test_jsonl(case: StoreCase, tmp_path: Path) -> None:
-    judge(case, AddressSubject("jsonl", f"jsonl:{tmp_path / 'log'}"))
+    judge(case, AddressStoreHarness("jsonl", f"jsonl:{tmp_path / 'log'}"))
 
 
 @pytest.mark.requirement("S1-09", "S3-05", "S3-06")
@@ -77,24 +79,26 @@ def test_jsonl(case: StoreCase, tmp_path: Path) -> None:
 def test_sqlite(case: StoreCase, tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()
-    judge(case, AddressSubject("sqlite", f"sqlite:{folder / 'log.db'}"))
+    judge(case, AddressStoreHarness("sqlite", f"sqlite:{folder / 'log.db'}"))
 
 
 @pytest.mark.requirement("S1-09", "S3-05", "S3-06")
 @each_case
 def test_postgres(case: StoreCase, postgres_address: str) -> None:
-    result = run_store_case(case, AddressSubject("postgres", postgres_address))
+    result = run_store_case(case, AddressStoreHarness("postgres", postgres_address))
     is_asked = case.__name__ not in FOR_FILES
-    assert result.outcome is (Verdict.OK if is_asked else Verdict.NOT_APPLICABLE), str(result)
+    assert result.outcome is (CaseOutcome.OK if is_asked else CaseOutcome.NOT_APPLICABLE), str(
+        result
+    )
 
 
 # -- broken ones -------------------------------------------------------------------------------
 
 
 @cache
-def failures(kind: type[Wrapped]) -> dict[str, Result]:
+def failures(kind: type[Wrapped]) -> dict[str, CaseResult]:
     results = run_store_cases(BrokenSubject(kind))
-    return {result.case: result for result in results if result.outcome is Verdict.FAIL}
+    return {result.case: result for result in results if result.outcome is CaseOutcome.FAIL}
 
 
 @pytest.mark.parametrize("kind", IN_MEMORY, ids=lambda kind: kind.__name__)
@@ -110,7 +114,7 @@ def test_a_broken_store_on_disk_fails_exactly_the_cases_that_it_should(
     subject = on_disk(kind, tmp_path)
     cases = [case for case in STORE_CASES if case.__name__ in FOR_DISKS]
     results = [run_store_case(case, subject) for case in cases]
-    failed = {result.case for result in results if result.outcome is Verdict.FAIL}
+    failed = {result.case for result in results if result.outcome is CaseOutcome.FAIL}
     assert failed == set(kind.fails.split())
 
 
@@ -133,30 +137,30 @@ def test_every_case_has_a_name_of_its_own_and_says_what_it_asks_for() -> None:
 
 
 def test_a_case_that_crashes_is_a_failure_with_its_place() -> None:
-    def crashes(subject: Subject) -> None:
+    def crashes(subject: StoreHarness) -> None:
         raise KeyError("missing")
 
-    result = run_store_case(crashes, MemorySubject())
-    assert result.outcome is Verdict.FAIL
+    result = run_store_case(crashes, MemoryStoreHarness())
+    assert result.outcome is CaseOutcome.FAIL
     assert result.reason.startswith("crashed: KeyError in test_kit.py:")
 
 
 def test_a_case_leaves_nothing_behind() -> None:
-    subject = MemorySubject()
+    subject = MemoryStoreHarness()
     kept = subject.open().new().id
     blob = subject.open().put_blob(b"kept")
 
-    def writes(subject: Subject) -> None:
+    def writes(subject: StoreHarness) -> None:
         subject.open().new()
         subject.open().put_blob(b"left")
 
-    assert run_store_case(writes, subject).outcome is Verdict.OK
+    assert run_store_case(writes, subject).outcome is CaseOutcome.OK
     assert [header.id for header in subject.open().headers()] == [kept]
     assert [found.sha256 for found in subject.open().blobs()] == [blob]
 
 
 def test_the_matrix_shows_every_case_and_why_it_failed() -> None:
-    table = matrix(run_store_cases(BrokenSubject(next(iter(IN_MEMORY)))))
+    table = format_matrix(run_store_cases(BrokenSubject(next(iter(IN_MEMORY)))))
     lines = table.splitlines()
     assert lines[0].split() == [IN_MEMORY[0].__name__]
     assert "missing_session                     ok" in lines
@@ -191,7 +195,7 @@ def test_the_command_wants_a_place_of_its_own(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     address = f"jsonl:{tmp_path / 'log'}"
-    with AddressSubject("jsonl", address).open() as store:
+    with AddressStoreHarness("jsonl", address).open() as store:
         store.new()
     assert main([address]) == 2
     assert capsys.readouterr().err == "jsonl: the kit needs a place that is empty\n"
@@ -243,7 +247,7 @@ def test_the_crash_command_ends_with_1_if_something_was_lost(
 
 def test_what_does_not_last_cannot_crash() -> None:
     with pytest.raises(NotApplicable):
-        run_rounds(MemorySubject(), 1)
+        run_crash_rounds(MemoryStoreHarness(), 1)
 
 
 def test_the_writer_is_a_program(tmp_path: Path) -> None:
@@ -255,13 +259,13 @@ def test_the_writer_is_a_program(tmp_path: Path) -> None:
     lines = done.stdout.splitlines()
     assert lines[:2] == ["ready", "session"]
     assert len(lines) == 11
-    with AddressSubject("jsonl", address).open() as store:
+    with AddressStoreHarness("jsonl", address).open() as store:
         assert len(list(store.records("talk"))) == 9
         assert store.verify("talk").is_intact
 
 
 def test_the_kit_can_be_a_test_of_pytest(tmp_path: Path) -> None:
-    made: Callable[..., None] = store_test(lambda folder: MemorySubject())
+    made: Callable[..., None] = store_test(lambda folder: MemoryStoreHarness())
     made(STORE_CASES[0], tmp_path)
     with pytest.raises(pytest.skip.Exception, match="not applicable"):
         made(STORE_CASES[-1], tmp_path)

@@ -8,7 +8,7 @@ import pytest
 
 from steno import ChatMessage, InvalidValue
 from steno.errors import Conflict, InvalidDocument, Missing, Unavailable
-from steno.record import Record
+from steno.records.stored_record import Record
 from steno.store import MemoryStore, convert_store, default_address, open_store
 from steno.store.locate import read_address
 

@@ -11,9 +11,6 @@ from hashlib import sha256
 import pytest
 
 from steno import ChatMessage, ToolCall, ToolResult
-from steno.chain import digest_of
-from steno.content import Image, ImageData
-from steno.entry import Entry, Redacted
 from steno.errors import (
     Damaged,
     InvalidValue,
@@ -22,10 +19,13 @@ from steno.errors import (
     Unavailable,
     UnsupportedVersion,
 )
-from steno.message import UserMessage
-from steno.record import MAIN, Header, Record
+from steno.log.chain import entry_digest
+from steno.messages.content import Image, ImageData
+from steno.messages.message import UserMessage
+from steno.records.entry import Entry, Redacted
+from steno.records.stored_record import MAIN_BRANCH, Header, Record
 from steno.store import MemoryStore, Store, convert_store, open_store
-from steno.store.postgres import PostgresStore
+from steno.store.postgres.store import PostgresStore
 from tests.store.postgres_server import Server
 
 NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
@@ -54,7 +54,7 @@ def branched() -> MemoryStore:
     talk.fork("empty-handed")
     talk.switch("other")
     talk.append(ChatMessage.user("Or is it not broken at all?"))
-    talk.switch(MAIN)
+    talk.switch(MAIN_BRANCH)
     talk.rewind(first)
     talk.append(ChatMessage.assistant("It is not."), decision="kept", audit={"actor": "me"})
     memory.redact("talk", talk.entries("other")[-1].id, actor="me", reason="a secret")
@@ -134,8 +134,10 @@ def entry(id: str, parent: str | None = None, text: str = "hello") -> Entry:
     return Entry(id=id, parent=parent, time=NOON, payload=said(text))
 
 
-def add(store: Store, one: Entry, *, branch: str = MAIN, expected: str | None = None) -> None:
-    store.append("s", one, branch=branch, digest=digest_of(one, None), expected=expected)
+def add(
+    store: Store, one: Entry, *, branch: str = MAIN_BRANCH, expected: str | None = None
+) -> None:
+    store.append("s", one, branch=branch, digest=entry_digest(one, None), expected=expected)
 
 
 @pytest.mark.parametrize(
@@ -147,17 +149,17 @@ def add(store: Store, one: Entry, *, branch: str = MAIN, expected: str | None = 
         lambda store: list(store.read_back("nobody", "e")),
         lambda store: list(store.read_back("s", "nothing")),
         lambda store: store.remove("nobody"),
-        lambda store: store.replace("nobody", Record(seq=1, branch=MAIN)),
+        lambda store: store.replace("nobody", Record(seq=1, branch=MAIN_BRANCH)),
         lambda store: store.summary("nobody"),
         lambda store: store.append(
-            "nobody", entry("x"), branch=MAIN, digest="0" * 64, expected=None
+            "nobody", entry("x"), branch=MAIN_BRANCH, digest="0" * 64, expected=None
         ),
         lambda store: add(store, entry("x"), branch="nowhere"),
         lambda store: add(store, entry("x"), expected=None),
         lambda store: add(store, entry("x"), expected="other"),
         lambda store: add(store, entry("e"), expected="e"),
         lambda store: store.begin_branch("nobody", "b", None),
-        lambda store: store.begin_branch("s", MAIN, None),
+        lambda store: store.begin_branch("s", MAIN_BRANCH, None),
         lambda store: store.begin_branch("s", "side", "nothing"),
         lambda store: store.add_session(Header(id="s")),
         lambda store: store.header("\ud800"),
@@ -251,7 +253,7 @@ def test_search_is_newest_first_and_stops_at_its_limit_as_in_memory(store: Postg
                 [
                     Record(
                         seq=seq,
-                        branch=MAIN,
+                        branch=MAIN_BRANCH,
                         entry=Entry(
                             id=f"{session}{seq}",
                             time=None if seq % 5 == 0 else NOON + timedelta(hours=seq % 4),
@@ -284,15 +286,15 @@ def test_fifty_thousand_entries_arrive_and_are_read_both_ways(store: PostgresSto
         for seq in range(1, 50_001):
             parent = f"e{seq - 1}" if seq > 1 else None
             one = Entry(id=f"e{seq}", parent=parent, time=NOON, payload=said(f"question {seq}"))
-            digest = digest_of(one, digest)
-            yield Record(seq=seq, branch=MAIN, entry=one, digest=digest)
+            digest = entry_digest(one, digest)
+            yield Record(seq=seq, branch=MAIN_BRANCH, entry=one, digest=digest)
 
     store.add_session(Header(id="s"), chain())
     assert [record.seq for record in store.records("s")] == list(range(1, 50_001))
     back = [found.id for found, _ in store.read_back("s", "e50000")]
     assert back == [f"e{seq}" for seq in range(50_000, 0, -1)]
     assert store.verify("s").is_intact
-    assert store.summary("s")[1:4] == ("question 1", 50_000, (MAIN,))
+    assert store.summary("s")[1:4] == ("question 1", 50_000, (MAIN_BRANCH,))
     assert [hit.entry.id for hit in store.search("question 49321")] == ["e49321"]
     store.open("s").append(ChatMessage.user("one more"))
     assert store.summary("s").entries == 50_001
@@ -325,7 +327,7 @@ def test_a_redaction_leaves_nothing_in_the_row_and_its_index(
 def test_a_record_that_is_not_there_cannot_be_replaced(store: PostgresStore) -> None:
     store.add_session(Header(id="s"))
     with pytest.raises(Missing):
-        store.replace("s", Record(seq=1, branch=MAIN))
+        store.replace("s", Record(seq=1, branch=MAIN_BRANCH))
 
 
 # -- blobs -----------------------------------------------------------------------------------
@@ -376,8 +378,14 @@ def test_images_lie_aside_until_nothing_names_them(store: PostgresStore) -> None
 @pytest.mark.parametrize(
     ("statement", "act"),
     [
-        ("UPDATE steno.record SET body = '{'", lambda store: list(store.records("s"))),
-        ("UPDATE steno.record SET body = '{'", lambda store: list(store.read_back("s", "e"))),
+        (
+            "UPDATE steno.record SET body = '{'",
+            lambda store: list(store.records("s")),
+        ),
+        (
+            "UPDATE steno.record SET body = '{'",
+            lambda store: list(store.read_back("s", "e")),
+        ),
         ("UPDATE steno.session SET header = '[]'", lambda store: store.header("s")),
     ],
 )

@@ -16,11 +16,11 @@ import psycopg
 import pytest
 
 from steno import ChatMessage
-from steno.entry import Entry, Redacted
 from steno.errors import Conflict, InvalidValue, StenoError, Unavailable
-from steno.message import UserMessage
-from steno.record import MAIN, Header
-from steno.store.postgres import PostgresStore
+from steno.messages.message import UserMessage
+from steno.records.entry import Entry, Redacted
+from steno.records.stored_record import MAIN_BRANCH, Header
+from steno.store.postgres.store import PostgresStore
 from tests.store.postgres_proxy import Loss, Proxy
 from tests.store.postgres_server import Server, name_in
 
@@ -55,7 +55,7 @@ def entry(id: str, parent: str | None = None) -> Entry:
 
 
 def add(store: PostgresStore, id: str, expected: str | None = None, session: str = "s") -> None:
-    store.append(session, entry(id, expected), branch=MAIN, digest=DIGEST, expected=expected)
+    store.append(session, entry(id, expected), branch=MAIN_BRANCH, digest=DIGEST, expected=expected)
 
 
 def ids_in(store: PostgresStore, session: str = "s") -> list[str]:
@@ -462,7 +462,7 @@ def test_other_writes_whose_commit_is_lost_are_done_once(
             proxy.lose(b"COMMIT\0", loss)
             operation()
             assert proxy.was_lost.is_set()
-    assert store.heads("s") == {MAIN: "e1", "side": "e1"}
+    assert store.heads("s") == {MAIN_BRANCH: "e1", "side": "e1"}
     assert [header.id for header in store.headers()] == ["s"]
     assert len(list(store.blobs())) == 1
 
@@ -477,7 +477,7 @@ def test_a_write_that_nobody_can_tell_the_end_of_is_reported_as_that(
         with pytest.raises(Unavailable, match=r"user and password are right$"):
             add(far, "e2", "e1")
         proxy.recover()
-        wait_until(lambda: far.heads("s") == {MAIN: "e1"})
+        wait_until(lambda: far.heads("s") == {MAIN_BRANCH: "e1"})
         add(far, "e2", "e1")
     assert ids_in(store) == ["e1", "e2"]
 

@@ -11,10 +11,10 @@ from msgspec.structs import replace
 from steno import ChatMessage
 from steno.codec import decode_record
 from steno.errors import Damaged, Missing
-from steno.record import MAIN, Header, Record
+from steno.records.stored_record import MAIN_BRANCH, Header, Record
 from steno.store import MemoryStore, Store
 from steno.store.jsonl import JsonlStore
-from steno.store.postgres import PostgresStore
+from steno.store.postgres.store import PostgresStore
 from tests.store.sessions_jsonl import linked
 
 NOTE = b'{"seq":%d,"branch":"%s","note":{"by":"a newer version"}}'
@@ -42,9 +42,9 @@ def test_a_record_without_an_entry_does_not_move_a_branch_that_is_there(store: S
     ]
     store.add_session(Header(id="s"), records)
     assert list(store.records("s")) == records
-    assert list(store.heads("s").items()) == [("side", "e1"), (MAIN, "e2")]
+    assert list(store.heads("s").items()) == [("side", "e1"), (MAIN_BRANCH, "e2")]
     conversation = store.open("s")
-    assert conversation.branch == MAIN
+    assert conversation.branch == MAIN_BRANCH
     assert conversation.append(ChatMessage.user("three")).parent == "e2"
     assert conversation.append(ChatMessage.user("two"), branch="side").parent == "e1"
     assert store.clone("s").branches == conversation.branches
@@ -74,7 +74,7 @@ def test_records_that_are_no_session_are_refused_and_nothing_of_them_kept(
 NO_REPLACEMENTS = {
     "another entry": replace(TWO, seq=1),
     "another branch": replace(ONE, branch="side"),
-    "no entry": Record(seq=1, branch=MAIN),
+    "no entry": Record(seq=1, branch=MAIN_BRANCH),
     "another number": replace(ONE, seq=3),
 }
 
@@ -92,4 +92,4 @@ def test_a_store_in_memory_can_be_used_after_it_was_closed() -> None:
     store.close()
     store.add_session(Header(id="s"), [ONE])
     store.close()
-    assert store.heads("s") == {MAIN: "e1"}
+    assert store.heads("s") == {MAIN_BRANCH: "e1"}

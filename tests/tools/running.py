@@ -13,17 +13,17 @@ from typing import Any, Final
 import pytest
 
 from steno import ToolCall
-from steno.content import Text
+from steno.messages.content import Text
 from steno.ports import ToolOutput
-from steno.tools.bash import Access, BashTool
+from steno.tools.bash import BashTool, CommandAccess
 from steno.tools.shell.process import CommandLimits
-from steno.tools.shell.sandbox import Sandbox, Unconfined, working_sandboxes
+from steno.tools.shell.sandbox import NoSandbox, Sandbox, find_working_sandboxes
 from steno.tools.workspace import Workspace
 from tests.tools.shelf import Shelf
 
 PATIENCE_S: Final = 60.0
-CONFINED: Final = working_sandboxes()
-EVERY: Final[tuple[Sandbox, ...]] = (*CONFINED, Unconfined("a test"))
+CONFINED: Final = find_working_sandboxes()
+EVERY: Final[tuple[Sandbox, ...]] = (*CONFINED, NoSandbox("a test"))
 
 confined = pytest.mark.parametrize("sandbox", CONFINED, ids=lambda sandbox: sandbox.name)
 everywhere = pytest.mark.parametrize("sandbox", EVERY, ids=lambda sandbox: sandbox.name)
@@ -54,14 +54,14 @@ def make(
     *,
     home: Path | None = None,
     limits: CommandLimits | None = None,
-    access: Access | None = None,
+    access: CommandAccess | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> BashTool:
     """Return a tool with an environment of the test's own. No place is writable but the workspace."""
     return BashTool(
         workspace,
         sandbox=sandbox,
-        access=access if access is not None else Access(temporary=()),
+        access=access if access is not None else CommandAccess(temporary=()),
         limits=limits if limits is not None else CommandLimits(grace_s=0.5),
         environ={
             "PATH": os.environ["PATH"],

@@ -11,12 +11,10 @@ import pytest
 from steno import Outcome, ToolCall
 from steno.errors import ToolFailed
 from steno.ports import Capability, Tool, ToolOutput
-from steno.tools.bash import Access, BashTool
+from steno.tools.bash import BashTool, CommandAccess, build_environment
 from steno.tools.jobs import BashKillTool, BashOutputTool
-from steno.tools.shell.capture import Capture
-from steno.tools.shell.environment import build_environment
-from steno.tools.shell.process import CommandLimits
-from steno.tools.shell.sandbox import Sandbox, Setting, find_sandbox
+from steno.tools.shell.process import CommandLimits, OutputCapture
+from steno.tools.shell.sandbox import Sandbox, SandboxSetting, find_sandbox
 from steno.tools.workspace import Workspace
 from tests.tools.running import (
     CONFINED,
@@ -188,7 +186,7 @@ def test_a_file_cannot_grow_beyond_its_limit(workspace: Workspace, folder: Path)
 def test_memory_can_be_limited(workspace: Workspace) -> None:
     # Without a sandbox, which may not show where this Python lies.
     tool = make(
-        workspace, find_sandbox(Setting.OFF), limits=CommandLimits(max_memory_bytes=1 << 30)
+        workspace, find_sandbox(SandboxSetting.OFF), limits=CommandLimits(max_memory_bytes=1 << 30)
     )
     output = run(tool, f"{sys.executable} -c 'bytearray(2 << 30)'")
     assert "MemoryError" in text_of(output)
@@ -196,7 +194,7 @@ def test_memory_can_be_limited(workspace: Workspace) -> None:
 
 
 def test_capture_keeps_all_up_to_its_limit() -> None:
-    capture = Capture(10)
+    capture = OutputCapture(10)
     for piece in (b"abc", b"defg", b"hij"):
         capture.feed(piece)
     assert capture.take() == b"abcdefghij"
@@ -204,7 +202,7 @@ def test_capture_keeps_all_up_to_its_limit() -> None:
 
 
 def test_capture_keeps_beginning_and_end_of_what_is_too_long() -> None:
-    capture = Capture(10)
+    capture = OutputCapture(10)
     for number in range(1000):
         capture.feed(b"%d," % number)
     assert capture.take() == b"0,1,2\n[... 3,880 bytes were not kept ...]\n,999,"
@@ -287,7 +285,7 @@ def test_more_of_the_environment_is_handed_on_by_name_but_no_secret_by_a_pattern
 
 @everywhere
 def test_what_is_configured_reaches_the_command(workspace: Workspace, sandbox: Sandbox) -> None:
-    access = Access(environment=("WANTED",), temporary=())
+    access = CommandAccess(environment=("WANTED",), temporary=())
     tool = make(workspace, sandbox, access=access, environ={"WANTED": "yes", "UNWANTED": "no"})
     assert text_of(run(tool, "echo $WANTED $UNWANTED")) == "yes\n"
 
@@ -406,6 +404,6 @@ def test_a_job_that_does_not_exist_is_said_not_to(workspace: Workspace) -> None:
 
 
 def test_the_best_sandbox_is_used_unless_it_is_switched_off(workspace: Workspace) -> None:
-    for setting, name in ((Setting.AUTO, CONFINED[0].name), (Setting.OFF, "none")):
+    for setting, name in ((SandboxSetting.AUTO, CONFINED[0].name), (SandboxSetting.OFF, "none")):
         output = run(BashTool(workspace, sandbox=setting), "true")
         assert details_of(output)["sandbox"] == name

@@ -16,7 +16,7 @@ import pytest
 from steno import Outcome
 from steno.ports import ToolOutput
 from steno.tools.shell.process import CommandLimits
-from steno.tools.shell.sandbox import Bubblewrap, Sandbox
+from steno.tools.shell.sandbox import BubblewrapSandbox, Sandbox
 from steno.tools.workspace import Workspace
 from tests.tools.running import (
     EVERY,
@@ -91,7 +91,7 @@ def test_processes_left_behind_are_ended_with_their_command(
     assert output.outcome is Outcome.OK
     assert alive(seconds) == []
     # Where they are ended by the end of their little world, nobody has counted them.
-    if not isinstance(sandbox, Bubblewrap):
+    if not isinstance(sandbox, BubblewrapSandbox):
         assert "of its processes still ran when it ended" in text_of(output)
 
 

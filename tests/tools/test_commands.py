@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from steno.tools.commands import split_commands
+from steno.tools.shell.command_parser import split_commands
 
 SURE = {
     "git status": ("git status",),

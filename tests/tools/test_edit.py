@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from steno import Text, ToolCall
 from steno.errors import ToolFailed
 from steno.ports import Capability, Tool, ToolOutput
-from steno.tools.change import FileChange
-from steno.tools.edit import EditTool, replace
+from steno.tools.edit import EditTool, replace_text
+from steno.tools.file_change import FileChange
 from steno.tools.read import ReadTool
 from steno.tools.text_file import TextFile
 from steno.tools.workspace import Workspace
@@ -265,9 +265,9 @@ def test_replacing_leaves_everything_else_as_it_is(text: str, old: str, new: str
     plain = text.replace("\r\n", "\n")
     if old == new or old not in plain:
         with pytest.raises(ToolFailed):
-            replace(file, old, new, every=True)
+            replace_text(file, old, new, every=True)
     else:
-        after = replace(file, old, new, every=True)
+        after = replace_text(file, old, new, every=True)
         assert after.replace("\r\n", "\n") == plain.replace(old, new)
 
 

@@ -17,14 +17,14 @@ import pytest
 
 from steno import Image, ImageUrl, InvalidTool, JsonObject, Text, ToolCall
 from steno.errors import ToolFailed
-from steno.outcome import Outcome
-from steno.ports import Capability, Stage, Tool, ToolOutput
-from steno.tools.function import FunctionTool, tool
+from steno.messages.outcome import Outcome
+from steno.ports import Capability, Tool, ToolContext, ToolOutput
+from steno.tools.function_tool import FunctionTool, tool
 from tests.tools.shelf import Shelf
 
 
 def run(
-    made: FunctionTool[..., Any], arguments: Mapping[str, object], stage: Stage | None = None
+    made: FunctionTool[..., Any], arguments: Mapping[str, object], stage: ToolContext | None = None
 ) -> ToolOutput:
     call = ToolCall.create(made.definition.name, arguments)
     made.definition.check_arguments(call)
@@ -119,7 +119,7 @@ def test_subjects_that_are_not_text_are_a_fault_of_the_tool() -> None:
     ],
 )
 def test_subjects_that_do_not_take_the_arguments_are_refused_at_once(subjects: Any) -> None:
-    def remove(stage: Stage, path: str, force: bool = False) -> None:
+    def remove(stage: ToolContext, path: str, force: bool = False) -> None:
         """Remove a file."""
 
     with pytest.raises(InvalidTool, match="remove: subjects must "):
@@ -172,7 +172,7 @@ def test_an_argument_that_is_no_value_of_its_type_is_told_to_the_model() -> None
 
 def test_a_stage_is_filled_in_and_not_shown_to_the_model() -> None:
     @tool
-    async def build(stage: Stage, target: str) -> str:
+    async def build(stage: ToolContext, target: str) -> str:
         """Build a target."""
         stage.report_output(f"building {target}")
         return "built"

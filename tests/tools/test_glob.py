@@ -12,8 +12,8 @@ import pytest
 from steno import InvalidValue, Text, ToolCall
 from steno.errors import ToolFailed
 from steno.ports import Capability, Tool, ToolOutput
-from steno.tools.glob import MOST_FILES, GlobTool
-from steno.tools.globs import names_hidden, path_filter
+from steno.tools.glob import MAX_FILES, GlobTool
+from steno.tools.path_patterns import asks_for_hidden_names, build_path_filter
 from steno.tools.workspace import Workspace
 from tests.tools.engines import ENGINES, MakeEngine, plant, ripgrep
 from tests.tools.shelf import Shelf
@@ -83,10 +83,10 @@ def test_a_pattern_is_about_what_lies_below_the_path(
 def test_more_files_than_can_be_shown_are_counted(
     make: MakeEngine, folder: Path, workspace: Workspace
 ) -> None:
-    plant(folder, {f"{number:04}": "" for number in range(MOST_FILES + 3)})
+    plant(folder, {f"{number:04}": "" for number in range(MAX_FILES + 3)})
     output = glob(workspace, make, "*")
     assert text_of(output).endswith("0499\n[3 more files; narrow the pattern or the path]\n")
-    assert output.details == {"files": MOST_FILES + 3, "limited": True, "left_out": 0}
+    assert output.details == {"files": MAX_FILES + 3, "limited": True, "left_out": 0}
 
 
 @both
@@ -129,15 +129,15 @@ def test_the_tool_says_what_it_is_about(folder: Path, workspace: Workspace) -> N
 @pytest.mark.parametrize("pattern", ["{a", "a}", "[a", "a\\", "/", "[b-a]"])
 def test_half_a_pattern_is_refused(pattern: str, workspace: Workspace) -> None:
     with pytest.raises(InvalidValue, match="glob: "):
-        path_filter(pattern)
+        build_path_filter(pattern)
     with pytest.raises(ToolFailed, match="glob: "):
         glob(workspace, ripgrep, pattern)
 
 
 def test_a_pattern_is_about_characters_and_not_bytes() -> None:
-    assert path_filter("?.py")("é.py")
-    assert path_filter("[à-ü]*")("d/éa")
-    assert path_filter("a\\*b")("a*b")
+    assert build_path_filter("?.py")("é.py")
+    assert build_path_filter("[à-ü]*")("d/éa")
+    assert build_path_filter("a\\*b")("a*b")
 
 
 @pytest.mark.parametrize(
@@ -148,4 +148,4 @@ def test_a_pattern_is_about_characters_and_not_bytes() -> None:
     ],
 )
 def test_a_pattern_tells_whether_it_is_about_hidden_names(pattern: str, hidden: bool) -> None:
-    assert names_hidden(pattern) is hidden
+    assert asks_for_hidden_names(pattern) is hidden

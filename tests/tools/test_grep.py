@@ -14,9 +14,8 @@ from steno import JsonObject, Text, ToolCall
 from steno.errors import ToolFailed
 from steno.ports import Capability, Tool, ToolOutput
 from steno.tools.grep import GrepTool
-from steno.tools.patterns import read_pattern
-from steno.tools.ripgrep import engine_for, find_ripgrep
-from steno.tools.search import PythonEngine, Search
+from steno.tools.regex import translate_regex
+from steno.tools.search import PythonEngine, SearchRequest, choose_search_engine, find_ripgrep
 from steno.tools.workspace import Workspace
 from tests.tools.engines import ENGINES, MakeEngine, lines_of, plant, ripgrep
 from tests.tools.shelf import Shelf
@@ -211,7 +210,9 @@ def test_a_link_that_is_put_there_meanwhile_is_not_followed(
         return True
 
     async def collect() -> list[str]:
-        search = Search(read_pattern("SECRET"), under=".", hidden=False, wants=swap, most=9)
+        search = SearchRequest(
+            translate_regex("SECRET"), under=".", hidden=False, wants=swap, most=9
+        )
         async with aclosing(make(workspace).search(search)) as found:
             return [each.name async for each in found]
 
@@ -253,8 +254,8 @@ def test_without_ripgrep_python_searches(folder: Path, monkeypatch: pytest.Monke
     found = find_ripgrep()
     assert found is not None
     monkeypatch.setenv("PATH", "")
-    assert isinstance(engine_for(Workspace([folder, found.parent])), PythonEngine)
-    assert not isinstance(engine_for(Workspace([folder])), PythonEngine)
+    assert isinstance(choose_search_engine(Workspace([folder, found.parent])), PythonEngine)
+    assert not isinstance(choose_search_engine(Workspace([folder])), PythonEngine)
 
 
 # -- time ------------------------------------------------------------------------------------

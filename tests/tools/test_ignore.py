@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from steno.tools.ignore import read_rules
+from steno.tools.path_patterns import parse_ignore_file
 from steno.tools.workspace import Workspace
 from tests.tools.engines import ENGINES, MakeEngine, files_of, plant, ripgrep
 
@@ -125,7 +125,7 @@ def test_a_pipe_in_the_place_of_rules_is_no_trap(folder: Path, workspace: Worksp
 
 
 def test_a_rule_says_whether_it_is_for_folders_and_brings_back() -> None:
-    first, second = read_rules(b"!a/\n# no\nb\n")
+    first, second = parse_ignore_file(b"!a/\n# no\nb\n")
     assert (first.is_for_folders, first.is_negated) == (True, True)
     assert (second.is_for_folders, second.is_negated) == (False, False)
 

@@ -11,21 +11,21 @@ import pytest
 
 from steno import ToolCall
 from steno.agent import Agent, CallOutput, Gate, LoopEvent, Permissions
-from steno.agent.dispatch import SAID_BEFORE, STOPPED
-from steno.conversation import Conversation
-from steno.outcome import Outcome
+from steno.agent.dispatch import CALL_STOPPED_TEXT, PARTIAL_OUTPUT_HEADING
+from steno.log.conversation import Conversation
+from steno.messages.outcome import Outcome
 from steno.ports import Capability, ToolOutput
 from steno.testing import ScriptedProvider
 from steno.tools import CommandLimits, Toolbox
 from steno.tools.jobs import BashKillTool, BashOutputTool
-from steno.tools.shell.capture import Capture
-from steno.tools.shell.sandbox import Unconfined
+from steno.tools.shell.process import OutputCapture
+from steno.tools.shell.sandbox import NoSandbox
 from steno.tools.workspace import Workspace
 from tests.agent.working import calling, results_of
 from tests.tools.running import PATIENCE_S, bounded, call, details_of, make, text_of
 from tests.tools.shelf import Shelf
 
-NO_SANDBOX = Unconfined("a test")
+NO_SANDBOX = NoSandbox("a test")
 
 
 class Slow(Shelf):
@@ -91,7 +91,7 @@ def test_two_who_ask_about_a_job_at_once_come_one_after_the_other(workspace: Wor
 
 
 def test_what_was_taken_back_comes_before_what_came_since() -> None:
-    capture = Capture(most_bytes=8)
+    capture = OutputCapture(most_bytes=8)
     capture.feed(b"abc")
     taken = capture.take()
     capture.feed(b"de")
@@ -137,7 +137,7 @@ def test_a_command_that_is_interrupted_leaves_what_it_wrote(workspace: Workspace
     bounded(main())
     (result,) = results_of(conversation)
     assert result.outcome is Outcome.CANCELLED
-    assert result.text == f"{STOPPED}{SAID_BEFORE}\nbegun\n"
+    assert result.text == f"{CALL_STOPPED_TEXT}{PARTIAL_OUTPUT_HEADING}\nbegun\n"
 
 
 def test_a_toolbox_hands_on_what_commands_may_use_and_see(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from steno.tools.shell.sandbox import Bubblewrap, Sandbox, hidden_paths
+from steno.tools.shell.sandbox import BubblewrapSandbox, Sandbox, find_hidden_paths
 from steno.tools.workspace import Workspace
 from tests.tools.running import confined, make, run, text_of
 
@@ -32,7 +32,7 @@ def test_what_lies_elsewhere_is_not_read(
     (tmp_path / "elsewhere" / "plain").write_text("nothing to hide", encoding="utf-8")
     environ = {variable: str(tmp_path / "elsewhere")}
     # In the sandbox with a /tmp of its own, only what is part of a workspace can be seen there.
-    seen = [tmp_path / "elsewhere"] if isinstance(sandbox, Bubblewrap) else []
+    seen = [tmp_path / "elsewhere"] if isinstance(sandbox, BubblewrapSandbox) else []
     tool = make(Workspace([work, *seen]), sandbox, home=tmp_path, environ=environ)
     said = text_of(run(tool, f"cat '{secret}' '{tmp_path}/elsewhere/plain'"))
     assert "open sesame" not in said
@@ -41,4 +41,4 @@ def test_what_lies_elsewhere_is_not_read(
 
 def test_a_variable_that_names_nothing_moves_nothing(tmp_path: Path) -> None:
     (tmp_path / "steno").mkdir()
-    assert hidden_paths({"HOME": str(tmp_path), "XDG_CONFIG_HOME": ""}) == ()
+    assert find_hidden_paths({"HOME": str(tmp_path), "XDG_CONFIG_HOME": ""}) == ()

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from steno.errors import ToolFailed
-from steno.tools.descent import _spelling
+from steno.tools.safe_open import _real_spelling
 from steno.tools.workspace import Fingerprint, Workspace
 
 pytestmark = pytest.mark.requirement("S4-13")
@@ -360,7 +360,7 @@ def test_the_real_name_is_found_where_a_file_system_takes_many(
     os.link(folder / real, folder / "another name")
     here = os.open(folder, os.O_RDONLY)
     try:
-        found = _spelling(asked, (folder / real).stat(), here)
+        found = _real_spelling(asked, (folder / real).stat(), here)
     finally:
         os.close(here)
     assert found == real

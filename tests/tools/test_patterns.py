@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from steno import InvalidValue
-from steno.tools.patterns import read_pattern
+from steno.tools.regex import translate_regex
 from steno.tools.search import PythonEngine
 from steno.tools.workspace import Workspace
 from tests.tools.engines import lines_of, plant, ripgrep
@@ -177,7 +177,7 @@ def test_both_engines_understand_a_pattern_alike(
 )
 def test_what_only_one_engine_would_understand_is_refused(pattern: str, reason: str) -> None:
     with pytest.raises(InvalidValue, match=reason):
-        read_pattern(pattern)
+        translate_regex(pattern)
 
 
 _ATOMS = r"""
@@ -216,7 +216,7 @@ def test_any_pattern_that_is_taken_finds_the_same_lines(
 
 def _is_taken(pattern: str, ignore_case: bool) -> bool:
     try:
-        read_pattern(pattern, ignore_case=ignore_case)
+        translate_regex(pattern, ignore_case=ignore_case)
     except InvalidValue:
         return False
     return True

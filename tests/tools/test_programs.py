@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from steno.tools.bash import BashTool
-from steno.tools.shell.program import find_program
-from steno.tools.shell.sandbox import Sandbox, Setting, find_sandbox
+from steno.tools.programs import find_program
+from steno.tools.shell.sandbox import Sandbox, SandboxSetting, find_sandbox
 from steno.tools.workspace import Workspace
 from tests.tools.running import call, everywhere, make, run, text_of
 
@@ -61,7 +61,7 @@ def test_a_sandbox_that_a_project_brings_is_not_even_tried(
     plant(folder / "bin", "bwrap", f"touch '{tmp_path}/tried'\nexec \"$@\"")
     monkeypatch.chdir(folder)
     monkeypatch.setenv("PATH", f"{path.format(folder=folder)}:{os.environ['PATH']}")
-    usual = find_sandbox(Setting.AUTO, outside=[folder])
+    usual = find_sandbox(SandboxSetting.AUTO, outside=[folder])
 
     async def main() -> str:
         tool = BashTool(Workspace([folder]), environ={"PATH": os.environ["PATH"]})

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from steno import Image, Text, ToolCall
-from steno.content import ImageData
 from steno.errors import ToolFailed
+from steno.messages.content import ImageData
 from steno.ports import Capability, Tool, ToolOutput
-from steno.tools.read import LONGEST_LINE, MOST_IMAGE_BYTES, ReadTool
-from steno.tools.truncate import MOST_BYTES, MOST_LINES
+from steno.tools.read import MAX_IMAGE_BYTES, MAX_LINE_CHARACTERS, ReadTool
+from steno.tools.truncate import MAX_OUTPUT_BYTES, MAX_OUTPUT_LINES
 from steno.tools.workspace import Workspace
 from tests.tools.shelf import Shelf
 
@@ -60,25 +60,25 @@ def test_a_range_of_lines_says_how_to_read_on(workspace: Workspace, folder: Path
 def test_a_long_file_is_shown_in_part_and_can_be_read_to_its_end(
     workspace: Workspace, folder: Path
 ) -> None:
-    lines = [f"{n} {'x' * 60}" for n in range(1, MOST_LINES * 2)]
+    lines = [f"{n} {'x' * 60}" for n in range(1, MAX_OUTPUT_LINES * 2)]
     (folder / "file").write_text("\n".join(lines))
     shown: list[str] = []
     while len(shown) < len(lines):
         text = text_of(read(workspace, "file", offset=len(shown) + 1))
-        assert len(text.encode()) < MOST_BYTES + 100
+        assert len(text.encode()) < MAX_OUTPUT_BYTES + 100
         shown += [line.partition("\t")[2] for line in text.splitlines() if "\t" in line]
     assert shown == lines
 
 
 def test_a_very_long_line_is_read_column_by_column(workspace: Workspace, folder: Path) -> None:
-    line = "".join(f"{n}é" for n in range(LONGEST_LINE))
+    line = "".join(f"{n}é" for n in range(MAX_LINE_CHARACTERS))
     (folder / "file").write_text(f"{line}\nnext\n")
     text = text_of(read(workspace, "file"))
-    more = f"{len(line) - LONGEST_LINE:,} more characters"
-    how = f"to read on: offset 1, limit 1, column {LONGEST_LINE + 1}"
-    assert text == f"     1\t{line[:LONGEST_LINE]}[... {more}; {how} ...]\n     2\tnext\n"
-    on = text_of(read(workspace, "file", limit=1, column=LONGEST_LINE + 1))
-    assert on.startswith(f"     1\t{line[LONGEST_LINE : 2 * LONGEST_LINE]}[... ")
+    more = f"{len(line) - MAX_LINE_CHARACTERS:,} more characters"
+    how = f"to read on: offset 1, limit 1, column {MAX_LINE_CHARACTERS + 1}"
+    assert text == f"     1\t{line[:MAX_LINE_CHARACTERS]}[... {more}; {how} ...]\n     2\tnext\n"
+    on = text_of(read(workspace, "file", limit=1, column=MAX_LINE_CHARACTERS + 1))
+    assert on.startswith(f"     1\t{line[MAX_LINE_CHARACTERS : 2 * MAX_LINE_CHARACTERS]}[... ")
 
 
 def test_a_line_that_is_not_there_is_an_error(workspace: Workspace, folder: Path) -> None:
@@ -173,7 +173,7 @@ def test_images_are_handed_on_by_what_they_are_and_not_by_their_name(
 
 
 def test_an_image_that_no_provider_takes_is_refused(workspace: Workspace, folder: Path) -> None:
-    (folder / "a.png").write_bytes(PNG + b"\0" * MOST_IMAGE_BYTES)
+    (folder / "a.png").write_bytes(PNG + b"\0" * MAX_IMAGE_BYTES)
     with pytest.raises(ToolFailed, match="is an image of 5,242,908 bytes"):
         read(workspace, "a.png")
 
@@ -219,7 +219,7 @@ def test_a_call_is_about_the_real_path(workspace: Workspace, folder: Path) -> No
     tool, call = ReadTool(workspace), ToolCall.create("read", {"path": "./link", "offset": 3})
     assert tool.capability is Capability.READ
     assert tool.subjects(call) == ("real",)
-    assert asyncio.run(tool.preview(call)) == f"real, up to {MOST_LINES} lines from line 3"
+    assert asyncio.run(tool.preview(call)) == f"real, up to {MAX_OUTPUT_LINES} lines from line 3"
 
 
 def test_arguments_that_do_not_fit_make_no_sense(workspace: Workspace) -> None:

@@ -11,9 +11,9 @@ import pytest
 
 from steno import JsonObject, ToolCall
 from steno.agent import Agent, Gate, Permissions
-from steno.conversation import Conversation
-from steno.message import ToolResultMessage
-from steno.outcome import Outcome
+from steno.log.conversation import Conversation
+from steno.messages.message import ToolResultMessage
+from steno.messages.outcome import Outcome
 from steno.ports import Tool
 from steno.testing import ScriptedProvider
 from steno.tools.edit import EditTool

@@ -12,17 +12,17 @@ import pytest
 
 from steno import Outcome
 from steno.errors import ToolFailed
-from steno.tools.bash import Access
+from steno.tools.bash import CommandAccess
 from steno.tools.shell.sandbox import (
-    HIDDEN,
-    Bubblewrap,
-    Landlock,
+    HIDDEN_HOME_PATHS,
+    BubblewrapSandbox,
+    LandlockSandbox,
+    NoSandbox,
     Sandbox,
     SandboxScope,
-    Setting,
-    Unconfined,
+    SandboxSetting,
+    find_hidden_paths,
     find_sandbox,
-    hidden_paths,
 )
 from steno.tools.workspace import Workspace
 from tests.tools.running import CONFINED, call, confined, make, run, text_of
@@ -106,7 +106,9 @@ def test_secrets_in_the_home_folder_cannot_be_read_and_the_rest_can(
     workspace: Workspace, home: Path, sandbox: Sandbox, tmp_path: Path
 ) -> None:
     """In the sandbox with a /tmp of its own the home folder is made visible as part of a workspace."""
-    both = Workspace([workspace.root, home]) if isinstance(sandbox, Bubblewrap) else workspace
+    both = (
+        Workspace([workspace.root, home]) if isinstance(sandbox, BubblewrapSandbox) else workspace
+    )
     command = (
         "cat ~/.ssh/id ~/.netrc ~/link/id /proc/self/root$HOME/.ssh/id; "
         "cp -r ~/.ssh copy; cat copy/*; cat ~/harmless"
@@ -120,7 +122,7 @@ def test_secrets_in_the_home_folder_cannot_be_read_and_the_rest_can(
 def test_more_can_be_hidden(
     workspace: Workspace, folder: Path, outside: Path, sandbox: Sandbox
 ) -> None:
-    access = Access(hidden=(outside / "secret.txt", outside / "nothing"), temporary=())
+    access = CommandAccess(hidden=(outside / "secret.txt", outside / "nothing"), temporary=())
     tool = make(workspace, sandbox, access=access)
     assert "SECRET" not in text_of(run(tool, f"cat {outside}/secret.txt"))
 
@@ -139,7 +141,7 @@ def test_temporary_files_last_from_one_command_to_the_next_and_no_longer(
     workspace: Workspace, sandbox: Sandbox
 ) -> None:
     async def main() -> tuple[str, Path | None]:
-        tool = make(workspace, sandbox, access=Access())
+        tool = make(workspace, sandbox, access=CommandAccess())
         made = text_of(await tool.run(call("f=$(mktemp); echo kept > $f; echo $f"), Shelf()))
         output = await tool.run(call(f"f={made.strip()}; cat $f; rm $f"), Shelf())
         scratch = tool._scratch
@@ -182,7 +184,7 @@ def test_other_processes_cannot_be_read_or_signalled(
     command = f"cat /proc/{os.getpid()}/environ; kill -CONT {os.getpid()} && echo SENT"
     said = text_of(run(make(workspace, sandbox), command))
     assert "PYTEST_CURRENT_TEST" not in said
-    if not (isinstance(sandbox, Landlock) and sandbox.version < 6):
+    if not (isinstance(sandbox, LandlockSandbox) and sandbox.version < 6):
         assert "SENT" not in said
 
 
@@ -199,7 +201,7 @@ def test_there_is_no_network(workspace: Workspace, sandbox: Sandbox, server: soc
 def test_the_network_can_be_allowed(
     workspace: Workspace, sandbox: Sandbox, server: socket.socket
 ) -> None:
-    access = Access(network=True, temporary=())
+    access = CommandAccess(network=True, temporary=())
     port = server.getsockname()[1]
     output = run(make(workspace, sandbox, access=access), f"exec 3<>/dev/tcp/127.0.0.1/{port}")
     assert output.outcome is Outcome.OK
@@ -212,35 +214,35 @@ def test_the_network_can_be_allowed(
 def test_a_sandbox_that_is_required_and_not_there_refuses_every_command(
     workspace: Workspace, folder: Path
 ) -> None:
-    tool = make(workspace, Unconfined("bwrap is not installed", is_refusal=True))
+    tool = make(workspace, NoSandbox("bwrap is not installed", is_refusal=True))
     with pytest.raises(ToolFailed, match=r"sandbox: one is required .* \(bwrap is not installed\)"):
         run(tool, "touch made")
     assert [*folder.iterdir()] == []
 
 
 def test_a_sandbox_can_be_required_or_switched_off() -> None:
-    assert find_sandbox(Setting.REQUIRE) == find_sandbox(Setting.AUTO) == CONFINED[0]
-    assert find_sandbox(Setting.OFF).name == "none"
+    assert find_sandbox(SandboxSetting.REQUIRE) == find_sandbox(SandboxSetting.AUTO) == CONFINED[0]
+    assert find_sandbox(SandboxSetting.OFF).name == "none"
 
 
 def test_what_is_in_force_is_told_with_the_reason_for_nothing_better() -> None:
-    assert "no network" in Bubblewrap("bwrap").describe()
-    told = Landlock(3, why_not_better="bwrap is not installed").describe()
+    assert "no network" in BubblewrapSandbox("bwrap").describe()
+    told = LandlockSandbox(3, why_not_better="bwrap is not installed").describe()
     assert "have the network" in told
     assert "signals to other processes" in told
     assert told.endswith("(bwrap is not installed)")
-    assert "TCP" in Landlock(7).describe()
-    assert Unconfined("x").describe() == "none: commands may do what the user may (x)"
-    assert Unconfined("x", is_refusal=True).describe() == "none: no command is run (x)"
+    assert "TCP" in LandlockSandbox(7).describe()
+    assert NoSandbox("x").describe() == "none: commands may do what the user may (x)"
+    assert NoSandbox("x", is_refusal=True).describe() == "none: no command is run (x)"
 
 
 def test_only_secrets_that_exist_are_hidden_and_links_are_followed(home: Path) -> None:
     target = home / "elsewhere"
     target.mkdir()
     (home / ".aws").symlink_to(target)
-    found = hidden_paths({"HOME": str(home)}, (home / "nothing",))
+    found = find_hidden_paths({"HOME": str(home)}, (home / "nothing",))
     assert {*found} == {home / ".ssh", home / ".netrc", target}
-    assert {".ssh", ".aws", ".config/steno"} <= {*HIDDEN}
+    assert {".ssh", ".aws", ".config/steno"} <= {*HIDDEN_HOME_PATHS}
 
 
 def test_outer_folders_are_mounted_before_what_lies_in_them(tmp_path: Path) -> None:
@@ -249,7 +251,7 @@ def test_outer_folders_are_mounted_before_what_lies_in_them(tmp_path: Path) -> N
     scope = SandboxScope(
         roots=(inner, tmp_path), hidden=(tmp_path / "a", tmp_path / "a" / "b"), scratch=tmp_path
     )
-    line = Bubblewrap("bwrap").wrap(("true",), scope)
+    line = BubblewrapSandbox("bwrap").wrap(("true",), scope)
     places = [line.index(str(path)) for path in (tmp_path / "a", tmp_path / "a" / "b", inner)]
     assert line.index(str(tmp_path)) < places[0]
     assert places == sorted(places)

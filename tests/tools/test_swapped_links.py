@@ -13,8 +13,8 @@ import pytest
 
 from steno import ToolCall
 from steno.agent import Agent
-from steno.conversation import Conversation
 from steno.errors import ToolFailed
+from steno.log.conversation import Conversation
 from steno.ports import Tool, ToolOutput
 from steno.testing import ScriptedProvider
 from steno.tools.edit import EditTool

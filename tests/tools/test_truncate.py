@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 
 from steno import Text, ToolCall
 from steno.tools.read import ReadTool
-from steno.tools.truncate import MOST_BYTES, MOST_LINES, is_short, output_of, shorten
+from steno.tools.truncate import (
+    MAX_OUTPUT_BYTES,
+    MAX_OUTPUT_LINES,
+    is_short,
+    truncate_output,
+    truncate_text,
+)
 from steno.tools.workspace import Workspace
 from tests.tools.shelf import Shelf
 
@@ -19,31 +25,38 @@ MARKER = re.compile(r"\[\.\.\. ([\d,]+) lines? \(([\d,]+) bytes\) left out here[
 
 
 def test_what_fits_is_left_as_it_is() -> None:
-    assert shorten("one\ntwo\n", most_lines=2, most_bytes=8) == ("one\ntwo\n", 0, 0)
+    assert truncate_text("one\ntwo\n", most_lines=2, most_bytes=8) == ("one\ntwo\n", 0, 0)
 
 
 @given(
     st.sampled_from(["x", "é", "😀", "\n", "x\n", "\ud800"]),
     st.one_of(
-        st.integers(0, MOST_BYTES + 9),
-        st.sampled_from([MOST_LINES - 1, MOST_LINES, MOST_BYTES // 4, MOST_BYTES // 4 + 1]),
+        st.integers(0, MAX_OUTPUT_BYTES + 9),
+        st.sampled_from(
+            [
+                MAX_OUTPUT_LINES - 1,
+                MAX_OUTPUT_LINES,
+                MAX_OUTPUT_BYTES // 4,
+                MAX_OUTPUT_BYTES // 4 + 1,
+            ]
+        ),
     ),
 )
 def test_nothing_of_what_is_short_is_left_out(part: str, times: int) -> None:
     text = part * times
-    _, kept = output_of(text, Shelf())
+    _, kept = truncate_output(text, Shelf())
     assert not (is_short(text) and kept)
 
 
 def test_a_few_words_are_short_and_a_book_is_not() -> None:
-    assert is_short("x" * (MOST_BYTES // 4))
-    assert not is_short("x" * (MOST_BYTES + 1))
-    assert not is_short("\n" * (MOST_LINES + 1))
+    assert is_short("x" * (MAX_OUTPUT_BYTES // 4))
+    assert not is_short("x" * (MAX_OUTPUT_BYTES + 1))
+    assert not is_short("\n" * (MAX_OUTPUT_LINES + 1))
 
 
 def test_too_many_lines_lose_those_in_the_middle() -> None:
     text = "".join(f"line {n}\n" for n in range(1, 11))
-    shown = shorten(text, most_lines=5)
+    shown = truncate_text(text, most_lines=5)
     assert shown.left_out_lines == 5
     assert shown.left_out_bytes == len("line 4\n") * 5
     assert shown.text == (
@@ -53,18 +66,18 @@ def test_too_many_lines_lose_those_in_the_middle() -> None:
 
 def test_too_many_bytes_are_cut_between_lines() -> None:
     text = "".join(f"{n:02} {'x' * 20}\n" for n in range(20))
-    head, _, tail = shorten(text, most_bytes=100).text.partition("[... ")
+    head, _, tail = truncate_text(text, most_bytes=100).text.partition("[... ")
     assert head == f"00 {'x' * 20}\n01 {'x' * 20}\n"
     assert tail.endswith(f"...]\n18 {'x' * 20}\n19 {'x' * 20}\n")
 
 
 def test_one_very_long_line_is_cut_inside() -> None:
-    shown = shorten("a" * 50 + "b" * 50, most_bytes=20)
+    shown = truncate_text("a" * 50 + "b" * 50, most_bytes=20)
     assert shown.text == "aaaaaaaaaa\n[... 1 line (80 bytes) left out here ...]\nbbbbbbbbbb"
 
 
 def test_a_long_line_between_short_ones_is_shown_in_part() -> None:
-    shown = shorten("first\n" + "x" * 1000 + "\nlast\n", most_bytes=60).text
+    shown = truncate_text("first\n" + "x" * 1000 + "\nlast\n", most_bytes=60).text
     assert shown.startswith("first\nxxxx")
     assert shown.endswith("xxxx\nlast\n")
 
@@ -77,7 +90,7 @@ def test_a_long_line_between_short_ones_is_shown_in_part() -> None:
 def test_what_is_shown_is_a_prefix_and_a_suffix_within_the_limits(
     text: str, most_lines: int, most_bytes: int
 ) -> None:
-    shown = shorten(text, most_lines=most_lines, most_bytes=most_bytes)
+    shown = truncate_text(text, most_lines=most_lines, most_bytes=most_bytes)
     found = MARKER.search(shown.text)
     if found is None:
         assert shown == (text, 0, 0)
@@ -97,20 +110,20 @@ def test_what_is_shown_is_a_prefix_and_a_suffix_within_the_limits(
 
 def test_short_output_is_not_kept() -> None:
     shelf = Shelf()
-    assert output_of(b"fine\n", shelf) == ("fine\n", {})
+    assert truncate_output(b"fine\n", shelf) == ("fine\n", {})
     assert not shelf.kept
 
 
 def test_bytes_that_are_not_text_do_not_reach_the_model() -> None:
     shelf = Shelf()
-    assert output_of(b"a\xffb", shelf)[0] == "a\ufffdb"
-    assert output_of("a\ud800b", shelf)[0] == "a\ufffdb"
+    assert truncate_output(b"a\xffb", shelf)[0] == "a\ufffdb"
+    assert truncate_output("a\ud800b", shelf)[0] == "a\ufffdb"
 
 
 def test_the_whole_of_a_long_output_is_kept_byte_for_byte_and_named() -> None:
     shelf = Shelf()
     data = b"".join(b"%d\xff\n" % n for n in range(100))
-    text, details = output_of(data, shelf, most_lines=10)
+    text, details = truncate_output(data, shelf, most_lines=10)
     assert shelf.kept[details["full_output"]] == data
     assert details == {"full_output": details["full_output"], "lines": 100, "bytes": len(data)}
     assert f'call read with path "blob:{details["full_output"]}", offset 6' in text
@@ -121,7 +134,7 @@ def test_a_model_that_does_what_the_marker_says_reads_what_was_left_out(
     workspace: Workspace,
 ) -> None:
     shelf = Shelf()
-    text, _ = output_of(
+    text, _ = truncate_output(
         "first\n" + "é" * 300 + "THE MIDDLE" + "é" * 300 + "\nlast\n", shelf, most_bytes=200
     )
     found = re.search(r'path "([^"]+)", offset (\d+), column (\d+)', text)

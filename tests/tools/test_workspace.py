@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from steno.errors import InvalidValue, ToolFailed
-from steno.tools.workspace import Fingerprint, Workspace, finished
+from steno.tools.workspace import Fingerprint, Workspace, run_to_completion
 
 
 def everything(folder: Path) -> list[str]:
@@ -357,7 +357,7 @@ def test_work_that_was_begun_is_over_when_a_cancelled_call_ends() -> None:
         ended.append(go_on.wait(20))
 
     async def cancel() -> None:
-        task = asyncio.create_task(finished(work))
+        task = asyncio.create_task(run_to_completion(work))
         assert await asyncio.to_thread(begun.wait, 20)
         for _ in range(2):  # who is impatient cancels twice
             task.cancel()

@@ -10,10 +10,10 @@ from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
-from steno.call import ToolCall
-from steno.ports import Capability, Question, Verdict
-from steno.tui.desk import DeskEvent, Pending
-from steno.tui.screens.approvals import ApprovalPanel
+from steno.app.session import PendingCall, SessionEvent
+from steno.messages.call import ToolCall
+from steno.ports import ApprovalDecision, ApprovalRequest, Capability
+from steno.ui.tui.screens.approval_panel import ApprovalPanel
 from tests.tui.fake_desk import FakeDesk
 from tests.tui.quiet import Clock
 
@@ -27,7 +27,7 @@ class Stage(App[None]):
     ENABLE_COMMAND_PALETTE = False
     CSS = "#transcript { height: 1fr; min-height: 4; } Input#prompt { height: 3; }"
 
-    def __init__(self, *pending: Pending) -> None:
+    def __init__(self, *pending: PendingCall) -> None:
         super().__init__()
         self.clock = Clock()
         self.desk = FakeDesk()
@@ -55,18 +55,18 @@ class Stage(App[None]):
     def on_approval_panel_left(self) -> None:
         self.prompt.focus()
 
-    def _watch(self, event: DeskEvent) -> None:
+    def _watch(self, event: SessionEvent) -> None:
         self.panel.show_pending(self.desk.pending_calls)
 
     # -- for tests ---------------------------------------------------------------------------
 
-    def ask(self, *pending: Pending) -> None:
+    def ask(self, *pending: PendingCall) -> None:
         """Let these be all that is pending."""
         self.desk.pending_calls = list(pending)
         self.panel.show_pending(self.desk.pending_calls)
 
     @property
-    def verdicts(self) -> list[tuple[str, Verdict]]:
+    def verdicts(self) -> list[tuple[str, ApprovalDecision]]:
         return [(asked[1], asked[2]) for asked in self.desk.asked if asked[0] == "decide"]
 
     @property
@@ -98,18 +98,20 @@ def asked(
     subjects: tuple[str, ...] = ("git log -1",),
     preview: str = "git log -1\n\nin ~/project · at most 120 s",
     rule: str = "bash(git log *)",
-) -> Pending:
+) -> PendingCall:
     """Return a call that somebody is asked about."""
     call = ToolCall.create(name, arguments or {"command": "git log -1"}, id=id)
-    question = Question(
+    question = ApprovalRequest(
         call=call, capability=capability, subjects=subjects, preview=preview, rule=rule
     )
-    return Pending(call, question)
+    return PendingCall(call, question)
 
 
-def waiting(id: str, name: str = "write", arguments: dict[str, object] | None = None) -> Pending:
+def waiting(
+    id: str, name: str = "write", arguments: dict[str, object] | None = None
+) -> PendingCall:
     """Return a call that waits behind another."""
-    return Pending(ToolCall.create(name, arguments or {"path": f"{id}.py"}, id=id), None)
+    return PendingCall(ToolCall.create(name, arguments or {"path": f"{id}.py"}, id=id), None)
 
 
 Play = Callable[[Stage, Pilot[Any]], Awaitable[None]]

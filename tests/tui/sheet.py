@@ -5,27 +5,27 @@ from __future__ import annotations
 from typing import Any
 
 from steno import Conversation
-from steno.tui.block import Block, Kind
-from steno.tui.chronicle import Chronicle
+from steno.render.items import ItemKind, TranscriptItem
+from steno.ui.tui.transcript_state import TranscriptState
 
 
 class Sheet:
     """A page that only keeps what is put on it."""
 
     def __init__(self) -> None:
-        self.blocks: list[Block] = []
+        self.blocks: list[TranscriptItem] = []
         self.touched = 0
 
-    def show_items(self, blocks: list[Block]) -> None:
+    def show_items(self, blocks: list[TranscriptItem]) -> None:
         self.blocks = blocks
 
-    def add_item(self, block: Block) -> None:
+    def add_item(self, block: TranscriptItem) -> None:
         self.blocks.append(block)
 
-    def update_item(self, block: Block) -> None:
+    def update_item(self, block: TranscriptItem) -> None:
         self.touched += 1
 
-    def remove_item(self, block: Block) -> None:
+    def remove_item(self, block: TranscriptItem) -> None:
         if block in self.blocks:
             self.blocks.remove(block)
 
@@ -37,13 +37,13 @@ class Sheet:
             if b.entry is not None
         ]
 
-    def of(self, kind: Kind) -> list[Block]:
+    def of(self, kind: ItemKind) -> list[TranscriptItem]:
         return [block for block in self.blocks if block.kind is kind]
 
 
-def chronicle() -> tuple[Chronicle, Sheet]:
+def chronicle() -> tuple[TranscriptState, Sheet]:
     sheet = Sheet()
-    return Chronicle(sheet), sheet
+    return TranscriptState(sheet), sheet
 
 
 def read_back(conversation: Conversation) -> Sheet:

@@ -13,7 +13,7 @@ from textual.screen import Screen
 from textual.strip import Strip
 from textual.widget import Widget
 
-from steno.tui.themes import THEMES
+from steno.ui.tui.themes import THEMES
 from tests.tui.quiet import until
 
 T = TypeVar("T")

@@ -9,7 +9,7 @@ from textual.pilot import Pilot
 from textual.screen import Screen
 
 from steno.errors import Conflict
-from steno.ports import Scope, Verdict
+from steno.ports import ApprovalDecision, GrantScope
 from tests.tui.approval_stage import Stage, asked, play, waiting
 from tests.tui.fake_desk import FakeDesk
 from tests.tui.quiet import until
@@ -64,10 +64,13 @@ def test_what_waits_alone_is_not_shown_until_something_is_asked() -> None:
 @pytest.mark.parametrize("size", [(60, 20), (100, 30), (120, 40)])
 @pytest.mark.parametrize(
     ("letter", "verdict"),
-    [("o", Verdict(allowed=True, actor="ann")), ("d", Verdict(allowed=False, actor="ann"))],
+    [
+        ("o", ApprovalDecision(allowed=True, actor="ann")),
+        ("d", ApprovalDecision(allowed=False, actor="ann")),
+    ],
 )
 def test_a_letter_and_enter_decide_about_this_one_call(
-    letter: str, verdict: Verdict, size: tuple[int, int]
+    letter: str, verdict: ApprovalDecision, size: tuple[int, int]
 ) -> None:
     async def scene(stage: Stage, pilot: Pilot[Any]) -> None:
         await stage.come_here(pilot)
@@ -92,7 +95,7 @@ def test_arrows_go_from_choice_to_choice_and_round() -> None:
         await stage.press(pilot, "left", "left")
         assert "▸r deny with reason◂" in stage.seen
         await stage.press(pilot, "left", "enter")
-        assert stage.verdicts == [("call_1", Verdict(allowed=False, actor="ann"))]
+        assert stage.verdicts == [("call_1", ApprovalDecision(allowed=False, actor="ann"))]
 
     play(Stage(asked()), scene)
 
@@ -100,14 +103,14 @@ def test_arrows_go_from_choice_to_choice_and_round() -> None:
 @pytest.mark.parametrize(
     ("letter", "scope", "place", "told"),
     [
-        ("s", Scope.SESSION, "in this session", []),
-        ("p", Scope.PROJECT, "for this folder until revoked", [TOLD.format("this folder")]),
-        ("u", Scope.USER, "for all folders until revoked", [TOLD.format("all folders")]),
+        ("s", GrantScope.SESSION, "in this session", []),
+        ("p", GrantScope.PROJECT, "for this folder until revoked", [TOLD.format("this folder")]),
+        ("u", GrantScope.USER, "for all folders until revoked", [TOLD.format("all folders")]),
     ],
 )
 @pytest.mark.parametrize("size", [(60, 20), (120, 40)])
 def test_a_wider_yes_shows_its_rule_and_where_it_is_kept_and_stores_exactly_that(
-    letter: str, scope: Scope, place: str, told: list[str], size: tuple[int, int]
+    letter: str, scope: GrantScope, place: str, told: list[str], size: tuple[int, int]
 ) -> None:
     async def scene(stage: Stage, pilot: Pilot[Any]) -> None:
         await stage.come_here(pilot)
@@ -117,7 +120,7 @@ def test_a_wider_yes_shows_its_rule_and_where_it_is_kept_and_stores_exactly_that
         assert f"Enter: stores the rule bash(git log *) · kept {place} · e edits it first" in seen
         assert stage.verdicts == []
         await stage.press(pilot, "enter")
-        verdict = Verdict(allowed=True, actor="ann", scope=scope, rule="bash(git log *)")
+        verdict = ApprovalDecision(allowed=True, actor="ann", scope=scope, rule="bash(git log *)")
         assert stage.verdicts == [("call_1", verdict)]
         assert stage.told == told
 
@@ -145,7 +148,9 @@ def test_the_rule_can_be_edited_before_it_is_stored(key: str) -> None:
         await stage.press(pilot, "backspace", "backspace", *"-1)", apart_s=0.05)
         assert "bash(git log -1)" in stage.seen
         await stage.press(pilot, "enter")
-        verdict = Verdict(allowed=True, actor="ann", scope=Scope.PROJECT, rule="bash(git log -1)")
+        verdict = ApprovalDecision(
+            allowed=True, actor="ann", scope=GrantScope.PROJECT, rule="bash(git log -1)"
+        )
         assert stage.verdicts == [("call_1", verdict)]
 
     play(Stage(asked()), scene)
@@ -211,7 +216,9 @@ def test_a_reason_goes_with_the_denial() -> None:
         assert "write a reason" in stage.seen
         await stage.press(pilot, *"on", "space", *"main", apart_s=0.05)
         await stage.press(pilot, "enter")
-        assert stage.verdicts == [("call_1", Verdict(allowed=False, actor="ann", reason="on main"))]
+        assert stage.verdicts == [
+            ("call_1", ApprovalDecision(allowed=False, actor="ann", reason="on main"))
+        ]
 
     play(Stage(asked()), scene)
 
@@ -232,7 +239,7 @@ def test_escape_goes_back_step_by_step_and_denies_nothing() -> None:
 
 def test_what_the_desk_refuses_is_said() -> None:
     class Refusing(FakeDesk):
-        def decide(self, call_id: str, verdict: Verdict) -> None:
+        def decide(self, call_id: str, verdict: ApprovalDecision) -> None:
             raise Conflict("call_1: somebody has decided already")
 
     async def scene(stage: Stage, pilot: Pilot[Any]) -> None:
@@ -262,7 +269,7 @@ def test_a_click_highlights_and_another_one_later_decides() -> None:
         assert stage.verdicts == []
         stage.clock.now += 1
         await pilot.click(offset=_place_of(stage, "o once"))
-        assert stage.verdicts == [("call_1", Verdict(allowed=True, actor="ann"))]
+        assert stage.verdicts == [("call_1", ApprovalDecision(allowed=True, actor="ann"))]
 
     play(Stage(asked()), scene)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from steno.entry import Approval
+from steno.records.entry import Approval
 from steno.store import open_store
 from tests.cli.desk.test_desk_approvals import decisions, kill_while_it_asks
 from tests.cli.headless import make_project, speaking

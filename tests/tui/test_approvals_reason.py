@@ -8,7 +8,7 @@ import pytest
 from textual.events import Key
 from textual.pilot import Pilot
 
-from steno.ports import Verdict
+from steno.ports import ApprovalDecision
 from tests.tui.approval_stage import Stage, asked, play, waiting
 
 pytestmark = pytest.mark.requirement("S2-18")
@@ -21,7 +21,7 @@ def test_every_letter_behind_r_is_of_the_reason(written: str, apart_s: float) ->
         await stage.come_here(pilot)
         await stage.press(pilot, "r", *written, apart_s=apart_s)
         await stage.press(pilot, "enter")
-        denied = Verdict(allowed=False, actor="ann", reason=written)
+        denied = ApprovalDecision(allowed=False, actor="ann", reason=written)
         assert stage.verdicts == [("call_1", denied)]
 
     play(Stage(asked(), waiting("call_2")), scene)
@@ -37,7 +37,7 @@ def test_letters_that_were_on_their_way_when_the_line_opened_are_of_the_reason()
         assert "why not?" in stage.seen
         assert "no" in [row.strip() for row in stage.seen.split("\n")]
         await stage.press(pilot, "enter")
-        denied = Verdict(allowed=False, actor="ann", reason="no")
+        denied = ApprovalDecision(allowed=False, actor="ann", reason="no")
         assert stage.verdicts == [("call_1", denied)]
 
     play(Stage(asked()), scene)

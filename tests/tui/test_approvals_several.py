@@ -9,7 +9,7 @@ import pytest
 from textual.pilot import Pilot
 
 from steno.errors import StenoError
-from steno.ports import Verdict
+from steno.ports import ApprovalDecision
 from tests.tui.approval_stage import Stage, asked, play, waiting
 from tests.tui.fake_desk import FakeDesk
 from tests.tui.quiet import until
@@ -34,8 +34,8 @@ def test_several_calls_are_listed_and_gone_through_one_by_one() -> None:
         assert "edit wants to execute · 2 of 3" in stage.seen
         await stage.press(pilot, "d", "enter", "o", "enter")
         assert stage.verdicts == [
-            ("call_2", Verdict(allowed=False, actor="ann")),
-            ("call_1", Verdict(allowed=True, actor="ann")),
+            ("call_2", ApprovalDecision(allowed=False, actor="ann")),
+            ("call_1", ApprovalDecision(allowed=True, actor="ann")),
         ]
         await stage.press(pilot, "ctrl+p")
         assert "permission · write · not asked yet ━" in stage.seen
@@ -54,7 +54,7 @@ def test_what_waits_can_be_decided_ahead_but_only_once_or_not() -> None:
         await stage.press(pilot, "enter")
         assert stage.focused is stage.panel
         await stage.press(pilot, "o", "enter")
-        assert stage.verdicts == [("call_2", Verdict(allowed=True, actor="ann"))]
+        assert stage.verdicts == [("call_2", ApprovalDecision(allowed=True, actor="ann"))]
 
     play(Stage(asked(), waiting("call_2")), scene)
 
@@ -62,7 +62,7 @@ def test_what_waits_can_be_decided_ahead_but_only_once_or_not() -> None:
 @pytest.mark.parametrize("is_allowed", [True, False])
 def test_what_was_decided_ahead_is_listed_as_such_and_not_asked_again(is_allowed: bool) -> None:
     async def scene(stage: Stage, pilot: Pilot[Any]) -> None:
-        verdict = Verdict(allowed=is_allowed, actor="ann")
+        verdict = ApprovalDecision(allowed=is_allowed, actor="ann")
         stage.ask(asked(), waiting("call_2")._replace(decision=verdict))
         await stage.come_here(pilot)
         assert f"{'allowed  ' if is_allowed else 'denied   '}write call_2.py" in stage.seen
@@ -123,7 +123,7 @@ def test_all_are_allowed_once_after_they_were_listed_and_confirmed() -> None:
         await stage.press(pilot, "enter", "enter")
         assert stage.verdicts == []
         await stage.press(pilot, "y", "enter")
-        yes = Verdict(allowed=True, actor="ann")
+        yes = ApprovalDecision(allowed=True, actor="ann")
         assert stage.verdicts == [("call_2", yes), ("call_1", yes)]
         assert not stage.panel.display
 
@@ -180,7 +180,7 @@ def test_a_new_question_does_not_change_what_is_being_decided() -> None:
         assert "▸o once◂" in stage.seen
         assert "bash wants to execute · 2 of 2" in stage.seen
         await stage.press(pilot, "enter")
-        assert stage.verdicts == [("call_1", Verdict(allowed=True, actor="ann"))]
+        assert stage.verdicts == [("call_1", ApprovalDecision(allowed=True, actor="ann"))]
 
     play(Stage(asked()), scene)
 
@@ -194,7 +194,9 @@ def test_a_new_question_leaves_the_cursor_in_the_line_that_is_written() -> None:
         stage.panel.focus()
         await pilot.pause()
         await stage.press(pilot, *"now", "enter")
-        assert stage.verdicts == [("call_1", Verdict(allowed=False, actor="ann", reason="notnow"))]
+        assert stage.verdicts == [
+            ("call_1", ApprovalDecision(allowed=False, actor="ann", reason="notnow"))
+        ]
 
     play(Stage(asked()), scene)
 
@@ -260,7 +262,9 @@ def test_a_reason_written_ahead_holds_when_the_question_comes() -> None:
         ahead = stage.desk.pending_calls[1]
         stage.ask(asked("call_2", "write", arguments=dict(ahead.call.parsed)))
         await stage.press(pilot, "enter")
-        assert stage.verdicts == [("call_2", Verdict(allowed=False, actor="ann", reason="no!"))]
+        assert stage.verdicts == [
+            ("call_2", ApprovalDecision(allowed=False, actor="ann", reason="no!"))
+        ]
 
     play(Stage(asked(), waiting("call_2")), scene)
 

@@ -8,8 +8,8 @@ import pytest
 from textual.events import Paste
 from textual.pilot import Pilot
 
-from steno.ports import Verdict
-from steno.tui.screens.deciding import Attention, Doubt
+from steno.ports import ApprovalDecision
+from steno.ui.approval_state import KeyGuard, KeyRefusal
 from tests.tui.approval_stage import Stage, asked, play, waiting
 from tests.tui.quiet import Clock
 
@@ -88,13 +88,13 @@ def test_enter_held_down_confirms_one_thing_and_no_more(letter: str, delay_s: fl
 def test_a_held_enter_never_counts_twice_whatever_the_keyboard_does() -> None:
     for delay_s in (0.2, 0.25, 0.4, 0.5, 0.6, 0.66, 0.75):
         clock = Clock()
-        attention = Attention(clock)
+        attention = KeyGuard(clock)
         clock.now += 1
         assert attention.check_enter() is None
         attention.content_changed()
         for pause_s in (delay_s, *[0.03] * 100):
             clock.now += pause_s
-            assert attention.check_enter() is Doubt.HELD
+            assert attention.check_enter() is KeyRefusal.HELD
         clock.now += 1
         assert attention.check_enter() is None
 
@@ -102,23 +102,23 @@ def test_a_held_enter_never_counts_twice_whatever_the_keyboard_does() -> None:
 def test_letters_count_only_one_at_a_time_however_slow_the_prose() -> None:
     for apart_s in (0.01, 0.1, 0.3, 0.59):
         clock = Clock()
-        attention = Attention(clock)
+        attention = KeyGuard(clock)
         clock.now += 1
         assert attention.check_letter("x") is None
         for letter in "oxxo" * 25:
             clock.now += apart_s
-            assert attention.check_letter(letter) is Doubt.PROSE
+            assert attention.check_letter(letter) is KeyRefusal.PROSE
 
 
 def test_who_writes_prose_and_stops_to_think_has_not_begun_to_choose() -> None:
     clock = Clock()
-    attention = Attention(clock)
+    attention = KeyGuard(clock)
     clock.now += 1
     attention.check_letter("t")
     clock.now += 0.2
     attention.check_letter("o")
     clock.now += 1.1
-    assert attention.check_letter("o") is Doubt.PROSE
+    assert attention.check_letter("o") is KeyRefusal.PROSE
     clock.now += 1.2
     assert attention.check_letter("o") is None
 
@@ -252,7 +252,7 @@ def test_a_paste_that_comes_as_keys_is_not_taken_for_an_answer() -> None:
         assert "firstsecond" in stage.seen
         await stage.press(pilot, "enter")
         assert stage.verdicts == [
-            ("call_1", Verdict(allowed=False, actor="ann", reason="firstsecond"))
+            ("call_1", ApprovalDecision(allowed=False, actor="ann", reason="firstsecond"))
         ]
 
     play(Stage(asked()), scene)

@@ -9,18 +9,18 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from steno.call import ToolCall
+from steno.messages.call import ToolCall
 from steno.ports import Capability
-from steno.printable import counted
-from steno.tui.screens.approvals import ApprovalPanel
-from steno.tui.screens.call_text import (
-    Line,
-    Tone,
-    argument_lines,
-    lines_of,
-    lines_of_all,
-    quoted,
+from steno.render.quantities import format_count
+from steno.ui.call_text import (
+    CallLine,
+    LineTone,
+    describe_arguments,
+    describe_call,
+    describe_calls,
+    quote_text,
 )
+from steno.ui.tui.screens.approval_panel import ApprovalPanel
 from tests.tui.approval_stage import Stage, asked, play, waiting
 from tests.tui.fake_desk import FakeDesk
 from tests.tui.quiet import until
@@ -35,7 +35,7 @@ HOSTILE = (
 )
 
 
-def texts(lines: list[Line]) -> list[str]:
+def texts(lines: list[CallLine]) -> list[str]:
     return [line.text for line in lines]
 
 
@@ -44,7 +44,7 @@ def texts(lines: list[Line]) -> list[str]:
 
 def test_long_texts_stand_as_they_are_below_their_name() -> None:
     call = ToolCall.create("write", {"path": "a.py", "content": 'x = "1"\n\ty\n', "force": True})
-    assert texts(argument_lines(call)) == [
+    assert texts(describe_arguments(call)) == [
         'path: "a.py"',
         "content:",
         '  │ x = "1"',
@@ -59,23 +59,23 @@ def test_nested_arguments_are_indented_and_deep_ones_are_json() -> None:
     for _ in range(7):
         deep = {"in": deep}
     call = ToolCall.create("f", {"a": [1, {"b": None}], "e": [], "deep": deep})
-    lines = texts(argument_lines(call))
+    lines = texts(describe_arguments(call))
     assert lines[:6] == ["a:", "  1.: 1", "  2.:", "    b: null", "e: []", "deep:"]
     assert lines[-1].strip() == 'in: {"in":{"end":[1]}}'
 
 
 def test_a_text_does_not_look_like_other_arguments() -> None:
     call = ToolCall.create("f", {"a": 'x"\nb: 2', "c": "true"})
-    assert texts(argument_lines(call)) == ["a:", '  │ x"', "  │ b: 2", 'c: "true"']
+    assert texts(describe_arguments(call)) == ["a:", '  │ x"', "  │ b: 2", 'c: "true"']
 
 
 def test_no_arguments_are_none() -> None:
-    assert texts(argument_lines(ToolCall.create("f"))) == ["none"]
+    assert texts(describe_arguments(ToolCall.create("f"))) == ["none"]
 
 
 def test_arguments_that_python_cannot_hold_are_shown_as_they_came() -> None:
     call = ToolCall(id="x", name="f", arguments='{"n": 1e999}')
-    assert texts(argument_lines(call)) == ['{"n": 1e999}']
+    assert texts(describe_arguments(call)) == ['{"n": 1e999}']
 
 
 # -- diffs -----------------------------------------------------------------------------------
@@ -83,14 +83,14 @@ def test_arguments_that_python_cannot_hold_are_shown_as_they_came() -> None:
 
 def test_the_lines_of_a_diff_are_told_apart() -> None:
     diff = "--- x\n+++ x\n@@ -1,3 +1,2 @@\n same\n-old\n--- removed rule\n+new\n\\ No newline\n"
-    assert quoted(diff) == [
-        Line("x  +1  -2", Tone.FILE),
-        Line("@@ -1,3 +1,2 @@", Tone.HUNK),
-        Line(" same"),
-        Line("-old", Tone.REMOVED),
-        Line("--- removed rule", Tone.REMOVED),
-        Line("+new", Tone.ADDED),
-        Line("\\ No newline", Tone.NOTE),
+    assert quote_text(diff) == [
+        CallLine("x  +1  -2", LineTone.FILE),
+        CallLine("@@ -1,3 +1,2 @@", LineTone.HUNK),
+        CallLine(" same"),
+        CallLine("-old", LineTone.REMOVED),
+        CallLine("--- removed rule", LineTone.REMOVED),
+        CallLine("+new", LineTone.ADDED),
+        CallLine("\\ No newline", LineTone.NOTE),
     ]
 
 
@@ -100,31 +100,31 @@ def test_a_diff_names_each_file_and_counts_its_lines() -> None:
         "--- old.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n"
         "--- here.py\n+++ there.py\n@@ -1 +1 @@\n-a\n+b\n@@ -9 +9,0 @@\n-c\n"
     )
-    named = [line.text for line in quoted(diff) if line.tone is Tone.FILE]
+    named = [line.text for line in quote_text(diff) if line.tone is LineTone.FILE]
     assert named == ["new.py · new file  +2", "old.py · removed  -1", "here.py → there.py  +1  -2"]
-    assert "@@ -0,0 +1,2 @@" not in texts(quoted(diff))
+    assert "@@ -0,0 +1,2 @@" not in texts(quote_text(diff))
 
 
 def test_what_stands_in_a_file_is_not_taken_for_the_head_of_a_diff() -> None:
     diff = "--- x\n+++ x\n@@ -1,2 +1,2 @@\n--- /dev/null\n+++ harmless.txt\n-@@ -1 +1 @@\n+a\n"
-    assert texts(quoted(diff))[0] == "x  +2  -2"
-    assert "--- /dev/null" in texts(quoted(diff))
+    assert texts(quote_text(diff))[0] == "x  +2  -2"
+    assert "--- /dev/null" in texts(quote_text(diff))
 
 
 def test_what_is_no_diff_has_no_colours() -> None:
     patching = "git apply <<E\n--- x\n+++ x\n@@ -1 +1 @@\n-a\n+b\nE"
     for text in ("- a list\n+ of things\n@ home", patching):
-        assert quoted(text) == [Line(line) for line in text.split("\n")]
+        assert quote_text(text) == [CallLine(line) for line in text.split("\n")]
 
 
 # -- what a preview shows already --------------------------------------------------------------
 
 
-def read(name: str, arguments: dict[str, object], preview: str, *subjects: str) -> list[Line]:
-    return lines_of(asked(name=name, arguments=arguments, subjects=subjects), preview)
+def read(name: str, arguments: dict[str, object], preview: str, *subjects: str) -> list[CallLine]:
+    return describe_call(asked(name=name, arguments=arguments, subjects=subjects), preview)
 
 
-def headed(lines: list[Line], heading: str) -> list[str]:
+def headed(lines: list[CallLine], heading: str) -> list[str]:
     """Return what stands below a heading of ours."""
     below = texts(lines)[texts(lines).index(heading) + 1 :] if heading in texts(lines) else []
     ends = [at for at, text in enumerate(below) if text in ("about", "arguments")]
@@ -134,13 +134,13 @@ def headed(lines: list[Line], heading: str) -> list[str]:
 def test_a_command_is_said_once_with_a_note_below() -> None:
     preview = "sleep 30\n\nin ~/project · at most 60 s"
     lines = read("bash", {"command": "sleep 30", "timeout_s": 60}, preview, "sleep 30")
-    assert lines == [Line("sleep 30"), Line("in ~/project · at most 60 s", Tone.NOTE)]
+    assert lines == [CallLine("sleep 30"), CallLine("in ~/project · at most 60 s", LineTone.NOTE)]
 
 
 def test_a_command_that_looks_like_a_note_or_a_diff_is_told_as_it_is() -> None:
     command = "git apply <<E\n--- /dev/null\n+++ x\n@@ -0,0 +1 @@\n+y\nE\n\nrm -rf ~"
     lines = read("bash", {"command": command}, f"{command}\n\nin ~/project", command)
-    assert lines == [*map(Line, command.split("\n")), Line("in ~/project", Tone.NOTE)]
+    assert lines == [*map(CallLine, command.split("\n")), CallLine("in ~/project", LineTone.NOTE)]
 
 
 def test_an_argument_inside_of_a_longer_one_is_not_shown_by_that() -> None:
@@ -184,7 +184,7 @@ def test_arguments_that_a_preview_has_as_json_are_told_one_by_one() -> None:
 
 def test_all_calls_together_are_told_as_fully_as_one() -> None:
     one = asked(arguments={"command": "git log -1", "force": True})
-    lines = texts(lines_of_all((one, waiting("call_2"))))
+    lines = texts(describe_calls((one, waiting("call_2"))))
     assert lines[0] == "1 of 2: bash · execute"
     assert lines[3:] == [
         "arguments",
@@ -370,7 +370,7 @@ def test_what_is_not_in_sight_is_counted_and_v_shows_it() -> None:
         assert hidden > 1
         assert f"… {hidden} more lines · ↓ scrolls · v shows all" in stage.seen
         await stage.press(pilot, "down")
-        assert f"… {counted(hidden - 1, 'more line', 'more lines')} · ↓ scrolls" in stage.seen
+        assert f"… {format_count(hidden - 1, 'more line', 'more lines')} · ↓ scrolls" in stage.seen
         await stage.press(pilot, "end")
         assert " ↑ scrolls · v shows all" in stage.seen
         await stage.press(pilot, "v")

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from steno.tui.block import Block, Form, Kind, State
+from steno.render.items import CallState, ItemKind, TextForm, TranscriptItem
 
 MOST = 200_200
 """Characters: what is kept, and the words about what is not."""
 
 
-@pytest.mark.parametrize("kind", [Kind.CALL, Kind.SHELL])
-def test_of_a_command_that_says_much_the_beginning_and_the_end_are_kept(kind: Kind) -> None:
-    block = Block(kind, head="$ yes", state=State.RUNNING, is_open=True)
+@pytest.mark.parametrize("kind", [ItemKind.CALL, ItemKind.SHELL])
+def test_of_a_command_that_says_much_the_beginning_and_the_end_are_kept(kind: ItemKind) -> None:
+    block = TranscriptItem(kind, head="$ yes", state=CallState.RUNNING, is_open=True)
     block.append("first\n")
     for number in range(3_000):
         block.append(f"{number:>999}\n")
@@ -29,7 +29,7 @@ def test_of_a_command_that_says_much_the_beginning_and_the_end_are_kept(kind: Ki
 
 def test_it_is_the_same_however_it_came() -> None:
     text = "".join([f"line {number}\n" for number in range(50_000)])
-    whole, lines = Block(Kind.SHELL), Block(Kind.SHELL)
+    whole, lines = TranscriptItem(ItemKind.SHELL), TranscriptItem(ItemKind.SHELL)
     whole.append(text)
     for line in text.splitlines(keepends=True):
         lines.append(line)
@@ -39,16 +39,16 @@ def test_it_is_the_same_however_it_came() -> None:
 
 
 def test_of_what_a_model_says_nothing_is_left_out() -> None:
-    block = Block(Kind.ANSWER, is_open=True)
+    block = TranscriptItem(ItemKind.ANSWER, is_open=True)
     for _ in range(300):
         block.append("word " * 200)
     assert len(block.join_chunks()) == 300_000
 
 
 def test_what_came_of_a_call_takes_the_place_of_what_it_said() -> None:
-    block = Block(Kind.CALL, is_open=True)
+    block = TranscriptItem(ItemKind.CALL, is_open=True)
     block.append("x" * 300_000)
     block.join_chunks()
     block.append("more")
-    block.replace_body("all of it", Form.PLAIN)
+    block.replace_body("all of it", TextForm.PLAIN)
     assert (block.join_chunks(), block.omitted_characters) == ("all of it", 0)

@@ -13,33 +13,27 @@ from steno.agent import (
     Agent,
     AllowingApprover,
     DenyingApprover,
+    EntryRecorded,
     Gate,
     LoopEvent,
     Notice,
     NoticeCode,
     Permissions,
-    Recorded,
     RunEnded,
     Runner,
 )
-from steno.agent.limits import Ending, RunResult
-from steno.content import FileReference, Image, ImageData, ImageFile, Text, Thinking
-from steno.entry import Mode, Repair, Resolution, ResolutionStatus
+from steno.agent.events import EndReason, RunResult
+from steno.app.session import CommandReply, ErrorRaised, ShellEnded, ShellOutput, ShellStarted
 from steno.errors import Overloaded
-from steno.event import TextDelta
-from steno.message import AssistantMessage, ToolResultMessage, UserMessage
+from steno.messages.content import FileReference, Image, ImageData, ImageFile, Text, Thinking
+from steno.messages.event import TextDelta
+from steno.messages.message import AssistantMessage, ToolResultMessage, UserMessage
+from steno.messages.usage import StopReason, Usage
+from steno.records.entry import Mode, Repair, Resolution, ResolutionStatus
+from steno.render.items import CallState, ImageLocation, ItemKind, TextForm
 from steno.store import MemoryStore
 from steno.testing import ScriptedProvider
 from steno.tools import Toolbox, Workspace
-from steno.tui.block import Form, ImageAt, Kind, State
-from steno.tui.desk import (
-    Reply,
-    ShellEnded,
-    ShellOutput,
-    ShellStarted,
-    Trouble,
-)
-from steno.usage import StopReason, Usage
 from tests.agent.working import call, calling, run
 from tests.tui.sheet import Sheet, chronicle, read_back
 
@@ -107,26 +101,26 @@ def test_what_was_denied_looks_the_same_when_it_is_read_back(tmp_path: Path) -> 
     gate = Gate(Permissions(), DenyingApprover("not today", actor="ann"))
     script = [calling(call("1", "bash", command="rm x")), "I see."]
     sheet, conversation = run(work(tmp_path, script, gate=gate))
-    (block,) = sheet.of(Kind.CALL)
-    assert block.state is State.DENIED
+    (block,) = sheet.of(ItemKind.CALL)
+    assert block.state is CallState.DENIED
     assert "not today" in block.body
     assert sheet.seen() == read_back(conversation).seen()
 
 
 def test_a_command_shows_its_head_and_what_it_printed(tmp_path: Path) -> None:
     sheet, _ = run(work(tmp_path, SCRIPTS["a command"]))
-    kinds = [block.kind for block in sheet.blocks if block.kind is not Kind.MARK]
-    assert kinds == [Kind.USER, Kind.ANSWER, Kind.CALL, Kind.ANSWER]
-    (block,) = sheet.of(Kind.CALL)
+    kinds = [block.kind for block in sheet.blocks if block.kind is not ItemKind.MARK]
+    assert kinds == [ItemKind.USER, ItemKind.ANSWER, ItemKind.CALL, ItemKind.ANSWER]
+    (block,) = sheet.of(ItemKind.CALL)
     assert block.head == "bash echo one; echo two"
     assert "one\ntwo" in block.body
-    assert (block.state, block.is_folded) == (State.DONE, True)
+    assert (block.state, block.is_folded) == (CallState.DONE, True)
 
 
 def test_a_change_of_a_file_is_shown_as_a_diff(tmp_path: Path) -> None:
     sheet, _ = run(work(tmp_path, SCRIPTS["a change"]))
-    write, edit = sheet.of(Kind.CALL)
-    assert (write.form, edit.form) == (Form.DIFF, Form.DIFF)
+    write, edit = sheet.of(ItemKind.CALL)
+    assert (write.form, edit.form) == (TextForm.DIFF, TextForm.DIFF)
     assert "-x = 1" in edit.body
     assert "+x = 3" in edit.body
     assert "+x = 1" in write.body
@@ -141,7 +135,7 @@ def test_a_short_diff_is_seen_at_once_and_a_long_one_when_it_is_asked_for(tmp_pa
         "Done.",
     ]
     sheet, _ = run(work(tmp_path, script))
-    written, edited, much = sheet.of(Kind.CALL)
+    written, edited, much = sheet.of(ItemKind.CALL)
     assert [one.is_folded for one in (written, edited, much)] == [False, False, True]
     assert [one.note for one in (written, edited, much)] == ["+1 −0", "+1 −1", "+40 −0"]
 
@@ -150,15 +144,15 @@ def test_a_command_that_failed_says_how_it_ended() -> None:
     conversation = Conversation()
     said = ChatMessage.user("$ false\n")
     conversation.append(said, audit={"shell": "false", "status": 1})
-    (block,) = read_back(conversation).of(Kind.SHELL)
-    assert (block.head, block.note, block.state) == ("$ false", "exit 1", State.FAILED)
+    (block,) = read_back(conversation).of(ItemKind.SHELL)
+    assert (block.head, block.note, block.state) == ("$ false", "exit 1", CallState.FAILED)
 
 
 def test_an_answer_that_was_cut_off_says_by_what_and_how_to_go_on() -> None:
     told, sheet = chronicle()
     cut_off = ChatMessage.assistant("Wel", stop_reason=StopReason.LENGTH)
-    told.apply(RunEnded(RunResult(Ending.DONE, cut_off, 1, Usage(), reason="it was cut off")))
-    (notice,) = sheet.of(Kind.NOTICE)
+    told.apply(RunEnded(RunResult(EndReason.DONE, cut_off, 1, Usage(), reason="it was cut off")))
+    (notice,) = sheet.of(ItemKind.NOTICE)
     assert notice.body == "it was cut off (max_tokens); say: go on. --max-tokens allows more"
 
 
@@ -174,9 +168,9 @@ def test_words_of_a_turn_that_is_tried_again_are_taken_away() -> None:
     told, sheet = chronicle()
     told.apply(TextDelta(0, "Hel"))
     told.apply(Notice(NoticeCode.RETRY, "overloaded; trying again"))
-    assert [block.kind for block in sheet.blocks] == [Kind.NOTICE]
+    assert [block.kind for block in sheet.blocks] == [ItemKind.NOTICE]
     told.apply(TextDelta(0, "Hello"))
-    assert [block.join_chunks() for block in sheet.of(Kind.ANSWER)] == ["Hello"]
+    assert [block.join_chunks() for block in sheet.of(ItemKind.ANSWER)] == ["Hello"]
 
 
 def test_what_a_lone_image_turned_out_to_be_is_told_by_its_name() -> None:
@@ -184,7 +178,7 @@ def test_what_a_lone_image_turned_out_to_be_is_told_by_its_name() -> None:
     said = conversation.append(UserMessage((Image(source=ImageFile("shot.png")),)))
     failed = Resolution(target=said.id, block=0, status=ResolutionStatus.FAILED, error="gone")
     conversation.append(failed)
-    (block,) = read_back(conversation).of(Kind.ERROR)
+    (block,) = read_back(conversation).of(ItemKind.ERROR)
     assert block.body.startswith("image shot.png: failed: gone")
 
 
@@ -192,26 +186,26 @@ def test_an_image_is_only_pointed_at_until_it_is_drawn() -> None:
     conversation = Conversation()
     image = Image(source=ImageData(b"png"), mime_type="image/png")
     said = conversation.append(UserMessage((Text("?"), image)))
-    (block,) = read_back(conversation).of(Kind.USER)
-    assert block.images == (ImageAt(said.id, 1),)
+    (block,) = read_back(conversation).of(ItemKind.USER)
+    assert block.images == (ImageLocation(said.id, 1),)
 
 
 def test_what_shows_an_image_is_drawn_anew_when_the_image_was_opened() -> None:
     told, sheet = chronicle()
     conversation = Conversation()
     said = conversation.append(UserMessage((Image(source=ImageFile("shot.png")),)))
-    told.apply(Recorded(said))
+    told.apply(EntryRecorded(said))
     before = sheet.touched
     opened = Resolution(
         target=said.id, block=0, status=ResolutionStatus.RESOLVED, content=(Text("a cat"),)
     )
-    told.apply(Recorded(conversation.append(opened)))
+    told.apply(EntryRecorded(conversation.append(opened)))
     assert sheet.touched == before + 1
 
 
 def test_the_diff_of_a_call_that_names_its_file_does_not_name_it_again(tmp_path: Path) -> None:
     sheet, _ = run(work(tmp_path, SCRIPTS["a change"]))
-    for block in sheet.of(Kind.CALL):
+    for block in sheet.of(ItemKind.CALL):
         assert block.head.endswith(" a.py")
         assert block.body.startswith("@@ ")
 
@@ -223,18 +217,18 @@ def test_a_diff_below_another_name_keeps_its_own() -> None:
     conversation.append(
         ToolResultMessage(tool_call_id="1", content=(Text("ok"),), details={"diff": diff})
     )
-    (block,) = read_back(conversation).of(Kind.CALL)
+    (block,) = read_back(conversation).of(ItemKind.CALL)
     assert block.body == diff
 
 
-def ended(ending: Ending, error: Any = None, reason: str = "") -> LoopEvent:
+def ended(ending: EndReason, error: Any = None, reason: str = "") -> LoopEvent:
     return RunEnded(RunResult(ending, None, 1, Usage(), None, reason, error))
 
 
 def test_a_failure_is_told_with_the_way_out() -> None:
     told, sheet = chronicle()
-    told.apply(ended(Ending.FAILED, Overloaded("busy")))
-    (block,) = sheet.of(Kind.ERROR)
+    told.apply(ended(EndReason.FAILED, Overloaded("busy")))
+    (block,) = sheet.of(ItemKind.ERROR)
     assert "busy" in block.body
     assert "/retry" in block.body
 
@@ -242,8 +236,8 @@ def test_a_failure_is_told_with_the_way_out() -> None:
 def test_an_interruption_is_told_and_nothing_seems_to_run_on() -> None:
     told, sheet = chronicle()
     told.apply(TextDelta(0, "Hel"))
-    told.apply(ended(Ending.INTERRUPTED))
-    assert [block.kind for block in sheet.blocks] == [Kind.NOTICE]
+    told.apply(ended(EndReason.INTERRUPTED))
+    assert [block.kind for block in sheet.blocks] == [ItemKind.NOTICE]
 
 
 def test_a_command_of_the_person_is_shown_while_it_runs_and_as_it_is_on_record() -> None:
@@ -251,22 +245,22 @@ def test_a_command_of_the_person_is_shown_while_it_runs_and_as_it_is_on_record()
     conversation = Conversation()
     told.apply(ShellStarted("ls"))
     told.apply(ShellOutput("a.py\n"))
-    (block,) = sheet.of(Kind.SHELL)
-    assert (block.join_chunks(), block.state) == ("a.py\n", State.RUNNING)
+    (block,) = sheet.of(ItemKind.SHELL)
+    assert (block.join_chunks(), block.state) == ("a.py\n", CallState.RUNNING)
     said = ChatMessage.user("$ ls\na.py\n")
     entry = conversation.append(said, audit={"shell": "ls", "status": 0})
-    told.apply(Recorded(entry))
+    told.apply(EntryRecorded(entry))
     told.apply(ShellEnded(0))
     assert sheet.seen() == read_back(conversation).seen()
-    (block,) = sheet.of(Kind.SHELL)
-    assert (block.head, block.body, block.state) == ("$ ls", "a.py\n", State.DONE)
+    (block,) = sheet.of(ItemKind.SHELL)
+    assert (block.head, block.body, block.state) == ("$ ls", "a.py\n", CallState.DONE)
 
 
 def test_a_grant_that_was_taken_back_is_a_change_of_course() -> None:
     conversation = Conversation([ChatMessage.user("Go.")])
     revoked = Repair(code="grant_revoked", explanation="write is no longer allowed")
     conversation.append(revoked, decision="revoked", audit={"revoked": "write"})
-    (block,) = read_back(conversation).of(Kind.MARK)
+    (block,) = read_back(conversation).of(ItemKind.MARK)
     assert block.head == "write is no longer allowed"
 
 
@@ -274,7 +268,7 @@ def test_what_was_mended_says_so_whatever_was_decided_beside_it() -> None:
     conversation = Conversation([ChatMessage.user("Go.")])
     mended = Repair(code="call_unanswered", explanation="a call was answered")
     conversation.append(mended, decision="cancelled", audit={"actor": "eva"})
-    (block,) = read_back(conversation).of(Kind.NOTICE)
+    (block,) = read_back(conversation).of(ItemKind.NOTICE)
     assert block.body == "mended: a call was answered"
 
 
@@ -284,13 +278,17 @@ def test_a_command_that_is_recorded_leaves_the_next_one_running() -> None:
     for event in (ShellStarted("ls"), ShellEnded(0), ShellStarted("make"), ShellOutput("cc\n")):
         told.apply(event)
     said = ChatMessage.user("$ ls\na.py\n")
-    told.apply(Recorded(conversation.append(said, audit={"shell": "ls", "status": 0})))
+    told.apply(EntryRecorded(conversation.append(said, audit={"shell": "ls", "status": 0})))
     told.apply(ShellOutput("ld\n"))
-    running, recorded = sheet.of(Kind.SHELL)
-    assert (running.head, running.join_chunks(), running.state) == ("$ make", "cc\nld\n", State.RUNNING)
-    assert (recorded.head, recorded.state) == ("$ ls", State.DONE)
+    running, recorded = sheet.of(ItemKind.SHELL)
+    assert (running.head, running.join_chunks(), running.state) == (
+        "$ make",
+        "cc\nld\n",
+        CallState.RUNNING,
+    )
+    assert (recorded.head, recorded.state) == ("$ ls", CallState.DONE)
     told.apply(ShellEnded(2))
-    assert (running.state, running.is_open) == (State.FAILED, False)
+    assert (running.state, running.is_open) == (CallState.FAILED, False)
 
 
 def test_a_command_that_was_stopped_says_so_while_it_is_seen_and_when_it_is_read_back() -> None:
@@ -298,12 +296,12 @@ def test_a_command_that_was_stopped_says_so_while_it_is_seen_and_when_it_is_read
     conversation = Conversation()
     told.apply(ShellStarted("sleep 60"))
     told.apply(ShellEnded(None))
-    (block,) = sheet.of(Kind.SHELL)
-    assert block.state is State.STOPPED
+    (block,) = sheet.of(ItemKind.SHELL)
+    assert block.state is CallState.STOPPED
     said = ChatMessage.user("$ sleep 60\n[stopped]")
-    told.apply(Recorded(conversation.append(said, audit={"shell": "sleep 60"})))
-    (block,) = sheet.of(Kind.SHELL)
-    assert block.state is State.STOPPED
+    told.apply(EntryRecorded(conversation.append(said, audit={"shell": "sleep 60"})))
+    (block,) = sheet.of(ItemKind.SHELL)
+    assert block.state is CallState.STOPPED
     assert sheet.seen() == read_back(conversation).seen()
 
 
@@ -316,7 +314,7 @@ def test_an_image_that_cannot_be_opened_is_told_with_the_way_to_try_again() -> N
         target=said.id, block=1, status=ResolutionStatus.FAILED, error="shot.png: is no image"
     )
     conversation.append(failed)
-    (block,) = read_back(conversation).of(Kind.ERROR)
+    (block,) = read_back(conversation).of(ItemKind.ERROR)
     assert "image shot.png" in block.body
     assert "is no image" in block.body
     assert "/retry" in block.body
@@ -334,7 +332,7 @@ def test_a_person_is_told_that_a_model_reads_the_text_in_an_image() -> None:
         details={"kind": "image", "used": "ocr", "engine": "rapidocr"},
     )
     conversation.append(read)
-    (block,) = read_back(conversation).of(Kind.NOTICE)
+    (block,) = read_back(conversation).of(ItemKind.NOTICE)
     assert "image shot.png: the model reads the text in it" in block.body
 
 
@@ -351,15 +349,15 @@ def test_changes_of_course_are_marked() -> None:
     conversation.change_mode(Mode.PLAN)
     conversation.fork("other")
     conversation.switch("other")
-    marks = [block.head for block in read_back(conversation).of(Kind.MARK)]
+    marks = [block.head for block in read_back(conversation).of(ItemKind.MARK)]
     assert marks == ["plan mode", "branch other"]
 
 
 def test_troubles_and_replies_are_put_at_the_end() -> None:
     told, sheet = chronicle()
-    told.apply(Trouble("the disk is full"))
-    told.add_reply(Reply("| a | b |", "usage"))
+    told.apply(ErrorRaised("the disk is full"))
+    told.add_reply(CommandReply("| a | b |", "usage"))
     assert [(block.kind, block.head) for block in sheet.blocks] == [
-        (Kind.ERROR, ""),
-        (Kind.REPLY, "usage"),
+        (ItemKind.ERROR, ""),
+        (ItemKind.REPLY, "usage"),
     ]

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steno import ChatMessage
-from steno.call import ToolCall
-from steno.entry import Entry, Mode, ModeChange, Payload
-from steno.message import UserMessage
-from steno.tui.screens.comparing import Comparison, Row, compare
+from steno.messages.call import ToolCall
+from steno.messages.message import UserMessage
+from steno.records.entry import Entry, Mode, ModeChange, Payload
+from steno.ui.compare_state import BranchComparison, EntryPair, compare_branches
 
 PAYLOADS: dict[str, Payload] = {
     "u": ChatMessage.user("ask"),
@@ -31,7 +31,7 @@ def branch(kinds: str, side: str = "", shared: int = 0) -> list[Entry]:
     ]
 
 
-def kinds(comparison: Comparison) -> list[str]:
+def kinds(comparison: BranchComparison) -> list[str]:
     """Return the rows as two letters each."""
     letters = {payload: letter for letter, payload in PAYLOADS.items()}
     return [
@@ -41,35 +41,40 @@ def kinds(comparison: Comparison) -> list[str]:
 
 
 def test_what_both_begin_with_is_shared() -> None:
-    comparison = compare(branch("uaua"), branch("uauau", "r", shared=2))
+    comparison = compare_branches(branch("uaua"), branch("uauau", "r", shared=2))
     assert comparison.shared == 2
     assert kinds(comparison) == ["uu", "aa", "-u"]
 
 
 def test_the_same_branch_has_no_rows() -> None:
-    assert compare(branch("uaua"), branch("uaua")) == Comparison(4, ())
-    assert compare([], []) == Comparison(0, ())
+    assert compare_branches(branch("uaua"), branch("uaua")) == BranchComparison(4, ())
+    assert compare_branches([], []) == BranchComparison(0, ())
 
 
 def test_questions_stand_beside_questions_however_long_the_answers_are() -> None:
-    comparison = compare(branch("ucrcraua", "l"), branch("uaua", "r"))
+    comparison = compare_branches(branch("ucrcraua", "l"), branch("uaua", "r"))
     assert kinds(comparison) == ["uu", "c-", "r-", "c-", "r-", "aa", "uu", "aa"]
 
 
 def test_calls_stand_beside_calls_and_answers_beside_answers() -> None:
-    assert kinds(compare(branch("ucra", "l"), branch("uacr", "r"))) == [
+    assert kinds(compare_branches(branch("ucra", "l"), branch("uacr", "r"))) == [
         *("uu", "-a", "cc", "rr", "a-")
     ]
 
 
 def test_what_has_no_counterpart_stands_alone() -> None:
-    assert kinds(compare(branch("mua", "l"), branch("uma", "r"))) == ["m-", "uu", "-m", "aa"]
-    assert kinds(compare(branch("um", "l"), branch("ua", "r"))) == ["uu", "m-", "-a"]
+    assert kinds(compare_branches(branch("mua", "l"), branch("uma", "r"))) == [
+        "m-",
+        "uu",
+        "-m",
+        "aa",
+    ]
+    assert kinds(compare_branches(branch("um", "l"), branch("ua", "r"))) == ["uu", "m-", "-a"]
 
 
 def test_rows_tell_whether_both_say_the_same() -> None:
     left, right = branch("ua", "l"), branch("uc", "r")
-    rows = compare(left, right).rows
+    rows = compare_branches(left, right).rows
     assert [row.is_same for row in rows] == [True, False, False]
 
 
@@ -82,7 +87,7 @@ def test_nothing_is_dropped_and_nothing_changes_its_place(
 ) -> None:
     left = branch(past + left_only, "l", shared=len(past))
     right = branch(past + right_only, "r", shared=len(past))
-    comparison = compare(left, right)
+    comparison = compare_branches(left, right)
     assert comparison.shared == len(past)
     assert _column(comparison.rows, 0) == left[comparison.shared :]
     assert _column(comparison.rows, 1) == right[comparison.shared :]
@@ -94,7 +99,7 @@ def test_nothing_is_dropped_and_nothing_changes_its_place(
 
 @given(BRANCHES, BRANCHES)
 def test_the_number_of_a_question_decides_what_it_stands_beside(left: str, right: str) -> None:
-    rows = compare(branch(left, "l"), branch(right, "r")).rows
+    rows = compare_branches(branch(left, "l"), branch(right, "r")).rows
     pairs = [row for row in rows if any(entry is not None and _asks(entry) for entry in row)]
     both = min(left.count("u"), right.count("u"))
     assert all(None not in row for row in pairs[:both])
@@ -103,18 +108,18 @@ def test_the_number_of_a_question_decides_what_it_stands_beside(left: str, right
 
 @given(BRANCHES, BRANCHES)
 def test_left_and_right_are_treated_alike(left: str, right: str) -> None:
-    one = compare(branch(left, "l"), branch(right, "r"))
-    other = compare(branch(right, "r"), branch(left, "l")).swapped()
+    one = compare_branches(branch(left, "l"), branch(right, "r"))
+    other = compare_branches(branch(right, "r"), branch(left, "l")).swapped()
     assert Counter(map(_ids, one.rows)) == Counter(map(_ids, other.rows))
 
 
 def test_ten_thousand_entries_are_laid_beside_each_other() -> None:
     left, right = branch("u" + "cr" * 5_000, "l"), branch("u" + "a" * 10_000, "r")
-    comparison = compare(left, right)
+    comparison = compare_branches(left, right)
     assert len(comparison.rows) == 20_001
 
 
-def _column(rows: Sequence[Row], side: int) -> list[Entry]:
+def _column(rows: Sequence[EntryPair], side: int) -> list[Entry]:
     return [entry for row in rows if (entry := row[side]) is not None]
 
 
@@ -122,5 +127,5 @@ def _asks(entry: Entry) -> bool:
     return isinstance(entry.payload, UserMessage)
 
 
-def _ids(row: Row) -> tuple[str | None, ...]:
+def _ids(row: EntryPair) -> tuple[str | None, ...]:
     return tuple(None if entry is None else entry.id for entry in row)

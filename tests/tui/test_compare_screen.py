@@ -7,8 +7,7 @@ from textual import events
 
 from steno import ChatMessage
 from steno.errors import Missing
-from steno.tui.screens.compare import CompareScreen
-from steno.tui.screens.compare_view import CompareView
+from steno.ui.tui.screens.compare_screen import CompareScreen, CompareView
 from tests.tui.fake_desk import FakeDesk
 from tests.tui.tree_stage import (
     UNSET,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steno.tui.screens.differing import Differences, Span, differences
+from steno.ui.compare_state import Span, TextDifferences, find_differences
 
 
 def outside(text: str, spans: tuple[Span, ...]) -> str:
@@ -22,25 +22,25 @@ def inside(text: str, spans: tuple[Span, ...]) -> list[str]:
 def test_words_that_differ_are_found_in_lines_that_do() -> None:
     left = "the same\nuse ls -a here\nthe end"
     right = "the same\nuse ls -t here now\nthe end"
-    found = differences(left, right)
+    found = find_differences(left, right)
     assert inside(left, found.left) == ["a"]
     assert inside(right, found.right) == ["t", " now"]
 
 
 def test_equal_texts_do_not_differ() -> None:
-    assert differences("a\nb", "a\nb") == Differences((), ())
-    assert differences("", "") == Differences((), ())
+    assert find_differences("a\nb", "a\nb") == TextDifferences((), ())
+    assert find_differences("", "") == TextDifferences((), ())
 
 
 def test_lines_that_only_one_has_differ_as_a_whole() -> None:
-    found = differences("one\nthree\n", "one\ntwo\nthree\n")
-    assert found == Differences((), ((4, 8),))
+    found = find_differences("one\nthree\n", "one\ntwo\nthree\n")
+    assert found == TextDifferences((), ((4, 8),))
 
 
 def test_what_is_too_long_differs_as_a_whole() -> None:
     left = "begin\n" + "".join(f"{n} left\n" for n in range(5_000)) + "end"
     right = "begin\n" + "".join(f"{n} right\n" for n in range(5_000)) + "end"
-    found = differences(left, right)
+    found = find_differences(left, right)
     assert outside(left, found.left) == outside(right, found.right)
     assert len(found.left) <= 2
 
@@ -50,7 +50,7 @@ TEXTS = st.text("ab \n\u2028.é", max_size=40)
 
 @given(TEXTS, TEXTS)
 def test_what_lies_between_the_differences_is_the_same(left: str, right: str) -> None:
-    found = differences(left, right)
+    found = find_differences(left, right)
     assert outside(left, found.left) == outside(right, found.right)
     for text, spans in ((left, found.left), (right, found.right)):
         edges = [edge for span in spans for edge in span]
@@ -61,4 +61,4 @@ def test_what_lies_between_the_differences_is_the_same(left: str, right: str) ->
 
 @given(TEXTS)
 def test_a_text_does_not_differ_from_itself(text: str) -> None:
-    assert differences(text, text) == Differences((), ())
+    assert find_differences(text, text) == TextDifferences((), ())

@@ -12,11 +12,20 @@ import pytest
 from tests.cli.program import on_terminal
 
 LATER = (
-    *("steno.agent", "steno.context", "steno.conversation", "steno.inputs", "steno.providers"),
+    *("steno.agent", "steno.context", "steno.log.conversation", "steno.inputs", "steno.providers"),
     *("steno.store", "steno.tools", "steno.transport", "steno.wire"),
-    *("steno.cli.compose", "steno.cli.configuration", "steno.cli.desk", "steno.cli.headless"),
-    *("steno.tui.chronicle", "steno.tui.desk", "steno.tui.screens", "steno.tui.work"),
-    *("steno.tui.transcript.code", "steno.tui.transcript.image", "steno.tui.transcript.markdown"),
+    *("steno.app.compose", "steno.app.settings_loader", "steno.app", "steno.cli.headless"),
+    *(
+        "steno.ui.tui.transcript_state",
+        "steno.app.session",
+        "steno.ui.tui.screens",
+        "steno.ui.tui.controller",
+    ),
+    *(
+        "steno.ui.tui.transcript.markdown",
+        "steno.ui.tui.transcript.image",
+        "steno.ui.tui.transcript.markdown",
+    ),
     *("PIL", "aiohttp", "http", "markdown_it", "pygments.lexers", "rich.markdown", "sqlite3"),
     *("textual.widgets._markdown", "textual_image"),
 )
@@ -86,12 +95,12 @@ Path(sys.argv[1]).write_text(json.dumps(report))
 
 @pytest.mark.requirement("S4-15")
 def test_nothing_is_loaded_before_the_first_paint_that_it_does_without(tmp_path: Path) -> None:
-    seen = _watch(tmp_path, last="steno.cli.desk.opening", later=LATER, patience_s=10)
+    seen = _watch(tmp_path, last="steno.cli.open_session", later=LATER, patience_s=10)
     assert seen == {"early": [], "painted": True}
 
 
 def test_whatever_is_loaded_before_the_first_paint_is_noticed(tmp_path: Path) -> None:
-    seen = _watch(tmp_path, last="steno.tui.app", later=("argparse",), patience_s=0)
+    seen = _watch(tmp_path, last="steno.ui.tui.app", later=("argparse",), patience_s=0)
     assert seen == {"early": ["argparse"], "painted": False}
 
 

@@ -10,20 +10,20 @@ import pytest
 from textual.pilot import Pilot
 from textual.screen import Screen
 
-from steno.printable import on_one_line
-from steno.tui.desk import Reply
-from steno.tui.screens.compare import CompareScreen
-from steno.tui.screens.furniture import Foot, Title, rows_of
-from steno.tui.screens.pager import PagerScreen
-from steno.tui.screens.sessions import SessionsScreen
-from steno.tui.screens.tree import TreeScreen
+from steno.app.session import CommandReply
+from steno.render.terminal_text import terminal_line
+from steno.ui.tui.screens.compare_screen import CompareScreen
+from steno.ui.tui.screens.pager import PagerScreen
+from steno.ui.tui.screens.sessions_screen import SessionsScreen
+from steno.ui.tui.screens.tree_screen import TreeScreen
+from steno.ui.tui.screens.widgets import KeyHints, Title, balance_rows
 from tests.tui.fake_desk import FakeDesk
 from tests.tui.quiet import until
 from tests.tui.stage import SIZES, Stage, show
 
 
 def pieces(widths: list[int], room: int, gap: int = 0) -> list[list[int]]:
-    return [widths[row] for row in rows_of(widths, room, gap=gap)]
+    return [widths[row] for row in balance_rows(widths, room, gap=gap)]
 
 
 def test_what_fits_stands_in_one_row_and_gaps_count_only_between() -> None:
@@ -51,7 +51,7 @@ SCREENS: dict[str, Callable[[], Screen[Any]]] = {
     "tree": lambda: TreeScreen(FakeDesk()),
     "compare": comparing,
     "sessions": lambda: SessionsScreen(FakeDesk()),
-    "pager": lambda: PagerScreen(Reply("\n".join(map(str, range(99))), "numbers")),
+    "pager": lambda: PagerScreen(CommandReply("\n".join(map(str, range(99))), "numbers")),
 }
 
 
@@ -62,7 +62,7 @@ def test_every_screen_says_at_its_bottom_how_to_leave_it(name: str, size: tuple[
     screen = SCREENS[name]()
 
     async def play(stage: Stage, pilot: Pilot[None]) -> None:
-        foot = screen.query_one(Foot)
+        foot = screen.query_one(KeyHints)
         assert foot.region.bottom == size[1]
         assert foot.region.width == size[0]
         said = stage.lines[foot.region.y :]
@@ -85,7 +85,7 @@ def test_a_title_is_harmless_and_on_one_line_whenever_it_is_said(is_said_later: 
         await stage.screen.mount(title)
         if is_said_later:
             title.update(hostile)
-        line = f" {on_one_line(hostile)}"
+        line = f" {terminal_line(hostile)}"
         await until(pilot, lambda: line in [one.rstrip() for one in stage.lines])
 
     show(SessionsScreen(FakeDesk()), play)
@@ -93,7 +93,7 @@ def test_a_title_is_harmless_and_on_one_line_whenever_it_is_said(is_said_later: 
 
 def test_what_is_said_at_the_bottom_follows_the_width() -> None:
     async def play(stage: Stage, pilot: Pilot[None]) -> None:
-        foot = stage.screen.query_one(Foot)
+        foot = stage.screen.query_one(KeyHints)
         assert foot.size.height == 1
         narrow = ["Enter go on · F2 rename · Del delete", "Ctrl+N new · Tab folder/all · Esc close"]
         await pilot.resize_terminal(60, 20)

@@ -6,11 +6,11 @@ import pytest
 from rich.style import Style
 from textual.pilot import Pilot
 
-from steno.tui.block import Form
-from steno.tui.commands import COMMANDS
-from steno.tui.desk import Reply
-from steno.tui.screens.help import KEYS, help_text
-from steno.tui.screens.pager import PagerScreen
+from steno.app.commands.table import COMMANDS
+from steno.app.session import CommandReply
+from steno.render.items import TextForm
+from steno.ui.help_text import TERMINAL_KEYS, build_help
+from steno.ui.tui.screens.pager import PagerScreen
 from tests.tui.quiet import until
 from tests.tui.stage import HOSTILE, SIZES, Stage, is_harmless, least_contrast, show
 
@@ -33,7 +33,7 @@ def test_a_long_text_is_scrolled_from_its_beginning_to_its_end(size: tuple[int, 
         await pilot.press("g")
         await until(pilot, lambda: "line 1 of many" in stage.text and "· 0 %" in stage.text)
 
-    show(PagerScreen(Reply(LONG, "audit", Form.PLAIN)), play, size=size)
+    show(PagerScreen(CommandReply(LONG, "audit", TextForm.PLAIN)), play, size=size)
 
 
 @pytest.mark.parametrize("key", ["q", "escape"])
@@ -43,7 +43,7 @@ def test_it_is_left_with_a_key(key: str) -> None:
         await until(pilot, lambda: stage.results)
         assert stage.results == [None]
 
-    show(PagerScreen(Reply(LONG)), play)
+    show(PagerScreen(CommandReply(LONG)), play)
 
 
 def test_words_are_found_whatever_their_case_and_marked() -> None:
@@ -65,7 +65,7 @@ def test_words_are_found_whatever_their_case_and_marked() -> None:
         await pilot.press("n")
         await until(pilot, lambda: "match 1 of 11" in stage.text)
 
-    show(PagerScreen(Reply(LONG, form=Form.PLAIN)), play)
+    show(PagerScreen(CommandReply(LONG, form=TextForm.PLAIN)), play)
 
 
 def test_escape_ends_a_search_before_it_leaves() -> None:
@@ -78,7 +78,7 @@ def test_escape_ends_a_search_before_it_leaves() -> None:
         await pilot.press("q")
         await until(pilot, lambda: stage.results)
 
-    show(PagerScreen(Reply(LONG)), play)
+    show(PagerScreen(CommandReply(LONG)), play)
 
 
 def test_a_search_goes_on_from_where_the_person_reads() -> None:
@@ -90,7 +90,7 @@ def test_a_search_goes_on_from_where_the_person_reads() -> None:
         assert "line 500" in stage.text
         assert "match 1 of" not in stage.text
 
-    show(PagerScreen(Reply(LONG, form=Form.PLAIN)), play)
+    show(PagerScreen(CommandReply(LONG, form=TextForm.PLAIN)), play)
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -104,7 +104,7 @@ def test_markdown_is_laid_out_for_the_width(size: tuple[int, int]) -> None:
         assert "<b>tag</b>" in stage.text
         assert " ".join(stage.text.split()).count("and more") == 30
 
-    show(PagerScreen(Reply(text)), play, size=size)
+    show(PagerScreen(CommandReply(text)), play, size=size)
 
 
 def test_another_width_lays_everything_out_anew() -> None:
@@ -114,7 +114,7 @@ def test_another_width_lays_everything_out_anew() -> None:
         await until(pilot, lambda: len(stage.lines[0]) == 60)
         await until(pilot, lambda: " ".join(stage.text.split()).count("one two three") == 20)
 
-    show(PagerScreen(Reply("one two three " * 20)), play, size=(120, 30))
+    show(PagerScreen(CommandReply("one two three " * 20)), play, size=(120, 30))
 
 
 def test_lines_of_a_diff_have_their_colours_and_signs() -> None:
@@ -126,7 +126,7 @@ def test_lines_of_a_diff_have_their_colours_and_signs() -> None:
         assert styles[" same"].color not in {styles["-old"].color, styles["+new"].color}
         assert styles["@@ -1 +1 @@"].bold
 
-    show(PagerScreen(Reply(diff, form=Form.DIFF)), play)
+    show(PagerScreen(CommandReply(diff, form=TextForm.DIFF)), play)
 
 
 def test_a_theme_that_changes_changes_the_colours() -> None:
@@ -139,12 +139,12 @@ def test_a_theme_that_changes_changes_the_colours() -> None:
         stage.theme = "steno-light"
         await until(pilot, lambda: colour() != before)
 
-    show(PagerScreen(Reply("+new", form=Form.DIFF)), play)
+    show(PagerScreen(CommandReply("+new", form=TextForm.DIFF)), play)
 
 
-@pytest.mark.parametrize("form", list(Form))
+@pytest.mark.parametrize("form", list(TextForm))
 @pytest.mark.parametrize("size", SIZES)
-def test_texts_from_elsewhere_do_no_harm(form: Form, size: tuple[int, int]) -> None:
+def test_texts_from_elsewhere_do_no_harm(form: TextForm, size: tuple[int, int]) -> None:
     text = f"{HOSTILE}\n\n[a](http://evil) &#x202e;&#x200b;&#13; " + "x" * 10_000
 
     async def play(stage: Stage, pilot: Pilot[None]) -> None:
@@ -153,14 +153,14 @@ def test_texts_from_elsewhere_do_no_harm(form: Form, size: tuple[int, int]) -> N
         assert "[bold red]" in stage.text
         assert "http://evil" in stage.text
 
-    show(PagerScreen(Reply(text, HOSTILE, form)), play, size=size)
+    show(PagerScreen(CommandReply(text, HOSTILE, form)), play, size=size)
 
 
 def test_markdown_that_is_too_long_to_lay_out_is_shown_as_it_is() -> None:
     async def play(stage: Stage, pilot: Pilot[None]) -> None:
         assert "**x**" in stage.text
 
-    show(PagerScreen(Reply("**x**\n" * 50_000)), play)
+    show(PagerScreen(CommandReply("**x**\n" * 50_000)), play)
 
 
 def test_nothing_to_read_is_no_trouble() -> None:
@@ -168,7 +168,7 @@ def test_nothing_to_read_is_no_trouble() -> None:
         await pilot.press("G", "n", "N", "slash", "x", "enter", "n", "escape", "q")
         await until(pilot, lambda: stage.results)
 
-    show(PagerScreen(Reply("")), play)
+    show(PagerScreen(CommandReply("")), play)
 
 
 @pytest.mark.parametrize("theme", ["steno-dark", "steno-light"])
@@ -178,21 +178,21 @@ def test_everything_can_be_read_in_both_themes(theme: str) -> None:
     async def play(stage: Stage, pilot: Pilot[None]) -> None:
         assert least_contrast(stage) >= 4.5
 
-    show(PagerScreen(Reply(text, "title")), play, theme=theme)
+    show(PagerScreen(CommandReply(text, "title")), play, theme=theme)
 
 
 # -- help --------------------------------------------------------------------------------------
 
 
 def test_help_names_every_command_and_every_key() -> None:
-    text = help_text(KEYS)
+    text = build_help(TERMINAL_KEYS)
     assert [one.name for one in COMMANDS if f"- `/{one.name}" not in text] == []
     assert [one.about for one in COMMANDS if one.about not in text] == []
-    assert [key for key, about in KEYS if f"- `{key}`: {about}" not in text] == []
+    assert [key for key, about in TERMINAL_KEYS if f"- `{key}`: {about}" not in text] == []
 
 
 def test_help_without_keys_says_nothing_of_keys() -> None:
-    text = help_text(())
+    text = build_help(())
     assert "Keys" not in text
     assert "/quit" in text
 
@@ -203,4 +203,4 @@ def test_help_can_be_read_to_its_end_on_a_small_screen() -> None:
         await pilot.press("G")
         await until(pilot, lambda: "quit" in stage.text and "100 %" in stage.text)
 
-    show(PagerScreen(Reply(help_text(), "help")), play, size=(60, 20))
+    show(PagerScreen(CommandReply(build_help(), "help")), play, size=(60, 20))

@@ -5,17 +5,16 @@ from __future__ import annotations
 import pytest
 from textual.pilot import Pilot
 
-from steno.tui.desk import Candidate
-from steno.tui.screens.asking import LineScreen
-from steno.tui.screens.picking import PickScreen
+from steno.app.session import Suggestion
+from steno.ui.tui.screens.dialogs import InputScreen, PickerScreen
 from tests.tui.quiet import until
 from tests.tui.stage import HOSTILE, SIZES, Stage, is_harmless, least_contrast, show
 
 MODELS = [
-    Candidate("offline/steno", "no model"),
-    Candidate("ollama/qwen3", "32k"),
-    Candidate("anthropic/claude", "200k, vision"),
-    Candidate("openrouter/anthropic/claude", "200k, vision"),
+    Suggestion("offline/steno", "no model"),
+    Suggestion("ollama/qwen3", "32k"),
+    Suggestion("anthropic/claude", "200k, vision"),
+    Suggestion("openrouter/anthropic/claude", "200k, vision"),
 ]
 
 
@@ -40,7 +39,7 @@ def test_the_cursor_begins_on_what_holds_now_and_enter_picks(size: tuple[int, in
         await until(pilot, lambda: stage.results)
         assert stage.results == ["anthropic/claude"]
 
-    show(PickScreen("model", MODELS, "ollama/qwen3"), play, size=size)
+    show(PickerScreen("model", MODELS, "ollama/qwen3"), play, size=size)
 
 
 def test_what_is_typed_filters_and_what_begins_like_it_comes_first() -> None:
@@ -53,7 +52,7 @@ def test_what_is_typed_filters_and_what_begins_like_it_comes_first() -> None:
         await until(pilot, lambda: stage.results)
         assert stage.results == ["openrouter/anthropic/claude"]
 
-    show(PickScreen("model", list(reversed(MODELS)), "ollama/qwen3"), play)
+    show(PickerScreen("model", list(reversed(MODELS)), "ollama/qwen3"), play)
 
 
 def test_what_is_said_about_things_can_be_searched_too() -> None:
@@ -61,7 +60,7 @@ def test_what_is_said_about_things_can_be_searched_too() -> None:
         await pilot.press(*"VISION")
         await until(pilot, lambda: "2 of 4" in stage.text)
 
-    show(PickScreen("model", MODELS), play)
+    show(PickerScreen("model", MODELS), play)
 
 
 def test_nothing_is_picked_where_nothing_fits_and_escape_leaves() -> None:
@@ -74,7 +73,7 @@ def test_nothing_is_picked_where_nothing_fits_and_escape_leaves() -> None:
         await until(pilot, lambda: stage.results)
         assert stage.results == [None]
 
-    show(PickScreen("model", MODELS), play)
+    show(PickerScreen("model", MODELS), play)
 
 
 def test_nothing_to_pick_from_is_no_trouble() -> None:
@@ -84,11 +83,11 @@ def test_nothing_to_pick_from_is_no_trouble() -> None:
         await until(pilot, lambda: stage.results)
         assert stage.results == [None]
 
-    show(PickScreen("model", []), play)
+    show(PickerScreen("model", []), play)
 
 
 def test_a_thousand_things_are_walked_through_page_by_page() -> None:
-    many = [Candidate(f"model-{number:04}") for number in range(1_000)]
+    many = [Suggestion(f"model-{number:04}") for number in range(1_000)]
 
     async def play(stage: Stage, pilot: Pilot[None]) -> None:
         assert "● model-0500" in marked(stage)
@@ -100,7 +99,7 @@ def test_a_thousand_things_are_walked_through_page_by_page() -> None:
         await until(pilot, lambda: stage.results)
         assert stage.results == ["model-0000"]
 
-    show(PickScreen("model", many, "model-0500"), play, size=(60, 20))
+    show(PickerScreen("model", many, "model-0500"), play, size=(60, 20))
 
 
 def test_things_may_have_the_same_name() -> None:
@@ -109,7 +108,7 @@ def test_things_may_have_the_same_name() -> None:
         await until(pilot, lambda: stage.results)
         assert stage.results == ["twin"]
 
-    show(PickScreen("model", [Candidate("twin", "one"), Candidate("twin", "two")]), play)
+    show(PickerScreen("model", [Suggestion("twin", "one"), Suggestion("twin", "two")]), play)
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -124,7 +123,7 @@ def test_names_from_elsewhere_do_no_harm(size: tuple[int, int]) -> None:
         await until(pilot, lambda: stage.results)
         assert stage.results == [name]
 
-    show(PickScreen(HOSTILE, [Candidate(name, name)], name), play, size=size)
+    show(PickerScreen(HOSTILE, [Suggestion(name, name)], name), play, size=size)
 
 
 @pytest.mark.parametrize("theme", ["steno-dark", "steno-light"])
@@ -132,7 +131,7 @@ def test_everything_can_be_read_in_both_themes(theme: str) -> None:
     async def play(stage: Stage, pilot: Pilot[None]) -> None:
         assert least_contrast(stage) >= 4.5
 
-    show(PickScreen("model", MODELS, "offline/steno"), play, theme=theme)
+    show(PickerScreen("model", MODELS, "offline/steno"), play, theme=theme)
 
 
 # -- a line ------------------------------------------------------------------------------------
@@ -145,7 +144,7 @@ def test_a_line_begins_with_what_there_is_and_is_taken_with_enter() -> None:
         await until(pilot, lambda: stage.results)
         assert stage.results == ["one two"]
 
-    show(LineScreen("Another title?", str.strip, default="one", is_offer=False), play)
+    show(InputScreen("Another title?", str.strip, default="one", is_offer=False), play)
 
 
 def test_a_line_is_left_alone_with_escape() -> None:
@@ -155,4 +154,4 @@ def test_a_line_is_left_alone_with_escape() -> None:
         await until(pilot, lambda: stage.results)
         assert stage.results == [None]
 
-    show(LineScreen(HOSTILE, str.strip, default=HOSTILE), play, size=(60, 20))
+    show(InputScreen(HOSTILE, str.strip, default=HOSTILE), play, size=(60, 20))

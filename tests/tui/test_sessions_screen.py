@@ -9,12 +9,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from textual.pilot import Pilot
 
+from steno.app.session import SessionSummary
 from steno.errors import Missing, StenoError
-from steno.identity import utc_now
-from steno.printable import age
-from steno.tui.desk import Kept
-from steno.tui.screens.asking import LineScreen
-from steno.tui.screens.sessions import SessionsScreen
+from steno.ids import utc_now
+from steno.render.quantities import format_age
+from steno.ui.tui.screens.dialogs import InputScreen
+from steno.ui.tui.screens.sessions_screen import SessionsScreen
 from tests.tui.fake_desk import FakeDesk, FakeShelf
 from tests.tui.quiet import until
 from tests.tui.stage import HOSTILE, SIZES, Stage, is_harmless, least_contrast, show
@@ -29,7 +29,7 @@ class GatedShelf(FakeShelf):
         """By what is searched for, or by the session to be resumed."""
         self.refusal: StenoError | None = None
 
-    async def summaries(self, search: str = "") -> Sequence[Kept]:
+    async def summaries(self, search: str = "") -> Sequence[SessionSummary]:
         found = await super().summaries(search)
         await self._pass(search)
         return found
@@ -49,15 +49,15 @@ class GatedShelf(FakeShelf):
             await self.gates[name].wait()
 
 
-def a_desk(*kept: Kept) -> tuple[FakeDesk, GatedShelf]:
+def a_desk(*kept: SessionSummary) -> tuple[FakeDesk, GatedShelf]:
     desk = FakeDesk()
     shelf = desk.session_list = GatedShelf(desk)
     shelf.kept = list(kept)
     return desk, shelf
 
 
-def kept(name: str, *, is_here: bool = True, hours: float = 2, snippet: str = "") -> Kept:
-    return Kept(
+def kept(name: str, *, is_here: bool = True, hours: float = 2, snippet: str = "") -> SessionSummary:
+    return SessionSummary(
         id=f"id-{name}",
         title=f"the {name} session",
         entries=1234,
@@ -207,7 +207,7 @@ def test_names_from_elsewhere_do_no_harm(size: tuple[int, int]) -> None:
         await until(pilot, lambda: "✗" in stage.text)
         assert is_harmless(stage)
         await pilot.press("f2")
-        await until(pilot, lambda: isinstance(stage.screen, LineScreen))
+        await until(pilot, lambda: isinstance(stage.screen, InputScreen))
         assert is_harmless(stage)
 
     show(SessionsScreen(desk), play, size=size)
@@ -354,7 +354,7 @@ def test_a_session_gets_another_title_and_keeps_the_cursor(key: str) -> None:
     async def play(stage: Stage, pilot: Pilot[None]) -> None:
         await until(pilot, lambda: "3 sessions" in stage.text)
         await pilot.press("down", key)
-        await until(pilot, lambda: isinstance(stage.screen, LineScreen))
+        await until(pilot, lambda: isinstance(stage.screen, InputScreen))
         await pilot.press("ctrl+u", *"other", "enter")
         await until(pilot, lambda: len(asked(desk, "sessions")) == 2 and "other" in stage.text)
         assert asked(desk, "rename") == [("id-gamma", "other")]
@@ -372,7 +372,7 @@ def test_a_title_stays_where_none_is_given(keys: tuple[str, ...]) -> None:
     async def play(stage: Stage, pilot: Pilot[None]) -> None:
         await until(pilot, lambda: "3 sessions" in stage.text)
         await pilot.press("f2")
-        await until(pilot, lambda: isinstance(stage.screen, LineScreen))
+        await until(pilot, lambda: isinstance(stage.screen, InputScreen))
         await pilot.press(*keys)
         await until(pilot, lambda: isinstance(stage.screen, SessionsScreen))
         assert asked(desk, "rename") == []
@@ -407,7 +407,7 @@ def test_a_session_is_kept_unless_exactly_that_was_said(keys: tuple[str, ...]) -
     async def play(stage: Stage, pilot: Pilot[None]) -> None:
         await until(pilot, lambda: "3 sessions" in stage.text)
         await pilot.press("delete")
-        await until(pilot, lambda: isinstance(stage.screen, LineScreen))
+        await until(pilot, lambda: isinstance(stage.screen, InputScreen))
         await pilot.press(*keys)
         await until(pilot, lambda: "kept “the beta session”" in stage.text)
         assert asked(desk, "delete") == []
@@ -422,7 +422,7 @@ def test_a_session_that_must_not_be_deleted_says_why() -> None:
         await until(pilot, lambda: "3 sessions" in stage.text)
         shelf.refusal = StenoError("session: it is at hand; go over to another first")
         await pilot.press("delete")
-        await until(pilot, lambda: isinstance(stage.screen, LineScreen))
+        await until(pilot, lambda: isinstance(stage.screen, InputScreen))
         await pilot.press("y", "enter")
         await until(pilot, lambda: "✗ session: it is at hand" in stage.text)
         assert order(stage, "alpha", "beta", "gamma") == ["beta", "gamma", "alpha"]
@@ -442,8 +442,8 @@ def test_a_session_that_must_not_be_deleted_says_why() -> None:
 )
 def test_an_age_is_told_as_people_say_it(seconds: int, words: str) -> None:
     now = datetime(2024, 5, 17, 6, 30, tzinfo=UTC)
-    assert age(now - timedelta(seconds=seconds), now) == words
+    assert format_age(now - timedelta(seconds=seconds), now) == words
 
 
 def test_an_age_that_nobody_knows_is_a_dash() -> None:
-    assert age(None, datetime(2024, 5, 17, tzinfo=UTC)) == "-"
+    assert format_age(None, datetime(2024, 5, 17, tzinfo=UTC)) == "-"

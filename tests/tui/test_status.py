@@ -11,15 +11,15 @@ from decimal import Decimal
 import pytest
 from textual.pilot import Pilot
 
-from steno.entry import Mode
-from steno.printable import dollars
-from steno.tui.desk import Standing
-from steno.tui.status import StatusLine, short_count
-from steno.usage import Usage
+from steno.app.session import SessionStatus
+from steno.messages.usage import Usage
+from steno.records.entry import Mode
+from steno.render.quantities import format_dollars
+from steno.ui.tui.status import StatusLine, abbreviate_count
 from tests.tui.quiet import until
 from tests.tui.stage import HOSTILE, SIZES, Stage, is_harmless, least_contrast
 
-STANDING = Standing(
+STANDING = SessionStatus(
     session="0198",
     title="mend the parser",
     folder="~/code/project",
@@ -59,7 +59,7 @@ def play(
 
 
 def shown(
-    standing: Standing | None = STANDING,
+    standing: SessionStatus | None = STANDING,
     doing: str | None = None,
     *,
     size: tuple[int, int] = (120, 30),
@@ -232,7 +232,7 @@ def test_it_can_be_read_in_both_themes(theme: str) -> None:
     ],
 )
 def test_large_numbers_are_short(number: int, short: str) -> None:
-    assert short_count(number) == short
+    assert abbreviate_count(number) == short
 
 
 @pytest.mark.parametrize(
@@ -240,12 +240,18 @@ def test_large_numbers_are_short(number: int, short: str) -> None:
     [("0", "$0"), ("0.00001", "<$0.0001"), ("0.0123", "$0.0123"), ("12.346", "$12.35")],
 )
 def test_costs_are_as_exact_as_they_are_interesting(cost: str, short: str) -> None:
-    assert dollars(Decimal(cost)) == short
+    assert format_dollars(Decimal(cost)) == short
 
 
 def test_what_the_first_paint_needs_loads_nothing_heavy() -> None:
     heavy = (
-        *("steno.agent", "steno.tui.desk", "steno.conversation", "rich.markdown", "pygments"),
+        *(
+            "steno.agent",
+            "steno.app.session",
+            "steno.log.conversation",
+            "rich.markdown",
+            "pygments",
+        ),
         *("PIL", "textual_image", "textual.widgets._markdown", "markdown_it"),
     )
     code = (

@@ -8,7 +8,7 @@ import pytest
 from textual.color import Color
 from textual.theme import BUILTIN_THEMES, Theme
 
-from steno.tui.themes import THEMES, all_theme_names, default_theme, theme_named
+from steno.ui.tui.themes import THEMES, all_theme_names, default_theme, theme_named
 from tests.tui.stage import Stage, contrast
 
 GROUNDS = ("background", "surface", "panel")

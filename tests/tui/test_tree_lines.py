@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steno import ChatMessage
-from steno.entry import Entry
-from steno.tui.desk import Twig
-from steno.tui.screens.tree_lines import Line, TreeLines
+from steno.app.session import BranchTreeRow
+from steno.records.entry import Entry
+from steno.ui.tree_state import TreeLine, TreeLines
 
 
 def twig(
@@ -19,13 +19,13 @@ def twig(
     gist: str = "",
     branches: tuple[str, ...] = (),
     is_remarkable: bool = False,
-) -> Twig:
+) -> BranchTreeRow:
     entry = Entry(
         id=f"e{number}",
         parent=None if parent is None else f"e{parent}",
         payload=ChatMessage.user("words"),
     )
-    return Twig(
+    return BranchTreeRow(
         rails=rails,
         entry=entry,
         number=number,
@@ -38,14 +38,14 @@ def twig(
     )
 
 
-def chain(length: int, *remarkable: int) -> list[Twig]:
+def chain(length: int, *remarkable: int) -> list[BranchTreeRow]:
     return [
         twig(n, parent=n - 1 if n else None, gist=f"gist {n}", is_remarkable=n in remarkable)
         for n in range(length)
     ]
 
 
-def forked() -> list[Twig]:
+def forked() -> list[BranchTreeRow]:
     """Return a tree of two branches that part behind the second entry."""
     return [
         twig(0, is_remarkable=True),
@@ -59,7 +59,7 @@ def forked() -> list[Twig]:
 
 def test_a_long_run_that_nothing_is_special_about_is_one_line() -> None:
     lines = TreeLines(chain(412, 0, 411))
-    assert [lines[n] for n in range(len(lines))] == [Line(0), Line(1, 410), Line(411)]
+    assert [lines[n] for n in range(len(lines))] == [TreeLine(0), TreeLine(1, 410), TreeLine(411)]
 
 
 def test_a_short_run_is_not_worth_folding() -> None:
@@ -69,7 +69,7 @@ def test_a_short_run_is_not_worth_folding() -> None:
 def test_a_run_ends_where_another_branch_begins() -> None:
     twigs = [*chain(5, 0), *[twig(n, parent=n - 1, rails="| ") for n in range(5, 10)]]
     lines = TreeLines(twigs)
-    assert [lines[n] for n in range(len(lines))] == [Line(0), Line(1, 4), Line(5, 5)]
+    assert [lines[n] for n in range(len(lines))] == [TreeLine(0), TreeLine(1, 4), TreeLine(5, 5)]
 
 
 def test_an_open_run_stays_open_when_a_part_of_it_becomes_remarkable() -> None:

@@ -10,15 +10,13 @@ from textual.events import Paste
 from textual.widgets import Input
 
 from steno import ChatMessage
-from steno.entry import Approval, ApprovalStatus
+from steno.app.session import PromptInput
 from steno.errors import Damaged
-from steno.printable import moment
-from steno.tui.desk import Words
-from steno.tui.screens.asking import LineScreen
-from steno.tui.screens.compare import CompareScreen
-from steno.tui.screens.picking import PickScreen
-from steno.tui.screens.tree import TreeResult, TreeScreen
-from steno.tui.screens.tree_view import TreeView
+from steno.records.entry import Approval, ApprovalStatus
+from steno.render.quantities import format_time
+from steno.ui.tui.screens.compare_screen import CompareScreen
+from steno.ui.tui.screens.dialogs import InputScreen, PickerScreen
+from steno.ui.tui.screens.tree_screen import TreeResult, TreeScreen, TreeView
 from tests.tui.fake_desk import FakeBranches, FakeDesk
 from tests.tui.tree_stage import (
     UNSET,
@@ -123,9 +121,9 @@ def test_the_entry_is_below_the_tree_when_it_is_asked_for_and_can_be_read_to_its
 
     async def scene(play: Play) -> None:
         await play.press("up")
-        assert moment(shown.time) not in play.text
+        assert format_time(shown.time) not in play.text
         await play.press("space")
-        assert moment(shown.time) in play.text
+        assert format_time(shown.time) in play.text
         assert " line 0" in play.lines
         await play.press("tab", "end")
         assert " line 99" in play.lines
@@ -316,7 +314,7 @@ def test_words_that_nobody_said_can_be_corrected() -> None:
 def test_next_asks_for_words_where_there_were_none() -> None:
     async def scene(play: Play) -> None:
         await play.press("n")
-        assert isinstance(play.app.screen, LineScreen)
+        assert isinstance(play.app.screen, InputScreen)
         await play.press("enter")
         assert "no entry says that" in play.text
         await play.press("escape")
@@ -354,7 +352,7 @@ def test_where_several_branches_end_one_is_picked() -> None:
 
     async def scene(play: Play) -> None:
         await play.press("enter")
-        assert isinstance(play.app.screen, PickScreen)
+        assert isinstance(play.app.screen, PickerScreen)
         await play.type("twin")
         await play.press("enter")
 
@@ -429,7 +427,7 @@ def test_e_gives_back_what_was_said_and_goes_before_it() -> None:
         await play.press("enter")
 
     result = play(TreeScreen(desk), scene)
-    assert result == TreeResult(Words("and hidden ones"), has_moved=True)
+    assert result == TreeResult(PromptInput("and hidden ones"), has_moved=True)
     assert desk.asked[0] == ("fork_before", said, "edit-1")
     assert desk.status.branch == "edit-1"
 
@@ -441,7 +439,7 @@ def test_only_what_the_person_said_can_be_edited() -> None:
         await play.press("e")
         assert "only what you said" in play.text
         await play.press("up", "e")
-        assert isinstance(play.app.screen, LineScreen)
+        assert isinstance(play.app.screen, InputScreen)
         await play.press("escape")
         assert "only what you said" not in play.text
 
@@ -509,7 +507,7 @@ def test_a_refusal_keeps_the_name_that_was_typed(key: str) -> None:
         assert play.app.screen.query_one(Input).value == "mine"
         desk.branches = FakeBranches(desk)
         await play.press("enter")
-        assert not isinstance(play.app.screen, LineScreen)
+        assert not isinstance(play.app.screen, InputScreen)
 
     play(TreeScreen(desk), scene)
     assert [asked for asked in desk.asked if "mine" in asked]
@@ -547,7 +545,7 @@ def test_escape_closes_only_the_keys_where_all_of_them_are_shown() -> None:
 def test_what_is_typed_into_a_window_can_be_seen(key: str, size: tuple[int, int]) -> None:
     async def scene(play: Play) -> None:
         await play.press("home", key)
-        assert isinstance(play.app.screen, LineScreen)
+        assert isinstance(play.app.screen, InputScreen)
         await play.type("seen")
         assert "seen" in play.text
 
@@ -601,7 +599,7 @@ def test_a_mark_is_taken_back_where_it_was_given() -> None:
 def test_where_several_branches_lead_through_one_is_picked_to_compare() -> None:
     async def scene(play: Play) -> None:
         await play.press("home", "c")
-        assert isinstance(play.app.screen, PickScreen)
+        assert isinstance(play.app.screen, PickerScreen)
         await play.type("third")
         await play.press("enter", "end", "c")
         assert isinstance(play.app.screen, CompareScreen)

@@ -8,19 +8,18 @@ from typing import Any
 import pytest
 from textual.screen import Screen
 
-from steno.tui.desk import Candidate, Reply
-from steno.tui.screens.asking import LineScreen
-from steno.tui.screens.pager import PagerScreen
-from steno.tui.screens.picking import PickScreen
-from steno.tui.screens.sessions import SessionsScreen
+from steno.app.session import CommandReply, Suggestion
+from steno.ui.tui.screens.dialogs import InputScreen, PickerScreen
+from steno.ui.tui.screens.pager import PagerScreen
+from steno.ui.tui.screens.sessions_screen import SessionsScreen
 from tests.tui.fake_desk import FakeDesk
 from tests.tui.tree_stage import Play, play
 
 SCREENS: dict[str, tuple[Callable[[], Screen[Any]], tuple[str, ...]]] = {
-    "line": (lambda: LineScreen("Call it", str), ()),
-    "pick": (lambda: PickScreen("model", [Candidate("offline")]), ()),
+    "line": (lambda: InputScreen("Call it", str), ()),
+    "pick": (lambda: PickerScreen("model", [Suggestion("offline")]), ()),
     "sessions": (lambda: SessionsScreen(FakeDesk()), ()),
-    "pager": (lambda: PagerScreen(Reply("a text")), ("slash",)),
+    "pager": (lambda: PagerScreen(CommandReply("a text")), ("slash",)),
 }
 
 

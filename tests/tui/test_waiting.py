@@ -9,11 +9,11 @@ import pytest
 from textual.pilot import Pilot
 from textual.screen import Screen
 
-from steno.tui.desk import Reply
-from steno.tui.screens.compare import CompareScreen
-from steno.tui.screens.pager import PagerScreen
-from steno.tui.screens.sessions import SessionsScreen
-from steno.tui.screens.tree import TreeScreen
+from steno.app.session import CommandReply
+from steno.ui.tui.screens.compare_screen import CompareScreen
+from steno.ui.tui.screens.pager import PagerScreen
+from steno.ui.tui.screens.sessions_screen import SessionsScreen
+from steno.ui.tui.screens.tree_screen import TreeScreen
 from tests.tui.approval_stage import Stage, asked, play, waiting
 from tests.tui.fake_desk import FakeDesk
 from tests.tui.quiet import until
@@ -37,7 +37,7 @@ def compared(desk: FakeDesk) -> Screen[Any]:
 
 
 PAGES: dict[str, Callable[[FakeDesk], Screen[Any]]] = {
-    "pager": lambda _: PagerScreen(Reply("a page", "help")),
+    "pager": lambda _: PagerScreen(CommandReply("a page", "help")),
     "tree": TreeScreen,
     "sessions": SessionsScreen,
     "compare": compared,
@@ -69,7 +69,7 @@ def test_a_page_that_is_opened_later_says_it_too_and_escape_leads_to_the_questio
     async def scene(stage: Stage, pilot: Pilot[Any]) -> None:
         assert isinstance(stage, Ringing)
         assert stage.rung == 0  # it is in sight
-        stage.push_screen(PagerScreen(Reply("a page", "help")))
+        stage.push_screen(PagerScreen(CommandReply("a page", "help")))
         await until(pilot, lambda: TOLD in stage.seen)
         stage.idle_s = 60.0
         await stage.press(pilot, "escape")

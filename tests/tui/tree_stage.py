@@ -11,10 +11,10 @@ from textual.pilot import Pilot
 from textual.screen import Screen
 
 from steno import ChatMessage
-from steno.call import ToolCall
+from steno.app.session import BranchTreeRow, PromptInput
 from steno.errors import Conflict
-from steno.message import Message
-from steno.tui.desk import Twig, Words
+from steno.messages.call import ToolCall
+from steno.messages.message import Message
 from tests.tui.fake_desk import FakeBranches, FakeDesk
 
 UNSET = object()
@@ -128,7 +128,7 @@ class BusyBranches(FakeBranches):
     def fork(self, name: str = "", *, at: str | None = None) -> str:
         raise Conflict("branches: the agent is at work; wait for it, or press Esc")
 
-    def fork_before(self, entry: str, name: str = "") -> Words:
+    def fork_before(self, entry: str, name: str = "") -> PromptInput:
         raise Conflict("branches: the agent is at work; wait for it, or press Esc")
 
     def switch(self, name: str) -> None:
@@ -138,10 +138,10 @@ class BusyBranches(FakeBranches):
         raise Conflict("branches: the agent is at work; wait for it, or press Esc")
 
 
-class CountedTwigs(Sequence[Twig]):
+class CountedTwigs(Sequence[BranchTreeRow]):
     """Twigs that count how often one of them is looked at."""
 
-    def __init__(self, twigs: Sequence[Twig]) -> None:
+    def __init__(self, twigs: Sequence[BranchTreeRow]) -> None:
         self._twigs = twigs
         self.looks = 0
 
@@ -149,10 +149,10 @@ class CountedTwigs(Sequence[Twig]):
         return len(self._twigs)
 
     @overload
-    def __getitem__(self, index: int) -> Twig: ...
+    def __getitem__(self, index: int) -> BranchTreeRow: ...
     @overload
-    def __getitem__(self, index: slice) -> Sequence[Twig]: ...
-    def __getitem__(self, index: int | slice) -> Twig | Sequence[Twig]:
+    def __getitem__(self, index: slice) -> Sequence[BranchTreeRow]: ...
+    def __getitem__(self, index: int | slice) -> BranchTreeRow | Sequence[BranchTreeRow]:
         self.looks += 1
         return self._twigs[index]
 
@@ -160,9 +160,9 @@ class CountedTwigs(Sequence[Twig]):
 class GivenTwigs(FakeBranches):
     """Branches that are drawn as a test says."""
 
-    def __init__(self, desk: FakeDesk, twigs: Sequence[Twig]) -> None:
+    def __init__(self, desk: FakeDesk, twigs: Sequence[BranchTreeRow]) -> None:
         super().__init__(desk)
         self._twigs = twigs
 
-    async def rows(self) -> Sequence[Twig]:
+    async def rows(self) -> Sequence[BranchTreeRow]:
         return self._twigs

@@ -49,8 +49,8 @@ from steno import (
     repair,
 )
 from steno.codec import Document, decode_messages, encode_messages
-from steno.content import ImageSource
-from steno.entry import Payload
+from steno.messages.content import ImageSource
+from steno.records.entry import Payload
 
 
 class Edit(msgspec.Struct):

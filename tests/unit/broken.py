@@ -47,7 +47,7 @@ from steno import (
     map_tool_name,
 )
 from steno.codec import decode_document
-from steno.entry import (
+from steno.records.entry import (
     Approval,
     ApprovalStatus,
     Label,
@@ -57,7 +57,7 @@ from steno.entry import (
     Resolution,
     ResolutionStatus,
 )
-from steno.value import PRECHECKED, Verbatim
+from steno.values import PRECHECKED, RawJson
 from tests.unit.samples import SECRET
 
 WRONG: Final = cast("Any", [SECRET])
@@ -166,7 +166,7 @@ BROKEN: Final[dict[str, Callable[[], object]]] = {
     "resource_time": lambda: Resource(server=SECRET, uri="u", retrieved_at=NAIVE),
     "opaque_raw": lambda: Opaque(kind="x", raw=HALF, origin="gemini"),
     "opaque_no_json": lambda: Opaque(kind="x", raw=f'{{"{SECRET}', origin="steno"),
-    "verbatim_half_a_pair": lambda: Verbatim(HALF),
+    "verbatim_half_a_pair": lambda: RawJson(HALF),
     # -- messages ----
     "failure_message": lambda: Failure(message=HALF),
     "failure_traceback": lambda: Failure(message=SECRET, traceback=HALF),
@@ -194,7 +194,7 @@ BROKEN: Final[dict[str, Callable[[], object]]] = {
     "result_details_list": lambda: _result(details=[SECRET]),
     "result_time": lambda: _result(started_at=NAIVE),
     "result_duration": lambda: _result(duration_s=-0.1),
-    "unknown_no_members": lambda: Text("a", unknown=Verbatim("garbage")),
+    "unknown_no_members": lambda: Text("a", unknown=RawJson("garbage")),
     "result_duration_huge": lambda: _result(duration_s=10**400),
     "opaque_of_ours_wrapped": lambda: _loaded(
         Opaque, b'{"type":"opaque","kind":"x","raw":"{}","origin":"steno"}'

@@ -49,7 +49,8 @@ from steno import (
     UserMessage,
 )
 from steno.codec import Document
-from steno.entry import (
+from steno.messages.order import OrderCode, Severity
+from steno.records.entry import (
     Approval,
     ApprovalStatus,
     BranchSwitch,
@@ -66,9 +67,8 @@ from steno.entry import (
     ResolutionStatus,
     Rewind,
 )
-from steno.order import OrderCode, Severity
-from steno.record import Header, Record
-from steno.value import Verbatim
+from steno.records.stored_record import Header, Record
+from steno.values import RawJson
 
 SECRET = "hunter2-secret"
 NOON = datetime(2026, 6, 1, 12, 0, tzinfo=UTC)
@@ -86,8 +86,8 @@ class Sample(NamedTuple):
         return self.type(**(self.fields() | changes))
 
 
-def unknown() -> Verbatim:
-    return Verbatim(f'"later":"{SECRET}"')
+def unknown() -> RawJson:
+    return RawJson(f'"later":"{SECRET}"')
 
 
 def extras() -> dict[str, Any]:

@@ -32,9 +32,9 @@ from steno import (
     ToolCall,
     map_tool_name,
 )
-from steno.call import MAX_NAME_LENGTH, build_call, is_tool_name, new_call_id
 from steno.codec import decode_document, decode_message, encode_message
-from steno.message import AssistantMessage
+from steno.messages.call import MAX_TOOL_NAME_LENGTH, build_call, is_tool_name, new_call_id
+from steno.messages.message import AssistantMessage
 from tests.unit.probes import check_discreet, refuse, watch
 from tests.unit.samples import SECRET, seal
 
@@ -102,7 +102,7 @@ def test_letters_digits_and_underscores_up_to_64_make_a_name(name: str) -> None:
 
 @pytest.mark.requirement("FR-004a-43", "NFR-004a-27")
 def test_the_longest_name_has_64_characters() -> None:
-    assert MAX_NAME_LENGTH == 64
+    assert MAX_TOOL_NAME_LENGTH == 64
     assert is_tool_name("a" * 64)
     assert not is_tool_name("a" * 65)
 

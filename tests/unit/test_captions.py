@@ -4,18 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from steno.captions import (
-    Told,
-    called,
-    decided_by,
-    name_of,
-    not_understood,
-    noted_of,
-    told_of,
-    type_of,
-    unusual_stop,
-)
-from steno.content import (
+from steno.messages.content import (
     OWN_FORMAT,
     FileReference,
     Image,
@@ -26,7 +15,9 @@ from steno.content import (
     Opaque,
     Resource,
 )
-from steno.entry import (
+from steno.messages.message import ChatMessage
+from steno.messages.usage import StopReason
+from steno.records.entry import (
     Approval,
     ApprovalStatus,
     Compaction,
@@ -43,9 +34,19 @@ from steno.entry import (
     ResolutionStatus,
     Rewind,
 )
-from steno.message import ChatMessage
-from steno.printable import moment, printable
-from steno.usage import StopReason
+from steno.render.describe import (
+    EntryDescription,
+    describe_decider,
+    describe_entry,
+    describe_opaque,
+    describe_origin,
+    describe_reference,
+    describe_unusual_stop,
+    entry_type,
+    reference_name,
+)
+from steno.render.quantities import format_time
+from steno.render.terminal_text import terminal_text
 from tests.unit.samples import PAYLOADS, Sample
 from tests.unit.samples import name_of as name_of_sample
 
@@ -58,13 +59,13 @@ def opaque(kind: str) -> Opaque:
     return Opaque(kind=kind, origin=OWN_FORMAT, raw="{}")
 
 
-def told(payload: Payload, *, parent: str | None = "parent") -> Told:
+def told(payload: Payload, *, parent: str | None = "parent") -> EntryDescription:
     """Return what is told of an entry among others, whose ids serve as their numbers."""
-    return told_of(
+    return describe_entry(
         Entry(id="it", payload=payload, parent=parent),
         number=lambda entry_id: f"#{entry_id}",
         call=lambda call_id: f"call {call_id}",
-        found=lambda resolution: Told(f"block {resolution.block}"),
+        found=lambda resolution: EntryDescription(f"block {resolution.block}"),
     )
 
 
@@ -94,7 +95,7 @@ def told(payload: Payload, *, parent: str | None = "parent") -> Told:
 def test_what_a_message_points_at_has_a_name(
     pointer: FileReference | Image | Resource, name: str, whole: str
 ) -> None:
-    assert (name_of(pointer), called(pointer)) == (name, whole)
+    assert (reference_name(pointer), describe_reference(pointer)) == (name, whole)
 
 
 @pytest.mark.parametrize(
@@ -108,12 +109,12 @@ def test_what_a_message_points_at_has_a_name(
     ],
 )
 def test_a_resource_on_the_web_is_named_without_what_is_asked_for(uri: str, shown: str) -> None:
-    assert name_of(Resource(server="lib", uri=uri)) == f"lib:{shown}"
+    assert reference_name(Resource(server="lib", uri=uri)) == f"lib:{shown}"
 
 
 def test_an_image_without_a_name_need_not_tell_its_size() -> None:
     picture = Image(source=ImageData(b"\x89PNG"), mime_type="image/png")
-    assert name_of(picture, is_sized=False) == "image/png"
+    assert reference_name(picture, is_sized=False) == "image/png"
 
 
 @pytest.mark.parametrize(
@@ -124,8 +125,8 @@ def test_an_image_without_a_name_need_not_tell_its_size() -> None:
     ],
 )
 def test_no_name_tells_a_password(pointer: Image | Resource) -> None:
-    assert "hush" not in called(pointer)
-    assert "x.example/a" in called(pointer)
+    assert "hush" not in describe_reference(pointer)
+    assert "x.example/a" in describe_reference(pointer)
 
 
 @pytest.mark.parametrize(
@@ -141,8 +142,8 @@ def test_no_name_tells_a_password(pointer: Image | Resource) -> None:
 def test_a_name_is_on_one_line_and_does_no_harm(
     pointer: FileReference | Image | Resource,
 ) -> None:
-    assert called(pointer) == printable(called(pointer))
-    assert "\n" not in called(pointer)
+    assert describe_reference(pointer) == terminal_text(describe_reference(pointer))
+    assert "\n" not in describe_reference(pointer)
 
 
 # -- entries -------------------------------------------------------------------------------------
@@ -151,28 +152,30 @@ def test_a_name_is_on_one_line_and_does_no_harm(
 @pytest.mark.parametrize(
     ("payload", "expected"),
     [
-        (ModeChange(old=Mode.PLAN, new=Mode.ACT), Told("plan → act")),
-        (ModelChange(old="", new="m-2"), Told("? → m-2")),
-        (Rewind(left="9"), Told("goes on from #parent; #9 was the last")),
-        (Label(target="6", text="diagnosis"), Told("#6 is diagnosis")),
+        (ModeChange(old=Mode.PLAN, new=Mode.ACT), EntryDescription("plan → act")),
+        (ModelChange(old="", new="m-2"), EntryDescription("? → m-2")),
+        (Rewind(left="9"), EntryDescription("goes on from #parent; #9 was the last")),
+        (Label(target="6", text="diagnosis"), EntryDescription("#6 is diagnosis")),
         (
             Compaction(through="4", summary="They looked."),
-            Told("stands for everything up to #4", "They looked."),
+            EntryDescription("stands for everything up to #4", "They looked."),
         ),
         (
             Resolution(target="1", block=2, status=ResolutionStatus.FAILED, error="gone"),
-            Told("block 2"),
+            EntryDescription("block 2"),
         ),
-        (Feedback(target="1", text="shorter"), Told("on #1", "shorter")),
-        (Redacted(kind="user", sha256=SHA256), Told("taken out: user")),
+        (Feedback(target="1", text="shorter"), EntryDescription("on #1", "shorter")),
+        (Redacted(kind="user", sha256=SHA256), EntryDescription("taken out: user")),
         (
             Redaction(target="1", actor="ada", reason="private"),
-            Told("#1 was taken out by ada", "private"),
+            EntryDescription("#1 was taken out by ada", "private"),
         ),
-        (opaque("dance"), Told("not understood: dance")),
+        (opaque("dance"), EntryDescription("not understood: dance")),
     ],
 )
-def test_an_entry_that_is_no_message_is_told_in_a_line(payload: Payload, expected: Told) -> None:
+def test_an_entry_that_is_no_message_is_told_in_a_line(
+    payload: Payload, expected: EntryDescription
+) -> None:
     assert told(payload) == expected
 
 
@@ -194,49 +197,49 @@ def test_a_decision_tells_who_or_which_rule_decided(
         rule=rule,
         reason="it reads",
     )
-    assert decided_by(approval) == by
-    assert told(approval) == Told(f"call c1: approved by {by}", "it reads")
+    assert describe_decider(approval) == by
+    assert told(approval) == EntryDescription(f"call c1: approved by {by}", "it reads")
 
 
 def test_what_is_pending_was_decided_by_nobody() -> None:
     approval = Approval(call_id="c1", status=ApprovalStatus.PENDING, arguments_sha256=SHA256)
-    assert decided_by(approval) == ""
-    assert told(approval) == Told("call c1: pending")
+    assert describe_decider(approval) == ""
+    assert told(approval) == EntryDescription("call c1: pending")
 
 
 @pytest.mark.parametrize("sample", PAYLOADS, ids=name_of_sample)
 def test_whatever_is_told_of_an_entry_may_be_printed(sample: Sample) -> None:
     line, words = told(sample.build())
     assert line or words
-    assert (line, words) == (printable(line), printable(words))
+    assert (line, words) == (terminal_text(line), terminal_text(words))
 
 
 def test_an_entry_is_called_after_what_it_is() -> None:
-    assert type_of(Entry(id="a", payload=ChatMessage.user("hello"))) == "user"
-    assert type_of(Entry(id="a", payload=opaque("dance"))) == "dance"
-    assert type_of(Entry(id="a", payload=opaque(""))) == "unknown"
+    assert entry_type(Entry(id="a", payload=ChatMessage.user("hello"))) == "user"
+    assert entry_type(Entry(id="a", payload=opaque("dance"))) == "dance"
+    assert entry_type(Entry(id="a", payload=opaque(""))) == "unknown"
 
 
 def test_how_an_entry_came_about_is_told_as_far_as_it_makes_sense() -> None:
     audit = {"actor": "ada", "origin": "mail\n", "client": "x"}
-    assert noted_of(Entry(id="a", payload=ChatMessage.user("x"), audit=audit)) == [
+    assert describe_origin(Entry(id="a", payload=ChatMessage.user("x"), audit=audit)) == [
         "by ada",
         "from mail",
     ]
-    assert noted_of(Entry(id="a", payload=ChatMessage.user("x"), audit={"actor": 3})) == []
-    assert noted_of(Entry(id="a", payload=ChatMessage.user("x"))) == []
+    assert describe_origin(Entry(id="a", payload=ChatMessage.user("x"), audit={"actor": 3})) == []
+    assert describe_origin(Entry(id="a", payload=ChatMessage.user("x"))) == []
 
 
 def test_only_an_unusual_stop_is_told() -> None:
-    assert unusual_stop(ChatMessage.assistant("x")) == ""
-    assert unusual_stop(ChatMessage.assistant("x", stop_reason=None)) == ""
+    assert describe_unusual_stop(ChatMessage.assistant("x")) == ""
+    assert describe_unusual_stop(ChatMessage.assistant("x", stop_reason=None)) == ""
     stopped = ChatMessage.assistant("x", stop_reason=StopReason.LENGTH)
-    assert unusual_stop(stopped) == f"stopped: {StopReason.LENGTH}"
+    assert describe_unusual_stop(stopped) == f"stopped: {StopReason.LENGTH}"
 
 
 def test_what_is_not_understood_need_not_have_a_name() -> None:
-    assert not_understood(opaque("")) == "not understood"
+    assert describe_opaque(opaque("")) == "not understood"
 
 
 def test_a_moment_that_nobody_knows_is_empty() -> None:
-    assert moment(None) == ""
+    assert format_time(None) == ""

@@ -25,7 +25,7 @@ from steno import (
     UserMessage,
 )
 from steno.codec import decode_message, encode_message
-from steno.entry import Resolution, ResolutionStatus
+from steno.records.entry import Resolution, ResolutionStatus
 from tests.unit.probes import refuse
 from tests.unit.samples import SECRET, seal
 

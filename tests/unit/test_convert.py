@@ -21,7 +21,7 @@ from steno import (
     ToolDefinition,
 )
 from steno.codec import decode_message, encode_message
-from steno.value import PRECHECKED
+from steno.values import PRECHECKED
 
 
 class Loose(msgspec.Struct):

@@ -23,7 +23,7 @@ from steno import (
     ToolCall,
 )
 from steno.codec import Document, decode_document, decode_entry, encode_document, encode_entry
-from steno.entry import (
+from steno.records.entry import (
     Approval,
     ApprovalStatus,
     BranchSwitch,

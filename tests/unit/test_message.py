@@ -44,7 +44,7 @@ from steno import (
     UserMessage,
 )
 from steno.codec import decode_message, encode_message
-from steno.value import NOTHING
+from steno.values import NOTHING
 from tests.unit.probes import refuse
 from tests.unit.samples import MESSAGES, SECRET, Sample, name_of
 

@@ -14,7 +14,7 @@ from steno import (
     ToolCall,
     check_order,
 )
-from steno.order import REMEDIES, Order, OrderCode, Severity
+from steno.messages.order import ORDER_REMEDIES, OrderCode, OrderState, Severity
 
 SYSTEM = ChatMessage.system("You are helpful.")
 USER = ChatMessage.user("Hello")
@@ -29,8 +29,8 @@ def result(id: str, text: str = "ok") -> Message:
     return ChatMessage.tool_result(id, text)
 
 
-def fold(*messages: Message, alternating: bool = False) -> Order:
-    order = Order(alternating=alternating)
+def fold(*messages: Message, alternating: bool = False) -> OrderState:
+    order = OrderState(alternating=alternating)
     for message in messages:
         order = order.after(message)
     return order
@@ -162,7 +162,7 @@ def test_an_issue_says_how_bad_it_is_and_what_to_do() -> None:
 
 
 def test_every_code_has_a_remedy() -> None:
-    assert set(REMEDIES) == set(OrderCode)
+    assert set(ORDER_REMEDIES) == set(OrderCode)
 
 
 def test_issues_come_in_the_order_of_their_places() -> None:

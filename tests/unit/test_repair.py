@@ -15,7 +15,7 @@ from steno import (
     ToolCall,
     repair,
 )
-from steno.repair import NO_RESULT
+from steno.messages.repair import NO_RESULT_TEXT
 
 USER = ChatMessage.user("Go on")
 DONE = ChatMessage.assistant("Done")
@@ -30,7 +30,7 @@ def result(id: str, text: str = "ok") -> Message:
 
 
 def missing(id: str) -> Message:
-    return ChatMessage.tool_result(id, NO_RESULT, outcome=Outcome.CANCELLED, tool_name="read")
+    return ChatMessage.tool_result(id, NO_RESULT_TEXT, outcome=Outcome.CANCELLED, tool_name="read")
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from steno import (
     ToolCall,
     ToolDefinition,
 )
-from steno.entry import Mode, ModeChange
+from steno.records.entry import Mode, ModeChange
 from tests.unit.probes import refuse
 from tests.unit.samples import SECRET
 

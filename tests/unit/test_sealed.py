@@ -18,9 +18,9 @@ import pytest
 import steno
 from steno import Block, ChatMessage, Event, InvalidToolCall, Message, Opaque, ToolCall
 from steno.codec import Document
-from steno.content import ImageSource
-from steno.entry import Payload
-from steno.value import Quiet, Sendable, Value
+from steno.messages.content import ImageSource
+from steno.records.entry import Payload
+from steno.values import RedactedRepr, Sendable, Value
 from tests.unit.samples import ALL
 
 MODULES = [
@@ -48,8 +48,8 @@ def members_of(base: Any) -> Iterator[type]:
 
 def base_of(cls: type) -> Any:
     """Return the base that the members of a union share: the last one below `Value`."""
-    bases = [base for base in cls.__mro__ if issubclass(base, Quiet)]
-    root = next(root for root in (Sendable, Value, Quiet) if root in bases)
+    bases = [base for base in cls.__mro__ if issubclass(base, RedactedRepr)]
+    root = next(root for root in (Sendable, Value, RedactedRepr) if root in bases)
     return bases[bases.index(root) - 1]
 
 
@@ -98,9 +98,9 @@ def public_structs() -> list[type[msgspec.Struct]]:
         for module in MODULES
         for name, cls in vars(module).items()
         if isinstance(cls, type)
-        and issubclass(cls, Quiet)
+        and issubclass(cls, RedactedRepr)
         and not name.startswith("_")
-        and cls not in (Quiet, Value, Sendable, ChatMessage)
+        and cls not in (RedactedRepr, Value, Sendable, ChatMessage)
         and not cls.__module__.startswith(EDGES)
     }
     return sorted(found, key=lambda cls: cls.__name__)

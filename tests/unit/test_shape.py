@@ -64,11 +64,11 @@ def comments(path: Path) -> dict[int, str]:
 MODULES = {path: parse(path) for path in FILES}
 
 LOADED_LATE = {
-    "__init__.py": {"steno.conversation", "steno.store"},
+    "__init__.py": {"steno.log.conversation", "steno.store"},
     "inputs/__init__.py": {
-        *("steno.inputs.files", "steno.inputs.inputs", "steno.inputs.ocr.engine"),
-        *("steno.inputs.images.images", "steno.inputs.images.limits", "steno.inputs.ocr.reading"),
-        *("steno.inputs.mcp.servers", "steno.inputs.mcp.specs", "steno.inputs.mcp.tools"),
+        *("steno.inputs.file_references", "steno.inputs.references", "steno.inputs.ocr.engine"),
+        *("steno.inputs.images.resolver", "steno.inputs.images.limits", "steno.inputs.ocr.reader"),
+        *("steno.inputs.mcp.connection", "steno.inputs.mcp.server_spec", "steno.inputs.mcp.tools"),
         *("steno.inputs.mcp.prompts", "steno.inputs.mentions"),
     },
     "testing/__init__.py": {"steno.testing.strategies"},
@@ -139,7 +139,7 @@ def test_what_lies_below_the_vocabulary_knows_nothing_of_messages_and_tools() ->
         for name in imported(node)
         if name.startswith("steno.") and not name.startswith("steno.schema")
     }
-    assert ours <= {"steno.errors", "steno.value", "steno.json_object"}
+    assert ours <= {"steno.errors", "steno.values", "steno.json_object"}
 
 
 # -- rules ---------------------------------------------------------------------------------------

@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from steno import AssistantMessage, Block, Event, ToolCallDelta, ToolResult, check_order, testing
-from steno.content import ImageSource
-from steno.entry import Payload
-from steno.message import Message
-from steno.order import OrderCode
-from steno.outcome import Outcome
+from steno.messages.content import ImageSource
+from steno.messages.message import Message
+from steno.messages.order import OrderCode
+from steno.messages.outcome import Outcome
+from steno.messages.usage import StopReason
+from steno.records.entry import Payload
 from steno.testing import StreamHabits
-from steno.usage import StopReason
 
 STRATEGIES = [name for name in testing.__all__ if name[0].islower()]
 FIRST_FOUND = settings(max_examples=10_000, database=None, phases=[Phase.generate])

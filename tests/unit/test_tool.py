@@ -26,9 +26,9 @@ from steno import (
     ToolDefinition,
     map_tool_name,
 )
-from steno.call import build_call
 from steno.codec import decode_tool, encode_tool
-from steno.tool import MAX_DESCRIPTION_LENGTH, LongDescription
+from steno.messages.call import build_call
+from steno.messages.tool import MAX_DESCRIPTION_LENGTH, LongDescriptionWarning
 from tests.unit.probes import check_discreet, refuse
 from tests.unit.samples import SECRET
 
@@ -133,9 +133,9 @@ def test_a_description_of_more_than_1024_characters_is_noticed() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert len(define(description="x" * 1024).description) == 1024
-    with pytest.warns(LongDescription):
+    with pytest.warns(LongDescriptionWarning):
         define(description="x" * 1025)
-    with pytest.warns(LongDescription, match="write_file.*1024") as caught:
+    with pytest.warns(LongDescriptionWarning, match="write_file.*1024") as caught:
         assert len(define(description=SECRET * 100).description) == 1400
     [warning] = caught
     assert SECRET not in str(warning.message)

@@ -8,7 +8,7 @@ import pytest
 
 from steno import Assembler, AssistantMessage, ChatMessage, Finished, StopReason, TextDelta, Usage
 from steno.codec import decode_message, encode_message
-from steno.value import Verbatim
+from steno.values import RawJson
 from tests.unit.probes import refuse
 
 FIELDS = [name for name in Usage.__struct_fields__ if name != "unknown"]
@@ -84,7 +84,7 @@ def test_usage_adds_up_field_by_field() -> None:
 
 
 def test_what_nobody_knows_how_to_add_is_left_out_of_a_sum() -> None:
-    newer = Usage(input_tokens=1, unknown=Verbatim('"watts":3'))
+    newer = Usage(input_tokens=1, unknown=RawJson('"watts":3'))
     assert newer + newer == Usage(input_tokens=2)
 
 

@@ -1,7 +1,7 @@
 """What all values share: unchangeable, equal by content, strict, and silent about their content.
 
 The tests in the first half run over one of everything (`samples.ALL`); the second half is about
-`JsonObject`, `Verbatim` and text.
+`JsonObject`, `RawJson` and text.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from steno import (
     Problem,
     ProtocolError,
     ProviderError,
-    Repaired,
+    RepairResult,
     StenoError,
     Text,
     ToolCall,
@@ -50,7 +50,7 @@ from steno import (
     replace_lone_surrogates,
 )
 from steno.codec import decode_message, decode_messages, encode_message, encode_messages
-from steno.value import Verbatim, is_text
+from steno.values import RawJson, is_utf8_text
 from tests.unit.broken import BROKEN
 from tests.unit.probes import check_discreet, peak_of, refuse, watch
 from tests.unit.samples import (
@@ -96,7 +96,7 @@ def reachable(value: object) -> Iterator[object]:
 def test_nothing_changeable_can_be_reached_from_a_value(sample: Sample) -> None:
     """A promise: "no list or dict reachable from a value"."""
     atoms = (str, bytes, int, float, NoneType, datetime, Enum)
-    containers = (msgspec.Struct, tuple, frozenset, JsonObject, Verbatim)
+    containers = (msgspec.Struct, tuple, frozenset, JsonObject, RawJson)
     found = {type(part).__name__ for part in reachable(sample.build())
              if not isinstance(part, atoms + containers)}  # fmt: skip
     assert found == set()
@@ -116,7 +116,7 @@ def test_no_attribute_of_a_value_can_be_assigned_or_deleted(sample: Sample) -> N
 
 
 @pytest.mark.requirement("NFR-004a-37", "FR-004a-45", "FR-004a-79")
-@pytest.mark.parametrize("value", [JsonObject({"a": 1}), Verbatim('"a":1')], ids=["json", "raw"])
+@pytest.mark.parametrize("value", [JsonObject({"a": 1}), RawJson('"a":1')], ids=["json", "raw"])
 def test_no_attribute_of_kept_json_can_be_assigned_or_deleted(value: object) -> None:
     for name in [*cast("Any", type(value)).__slots__, "text", "brand_new"]:
         with pytest.raises(AttributeError):
@@ -218,7 +218,7 @@ def test_printing_a_value_tells_its_kind_and_not_its_content(sample: Sample) -> 
 @pytest.mark.requirement("NFR-004a-20")
 def test_printing_values_in_tuples_with_names_tells_no_content() -> None:
     lost = repair([ChatMessage.user(SECRET), ChatMessage.assistant(SECRET, [call()])])
-    assert isinstance(lost, Repaired)
+    assert isinstance(lost, RepairResult)
     assert lost.issues
     assert all(SECRET not in shown for shown in printed(lost))
     assert str(Problem("/a/0", "expected integer")) == "/a/0: expected integer"
@@ -311,7 +311,7 @@ def test_half_a_surrogate_pair_is_refused_in_every_text(sample: Sample) -> None:
 @every_stored_value
 def test_what_was_made_can_be_encoded(sample: Sample) -> None:
     """No value may exist that cannot be stored or sent; `enc_hook` stands for our encoder."""
-    plain = {JsonObject: dict, Verbatim: str}
+    plain = {JsonObject: dict, RawJson: str}
     encoded = msgspec.json.encode(sample.build(), enc_hook=lambda part: plain[type(part)](part))
     assert encoded.startswith(b"{")
 
@@ -799,11 +799,11 @@ def json_of(value: JsonObject) -> dict[str, Any]:
 
 
 def test_verbatim_text_is_kept_and_compared_as_it_is() -> None:
-    kept = Verbatim('"a" : 1')
+    kept = RawJson('"a" : 1')
     assert kept.text == '"a" : 1'
-    assert kept == Verbatim('"a" : 1')
-    assert hash(kept) == hash(Verbatim('"a" : 1'))
-    assert kept != Verbatim('"a":1')
+    assert kept == RawJson('"a" : 1')
+    assert hash(kept) == hash(RawJson('"a" : 1'))
+    assert kept != RawJson('"a":1')
     assert kept != '"a" : 1'
     assert repr(kept) == "<7 characters kept verbatim>"
     for twin in (copy.copy(kept), copy.deepcopy(kept), pickle.loads(pickle.dumps(kept))):
@@ -835,7 +835,7 @@ PAIR = "\ud83e\uddfe"
 )
 def test_pairs_of_surrogates_are_joined_and_lone_ones_replaced(given: str, cleaned: str) -> None:
     assert replace_lone_surrogates(given) == cleaned
-    assert is_text(replace_lone_surrogates(given))
+    assert is_utf8_text(replace_lone_surrogates(given))
     assert Text(replace_lone_surrogates(given)).text == cleaned
 
 
@@ -855,4 +855,4 @@ class Shout(str):
 @pytest.mark.parametrize("value", [None, b"a", 1, Shout("a"), "\ud83e", "a\udfff"], ids=repr)
 def test_text_is_exactly_a_string_that_utf8_can_carry(value: object) -> None:
     """A subclass of str may carry state that changes, and is not equal to what is loaded."""
-    assert not is_text(value)
+    assert not is_utf8_text(value)

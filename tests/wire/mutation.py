@@ -12,24 +12,24 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 from steno import StopReason, Usage
 from steno.testing import json_values, texts
 from steno.testing.conformance import (
-    CallPart,
-    CannotSay,
-    End,
-    Fail,
+    CallFragment,
     KeepAlive,
-    Line,
-    Redact,
-    Refuse,
-    Say,
-    SealThinking,
-    Speaker,
-    Think,
+    NotExpressible,
+    RedactedThinking,
+    Refusal,
+    ScriptedServer,
+    ScriptLine,
+    ServerFailure,
+    TextPiece,
+    ThinkingPiece,
+    ThinkingSeal,
+    TurnEnd,
     UnknownBlock,
     UnknownEvent,
     UnknownMember,
     UsageOnly,
     WholeCall,
-    as_json,
+    encode_json,
 )
 
 # -- answers -------------------------------------------------------------------------------------
@@ -47,33 +47,33 @@ USAGES = st.builds(
     cache_read_tokens=st.none() | st.integers(0, 50),
     thinking_tokens=st.none() | st.integers(0, 50),
 )
-LINES: SearchStrategy[Line] = st.one_of(
-    st.builds(Say, SHORT | HALVES),
-    st.builds(Think, SHORT | HALVES),
-    st.builds(SealThinking, st.sampled_from(("c2VhbA==", ""))),
-    st.builds(Redact, st.sampled_from(("c2VhbA==", ""))),
-    st.builds(Refuse, SHORT),
-    st.builds(CallPart, INDEXES, IDS, NAMES, FRAGMENTS),
+LINES: SearchStrategy[ScriptLine] = st.one_of(
+    st.builds(TextPiece, SHORT | HALVES),
+    st.builds(ThinkingPiece, SHORT | HALVES),
+    st.builds(ThinkingSeal, st.sampled_from(("c2VhbA==", ""))),
+    st.builds(RedactedThinking, st.sampled_from(("c2VhbA==", ""))),
+    st.builds(Refusal, SHORT),
+    st.builds(CallFragment, INDEXES, IDS, NAMES, FRAGMENTS),
     st.builds(WholeCall, IDS, st.sampled_from(("read", "write", "")), FRAGMENTS),
     st.builds(UnknownEvent, SHORT),
     st.builds(UnknownMember, SHORT),
     st.builds(UnknownBlock, SHORT),
     st.just(KeepAlive()),
     st.builds(UsageOnly, USAGES),
-    st.builds(End, st.sampled_from(StopReason), st.none() | USAGES, st.none() | SHORT),
-    st.builds(Fail, SHORT),
+    st.builds(TurnEnd, st.sampled_from(StopReason), st.none() | USAGES, st.none() | SHORT),
+    st.builds(ServerFailure, SHORT),
 )
 
 
 @st.composite
-def answers(draw: DrawFn, speaker: Speaker) -> list[bytes]:
+def answers(draw: DrawFn, speaker: ScriptedServer) -> list[bytes]:
     """Whole answers as frames, in any order that a server could think of."""
-    said: list[Line] = []
+    said: list[ScriptLine] = []
     frames: list[bytes] = []
     for line in draw(st.lists(LINES, min_size=1, max_size=8)):
         try:
             frames = speaker.frames([*said, line])
-        except CannotSay:
+        except NotExpressible:
             continue
         said.append(line)
     return frames
@@ -83,7 +83,7 @@ def answers(draw: DrawFn, speaker: Speaker) -> list[bytes]:
 
 DEEP = st.sampled_from((40, 200, 5_000)).map(lambda depth: "[" * depth + "]" * depth)
 ODD_JSON = st.one_of(
-    json_values(max_leaves=3).map(lambda value: as_json(value).decode()),
+    json_values(max_leaves=3).map(lambda value: encode_json(value).decode()),
     DEEP,
     st.sampled_from(("1e999", "-1", "99999999999999999999999", '"\\ud800"', "tru", '"', "", "\0")),
 )
@@ -102,7 +102,7 @@ def replace_json(draw: DrawFn, frame: bytes) -> bytes:
     place = draw(st.sampled_from(_places(payload, ())))
     mark = "\0here\0"
     changed = _with(payload, place, mark)
-    text = as_json(changed).replace(as_json(mark), draw(ODD_JSON).encode(errors="replace"))
+    text = encode_json(changed).replace(encode_json(mark), draw(ODD_JSON).encode(errors="replace"))
     return frame[:start] + text + frame[end:]
 
 
@@ -141,7 +141,7 @@ MUTATIONS: list[Callable[[DrawFn, bytes], bytes]] = [
 
 
 @st.composite
-def broken_answers(draw: DrawFn, speaker: Speaker) -> bytes:
+def broken_answers(draw: DrawFn, speaker: ScriptedServer) -> bytes:
     """Answers in which something was changed, lost, repeated or put in another place."""
     frames = draw(answers(speaker))
     for _ in range(draw(st.integers(0, 3))):
@@ -161,7 +161,7 @@ def broken_answers(draw: DrawFn, speaker: Speaker) -> bytes:
 
 
 @st.composite
-def broken_requests(draw: DrawFn, speaker: Speaker) -> bytes:
+def broken_requests(draw: DrawFn, speaker: ScriptedServer) -> bytes:
     """Recorded requests with something else in the place of a value or two."""
     body = draw(st.sampled_from(speaker.requests))
     for _ in range(draw(st.integers(1, 2))):

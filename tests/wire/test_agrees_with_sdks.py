@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from steno import AssistantMessage, ChatMessage, Request, Thinking
-from steno.call import outside_name
+from steno.messages.call import original_tool_name
 from steno.wire import load_wire
-from steno.wire.openai_responses.item import is_custom
+from steno.wire.openai_responses.items import is_custom_call
 from tests.wire.mutation import cuts
 from tests.wire.told import events_of, message_of, sse
 
@@ -62,11 +62,11 @@ def heard(message: AssistantMessage) -> Heard:
         calls=[
             (
                 None if call.id == "made_up" else call.id,
-                outside_name(call),
+                original_tool_name(call),
                 json.loads(call.arguments),
             )
             for call in message.tool_calls
-            if not is_custom(call)  # whose arguments need not be JSON
+            if not is_custom_call(call)  # whose arguments need not be JSON
         ],
         stop=message.raw_stop_reason,
         tokens=(None, None) if usage is None else (usage.input_tokens, usage.output_tokens),

@@ -23,7 +23,7 @@ from steno import (
     ToolResult,
     UserMessage,
 )
-from steno.message import SystemMessage, ToolResultMessage
+from steno.messages.message import SystemMessage, ToolResultMessage
 from steno.wire import LossCode
 from steno.wire.anthropic_messages import NAME, decode_request, decode_response, encode_request
 

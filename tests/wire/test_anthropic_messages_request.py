@@ -29,8 +29,8 @@ from steno import (
     ToolResult,
     UserMessage,
 )
-from steno.message import Message, SystemMessage
-from steno.wire import Encoded, LossCode, anthropic_messages, openai_chat, translate
+from steno.messages.message import Message, SystemMessage
+from steno.wire import EncodedRequest, LossCode, anthropic_messages, openai_chat, translate
 from steno.wire.anthropic_messages import (
     DEFAULT_MAX_TOKENS,
     NAME,
@@ -61,7 +61,7 @@ def request(*messages: ChatMessage, **settings: Any) -> Request:
     return Request(messages=messages, **settings)  # type: ignore[arg-type] # any message
 
 
-def encoded(*messages: ChatMessage, **settings: Any) -> Encoded:
+def encoded(*messages: ChatMessage, **settings: Any) -> EncodedRequest:
     return encode_request(request(*messages, **settings))
 
 
@@ -72,7 +72,7 @@ def said(*messages: ChatMessage) -> Any:
     return found.json["messages"]
 
 
-def codes(found: Encoded) -> list[LossCode]:
+def codes(found: EncodedRequest) -> list[LossCode]:
     return [loss.code for loss in found.losses]
 
 

@@ -26,7 +26,7 @@ from steno import (
     ToolResult,
 )
 from steno.codec import decode_document
-from steno.message import AssistantMessage
+from steno.messages.message import AssistantMessage
 from steno.wire import LossCode, chat, openai_chat, translate
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden"

@@ -24,7 +24,7 @@ from steno import (
 )
 from steno.wire import (
     WIRES,
-    Encoded,
+    EncodedRequest,
     Loss,
     LossCode,
     anthropic_messages,
@@ -50,7 +50,7 @@ def read_file(path: str) -> str:
 TOOL = ToolDefinition.from_function(read_file, strict=False)
 
 
-def members_once(encoded: Encoded) -> dict[str, Any]:
+def members_once(encoded: EncodedRequest) -> dict[str, Any]:
     """Read a body in which no name stands twice."""
 
     def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from steno.errors import (
     Overloaded,
     RateLimited,
 )
-from steno.wire.fault import decode_error
+from steno.wire.errors import decode_error
 
 
 @pytest.mark.parametrize(

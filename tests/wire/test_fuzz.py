@@ -25,8 +25,9 @@ from steno import (
 )
 from steno.codec import decode_message, encode_message
 from steno.testing import conversations, requests
-from steno.testing.conformance import SPEAKERS, Speaker
-from steno.testing.conformance.hearing import expect_json, expect_same, listen
+from steno.testing.case_results import expect_json
+from steno.testing.conformance import SERVERS, ScriptedServer
+from steno.testing.conformance.script_decoder import decode_pieces, expect_same_decoding
 from tests.wire.mutation import broken_answers, broken_requests, cuts
 
 ANY_BYTES = st.binary(max_size=60) | st.lists(
@@ -44,14 +45,16 @@ USER = ChatMessage.user("Well?")
 
 # -- answers ---------------------------------------------------------------------------------------
 
-every_wire = pytest.mark.parametrize("speaker", SPEAKERS, ids=lambda speaker: speaker.wire.NAME)
+every_wire = pytest.mark.parametrize("speaker", SERVERS, ids=lambda speaker: speaker.wire.NAME)
 
 
 @every_wire
 @given(data=st.data())
-def test_any_bytes_give_events_or_an_error_of_ours(speaker: Speaker, data: st.DataObject) -> None:
+def test_any_bytes_give_events_or_an_error_of_ours(
+    speaker: ScriptedServer, data: st.DataObject
+) -> None:
     body = data.draw(ANY_BYTES | broken_answers(speaker), label="body")
-    heard = listen(speaker.wire, [body])  # raises whatever is no error of ours
+    heard = decode_pieces(speaker.wire, [body])  # raises whatever is no error of ours
     assert heard.error is not None or heard.has_ended
     assert decode_message(encode_message(heard.message)) == heard.message
 
@@ -60,20 +63,20 @@ def test_any_bytes_give_events_or_an_error_of_ours(speaker: Speaker, data: st.Da
 @given(data=st.data())
 @pytest.mark.requirement("S4-05")
 def test_any_chunking_gives_the_same_events_and_the_same_error(
-    speaker: Speaker, data: st.DataObject
+    speaker: ScriptedServer, data: st.DataObject
 ) -> None:
     body = data.draw(ANY_BYTES | broken_answers(speaker), label="body")
     pieces = data.draw(cuts(body), label="pieces")
-    whole = listen(speaker.wire, [body])
-    expect_same(listen(speaker.wire, pieces), whole, "cut in pieces")
+    whole = decode_pieces(speaker.wire, [body])
+    expect_same_decoding(decode_pieces(speaker.wire, pieces), whole, "cut in pieces")
     single = [body[place : place + 1] for place in range(len(body))]
-    expect_same(listen(speaker.wire, single), whole, "byte by byte")
+    expect_same_decoding(decode_pieces(speaker.wire, single), whole, "byte by byte")
 
 
 @every_wire
 @given(data=st.data())
 def test_any_whole_answer_gives_a_message_or_an_error_of_ours(
-    speaker: Speaker, data: st.DataObject
+    speaker: ScriptedServer, data: st.DataObject
 ) -> None:
     body = data.draw(ANY_BYTES | broken_answers(speaker), label="body")
     start, end = body.find(b"{"), body.rfind(b"}") + 1
@@ -90,7 +93,7 @@ def test_any_whole_answer_gives_a_message_or_an_error_of_ours(
 
 @every_wire
 @given(data=st.data())
-def test_any_bytes_are_a_request_or_refused(speaker: Speaker, data: st.DataObject) -> None:
+def test_any_bytes_are_a_request_or_refused(speaker: ScriptedServer, data: st.DataObject) -> None:
     body = data.draw(ANY_BYTES | broken_requests(speaker), label="body")
     try:
         request = speaker.wire.decode_request(body)
@@ -105,7 +108,7 @@ def test_any_bytes_are_a_request_or_refused(speaker: Speaker, data: st.DataObjec
 def test_any_request_is_written_and_reads_back_as_the_same(request_: Request) -> None:
     # A turn of the model's that says nothing is left out by some wires, and then nothing is left.
     asked = msgspec.structs.replace(request_, messages=(USER, *request_.messages))
-    for speaker in SPEAKERS:
+    for speaker in SERVERS:
         written = speaker.wire.encode_request(asked)
         again = speaker.wire.encode_request(speaker.wire.decode_request(written.body))
         expect_json(again.json, written.json, speaker.wire.NAME)
@@ -123,7 +126,7 @@ def test_the_next_request_of_any_conversation_begins_with_the_bytes_of_the_last(
         for number, (before, after) in enumerate(pairwise(asked), start=1)
         if isinstance(after, AssistantMessage) and not isinstance(before, AssistantMessage)
     ]
-    for speaker in SPEAKERS:
+    for speaker in SERVERS:
         wire: Any = speaker.wire
         encoder = wire.Encoder()
         bodies: list[bytes] = []

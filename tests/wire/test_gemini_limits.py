@@ -22,9 +22,9 @@ from steno import (
     ToolCall,
 )
 from steno.errors import CutShort, StenoError
-from steno.event import ExtrasAdded, ToolCallEnd
+from steno.messages.event import ExtrasAdded, ToolCallEnd
 from steno.wire import gemini
-from steno.wire.gemini.framing import ObjectSplitter
+from steno.wire.gemini.json_stream import JsonObjectSplitter
 from tests.unit.probes import watch
 from tests.wire.told import events_of, message_of, sse
 
@@ -229,7 +229,7 @@ def test_a_piece_with_many_strings_is_not_copied_for_each_of_them() -> None:
 def _copied(count: int) -> int:
     """Return how many bytes are copied to cut `count` objects out of an array."""
     data = Watched(msgspec.json.encode([{"text": "a\\b"}] * count))
-    assert len(ObjectSplitter().feed(data)) == count
+    assert len(JsonObjectSplitter().feed(data)) == count
     return data.copied
 
 

@@ -30,7 +30,7 @@ from steno import (
     ToolResult,
     UserMessage,
 )
-from steno.message import AssistantMessage
+from steno.messages.message import AssistantMessage
 from steno.wire import LossCode, gemini, openai_chat, translate
 
 PNG = Image(source=ImageData(b"\x89PNG"), mime_type="image/png")

@@ -18,9 +18,9 @@ from steno import (
     Thinking,
     ToolCall,
 )
-from steno.call import AnyToolCall
 from steno.errors import CutShort, ProviderError
 from steno.json_object import is_deep_json
+from steno.messages.call import AnyToolCall
 from steno.wire import (
     Wire,
     anthropic_messages,
@@ -30,7 +30,7 @@ from steno.wire import (
     openai_chat,
     openai_responses,
 )
-from steno.wire.fault import decode_error
+from steno.wire.errors import decode_error
 from steno.wire.openai_chat import DIALECTS
 from tests.wire.told import events_of, message_of, sse
 

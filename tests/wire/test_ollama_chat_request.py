@@ -27,7 +27,7 @@ from steno import (
     ToolDefinition,
     ToolResult,
 )
-from steno.message import AssistantMessage
+from steno.messages.message import AssistantMessage
 from steno.wire import LossCode, ollama_chat, openai_chat, translate
 from tests.wire.told import events_of, message_of
 

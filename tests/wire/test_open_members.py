@@ -12,20 +12,27 @@ from msgspec.structs import replace
 
 from steno import AssistantMessage, ChatMessage, ProtocolError, Request, StopReason, Usage
 from steno.codec import encode_message
+from steno.testing.case_results import expect_json
 from steno.testing.conformance import (
-    SPEAKERS,
-    CannotSay,
-    End,
-    Line,
-    Say,
-    Speaker,
-    Think,
+    SERVERS,
+    NotExpressible,
+    ScriptedServer,
+    ScriptLine,
+    TextPiece,
+    ThinkingPiece,
+    TurnEnd,
     WholeCall,
-    as_json,
+    encode_json,
 )
-from steno.testing.conformance.hearing import expect_json, listen
-from steno.wire.extras import FORM, form_of
-from steno.wire.open import Open, plain, read_as, reader, slow_reader
+from steno.testing.conformance.script_decoder import decode_pieces
+from steno.wire.extras import FORM_KEY, get_form
+from steno.wire.tolerant import (
+    TolerantStruct,
+    build_reader,
+    build_slow_reader,
+    read_as,
+    to_builtins,
+)
 
 NOVEL = "novel"
 """A name that means nothing anywhere."""
@@ -34,22 +41,22 @@ VALUES: list[Any] = [{"x": [1]}, {}, None, [], 1, "words"]
 
 each_name = pytest.mark.parametrize("name", NAMES)
 each_value = pytest.mark.parametrize("value", VALUES, ids=json.dumps)
-each_wire = pytest.mark.parametrize("speaker", SPEAKERS, ids=lambda speaker: speaker.wire.NAME)
+each_wire = pytest.mark.parametrize("speaker", SERVERS, ids=lambda speaker: speaker.wire.NAME)
 
 
 # -- what all wires read with ----------------------------------------------------------------
 
 
-class Leaf(Open):
+class Leaf(TolerantStruct):
     text: str | None = None
 
 
-class Branch(Open, rename="camel"):
+class Branch(TolerantStruct, rename="camel"):
     leaf: Leaf | None = None
     all_leaves: list[Leaf] | None = None
 
 
-class Root(Open):
+class Root(TolerantStruct):
     id: str
     branch: Branch | None = None
     branches: list[Branch] = field(default_factory=list)
@@ -60,29 +67,29 @@ WHOLE: dict[str, Any] = {
     "branch": {"leaf": {"text": "a"}, "allLeaves": [{"text": "b"}, {"text": "c"}]},
     "branches": [{"leaf": {}}, {"allLeaves": [{}]}],
 }
-read_root = reader(Root, "root")
-read_root_slowly = slow_reader(Root, "root")
+read_root = build_reader(Root, "root")
+read_root_slowly = build_slow_reader(Root, "root")
 
 
 @each_name
 @each_value
 def test_a_member_called_like_our_own_is_kept_at_every_level(name: str, value: Any) -> None:
     for changed in with_a_member(WHOLE, name, value):
-        assert plain(read_root(json.dumps(changed).encode())) == changed
+        assert to_builtins(read_root(json.dumps(changed).encode())) == changed
 
 
 @each_value
 def test_a_member_called_like_our_own_is_in_the_rest_and_nothing_else_is(value: Any) -> None:
     text = json.dumps(value).encode()
     for written in (b"rest", b"$rest", rb"\u0072est", rb"\u0024rest"):
-        leaf = reader(Leaf, "leaf")(b'{"text":"a","%b":%b}' % (written, text))
+        leaf = build_reader(Leaf, "leaf")(b'{"text":"a","%b":%b}' % (written, text))
         assert leaf == Leaf(text="a", rest={json.loads(b'"%b"' % written): Raw(text)})
 
 
 def test_a_member_called_like_our_own_stands_beside_others_in_their_order() -> None:
-    leaf = reader(Leaf, "leaf")(b'{"b":1,"rest":{"a":2},"text":3,"$rest":null}')
+    leaf = build_reader(Leaf, "leaf")(b'{"b":1,"rest":{"a":2},"text":3,"$rest":null}')
     assert leaf.text is None
-    assert plain(leaf) == {"b": 1, "rest": {"a": 2}, "text": 3, "$rest": None}
+    assert to_builtins(leaf) == {"b": 1, "rest": {"a": 2}, "text": 3, "$rest": None}
     assert list(leaf.rest or {}) == ["b", "rest", "text", "$rest"]
 
 
@@ -145,12 +152,12 @@ def test_a_value_is_read_as_what_is_asked_for_each_time() -> None:
 # -- every wire ------------------------------------------------------------------------------
 
 USAGE = Usage(input_tokens=200, output_tokens=60, cache_read_tokens=10, thinking_tokens=5)
-LINES: list[Line] = [
-    Think("hm"),
-    Say("one"),
-    Say(" two"),
+LINES: list[ScriptLine] = [
+    ThinkingPiece("hm"),
+    TextPiece("one"),
+    TextPiece(" two"),
     WholeCall("call_1", "search", '{"q":"x"}'),
-    End(StopReason.TOOL_USE, USAGE),
+    TurnEnd(StopReason.TOOL_USE, USAGE),
 ]
 KEEPERS = {"chat", "gemini", "ollama_chat", "openai_chat"}
 """Wires of which the message and the envelope hold all that was said; others are told things twice."""
@@ -161,7 +168,7 @@ ASKED = ChatMessage.user("Well?")
 @each_name
 @each_value
 def test_a_stream_gives_the_same_for_a_member_of_any_name(
-    speaker: Speaker, name: str, value: Any
+    speaker: ScriptedServer, name: str, value: Any
 ) -> None:
     frames = speaker.frames(script(speaker))
     for number, frame in enumerate(frames):
@@ -176,7 +183,7 @@ def test_a_stream_gives_the_same_for_a_member_of_any_name(
 @each_name
 @each_value
 def test_a_whole_answer_gives_the_same_for_a_member_of_any_name(
-    speaker: Speaker, name: str, value: Any
+    speaker: ScriptedServer, name: str, value: Any
 ) -> None:
     answer = speaker.response(script(speaker))
     for changed, usual in changed_frames(answer, name, value):
@@ -188,20 +195,22 @@ def test_a_whole_answer_gives_the_same_for_a_member_of_any_name(
 @each_wire
 @each_name
 @each_value
-def test_a_request_keeps_a_member_of_any_name(speaker: Speaker, name: str, value: Any) -> None:
+def test_a_request_keeps_a_member_of_any_name(
+    speaker: ScriptedServer, name: str, value: Any
+) -> None:
     for body in speaker.requests:
         for changed in with_a_member(json.loads(body), name, value):
-            request = speaker.wire.decode_request(as_json(changed))
+            request = speaker.wire.decode_request(encode_json(changed))
             expect_json(speaker.wire.encode_request(request).json, changed, name)
 
 
 @each_wire
 @pytest.mark.parametrize("value", [{"forged": 1}, "forged", None, [], {"name": "x", "legacy": 1}])
 def test_nobody_but_us_writes_the_notes_on_how_something_was_written(
-    speaker: Speaker, value: Any
+    speaker: ScriptedServer, value: Any
 ) -> None:
     plain_message = speaker.wire.decode_response(speaker.response(script(speaker)))
-    for changed, _ in changed_frames(speaker.response(script(speaker)), FORM, value):
+    for changed, _ in changed_frames(speaker.response(script(speaker)), FORM_KEY, value):
         try:
             message = speaker.wire.decode_response(changed)
         except ProtocolError:
@@ -211,27 +220,29 @@ def test_nobody_but_us_writes_the_notes_on_how_something_was_written(
 
 
 def notes_of(message: AssistantMessage, wire: str) -> list[dict[str, Any]]:
-    return [form_of(value, wire) for value in (message, *message.content)]
+    return [get_form(value, wire) for value in (message, *message.content)]
 
 
 @each_wire
 @pytest.mark.parametrize("note", ["forged", None, [], 1])
-def test_a_note_that_is_none_says_nothing_and_breaks_nothing(speaker: Speaker, note: Any) -> None:
-    extras = {speaker.wire.NAME: {FORM: note}}
+def test_a_note_that_is_none_says_nothing_and_breaks_nothing(
+    speaker: ScriptedServer, note: Any
+) -> None:
+    extras = {speaker.wire.NAME: {FORM_KEY: note}}
     question = replace(ASKED, extras=extras)
     asked = Request(model="m", messages=(question,), extras=extras)
     usual = Request(model="m", messages=(ASKED,))
     assert speaker.wire.encode_request(asked).json == speaker.wire.encode_request(usual).json
 
 
-def script(speaker: Speaker) -> list[Line]:
+def script(speaker: ScriptedServer) -> list[ScriptLine]:
     """Return as much of an answer as the protocol can say."""
-    said: list[Line] = []
+    said: list[ScriptLine] = []
     for line in LINES:
         try:
             speaker.frames([*said, line])
             speaker.response([*said, line])
-        except CannotSay:
+        except NotExpressible:
             continue
         said.append(line)
     return said
@@ -260,18 +271,18 @@ def changed_frames(frame: bytes, name: str, value: Any) -> Iterator[tuple[bytes,
     )
     for ours, usual in pairs:
         yield (
-            frame[:start] + as_json(ours) + frame[end:],
-            frame[:start] + as_json(usual) + frame[end:],
+            frame[:start] + encode_json(ours) + frame[end:],
+            frame[:start] + encode_json(usual) + frame[end:],
         )
 
 
-def streamed(speaker: Speaker, frames: list[bytes]) -> str:
-    heard = listen(speaker.wire, frames)
+def streamed(speaker: ScriptedServer, frames: list[bytes]) -> str:
+    heard = decode_pieces(speaker.wire, frames)
     kinds = [type(event).__name__ for event in heard.events]
     return f"{kinds} {heard.error_key} {heard.envelope} {told(speaker, heard.message)}"
 
 
-def told(speaker: Speaker, message: AssistantMessage) -> str:
+def told(speaker: ScriptedServer, message: AssistantMessage) -> str:
     """Return a message as it is stored, and as it goes back."""
     again = speaker.wire.encode_request(Request(model="m", messages=(ASKED, message)))
     return f"{encode_message(message).decode()} {again.body.decode()}"

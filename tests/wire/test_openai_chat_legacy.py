@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from steno import Request, ToolCall, ToolResultMessage, check_order
-from steno.message import AssistantMessage
+from steno.messages.message import AssistantMessage
 from steno.wire import anthropic_messages, gemini, openai_chat
 from steno.wire.openai_chat import DIALECTS
 from tests.wire.told import events_of, message_of, sse

@@ -28,7 +28,7 @@ from steno import (
     ToolResult,
     UserMessage,
 )
-from steno.message import AssistantMessage
+from steno.messages.message import AssistantMessage
 from steno.wire import LossCode, openai_chat
 from steno.wire.openai_chat import DIALECTS
 

@@ -25,8 +25,8 @@ from steno import (
 )
 from steno.errors import CutShort, ProviderError
 from steno.wire import openai_responses
-from steno.wire.openai_responses.said import Said
-from steno.wire.openai_responses.shapes import THOUGHT
+from steno.wire.openai_responses.item_tracker import BlockText
+from steno.wire.openai_responses.payload import REASONING_KIND
 from tests.wire.test_openai_responses import (
     NAME,
     added,
@@ -271,7 +271,7 @@ def test_the_same_thinking_in_both_places_is_told_once(deltas: Any) -> None:
 
 @given(st.lists(st.tuples(st.sampled_from(["summary", "content"]), st.text("ab", max_size=3))))
 def test_thinking_waits_exactly_as_long_as_it_may_be_a_repetition(said: list[Any]) -> None:
-    thoughts, first = Said(THOUGHT, 0), said[0][0] if said else ""
+    thoughts, first = BlockText(REASONING_KIND, 0), said[0][0] if said else ""
     told, waiting, is_different = "", "", False
     for place, text in said:
         if place == first or is_different:

@@ -9,7 +9,7 @@ import pytest
 
 from steno import ChatMessage, InvalidToolCall, Request, Text, TextDelta, Thinking, ToolCall
 from steno.errors import CutShort
-from steno.event import Event, ExtrasAdded
+from steno.messages.event import Event, ExtrasAdded
 from steno.wire import openai_responses
 from tests.wire.test_openai_responses import (
     added,

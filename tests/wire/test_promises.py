@@ -20,7 +20,7 @@ from steno import (
     ToolResult,
 )
 from steno.errors import RateLimited
-from steno.wire import WIRES, Encoded, LossCode, Wire, load_wire, translate
+from steno.wire import WIRES, EncodedRequest, LossCode, Wire, load_wire, translate
 
 NAMES = ("openai_chat", "openai_responses", "anthropic_messages", "ollama_chat", "gemini", "chat")
 
@@ -123,7 +123,7 @@ def test_a_tool_is_described_in_the_shape_that_the_provider_takes(name: str) -> 
 def test_a_request_can_be_said_in_every_other_protocol(source: str, target: str) -> None:
     data = load_wire(source).encode_request(REQUEST).body
     encoded = translate(data, source=load_wire(source), target=load_wire(target))
-    assert isinstance(encoded, Encoded)
+    assert isinstance(encoded, EncodedRequest)
     back = load_wire(target).decode_request(encoded.body)
     assert [message.text for message in back.messages] == [
         message.text for message in REQUEST.messages

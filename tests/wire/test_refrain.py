@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from steno import Event, StenoError, TextDelta, ThinkingDelta, ToolCallDelta
 from steno.wire import load_wire
-from steno.wire.openai_chat.turn import Turn
-from steno.wire.refrain import Refrain, Told
+from steno.wire.openai_chat.response_decoder import CompletionReader
+from steno.wire.repeated_events import RepeatedEventReader, TextOnlyEvent
 
 Say = Callable[[str], bytes]
 
@@ -222,10 +222,10 @@ def test_members_that_are_as_they_were_are_no_news() -> None:
     def payload(word: str, **members: object) -> bytes:
         return choice_with(word, **members).removeprefix(b"data: ").strip()
 
-    turn = Turn("openai", None, is_whole=False)
+    turn = CompletionReader("openai", None, is_whole=False)
     assert turn.read_text_only(payload(" a", novel=SAFE)) is None
     turn.read(payload(" a", novel=SAFE), [])
-    assert turn.read_text_only(payload(" b", novel=SAFE)) == Told(TextDelta, 0, " b")
+    assert turn.read_text_only(payload(" b", novel=SAFE)) == TextOnlyEvent(TextDelta, 0, " b")
     assert turn.read_text_only(payload(" b", novel=RISKY)) is None
     turn.read(payload(" c", novel=RISKY), [])
     assert turn.read_text_only(payload(" b", novel=SAFE)) is None
@@ -234,12 +234,12 @@ def test_members_that_are_as_they_were_are_no_news() -> None:
 # -- the refrain itself ----------------------------------------------------------------------
 
 
-def tell(payload: bytes) -> Told | None:
+def tell(payload: bytes) -> TextOnlyEvent | None:
     members = json.loads(payload)
-    return Told(TextDelta, 0, members["text"]) if set(members) <= {"id", "text"} else None
+    return TextOnlyEvent(TextDelta, 0, members["text"]) if set(members) <= {"id", "text"} else None
 
 
-def read(refrain: Refrain, *payloads: bytes) -> list[str]:
+def read(refrain: RepeatedEventReader, *payloads: bytes) -> list[str]:
     """Return the texts that were read; all that were not are still there."""
     events: list[Event] = []
     block = b"".join(b"data: %b\n\n" % payload for payload in payloads)
@@ -251,11 +251,11 @@ def read(refrain: Refrain, *payloads: bytes) -> list[str]:
 def test_events_like_the_last_one_are_not_read_in_full_again() -> None:
     asked: list[bytes] = []
 
-    def listen(payload: bytes) -> Told | None:
+    def listen(payload: bytes) -> TextOnlyEvent | None:
         asked.append(payload)
         return tell(payload)
 
-    refrain = Refrain(listen)
+    refrain = RepeatedEventReader(listen)
     refrain.remember(b'data: {"id":1,"text":"a"}', b'{"id":1,"text":"a"}')
     assert read(refrain, b'{"id":1,"text":"b"}', b'{"id":1,"text":"c"}') == ["b", "c"]
     learned = len(asked)
@@ -277,11 +277,11 @@ def test_events_like_the_last_one_are_not_read_in_full_again() -> None:
 def test_what_comes_before_something_new_is_read_and_the_rest_is_left(
     framing: bytes, odd: bytes, place: int
 ) -> None:
-    def tell_either(payload: bytes) -> Told | None:
+    def tell_either(payload: bytes) -> TextOnlyEvent | None:
         members = json.loads(payload)
         return tell(json.dumps(members.get("delta", members)).encode())
 
-    refrain = Refrain(tell_either)
+    refrain = RepeatedEventReader(tell_either)
     refrain.remember(b"data: " + framing % b"a", framing % b"a")
     payloads = [framing % word for word in (b"b", b"c", b"d", b"e", b"f")]
     payloads[place:place] = [odd]
@@ -289,7 +289,7 @@ def test_what_comes_before_something_new_is_read_and_the_rest_is_left(
 
 
 def test_a_text_that_stands_elsewhere_as_well_is_found_where_it_belongs() -> None:
-    refrain = Refrain(tell)
+    refrain = RepeatedEventReader(tell)
     refrain.remember(b'data: {"id":"text","text":"text"}', b'{"id":"text","text":"text"}')
     assert read(refrain, b'{"id":"text","text":"b"}', b'{"id":"text","text":"c"}') == ["b", "c"]
     assert read(refrain, b'{"id":"b","text":"text"}', b'{"id":"b","text":"text"}') == []
@@ -298,11 +298,11 @@ def test_a_text_that_stands_elsewhere_as_well_is_found_where_it_belongs() -> Non
 def test_who_never_repeats_himself_is_not_asked_forever() -> None:
     asked: list[bytes] = []
 
-    def listen(payload: bytes) -> Told | None:
+    def listen(payload: bytes) -> TextOnlyEvent | None:
         asked.append(payload)
         return None
 
-    refrain = Refrain(listen)
+    refrain = RepeatedEventReader(listen)
     for _ in range(100):
         refrain.remember(b"data: {}", b"{}")
         assert read(refrain, b"{}", b"{}") == []
@@ -430,12 +430,12 @@ def test_text_of_a_block_that_is_kept_is_no_text() -> None:
 def test_a_text_that_stands_everywhere_is_not_looked_for_everywhere() -> None:
     asked: list[bytes] = []
 
-    def listen(payload: bytes) -> Told | None:
+    def listen(payload: bytes) -> TextOnlyEvent | None:
         asked.append(payload)
         return tell(payload)
 
     payload = b"{" + b'"id":"a",' * 2_000 + b'"text":"a"}'
-    refrain = Refrain(listen)
+    refrain = RepeatedEventReader(listen)
     refrain.remember(b"data: " + payload, payload)
     read(refrain, payload, payload)
     assert len(asked) < 100
@@ -464,7 +464,7 @@ def test_memory_stays_in_proportion_to_the_event(big: bytes) -> None:
 
 
 def test_one_long_event_does_not_end_the_listening() -> None:
-    refrain = Refrain(tell)
+    refrain = RepeatedEventReader(tell)
     long = b'{"id":1,"text":"%b"}' % (b"a" * 2_000)
     refrain.remember(b"data: " + long, long)
     assert read(refrain, long, long) is not None

@@ -25,11 +25,19 @@ from steno import (
     UserMessage,
     map_tool_name,
 )
-from steno.testing.conformance import CallPart, End, Say, Script, SealThinking, Speaker, Think
-from steno.testing.conformance.speakers import (
-    AnthropicMessagesSpeaker,
-    OpenAIChatSpeaker,
-    OpenAIResponsesSpeaker,
+from steno.testing.conformance import (
+    CallFragment,
+    Script,
+    ScriptedServer,
+    TextPiece,
+    ThinkingPiece,
+    ThinkingSeal,
+    TurnEnd,
+)
+from steno.testing.conformance.servers import (
+    AnthropicMessagesServer,
+    OpenAIChatServer,
+    OpenAIResponsesServer,
 )
 from steno.wire import (
     LossCode,
@@ -40,7 +48,7 @@ from steno.wire import (
     openai_chat,
     openai_responses,
 )
-from steno.wire.fault import decode_error
+from steno.wire.errors import decode_error
 from steno.wire.openai_chat import DIALECTS
 from tests.wire.told import events_of, message_of, sse
 
@@ -89,8 +97,8 @@ def test_what_was_cached_is_counted_under_all_its_names(told: Any, usage: Usage)
 
 
 def test_an_empty_signature_of_anthropic_seals_nothing() -> None:
-    speaker = AnthropicMessagesSpeaker()
-    script: Script = [Think("Hm."), SealThinking(""), Say("Four."), End()]
+    speaker = AnthropicMessagesServer()
+    script: Script = [ThinkingPiece("Hm."), ThinkingSeal(""), TextPiece("Four."), TurnEnd()]
     streamed = message_of(events_of(speaker.wire, *speaker.frames(script), model="m"))
     whole = speaker.wire.decode_response(speaker.response(script), model="m")
     for message in (streamed, whole):
@@ -215,15 +223,15 @@ def test_servers_that_parse_the_history_get_arguments_they_can_parse(
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity"])
 @pytest.mark.parametrize(
     "speaker",
-    [AnthropicMessagesSpeaker(), OpenAIChatSpeaker(), OpenAIResponsesSpeaker()],
+    [AnthropicMessagesServer(), OpenAIChatServer(), OpenAIResponsesServer()],
     ids=lambda speaker: speaker.wire.NAME,
 )
 def test_a_number_that_json_does_not_have_makes_a_call_invalid(
-    speaker: Speaker, number: str
+    speaker: ScriptedServer, number: str
 ) -> None:
     arguments = f'{{"x": {number}}}'
-    call = CallPart(0, "call_1", "look", arguments)
-    message = message_of(events_of(speaker.wire, *speaker.frames([call, End()])))
+    call = CallFragment(0, "call_1", "look", arguments)
+    message = message_of(events_of(speaker.wire, *speaker.frames([call, TurnEnd()])))
     (found,) = message.content
     assert isinstance(found, InvalidToolCall)
     assert (found.id, found.name, found.arguments) == ("call_1", "look", arguments)

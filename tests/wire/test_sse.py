@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from steno import TextDelta
 from steno.errors import ProtocolError, ProviderError
 from steno.wire import load_wire
+from steno.wire.byte_buffer import MAX_BUFFERED_BYTES
 from steno.wire.ndjson import LineSplitter
-from steno.wire.pieces import MAX_BYTES
-from steno.wire.sse import ErrorPayload, EventSplitter
+from steno.wire.sse import ErrorPayload, SseSplitter
 
 
 def payloads(*data: bytes) -> list[bytes]:
-    splitter = EventSplitter()
+    splitter = SseSplitter()
     found = [payload for piece in data for payload in splitter.feed(piece)]
     return found + splitter.close()
 
@@ -28,7 +28,7 @@ def test_an_event_is_the_data_before_an_empty_line() -> None:
 
 
 def test_an_event_is_given_out_as_soon_as_it_is_whole() -> None:
-    splitter = EventSplitter()
+    splitter = SseSplitter()
     assert splitter.feed(b"data: {}") == []
     assert splitter.feed(b"\n") == []
     assert splitter.feed(b"\n") == [b"{}"]
@@ -47,7 +47,7 @@ def test_all_line_ends_are_taken(end: bytes) -> None:
 
 
 def test_an_event_that_ends_with_a_lone_cr_does_not_wait_for_the_next_one() -> None:
-    splitter = EventSplitter()
+    splitter = SseSplitter()
     assert splitter.feed(b"data: {}\r\r") == [b"{}"]
     assert splitter.feed(b"\ndata: []\r\n\r\n") == [b"[]"]
 
@@ -146,20 +146,20 @@ def test_the_cuts_do_not_show(lines: list[bytes], end: bytes, data: st.DataObjec
 
 @pytest.mark.parametrize("piece", [b"data: xxx", b"data: xxx\n", b"data: " + b"x" * 2_000 + b"\n"])
 def test_an_event_without_end_is_refused_and_not_kept_forever(piece: bytes) -> None:
-    splitter = EventSplitter(max_bytes=1_000)
+    splitter = SseSplitter(max_bytes=1_000)
     with pytest.raises(ProtocolError, match="without an end"):
         deque(map(splitter.feed, [piece] * 1_000), maxlen=0)
 
 
 def test_many_events_are_no_event_without_end() -> None:
-    splitter = EventSplitter(max_bytes=1_000)
+    splitter = SseSplitter(max_bytes=1_000)
     assert sum(len(splitter.feed(b"event: a\nid: 1\ndata: xx\n\n" * 9)) for _ in range(100)) == 900
 
 
 @pytest.mark.parametrize("first", [0, 2_000_000], ids=["in one piece", "in two"])
 def test_what_comes_before_an_event_without_end_is_told_first(first: int) -> None:
     good = b'data: {"choices":[{"index":0,"delta":{"content":"Hi"}}]}\n\n'
-    body = good + b"data: " + b"x" * MAX_BYTES + b"\n\n" + good
+    body = good + b"data: " + b"x" * MAX_BUFFERED_BYTES + b"\n\n" + good
     decoder = load_wire("openai_chat").StreamDecoder()
     told = chain(decoder.feed(body[:first]), decoder.feed(body[first:]))
     assert next(told) == TextDelta(0, "Hi")

@@ -8,18 +8,18 @@ import msgspec
 import pytest
 
 from steno import Finished, StopReason
-from steno.testing.conformance import End, Say, Script, Speaker, WholeCall
-from steno.testing.conformance.speakers import (
-    AnthropicMessagesSpeaker,
-    GeminiSpeaker,
-    OllamaChatSpeaker,
-    OpenAIChatSpeaker,
+from steno.testing.conformance import Script, ScriptedServer, TextPiece, TurnEnd, WholeCall
+from steno.testing.conformance.servers import (
+    AnthropicMessagesServer,
+    GeminiServer,
+    OllamaChatServer,
+    OpenAIChatServer,
 )
 from steno.wire import gemini, ollama_chat, openai_responses
 from tests.wire.told import events_of, message_of, sse
 
-ANTHROPIC, GEMINI = AnthropicMessagesSpeaker(), GeminiSpeaker()
-OLLAMA, OPENAI = OllamaChatSpeaker(), OpenAIChatSpeaker()
+ANTHROPIC, GEMINI = AnthropicMessagesServer(), GeminiServer()
+OLLAMA, OPENAI = OllamaChatServer(), OpenAIChatServer()
 
 
 @pytest.mark.parametrize(
@@ -77,10 +77,12 @@ OLLAMA, OPENAI = OllamaChatSpeaker(), OpenAIChatSpeaker()
         (GEMINI, "CONTINUATION", "pause"),
         (GEMINI, "HOLOGRAM", "unknown"),
     ],
-    ids=lambda value: value.wire.NAME if isinstance(value, Speaker) else value,
+    ids=lambda value: value.wire.NAME if isinstance(value, ScriptedServer) else value,
 )
-def test_a_word_for_the_end_is_mapped_and_kept(speaker: Speaker, raw: str, reason: str) -> None:
-    script: Script = [Say("Hi"), End(raw=raw)]
+def test_a_word_for_the_end_is_mapped_and_kept(
+    speaker: ScriptedServer, raw: str, reason: str
+) -> None:
+    script: Script = [TextPiece("Hi"), TurnEnd(raw=raw)]
     streamed = message_of(events_of(speaker.wire, *speaker.frames(script)))
     whole = speaker.wire.decode_response(speaker.response(script))
     for message in (streamed, whole):
@@ -91,10 +93,10 @@ def test_a_word_for_the_end_is_mapped_and_kept(speaker: Speaker, raw: str, reaso
 @pytest.mark.parametrize(
     ("speaker", "raw"),
     [(OPENAI, "stop"), (OLLAMA, "stop"), (GEMINI, "STOP"), (ANTHROPIC, "end_turn")],
-    ids=lambda value: value.wire.NAME if isinstance(value, Speaker) else value,
+    ids=lambda value: value.wire.NAME if isinstance(value, ScriptedServer) else value,
 )
-def test_calls_say_more_than_the_word_for_the_end(speaker: Speaker, raw: str) -> None:
-    script: Script = [WholeCall("call_1", "read_file", "{}"), End(raw=raw)]
+def test_calls_say_more_than_the_word_for_the_end(speaker: ScriptedServer, raw: str) -> None:
+    script: Script = [WholeCall("call_1", "read_file", "{}"), TurnEnd(raw=raw)]
     streamed = message_of(events_of(speaker.wire, *speaker.frames(script)))
     whole = speaker.wire.decode_response(speaker.response(script))
     for message in (streamed, whole):

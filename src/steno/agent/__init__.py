@@ -9,60 +9,69 @@ Nothing here knows a provider, a store or a tool: those are ports (`steno.ports`
 """
 
 from steno.agent.agent import Agent
-from steno.agent.approvers import AllowingApprover, CallbackApprover, DenyingApprover
 from steno.agent.events import (
-    Asked,
+    ApprovalRequested,
     CallEnded,
     CallOutput,
     CallStarted,
+    EndReason,
+    EntryRecorded,
     LoopEvent,
     Notice,
     NoticeCode,
-    Recorded,
     RunEnded,
+    RunResult,
     TurnStarted,
 )
-from steno.agent.gate import Gate
-from steno.agent.interrupted import decide_later
-from steno.agent.limits import Ending, Limits, RunResult
-from steno.agent.permission import Permissions, Role
-from steno.agent.rules import Rule
+from steno.agent.permissions.approvers import AllowingApprover, CallbackApprover, DenyingApprover
+from steno.agent.permissions.gate import Gate, decide_later
+from steno.agent.permissions.policy import AgentRole, Permissions
+from steno.agent.permissions.rules import PermissionRule
+from steno.agent.run_config import Limits
 from steno.agent.runner import Runner
-from steno.agent.steering import Steering
-from steno.context import Target
-from steno.ports import Approver, Capability, Question, Scope, Tool, ToolOutput, Verdict
+from steno.agent.steering import SteeringPolicy
+from steno.context import ModelTarget
+from steno.ports import (
+    ApprovalDecision,
+    ApprovalRequest,
+    Approver,
+    Capability,
+    GrantScope,
+    Tool,
+    ToolOutput,
+)
 
 __all__ = [
     "Agent",
+    "AgentRole",
     "AllowingApprover",
+    "ApprovalDecision",
+    "ApprovalRequest",
+    "ApprovalRequested",
     "Approver",
-    "Asked",
     "CallEnded",
     "CallOutput",
     "CallStarted",
     "CallbackApprover",
     "Capability",
     "DenyingApprover",
-    "Ending",
+    "EndReason",
+    "EntryRecorded",
     "Gate",
+    "GrantScope",
     "Limits",
     "LoopEvent",
+    "ModelTarget",
     "Notice",
     "NoticeCode",
+    "PermissionRule",
     "Permissions",
-    "Question",
-    "Recorded",
-    "Role",
-    "Rule",
     "RunEnded",
     "RunResult",
     "Runner",
-    "Scope",
-    "Steering",
-    "Target",
+    "SteeringPolicy",
     "Tool",
     "ToolOutput",
     "TurnStarted",
-    "Verdict",
     "decide_later",
 ]

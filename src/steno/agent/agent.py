@@ -5,39 +5,150 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
-from typing import Any, final
+from typing import Any, Final, final
 
-from steno.agent.checks import (
-    check_functions,
-    check_gate,
-    check_partners,
-    check_resolver,
-    check_runner,
-    check_settings,
-    check_texts,
-    checked_tools,
-)
 from steno.agent.dispatch import Dispatcher
-from steno.agent.events import LoopEvent, RunEnded
-from steno.agent.gate import Decides, Gate
-from steno.agent.limits import Limits, RunResult
-from steno.agent.lookup import Lookup
-from steno.agent.loop import Run
-from steno.agent.notebook import Notebook, Watch, watch_nothing
-from steno.agent.runner import Runner, Runs
-from steno.agent.setup import Setup
-from steno.agent.steering import Steered, Steering, Wheel
-from steno.agent.telemetry import NO_TELEMETRY, Telemetry
-from steno.context import ContextBuilder, Count, Target, estimate_tokens
-from steno.conversation import Conversation
-from steno.entry import Entry
-from steno.errors import InvalidMessage, StenoError
-from steno.message import ChatMessage, UserMessage
-from steno.ports import Provider, Resolver, Tool
-from steno.views import Price
+from steno.agent.events import LoopEvent, RunEnded, RunResult
+from steno.agent.loop import AgentRun
+from steno.agent.permissions.gate import Gate, PermissionGate
+from steno.agent.permissions.policy import Permissions
+from steno.agent.recorder import OnEvent, RunRecorder, ignore_event
+from steno.agent.references import ReferenceResolver
+from steno.agent.run_config import Limits, RunConfig
+from steno.agent.runner import Runner, ToolRunner
+from steno.agent.steering import SteeringMessage, SteeringPolicy, SteeringQueue
+from steno.agent.telemetry.spans import NO_TELEMETRY, Telemetry
+from steno.context import ContextBuilder, CountTokens, ModelTarget, estimate_tokens
+from steno.errors import InvalidMessage, InvalidValue, StenoError
+from steno.log.conversation import Conversation
+from steno.log.queries import Price
+from steno.messages.message import ChatMessage, UserMessage
+from steno.messages.tool import ToolDefinition
+from steno.ports import Capability, Provider, Resolver, Tool
+from steno.records.entry import Entry
+
+# -- checks ----------------------------------------------------------------------------------------
+#
+# What an agent can be made of. A mix-up is told where it is made, in one line that says what to do.
+#
+# Without this a wrong argument would come up in the middle of a run, as an attribute that something
+# does not have. What follows a protocol is asked for its methods, so that anybody may write one.
 
 
-def _no_price(_: str) -> Price | None:
+_TOOL_ATTRIBUTES: Final = ("definition", "capability", "ruled_as", "subjects", "preview", "run")
+
+
+def check_provider_and_conversation(provider: object, conversation: object) -> None:
+    """Look at who speaks with whom. Raises InvalidValue."""
+    if not _has_methods(provider, "stream"):
+        advice = ""
+        if isinstance(provider, Conversation):
+            advice = "the provider comes first, then the conversation"
+        elif _has_methods(provider, "__await__"):
+            advice = "await?"
+        words = 'one, such as connect("anthropic")'
+        raise InvalidValue(_describe_mismatch("provider", words, provider, advice))
+    if not isinstance(conversation, Conversation):
+        words = "a Conversation, such as Conversation() or store.new()"
+        raise InvalidValue(_describe_mismatch("conversation", words, conversation))
+
+
+def check_gate(gate: object) -> None:
+    """Look at who decides. Raises InvalidValue."""
+    if not _has_methods(gate, "offers", "decide", "denies", "admit"):
+        advice = ""
+        if isinstance(gate, Permissions):
+            advice = "Gate(permissions)?"
+        elif _has_methods(gate, "ask"):
+            advice = "Gate(approver=…)?"
+        raise InvalidValue(_describe_mismatch("gate", "a Gate", gate, advice))
+
+
+def check_runner(runner: object) -> None:
+    """Look at what runs tools. Raises InvalidValue."""
+    if not _has_methods(runner, "run"):
+        advice = "Runner(store)?" if _has_methods(runner, "put_blob") else ""
+        raise InvalidValue(_describe_mismatch("runner", "a Runner", runner, advice))
+
+
+def check_resolver(resolver: object) -> None:
+    """Look at who opens what messages point at. Raises InvalidValue."""
+    if resolver is not None and not _has_methods(resolver, "resolve", "is_current", "changes"):
+        raise InvalidValue(
+            _describe_mismatch("resolver", "one, such as Inputs(workspace)", resolver)
+        )
+
+
+def collect_tools(tools: Iterable[Tool]) -> tuple[Tool, ...]:
+    """Return the tools of an iterable. Raises InvalidValue for what is none."""
+    if not isinstance(tools, Iterable):
+        advice = "its .tools?" if hasattr(tools, "tools") else "tools=[…]?"
+        raise InvalidValue(_describe_mismatch("tools", "a list of tools", tools, advice))
+    found = tuple(tools)
+    for number, tool in enumerate(found):
+        if (lack := _tool_problem(tool)) is not None:
+            raise InvalidValue(_describe_mismatch(f"tools[{number}]", "a tool", tool, lack))
+    return found
+
+
+def check_settings(*, target: object, limits: object, telemetry: object) -> None:
+    """Look at what is asked of a model, how far it may go, and what measures it. Raises InvalidValue."""
+    if not isinstance(target, ModelTarget):
+        raise InvalidValue(
+            _describe_mismatch("target", 'a Target, such as Target(model="…")', target)
+        )
+    if not isinstance(limits, Limits):
+        raise InvalidValue(
+            _describe_mismatch("limits", "Limits of steno.agent, such as Limits(turns=20)", limits)
+        )
+    if not _has_methods(telemetry, "run", "turn", "call"):
+        raise InvalidValue(
+            _describe_mismatch("telemetry", "one, such as OpenTelemetry()", telemetry)
+        )
+
+
+def check_texts(**texts: object) -> None:
+    """Look at settings that are strings. Raises InvalidValue."""
+    for name, text in texts.items():
+        if not isinstance(text, str):
+            raise InvalidValue(_describe_mismatch(name, "a string", text))
+
+
+def check_functions(**functions: object) -> None:
+    """Look at settings that are functions. Raises InvalidValue."""
+    for name, function in functions.items():
+        if not callable(function):
+            raise InvalidValue(_describe_mismatch(name, "a function", function))
+
+
+def _has_methods(value: object, *methods: str) -> bool:
+    """Tell whether a value has all these methods; a class is not yet one of its objects."""
+    is_object = not isinstance(value, type)
+    return is_object and all(callable(getattr(value, name, None)) for name in methods)
+
+
+def _tool_problem(tool: object) -> str | None:
+    """Return what is missing in a tool; None if nothing is."""
+    if isinstance(tool, type):
+        return f"{tool.__name__}(…)?"
+    missing = next((name for name in _TOOL_ATTRIBUTES if not hasattr(tool, name)), None)
+    if missing is not None:
+        return "@tool?" if callable(tool) else f"it has no {missing}"
+    if not isinstance(getattr(tool, "definition", None), ToolDefinition):
+        return "its definition must be a ToolDefinition"
+    if not isinstance(getattr(tool, "capability", None), Capability):
+        return "its capability must be a Capability, such as Capability.READ"
+    if not isinstance(getattr(tool, "ruled_as", None), tuple):  # a text would be many names
+        return "its ruled_as must be a tuple of names, such as ()"
+    return None
+
+
+def _describe_mismatch(place: str, words: str, value: object, advice: str = "") -> str:
+    kind = f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
+    return f"{place}: must be {words}, not {kind}" + (f"; {advice}" if advice else "")
+
+
+def _unknown_price(_: str) -> Price | None:
     return None
 
 
@@ -60,16 +171,16 @@ class Agent:
         conversation: Conversation,
         *,
         tools: Iterable[Tool] = (),
-        gate: Decides | None = None,
-        runner: Runs | None = None,
+        gate: PermissionGate | None = None,
+        runner: ToolRunner | None = None,
         resolver: Resolver | None = None,
         model: str = "",
-        target: Target | None = None,
+        target: ModelTarget | None = None,
         limits: Limits | None = None,
         telemetry: Telemetry = NO_TELEMETRY,
-        price_of: Callable[[str], Price | None] = _no_price,
+        price_of: Callable[[str], Price | None] = _unknown_price,
         actor: str | None = None,
-        count: Count = estimate_tokens,
+        count: CountTokens = estimate_tokens,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
         """Take everything that a run needs.
@@ -78,9 +189,9 @@ class Agent:
         """
         gate = Gate() if gate is None else gate
         runner = Runner() if runner is None else runner
-        target = Target() if target is None else target
+        target = ModelTarget() if target is None else target
         limits = Limits() if limits is None else limits
-        check_partners(provider, conversation)
+        check_provider_and_conversation(provider, conversation)
         check_gate(gate)
         check_runner(runner)
         check_resolver(resolver)
@@ -89,12 +200,12 @@ class Agent:
         check_functions(price_of=price_of, count=count, sleep=sleep)
         self.conversation = conversation
         self._telemetry = telemetry
-        self._config = Setup(
+        self._config = RunConfig(
             provider=provider,
             dispatcher=Dispatcher(
-                checked_tools(tools), gate=gate, runner=runner, telemetry=telemetry
+                collect_tools(tools), gate=gate, runner=runner, telemetry=telemetry
             ),
-            references=None if resolver is None else Lookup(resolver, gate),
+            references=None if resolver is None else ReferenceResolver(resolver, gate),
             context_builder=ContextBuilder(count=count),
             count_tokens=count,
             target=target,
@@ -105,8 +216,8 @@ class Agent:
             actor=actor,
             sleep=sleep,
         )
-        self._steering = Wheel()
-        self._run: Run | None = None
+        self._steering = SteeringQueue()
+        self._run: AgentRun | None = None
 
     @property
     def is_running(self) -> bool:
@@ -117,7 +228,7 @@ class Agent:
         self,
         prompt: str | UserMessage | None = None,
         *,
-        watch: Watch = watch_nothing,
+        watch: OnEvent = ignore_event,
         origin: str | None = None,
         again: bool = True,
     ) -> RunResult:
@@ -132,7 +243,7 @@ class Agent:
         StenoError while another run is under way. If the task is cancelled, the conversation is
         left in order.
         """
-        said = None if prompt is None else _user_message(prompt)
+        said = None if prompt is None else _build_user_message(prompt)
         with (
             self._begin_run(watch) as run,
             self._telemetry.run(self.conversation.id, self._config.model) as span,
@@ -142,7 +253,7 @@ class Agent:
         watch(RunEnded(result))
         return result
 
-    async def compact(self, *, watch: Watch = watch_nothing) -> Entry | None:
+    async def compact(self, *, watch: OnEvent = ignore_event) -> Entry | None:
         """Let the model sum up what was said so far; from here on it sees the summary instead.
 
         What was said last stays as it is, and all of it stays on record. Return the entry of the
@@ -154,12 +265,12 @@ class Agent:
             return await run.compact()
 
     @contextmanager
-    def _begin_run(self, watch: Watch) -> Generator[Run]:
+    def _begin_run(self, watch: OnEvent) -> Generator[AgentRun]:
         """Begin a run, the only one as long as this lasts. Raises StenoError."""
         if self._run is not None:
             raise StenoError("agent: it is at work; steer it, or wait")
-        notebook = Notebook(self.conversation, watch)
-        self._run = Run(self._config, notebook, self._steering)
+        notebook = RunRecorder(self.conversation, watch)
+        self._run = AgentRun(self._config, notebook, self._steering)
         try:
             yield self._run
         finally:
@@ -170,7 +281,7 @@ class Agent:
         """Run, and return what happens one by one; the last is a `RunEnded`.
 
         What happens is not held up: an event is seen when whoever iterates gets to run, so an
-        approver may be asked before its `Asked` is seen. `watch` of `run` is told before. Leaving
+        approver may be asked before its `ApprovalRequested` is seen. `watch` of `run` is told before. Leaving
         the iteration before its end stops the run; `contextlib.aclosing` does so at once.
         """
         happened: asyncio.Queue[LoopEvent | None] = asyncio.Queue()
@@ -187,7 +298,7 @@ class Agent:
     def steer(
         self,
         message: str | UserMessage,
-        policy: Steering = Steering.AFTER_CALLS,
+        policy: SteeringPolicy = SteeringPolicy.AFTER_CALLS,
         *,
         noted: Mapping[str, Any] | None = None,
         asks: bool = True,
@@ -199,8 +310,8 @@ class Agent:
         """
         if self._run is None:
             raise StenoError("agent: nothing is under way that could be steered; run it")
-        self._steering.put(Steered(_user_message(message), noted or {}, asks), policy)
-        if policy is Steering.INTERRUPT:
+        self._steering.put(SteeringMessage(_build_user_message(message), noted or {}, asks), policy)
+        if policy is SteeringPolicy.INTERRUPT:
             self._run.interrupt()
 
     def withdraw(self) -> tuple[UserMessage, ...]:
@@ -216,7 +327,7 @@ class Agent:
             self._run.interrupt()
 
 
-def _user_message(said: str | UserMessage) -> UserMessage:
+def _build_user_message(said: str | UserMessage) -> UserMessage:
     if isinstance(said, UserMessage):
         return said
     if not isinstance(said, str):

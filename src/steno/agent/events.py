@@ -5,48 +5,85 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from enum import StrEnum
-from typing import TypeAlias, final
+from typing import NamedTuple, TypeAlias, final
 
-from steno.agent.limits import RunResult
-from steno.call import AnyToolCall
-from steno.entry import Entry
-from steno.event import Event
-from steno.message import ToolResultMessage
-from steno.ports import Question
-from steno.value import Quiet
+from steno.errors import StenoError
+from steno.messages.call import AnyToolCall
+from steno.messages.event import Event
+from steno.messages.message import AssistantMessage, ToolResultMessage
+from steno.messages.usage import Usage
+from steno.ports import ApprovalRequest
+from steno.records.entry import Entry
+from steno.values import RedactedRepr
+
+# -- limits ----------------------------------------------------------------------------------------
+#
+# How far a run may go, and how one can end.
+
+
+class EndReason(StrEnum):
+    """Why a run ended."""
+
+    DONE = "done"
+    """The model had nothing more to do."""
+    LIMIT = "limit"
+    INTERRUPTED = "interrupted"
+    FAILED = "failed"
+    """The provider failed for good."""
+
+
+class RunResult(NamedTuple):
+    """What came of a run. The conversation is in order, however it ended."""
+
+    ending: EndReason
+    message: AssistantMessage | None
+    """The last thing that the model said in this run."""
+    turns: int
+    usage: Usage
+    cost: Decimal | None = None
+    """None where the price of the model is not known."""
+    reason: str = ""
+    """Which limit it was, what went wrong, or why the last answer is not whole; else empty."""
+    error: StenoError | None = None
+
+    @property
+    def text(self) -> str:
+        """The last words of the model; empty if there were none."""
+        return (self.message.text if self.message is not None else None) or ""
 
 
 @final
-class TurnStarted(Quiet, frozen=True):
+class TurnStarted(RedactedRepr, frozen=True):
     """A request is about to be sent; turns count from 1."""
 
     number: int
 
 
 @final
-class Recorded(Quiet, frozen=True):
+class EntryRecorded(RedactedRepr, frozen=True):
     """An entry is in the log, for good."""
 
     entry: Entry
 
 
 @final
-class Asked(Quiet, frozen=True):
+class ApprovalRequested(RedactedRepr, frozen=True):
     """Somebody has to decide about a call."""
 
-    question: Question
+    question: ApprovalRequest
 
 
 @final
-class CallStarted(Quiet, frozen=True):
+class CallStarted(RedactedRepr, frozen=True):
     """A tool begins to run."""
 
     call: AnyToolCall
 
 
 @final
-class CallOutput(Quiet, frozen=True):
+class CallOutput(RedactedRepr, frozen=True):
     """A tool that still runs has said something."""
 
     call_id: str
@@ -54,7 +91,7 @@ class CallOutput(Quiet, frozen=True):
 
 
 @final
-class CallEnded(Quiet, frozen=True):
+class CallEnded(RedactedRepr, frozen=True):
     """A call has its result, whether or not it was run."""
 
     call: AnyToolCall
@@ -77,7 +114,7 @@ class NoticeCode(StrEnum):
 
 
 @final
-class Notice(Quiet, frozen=True):
+class Notice(RedactedRepr, frozen=True):
     """Something that a person would want to know."""
 
     code: NoticeCode
@@ -85,7 +122,7 @@ class Notice(Quiet, frozen=True):
 
 
 @final
-class RunEnded(Quiet, frozen=True):
+class RunEnded(RedactedRepr, frozen=True):
     """The run is over; nothing comes behind this."""
 
     result: RunResult
@@ -94,8 +131,8 @@ class RunEnded(Quiet, frozen=True):
 LoopEvent: TypeAlias = (
     Event
     | TurnStarted
-    | Recorded
-    | Asked
+    | EntryRecorded
+    | ApprovalRequested
     | CallStarted
     | CallOutput
     | CallEnded

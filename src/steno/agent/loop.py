@@ -1,6 +1,6 @@
 """The loop: ask the model, record what it says, answer its calls, and again until it is done.
 
-    look up   what messages point at: files, images, resources  (steno.agent.lookup)
+    look up   what messages point at: files, images, resources  (steno.agent.references)
     request   what the model gets to see of the log            (steno.context)
     message   its answer, durable before anything is done about it
     results   its calls: checked, decided about, run, durable before the next request
@@ -22,19 +22,15 @@ from typing import Any, Final, TypeAlias, final
 
 from msgspec.structs import replace
 
-from steno.agent.compact import compact, compact_now
-from steno.agent.events import Notice, NoticeCode, TurnStarted
-from steno.agent.hearing import Hearing
-from steno.agent.interrupted import settle
-from steno.agent.limits import Ending, RunResult
-from steno.agent.lookup import Reader, may_be_about_images
-from steno.agent.notebook import Notebook
-from steno.agent.reporting import Reports
-from steno.agent.setup import Setup
-from steno.agent.steering import Wheel
-from steno.agent.telemetry import Span
-from steno.context import Built, too_long
-from steno.entry import Entry
+from steno.agent.compaction import compact, compact_now
+from steno.agent.dispatch import finish_orphaned_calls
+from steno.agent.events import EndReason, Notice, NoticeCode, RunResult, TurnStarted
+from steno.agent.recorder import RunRecorder
+from steno.agent.references import ImageSupport, is_image_refusal
+from steno.agent.run_config import RunConfig
+from steno.agent.steering import InputRecorder, SteeringQueue
+from steno.agent.telemetry.spans import TelemetrySpan
+from steno.context import BuiltRequest, Change, ChangeCode, explain_over_budget
 from steno.errors import (
     ContextOverflow,
     InvalidRequest,
@@ -45,38 +41,97 @@ from steno.errors import (
     StenoError,
     Unresolved,
 )
-from steno.message import AssistantMessage, UserMessage
+from steno.log.queries import cost_of, entry_usage
+from steno.messages.message import AssistantMessage, UserMessage
+from steno.messages.request import Request
+from steno.messages.usage import StopReason, Usage
 from steno.ports import Stream
-from steno.request import Request
-from steno.usage import StopReason, Usage
-from steno.views import cost_of, usage_in
+from steno.records.entry import Entry, Repair
 
-NOT_RUN: Final = "The call was not run: the turn was stopped before."
-NO_PRICE: Final = "the price of the model is not known, so the cost is not limited"
-_NOT_WHOLE: Final = {
+# -- reporting -------------------------------------------------------------------------------------
+#
+# Tell people once what a model sees otherwise than it is on record, and record what was mended.
+
+
+_SILENT_CHANGES: Final = (ChangeCode.RESOLVED,)
+"""What nobody has to be told: that what is pointed at is shown."""
+
+
+_RECORDED_CHANGES: Final = (ChangeCode.REPAIRED, ChangeCode.RESOURCE_LEFT_OUT)
+"""What the record tells of, too."""
+
+
+@final
+class ContextNotices:
+    """What was told in one run."""
+
+    def __init__(self, notebook: RunRecorder) -> None:
+        """Begin with nothing told."""
+        self._recorder = notebook
+        self._sent: set[tuple[str, str | None]] = set()
+        """What was told of which entry."""
+
+    def report(self, built: BuiltRequest) -> None:
+        """Tell what is new about a request."""
+        told = [change for change in built.changes if change.code not in _SILENT_CHANGES]
+        news = [change for change in told if self.send_once(str(change), change.entry)]
+        repairs = [_build_repair(change) for change in news if change.code in _RECORDED_CHANGES]
+        if repairs:
+            past = self._recorder.conversation.entries_view()
+            recorded = {entry.payload for entry in past if isinstance(entry.payload, Repair)}
+            for repair in repairs:
+                if repair not in recorded:
+                    self._recorder.record(repair)
+
+    def send_once(self, text: str, entry: str | None = None) -> bool:
+        """Tell something of an entry, unless it was told before; tell whether it was news."""
+        if (text, entry) in self._sent:
+            return False
+        self._sent.add((text, entry))
+        self._recorder.emit(Notice(NoticeCode.CONTEXT, text))
+        return True
+
+
+def _build_repair(change: Change) -> Repair:
+    return Repair(code=str(change.code), explanation=change.explanation, target=change.entry)
+
+
+CALL_NOT_RUN_TEXT: Final = "The call was not run: the turn was stopped before."
+
+
+UNKNOWN_PRICE_TEXT: Final = "the price of the model is not known, so the cost is not limited"
+
+
+_INCOMPLETE_REASONS: Final = {
     StopReason.LENGTH: "the answer was cut off at its greatest length",
     StopReason.CONTENT_FILTER: "a filter of the provider ended the answer",
     StopReason.ERROR: "the answer ended with an error of the provider",
     StopReason.ABORTED: "the answer was broken off",
 }
-_MOST_TRIES: Final = 3
+
+
+_MAX_ATTEMPTS: Final = 3
 """Of one turn, where the connection broke in the middle of it."""
-_NARROWER: Final = 0.8
+
+
+_SHRINK_FACTOR: Final = 0.8
 """How much of a request that was too long is tried next."""
-_Step: TypeAlias = Callable[[], Coroutine[Any, Any, bool]]
+
+
+_RunStep: TypeAlias = Callable[[], Coroutine[Any, Any, bool]]
 """Does something, and tells whether the model is to go on."""
 
 
 @final
-class Run:
+class AgentRun:
     """One run: from something that a person said until the model is done with it."""
 
-    def __init__(self, setup: Setup, notebook: Notebook, wheel: Wheel) -> None:
+    def __init__(self, setup: RunConfig, notebook: RunRecorder, wheel: SteeringQueue) -> None:
         """Take what there is to work with; nothing happens yet."""
         self._config = setup
         self._recorder = notebook
         opens = setup.references is not None
-        self._input = Hearing(notebook, wheel, actor=setup.actor, opens=opens)
+        self._input = InputRecorder(notebook, wheel, actor=setup.actor, opens=opens)
         self._target = setup.target
         self._retries_references = False
         """Whether to try once more what could not be opened before."""
@@ -84,7 +139,7 @@ class Run:
         """Why the model took no images, if it did not."""
         self._step: asyncio.Task[bool] | None = None
         self._is_interrupted = False
-        self._context_notices = Reports(notebook)
+        self._context_notices = ContextNotices(notebook)
         self._turns = 0
         self._usage = Usage()
         self._message: AssistantMessage | None = None
@@ -106,11 +161,11 @@ class Run:
             async with timeout:
                 return await self._run_turns()
         except (ProviderError, ProtocolError, InvalidRequest, Unresolved) as exc:
-            return self._build_result(Ending.FAILED, str(exc), exc)
+            return self._build_result(EndReason.FAILED, str(exc), exc)
         except TimeoutError:
             if not timeout.expired():
                 raise
-            return self._build_result(Ending.LIMIT, f"{self._config.limits.seconds:g} seconds")
+            return self._build_result(EndReason.LIMIT, f"{self._config.limits.seconds:g} seconds")
         finally:
             with suppress(LogError, OutOfOrder):  # whatever it was that raised says more
                 self._close_log()
@@ -125,8 +180,8 @@ class Run:
             is_to_go_on |= self._input.record_due(is_over=not is_to_go_on)
             if not is_to_go_on:
                 if was_interrupted:
-                    return self._build_result(Ending.INTERRUPTED)
-                return self._build_result(Ending.DONE, self._incomplete_reason())
+                    return self._build_result(EndReason.INTERRUPTED)
+                return self._build_result(EndReason.DONE, self._incomplete_reason())
             limit = self._config.limits.describe_reached(
                 turns=self._turns,
                 tokens=self._usage.total_tokens,
@@ -134,7 +189,7 @@ class Run:
                 invalid_calls=self._config.dispatcher.consecutive_invalid_turns,
             )
             if limit is not None:
-                return self._build_result(Ending.LIMIT, limit)
+                return self._build_result(EndReason.LIMIT, limit)
             is_to_go_on = await self._run_step(self._run_turn)
 
     def interrupt(self) -> None:
@@ -162,8 +217,8 @@ class Run:
         """Answer what an earlier run left behind, and look at what has changed since; go on."""
         self._recorder.record_model(self._config.model)
         if self._config.limits.cost is not None and self._cost() is None:
-            self._recorder.emit(Notice(NoticeCode.LIMIT, NO_PRICE))
-        await settle(self._config.dispatcher, self._recorder)
+            self._recorder.emit(Notice(NoticeCode.LIMIT, UNKNOWN_PRICE_TEXT))
+        await finish_orphaned_calls(self._config.dispatcher, self._recorder)
         if self._config.references is not None:
             await self._config.references.refresh_outdated(self._recorder, self._image_support)
             await self._config.references.report_changes(self._recorder)
@@ -171,10 +226,10 @@ class Run:
 
     def _record_prompt(self) -> None:
         """Record what a person said to begin with, whatever became of the calls before it."""
-        self._recorder.answer_outstanding(NOT_RUN)
+        self._recorder.answer_outstanding(CALL_NOT_RUN_TEXT)
         self._input.record_prompt()
 
-    async def _run_step(self, step: _Step) -> bool:
+    async def _run_step(self, step: _RunStep) -> bool:
         """Do one step in a task of its own, so that it can be stopped and the run can go on."""
         if self._is_interrupted:
             return False
@@ -187,7 +242,7 @@ class Run:
         except asyncio.CancelledError:
             if not self._is_interrupted or task.cancelling() > stops:
                 raise
-            self._recorder.answer_outstanding(NOT_RUN)
+            self._recorder.answer_outstanding(CALL_NOT_RUN_TEXT)
             return False
         finally:
             self._step = None
@@ -208,8 +263,8 @@ class Run:
     # -- what messages point at --------------------------------------------------------------
 
     @property
-    def _image_support(self) -> Reader:
-        return Reader(self._target.vision, self._image_refusal)
+    def _image_support(self) -> ImageSupport:
+        return ImageSupport(self._target.vision, self._image_refusal)
 
     async def _resolve_references(self) -> None:
         """Open what messages point at; then what was held behind the prompt goes along with it."""
@@ -217,7 +272,9 @@ class Run:
         if lookup is None:
             return
         again, self._retries_references = self._retries_references, False
-        look = partial(lookup.resolve_unanswered, self._recorder, self._image_support, self._input.prompt)
+        look = partial(
+            lookup.resolve_unanswered, self._recorder, self._image_support, self._input.prompt
+        )
         await look(is_first=self._turns == 0, again=again)
         # Where the model is shown images, it may yet refuse them.
         if self._input.is_held and not lookup.has_images(self._recorder):
@@ -228,7 +285,7 @@ class Run:
     async def _replace_refused_images(self, exc: StenoError) -> bool:
         """Show as text what a model would not take as an image, if that may be why it said no."""
         lookup = self._config.references
-        if lookup is None or self._image_refusal or not may_be_about_images(exc):
+        if lookup is None or self._image_refusal or not is_image_refusal(exc):
             return False
         if not lookup.has_images(self._recorder):
             return False
@@ -259,7 +316,7 @@ class Run:
                 if not has_begun and await self._replace_refused_images(exc):
                     continue
                 overflow = exc if isinstance(exc, ContextOverflow) else None
-                if number == _MOST_TRIES or not (overflow or (has_begun and exc.retryable)):
+                if number == _MAX_ATTEMPTS or not (overflow or (has_begun and exc.retryable)):
                     raise
                 if has_begun:  # what came is left beside the branch
                     assert last is not None
@@ -273,7 +330,7 @@ class Run:
                 return message
         raise AssertionError("unreachable")
 
-    async def _receive_answer(self, request: Request, span: Span) -> AssistantMessage:
+    async def _receive_answer(self, request: Request, span: TelemetrySpan) -> AssistantMessage:
         stream = self._config.provider.stream(request)
         for loss in getattr(stream, "losses", ()):
             self._context_notices.send_once(str(loss))
@@ -289,7 +346,7 @@ class Run:
         self._record_answer(message, stream, span)
         return message
 
-    def _record_partial(self, stream: Stream, span: Span) -> None:
+    def _record_partial(self, stream: Stream, span: TelemetrySpan) -> None:
         """Record as much of an answer as was read; what it calls for is not run any more."""
         try:
             partial = stream.message()
@@ -297,9 +354,11 @@ class Run:
             return
         if partial.content:
             self._record_answer(partial, stream, span)
-            self._recorder.answer_outstanding(NOT_RUN)
+            self._recorder.answer_outstanding(CALL_NOT_RUN_TEXT)
 
-    def _record_answer(self, message: AssistantMessage, stream: Stream, span: Span) -> None:
+    def _record_answer(
+        self, message: AssistantMessage, stream: Stream, span: TelemetrySpan
+    ) -> None:
         envelope: dict[str, Any] = getattr(stream, "envelope", {})
         said = {
             "model": self._config.model,
@@ -326,17 +385,17 @@ class Run:
 
     # -- what the model sees -----------------------------------------------------------------
 
-    async def _build_request(self) -> Built:
+    async def _build_request(self) -> BuiltRequest:
         built = self._build_uncompacted()
         if built.wants_compaction:
             summary = await compact(self._config, self._recorder, self._target, room=built.room)
             if summary is not None:
-                self._usage += usage_in(summary)
+                self._usage += entry_usage(summary)
                 built = self._build_uncompacted()
         self._context_notices.report(built)
         return built
 
-    def _build_uncompacted(self) -> Built:
+    def _build_uncompacted(self) -> BuiltRequest:
         conversation, setup = self._recorder.conversation, self._config
         return setup.context_builder.build(
             conversation.entries_view(),
@@ -345,21 +404,21 @@ class Run:
             bring_back=conversation.restore_blobs,
         )
 
-    def _shrink_target(self, built: Built) -> None:
+    def _shrink_target(self, built: BuiltRequest) -> None:
         """Let the next try be shorter: the provider knows better than our estimate."""
-        room = max(int(built.tokens * _NARROWER), 1)
+        room = max(int(built.tokens * _SHRINK_FACTOR), 1)
         # An answer as long as all else may be what was too much.
         answer = self._target.answer_tokens and min(self._target.answer_tokens, room)
         self._target = replace(self._target, context_tokens=room + (answer or 0), max_tokens=answer)
 
-    def _check_shorter(self, built: Built, refused: ContextOverflow) -> None:
+    def _check_shorter(self, built: BuiltRequest, refused: ContextOverflow) -> None:
         """Tell that less is sent than was refused. Raises ContextOverflow if nothing can go."""
         if not built.is_over_budget:
             text = f"{refused}; trying again with less"
             self._recorder.emit(Notice(NoticeCode.CONTEXT, text))
             return
         setup = self._config
-        words = too_long(
+        words = explain_over_budget(
             built.request.messages[-1],
             built.last_tokens,
             model=setup.model,
@@ -383,11 +442,13 @@ class Run:
     def _incomplete_reason(self) -> str:
         """Return why the last answer may not be all that the model had to say; empty if it is."""
         stop_reason = None if self._message is None else self._message.stop_reason
-        return "" if stop_reason is None else _NOT_WHOLE.get(stop_reason, "")
+        return "" if stop_reason is None else _INCOMPLETE_REASONS.get(stop_reason, "")
 
-    def _build_result(self, ending: Ending, reason: str = "", error: StenoError | None = None) -> RunResult:
+    def _build_result(
+        self, ending: EndReason, reason: str = "", error: StenoError | None = None
+    ) -> RunResult:
         self._close_log()
-        if ending is Ending.LIMIT:
+        if ending is EndReason.LIMIT:
             self._recorder.emit(Notice(NoticeCode.LIMIT, f"stopped at the limit: {reason}"))
         return RunResult(
             ending, self._message, self._turns, self._usage, self._cost(), reason, error

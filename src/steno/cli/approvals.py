@@ -7,19 +7,20 @@ from typing import Any
 
 import msgspec
 
-from steno.agent.interrupted import decide_later
-from steno.call import AnyToolCall
-from steno.cli.commands import Commands, add_store_option
-from steno.cli.compose import user_name
-from steno.cli.paper import Paper, note, print_object
-from steno.cli.place import LAST, existing_store, find_session, one_of, telling_damage
-from steno.cli.seal import OwnSeal
-from steno.conversation import Conversation
-from steno.printable import on_one_line, printable
-from steno.views import approvals_of, pending_approvals
+from steno.agent.permissions.gate import decide_later
+from steno.app.compose import user_name
+from steno.app.permissions import KeyFileSigner
+from steno.app.sessions import LAST_SESSION, explain_damage, find_session, pick_one
+from steno.cli.arguments import Subparsers, add_store_option
+from steno.cli.store_options import open_existing_store
+from steno.log.conversation import Conversation
+from steno.log.queries import approvals_of, pending_approvals
+from steno.messages.call import AnyToolCall
+from steno.render.table_output import StdoutPrinter, print_json_object, print_notice
+from steno.render.terminal_text import terminal_line, terminal_text
 
 
-def add_commands(commands: Commands) -> None:
+def add_commands(commands: Subparsers) -> None:
     """Add the command."""
     approvals = commands.add_parser(
         "approvals",
@@ -29,7 +30,9 @@ def add_commands(commands: Commands) -> None:
         "when the session goes on: steno -r ID -p 'go on'.",
         epilog="example: steno approvals last --approve call_1 --deny call_2 --reason 'not on Fridays'",
     )
-    approvals.add_argument("session", nargs="?", default=LAST, help="the session (default: last)")
+    approvals.add_argument(
+        "session", nargs="?", default=LAST_SESSION, help="the session (default: last)"
+    )
     approvals.add_argument(
         "--approve", action="append", default=[], metavar="CALL", help="let this call run"
     )
@@ -39,63 +42,63 @@ def add_commands(commands: Commands) -> None:
     approvals.add_argument("--reason", metavar="TEXT", help="what the model is told of a denial")
     approvals.add_argument("--json", action="store_true", help="a line of JSON for each call")
     add_store_option(approvals)
-    approvals.set_defaults(run=_approvals, parser=approvals)
+    approvals.set_defaults(run=_run_approvals, parser=approvals)
 
 
-def _approvals(options: argparse.Namespace) -> int:
-    with existing_store(options) as store:
+def _run_approvals(options: argparse.Namespace) -> int:
+    with open_existing_store(options) as store:
         session = find_session(store, options.session)
-        with telling_damage(session):
-            waiting = _decide(options, store.open(session))
+        with explain_damage(session):
+            waiting = _record_decisions(options, store.open(session))
     if not waiting:
-        note("no call of this session waits for a decision")
+        print_notice("no call of this session waits for a decision")
     return 0
 
 
-def _decide(options: argparse.Namespace, conversation: Conversation) -> list[AnyToolCall]:
+def _record_decisions(options: argparse.Namespace, conversation: Conversation) -> list[AnyToolCall]:
     """Record what was decided, show what waits, and return that."""
-    for call_id, allowed in _decisions(options, conversation).items():
+    for call_id, allowed in _parse_decisions(options, conversation).items():
         decide_later(
             conversation,
             call_id,
             allowed=allowed,
             actor=user_name() or "somebody",
             reason=options.reason,
-            seal=OwnSeal(),
+            seal=KeyFileSigner(),
         )
-    waiting = _waiting(conversation)
+    waiting = _waiting_calls(conversation)
     for call in waiting:
-        _show(call, conversation, as_json=options.json)
+        _print_call(call, conversation, as_json=options.json)
     return waiting
 
 
-def _decisions(options: argparse.Namespace, conversation: Conversation) -> dict[str, bool]:
+def _parse_decisions(options: argparse.Namespace, conversation: Conversation) -> dict[str, bool]:
     """Return what was decided, by call: all of it makes sense before any of it is on record."""
     decided: dict[str, bool] = {}
     for names, allowed in ((options.approve, True), (options.deny, False)):
         for name in names:
-            call_id = _find(conversation, name).id
+            call_id = _find_call(conversation, name).id
             if decided.setdefault(call_id, allowed) is not allowed:
                 options.parser.error("a call is either approved or denied")
     return decided
 
 
-def _waiting(conversation: Conversation) -> list[AnyToolCall]:
+def _waiting_calls(conversation: Conversation) -> list[AnyToolCall]:
     """Return the calls without a result that were asked about, decided or not."""
     known = approvals_of(conversation.entries())
     outstanding = map(conversation.outstanding_call, conversation.outstanding)
     return [call for call in outstanding if call.id in known]
 
 
-def _find(conversation: Conversation, name: str) -> AnyToolCall:
+def _find_call(conversation: Conversation, name: str) -> AnyToolCall:
     calls = {call.id: call for call in pending_approvals(conversation.entries())}
     if name in calls:
         return calls[name]
     found = [id for id in calls if name and id.startswith(name)]
-    return calls[one_of(found, f"call {on_one_line(name)}", "`steno approvals` shows them")]
+    return calls[pick_one(found, f"call {terminal_line(name)}", "`steno approvals` shows them")]
 
 
-def _show(call: AnyToolCall, conversation: Conversation, *, as_json: bool) -> None:
+def _print_call(call: AnyToolCall, conversation: Conversation, *, as_json: bool) -> None:
     approval = approvals_of(conversation.entries()).get(call.id)
     status = "undecided" if approval is None else str(approval.status)
     if as_json:
@@ -106,13 +109,13 @@ def _show(call: AnyToolCall, conversation: Conversation, *, as_json: bool) -> No
             "status": status,
             "actor": None if approval is None else approval.actor,
         }
-        print_object(msgspec.json.encode(told))
+        print_json_object(msgspec.json.encode(told))
         return
     who = "" if approval is None or approval.actor is None else f" by {approval.actor}"
-    Paper().line(
-        (f"{on_one_line(call.id)} ", "cyan"),
-        (f"{status}{printable(who)} ", "bold"),
-        on_one_line(call.name),
+    StdoutPrinter().line(
+        (f"{terminal_line(call.id)} ", "cyan"),
+        (f"{status}{terminal_text(who)} ", "bold"),
+        terminal_line(call.name),
     )
-    for line in printable(call.arguments).splitlines():
-        Paper().line(f"    {line}")
+    for line in terminal_text(call.arguments).splitlines():
+        StdoutPrinter().line(f"    {line}")

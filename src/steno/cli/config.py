@@ -9,26 +9,26 @@ from typing import Any, Final
 
 import msgspec
 
-from steno.cli.commands import Commands
-from steno.cli.configuration import Loaded, load_settings
-from steno.cli.paper import Column, Paper, note, print_object
-from steno.cli.servers import FILE_NAME, describe_server
-from steno.cli.settings import NAMES, ModelSettings
-from steno.inputs.mcp.specs import ServerSpec
-from steno.printable import on_one_line
+from steno.app.mcp_servers import MCP_FILE_NAME, describe_server
+from steno.app.settings import SETTING_NAMES, ModelSettings
+from steno.app.settings_loader import LoadedSettings, load_settings
+from steno.cli.arguments import Subparsers
+from steno.inputs.mcp.server_spec import McpServerSpec
 from steno.providers import CATALOG, Vendor
+from steno.render.table_output import Column, StdoutPrinter, print_json_object, print_notice
+from steno.render.terminal_text import terminal_line
 from steno.store.locate import read_address
-from steno.value import replace_lone_surrogates
+from steno.values import replace_lone_surrogates
 
-_DEFAULT: Final = "default"
-_SETTINGS: Final = (
+_DEFAULT_ORIGIN: Final = "default"
+_SETTING_COLUMNS: Final = (
     Column("setting", "cyan"),
     Column("value", may_shrink=True),
     Column("from", "dim"),
 )
 
 
-def add_commands(commands: Commands) -> None:
+def add_commands(commands: Subparsers) -> None:
     """Add the group to the command line."""
     group = commands.add_parser(
         "config",
@@ -43,63 +43,66 @@ def add_commands(commands: Commands) -> None:
         description="Print every setting as it counts in this folder, and where it is from.",
     )
     show.add_argument("--json", action="store_true", help="print them as one JSON object")
-    show.set_defaults(run=_show)
+    show.set_defaults(run=_run_show)
     path = actions.add_parser(
         "path",
         help="print which files are read",
         description="Print which files are read in this folder.",
     )
-    path.set_defaults(run=_path)
+    path.set_defaults(run=_run_path)
 
 
-def _show(options: argparse.Namespace) -> int:
+def _run_show(options: argparse.Namespace) -> int:
     loaded = load_settings()
-    shown = {name: _shown(name, getattr(loaded.settings, name)) for name in NAMES}
+    shown = {name: _setting_value(name, getattr(loaded.settings, name)) for name in SETTING_NAMES}
     if options.json:
         described = {
             name: {"value": value, "from": loaded.origins.get(name, ())}
             for name, value in shown.items()
         }
-        print_object(msgspec.json.encode(described))
+        print_json_object(msgspec.json.encode(described))
     else:
-        rows = [[name, _in_words(value), _from(loaded, name)] for name, value in shown.items()]
-        Paper().table(_SETTINGS, rows)
+        rows = [
+            [name, _format_value(value), _origin_text(loaded, name)]
+            for name, value in shown.items()
+        ]
+        StdoutPrinter().table(_SETTING_COLUMNS, rows)
     for text in loaded.notes:
-        note(on_one_line(text))
+        print_notice(terminal_line(text))
     return 0
 
 
-def _path(options: argparse.Namespace) -> int:
-    loaded, paper = load_settings(), Paper()
+def _run_path(options: argparse.Namespace) -> int:
+    loaded, paper = load_settings(), StdoutPrinter()
     files = (
         ("user", loaded.user_file),
         ("project", loaded.project_file),
-        ("servers", loaded.project / FILE_NAME),
+        ("servers", loaded.project / MCP_FILE_NAME),
     )
     for whose, path in files:
         if path is not None:
             missing = "" if os.path.lexists(path) else " (not there)"
-            paper.line((f"{whose:9}", "dim"), on_one_line(str(path)), (missing, "dim"))
+            paper.line((f"{whose:9}", "dim"), terminal_line(str(path)), (missing, "dim"))
     return 0
 
 
-def _from(loaded: Loaded, name: str) -> str:
-    return on_one_line(", ".join(loaded.origins.get(name, (_DEFAULT,))))
+def _origin_text(loaded: LoadedSettings, name: str) -> str:
+    return terminal_line(", ".join(loaded.origins.get(name, (_DEFAULT_ORIGIN,))))
 
 
-def _shown(name: str, value: Any) -> Any:
+def _setting_value(name: str, value: Any) -> Any:
     """Return a setting as JSON has it, without what is secret in it."""
     if name == "store" and value is not None:
         return str(read_address(value))
     if isinstance(value, Mapping):
-        return {key: _row(row) for key, row in value.items() if CATALOG.get(key) != row}
+        return {key: _table_row_value(row) for key, row in value.items() if CATALOG.get(key) != row}
     if isinstance(value, tuple):
         return [replace_lone_surrogates(str(part)) for part in value]
     return value
 
 
-def _row(row: Vendor | ModelSettings | ServerSpec) -> dict[str, Any]:
-    if isinstance(row, ServerSpec):
+def _table_row_value(row: Vendor | ModelSettings | McpServerSpec) -> dict[str, Any]:
+    if isinstance(row, McpServerSpec):
         return describe_server(row)
     if isinstance(row, ModelSettings):
         return {
@@ -109,9 +112,9 @@ def _row(row: Vendor | ModelSettings | ServerSpec) -> dict[str, Any]:
     return {"wire": str(row.wire), "base_url": row.base_url, "key_variables": row.key_variables}
 
 
-def _in_words(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if value in (None, [], {}):
         return "-"
     if isinstance(value, bool):
         return "true" if value else "false"
-    return on_one_line(", ".join(value) if isinstance(value, list | dict) else str(value))
+    return terminal_line(", ".join(value) if isinstance(value, list | dict) else str(value))

@@ -16,25 +16,26 @@ from typing import Final, NamedTuple
 import msgspec
 
 from steno import __version__
-from steno.cli.choosing import choose_model
-from steno.cli.commands import Commands, add_store_option
-from steno.cli.configuration import Loaded, load_settings
-from steno.cli.folders import config_folder, working_folder
-from steno.cli.grants import GrantsFile
-from steno.cli.instructions import read_instructions
-from steno.cli.paper import Column, Paper, print_object
-from steno.cli.place import address_of, quietly_opened
-from steno.cli.servers import CONFIGURED, FILE_NAME, find_servers
-from steno.cli.settings import Recogniser
-from steno.cli.standing import standing
+from steno.app.folders import config_folder, working_folder
+from steno.app.mcp_servers import CONFIGURED, MCP_FILE_NAME, find_servers, server_status
+from steno.app.permissions import GrantsFile
+from steno.app.prompt import read_instructions
+from steno.app.select_model import choose_model
+from steno.app.sessions import open_store_quietly
+from steno.app.settings import OcrEngineSetting
+from steno.app.settings_loader import LoadedSettings, load_settings
+from steno.cli.arguments import Subparsers, add_store_option
+from steno.cli.store_options import store_address
 from steno.errors import StenoError
-from steno.printable import counted, on_one_line
-from steno.providers.looking import look_around
-from steno.store.locate import check_place
-from steno.tools.ripgrep import find_ripgrep
-from steno.tools.shell.sandbox import Setting, find_sandbox
+from steno.providers.model_discovery import discover_models
+from steno.render.quantities import format_count
+from steno.render.table_output import Column, StdoutPrinter, print_json_object
+from steno.render.terminal_text import terminal_line
+from steno.store.locate import check_location
+from steno.tools.search import find_ripgrep
+from steno.tools.shell.sandbox import SandboxSetting, find_sandbox
 
-_PARTS: Final = {
+_OPTIONAL_PACKAGES: Final = {
     "aiohttp": ("http", "speaks to servers"),
     "rich": ("cli", "colours and tables"),
     "textual": ("tui", "the full-screen terminal"),
@@ -50,13 +51,16 @@ _PARTS: Final = {
     "mcp": ("mcp", "speaks to MCP servers"),
 }
 """Packages that add something, the extra that brings each, and what for."""
-_RECOGNISERS: Final = {Recogniser.RAPIDOCR: "rapidocr", Recogniser.TESSERACT: "tesserocr"}
+_OCR_PACKAGES: Final = {
+    OcrEngineSetting.RAPIDOCR: "rapidocr",
+    OcrEngineSetting.TESSERACT: "tesserocr",
+}
 """The package of each, the first choice first."""
-_MODEL: Final = "model "
-_NO_KEY: Final = "no key; "
+_MODEL_PREFIX: Final = "model "
+_NO_KEY_TEXT: Final = "no key; "
 
 
-class State(StrEnum):
+class CheckState(StrEnum):
     """How well something is."""
 
     OK = "ok"
@@ -65,15 +69,15 @@ class State(StrEnum):
     BROKEN = "broken"
 
 
-class Finding(NamedTuple):
+class DoctorCheck(NamedTuple):
     """One thing that was looked at."""
 
     what: str
-    state: State
+    state: CheckState
     told: str
 
 
-def add_commands(commands: Commands) -> None:
+def add_commands(commands: Subparsers) -> None:
     """Add the command."""
     doctor = commands.add_parser(
         "doctor",
@@ -84,102 +88,108 @@ def add_commands(commands: Commands) -> None:
     )
     doctor.add_argument("--json", action="store_true", help="a line of JSON for each finding")
     add_store_option(doctor)
-    doctor.set_defaults(run=_doctor)
+    doctor.set_defaults(run=_run_doctor)
 
 
-def _doctor(options: argparse.Namespace) -> int:
-    findings = list(_findings(options))
+def _run_doctor(options: argparse.Namespace) -> int:
+    findings = list(_run_checks(options))
     if options.json:
         for finding in findings:
-            print_object(msgspec.json.encode(finding._asdict()))
+            print_json_object(msgspec.json.encode(finding._asdict()))
     else:
         rows = [
-            [on_one_line(finding.what), finding.state, on_one_line(finding.told)]
-            for finding in _in_short(findings)
+            [terminal_line(finding.what), finding.state, terminal_line(finding.told)]
+            for finding in _group_missing_keys(findings)
         ]
         columns = (Column("what", "cyan"), Column("state", "bold"), Column("", may_shrink=False))
-        Paper().table(columns, rows)
-    return 1 if any(finding.state is State.BROKEN for finding in findings) else 0
+        StdoutPrinter().table(columns, rows)
+    return 1 if any(finding.state is CheckState.BROKEN for finding in findings) else 0
 
 
-def _in_short(findings: list[Finding]) -> Iterator[Finding]:
+def _group_missing_keys(findings: list[DoctorCheck]) -> Iterator[DoctorCheck]:
     """Tell of all vendors that only lack a key at once: there are many, and nobody has them all."""
-    keyless = [one for one in findings if one.what.startswith(_MODEL) and _NO_KEY in one.told]
+    keyless = [
+        one for one in findings if one.what.startswith(_MODEL_PREFIX) and _NO_KEY_TEXT in one.told
+    ]
     for finding in findings:
         if finding not in keyless:
             yield finding
         elif finding is keyless[0]:
-            names = ", ".join([one.what.removeprefix(_MODEL) for one in keyless])
+            names = ", ".join([one.what.removeprefix(_MODEL_PREFIX) for one in keyless])
             told = f"no key for {names}; 'steno models' names the variables"
-            yield Finding("models elsewhere", State.MISSING, told)
+            yield DoctorCheck("models elsewhere", CheckState.MISSING, told)
 
 
-def _findings(options: argparse.Namespace) -> Iterator[Finding]:
+def _run_checks(options: argparse.Namespace) -> Iterator[DoctorCheck]:
     where = f"Python {platform.python_version()} on {platform.system()} {platform.machine()}"
-    yield Finding("steno", State.OK, f"{__version__}, {where}")
+    yield DoctorCheck("steno", CheckState.OK, f"{__version__}, {where}")
     try:
         loaded = load_settings(working_folder())
     except StenoError as exc:
-        yield Finding("settings", State.BROKEN, str(exc))
-        yield _sandbox(Setting.AUTO)
+        yield DoctorCheck("settings", CheckState.BROKEN, str(exc))
+        yield _check_sandbox(SandboxSetting.AUTO)
     else:
-        yield from _configuration(loaded)
-        yield _store(options)
-        yield _grants()
-        yield _sandbox(loaded.settings.sandbox)
-        yield from _servers(loaded)
-        yield _recogniser(loaded.settings.ocr)
-        yield from asyncio.run(_models(loaded))
-    yield _search()
-    yield from map(_part, _PARTS)
+        yield from _check_configuration(loaded)
+        yield _check_store(options)
+        yield _check_grants()
+        yield _check_sandbox(loaded.settings.sandbox)
+        yield from _check_mcp_servers(loaded)
+        yield _check_ocr(loaded.settings.ocr)
+        yield from asyncio.run(_check_models(loaded))
+    yield _check_search()
+    yield from map(_check_package, _OPTIONAL_PACKAGES)
 
 
-def _configuration(loaded: Loaded) -> Iterator[Finding]:
+def _check_configuration(loaded: LoadedSettings) -> Iterator[DoctorCheck]:
     for what, file in (("user settings", loaded.user_file), ("project", loaded.project_file)):
         if file is None:
-            yield Finding(what, State.MISSING, "no home folder is known; set HOME")
+            yield DoctorCheck(what, CheckState.MISSING, "no home folder is known; set HOME")
         else:
-            yield Finding(what, State.OK, f"{file}" if file.is_file() else f"none ({file})")
+            yield DoctorCheck(
+                what, CheckState.OK, f"{file}" if file.is_file() else f"none ({file})"
+            )
     for text in loaded.notes:
-        yield Finding("project", State.MISSING, text)
+        yield DoctorCheck("project", CheckState.MISSING, text)
     own = None if loaded.user_file is None else loaded.user_file.parent
     instructions = read_instructions(working_folder(), loaded.project, own)
     named = ", ".join([str(found.path) for found in instructions.files])
-    yield Finding("instructions", State.OK, named or "none (AGENTS.md)")
+    yield DoctorCheck("instructions", CheckState.OK, named or "none (AGENTS.md)")
     for text in instructions.notes:
-        yield Finding("instructions", State.MISSING, text)
+        yield DoctorCheck("instructions", CheckState.MISSING, text)
 
 
-def _store(options: argparse.Namespace) -> Finding:
+def _check_store(options: argparse.Namespace) -> DoctorCheck:
     try:
-        address = address_of(options)
+        address = store_address(options)
         place = address.location
-        if isinstance(place, Path) and not _may_be_written(place):
+        if isinstance(place, Path) and not _is_writable(place):
             told = f"{address}: may not be written; name another by --store, or use --no-session"
-            return Finding("store", State.BROKEN, told)
-        check_place(address)
+            return DoctorCheck("store", CheckState.BROKEN, told)
+        check_location(address)
         if not address.exists:
-            return Finding("store", State.OK, f"{address} (will be made)")
-        with quietly_opened(address, create=False) as store:
+            return DoctorCheck("store", CheckState.OK, f"{address} (will be made)")
+        with open_store_quietly(address, create=False) as store:
             count = sum(1 for _ in store.headers())
     except StenoError as exc:
-        return Finding("store", State.BROKEN, str(exc))
-    return Finding("store", State.OK, f"{address}, {count:,} session{'' if count == 1 else 's'}")
+        return DoctorCheck("store", CheckState.BROKEN, str(exc))
+    return DoctorCheck(
+        "store", CheckState.OK, f"{address}, {count:,} session{'' if count == 1 else 's'}"
+    )
 
 
-def _grants() -> Finding:
+def _check_grants() -> DoctorCheck:
     if config_folder(os.environ) is None:
-        return Finding("grants", State.MISSING, "no home folder is known; set HOME")
+        return DoctorCheck("grants", CheckState.MISSING, "no home folder is known; set HOME")
     grants = GrantsFile(working_folder())
     try:
         count = len(grants.rules())
     except StenoError as exc:
-        return Finding("grants", State.BROKEN, str(exc))
-    told = counted(count, "rule", "rules") if grants.file.exists() else "none"
-    return Finding("grants", State.OK, f"{told} ({grants.file})")
+        return DoctorCheck("grants", CheckState.BROKEN, str(exc))
+    told = format_count(count, "rule", "rules") if grants.file.exists() else "none"
+    return DoctorCheck("grants", CheckState.OK, f"{told} ({grants.file})")
 
 
-def _may_be_written(place: Path) -> bool:
+def _is_writable(place: Path) -> bool:
     """Tell whether a file or folder is ours to write to, or else the folder that it will be in."""
     if place.exists():
         return os.access(place, os.W_OK)
@@ -187,69 +197,71 @@ def _may_be_written(place: Path) -> bool:
     return nearest.is_dir() and os.access(nearest, os.W_OK)
 
 
-async def _models(loaded: Loaded) -> list[Finding]:
+async def _check_models(loaded: LoadedSettings) -> list[DoctorCheck]:
     settings = loaded.settings
-    findings: list[Finding] = []
-    for looked in await look_around(settings.providers, os.environ):
-        state = State.OK if looked.is_usable else State.MISSING
-        findings.append(Finding(f"{_MODEL}{looked.where}", state, looked.outcome))
+    findings: list[DoctorCheck] = []
+    for looked in await discover_models(settings.providers, os.environ):
+        state = CheckState.OK if looked.is_usable else CheckState.MISSING
+        findings.append(DoctorCheck(f"{_MODEL_PREFIX}{looked.where}", state, looked.outcome))
     try:
         found = await choose_model(loaded)
     except StenoError as exc:
-        return [*findings, Finding("model in use", State.BROKEN, str(exc))]
-    return [*findings, Finding("model in use", State.OK, f"{found.name} ({found.reason})")]
+        return [*findings, DoctorCheck("model in use", CheckState.BROKEN, str(exc))]
+    return [*findings, DoctorCheck("model in use", CheckState.OK, f"{found.name} ({found.reason})")]
 
 
-def _sandbox(setting: Setting) -> Finding:
+def _check_sandbox(setting: SandboxSetting) -> DoctorCheck:
     sandbox = find_sandbox(setting, outside=[working_folder()])
     is_there = sandbox.name != "none"
-    wanted = setting is Setting.REQUIRE
-    state = State.OK if is_there else State.BROKEN if wanted else State.MISSING
-    return Finding("sandbox", state, sandbox.describe())
+    wanted = setting is SandboxSetting.REQUIRE
+    state = CheckState.OK if is_there else CheckState.BROKEN if wanted else CheckState.MISSING
+    return DoctorCheck("sandbox", state, sandbox.describe())
 
 
-def _servers(loaded: Loaded) -> Iterator[Finding]:
+def _check_mcp_servers(loaded: LoadedSettings) -> Iterator[DoctorCheck]:
     """Tell of MCP servers; none is started, and `steno mcp list --check` does that."""
     try:
         found = find_servers(loaded, os.environ)
     except StenoError as exc:
-        yield Finding("mcp servers", State.BROKEN, str(exc))
+        yield DoctorCheck("mcp servers", CheckState.BROKEN, str(exc))
         return
     for spec in found.specs:
-        told = standing(spec)
-        state = State.OK if spec.disabled or told == CONFIGURED else State.MISSING
-        yield Finding(f"mcp {spec.name}", state, f"{told} ({spec.origin})")
+        told = server_status(spec)
+        state = CheckState.OK if spec.disabled or told == CONFIGURED else CheckState.MISSING
+        yield DoctorCheck(f"mcp {spec.name}", state, f"{told} ({spec.origin})")
     for text in found.notes:
-        yield Finding("mcp servers", State.MISSING, text)
+        yield DoctorCheck("mcp servers", CheckState.MISSING, text)
     if not found.specs and not found.notes:
-        yield Finding("mcp servers", State.OK, f"none ({loaded.project / FILE_NAME})")
+        yield DoctorCheck("mcp servers", CheckState.OK, f"none ({loaded.project / MCP_FILE_NAME})")
 
 
-def _recogniser(setting: Recogniser) -> Finding:
+def _check_ocr(setting: OcrEngineSetting) -> DoctorCheck:
     """Tell what recognises text in images."""
     what = "text in images"
-    if setting is Recogniser.OFF:
-        return Finding(what, State.OK, "off: a model sees images, or nothing")
-    wanted = _RECOGNISERS if setting is Recogniser.AUTO else {setting: _RECOGNISERS[setting]}
+    if setting is OcrEngineSetting.OFF:
+        return DoctorCheck(what, CheckState.OK, "off: a model sees images, or nothing")
+    wanted = (
+        _OCR_PACKAGES if setting is OcrEngineSetting.AUTO else {setting: _OCR_PACKAGES[setting]}
+    )
     for name, package in wanted.items():
         with suppress(PackageNotFoundError):
-            return Finding(what, State.OK, f"{name} {version(package)}")
-    state = State.MISSING if setting is Recogniser.AUTO else State.BROKEN
-    extra, _ = _PARTS[next(iter(wanted.values()))]
-    return Finding(what, state, f"nothing recognises it: pip install 'steno[{extra}]'")
+            return DoctorCheck(what, CheckState.OK, f"{name} {version(package)}")
+    state = CheckState.MISSING if setting is OcrEngineSetting.AUTO else CheckState.BROKEN
+    extra, _ = _OPTIONAL_PACKAGES[next(iter(wanted.values()))]
+    return DoctorCheck(what, state, f"nothing recognises it: pip install 'steno[{extra}]'")
 
 
-def _search() -> Finding:
+def _check_search() -> DoctorCheck:
     found = find_ripgrep()
     if found is None:
         told = "ripgrep is not installed; searching in Python, which is slower"
-        return Finding("search", State.MISSING, told)
-    return Finding("search", State.OK, f"ripgrep at {found}")
+        return DoctorCheck("search", CheckState.MISSING, told)
+    return DoctorCheck("search", CheckState.OK, f"ripgrep at {found}")
 
 
-def _part(package: str) -> Finding:
-    extra, purpose = _PARTS[package]
+def _check_package(package: str) -> DoctorCheck:
+    extra, purpose = _OPTIONAL_PACKAGES[package]
     try:
-        return Finding(package, State.OK, f"{version(package)}: {purpose}")
+        return DoctorCheck(package, CheckState.OK, f"{version(package)}: {purpose}")
     except PackageNotFoundError:
-        return Finding(package, State.MISSING, f"{purpose}: pip install 'steno[{extra}]'")
+        return DoctorCheck(package, CheckState.MISSING, f"{purpose}: pip install 'steno[{extra}]'")

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import argparse
 
-from steno.captions import type_of
-from steno.cli.commands import Commands, add_store_option
-from steno.cli.compose import user_name
-from steno.cli.log import Log
-from steno.cli.paper import note
-from steno.cli.place import existing_store, find_session
-from steno.entry import Feedback
+from steno.app.compose import user_name
+from steno.app.session_log import SessionLog
+from steno.app.sessions import find_session
+from steno.cli.arguments import Subparsers, add_store_option
+from steno.cli.store_options import open_existing_store
 from steno.errors import InvalidValue
-from steno.printable import on_one_line
-from steno.value import is_text
+from steno.records.entry import Feedback
+from steno.render.describe import entry_type
+from steno.render.table_output import print_notice
+from steno.render.terminal_text import terminal_line
+from steno.values import is_utf8_text
 
 
-def add_commands(commands: Commands) -> None:
+def add_commands(commands: Subparsers) -> None:
     """Add the command."""
     parser = commands.add_parser(
         "feedback",
@@ -34,24 +35,24 @@ def add_commands(commands: Commands) -> None:
     parser.add_argument("text", metavar="TEXT", help="what to say about it")
     parser.add_argument("--branch", metavar="B", help="this branch, not the one written to last")
     add_store_option(parser)
-    parser.set_defaults(run=_feedback)
+    parser.set_defaults(run=_run_feedback)
 
 
-def _feedback(options: argparse.Namespace) -> int:
-    if not options.text.strip() or not is_text(options.text):
+def _run_feedback(options: argparse.Namespace) -> int:
+    if not options.text.strip() or not is_utf8_text(options.text):
         raise InvalidValue("feedback: the remark is blank, or no UTF-8 text")
-    with existing_store(options) as store:
+    with open_existing_store(options) as store:
         session = find_session(store, options.session)
-        log = Log.read(store, session)
+        log = SessionLog.read(store, session)
         target, branch = log.find_entry(options.entry), options.branch or log.active
         number = log.number(target.id)
         if target.message is None:
             raise InvalidValue(
-                f"feedback: {number} is no message but {type_of(target)}; name what was said"
+                f"feedback: {number} is no message but {entry_type(target)}; name what was said"
             )
         if all(entry.id != target.id for entry in log.path(branch)):
             raise InvalidValue(
-                f"feedback: {number} is not on branch {on_one_line(branch)}, so its model would not "
+                f"feedback: {number} is not on branch {terminal_line(branch)}, so its model would not "
                 "know what is meant; name the branch with --branch"
             )
         actor = user_name()
@@ -60,5 +61,5 @@ def _feedback(options: argparse.Namespace) -> int:
             branch=branch,
             audit=None if actor is None else {"actor": actor},
         )
-        note(f"the model reads it with the next turn of branch {on_one_line(branch)}")
+        print_notice(f"the model reads it with the next turn of branch {terminal_line(branch)}")
     return 0

@@ -11,29 +11,30 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from steno.agent.pointing import Pointed, Pointers
-from steno.captions import name_of
-from steno.cli.commands import Commands, add_store_option
-from steno.cli.findings import Facts, facts_of
-from steno.cli.log import Log
-from steno.cli.looking import load_settings_to_look
-from steno.cli.paper import Column, Paper, note, print_object
-from steno.cli.place import LAST, existing_store, find_session
-from steno.cli.session import folder_of
-from steno.content import FileReference, Image, ImageFile, Resource
-from steno.entry import Compaction, Entry, ResolutionStatus
+from steno.agent.references import ReferenceTracker, TrackedReference
+from steno.app.session_log import SessionLog
+from steno.app.sessions import LAST_SESSION, find_session, session_folder
+from steno.app.settings_loader import load_settings_leniently
+from steno.cli.arguments import Subparsers, add_store_option
+from steno.cli.store_options import open_existing_store
 from steno.errors import InvalidValue, ToolFailed
-from steno.identity import utc_now
-from steno.inputs.inputs import Inputs
-from steno.inputs.listing import is_pattern
-from steno.inputs.seen import SeenFile, image_file, read_seen
-from steno.json_object import expose, freeze_mapping
-from steno.message import AssistantMessage
-from steno.ports import Capability, Viewer
-from steno.printable import age, on_one_line
+from steno.ids import utc_now
+from steno.inputs.changed_files import RecordedFile, read_recorded_image, read_recorded_paths
+from steno.inputs.path_lookup import is_glob
+from steno.inputs.references import InputResolver
+from steno.json_object import as_json_object, raw_members
+from steno.messages.content import FileReference, Image, ImageFile, Resource
+from steno.messages.message import AssistantMessage
+from steno.ports import Capability, ResolveContext
+from steno.records.entry import Compaction, Entry, ResolutionStatus
+from steno.render.describe import reference_name
+from steno.render.message_text import ResolutionFacts, resolution_facts
+from steno.render.quantities import format_age
+from steno.render.table_output import Column, StdoutPrinter, print_json_object, print_notice
+from steno.render.terminal_text import terminal_line
 from steno.tools import Workspace
 
-_COLUMNS: Final = (
+_INPUT_COLUMNS: Final = (
     Column("entry", "cyan", is_number=True),
     Column("kind"),
     Column("name", may_shrink=True),
@@ -44,20 +45,20 @@ _COLUMNS: Final = (
     Column("sha256", "dim"),
     Column("since"),
 )
-_NOTHING_TO_TELL, _UNKNOWN = "-", "?"
+_NO_VALUE, _UNKNOWN = "-", "?"
 
 
-class _Row(NamedTuple):
+class _InputRow(NamedTuple):
     """Something that is pointed at, and what has become of it."""
 
-    reference: Pointed
-    facts: Facts
+    reference: TrackedReference
+    facts: ResolutionFacts
     since: str
     """same, changed, gone; fresh, stale; `-` if nothing was shown that could change; `?`."""
     changes: tuple[str, ...] = ()
 
 
-def add_commands(commands: Commands) -> None:
+def add_commands(commands: Subparsers) -> None:
     """Add the command to the command line."""
     inputs = commands.add_parser(
         "inputs",
@@ -71,7 +72,7 @@ def add_commands(commands: Commands) -> None:
         "session",
         metavar="ID",
         nargs="?",
-        default=LAST,
+        default=LAST_SESSION,
         help="an id, the beginning of one, or last (default)",
     )
     inputs.add_argument("--branch", metavar="B", help="this branch, not the one written to last")
@@ -82,34 +83,36 @@ def add_commands(commands: Commands) -> None:
     )
     inputs.add_argument("--json", action="store_true", help="print JSON, one object a line")
     add_store_option(inputs)
-    inputs.set_defaults(run=_inputs)
+    inputs.set_defaults(run=_run_inputs)
 
 
-def _inputs(options: argparse.Namespace) -> int:
-    with existing_store(options) as store:
-        log = Log.read(store, find_session(store, options.session))
-    every = _pointed(log.entries.values())
-    shown = every if options.all else _pointed(log.path(options.branch))
-    rows = asyncio.run(_looked_at(shown, _workspace(folder_of(log.header))))
+def _run_inputs(options: argparse.Namespace) -> int:
+    with open_existing_store(options) as store:
+        log = SessionLog.read(store, find_session(store, options.session))
+    every = _find_references(log.entries.values())
+    shown = every if options.all else _find_references(log.path(options.branch))
+    rows = asyncio.run(_compare_all(shown, _session_workspace(session_folder(log.header))))
     if options.json:
         for row in rows:
-            print_object(msgspec.json.encode(_described(row, log)))
+            print_json_object(msgspec.json.encode(_row_as_json(row, log)))
     elif rows:
         errors = {number: _error_of(row.reference) for number, row in enumerate(rows)}
-        Paper().table(_COLUMNS, [_cells(row, log) for row in rows], below=errors)
+        StdoutPrinter().table(
+            _INPUT_COLUMNS, [_table_cells(row, log) for row in rows], below=errors
+        )
     left = len(every) - len(shown)
     if left == 1:
-        note("1 was not sent or is not on this branch; --all shows it")
+        print_notice("1 was not sent or is not on this branch; --all shows it")
     elif left:
-        note(f"{left:,} were not sent or are not on this branch; --all shows them")
+        print_notice(f"{left:,} were not sent or are not on this branch; --all shows them")
     elif not rows:
-        note("nothing is pointed at")
+        print_notice("nothing is pointed at")
     return 0
 
 
-def _pointed(entries: Iterable[Entry]) -> tuple[Pointed, ...]:
+def _find_references(entries: Iterable[Entry]) -> tuple[TrackedReference, ...]:
     """Return all that messages point at; here nothing counts as answered, or as summed up."""
-    pointers = Pointers()
+    pointers = ReferenceTracker()
     put_away = AssistantMessage | Compaction
     pointers.read([entry for entry in entries if not isinstance(entry.payload, put_away)])
     return pointers.unanswered()
@@ -118,44 +121,50 @@ def _pointed(entries: Iterable[Entry]) -> tuple[Pointed, ...]:
 # -- what has changed ------------------------------------------------------------------------
 
 
-def _workspace(folder: str | None) -> Workspace | None:
+def _session_workspace(folder: str | None) -> Workspace | None:
     """Return where the session worked; None if that is not known, or not there."""
-    more = [path for path in load_settings_to_look().settings.add_dirs if path.is_dir()]
+    more = [path for path in load_settings_leniently().settings.add_dirs if path.is_dir()]
     try:
         return None if folder is None else Workspace([Path(folder), *more])
     except InvalidValue:
         return None
 
 
-async def _looked_at(found: Iterable[Pointed], workspace: Workspace | None) -> list[_Row]:
-    inputs = Inputs(workspace)
-    return [await _row(one, inputs, workspace) for one in found]
+async def _compare_all(
+    found: Iterable[TrackedReference], workspace: Workspace | None
+) -> list[_InputRow]:
+    inputs = InputResolver(workspace)
+    return [await _compare(one, inputs, workspace) for one in found]
 
 
-async def _row(one: Pointed, inputs: Inputs, workspace: Workspace | None) -> _Row:
+async def _compare(
+    one: TrackedReference, inputs: InputResolver, workspace: Workspace | None
+) -> _InputRow:
     details = None if one.resolution is None else one.resolution.details
-    facts, path = facts_of(details), _path_of(one)
+    facts, path = resolution_facts(details), _path_of(one)
     if not one.is_resolved or one.resolution is None:
-        return _Row(one, facts, _NOTHING_TO_TELL)
+        return _InputRow(one, facts, _NO_VALUE)
     if isinstance(one.reference, Resource):
-        is_fresh = inputs.is_current(one.reference, one.resolution, Viewer(_never))
-        return _Row(one, facts, "fresh" if is_fresh else "stale")
+        is_fresh = inputs.is_current(one.reference, one.resolution, ResolveContext(_refuse_to_open))
+        return _InputRow(one, facts, "fresh" if is_fresh else "stale")
     if path is None:
-        return _Row(one, facts, _NOTHING_TO_TELL)
+        return _InputRow(one, facts, _NO_VALUE)
     if workspace is not None and (file := _file_elsewhere(details, workspace)) is not None:
         workspace = await asyncio.to_thread(_with_folder_of, file, workspace)
-        inputs = Inputs(workspace)
+        inputs = InputResolver(workspace)
     if workspace is None:
-        return _Row(one, facts, _UNKNOWN)
+        return _InputRow(one, facts, _UNKNOWN)
     changes = await inputs.changes(one.reference, one.resolution)
     if not changes:
-        return _Row(one, facts, "same")
+        return _InputRow(one, facts, "same")
     if _kind_of(one) == "pattern":  # it is not the name of anything
-        return _Row(one, facts, "changed", changes)
-    return _Row(one, facts, await asyncio.to_thread(_fate, workspace, path), changes)
+        return _InputRow(one, facts, "changed", changes)
+    return _InputRow(
+        one, facts, await asyncio.to_thread(_describe_change, workspace, path), changes
+    )
 
 
-def _path_of(one: Pointed) -> str | None:
+def _path_of(one: TrackedReference) -> str | None:
     """Return where something lies in the workspace; None for what does not lie there."""
     match one.reference:
         case FileReference(path=path) | Image(source=ImageFile(path)):
@@ -166,8 +175,8 @@ def _path_of(one: Pointed) -> str | None:
 
 def _file_elsewhere(details: Mapping[str, Any] | None, workspace: Workspace) -> Path | None:
     """Return a file on record that lies in none of the folders: its own was added for a run."""
-    seen = read_seen(details) or image_file(details)
-    file = Path(seen.path) if isinstance(seen, SeenFile) else Path()
+    seen = read_recorded_paths(details) or read_recorded_image(details)
+    file = Path(seen.path) if isinstance(seen, RecordedFile) else Path()
     is_elsewhere = not any(file.is_relative_to(root) for root in workspace.roots)
     return file if file.is_absolute() and is_elsewhere else None
 
@@ -185,7 +194,7 @@ def _with_folder_of(file: Path, workspace: Workspace) -> Workspace | None:
         return None
 
 
-def _fate(workspace: Workspace, path: str) -> str:
+def _describe_change(workspace: Workspace, path: str) -> str:
     """Tell what has become of something that is not what it was."""
     try:
         return "changed" if workspace.exists(path) else "gone"
@@ -193,29 +202,31 @@ def _fate(workspace: Workspace, path: str) -> str:
         return _UNKNOWN
 
 
-async def _never(tool: str, capability: Capability, subject: str, *, preview: str = "") -> str:
+async def _refuse_to_open(
+    tool: str, capability: Capability, subject: str, *, preview: str = ""
+) -> str:
     raise ToolFailed(f"{tool} {subject}: nothing is opened to look at a record")
 
 
 # -- for people ------------------------------------------------------------------------------
 
 
-def _cells(row: _Row, log: Log) -> list[str]:
+def _table_cells(row: _InputRow, log: SessionLog) -> list[str]:
     one, facts = row.reference, row.facts
     return [
         log.number(one.entry.id),
         _kind_of(one),
-        name_of(one.reference, is_sized=False),
-        age(one.entry.time, utc_now()),
+        reference_name(one.reference, is_sized=False),
+        format_age(one.entry.time, utc_now()),
         _status_of(one),
-        facts.how or _NOTHING_TO_TELL,
-        _NOTHING_TO_TELL if facts.size is None else f"{facts.size:,}",
-        facts.short_hash or _NOTHING_TO_TELL,
+        facts.how or _NO_VALUE,
+        _NO_VALUE if facts.size is None else f"{facts.size:,}",
+        facts.short_hash or _NO_VALUE,
         row.since,
     ]
 
 
-def _kind_of(one: Pointed) -> str:
+def _kind_of(one: TrackedReference) -> str:
     match one.reference:
         case Image():
             return "image"
@@ -226,22 +237,22 @@ def _kind_of(one: Pointed) -> str:
             found = (details or {}).get("kind")
             if found in ("file", "folder", "pattern"):
                 return str(found)
-            return "pattern" if is_pattern(one.reference.path) else "file"
+            return "pattern" if is_glob(one.reference.path) else "file"
 
 
-def _status_of(one: Pointed) -> str:
+def _status_of(one: TrackedReference) -> str:
     status = ResolutionStatus.PENDING if one.resolution is None else one.resolution.status
     return str(status)
 
 
-def _error_of(one: Pointed) -> str:
-    return "" if one.resolution is None else on_one_line(one.resolution.error or "")
+def _error_of(one: TrackedReference) -> str:
+    return "" if one.resolution is None else terminal_line(one.resolution.error or "")
 
 
 # -- for programs ----------------------------------------------------------------------------
 
 
-def _described(row: _Row, log: Log) -> dict[str, Any]:
+def _row_as_json(row: _InputRow, log: SessionLog) -> dict[str, Any]:
     one, facts = row.reference, row.facts
     resolution = one.resolution
     details = None if resolution is None else resolution.details
@@ -250,14 +261,14 @@ def _described(row: _Row, log: Log) -> dict[str, Any]:
         "entry": one.entry.id,
         "block": one.block,
         "kind": _kind_of(one),
-        "name": name_of(one.reference, is_sized=False),
+        "name": reference_name(one.reference, is_sized=False),
         "time": one.entry.time,
         "status": _status_of(one),
         "how": facts.how or None,
         "bytes": facts.size,
         "sha256": facts.sha256 or None,
-        "since": None if row.since == _NOTHING_TO_TELL else row.since,
+        "since": None if row.since == _NO_VALUE else row.since,
         "changes": row.changes,
         "error": None if resolution is None else resolution.error,
-        "details": None if details is None else expose(freeze_mapping(details)),
+        "details": None if details is None else raw_members(as_json_object(details)),
     }

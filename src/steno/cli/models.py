@@ -11,28 +11,28 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import asdict
 
-from steno.cli.commands import Commands, Misused
-from steno.cli.configuration import load_settings
-from steno.cli.knowing import all_as_used
-from steno.cli.nearest import advice
-from steno.cli.paper import Column, Paper, note, print_object
-from steno.printable import on_one_line
-from steno.providers.finding import model_name
-from steno.providers.looking import (
-    DEFAULT_PATIENCE,
+from steno.app.errors import UsageError, suggest_name
+from steno.app.model_limits import apply_settings_to_models
+from steno.app.settings_loader import load_settings
+from steno.cli.arguments import Subparsers
+from steno.providers.model_discovery import (
+    DEFAULT_DISCOVERY_TIMEOUTS,
     EMBEDDED,
     OFFLINE,
-    Looked,
-    look_around,
-    look_embedded,
-    look_offline,
-    looking,
+    DiscoveryResult,
+    discover_models,
+    format_model_name,
+    open_vendor_probe,
+    probe_embedded,
+    probe_offline,
 )
 from steno.providers.models import Model
 from steno.providers.vendor import Vendor
+from steno.render.table_output import Column, StdoutPrinter, print_json_object, print_notice
+from steno.render.terminal_text import terminal_line
 
-_FAILED: Final = 1
-_MODELS: Final = (
+_EXIT_NO_MODEL: Final = 1
+_MODEL_COLUMNS: Final = (
     Column("model", "cyan", may_shrink=True),
     Column("context", is_number=True),
     Column("tools"),
@@ -40,11 +40,11 @@ _MODELS: Final = (
     Column("thinking"),
     Column("title", "dim", may_shrink=True),
 )
-_OTHERS: Final = (Column("provider", "cyan"), Column("why not", may_shrink=True))
-_TRUTHS: Final = {True: "yes", False: "no", None: "?"}
+_UNUSABLE_COLUMNS: Final = (Column("provider", "cyan"), Column("why not", may_shrink=True))
+_YES_NO: Final = {True: "yes", False: "no", None: "?"}
 
 
-def add_commands(commands: Commands) -> None:
+def add_commands(commands: Subparsers) -> None:
     """Add the command."""
     models = commands.add_parser(
         "models",
@@ -59,92 +59,99 @@ def add_commands(commands: Commands) -> None:
     models.add_argument(
         "--json", action="store_true", help="a line of JSON for each provider, usable or not"
     )
-    models.set_defaults(run=_models)
+    models.set_defaults(run=_run_models)
 
 
-def _models(options: argparse.Namespace) -> int:
+def _run_models(options: argparse.Namespace) -> int:
     loaded = load_settings()
-    found = asyncio.run(_look(options.provider, loaded.settings.providers))
-    looked = [all_as_used(place, loaded.settings) for place in found]
+    found = asyncio.run(_find_models(options.provider, loaded.settings.providers))
+    looked = [apply_settings_to_models(place, loaded.settings) for place in found]
     if options.json:
         for place in looked:
-            print_object(msgspec.json.encode(_described(place)))
+            print_json_object(msgspec.json.encode(_provider_as_json(place)))
     else:
-        _print(looked)
+        _print_models(looked)
         if options.provider is None:
             _print_default(loaded.settings.model, looked)
     for text in loaded.notes:
-        note(on_one_line(text))
-    return 0 if any(place.is_usable for place in looked) else _FAILED
+        print_notice(terminal_line(text))
+    return 0 if any(place.is_usable for place in looked) else _EXIT_NO_MODEL
 
 
-async def _look(wanted: str | None, vendors: Mapping[str, Vendor]) -> Sequence[Looked]:
+async def _find_models(
+    wanted: str | None, vendors: Mapping[str, Vendor]
+) -> Sequence[DiscoveryResult]:
     """Look everywhere, or at the one place that is wanted. Raises Misused."""
     if wanted is None:
-        return await look_around(vendors, os.environ)
+        return await discover_models(vendors, os.environ)
     if wanted == EMBEDDED:
-        return (await look_embedded(),)
+        return (await probe_embedded(),)
     if wanted == OFFLINE:
-        return (await look_offline(),)
+        return (await probe_offline(),)
     vendor = vendors.get(wanted)
     if vendor is None:
         known = [*sorted(vendors), EMBEDDED, OFFLINE]
-        raise Misused(f"--provider {on_one_line(wanted)}: there is none; {advice(wanted, known)}")
-    async with looking(os.environ, DEFAULT_PATIENCE) as look:
+        raise UsageError(
+            f"--provider {terminal_line(wanted)}: there is none; {suggest_name(wanted, known)}"
+        )
+    async with open_vendor_probe(os.environ, DEFAULT_DISCOVERY_TIMEOUTS) as look:
         return (await look(vendor),)
 
 
 # -- for people ------------------------------------------------------------------------------
 
 
-def _print(looked: Sequence[Looked]) -> None:
-    paper = Paper()
+def _print_models(looked: Sequence[DiscoveryResult]) -> None:
+    paper = StdoutPrinter()
     usable = [place for place in looked if place.is_usable]
     others = [place for place in looked if not place.is_usable]
     if usable:
-        paper.table(_MODELS, [_row(place, model) for place in usable for model in place.models])
+        paper.table(
+            _MODEL_COLUMNS, [_model_row(place, model) for place in usable for model in place.models]
+        )
     if usable and others:
         paper.line()
     if others:
         paper.table(
-            _OTHERS, [[on_one_line(place.where), on_one_line(place.outcome)] for place in others]
+            _UNUSABLE_COLUMNS,
+            [[terminal_line(place.where), terminal_line(place.outcome)] for place in others],
         )
 
 
-def _print_default(configured: str | None, looked: Iterable[Looked]) -> None:
+def _print_default(configured: str | None, looked: Iterable[DiscoveryResult]) -> None:
     """Tell which model is taken where none is named; those who can be asked are in order."""
     first = next((place for place in looked if place.is_usable), None)
-    found = "" if first is None else model_name(first.where, first.choice)
-    paper = Paper()
+    found = "" if first is None else format_model_name(first.where, first.choice)
+    paper = StdoutPrinter()
     paper.line()
-    paper.line(f"used without --model: {on_one_line(configured or found)}")
+    paper.line(f"used without --model: {terminal_line(configured or found)}")
 
 
-def _row(place: Looked, model: Model) -> list[str]:
+def _model_row(place: DiscoveryResult, model: Model) -> list[str]:
     can = model.capabilities
     return [
-        on_one_line(model_name(place.where, model.id)),
+        terminal_line(format_model_name(place.where, model.id)),
         "?" if model.context_tokens is None else f"{model.context_tokens:,}",
-        _TRUTHS[can.tools],
-        _TRUTHS[can.vision],
-        _TRUTHS[can.thinking],
-        on_one_line(model.title or ""),
+        _YES_NO[can.tools],
+        _YES_NO[can.vision],
+        _YES_NO[can.thinking],
+        terminal_line(model.title or ""),
     ]
 
 
 # -- for programs ----------------------------------------------------------------------------
 
 
-def _described(place: Looked) -> dict[str, Any]:
+def _provider_as_json(place: DiscoveryResult) -> dict[str, Any]:
     return {
         "provider": place.where,
         "title": place.title,
         "usable": place.is_usable,
         "outcome": place.outcome,
-        "default": model_name(place.where, place.choice) if place.is_usable else None,
+        "default": format_model_name(place.where, place.choice) if place.is_usable else None,
         "models": [
             {
-                "model": model_name(place.where, model.id),
+                "model": format_model_name(place.where, model.id),
                 "id": model.id,
                 "title": model.title,
                 "context_tokens": model.context_tokens,

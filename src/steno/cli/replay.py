@@ -4,24 +4,227 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+from collections import Counter
+from decimal import Decimal
+from functools import cache
 from typing import Any, Final
 
 import msgspec
 
-from steno.agent.replay import Difference, Replayed, replay
-from steno.captions import type_of
-from steno.cli.commands import Commands, add_store_option
-from steno.cli.log import Log
-from steno.cli.paper import Paper, note, print_object
-from steno.cli.place import existing_store, find_session
-from steno.cli.progress import working
-from steno.cli.rerunning import rerun_session
-from steno.cli.words import gist_of
-from steno.entry import Entry
-from steno.printable import counted, cut, on_one_line
+from steno.agent import Agent, AllowingApprover, EndReason, Runner
+from steno.agent.replay.comparison import (
+    Divergence,
+    ModelComparison,
+    RecordedResults,
+    RunSummary,
+    rerun,
+)
+from steno.agent.replay.verify import ReplayDifference, ReplayResult, replay
+from steno.app.compose import open_environment
+from steno.app.folders import working_folder
+from steno.app.select_model import choose_model
+from steno.app.session_log import SessionLog, summarize_entry
+from steno.app.sessions import explain_damage, find_session
+from steno.app.settings_loader import LoadedSettings, load_settings
+from steno.cli.arguments import Subparsers, add_store_option
+from steno.cli.store_options import open_existing_store
+from steno.errors import Missing
+from steno.messages.message import AssistantMessage
+from steno.providers.prices import find_price
+from steno.records.entry import Entry
+from steno.records.stored_record import unused_branch_name
+from steno.render.describe import entry_type
+from steno.render.progress import show_activity
+from steno.render.quantities import format_count
+from steno.render.table_output import Column, StdoutPrinter, print_json_object, print_notice
+from steno.render.terminal_text import terminal_line, truncate_to_width
+from steno.render.text_output import RunDescription, StderrReporter
+from steno.store import Store
 
-DIFFERENT: Final = 1
-_GIST: Final = 200
+# -- rerunning -------------------------------------------------------------------------------------
+#
+# `steno replay --model`: let another model work on what was said in a session, and compare.
+
+
+_EXIT_STATUSES: Final = {EndReason.FAILED: 1, EndReason.LIMIT: 4, EndReason.INTERRUPTED: 130}
+
+
+_MAX_ANSWER_LENGTH: Final = 200
+
+
+_MAX_TEXT_LENGTH: Final = 60
+
+
+_COMPARISON_COLUMNS: Final = (
+    Column("", "dim"),
+    Column("recorded", may_shrink=True),
+    Column("new", may_shrink=True),
+)
+
+
+def rerun_session(options: argparse.Namespace) -> int:
+    """Do what the command line asks for, and return the exit status."""
+    flags = {name: getattr(options, name) for name in ("model", "allow", "deny")}
+    loaded = load_settings(flags=flags)
+    for text in () if options.quiet else loaded.notes:
+        print_notice(text)
+    with open_existing_store(options) as store:
+        session = find_session(store, options.session)
+        with explain_damage(session):
+            comparison = asyncio.run(_compare_models(options, loaded, store, session))
+    if options.json:
+        print_json_object(msgspec.json.encode(_comparison_as_json(comparison), enc_hook=str))
+    else:
+        _print_comparison(comparison)
+    stopped = comparison.stopped
+    if stopped is None:
+        return 0
+    print_notice(f"not everything was said: {stopped.ending}: {terminal_line(stopped.reason)}")
+    return _EXIT_STATUSES[stopped.ending]
+
+
+async def _compare_models(
+    options: argparse.Namespace, loaded: LoadedSettings, store: Store, session: str
+) -> ModelComparison:
+    folder = working_folder()
+    conversation = store.open(session)
+    if options.branch is not None and options.branch not in conversation.branches:
+        known = ", ".join(map(terminal_line, conversation.branches))
+        raise Missing(f"branch: there is none of this name, but {known}")
+    aside = StderrReporter(quiet=options.quiet)
+    found = await choose_model(loaded)
+    approver = AllowingApprover() if options.yes else None
+    async with open_environment(loaded, found, folder, approver) as equipment:
+        for text in () if options.quiet else equipment.notes:
+            print_notice(terminal_line(text))
+
+        def make(reuse: RecordedResults) -> Agent:
+            return equipment.agent_for(
+                conversation,
+                runner=reuse.wrap_runner(Runner(store)),
+                gate=reuse.wrap_gate(equipment.gate),
+            )
+
+        wanted, taken = f"replay-{found.name}", conversation.branches
+        name = unused_branch_name(wanted, taken, first=2) if wanted in taken else wanted
+        aside.begin(RunDescription(session, name, found.name, str(conversation.mode), str(folder)))
+        try:
+            return await rerun(
+                conversation,
+                make,
+                name=name,
+                branch=options.branch,
+                price_of=cache(find_price),
+                watch=aside.on_event,
+            )
+        finally:
+            aside.close()
+
+
+# -- for programs ----------------------------------------------------------------------------
+
+
+def _comparison_as_json(comparison: ModelComparison) -> dict[str, Any]:
+    parting, stopped = comparison.parting, comparison.stopped
+    return {
+        "branch": comparison.branch,
+        "recorded": _side_as_json(comparison.recorded),
+        "new": _side_as_json(comparison.new),
+        "difference": None
+        if parting is None
+        else {
+            "turn": parting.turn,
+            "recorded": _answer_as_json(parting.recorded),
+            "new": _answer_as_json(parting.new),
+        },
+        "reused": comparison.reused,
+        "stopped": None
+        if stopped is None
+        else {"ending": stopped.ending, "reason": stopped.reason},
+    }
+
+
+def _side_as_json(side: RunSummary) -> dict[str, Any]:
+    usage = side.usage
+    return {
+        **side._asdict(),
+        "usage": {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens},
+        "cost": None if side.cost is None else str(side.cost),
+    }
+
+
+def _answer_as_json(answer: AssistantMessage | None) -> dict[str, Any] | None:
+    if answer is None:
+        return None
+    calls = [{"name": call.name, "arguments": call.arguments} for call in answer.tool_calls]
+    return {"text": answer.text, "calls": calls}
+
+
+# -- for people ------------------------------------------------------------------------------
+
+
+def _print_comparison(comparison: ModelComparison) -> None:
+    paper = StdoutPrinter()
+    _print_first_difference(paper, comparison.parting)
+    paper.line()
+    sides = (comparison.recorded, comparison.new)
+    rows = [
+        ("model", [terminal_line(side.model) or "?" for side in sides]),
+        ("turns", [f"{side.turns:,}" for side in sides]),
+        ("calls", [f"{side.calls:,}" for side in sides]),
+        ("tokens in", [_format_count(side.usage.input_tokens) for side in sides]),
+        ("tokens out", [_format_count(side.usage.output_tokens) for side in sides]),
+        ("cost", [_format_cost(side.cost) for side in sides]),
+        ("ended", [_format_endings(side) for side in sides]),
+        (
+            "last words",
+            [truncate_to_width(terminal_line(side.text), _MAX_TEXT_LENGTH) for side in sides],
+        ),
+    ]
+    paper.table(_COMPARISON_COLUMNS, [(name, *cells) for name, cells in rows])
+    paper.line()
+    used = format_count(comparison.reused, "result", "results")
+    paper.line(f"{used} on record used again; branch ", (terminal_line(comparison.branch), "bold"))
+
+
+def _print_first_difference(paper: StdoutPrinter, parting: Divergence | None) -> None:
+    if parting is None:
+        paper.line(("same", "bold green"), ": both gave the same answers")
+        return
+    paper.line(("different", "bold yellow"), f": turn {parting.turn} is the first")
+    for name, answer in (("recorded", parting.recorded), ("new", parting.new)):
+        paper.line((f"  {name:8}  ", "dim"), _summarize_answer(answer))
+
+
+def _summarize_answer(answer: AssistantMessage | None) -> str:
+    if answer is None:
+        return "(no more)"
+    calls = [f"→ {call.name} {call.arguments}" for call in answer.tool_calls]
+    return (
+        truncate_to_width(terminal_line(" ".join([answer.text or "", *calls])), _MAX_ANSWER_LENGTH)
+        or "(nothing)"
+    )
+
+
+def _format_count(number: int | None) -> str:
+    return "?" if number is None else f"{number:,}"
+
+
+def _format_cost(cost: Decimal | None) -> str:
+    return "?" if cost is None else f"{cost:.4f}"
+
+
+def _format_endings(side: RunSummary) -> str:
+    found = Counter(side.endings).items()
+    return ", ".join([ending if n == 1 else f"{n} x {ending}" for ending, n in found]) or "?"
+
+
+EXIT_DIFFERENT: Final = 1
+
+
+_MAX_SUMMARY_LENGTH: Final = 200
+
+
 _EPILOG: Final = """\
 examples:
   steno replay last
@@ -38,7 +241,7 @@ the record, and everything that steno makes of it is compared with the record.
 """
 
 
-def add_commands(commands: Commands) -> None:
+def add_commands(commands: Subparsers) -> None:
     """Add the command."""
     parser = commands.add_parser(
         "replay",
@@ -67,37 +270,37 @@ def add_commands(commands: Commands) -> None:
     group.add_argument("--yes", action="store_true", help="allow what would be asked")
     group.add_argument("-q", "--quiet", action="store_true", help="nothing on stderr but errors")
     add_store_option(parser)
-    parser.set_defaults(run=_replay, parser=parser)
+    parser.set_defaults(run=_run_replay, parser=parser)
 
 
-def _replay(options: argparse.Namespace) -> int:
+def _run_replay(options: argparse.Namespace) -> int:
     if options.model is not None:
         return rerun_session(options)
     if options.allow or options.deny or options.yes:
         options.parser.error("--allow, --deny and --yes: need --model; else nothing is run")
-    with existing_store(options) as store:
-        log = Log.read(store, find_session(store, options.session))
+    with open_existing_store(options) as store:
+        log = SessionLog.read(store, find_session(store, options.session))
     branch = log.active if options.branch is None else options.branch
     path = log.path(branch)  # which says what branches there are, if it is none of them
-    with working("replaying"):
+    with show_activity("replaying"):
         replayed = asyncio.run(replay(log.records, branch=branch))
     if options.json:
-        print_object(msgspec.json.encode(_described(replayed, log, branch)))
+        print_json_object(msgspec.json.encode(_replay_as_json(replayed, log, branch)))
     else:
-        _print(replayed, log)
+        _print_replay(replayed, log)
         if len(path) < len(log.entries):
-            entries = counted(len(path), "entry", "entries")
-            Paper().line(
-                f"{entries} of branch {on_one_line(branch)}; {len(log.entries):,} in the session"
+            entries = format_count(len(path), "entry", "entries")
+            StdoutPrinter().line(
+                f"{entries} of branch {terminal_line(branch)}; {len(log.entries):,} in the session"
             )
     if replayed.redacted:
         named = ", ".join(map(log.number, replayed.redacted))
-        missing = counted(len(replayed.redacted), "entry was", "entries were")
-        note(f"the content of {missing} taken out and cannot be replayed: {named}")
-    return 0 if replayed.is_same else DIFFERENT
+        missing = format_count(len(replayed.redacted), "entry was", "entries were")
+        print_notice(f"the content of {missing} taken out and cannot be replayed: {named}")
+    return 0 if replayed.is_same else EXIT_DIFFERENT
 
 
-def _described(replayed: Replayed, log: Log, branch: str) -> dict[str, Any]:
+def _replay_as_json(replayed: ReplayResult, log: SessionLog, branch: str) -> dict[str, Any]:
     told = replayed._asdict()
     difference = told.pop("difference")
     return {
@@ -105,50 +308,53 @@ def _described(replayed: Replayed, log: Log, branch: str) -> dict[str, Any]:
         "branch": branch,
         "same": replayed.is_same,
         **told,
-        "difference": None if difference is None else _described_difference(difference),
+        "difference": None if difference is None else _difference_as_json(difference),
     }
 
 
-def _described_difference(difference: Difference) -> dict[str, Any]:
+def _difference_as_json(difference: ReplayDifference) -> dict[str, Any]:
     return {
         "number": difference.number,
         "id": difference.recorded.id,
-        "type": type_of(difference.recorded),
+        "type": entry_type(difference.recorded),
         "parts": [part._asdict() for part in difference.parts],
     }
 
 
-def _print(replayed: Replayed, log: Log) -> None:
-    paper, difference = Paper(), replayed.difference
+def _print_replay(replayed: ReplayResult, log: SessionLog) -> None:
+    paper, difference = StdoutPrinter(), replayed.difference
     style = "bold green" if difference is None else "bold red"
-    entries = counted(replayed.entries, "entry", "entries")
+    entries = format_count(replayed.entries, "entry", "entries")
     given = replayed.entries - replayed.made
     paper.line(
         ("same" if difference is None else "different", style),
         f": {entries} as recorded, {replayed.made:,} made again and {given:,} taken as they are",
     )
-    turns = counted(replayed.turns, "turn", "turns")
-    paper.line(f"{turns}, {counted(replayed.calls, 'call', 'calls')}")
+    turns = format_count(replayed.turns, "turn", "turns")
+    paper.line(f"{turns}, {format_count(replayed.calls, 'call', 'calls')}")
     if replayed.digest is not None:
         paper.line(("digest ", "dim"), replayed.digest)
     if difference is not None:
         _print_difference(paper, difference, log)
 
 
-def _print_difference(paper: Paper, difference: Difference, log: Log) -> None:
-    entry_id = on_one_line(difference.recorded.id)
+def _print_difference(paper: StdoutPrinter, difference: ReplayDifference, log: SessionLog) -> None:
+    entry_id = terminal_line(difference.recorded.id)
     if difference.came is None:
         paper.line(f"#{difference.number} ({entry_id}) is not what its digest was made of:")
-        paper.line("  on record  ", *_shown(difference.recorded, log))
+        paper.line("  on record  ", *_entry_pieces(difference.recorded, log))
         paper.line("`steno verify` tells whether it, or what came before it, was changed")
         return
     paper.line(f"#{difference.number} ({entry_id}) is not what comes out:")
-    paper.line("  on record  ", *_shown(difference.recorded, log))
-    paper.line("  came out   ", *_shown(difference.came, log))
+    paper.line("  on record  ", *_entry_pieces(difference.recorded, log))
+    paper.line("  came out   ", *_entry_pieces(difference.came, log))
     for part in difference.parts:
-        paper.line(f"  {on_one_line(str(part))}")
+        paper.line(f"  {terminal_line(str(part))}")
 
 
-def _shown(entry: Entry, log: Log) -> tuple[tuple[str, str], str]:
-    decision = "" if entry.decision is None else f" [{on_one_line(entry.decision)}]"
-    return (type_of(entry), "bold"), f"{decision}  {cut(gist_of(entry, log), _GIST)}"
+def _entry_pieces(entry: Entry, log: SessionLog) -> tuple[tuple[str, str], str]:
+    decision = "" if entry.decision is None else f" [{terminal_line(entry.decision)}]"
+    return (
+        entry_type(entry),
+        "bold",
+    ), f"{decision}  {truncate_to_width(summarize_entry(entry, log), _MAX_SUMMARY_LENGTH)}"

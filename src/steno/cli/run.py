@@ -6,13 +6,140 @@ What they do is in `interactive` and in `headless`; only the one that is meant i
 from __future__ import annotations
 
 import argparse
+import asyncio
+import gc
+import os
+import sys
+import tomllib
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager
 from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, Final
 
-from steno.cli.commands import Commands, add_store_option, count, number
-from steno.cli.interactive import is_interactive, run_interactive
+from steno.app.folders import config_folder, home_folder
+from steno.cli.arguments import Subparsers, add_store_option, parse_number, positive_int
 
-FORMATS: Final = ("text", "json", "stream-json")
+# -- interactive -----------------------------------------------------------------------------------
+#
+# `steno` without a prompt: a person works at the terminal, on a full screen or line by line.
+#
+# The screen is painted before anything else is loaded, so nothing heavy is imported here: what is
+# behind it is put together by `steno.app`, when the first frame is there.
+
+
+_DUMB_TERMINALS: Final = ("", "dumb", "unknown")
+
+
+_TRUE_VALUES: Final = ("1", "true", "yes", "on")
+
+
+def is_interactive(options: argparse.Namespace) -> bool:
+    """Tell whether a person is to work at the terminal: nothing says what to do, and they are there."""
+    if options.prompt is not None or options.images or options.retry:
+        return False
+    if options.output_format != "text":
+        return False
+    return bool(options.plain) or (sys.stdin.isatty() and sys.stdout.isatty())
+
+
+def run_interactive(options: argparse.Namespace) -> int:
+    """Let a person work at the terminal, and return the exit status."""
+    own = _read_user_settings(os.environ)
+    history = None if options.no_session else _history_file(os.environ)
+    if _is_plain(options, own, os.environ) or not _has_full_screen():
+        lines: Any = import_module("steno.cli.plain")
+        status: int = lines.run_plain_mode(options, history)
+        return status
+    # What is loaded now stays: to look it through for garbage takes time and finds nothing.
+    gc.disable()
+    try:
+        return _run_full_screen(options, own, history)
+    finally:
+        gc.enable()
+
+
+def _run_full_screen(
+    options: argparse.Namespace, own: Mapping[str, object], history: Path | None
+) -> int:
+    app: Any = import_module("steno.ui.tui.app")
+    themes: Any = import_module("steno.ui.tui.themes")
+    wanted = [os.environ.get("STENO_THEME"), own.get("theme")]
+    named = [themes.theme_named(name) for name in wanted if isinstance(name, str)]
+    theme: str = next(filter(None, named), themes.default_theme(os.environ))
+
+    sessions: list[str] = []
+
+    def opener(say: Callable[[str], None]) -> Any:
+        return _open_session(options, say, sessions)
+
+    ended: int = app.run_terminal(opener, theme=theme, history=history, first=options.words or "")
+    for session in sessions:
+        print(f"session {session}: steno -c goes on with it", file=sys.stderr)
+    return ended
+
+
+def _has_full_screen() -> bool:
+    """Tell whether the full screen is installed; if not, say so once: lines do as well."""
+    if find_spec("textual") is not None:
+        return True
+    told = "the full screen is not installed (pip install 'steno[tui]'); line by line, then"
+    print(f"steno: {told}", file=sys.stderr)
+    return False
+
+
+@asynccontextmanager
+async def _open_session(
+    options: argparse.Namespace, say: Callable[[str], None], sessions: list[str]
+) -> AsyncGenerator[Any]:
+    """Open the desk; what it takes is loaded in a thread, so that the screen stays alive.
+
+    The session that is at hand in the end is noted, for whoever wants to go on with it.
+    """
+    module: Any = await asyncio.to_thread(import_module, "steno.cli.open_session")
+    async with module.open_session_from_options(options, say) as desk:
+        gc.freeze()  # and it is not looked through later, either, while a person types
+        gc.enable()
+        try:
+            yield desk
+        finally:
+            session: str | None = desk.status.session
+            sessions.extend([session] if session else [])
+
+
+def _is_plain(
+    options: argparse.Namespace, own: Mapping[str, object], environ: Mapping[str, str]
+) -> bool:
+    if options.plain is not None:
+        return bool(options.plain)
+    if "STENO_PLAIN" in environ:
+        return environ["STENO_PLAIN"].lower() in _TRUE_VALUES
+    return own.get("plain") is True or environ.get("TERM", "") in _DUMB_TERMINALS
+
+
+def _read_user_settings(environ: Mapping[str, str]) -> Mapping[str, object]:
+    """Return what the user's own file says, for what is needed before it is read in earnest."""
+    folder = config_folder(environ)
+    if folder is None:
+        return {}
+    try:
+        return tomllib.loads((folder / "config.toml").read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}  # whoever reads it in earnest says what is wrong
+
+
+def _history_file(environ: Mapping[str, str]) -> Path | None:
+    """Return where what was typed is kept."""
+    named = environ.get("XDG_STATE_HOME", "")
+    home = home_folder(environ)
+    if named.startswith("/"):
+        return Path(named) / "steno" / "typed.jsonl"
+    return None if home is None else home / ".local" / "state" / "steno" / "typed.jsonl"
+
+
+OUTPUT_FORMATS: Final = ("text", "json", "stream-json")
+
 
 _EPILOG: Final = """\
 examples:
@@ -35,7 +162,7 @@ What no rule allows and a person would have to be asked about is denied, unless 
 """
 
 
-def add_commands(commands: Commands) -> None:
+def add_commands(commands: Subparsers) -> None:
     """Add the command."""
     run = commands.add_parser(
         "run",
@@ -62,7 +189,7 @@ def add_commands(commands: Commands) -> None:
     )
     run.add_argument(
         "--output-format",
-        choices=FORMATS,
+        choices=OUTPUT_FORMATS,
         default="text",
         help="the answer as text (default), one JSON object, or a line of JSON for each event",
     )
@@ -82,10 +209,10 @@ def add_commands(commands: Commands) -> None:
     how_much.add_argument(
         "-v", "--verbose", action="store_true", help="also all that a server does not look at"
     )
-    run.set_defaults(run=_run, parser=run)
+    run.set_defaults(run=_run_command, parser=run)
 
 
-def _run(options: argparse.Namespace) -> int:
+def _run_command(options: argparse.Namespace) -> int:
     _check_session_options(options)
     if is_interactive(options):
         return run_interactive(options)
@@ -141,11 +268,17 @@ def _add_model_options(run: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--system-prompt", metavar="TEXT", help="in place of the usual one")
     group.add_argument("--append-system-prompt", metavar="TEXT", help="behind the usual one")
-    group.add_argument("--max-turns", type=count, metavar="N", help="answers at most (default 50)")
-    group.add_argument("--max-seconds", type=number, metavar="S", help="time at most")
-    group.add_argument("--max-cost", type=number, metavar="AMOUNT", help="cost at most, in dollars")
-    group.add_argument("--max-tokens", type=count, metavar="N", help="length of an answer at most")
-    group.add_argument("--temperature", type=number, metavar="T", help="0 to 2")
+    group.add_argument(
+        "--max-turns", type=positive_int, metavar="N", help="answers at most (default 50)"
+    )
+    group.add_argument("--max-seconds", type=parse_number, metavar="S", help="time at most")
+    group.add_argument(
+        "--max-cost", type=parse_number, metavar="AMOUNT", help="cost at most, in dollars"
+    )
+    group.add_argument(
+        "--max-tokens", type=positive_int, metavar="N", help="length of an answer at most"
+    )
+    group.add_argument("--temperature", type=parse_number, metavar="T", help="0 to 2")
     group.add_argument(
         "--image-mode",
         choices=("auto", "vision", "ocr"),

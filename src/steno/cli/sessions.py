@@ -3,20 +3,542 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
-from typing import Final, NamedTuple
+import codecs
+import io
+import os
+import sys
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, NamedTuple, cast
 
-from steno.cli import changing, drawing, exchange, listing, showing
-from steno.cli.commands import Commands, add_store_option, count
+import msgspec
+from msgspec.structs import replace
 
-_BY_LINES: Final = "print JSON, one object a line (`jq -s` makes an array of them)"
-_SESSION: Final = "an id, the beginning of one, or last (the one written to last)"
-_ENTRY: Final = "its number (as 12 or #12), its id, the beginning of it, or a label"
-_FORMATS: Final = "steno (one branch in one document), jsonl (all of the session with its digests), audit, session, rows, chat"
-_PAPERS: Final = "or, for people and never read back, markdown, html"
+from steno.app.errors import UsageError
+from steno.app.folders import display_folder, working_folder
+from steno.app.reports.tree import TreeLayout, fold_tree
+from steno.app.session_files import (
+    DOCUMENT_FORMAT,
+    LINES_FORMAT,
+    SESSION_FORMATS,
+    export_log,
+    locate_losses,
+    losses_as_json,
+    read_session_file,
+    store_large_content,
+    summarize_losses,
+    with_free_id,
+)
+from steno.app.session_log import SessionLog, describe_log_entry
+from steno.app.sessions import (
+    FOLDER_KEY,
+    UnreadableSessions,
+    find_by_title,
+    find_session,
+    header_title,
+    last_changed,
+    open_store_quietly,
+    readable_headers,
+    readable_summaries,
+    search_entries,
+    session_folder,
+    shortest_unique_length,
+)
+from steno.cli import session_edit
+from steno.cli.arguments import Subparsers, add_store_option, positive_int
+from steno.cli.store_options import open_existing_store, store_address
+from steno.codec import encode_entry
+from steno.errors import Conflict, Damaged, InvalidDocument, InvalidValue, Missing
+from steno.formats import detect_format
+from steno.ids import utc_now
+from steno.log.blobs import blob_digests
+from steno.log.queries import tools_of, total_usage
+from steno.messages.message import Message, ToolResultMessage
+from steno.messages.outcome import Outcome
+from steno.records.entry import Entry
+from steno.records.stored_record import Header
+from steno.render import table_output
+from steno.render.describe import describe_decider, describe_origin, entry_type
+from steno.render.message_text import ROLE_STYLES, Passage, message_passages
+from steno.render.output import is_shared_target, report_write_errors, write_file
+from steno.render.progress import show_activity, show_progress
+from steno.render.quantities import format_age, format_count
+from steno.render.table_output import (
+    Column,
+    StdoutPrinter,
+    StyledText,
+    print_json_object,
+    print_notice,
+)
+from steno.render.terminal_text import terminal_json, terminal_line, terminal_text
+from steno.render.transcript_document import describe_usage
+from steno.render.transcripts import WRITE_ONLY
+from steno.store import SearchHit, SessionOverview, Store
+from steno.store.base import derive_title
+
+# -- drawing ---------------------------------------------------------------------------------------
+#
+# `steno sessions tree`: entries and how they hang together, drawn like `git log --graph`.
+#
+# What goes on stands below, what leads elsewhere is drawn first, one step to the right. Of the ways
+# on from an entry, the one to the active branch stays in its column, else the one taken last.
 
 
-class _Action(NamedTuple):
+def draw_tree(options: argparse.Namespace) -> int:
+    """Draw the entries of a session."""
+    with open_existing_store(options) as store:
+        log = SessionLog.read(store, find_session(store, options.session))
+    shape = TreeLayout(log)
+    if options.json:
+        for entry in log.entries.values():
+            print_json_object(msgspec.json.encode(shape.entry_as_json(entry)))
+        return 0
+    paper = StdoutPrinter()
+    paper.line(("session ", "dim"), terminal_line(log.header.id))
+    for row in fold_tree(shape, is_whole=options.all, advice=" (--all shows them)"):
+        paper.line(*row, is_cut=True)
+    for name in [name for name, head in log.heads.items() if head is None]:
+        paper.line(("(nothing yet)", "dim"), *shape.branch_pieces([name]))
+    return 0
+
+
+# -- exchange --------------------------------------------------------------------------------------
+#
+# `steno sessions export` and `steno sessions import`: conversations as files.
+
+
+EXIT_LOSSY: Final = 3
+
+
+_FORMAT_BY_SUFFIX: Final = {
+    ".json": DOCUMENT_FORMAT,
+    ".jsonl": LINES_FORMAT,
+    ".md": "markdown",
+    ".html": "html",
+    ".htm": "html",
+}
+"""What is in a file of this name, where nobody says so."""
+
+
+# -- export ----------------------------------------------------------------------------------
+
+
+def export_session(options: argparse.Namespace) -> int:
+    """Write a session to a file or to stdout."""
+    target = None if options.output in (None, "-") else _resolve_target(options.output)
+    report = None if options.report is None else _resolve_target(options.report)
+    files = [file for file in (target, report) if file is not None]
+    if len(set(files)) < len(files):
+        raise UsageError("--report: it is the file of the session; choose another name")
+    _check_targets(files, may_replace=options.force)
+    named = Path(options.output or "")
+    format = options.format or _FORMAT_BY_SUFFIX.get(named.suffix.lower(), DOCUMENT_FORMAT)
+    with open_existing_store(options) as store:
+        log = SessionLog.read(store, find_session(store, options.session))
+        exported = export_log(store, log, format, options.branch)
+    losses = locate_losses(exported.losses, log.path(options.branch)) if exported.losses else []
+    _check_targets(files, may_replace=options.force)
+    if target is None:
+        _print_export(exported.data)
+    else:
+        write_file(target, exported.data + b"\n")
+        if not options.quiet:
+            print_notice(f"written: {terminal_line(str(named))} (format {format})")
+    if report is not None:
+        write_file(report, losses_as_json(losses, log) + b"\n")
+    if not options.quiet:
+        for line in summarize_losses(losses, log):
+            print(line, file=sys.stderr)
+    return EXIT_LOSSY if options.strict and losses else 0
+
+
+def _print_export(data: bytes) -> None:
+    if sys.stdout.isatty():
+        data = terminal_json(data)
+    with report_write_errors("stdout"):
+        sys.stdout.buffer.write(data + b"\n")
+
+
+def _resolve_target(name: str) -> Path:
+    return Path(name) if is_shared_target(Path(name)) else Path(os.path.realpath(name))
+
+
+def _check_targets(targets: Iterable[Path], *, may_replace: bool) -> None:
+    for target in targets:
+        if is_shared_target(target):  # nothing that is there gets lost
+            continue
+        if target.exists() and not may_replace:
+            raise InvalidValue(
+                f"{target}: it is there already; choose another name, or add --force"
+            )
+        if target.exists() and not target.is_file():
+            raise InvalidValue(f"{target}: it is not a file; choose another name")
+
+
+def import_session(options: argparse.Namespace) -> int:
+    """Add a session from a file, and print its id."""
+    if options.format in WRITE_ONLY:
+        readable = ", ".join([name for name in SESSION_FORMATS if name not in WRITE_ONLY])
+        raise UsageError(
+            f"--format: {options.format} is for people, and no program reads it back; "
+            f"export the session in another one ({readable})"
+        )
+    data = _read_stdin() if options.file == "-" else Path(options.file).read_bytes()
+    data = data.removeprefix(codecs.BOM_UTF8)
+    try:
+        name = options.format or detect_format(data)
+        with show_activity("reading the file"):
+            session = read_session_file(data, name)
+    except InvalidValue as exc:
+        place = "stdin" if options.file == "-" else terminal_text(options.file)
+        raise InvalidDocument(f"{place}: {exc}") from exc
+    with open_store_quietly(store_address(options)) as store:
+        header = _apply_import_options(
+            with_free_id(store, session.header) if name == DOCUMENT_FORMAT else session.header,
+            options,
+        )
+        with show_activity("preparing records"):
+            records = (
+                session.records
+                if name == LINES_FORMAT
+                else store_large_content(store, session.records)
+            )
+        try:
+            with show_progress("adding records", len(records)) as shown:
+                store.add_session(header, shown.track(records))
+        except Conflict as exc:
+            raise Conflict("import: there is a session of this id; give another by --id") from exc
+    print(terminal_line(header.id))
+    print_notice(
+        f"imported {format_count(len(records), 'record', 'records')} from the format {name}"
+    )
+    return 0
+
+
+def _read_stdin() -> bytes:
+    """Read stdin to its end. Python notices an interruption between two turns of a loop."""
+    buffer, pieces = cast("io.BufferedReader", sys.stdin.buffer), list[bytes]()
+    while piece := buffer.read1(1 << 16):
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+def _apply_import_options(header: Header, options: argparse.Namespace) -> Header:
+    """Return the header with the id and title that were asked for."""
+    if options.id is not None and options.id != header.id:
+        header = replace(header, id=options.id)
+    if options.title is not None:
+        header = replace(header, title=options.title)
+    if header.about is not None and FOLDER_KEY in header.about:
+        # Where somebody else has worked is no reason to go on with it here.
+        about = {name: value for name, value in header.about.items() if name != FOLDER_KEY}
+        header = replace(header, about=about or None)
+    return header if header.created_at is not None else replace(header, created_at=utc_now())
+
+
+# -- listing ---------------------------------------------------------------------------------------
+#
+# `steno sessions list` and `steno sessions search`: which conversations there are.
+
+
+_SESSION_COLUMNS: Final = (
+    Column("session", "cyan"),
+    Column("title", may_shrink=True),
+    Column("entries", is_number=True),
+    Column("branches", is_number=True),
+    Column("changed", "dim"),
+)
+
+
+_FOLDER_COLUMN: Final = Column("folder", "dim", may_shrink=True)
+"""It is there where any session says in which folder it was begun."""
+
+
+_HIT_COLUMNS: Final = (
+    Column("session", "cyan"),
+    Column("entry", "cyan", is_number=True),
+    Column("who"),
+    Column("when", "dim"),
+    Column("text", may_shrink=True),
+)
+
+
+_TITLE_TYPE: Final = "title"
+"""What is found where it is no entry."""
+
+
+def list_sessions(options: argparse.Namespace) -> int:
+    """Print the sessions of a store, the latest first."""
+    troubles = UnreadableSessions()
+    here = str(working_folder()) if options.here else None
+    with open_existing_store(options) as store:
+        summaries = readable_summaries(
+            store, troubles, are_meant=lambda header: here in (None, session_folder(header))
+        )
+    shown = summaries[: options.limit]
+    if options.json:
+        for summary in shown:
+            print_json_object(msgspec.json.encode(_session_as_json(summary)))
+    elif shown:
+        length = shortest_unique_length(
+            [*(summary.header.id for summary in summaries), *troubles.sessions]
+        )
+        rows = [_session_row(summary, length) for summary in shown]
+        if any(session_folder(summary.header) for summary in shown):
+            StdoutPrinter().table((*_SESSION_COLUMNS, _FOLDER_COLUMN), rows)
+        else:
+            StdoutPrinter().table(_SESSION_COLUMNS, [row[:-1] for row in rows])
+    elif not troubles:
+        print_notice(
+            "there are no sessions yet" if here is None else "no session was begun in this folder"
+        )
+    return troubles.report()
+
+
+def _session_row(summary: SessionOverview, length: int) -> list[str]:
+    return [
+        terminal_line(summary.header.id[:length]),
+        terminal_line(summary.title) or "-",
+        f"{summary.entries:,}",
+        str(len(summary.branches)),
+        format_age(last_changed(summary), utc_now()),
+        display_folder(session_folder(summary.header)),
+    ]
+
+
+def _session_as_json(summary: SessionOverview) -> dict[str, object]:
+    header = summary.header
+    return {
+        "id": header.id,
+        "title": summary.title,
+        "entries": summary.entries,
+        "branches": summary.branches,
+        "created_at": header.created_at,
+        "updated_at": summary.updated_at,
+        "cloned_from": header.cloned_from,
+        "folder": session_folder(header),
+    }
+
+
+def search_sessions(options: argparse.Namespace) -> int:
+    """Print the titles and the entries that hold all the words."""
+    troubles = UnreadableSessions()
+    with open_existing_store(options) as store:
+        headers = readable_headers(store, troubles)
+        words = " ".join(options.words)
+        with_title = find_by_title(headers, words)[: options.limit]
+        # One more than is printed tells whether there is more.
+        all_hits = search_entries(store, headers, words, options.limit + 1, troubles)
+        hits = all_hits[: options.limit]
+        numbers = _entry_numbers(store, hits)
+        length = shortest_unique_length(header.id for header in headers)
+    if options.json:
+        for header in with_title:
+            print_json_object(msgspec.json.encode(_title_as_json(header)))
+        for hit in hits:
+            described = {
+                "session": hit.session,
+                "number": numbers.get((hit.session, hit.entry.id)),
+                "entry": hit.entry.id,
+                "time": hit.entry.time,
+                "type": entry_type(hit.entry),
+                "snippet": hit.snippet,
+            }
+            print_json_object(msgspec.json.encode(described))
+    elif hits or with_title:
+        rows = [_title_row(header, length) for header in with_title]
+        rows += [_hit_row(hit, numbers.get((hit.session, hit.entry.id)), length) for hit in hits]
+        StdoutPrinter().table(_HIT_COLUMNS, rows)
+    elif not troubles:
+        print_notice("no entry and no title holds all of these words")
+    if len(all_hits) > len(hits):
+        print_notice(
+            f"there are more than {format_count(len(hits), 'entry', 'entries')}; see --limit"
+        )
+    return troubles.report()
+
+
+def _title_row(header: Header, length: int) -> list[str]:
+    when = format_age(header.created_at, utc_now())
+    return [
+        terminal_line(header.id[:length]),
+        "-",
+        _TITLE_TYPE,
+        when,
+        terminal_line(header_title(header)),
+    ]
+
+
+def _title_as_json(header: Header) -> dict[str, object]:
+    return {
+        "session": header.id,
+        "number": None,
+        "entry": None,
+        "time": header.created_at,
+        "type": _TITLE_TYPE,
+        "snippet": header_title(header),
+    }
+
+
+def _hit_row(hit: SearchHit, number: int | None, length: int) -> list[str]:
+    return [
+        terminal_line(hit.session[:length]),
+        "#?" if number is None else f"#{number}",
+        entry_type(hit.entry),
+        format_age(hit.entry.time, utc_now()),
+        terminal_line(hit.snippet),
+    ]
+
+
+def _entry_numbers(store: Store, hits: list[SearchHit]) -> dict[tuple[str, str], int]:
+    """Return what the entries found are called in their sessions."""
+    numbers: dict[tuple[str, str], int] = {}
+    for session in {hit.session for hit in hits}:
+        wanted = {hit.entry.id for hit in hits if hit.session == session}
+        for record in store.records(session):
+            if record.entry is not None and record.entry.id in wanted:
+                numbers[session, record.entry.id] = record.seq
+                wanted.remove(record.entry.id)
+                if not wanted:
+                    break
+    return numbers
+
+
+# -- showing ---------------------------------------------------------------------------------------
+#
+# `steno sessions show`: a conversation, readably.
+
+
+_INDENT: Final = "    "
+
+
+_MAX_DETAIL_LINES, _MAX_DETAIL_CHARACTERS = 12, 2_000
+"""How much is shown of what is there to be looked up."""
+
+
+_MAX_TEXT_LINES, _MAX_TEXT_CHARACTERS = 400, 40_000
+"""How much is shown of what is there to be read."""
+
+
+def show_session(options: argparse.Namespace) -> int:
+    """Print the entries of a branch."""
+    with open_existing_store(options) as store:
+        log = SessionLog.read(store, find_session(store, options.session))
+        path = log.path(options.branch)
+        if not options.json:
+            path = [_restore_result(store, entry) for entry in path]
+    if options.json:
+        for entry in path:
+            print_json_object(encode_entry(entry))
+        return 0
+    paper = StdoutPrinter()
+    branch = log.active if options.branch is None else options.branch
+    _print_header(paper, log, branch, path)
+    for entry in path:
+        paper.line()
+        _print_entry(paper, log, entry, is_whole=options.all)
+    usage = describe_usage(total_usage(path))
+    if usage:
+        paper.line()
+        paper.line(("usage: ", "dim"), usage)
+    return 0
+
+
+def _restore_result(store: Store, entry: Entry) -> Entry:
+    """Return an entry with the long result that lies beside it, if that can be had."""
+    if isinstance(entry.payload, ToolResultMessage) and blob_digests(entry.payload):
+        with suppress(Missing, Damaged):
+            return replace(entry, payload=store.restore_blobs(entry.payload))
+    return entry
+
+
+def _print_header(paper: StdoutPrinter, log: SessionLog, branch: str, path: list[Entry]) -> None:
+    header = log.header
+    title = terminal_line(header.title or derive_title(path))
+    if title:
+        paper.line((title, "bold"))
+    paper.line(("session ", "dim"), terminal_line(header.id))
+    began = f"begun {table_output.format_time(header.created_at)}, " if header.created_at else ""
+    others = len(log.heads) - 1
+    more = f" (and {others} more)" if others > 0 else ""
+    entries = format_count(len(path), "entry", "entries")
+    paper.line((f"{began}{entries}, branch {terminal_line(branch)}{more}", "dim"))
+
+
+def _print_entry(paper: StdoutPrinter, log: SessionLog, entry: Entry, *, is_whole: bool) -> None:
+    kind, message = entry_type(entry), entry.message
+    style = "dim" if message is None else ROLE_STYLES[kind]
+    pieces: list[StyledText] = [(f"{log.number(entry.id)} ", "dim"), (kind, style)]
+    if isinstance(message, ToolResultMessage):
+        pieces += _outcome_pieces(message, ", ".join(tools_of(entry, log.tools)))
+    pieces.append((f"  {table_output.format_time(entry.time)}", "dim"))
+    decision = _decision_text(entry)
+    if decision:
+        pieces.append((f"  {decision}", "dim"))
+    paper.line(*pieces)
+    for passage in _entry_passages(message, entry, log):
+        _print_passage(paper, passage, is_whole=is_whole)
+
+
+def _outcome_pieces(result: ToolResultMessage, tool: str) -> list[StyledText]:
+    style = "green" if result.outcome is Outcome.OK else "red"
+    name = f"{terminal_line(tool)} ({terminal_line(result.tool_call_id)})".lstrip()
+    took = "" if result.duration_s is None else f" {result.duration_s:.2f} s"
+    return [f" {name} ", (f"{result.outcome}{took}", style)]
+
+
+def _decision_text(entry: Entry) -> str:
+    if describe_decider(entry.payload):  # it is said below
+        return ""
+    told = " ".join(filter(None, [terminal_line(entry.decision or ""), *describe_origin(entry)]))
+    return f"[{told}]" if told else ""
+
+
+def _entry_passages(message: Message | None, entry: Entry, log: SessionLog) -> list[Passage]:
+    if message is None:
+        return [Passage(describe_log_entry(entry, log), "dim")]
+    return list(message_passages(message))
+
+
+def _print_passage(paper: StdoutPrinter, passage: Passage, *, is_whole: bool) -> None:
+    text, omitted = passage.text.rstrip("\n"), ""
+    if not is_whole:
+        text, omitted = _truncate_text(text, may_be_cut=passage.is_detail)
+    for line in text.split("\n"):
+        paper.line(_INDENT, (line, passage.style)) if line else paper.line()
+    if omitted:
+        paper.line(_INDENT, (omitted, "dim"))
+
+
+def _truncate_text(text: str, *, may_be_cut: bool) -> tuple[str, str]:
+    """Return the beginning of a text, and what to say about the rest of it."""
+    most_lines, most_characters = (
+        (_MAX_DETAIL_LINES, _MAX_DETAIL_CHARACTERS)
+        if may_be_cut
+        else (_MAX_TEXT_LINES, _MAX_TEXT_CHARACTERS)
+    )
+    shown = "\n".join(text[:most_characters].split("\n")[:most_lines])
+    left = len(text) - len(shown)
+    return shown, f"… {left:,} more characters (--all shows them)" if left else ""
+
+
+_JSON_LINES_HELP: Final = "print JSON, one object a line (`jq -s` makes an array of them)"
+
+
+_SESSION_HELP: Final = "an id, the beginning of one, or last (the one written to last)"
+
+
+_ENTRY_HELP: Final = "its number (as 12 or #12), its id, the beginning of it, or a label"
+
+
+_FORMATS_HELP: Final = "steno (one branch in one document), jsonl (all of the session with its digests), audit, session, rows, chat"
+
+
+_WRITE_ONLY_HELP: Final = "or, for people and never read back, markdown, html"
+
+
+class _SessionAction(NamedTuple):
     """A command of the group."""
 
     name: str
@@ -26,7 +548,7 @@ class _Action(NamedTuple):
     add_arguments: Callable[[argparse.ArgumentParser], None]
 
 
-def add_commands(commands: Commands) -> None:
+def add_commands(commands: Subparsers) -> None:
     """Add the group to the command line."""
     group = commands.add_parser(
         "sessions",
@@ -35,7 +557,7 @@ def add_commands(commands: Commands) -> None:
         epilog="'steno sessions COMMAND --help' tells more about a command; without one it lists.",
     )
     add_store_option(group)
-    group.set_defaults(run=listing.list_sessions, limit=None, here=False, json=False)
+    group.set_defaults(run=list_sessions, limit=None, here=False, json=False)
     actions = group.add_subparsers(title="commands", metavar="COMMAND")
     for action in _ACTIONS:
         parser = actions.add_parser(action.name, help=action.help, description=action.description)
@@ -45,47 +567,47 @@ def add_commands(commands: Commands) -> None:
 
 
 def _add_session(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("session", metavar="ID", help=_SESSION)
+    parser.add_argument("session", metavar="ID", help=_SESSION_HELP)
 
 
-def _add_json(parser: argparse.ArgumentParser, help: str = _BY_LINES) -> None:
+def _add_json(parser: argparse.ArgumentParser, help: str = _JSON_LINES_HELP) -> None:
     parser.add_argument("--json", action="store_true", help=help)
 
 
-def _list(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--limit", type=count, metavar="N", help="print so many at most")
+def _add_list_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--limit", type=positive_int, metavar="N", help="print so many at most")
     parser.add_argument("--here", action="store_true", help="only those begun in this folder")
     _add_json(parser)
 
 
-def _show(parser: argparse.ArgumentParser) -> None:
+def _add_show_arguments(parser: argparse.ArgumentParser) -> None:
     _add_session(parser)
     parser.add_argument("--branch", metavar="B", help="this branch, not the one written to last")
     parser.add_argument("--all", action="store_true", help="print long results and texts in full")
     _add_json(parser, "print the entries as they are stored, one JSON object a line")
 
 
-def _tree(parser: argparse.ArgumentParser) -> None:
+def _add_tree_arguments(parser: argparse.ArgumentParser) -> None:
     _add_session(parser)
     parser.add_argument("--all", action="store_true", help="draw every entry, fold nothing")
     _add_json(parser)
 
 
-def _search(parser: argparse.ArgumentParser) -> None:
+def _add_search_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("words", nargs="+", metavar="WORD", help="a whole word; all of them")
     parser.add_argument(
-        "--limit", type=count, default=20, metavar="N", help="print so many at most (20)"
+        "--limit", type=positive_int, default=20, metavar="N", help="print so many at most (20)"
     )
     _add_json(parser)
 
 
-def _export(parser: argparse.ArgumentParser) -> None:
+def _add_export_arguments(parser: argparse.ArgumentParser) -> None:
     _add_session(parser)
     parser.add_argument(
         "--format",
-        choices=exchange.FORMATS,
+        choices=SESSION_FORMATS,
         metavar="F",
-        help=f"{_FORMATS}, {_PAPERS}; else what FILE ends in says (.json, .jsonl, .md, .html), "
+        help=f"{_FORMATS_HELP}, {_WRITE_ONLY_HELP}; else what FILE ends in says (.json, .jsonl, .md, .html), "
         "or steno",
     )
     parser.add_argument("--branch", metavar="B", help="this branch, not the one written to last")
@@ -96,130 +618,133 @@ def _export(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quiet", action="store_true", help="do not tell what was lost")
 
 
-def _import(parser: argparse.ArgumentParser) -> None:
+def _add_import_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="what to read; - is stdin")
     parser.add_argument(
-        "--format", choices=exchange.FORMATS, metavar="F", help=f"{_FORMATS}; else it is found out"
+        "--format",
+        choices=SESSION_FORMATS,
+        metavar="F",
+        help=f"{_FORMATS_HELP}; else it is found out",
     )
     parser.add_argument("--title", metavar="T", help="give the session this title")
     parser.add_argument("--id", metavar="ID", help="give the session this id")
 
 
-def _fork(parser: argparse.ArgumentParser) -> None:
+def _add_fork_arguments(parser: argparse.ArgumentParser) -> None:
     _add_session(parser)
-    parser.add_argument("--at", metavar="ENTRY", help=f"go on behind this entry: {_ENTRY}")
+    parser.add_argument("--at", metavar="ENTRY", help=f"go on behind this entry: {_ENTRY_HELP}")
     parser.add_argument(
         "--name", metavar="NAME", help="the branch; else it is named after the time"
     )
     parser.add_argument("--clone", action="store_true", help="copy the session, and leave it alone")
 
 
-def _label(parser: argparse.ArgumentParser) -> None:
+def _add_label_arguments(parser: argparse.ArgumentParser) -> None:
     _add_session(parser)
-    parser.add_argument("entry", metavar="ENTRY", help=_ENTRY)
+    parser.add_argument("entry", metavar="ENTRY", help=_ENTRY_HELP)
     parser.add_argument("text", metavar="TEXT", help="what it is called; no number")
 
 
-def _rename(parser: argparse.ArgumentParser) -> None:
+def _add_rename_arguments(parser: argparse.ArgumentParser) -> None:
     _add_session(parser)
     parser.add_argument("title", metavar="TITLE", help="what the list shows of it from now on")
 
 
-def _redact(parser: argparse.ArgumentParser) -> None:
+def _add_redact_arguments(parser: argparse.ArgumentParser) -> None:
     _add_session(parser)
-    parser.add_argument("entry", metavar="ENTRY", help=_ENTRY)
+    parser.add_argument("entry", metavar="ENTRY", help=_ENTRY_HELP)
     parser.add_argument("--reason", required=True, metavar="TEXT", help="why; it is recorded")
     parser.add_argument("--actor", metavar="NAME", help="who; else the user of this machine")
     parser.add_argument("--yes", action="store_true", help="do not ask")
 
 
-def _remove(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("sessions", nargs="+", metavar="ID", help=_SESSION)
+def _add_remove_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("sessions", nargs="+", metavar="ID", help=_SESSION_HELP)
     parser.add_argument("--yes", action="store_true", help="do not ask")
 
 
 _ACTIONS: Final = (
-    _Action(
+    _SessionAction(
         "list",
-        listing.list_sessions,
+        list_sessions,
         "list the sessions, the latest first",
         "List the sessions of a store, the one written to last first.",
-        _list,
+        _add_list_arguments,
     ),
-    _Action(
+    _SessionAction(
         "show",
-        showing.show,
+        show_session,
         "print a conversation",
         "Print what was said, called, returned and decided on a branch. Long results are cut. "
         "Control characters are shown as escapes. Times are UTC.",
-        _show,
+        _add_show_arguments,
     ),
-    _Action(
+    _SessionAction(
         "tree",
-        drawing.tree,
+        draw_tree,
         "draw the branches of a session",
         "Draw all entries of a session, with branches, labels and what was left behind. Long runs "
         "are folded.",
-        _tree,
+        _add_tree_arguments,
     ),
-    _Action(
+    _SessionAction(
         "search",
-        listing.search,
+        search_sessions,
         "find entries and titles by their words",
         "Find the titles and then the entries of all sessions that hold all the words, the newest "
         "first. Words are whole ones, in any order and in any case: 'test' does not find 'tests'.",
-        _search,
+        _add_search_arguments,
     ),
-    _Action(
+    _SessionAction(
         "export",
-        exchange.export_session,
+        export_session,
         "write a session to a file",
         "Write a session in one of several formats. What a format has no words for is listed on "
         "stderr, one line for each kind of loss.",
-        _export,
+        _add_export_arguments,
     ),
-    _Action(
+    _SessionAction(
         "import",
-        exchange.import_session,
+        import_session,
         "read a session from a file",
         "Add a session from a file and print its id. A file that cannot be read adds nothing.",
-        _import,
+        _add_import_arguments,
     ),
-    _Action(
+    _SessionAction(
         "fork",
-        changing.fork,
+        session_edit.fork_session,
         "begin a branch, or copy a session",
         "Begin a branch that shares everything up to an entry, and print its name; with --clone "
         "copy the whole session and print the id of the copy.",
-        _fork,
+        _add_fork_arguments,
     ),
-    _Action(
+    _SessionAction(
         "label",
-        changing.label,
+        session_edit.label_entry,
         "give an entry a name",
         "Give an entry a name, by which other commands find it.",
-        _label,
+        _add_label_arguments,
     ),
-    _Action(
+    _SessionAction(
         "rename",
-        changing.rename,
+        session_edit.rename_session,
         "give a session another title",
         "Give a session another title. Its id and everything in it stay as they are.",
-        _rename,
+        _add_rename_arguments,
     ),
-    _Action(
+    _SessionAction(
         "redact",
-        changing.redact,
+        session_edit.redact_entry,
         "take the content out of an entry",
         "Take the content out of an entry for good. That it was done, by whom and why is recorded, "
         "and the chain of digests stays valid.",
-        _redact,
+        _add_redact_arguments,
     ),
-    _Action(
+    _SessionAction(
         "rm",
-        changing.remove,
+        session_edit.remove_sessions,
         "remove sessions",
         "Remove sessions for good, and the images that only they refer to.",
-        _remove,
+        _add_remove_arguments,
     ),
 )

@@ -5,10 +5,14 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+import os
+import stat
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from itertools import count
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn
+from urllib.parse import quote
 
 import msgspec
 from msgspec.structs import replace
@@ -17,35 +21,302 @@ from steno import (
     Assembler,
     AssistantMessage,
     Event,
+    InvalidRequest,
     InvalidValue,
+    Opaque,
     ProviderError,
+    Request,
     StenoError,
     StopReason,
+    check_order,
+    repair,
 )
-from steno.call import AnyToolCall
-from steno.cli.commands import Commands, Misused
-from steno.cli.likeness import STREAM_STARTS, advice_for_decode, understood
-from steno.cli.nearest import meant
-from steno.cli.output import print_json
-from steno.cli.paper import note
-from steno.cli.recorded import read_recorded
-from steno.cli.translating import LOSSY, convert
+from steno.app.errors import UsageError, closest_name
+from steno.app.recorded_traffic import (
+    STREAM_PREFIXES,
+    advice_for_convert,
+    advice_for_decode,
+    count_understood,
+    read_recorded_body,
+    suggest_other_wire,
+)
+from steno.cli.arguments import Subparsers
 from steno.codec import encode_message
-from steno.wire import WIRES, StreamDecoder, Wire, load_wire
-from steno.wire.open import read_as
+from steno.messages.call import AnyToolCall
+from steno.messages.message import Message
+from steno.messages.order import OrderCode
+from steno.render.output import is_shared_target, print_json, report_write_errors, write_file
+from steno.render.table_output import print_notice
+from steno.render.terminal_text import terminal_line, terminal_text
+from steno.wire import (
+    WIRES,
+    EncodedRequest,
+    LossCode,
+    StreamDecoder,
+    Wire,
+    load_wire,
+    translate_request,
+)
+from steno.wire.extras import is_streamed, pop_stream_flag
+from steno.wire.gemini.payload import SIGNATURE_SENTINEL
+from steno.wire.merged_extras import is_nonempty_json
+from steno.wire.request_encoder import messages_field
+from steno.wire.tolerant import RawMembers, raw_text, read_as
 
-_NAMES: Final = f"{', '.join(WIRES)}, or a module of yours as package.module"
-_CHOICES: Final = ("choices", "candidates")
+# -- translating -----------------------------------------------------------------------------------
+#
+# `steno convert`: a request of one protocol in the words of another, and what got lost.
+
+
+EXIT_LOSSY: Final = 3
+"""The exit status where something was lost, and that was forbidden."""
+
+
+_PROVIDER_WIRES: Final = frozenset(WIRES) - {"chat"}
+"""The wires that providers speak, each of which wants to know the model."""
+
+
+_OPENAI_WIRES: Final = frozenset({"openai_chat", "openai_responses"})
+"""The wires of one vendor, between which a model keeps its name."""
+
+
+_KNOWN_ROLES: Final = frozenset(
+    {"assistant", "developer", "function", "model", "system", "tool", "user"}
+)
+"""Those that are known: a message of theirs is kept as a whole for another reason."""
+
+
+_REFUSED_ORDER: Final = {
+    OrderCode.CALL_ID_REPEATED: "has two calls of one id",
+    OrderCode.CALL_UNANSWERED: "has a call without a result",
+    OrderCode.RESULT_ORPHANED: "is a result without a call",
+    OrderCode.RESULT_REPEATED: "is a second result of one call",
+    OrderCode.RESULT_EARLY: "is a result before its call",
+    OrderCode.RESULT_LATE: "is a result too far behind its call",
+}
+"""What stands where providers refuse it."""
+
+
+class _ReportLine(NamedTuple):
+    """One line of the report: something that was lost or repaired."""
+
+    code: str
+    place: str
+    done: str
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.done} ({self.code})"
+
+
+def run_convert(options: argparse.Namespace) -> int:
+    """Print a request in other words, and tell what got lost."""
+    source: Wire = options.source
+    target: Wire = options.target
+    _check_report_file(options.report, options.file)
+    data = read_recorded_body(options.file)
+    request = _decode_request(data, source)
+    doubt = suggest_other_wire(data, request, source.NAME)
+    if doubt is not None:
+        print_notice(doubt)
+    report: list[_ReportLine] = []
+    if options.repair:
+        request, report = _repair_order(request)
+    if options.model is not None:
+        request = replace(request, model=options.model)
+    encoded = translate_request(request, source=source, target=target)
+    report += _report_losses(encoded, request)
+    _write_report(report, options.report)
+    if target.NAME in WIRES:
+        _print_own_body(encoded, request, source=source, target=target)
+        if options.model is None and _changes_vendor(source, target) and request.model:
+            kept = terminal_line(request.model)
+            print_notice(f"request: the model is {kept}, as it was; --model NAME asks another")
+    else:
+        _print_foreign_body(encoded.body)
+    return EXIT_LOSSY if options.strict and report else 0
+
+
+def _decode_request(data: bytes, source: Wire) -> Request:
+    try:
+        return source.decode_request(data)
+    except InvalidValue as exc:
+        advice = advice_for_convert(data, source.NAME)
+        if advice is None:
+            raise
+        raise InvalidRequest(f"{exc}; {advice}") from exc
+
+
+def _print_own_body(
+    encoded: EncodedRequest, request: Request, *, source: Wire, target: Wire
+) -> None:
+    """Print a body of a wire of ours, and what has to be known about it."""
+    # Only its members: deep inside may be what Python has no value for.
+    body = read_as(encoded.body, RawMembers) or {}
+    if source is not target:
+        _check_messages(body, target)
+    print_json(encoded.body)
+    for text in _conversion_notes(request, body, source=source, target=target):
+        print_notice(terminal_line(text))
+
+
+def _print_foreign_body(body: bytes) -> None:
+    """Print a body of somebody else's wire: what is in it, and whether it is JSON, it alone knows."""
+    if not sys.stdout.isatty() or read_as(body, dict[str, Any]) is not None:
+        print_json(body)
+        return
+    with report_write_errors("stdout"):
+        sys.stdout.buffer.write(terminal_text(body.decode(errors="replace")).encode() + b"\n")
+
+
+def _check_messages(body: RawMembers, target: Wire) -> None:
+    """Refuse a body without a message."""
+    messages = body.get(messages_field(target.NAME))
+    if messages is None or not is_nonempty_json(messages):
+        raise InvalidRequest(
+            "request: nothing is left to send; add a message, beside the system prompt, that "
+            f"{target.NAME} has words for"
+        )
+
+
+def _repair_order(request: Request) -> tuple[Request, list[_ReportLine]]:
+    """Put the messages in order; places are those of the recording."""
+    messages, issues = repair(request.messages)
+    if not messages:
+        raise InvalidRequest("request: nothing is left to send after the repair; add a message")
+    report = [
+        _ReportLine(issue.code, f"messages[{issue.position}]", f"repaired: {issue.remedy}")
+        for issue in issues
+    ]
+    return replace(request, messages=messages), report
+
+
+# -- what is no loss, and has to be known ----------------------------------------------------
+
+
+def _changes_vendor(source: Wire, target: Wire) -> bool:
+    """Tell whether a model will go by another name, or none of the kind be there."""
+    names = {source.NAME, target.NAME}
+    return source is not target and names <= _PROVIDER_WIRES and not names <= _OPENAI_WIRES
+
+
+def _conversion_notes(
+    request: Request, body: RawMembers, *, source: Wire, target: Wire
+) -> Iterator[str]:
+    """Tell what a body does not say although the request does, or says although it does not."""
+    if target.NAME == "gemini":
+        if "model" not in body and (request.model or source is not target):
+            stream = pop_stream_flag(request, source.NAME)[1]
+            is_stream = is_streamed(stream, source.NAME)
+            yield (
+                "request: model and streaming are not in the body but in the address: "
+                f"POST {_gemini_path(request.model, is_stream=bool(is_stream))}"
+            )
+        if source is not target and SIGNATURE_SENTINEL.encode() in bytes(body.get("contents", b"")):
+            yield f"request: calls are signed {SIGNATURE_SENTINEL}, since gemini refuses those without"
+    elif not request.model and source is not target and target.NAME in _PROVIDER_WIRES:
+        yield "request: it names no model; add --model NAME"
+    if target.NAME == "anthropic_messages" and source is not target and not request.max_tokens:
+        yield (
+            f"request: max_tokens is {raw_text(body['max_tokens'])}, since it names none and "
+            "anthropic_messages wants one"
+        )
+    if target.NAME in _PROVIDER_WIRES:
+        yield from _order_notes(request, is_translated=source is not target)
+
+
+def _order_notes(request: Request, *, is_translated: bool) -> Iterator[str]:
+    """Tell once what providers refuse, and `--repair` puts right.
+
+    Where a request stays what it was, the call of a result may be with the provider.
+    """
+    issues = [
+        issue
+        for issue in check_order(request.messages)
+        if issue.code in _REFUSED_ORDER
+        and (is_translated or issue.code is not OrderCode.RESULT_ORPHANED)
+    ]
+    if issues:
+        first = f"messages[{issues[0].position}] {_REFUSED_ORDER[issues[0].code]}"
+        others = f" (and {len(issues) - 1} more)" if len(issues) > 1 else ""
+        yield f"request: {first}{others}; providers refuse that: --repair mends it"
+
+
+def _gemini_path(model: str, *, is_stream: bool) -> str:
+    name = quote(model if "/" in model else f"models/{model or 'MODEL'}")
+    method = "streamGenerateContent?alt=sse" if is_stream else "generateContent"
+    return f"/v1beta/{name}:{method}"
+
+
+# -- what got lost ---------------------------------------------------------------------------
+
+
+def _check_report_file(report: Path | None, read: str) -> None:
+    """Refuse a place for the report where it would do harm."""
+    if report is None:
+        return
+    if str(report) == "-":
+        raise UsageError("--report: must be a file; without it the losses are told on stderr")
+    if not is_shared_target(report) and not Path(os.path.realpath(report)).parent.is_dir():
+        raise UsageError("--report: its folder is not there; make it first or write elsewhere")
+    if _is_input_file(report, read):
+        raise UsageError("--report: is the file that is read; choose another name")
+
+
+def _is_input_file(report: Path, read: str) -> bool:
+    """Tell whether a report would replace what is read."""
+    try:
+        source = os.fstat(sys.stdin.fileno()) if read == "-" else Path(read).stat()
+        return stat.S_ISREG(source.st_mode) and os.path.samestat(report.stat(), source)
+    except (OSError, ValueError):  # one of them is not there, or stdin is closed
+        return False
+
+
+def _report_losses(encoded: EncodedRequest, request: Request) -> Iterator[_ReportLine]:
+    """Yield what got lost; of a message that was not understood, whose it was."""
+    roles = {
+        f"messages[{number}].content[0]": role
+        for number, message in enumerate(request.messages)
+        if (role := _unknown_role(message)) is not None
+    }
+    for loss in encoded.losses:
+        done = loss.done
+        if loss.code is LossCode.OPAQUE and loss.place in roles:
+            done = f'left out a message of role "{roles[loss.place]}", which is not understood'
+        yield _ReportLine(loss.code, loss.place, done)
+
+
+def _unknown_role(message: Message) -> str | None:
+    """Return the role of a message that was kept as a whole, since nobody knows what it says."""
+    match message.content:
+        case (Opaque() as kept,):
+            role = (read_as(kept.raw.encode(), dict[str, Any]) or {}).get("role")
+            return role if isinstance(role, str) and role not in _KNOWN_ROLES else None
+        case _:
+            return None
+
+
+def _write_report(report: list[_ReportLine], file: Path | None) -> None:
+    if file is None:
+        for line in report:
+            print(terminal_line(str(line)), file=sys.stderr)
+        return
+    write_file(file, msgspec.json.encode([line._asdict() for line in report]) + b"\n")
+
+
+_WIRE_NAMES: Final = f"{', '.join(WIRES)}, or a module of yours as package.module"
+
+
+_CHOICE_MEMBERS: Final = ("choices", "candidates")
 """Where answers are that a provider gave to one question; we read the first of them."""
 
 
-def add_commands(commands: Commands) -> None:
+def add_commands(commands: Subparsers) -> None:
     """Add both commands to the command line."""
     _add_decode(commands)
     _add_convert(commands)
 
 
-def _add_decode(commands: Commands) -> None:
+def _add_decode(commands: Subparsers) -> None:
     decode = commands.add_parser(
         "decode",
         help="read a recorded answer of a provider",
@@ -57,9 +328,9 @@ def _add_decode(commands: Commands) -> None:
     decode.add_argument(
         "--wire",
         required=True,
-        type=_wire,
+        type=_parse_wire,
         metavar="WIRE",
-        help=f"the protocol of the answer: {_NAMES}",
+        help=f"the protocol of the answer: {_WIRE_NAMES}",
     )
     decode.add_argument(
         "--stream", action="store_true", help="the answer came in pieces (SSE, NDJSON, or an array)"
@@ -73,11 +344,11 @@ def _add_decode(commands: Commands) -> None:
         help="of a stream, print also what the provider said beside the message (id, model, "
         'usage, other choices): {"message": ..., "envelope": ...}, or as the last of the events',
     )
-    _add_input(decode, "an answer")
-    decode.set_defaults(run=_decode)
+    _add_file_argument(decode, "an answer")
+    decode.set_defaults(run=_run_decode)
 
 
-def _add_convert(commands: Commands) -> None:
+def _add_convert(commands: Subparsers) -> None:
     parser = commands.add_parser(
         "convert",
         help="say a request of one protocol in another",
@@ -87,14 +358,14 @@ def _add_convert(commands: Commands) -> None:
         epilog="example: steno convert --from openai_chat --to anthropic_messages request.json",
     )
     parser.add_argument(
-        "--from", dest="source", required=True, type=_wire, metavar="WIRE", help=_NAMES
+        "--from", dest="source", required=True, type=_parse_wire, metavar="WIRE", help=_WIRE_NAMES
     )
     parser.add_argument(
-        "--to", dest="target", required=True, type=_wire, metavar="WIRE", help="likewise"
+        "--to", dest="target", required=True, type=_parse_wire, metavar="WIRE", help="likewise"
     )
     parser.add_argument(
         "--model",
-        type=_model,
+        type=_parse_model,
         metavar="NAME",
         help="the model to ask, instead of the recorded one (of gemini none is recorded: it has "
         "the model in the address)",
@@ -109,14 +380,16 @@ def _add_convert(commands: Commands) -> None:
         "--report", type=Path, metavar="FILE", help="write the losses there, as a JSON array"
     )
     parser.add_argument(
-        "--strict", action="store_true", help=f"exit with {LOSSY} if anything was lost or repaired"
+        "--strict",
+        action="store_true",
+        help=f"exit with {EXIT_LOSSY} if anything was lost or repaired",
     )
-    _add_input(parser, "a request")
-    parser.set_defaults(run=convert)
+    _add_file_argument(parser, "a request")
+    parser.set_defaults(run=run_convert)
 
 
-def _wire(name: str) -> Wire:
-    near = None if name in WIRES or "." in name else meant(name, WIRES)
+def _parse_wire(name: str) -> Wire:
+    near = None if name in WIRES or "." in name else closest_name(name, WIRES)
     if near is not None:
         raise argparse.ArgumentTypeError(f"there is no wire of that name; do you mean {near}?")
     try:
@@ -126,13 +399,13 @@ def _wire(name: str) -> Wire:
         raise argparse.ArgumentTypeError(str(exc).removeprefix("wire: ")) from exc
 
 
-def _model(name: str) -> str:
+def _parse_model(name: str) -> str:
     if not name.strip():
         raise argparse.ArgumentTypeError("must be the name of a model; or leave it out")
     return name
 
 
-def _add_input(parser: argparse.ArgumentParser, what: str) -> None:
+def _add_file_argument(parser: argparse.ArgumentParser, what: str) -> None:
     parser.add_argument(
         "file",
         nargs="?",
@@ -145,30 +418,32 @@ def _add_input(parser: argparse.ArgumentParser, what: str) -> None:
 # -- decode ----------------------------------------------------------------------------------
 
 
-def _decode(options: argparse.Namespace) -> int:
+def _run_decode(options: argparse.Namespace) -> int:
     wire: Wire = options.wire
     is_stream = options.stream or options.events
     if options.envelope and not is_stream:
-        raise Misused("--envelope: goes with --stream; a whole answer shows its own")
-    data = read_recorded(options.file)
+        raise UsageError("--envelope: goes with --stream; a whole answer shows its own")
+    data = read_recorded_body(options.file)
     if is_stream:
         return _decode_stream(wire, data, options)
-    if data.lstrip().startswith(STREAM_STARTS):
+    if data.lstrip().startswith(STREAM_PREFIXES):
         raise InvalidValue("input: it looks like a stream; add --stream")
     try:
         message = _decode_whole(wire, data)
     except StenoError as exc:
-        _fail(exc, data, wire, is_stream=False)
+        _raise_with_advice(exc, data, wire, is_stream=False)
     print_json(encode_message(message))
     answer = read_as(data, dict[str, msgspec.Raw]) or {}
-    _tell_ignored(sum(len((read_as(answer.get(name), list[Any]) or ())[1:]) for name in _CHOICES))
+    _note_ignored_choices(
+        sum(len((read_as(answer.get(name), list[Any]) or ())[1:]) for name in _CHOICE_MEMBERS)
+    )
     return 0
 
 
 def _decode_whole(wire: Wire, data: bytes) -> AssistantMessage:
     """Decode a whole answer; an id that is another one in each reading is one that was made up."""
     message, again = wire.decode_response(data), wire.decode_response(data)
-    new_id = _id_maker(data)
+    new_id = _build_id_factory(data)
     content = [
         replace(block, id=new_id()) if isinstance(block, AnyToolCall) and block != twin else block
         for block, twin in zip(message.content, again.content, strict=True)
@@ -177,15 +452,15 @@ def _decode_whole(wire: Wire, data: bytes) -> AssistantMessage:
 
 
 def _decode_stream(wire: Wire, data: bytes, options: argparse.Namespace) -> int:
-    decoder, assembler = wire.StreamDecoder(), Assembler(new_id=_id_maker(data))
+    decoder, assembler = wire.StreamDecoder(), Assembler(new_id=_build_id_factory(data))
     told: list[Event] = []
     fault = _read_stream(decoder, data, assembler, told)
-    if fault is not None and not understood(assembler.message()):
-        _fail(fault, data, wire, is_stream=True)
+    if fault is not None and not count_understood(assembler.message()):
+        _raise_with_advice(fault, data, wire, is_stream=True)
     envelope = decoder.envelope
     if options.events:
         for event in told:
-            print_json(_event_json(event))
+            print_json(_event_as_json(event))
         if options.envelope:
             print_json(msgspec.json.encode({"type": "envelope", "envelope": envelope}))
     else:
@@ -195,20 +470,20 @@ def _decode_stream(wire: Wire, data: bytes, options: argparse.Namespace) -> int:
             both = {"message": msgspec.Raw(message), "envelope": envelope}
             message = msgspec.json.encode(both)
         print_json(message)
-    _tell_ignored(_count_others(envelope))
+    _note_ignored_choices(_count_other_choices(envelope))
     if fault is not None:
-        raise _told(fault)
+        raise _reported_error(fault)
     return 0
 
 
-def _count_others(envelope: Mapping[str, Any]) -> int:
+def _count_other_choices(envelope: Mapping[str, Any]) -> int:
     """Return how many other answers were told beside the first; a server may call anything so."""
-    found = [envelope.get(f"other_{name}") for name in _CHOICES]
+    found = [envelope.get(f"other_{name}") for name in _CHOICE_MEMBERS]
     others = [other for some in found if isinstance(some, list) for other in some]
     return len({str(other.get("index")) for other in others if isinstance(other, dict)})
 
 
-def _event_json(event: Event) -> bytes:
+def _event_as_json(event: Event) -> bytes:
     try:
         return msgspec.json.encode(event, enc_hook=dict)
     except UnicodeEncodeError:  # half a character: its other half comes with the next event
@@ -229,16 +504,16 @@ def _read_stream(
     return None
 
 
-def _fail(fault: StenoError, data: bytes, wire: Wire, *, is_stream: bool) -> NoReturn:
+def _raise_with_advice(fault: StenoError, data: bytes, wire: Wire, *, is_stream: bool) -> NoReturn:
     """Raise why nothing could be read, with what to do about it if that is known."""
     if not isinstance(fault, ProviderError):
         advice = advice_for_decode(data, wire.NAME, is_stream=is_stream)
         if advice is not None:
             raise InvalidValue(f"{fault}; {advice}") from fault
-    raise _told(fault)
+    raise _reported_error(fault)
 
 
-def _told(fault: StenoError) -> StenoError:
+def _reported_error(fault: StenoError) -> StenoError:
     """Return a fault as it is told: an error of the provider's is no error of ours.
 
     Which status it came with, a body does not say.
@@ -250,12 +525,12 @@ def _told(fault: StenoError) -> StenoError:
     return InvalidValue(f"answer: the provider reports an error: {reported}")
 
 
-def _id_maker(data: bytes) -> Callable[[], str]:
+def _build_id_factory(data: bytes) -> Callable[[], str]:
     """Return what names calls without an id: the same for the same answer, and for no other."""
     digest, numbers = hashlib.sha256(data).hexdigest()[:16], count(1)
     return lambda: f"call_{digest}_{next(numbers)}"
 
 
-def _tell_ignored(number: int) -> None:
+def _note_ignored_choices(number: int) -> None:
     if number:
-        note(f"answer: further choices in it were ignored: {number}")
+        print_notice(f"answer: further choices in it were ignored: {number}")

@@ -4,8 +4,9 @@ Encoding and decoding go through msgspec at full speed. Where a value holds some
 version does not understand, the lossless path takes over and keeps it word for word.
 """
 
-from steno.codec.canonical import (
+from steno.codec.canonical_json import (
     AnyMessage,
+    Document,
     decode_document,
     decode_entry,
     decode_header,
@@ -22,7 +23,6 @@ from steno.codec.canonical import (
     encode_record,
     encode_tool,
 )
-from steno.codec.document import Document
 
 __all__ = [
     "AnyMessage",

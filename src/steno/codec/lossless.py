@@ -14,67 +14,69 @@ from typing import Any, NamedTuple, TypeVar, cast, get_args, get_origin, get_typ
 
 import msgspec
 
-from steno.call import AnyToolCall, InvalidToolCall, ToolCall
-from steno.codec.scan import split_array, split_object
-from steno.content import OWN_FORMAT, Opaque
-from steno.entry import Entry
+from steno.codec.json_scanner import split_array, split_object
 from steno.errors import InvalidValue
-from steno.json_object import JsonObject, expose
-from steno.value import PRECHECKED, Value, Verbatim, options_of
+from steno.json_object import JsonObject, raw_members
+from steno.messages.call import AnyToolCall, InvalidToolCall, ToolCall
+from steno.messages.content import OWN_FORMAT, Opaque
+from steno.records.entry import Entry
+from steno.values import PRECHECKED, RawJson, Value, union_members
 
-V = TypeVar("V", bound=Value)
-Warn = Callable[[str, str], None]
+ValueT = TypeVar("ValueT", bound=Value)
+WarningCallback = Callable[[str, str], None]
 """Called with a place (`$.content[1]`) and what was kept there."""
 
 
-class NotUnderstood(Exception):
+class UnreadablePart(Exception):
     """A part cannot be read, and the place it stands in has no room for `Opaque`."""
 
 
 # -- writing ---------------------------------------------------------------------------------
 
 
-def write_lossless(value: object) -> bytes:
+def encode_lossless(value: object) -> bytes:
     """Encode a value that holds something verbatim."""
     if isinstance(value, Opaque) and value.origin == OWN_FORMAT:
         return value.raw.encode()
     if isinstance(value, Entry) and not value.is_understood:
-        return _unchanged(value)
+        return _encode_unchanged(value)
     if isinstance(value, Value):
-        return b"{" + b",".join(_members(value)) + b"}"
+        return b"{" + b",".join(_encode_members(value)) + b"}"
     if isinstance(value, tuple):
-        return b"[" + b",".join(map(write_lossless, cast("tuple[object, ...]", value))) + b"]"
+        return b"[" + b",".join(map(encode_lossless, cast("tuple[object, ...]", value))) + b"]"
     if isinstance(value, JsonObject):
-        return msgspec.json.encode(expose(value))
+        return msgspec.json.encode(raw_members(value))
     return msgspec.json.encode(value)
 
 
-def _unchanged(entry: Entry) -> bytes:
+def _encode_unchanged(entry: Entry) -> bytes:
     raw = entry.unknown.text.encode()
     if read_entry(raw, "$", lambda _place, _found: None) != entry:
         raise InvalidValue("entry: a record that is not understood can be kept, not changed")
     return raw
 
 
-def _members(value: Value) -> list[bytes]:
+def _encode_members(value: Value) -> list[bytes]:
     config = value.__struct_config__
     members: list[bytes] = []
     if config.tag_field is not None:
-        members.append(_member(config.tag_field, config.tag))
-    members += [_member(name, part) for name, part in value.non_default_fields() if name != "unknown"]
+        members.append(_encode_member(config.tag_field, config.tag))
+    members += [
+        _encode_member(name, part) for name, part in value.non_default_fields() if name != "unknown"
+    ]
     if value.unknown:
         members.append(value.unknown.text.encode())
     return members
 
 
-def _member(name: str, content: object) -> bytes:
-    return msgspec.json.encode(name) + b":" + write_lossless(content)
+def _encode_member(name: str, content: object) -> bytes:
+    return msgspec.json.encode(name) + b":" + encode_lossless(content)
 
 
 # -- reading ---------------------------------------------------------------------------------
 
 
-class _Nested(NamedTuple):
+class _NestedField(NamedTuple):
     """A field that holds values of ours: which, and whether one or many."""
 
     by_tag: dict[object, type[Value]]
@@ -85,13 +87,13 @@ class _Nested(NamedTuple):
 
 def read_value(
     raw: bytes,
-    cls: type[V],
+    cls: type[ValueT],
     place: str,
-    warn: Warn,
+    warn: WarningCallback,
     *,
     may_be_odd: frozenset[str] = frozenset(),
     is_trusted: bool = True,
-) -> V:
+) -> ValueT:
     """Read one object as `cls`, keeping members it has no name for.
 
     So are the members that `may_be_odd` and are of a shape of their own. What is not trusted is
@@ -99,8 +101,8 @@ def read_value(
     """
     members = split_object(raw)
     if members is None:
-        raise NotUnderstood("not an object")
-    hints = _hints(cls)
+        raise UnreadablePart("not an object")
+    hints = _field_hints(cls)
     nested = _nested_fields(cls)
     known: dict[str, Any] = {}
     unknown: list[bytes] = []
@@ -116,12 +118,12 @@ def read_value(
         else:
             unknown.append(key + b":" + content)
     if unknown:
-        known["unknown"] = Verbatim(b",".join(unknown).decode())
+        known["unknown"] = RawJson(b",".join(unknown).decode())
     token = PRECHECKED.set(is_trusted)  # every part was decoded as its type
     try:
         value = cls(**known)
     except (InvalidValue, TypeError) as exc:
-        raise NotUnderstood(str(exc)) from None
+        raise UnreadablePart(str(exc)) from None
     finally:
         PRECHECKED.reset(token)
     if unknown:
@@ -129,63 +131,63 @@ def read_value(
     return value
 
 
-def read_union(raw: bytes, types: Any, place: str, warn: Warn) -> Any:
+def read_union(raw: bytes, types: Any, place: str, warn: WarningCallback) -> Any:
     """Read one object as the member of a union that its tag names, or as `Opaque`."""
-    return _read_tagged(raw, _nested(types), place, warn)
+    return _read_tagged(raw, _read_nested_field(types), place, warn)
 
 
-def read_entry(raw: bytes, place: str, warn: Warn) -> Entry:
+def read_entry(raw: bytes, place: str, warn: WarningCallback) -> Entry:
     """Read a record of the log; one that is not understood keeps its id and parent if it can."""
     members = {name: value for name, _, value in split_object(raw) or ()}
     try:
         if members.get("v") != str(Entry.__struct_config__.tag).encode():
-            raise NotUnderstood("another version")
+            raise UnreadablePart("another version")
         return read_value(raw, Entry, place, warn)
-    except NotUnderstood as exc:
+    except UnreadablePart as exc:
         warn(place, f"kept a record that is not understood: {exc}")
         text = raw.decode()
         found_id, parent = (_read_string(members.get(name)) for name in ("id", "parent"))
         return Entry(
-            id=found_id or _made_id(raw),
+            id=found_id or _id_from_digest(raw),
             parent=parent or None,
             payload=Opaque(kind="", raw=text, origin=OWN_FORMAT),
-            unknown=Verbatim(text),
+            unknown=RawJson(text),
         )
 
 
-def _made_id(raw: bytes) -> str:
+def _id_from_digest(raw: bytes) -> str:
     import hashlib  # noqa: PLC0415 - it loads OpenSSL, and most programs never get here
 
     return hashlib.sha256(raw).hexdigest()
 
 
-def _read_nested(raw: bytes, nested: _Nested, place: str, warn: Warn) -> object:
+def _read_nested(raw: bytes, nested: _NestedField, place: str, warn: WarningCallback) -> object:
     if not nested.is_tuple:
         return _read_one(raw, nested, place, warn)
     parts = split_array(raw)
     if parts is None:
-        raise NotUnderstood("not an array")
+        raise UnreadablePart("not an array")
     return tuple(
         _read_one(part, nested, f"{place}[{number}]", warn) for number, part in enumerate(parts)
     )
 
 
-def _read_one(raw: bytes, nested: _Nested, place: str, warn: Warn) -> Value:
+def _read_one(raw: bytes, nested: _NestedField, place: str, warn: WarningCallback) -> Value:
     if Entry in nested.by_tag.values():
         return read_entry(raw, place, warn)
     return _read_tagged(raw, nested, place, warn)
 
 
-def _read_tagged(raw: bytes, nested: _Nested, place: str, warn: Warn) -> Value:
+def _read_tagged(raw: bytes, nested: _NestedField, place: str, warn: WarningCallback) -> Value:
     tag = _read_tag(raw, nested.tag_field)
     cls = nested.by_tag.get(tag)
     try:
         if cls is None:
-            raise NotUnderstood("an unknown type")
+            raise UnreadablePart("an unknown type")
         if cls is ToolCall:
             return _read_call(raw, place, warn)
         return read_value(raw, cls, place, warn)
-    except NotUnderstood as exc:
+    except UnreadablePart as exc:
         if not nested.takes_opaque:
             raise
         kind = tag if isinstance(tag, str) else ""
@@ -193,22 +195,22 @@ def _read_tagged(raw: bytes, nested: _Nested, place: str, warn: Warn) -> Value:
         return Opaque(kind=kind, raw=raw.decode(), origin=OWN_FORMAT)
 
 
-def _read_call(raw: bytes, place: str, warn: Warn) -> AnyToolCall:
+def _read_call(raw: bytes, place: str, warn: WarningCallback) -> AnyToolCall:
     """Read a call; one that breaks a rule becomes one that nobody can run. Raises NotUnderstood.
 
     Arguments that are not text are taken for the text they stood as.
     """
     try:
         return read_value(raw, ToolCall, place, warn)
-    except NotUnderstood:
+    except UnreadablePart:
         members = split_object(raw) or []
     text = b",".join(
-        key + b":" + (_quoted(content) if name == "arguments" else content)
+        key + b":" + (_quote_json(content) if name == "arguments" else content)
         for name, key, content in members
     )
     try:
         call = read_value(b"{" + text + b"}", ToolCall, place, warn)
-    except NotUnderstood as exc:
+    except UnreadablePart as exc:
         if any(member.name == "reason" for member in members):
             raise  # a word of a newer format, which ours would displace
         reason = b',"reason":' + msgspec.json.encode(str(exc))
@@ -219,7 +221,7 @@ def _read_call(raw: bytes, place: str, warn: Warn) -> AnyToolCall:
     return call
 
 
-def _quoted(raw: bytes) -> bytes:
+def _quote_json(raw: bytes) -> bytes:
     return raw if raw.startswith(b'"') else msgspec.json.encode(raw.decode())
 
 
@@ -240,7 +242,7 @@ def _read_string(raw: bytes | None) -> str | None:
 def _is_readable(name: str, raw: bytes, hint: Any) -> bool:
     try:
         _read_plain(name, raw, hint)
-    except NotUnderstood:
+    except UnreadablePart:
         return False
     return True
 
@@ -249,14 +251,14 @@ def _read_plain(name: str, raw: bytes, hint: Any) -> Any:
     try:
         return msgspec.json.decode(raw, type=hint)
     except (msgspec.MsgspecError, RecursionError) as exc:
-        raise NotUnderstood(f"{name} cannot be read: {type(exc).__name__}") from None
+        raise UnreadablePart(f"{name} cannot be read: {type(exc).__name__}") from None
 
 
 # -- what holds what -------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=64)
-def _hints(cls: type[Value]) -> dict[str, Any]:
+def _field_hints(cls: type[Value]) -> dict[str, Any]:
     fields = set(cls.__struct_fields__)
     return {
         name: hint
@@ -266,20 +268,20 @@ def _hints(cls: type[Value]) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=64)
-def _nested_fields(cls: type[Value]) -> dict[str, _Nested]:
-    found = {name: _nested(hint) for name, hint in _hints(cls).items()}
+def _nested_fields(cls: type[Value]) -> dict[str, _NestedField]:
+    found = {name: _read_nested_field(hint) for name, hint in _field_hints(cls).items()}
     return {name: nested for name, nested in found.items() if nested.by_tag}
 
 
-def _nested(hint: Any) -> _Nested:
+def _read_nested_field(hint: Any) -> _NestedField:
     is_tuple = get_origin(hint) is tuple
     inner = get_args(hint)[0] if is_tuple else hint
     values = [
         option
-        for option in options_of(inner)
+        for option in union_members(inner)
         if isinstance(option, type) and issubclass(option, Value)
     ]
-    return _Nested(
+    return _NestedField(
         by_tag={cls.__struct_config__.tag: cls for cls in values},
         tag_field=values[0].__struct_config__.tag_field if values else None,
         is_tuple=is_tuple,

@@ -8,27 +8,26 @@ Pure: no clock, no files, no network. A builder remembers what it worked out for
 so that a turn costs what is new in it.
 """
 
-from steno.context.build import ContextBuilder
-from steno.context.compacting import compaction_point
-from steno.context.frames import MODE_NOTES, summary_message, too_long
-from steno.context.line import KEPT_GROUPS, shortened
-from steno.context.report import Built, Change, ChangeCode, Target
-from steno.context.tokens import Count, counter_for, estimate_tokens, message_tokens
+from steno.context.builder import ContextBuilder
+from steno.context.notes import MODE_NOTES, explain_over_budget, summary_message
+from steno.context.report import BuiltRequest, Change, ChangeCode, ModelTarget
+from steno.context.tokens import CountTokens, estimate_tokens, message_tokens, token_counter_for
+from steno.context.window import KEPT_GROUPS, compaction_point, shorten_result
 
 __all__ = [
     "KEPT_GROUPS",
     "MODE_NOTES",
-    "Built",
+    "BuiltRequest",
     "Change",
     "ChangeCode",
     "ContextBuilder",
-    "Count",
-    "Target",
+    "CountTokens",
+    "ModelTarget",
     "compaction_point",
-    "counter_for",
     "estimate_tokens",
+    "explain_over_budget",
     "message_tokens",
-    "shortened",
+    "shorten_result",
     "summary_message",
-    "too_long",
+    "token_counter_for",
 ]

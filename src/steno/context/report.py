@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import ClassVar, NamedTuple, final
 
-from steno.request import Request
-from steno.value import Quiet
+from steno.messages.request import Request
+from steno.values import RedactedRepr
 
 
 @final
-class Target(Quiet, frozen=True, kw_only=True):
+class ModelTarget(RedactedRepr, frozen=True, kw_only=True):
     """The model that a request is for. None: nobody said, or the provider's own default."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"model", "tool_choice"})
@@ -77,7 +77,7 @@ class ChangeCode(StrEnum):
 
 
 @final
-class Change(Quiet, frozen=True, kw_only=True):
+class Change(RedactedRepr, frozen=True, kw_only=True):
     """One thing that the model sees otherwise than it is on record; never what it says."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"code", "entry", "explanation"})
@@ -91,7 +91,7 @@ class Change(Quiet, frozen=True, kw_only=True):
         return f"{self.explanation} ({self.code})"
 
 
-class Built(NamedTuple):
+class BuiltRequest(NamedTuple):
     """A request, and how it came about."""
 
     request: Request

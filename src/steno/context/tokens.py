@@ -12,13 +12,13 @@ from typing import Final, TypeAlias, assert_never
 
 import msgspec
 
-from steno.call import InvalidToolCall, ToolCall
-from steno.content import Block, FileReference, Image, Opaque, Resource, Text, Thinking
-from steno.json_object import expose, freeze_mapping
-from steno.message import Message
-from steno.tool import ToolDefinition
+from steno.json_object import as_json_object, raw_members
+from steno.messages.call import InvalidToolCall, ToolCall
+from steno.messages.content import Block, FileReference, Image, Opaque, Resource, Text, Thinking
+from steno.messages.message import Message
+from steno.messages.tool import ToolDefinition
 
-Count: TypeAlias = Callable[[str], int]
+CountTokens: TypeAlias = Callable[[str], int]
 """Tells how many tokens a text takes."""
 
 IMAGE_TOKENS: Final = 1_600
@@ -27,7 +27,7 @@ _MESSAGE_OVERHEAD: Final = 4
 """The marks around a message: who speaks, where it begins and ends."""
 _CALL_OVERHEAD: Final = 8
 """Those around a call or a tool: its id, and the names of its members."""
-_VOCABULARIES: Final = (
+_MODEL_VOCABULARIES: Final = (
     ("gpt-4o", "o200k_base"),
     ("gpt-4.", "o200k_base"),
     ("gpt-4", "cl100k_base"),
@@ -51,24 +51,26 @@ def estimate_tokens(text: str) -> int:
     return size * 2 // 7 + 1 if size else 0
 
 
-def counter_for(model: str) -> Count:
+def token_counter_for(model: str) -> CountTokens:
     """Return what counts exactly for a model, with or without a vendor before its name.
 
     Where its vocabulary is not known, or `rs-bpe` is not installed, that is `estimate_tokens`.
     """
     name = model.rpartition("/")[2].lower()
-    vocabulary = next((found for start, found in _VOCABULARIES if name.startswith(start)), None)
+    vocabulary = next(
+        (found for start, found in _MODEL_VOCABULARIES if name.startswith(start)), None
+    )
     if vocabulary is None:
         return estimate_tokens
     try:
         openai = importlib.import_module("rs_bpe").openai
     except ImportError:
         return estimate_tokens
-    count: Count = getattr(openai, vocabulary)().count
+    count: CountTokens = getattr(openai, vocabulary)().count
     return count
 
 
-def message_tokens(message: Message, count: Count) -> int:
+def message_tokens(message: Message, count: CountTokens) -> int:
     """Return how many tokens a message takes."""
     total = _MESSAGE_OVERHEAD
     for block in message.content:
@@ -76,7 +78,7 @@ def message_tokens(message: Message, count: Count) -> int:
     return total
 
 
-def block_tokens(block: Block, count: Count) -> int:
+def block_tokens(block: Block, count: CountTokens) -> int:
     """Return how many tokens a part of a message takes."""
     match block:
         case Text():
@@ -98,10 +100,10 @@ def block_tokens(block: Block, count: Count) -> int:
             assert_never(block)
 
 
-def tool_tokens(tools: Iterable[ToolDefinition], count: Count) -> int:
+def tool_tokens(tools: Iterable[ToolDefinition], count: CountTokens) -> int:
     """Return how many tokens the definitions of tools take."""
     total = 0
     for tool in tools:
-        schema = msgspec.json.encode(expose(freeze_mapping(tool.parameters))).decode()
+        schema = msgspec.json.encode(raw_members(as_json_object(tool.parameters))).decode()
         total += _CALL_OVERHEAD + count(tool.name) + count(tool.description) + count(schema)
     return total

@@ -4,16 +4,24 @@
     store.add_session(imported.header, seal(imported.entries))
 
 Every format says what it has no words for (`Exported.losses`), and keeps what it read and we have
-no words for, so that a file that was read is written as it was. `PAPERS` are for people alone.
+no words for, so that a file that was read is written as it was.
 """
+
+from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from steno.formats import audit, chat, html, markdown, rows, session
-from steno.formats.detect import detect
-from steno.formats.format import Exported, Format, Imported, Loss, Paper, Place, seal
+from steno.formats import audit, chat, rows, session
+from steno.formats.format import (
+    ExportedFile,
+    ExportLoss,
+    Format,
+    ImportedSession,
+    build_records,
+    detect_format,
+)
 from steno.formats.rows import message_of_row
 
 FORMATS: Final[Mapping[str, Format]] = MappingProxyType(
@@ -29,27 +37,14 @@ FORMATS: Final[Mapping[str, Format]] = MappingProxyType(
 )
 """Every format that is read and written, by its name."""
 
-PAPERS: Final[Mapping[str, Paper]] = MappingProxyType(
-    {
-        paper.name: paper
-        for paper in (
-            Paper("markdown", ".md", markdown.encode),
-            Paper("html", ".html", html.encode),
-        )
-    }
-)
-"""Every format that is written for people and never read, by its name."""
 
 __all__ = [
     "FORMATS",
-    "PAPERS",
-    "Exported",
+    "ExportLoss",
+    "ExportedFile",
     "Format",
-    "Imported",
-    "Loss",
-    "Paper",
-    "Place",
-    "detect",
+    "ImportedSession",
+    "build_records",
+    "detect_format",
     "message_of_row",
-    "seal",
 ]

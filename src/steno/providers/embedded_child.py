@@ -25,10 +25,10 @@ def main() -> None:
     try:
         server = xllamacpp.Server(_parameters(json.loads(sys.stdin.readline())))
     except RuntimeError as exc:
-        _say({"error": str(exc)})
+        _write_line({"error": str(exc)})
         return
     # It has loaded the model and listens by now, on a port that the system chose.
-    _say({"address": server.listening_address})
+    _write_line({"address": server.listening_address})
     sys.stdin.read()
     os._exit(0)  # its destructor would wait for answers that nobody reads any more
 
@@ -55,7 +55,7 @@ def _parameters(wanted: Mapping[str, Any]) -> Any:
     return parameters
 
 
-def _say(answer: Mapping[str, str]) -> None:
+def _write_line(answer: Mapping[str, str]) -> None:
     sys.stdout.write(json.dumps(answer) + "\n")
     sys.stdout.flush()
 

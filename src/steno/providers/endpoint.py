@@ -9,12 +9,18 @@ from typing import Any, Final, NamedTuple, Protocol, cast, final
 from urllib.parse import quote
 
 from steno.errors import InvalidRequest, InvalidValue
-from steno.message import Message
-from steno.providers.conversations import Writer
-from steno.providers.models import Page, read_anthropic, read_gemini, read_ollama, read_openai
+from steno.messages.message import Message
+from steno.messages.request import Request
+from steno.providers.encoder_cache import ConversationEncoder
+from steno.providers.models import (
+    ModelPage,
+    read_anthropic_models,
+    read_gemini_models,
+    read_ollama_models,
+    read_openai_models,
+)
 from steno.providers.vendor import Vendor
-from steno.request import Request
-from steno.wire import WIRES, Encoded, Encoder, Wire
+from steno.wire import WIRES, EncodedRequest, Encoder, Wire
 
 
 class Endpoint(NamedTuple):
@@ -24,7 +30,7 @@ class Endpoint(NamedTuple):
     """Where requests go, behind the base URL; `{model}` stands for the model asked for."""
     models_path: str | None = None
     """Where models are listed; None where that is not known."""
-    read_models: Callable[[Any], Page] = read_openai
+    read_models: Callable[[Any], ModelPage] = read_openai_models
     encoder_settings: Callable[[Vendor], dict[str, Any]] | None = None
     """What the encoder of the wire wants to know; None if there may be no encoder."""
     show_path: str | None = None
@@ -50,22 +56,22 @@ class Endpoint(NamedTuple):
         return self.path.replace("{model}", quote(name))
 
 
-def _dialect(vendor: Vendor) -> dict[str, Any]:
+def _dialect_settings(vendor: Vendor) -> dict[str, Any]:
     return {"dialect": vendor.chat_dialect}
 
 
-def _provider(vendor: Vendor) -> dict[str, Any]:
+def _provider_settings(vendor: Vendor) -> dict[str, Any]:
     return {"provider": vendor.provider_name}
 
 
-def _provider_and_strict(vendor: Vendor) -> dict[str, Any]:
+def _provider_and_strict_settings(vendor: Vendor) -> dict[str, Any]:
     return {
         "provider": vendor.provider_name,
         "strict_tools": vendor.capabilities.strict is not False,
     }
 
 
-def _nothing(_: Vendor) -> dict[str, Any]:
+def _no_settings(_: Vendor) -> dict[str, Any]:
     return {}
 
 
@@ -73,24 +79,24 @@ ENDPOINTS: Final = {
     "openai_chat": Endpoint(
         "/chat/completions",
         "/models",
-        read_openai,
-        _dialect,
+        read_openai_models,
+        _dialect_settings,
         whole_event=b"%b",
         stream_marker=re.compile(rb'"choices"'),
     ),
     "openai_responses": Endpoint(
         "/responses",
         "/models",
-        read_openai,
-        _provider,
+        read_openai_models,
+        _provider_settings,
         whole_event=b'{"type":"response.completed","response":%b}',
         stream_marker=re.compile(rb'"(?:response\.[a-z._]+|keepalive)"'),
     ),
     "anthropic_messages": Endpoint(
         "/v1/messages",
         "/v1/models?limit=1000",
-        read_anthropic,
-        _provider_and_strict,
+        read_anthropic_models,
+        _provider_and_strict_settings,
         headers=MappingProxyType({"anthropic-version": "2023-06-01"}),
         requires_max_tokens=True,
         whole_event=b'{"type":"message_start","message":%b}',
@@ -99,15 +105,15 @@ ENDPOINTS: Final = {
     "gemini": Endpoint(
         "/{model}:streamGenerateContent?alt=sse",
         "/models?pageSize=1000",
-        read_gemini,
-        _provider,
+        read_gemini_models,
+        _provider_settings,
         stream_marker=re.compile(rb'"(?:candidates|promptFeedback|usageMetadata)"'),
     ),
     "ollama_chat": Endpoint(
         "/api/chat",
         "/api/tags",
-        read_ollama,
-        _nothing,
+        read_ollama_models,
+        _no_settings,
         show_path="/api/show",
         stream_marker=re.compile(rb'"done"'),
     ),
@@ -115,7 +121,7 @@ ENDPOINTS: Final = {
 """The protocols that vendors are spoken to in, by the name of the wire."""
 
 
-def endpoint_of(vendor: Vendor) -> Endpoint:
+def find_endpoint(vendor: Vendor) -> Endpoint:
     """Return how a vendor is spoken to; no module of anybody's is loaded yet.
 
     Raises InvalidValue if its wire can be none, or does not tell where requests go.
@@ -136,15 +142,15 @@ def endpoint_of(vendor: Vendor) -> Endpoint:
     return endpoint._replace(path=vendor.path) if vendor.path else endpoint
 
 
-def new_encoder(vendor: Vendor, wire: Wire) -> Writer:
+def build_encoder(vendor: Vendor, wire: Wire) -> ConversationEncoder:
     """Make an encoder that writes for a vendor."""
-    settings_of = endpoint_of(vendor).encoder_settings
+    settings_of = find_endpoint(vendor).encoder_settings
     if settings_of is None:
-        return _PlainWriter(wire)
-    return cast("_Writing", wire).Encoder(**settings_of(vendor))
+        return _StatelessEncoder(wire)
+    return cast("_WireWithEncoder", wire).Encoder(**settings_of(vendor))
 
 
-class _Writing(Wire, Protocol):
+class _WireWithEncoder(Wire, Protocol):
     """A wire with an encoder for whole conversations."""
 
     def Encoder(self, **settings: Any) -> Encoder:  # noqa: N802 - a class of a module
@@ -153,7 +159,7 @@ class _Writing(Wire, Protocol):
 
 
 @final
-class _PlainWriter:
+class _StatelessEncoder:
     """Writes every request anew: all that a wire has to be able to do."""
 
     messages: tuple[Message, ...] = ()
@@ -161,5 +167,5 @@ class _PlainWriter:
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
 
-    def encode(self, request: Request, *, stream: bool | None = None) -> Encoded:
+    def encode(self, request: Request, *, stream: bool | None = None) -> EncodedRequest:
         return self._wire.encode_request(request, stream=stream)

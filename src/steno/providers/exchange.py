@@ -12,34 +12,202 @@ import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from itertools import chain, count
 from typing import Any, Final, NamedTuple, TypeVar, final
+from urllib.parse import urljoin
 
 import msgspec
 
-from steno.content import Opaque
-from steno.errors import CutShort, ProtocolError, StenoError, Unreachable
-from steno.event import BlockAdded, Event, Finished
-from steno.message import AssistantMessage
-from steno.ports import Answer, Outgoing
-from steno.providers.fault import BOM, Party, add, is_document, is_half_said, is_page
+from steno.assemble import events_from_message
+from steno.errors import (
+    AuthenticationFailed,
+    CutShort,
+    NotFound,
+    ProtocolError,
+    ProviderError,
+    StenoError,
+    Unreachable,
+)
+from steno.messages.content import Opaque
+from steno.messages.event import BlockAdded, Event, Finished
+from steno.messages.message import AssistantMessage
+from steno.messages.usage import StopReason, Usage
+from steno.ports import HttpRequest, HttpResponse, strip_url_secrets
+from steno.providers.api_key import ApiKey
 from steno.providers.retry import Retries
-from steno.retell import tell
-from steno.usage import StopReason, Usage
+from steno.providers.vendor import Vendor
 from steno.wire import StreamDecoder, Wire
-from steno.wire.stream import cut_short
+from steno.wire.response_decoder import build_cut_short
+
+# -- fault -----------------------------------------------------------------------------------------
+#
+# What is wrong with an answer, said so that somebody can set it right: where we asked, what came.
+#
+# The wire reads what a server says about its errors. What only we know is added here: the address,
+# the variable that holds the key, and that an answer is none at all; and how long we are asked to
+# wait, which stands in a header.
+
+
+MAX_ERROR_BYTES: Final = 1024 * 1024
+"""What is read of an answer that is an error; the rest explains nothing."""
+
+
+BOM: Final = b"\xef\xbb\xbf"
+
+
+_CONTENT_TYPE: Final = re.compile(r"[\w.+-]{1,60}/[\w.+-]{1,60}", re.ASCII)
+
+
+_DOCUMENT_TYPE: Final = re.compile(r"text/(?:html|plain)|.+[/+](?:json|xml)")
+
+
+_STREAM_PREFIXES: Final = (b"data:", b"event:", b"id:", b"retry:", b"{", b"[")
+"""How streams begin, in any protocol."""
+
+
+_EMPTY_EVENTS: Final = re.compile(
+    rb"\A(?:\s|(?:(?:retry|id|event)?:|data:(?=[ \t]*[\r\n]))[^\r\n]*(?=[\r\n]|\Z))*"
+)
+"""Comments, and events of which only a number or a name came."""
+
+
+_search_event_end: Final = re.compile(rb"\r?\n\r?\n").search
+
+
+class ErrorSource(NamedTuple):
+    """Whom we speak with, as far as errors have to tell it."""
+
+    vendor: Vendor
+    wire: Wire
+    key: ApiKey
+
+    async def read_error(self, answer: HttpResponse, outgoing: HttpRequest) -> ProviderError:
+        """Make an error of an answer that is one, from as much of its body as there is."""
+        if 300 <= answer.status < 400:
+            return _build_redirect_error(answer, outgoing)
+        pieces: list[bytes] = []
+        left = MAX_ERROR_BYTES
+        try:
+            while left > 0 and (piece := await answer.read()):
+                pieces.append(piece)
+                left -= len(piece)
+        except Unreachable:
+            pass  # the status says more than the fact that its explanation broke off
+        error = self.wire.decode_error(answer.status, b"".join(pieces), answer.headers)
+        self._add_advice(error, outgoing)
+        return error
+
+    def add_vendor_hint(self, error: Unreachable) -> None:
+        """Say what to do where nobody answers at all, if that is known of this vendor."""
+        if self.vendor.hint:
+            append_advice(error, self.vendor.hint)
+
+    def build_protocol_error(self, answer: HttpResponse, outgoing: HttpRequest) -> ProtocolError:
+        """Make the error of an answer that is neither a stream nor anything else of the protocol."""
+        return ProtocolError(
+            f"{outgoing.address}: does not speak {self.wire.NAME}; what came"
+            f" ({read_content_type(answer) or 'without a content type'}) is no answer; check the base URL,"
+            " the wire, and what stands between, such as a proxy or a login page"
+        )
+
+    def _add_advice(self, error: ProviderError, outgoing: HttpRequest) -> None:
+        if error.retry_after_s:
+            append_advice(error, f"it asks to wait {error.retry_after_s:.10g} s")
+        match error:
+            case NotFound() | ProviderError(status=405):
+                append_advice(error, f"asked {outgoing.address}, check the base URL and the model")
+            case AuthenticationFailed():
+                is_sent = bool(self.vendor.auth.header(self.key.reveal()))
+                state = "check the key" if is_sent else "no key was sent"
+                append_advice(error, f"{state}: {self.vendor.key_advice}")
+            case _:
+                pass
+
+
+def append_advice(error: StenoError, advice: str) -> None:
+    """Say more in an error."""
+    said = error.message if isinstance(error, ProviderError) else str(error)
+    text = f"{said}; {advice}"
+    error.args = (text,)
+    if isinstance(error, ProviderError):
+        error.message = text
+
+
+def read_content_type(answer: HttpResponse) -> str:
+    """Return the content type of an answer, without parameters; empty where there is none."""
+    kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
+    return kind if _CONTENT_TYPE.fullmatch(kind) else ""
+
+
+def is_html(first: bytes) -> bool:
+    """Tell whether a body begins like HTML, whatever it calls itself."""
+    return first.removeprefix(BOM).lstrip()[:14].lower().startswith((b"<!doctype html", b"<html"))
+
+
+def is_cut_off(heard: bytes) -> bool:
+    """Tell whether a body may have been cut before it said anything.
+
+    It holds half an event, or comments, which keep a connection alive: so may any stream begin.
+    """
+    said = _EMPTY_EVENTS.sub(b"", heard.removeprefix(BOM), count=1)
+    if not said:
+        return True
+    is_stream = any(said.startswith(start) or start.startswith(said) for start in _STREAM_PREFIXES)
+    if not is_stream or _search_event_end(said):
+        return False
+    return said[:1] not in (b"{", b"[") or (
+        _is_truncated_json(said) and _is_truncated_json(said.splitlines()[0])
+    )
+
+
+def _is_truncated_json(text: bytes) -> bool:
+    """Tell whether JSON is good as far as it goes."""
+    try:
+        msgspec.json.decode(text)
+    except msgspec.DecodeError as exc:
+        return "truncated" in str(exc)
+    except (UnicodeError, RecursionError):
+        pass
+    return False
+
+
+def is_document(answer: HttpResponse) -> bool:
+    """Tell whether an answer calls itself anything but a stream, which could have been cut short."""
+    return _DOCUMENT_TYPE.fullmatch(read_content_type(answer)) is not None
+
+
+def _build_redirect_error(answer: HttpResponse, outgoing: HttpRequest) -> ProviderError:
+    try:
+        target = strip_url_secrets(urljoin(outgoing.url, answer.headers.get("location", "")))
+    except ValueError:  # an address that is none
+        target = None
+    if target is None or target == outgoing.address:
+        what, advice = "it redirects", "check the base URL"
+    elif outgoing.url.startswith("https:") and target.startswith("http:"):
+        what = f"it redirects to {target}, where the key would travel unencrypted"
+        advice = "check the base URL, or have the server stay with https"
+    else:
+        what = f"it redirects to {target}"
+        advice = "if that is the right address, pass its beginning as the base URL"
+    rule = f"{outgoing.address}: {what}; redirects are not followed, as a key is for one host only"
+    return ProviderError(f"{rule}; {advice}", status=answer.status)
+
 
 T = TypeVar("T")
 
-_log = logging.getLogger("steno.providers")
 
-_MOST_HEARD: Final = 64 * 1024
+_logger = logging.getLogger("steno.providers")
+
+
+_MAX_SNIFFED_BYTES: Final = 64 * 1024
 """So much of a body tells whose it is."""
-_LINES_TO_BLANKS: Final = bytes.maketrans(b"\r\n", b"  ")
 
 
-class Conduct(NamedTuple):
+_NEWLINES_TO_SPACES: Final = bytes.maketrans(b"\r\n", b"  ")
+
+
+class RequestPolicy(NamedTuple):
     """How to behave towards servers: what a test replaces."""
 
-    open: Callable[[Outgoing], Awaitable[Answer]]
+    open: Callable[[HttpRequest], Awaitable[HttpResponse]]
     retries: Retries
     sleep: Callable[[float], Awaitable[object]]
     jitter: Callable[[], float]
@@ -59,15 +227,15 @@ class Conduct(NamedTuple):
                 wait_s = self.retries.wait_s(exc, tried, self.jitter())
                 if wait_s is None:
                     if tried:
-                        add(exc, f"{whom} was asked {tried + 1} times")
+                        append_advice(exc, f"{whom} was asked {tried + 1} times")
                     raise
                 # The kind and no more: what a provider says may echo what it was asked.
-                _log.info("%s: %s, again in %.1f s", whom, type(exc).__name__, wait_s)
+                _logger.info("%s: %s, again in %.1f s", whom, type(exc).__name__, wait_s)
             await self.sleep(wait_s)
         raise AssertionError("count has no end")
 
 
-class Reading(NamedTuple):
+class ReadOptions(NamedTuple):
     """How to read an answer."""
 
     wire: Wire
@@ -95,30 +263,30 @@ class Reading(NamedTuple):
         """Return a decoder that heard a whole answer as a stream: for its envelope, nothing else."""
         assert self.whole_event is not None
         # In JSON a line ends between two tokens or not at all, and there a blank does as well.
-        line = self.whole_event % body.translate(_LINES_TO_BLANKS)
+        line = self.whole_event % body.translate(_NEWLINES_TO_SPACES)
         decoder = self.new_decoder()
         decoder.feed(b"data: " + line + b"\n\n")
         return decoder
 
 
 @final
-class Exchange:
+class HttpExchange:
     """The source of events of one answer."""
 
     def __init__(
         self,
-        outgoing: Outgoing,
-        reading: Reading,
+        outgoing: HttpRequest,
+        reading: ReadOptions,
         *,
-        conduct: Conduct,
-        party: Party,
+        conduct: RequestPolicy,
+        party: ErrorSource,
     ) -> None:
         """Take what to send and how to read the answer; nothing is sent yet."""
         self._request = outgoing
         self._options = reading
         self._policy = conduct
         self._error_source = party
-        self._response: Answer | None = None
+        self._response: HttpResponse | None = None
         self._decoder: StreamDecoder | None = None
         self._sniffed = b""
         """What a body begins with, up to its first event."""
@@ -180,11 +348,11 @@ class Exchange:
             answer.close()
         return events
 
-    async def _read_first(self, answer: Answer) -> Iterator[Event]:
+    async def _read_first(self, answer: HttpResponse) -> Iterator[Event]:
         if not 200 <= answer.status < 300:
             raise await self._error_source.read_error(answer, self._request)
         first = await answer.read()
-        if is_page(first):
+        if is_html(first):
             raise self._error_source.build_protocol_error(answer, self._request)
         limit_s = self._policy.first_event_s
         patience = asyncio.timeout(limit_s)
@@ -202,8 +370,8 @@ class Exchange:
         rule = f"no event within {limit_s:g} s, though the connection was kept alive"
         raise Unreachable(f"{self._options.provider}: {rule}", retryable=False)
 
-    async def _read_first_event(self, answer: Answer, first: bytes) -> Iterator[Event]:
-        if self._options.whole_event is not None and _is_json(first):
+    async def _read_first_event(self, answer: HttpResponse, first: bytes) -> Iterator[Event]:
+        if self._options.whole_event is not None and _starts_like_json(first):
             return await self._read_whole(answer, first)
         self._decoder = self._options.new_decoder()
         self._sniffed = first
@@ -216,22 +384,22 @@ class Exchange:
                 held.append(event)
                 if isinstance(event, Finished) and event.stop_reason is StopReason.ERROR:
                     return iter([*held, *events])  # what it was follows, and may be tried again
-                if is_ours or not _is_unknown(event):
+                if is_ours or not _is_unknown_event(event):
                     return chain(held, events)
             if self._is_at_end:
                 return iter(held)
             piece = await answer.read()
-            if len(self._sniffed) < _MOST_HEARD:
-                self._sniffed += piece[:_MOST_HEARD]
+            if len(self._sniffed) < _MAX_SNIFFED_BYTES:
+                self._sniffed += piece[:_MAX_SNIFFED_BYTES]
             events = self._decode(piece)
 
-    def _is_other_protocol(self, answer: Answer, error: ProtocolError) -> bool:
+    def _is_other_protocol(self, answer: HttpResponse, error: ProtocolError) -> bool:
         """Tell whether all that came before an error was said in another protocol, or in none."""
-        if isinstance(error, CutShort) and is_half_said(self._sniffed):
+        if isinstance(error, CutShort) and is_cut_off(self._sniffed):
             return False
         return is_document(answer) or not self._options.may_match(self._sniffed)
 
-    async def _read_more(self, answer: Answer) -> Iterator[Event] | None:
+    async def _read_more(self, answer: HttpResponse) -> Iterator[Event] | None:
         return None if self._is_at_end else self._decode(await answer.read())
 
     def _decode(self, piece: bytes) -> Iterator[Event]:
@@ -243,24 +411,24 @@ class Exchange:
 
     # -- answers that are no stream ----------------------------------------------------------
 
-    async def _read_whole(self, answer: Answer, first: bytes) -> Iterator[Event]:
+    async def _read_whole(self, answer: HttpResponse, first: bytes) -> Iterator[Event]:
         pieces = [first]
         while pieces[-1]:
             pieces.append(await answer.read())
         self._is_at_end = True
         body = b"".join(pieces)
-        self._sniffed = body[:_MOST_HEARD]
+        self._sniffed = body[:_MAX_SNIFFED_BYTES]
         try:
             message = self._options.decode_whole(body)
         except ProtocolError:
-            if is_half_said(body):
-                raise cut_short() from None
+            if is_cut_off(body):
+                raise build_cut_short() from None
             raise
         self._decoder = self._options.decode_as_stream(body)
-        return tell(message)
+        return events_from_message(message)
 
 
-async def fetch(conduct: Conduct, outgoing: Outgoing, party: Party) -> Any:
+async def fetch_json(conduct: RequestPolicy, outgoing: HttpRequest, party: ErrorSource) -> Any:
     """Send a request once and return the JSON that comes back. Raises ProviderError, ProtocolError."""
     answer = await conduct.open(outgoing)
     try:
@@ -277,11 +445,11 @@ async def fetch(conduct: Conduct, outgoing: Outgoing, party: Party) -> Any:
         raise party.build_protocol_error(answer, outgoing) from None
 
 
-def _is_unknown(event: Event) -> bool:
+def _is_unknown_event(event: Event) -> bool:
     """Tell whether an event is kept because nobody knows what it means."""
     return isinstance(event, BlockAdded) and isinstance(event.block, Opaque)
 
 
-def _is_json(first: bytes) -> bool:
+def _starts_like_json(first: bytes) -> bool:
     """Tell whether a whole answer came where events were asked for, whatever it calls itself."""
     return first.removeprefix(BOM).lstrip()[:1] in (b"{", b"[")

@@ -7,14 +7,14 @@ from typing import Any, ClassVar, Final, NamedTuple, final
 
 from steno.errors import InvalidValue, ProtocolError
 from steno.json_object import JsonObject
-from steno.providers.vendor import UNKNOWN, Capabilities
-from steno.value import Quiet
+from steno.providers.vendor import UNKNOWN_CAPABILITIES, Capabilities
+from steno.values import RedactedRepr
 
 Json = Mapping[str, Any]
 
 
 @final
-class Model(Quiet, frozen=True, kw_only=True):
+class Model(RedactedRepr, frozen=True, kw_only=True):
     """A model that a server offers. What it did not say is None."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"id", "title"})
@@ -24,54 +24,56 @@ class Model(Quiet, frozen=True, kw_only=True):
     title: str | None = None
     context_tokens: int | None = None
     max_output_tokens: int | None = None
-    capabilities: Capabilities = UNKNOWN
+    capabilities: Capabilities = UNKNOWN_CAPABILITIES
     raw: JsonObject
     """Everything the server said about it."""
 
 
-class Page(NamedTuple):
+class ModelPage(NamedTuple):
     """A part of a list, and how to ask for the next one."""
 
     models: tuple[Model, ...]
     next_query: dict[str, str] | None = None
 
 
-def read_openai(answer: Any) -> Page:
+def read_openai_models(answer: Any) -> ModelPage:
     """Read `/models` of OpenAI and those who copy it, some without the envelope."""
-    entries = answer if isinstance(answer, list) else _list(answer, "data")
-    return Page(tuple(map(_openai_model, _objects(entries, "id"))))
+    entries = answer if isinstance(answer, list) else _read_list(answer, "data")
+    return ModelPage(tuple(map(_openai_model, _named_objects(entries, "id"))))
 
 
-def read_anthropic(answer: Any) -> Page:
+def read_anthropic_models(answer: Any) -> ModelPage:
     """Read one page of Anthropic's `/v1/models`."""
-    models = tuple(map(_anthropic_model, _objects(_list(answer, "data"), "id")))
+    models = tuple(map(_anthropic_model, _named_objects(_read_list(answer, "data"), "id")))
     last = answer.get("last_id")
     if answer.get("has_more") is True and isinstance(last, str) and models:
-        return Page(models, {"after_id": last})
-    return Page(models)
+        return ModelPage(models, {"after_id": last})
+    return ModelPage(models)
 
 
-def read_gemini(answer: Any) -> Page:
+def read_gemini_models(answer: Any) -> ModelPage:
     """Read one page of Gemini's `/models`; those that do not generate are left out."""
-    entries = _objects(_list(answer, "models"), "name")
-    models = tuple([_gemini_model(entry) for entry in entries if _generates(entry)])
+    entries = _named_objects(_read_list(answer, "models"), "name")
+    models = tuple([_gemini_model(entry) for entry in entries if _can_generate(entry)])
     token = answer.get("nextPageToken")
-    return Page(models, {"pageToken": token} if isinstance(token, str) and token else None)
+    return ModelPage(models, {"pageToken": token} if isinstance(token, str) and token else None)
 
 
-def read_ollama(answer: Any) -> Page:
+def read_ollama_models(answer: Any) -> ModelPage:
     """Read Ollama's `/api/tags`, which says nothing about what a model can do."""
-    entries = _objects(_list(answer, "models"), "name")
-    return Page(tuple([Model(id=entry["name"], raw=_keep(entry)) for entry in entries]))
+    entries = _named_objects(_read_list(answer, "models"), "name")
+    return ModelPage(tuple([Model(id=entry["name"], raw=_copy_json(entry)) for entry in entries]))
 
 
-def read_ollama_show(model: str, answer: Any) -> Model:
+def read_ollama_model(model: str, answer: Any) -> Model:
     """Read Ollama's `/api/show`: capabilities as words, the rest under the architecture's name."""
     if not isinstance(answer, dict):
         raise ProtocolError("models: not an object")
     words = answer.get("capabilities")
-    facts = _object(answer, "model_info")
-    lengths = [_count(value) for name, value in facts.items() if name.endswith(".context_length")]
+    facts = _read_object(answer, "model_info")
+    lengths = [
+        _read_count(value) for name, value in facts.items() if name.endswith(".context_length")
+    ]
     return Model(
         id=model,
         context_tokens=next(filter(None, lengths), None),
@@ -82,8 +84,8 @@ def read_ollama_show(model: str, answer: Any) -> Model:
             strict=False,
         )
         if isinstance(words, list)
-        else UNKNOWN,
-        raw=_keep(answer),
+        else UNKNOWN_CAPABILITIES,
+        raw=_copy_json(answer),
     )
 
 
@@ -99,25 +101,27 @@ _CONTEXT_FIELDS: Final = (
 
 def _openai_model(entry: Json) -> Model:
     contexts = [entry.get(name) for name in _CONTEXT_FIELDS]
-    meta = _object(entry, "meta")  # llama.cpp: what it was started with, what it was trained for
+    meta = _read_object(
+        entry, "meta"
+    )  # llama.cpp: what it was started with, what it was trained for
     contexts += [meta.get("n_ctx"), meta.get("n_ctx_train")]
-    top = _object(entry, "top_provider")  # OpenRouter
+    top = _read_object(entry, "top_provider")  # OpenRouter
     title = entry.get("name") or entry.get("display_name")
     return Model(
         id=entry["id"],
         title=title if isinstance(title, str) else None,
-        context_tokens=next((found for value in contexts if (found := _count(value))), None),
-        max_output_tokens=_count(
+        context_tokens=next((found for value in contexts if (found := _read_count(value))), None),
+        max_output_tokens=_read_count(
             entry.get("max_completion_tokens") or top.get("max_completion_tokens")
         ),
         capabilities=_openai_capabilities(entry),
-        raw=_keep(entry),
+        raw=_copy_json(entry),
     )
 
 
 def _openai_capabilities(entry: Json) -> Capabilities:
     parameters = entry.get("supported_parameters")
-    inputs = _object(entry, "architecture").get("input_modalities")
+    inputs = _read_object(entry, "architecture").get("input_modalities")
     if isinstance(parameters, list) and isinstance(inputs, list):  # OpenRouter
         return Capabilities(
             tools="tools" in parameters,
@@ -125,28 +129,28 @@ def _openai_capabilities(entry: Json) -> Capabilities:
             thinking="reasoning" in parameters,
             strict="structured_outputs" in parameters,
         )
-    said = _object(entry, "capabilities")  # Mistral
+    said = _read_object(entry, "capabilities")  # Mistral
     return Capabilities(
-        tools=_truth(said.get("function_calling", entry.get("supports_tools"))),
-        vision=_truth(said.get("vision", entry.get("supports_image_input"))),
-        thinking=_truth(said.get("reasoning")),
+        tools=_read_bool(said.get("function_calling", entry.get("supports_tools"))),
+        vision=_read_bool(said.get("vision", entry.get("supports_image_input"))),
+        thinking=_read_bool(said.get("reasoning")),
     )
 
 
 def _anthropic_model(entry: Json) -> Model:
-    said = _object(entry, "capabilities")
+    said = _read_object(entry, "capabilities")
     title = entry.get("display_name")
     return Model(
         id=entry["id"],
         title=title if isinstance(title, str) else None,
-        context_tokens=_count(entry.get("max_input_tokens")),
-        max_output_tokens=_count(entry.get("max_tokens")),
+        context_tokens=_read_count(entry.get("max_input_tokens")),
+        max_output_tokens=_read_count(entry.get("max_tokens")),
         capabilities=Capabilities(
-            vision=_truth(_object(said, "image_input").get("supported")),
-            thinking=_truth(_object(said, "thinking").get("supported")),
-            strict=_truth(_object(said, "structured_outputs").get("supported")),
+            vision=_read_bool(_read_object(said, "image_input").get("supported")),
+            thinking=_read_bool(_read_object(said, "thinking").get("supported")),
+            strict=_read_bool(_read_object(said, "structured_outputs").get("supported")),
         ),
-        raw=_keep(entry),
+        raw=_copy_json(entry),
     )
 
 
@@ -155,14 +159,14 @@ def _gemini_model(entry: Json) -> Model:
     return Model(
         id=entry["name"].removeprefix("models/"),
         title=title if isinstance(title, str) else None,
-        context_tokens=_count(entry.get("inputTokenLimit")),
-        max_output_tokens=_count(entry.get("outputTokenLimit")),
-        capabilities=Capabilities(thinking=_truth(entry.get("thinking"))),
-        raw=_keep(entry),
+        context_tokens=_read_count(entry.get("inputTokenLimit")),
+        max_output_tokens=_read_count(entry.get("outputTokenLimit")),
+        capabilities=Capabilities(thinking=_read_bool(entry.get("thinking"))),
+        raw=_copy_json(entry),
     )
 
 
-def _generates(entry: Json) -> bool:
+def _can_generate(entry: Json) -> bool:
     methods = entry.get("supportedGenerationMethods")
     is_named = entry["name"] != "models/"
     return is_named and (not isinstance(methods, list) or "generateContent" in methods)
@@ -171,35 +175,35 @@ def _generates(entry: Json) -> bool:
 # -- values of any shape ---------------------------------------------------------------------
 
 
-def _list(answer: Any, name: str) -> list[Any]:
+def _read_list(answer: Any, name: str) -> list[Any]:
     found = answer.get(name) if isinstance(answer, dict) else None
     if not isinstance(found, list):
         raise ProtocolError(f"models: no list of {name}")
     return found
 
 
-def _objects(entries: list[Any], key: str) -> Iterator[Json]:
+def _named_objects(entries: list[Any], key: str) -> Iterator[Json]:
     """Yield the entries that name a model; what else a server lists is of no use here."""
     for entry in entries:
         if isinstance(entry, dict) and isinstance(entry.get(key), str) and entry[key]:
             yield entry
 
 
-def _keep(said: Json) -> JsonObject:
+def _copy_json(said: Json) -> JsonObject:
     try:
         return JsonObject(said)
     except InvalidValue:
         raise ProtocolError("models: nested too deeply") from None
 
 
-def _object(entry: Json, name: str) -> Json:
+def _read_object(entry: Json, name: str) -> Json:
     found = entry.get(name)
     return found if isinstance(found, dict) else {}
 
 
-def _count(value: object) -> int | None:
+def _read_count(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
 
 
-def _truth(value: object) -> bool | None:
+def _read_bool(value: object) -> bool | None:
     return value if isinstance(value, bool) else None

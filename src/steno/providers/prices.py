@@ -18,9 +18,9 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import Any, Final
 
-from steno.views import Price
+from steno.log.queries import Price
 
-VENDORS: Final = {
+GENAI_PRICES_VENDORS: Final = {
     "anthropic": "anthropic",
     "azure": "azure",
     "deepseek": "deepseek",
@@ -44,58 +44,58 @@ def has_prices() -> bool:
     return find_spec(_PACKAGE) is not None
 
 
-def price_of(model: str, *, at: datetime | None = None) -> Price | None:
+def find_price(model: str, *, at: datetime | None = None) -> Price | None:
     """Return what a model costs in US dollars, at a time or now; None where that is not known.
 
     `model` is written `vendor/model`, with a vendor of the catalog: who is paid decides about the
     price. For servers of one's own there is none.
     """
-    found = _look_up(model, at)
+    found = _find_price_entry(model, at)
     if found is None:
         return None
     prices = found.model_price
-    read, written = _base(prices.input_mtok), _base(prices.output_mtok)
+    read, written = _find_base_price(prices.input_mtok), _find_base_price(prices.output_mtok)
     if read is None or written is None:
         return None
     return Price(
         input=read,
         output=written,
-        cache_read=_base(prices.cache_read_mtok),
-        cache_write=_base(prices.cache_write_mtok),
+        cache_read=_find_base_price(prices.cache_read_mtok),
+        cache_write=_find_base_price(prices.cache_write_mtok),
     )
 
 
-def context_tokens_of(model: str) -> int | None:
+def find_context_tokens(model: str) -> int | None:
     """Return how many tokens a model reads at once; None where that is not known."""
-    found = _look_up(model, None)
+    found = _find_price_entry(model, None)
     tokens = None if found is None else found.model.context_window
     return tokens if isinstance(tokens, int) and tokens > 0 else None
 
 
-def _look_up(name: str, at: datetime | None) -> Any:
+def _find_price_entry(name: str, at: datetime | None) -> Any:
     """Return the price of nothing, which names the model and its prices; None if not known."""
     vendor, _, model = name.partition("/")
-    package = _package() if vendor in VENDORS and model else None
+    package = _load_package() if vendor in GENAI_PRICES_VENDORS and model else None
     if package is None:
         return None
     nothing = package.Usage(input_tokens=0, output_tokens=0)
     try:
         return package.calc_price(
-            nothing, model, provider_id=VENDORS[vendor], genai_request_timestamp=at
+            nothing, model, provider_id=GENAI_PRICES_VENDORS[vendor], genai_request_timestamp=at
         )
     except LookupError:
         return None
 
 
 @cache
-def _package() -> ModuleType | None:
+def _load_package() -> ModuleType | None:
     try:
         return importlib.import_module(_PACKAGE)
     except ImportError:
         return None
 
 
-def _base(price: Any) -> Decimal | None:
+def _find_base_price(price: Any) -> Decimal | None:
     """Return a price; the lowest of those that depend on the length of a request."""
     base = getattr(price, "base", price)
     return base if isinstance(base, Decimal) else None

@@ -37,7 +37,7 @@ class Retries(Struct, frozen=True):
         What the provider asks for is waited in full. Our own waits are shortened by up to a
         quarter, by a `jitter` from 0 to 1, so that clients who failed together come back apart.
         """
-        if tried >= self.most or not _may_succeed(error):
+        if tried >= self.most or not _is_retryable(error):
             return None
         asked_s = error.retry_after_s if isinstance(error, ProviderError) else None
         if asked_s is not None:
@@ -50,6 +50,6 @@ class Retries(Struct, frozen=True):
 DEFAULT_RETRIES: Final = Retries()
 
 
-def _may_succeed(error: Exception) -> bool:
+def _is_retryable(error: Exception) -> bool:
     """Tell whether the same request may succeed; an answer that broke off before a word may."""
     return error.retryable if isinstance(error, ProviderError) else isinstance(error, CutShort)

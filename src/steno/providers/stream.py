@@ -13,11 +13,11 @@ from typing import Final, Protocol, Self
 
 from steno.assemble import Assembler
 from steno.errors import StenoError
-from steno.event import Event, Finished
-from steno.message import AssistantMessage
-from steno.usage import StopReason, Usage
+from steno.messages.event import Event, Finished
+from steno.messages.message import AssistantMessage
+from steno.messages.usage import StopReason, Usage
 
-_LONGEST_GOODBYE_S: Final = 0.5
+_CLOSE_TIMEOUT_S: Final = 0.5
 """How long to wait for the end of a connection whose model has finished."""
 
 
@@ -116,7 +116,7 @@ class SourceStream:
         self._is_waiting = True
         try:
             if self._has_finished:
-                async with asyncio.timeout(_LONGEST_GOODBYE_S):
+                async with asyncio.timeout(_CLOSE_TIMEOUT_S):
                     events = await self._source.read()
             else:
                 events = await self._source.read()

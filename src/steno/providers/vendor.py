@@ -12,11 +12,11 @@ from urllib.parse import urlsplit
 from msgspec.structs import replace
 
 from steno.errors import InvalidValue
-from steno.value import Quiet
+from steno.values import RedactedRepr
 from steno.wire import Wire
 from steno.wire.openai_chat import DIALECTS, Dialect
 
-_NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]*")
+_VENDOR_NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]*")
 _PATH: Final = re.compile(r"/[!$-;=?-z~]*")
 """Visible ASCII as URLs have it, and no fragment."""
 _HEADER: Final = re.compile(r"[a-z0-9-]+")
@@ -40,7 +40,7 @@ class Auth(StrEnum):
 
 
 @final
-class Capabilities(Quiet, frozen=True, kw_only=True):
+class Capabilities(RedactedRepr, frozen=True, kw_only=True):
     """What can be asked of a vendor or a model. None: it depends, or nobody said.
 
     What a vendor's row says counts for every model that nothing else is known of; only `thinking`
@@ -57,11 +57,11 @@ class Capabilities(Quiet, frozen=True, kw_only=True):
     """Whether arguments can be made to fit their schema."""
 
 
-UNKNOWN: Final = Capabilities()
+UNKNOWN_CAPABILITIES: Final = Capabilities()
 
 
 @final
-class Vendor(Quiet, frozen=True, kw_only=True):
+class Vendor(RedactedRepr, frozen=True, kw_only=True):
     """Somebody who serves models: where, in which words, and what for a key."""
 
     shown: ClassVar[frozenset[str]] = frozenset(
@@ -89,7 +89,7 @@ class Vendor(Quiet, frozen=True, kw_only=True):
     """Whether every request has to name a model; a server with but one, or a default, asks none."""
     headers: tuple[tuple[str, str], ...] = ()
     """What else is sent along with every request."""
-    capabilities: Capabilities = UNKNOWN
+    capabilities: Capabilities = UNKNOWN_CAPABILITIES
     context_tokens: int | None = None
     """How much its models read at once, where that is the same for all of them."""
     max_output_tokens: int | None = None
@@ -104,7 +104,7 @@ class Vendor(Quiet, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         """Refuse rows that cannot work. Raises InvalidValue."""
         name: object = self.name
-        if not (isinstance(name, str) and _NAME.fullmatch(name)):
+        if not (isinstance(name, str) and _VENDOR_NAME.fullmatch(name)):
             raise InvalidValue("vendor: name must be small letters, digits and any of . _ -")
         if self.base_url != "":
             check_base_url(self.base_url, self.name)
@@ -142,25 +142,29 @@ class Vendor(Quiet, frozen=True, kw_only=True):
     @property
     def chat_dialect(self) -> Dialect:
         """How to speak `openai_chat` with this vendor."""
-        dialect = self.dialect or DIALECTS.get(self.provider_name) or Dialect(provider=self.provider_name)
+        dialect = (
+            self.dialect or DIALECTS.get(self.provider_name) or Dialect(provider=self.provider_name)
+        )
         # Seals are for whom they are made by, whoever's dialect is spoken.
         return (
-            dialect if dialect.provider == self.provider_name else replace(dialect, provider=self.provider_name)
+            dialect
+            if dialect.provider == self.provider_name
+            else replace(dialect, provider=self.provider_name)
         )
 
 
-def meant_vendor(name: str, known: Iterable[str]) -> str | None:
+def suggest_vendor(name: str, known: Iterable[str]) -> str | None:
     """Return the name of a vendor that is most like another; None if none is."""
     return next(iter(get_close_matches(name.lower(), list(known), n=1)), None)
 
 
-def no_such_vendor(name: str, known: Iterable[str], remedy: str) -> str:
+def describe_unknown_vendor(name: str, known: Iterable[str], remedy: str) -> str:
     """Return what to say of a name that no vendor has: who is meant, or who there is and a remedy.
 
     The name itself is left to those who know where it was written.
     """
     names = list(known)
-    near = meant_vendor(name, names)
+    near = suggest_vendor(name, names)
     if near is not None:
         return f"there is no vendor of this name; do you mean {near}?"
     return f"there is no vendor of this name; there are {', '.join(names)}; {remedy}"

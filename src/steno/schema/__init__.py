@@ -12,17 +12,15 @@ Nothing in here knows what a tool, a message or a provider is.
 
 from __future__ import annotations
 
-from steno.schema.build import schema_of_type
-from steno.schema.checks import check
-from steno.schema.functions import FunctionSchema, schema_of_function
-from steno.schema.meta import check_schema
+from steno.schema.build import FunctionSchema, schema_of_function, schema_of_type
 from steno.schema.strict import close_objects
+from steno.schema.validate import validate_schema, validate_value
 
 __all__ = [
     "FunctionSchema",
-    "check",
-    "check_schema",
     "close_objects",
     "schema_of_function",
     "schema_of_type",
+    "validate_schema",
+    "validate_value",
 ]

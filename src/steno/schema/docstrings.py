@@ -14,23 +14,23 @@ from typing import Any
 
 from msgspec import Struct
 
-_DESCRIBING = frozenset(
+_PARAMETER_SECTIONS = frozenset(
     {"args", "arguments", "parameters", "params", "keyword args", "keyword arguments"}
     | {"other parameters", "attributes", "fields"}
 )
-_ENDING = frozenset(
+_OTHER_SECTIONS = frozenset(
     {"returns", "return", "yields", "yield", "receives", "raises", "warns", "example"}
     | {"examples", "see also", "references", "todo", "methods"}
 )
 
 # Strings, not compiled patterns: `re` compiles and keeps them at first use, not at import.
-_GOOGLE = r"\s*(?P<names>\*{0,2}\w+(?:, *\*{0,2}\w+)*) *(?:\(.*?\))? *:(?P<text>.*)"
-_NUMPY = r"(?P<names>\*{0,2}\w+(?:, *\*{0,2}\w+)*) *(?::.*)?(?P<text>)$"
-_SPHINX = (
+_GOOGLE_ENTRY = r"\s*(?P<names>\*{0,2}\w+(?:, *\*{0,2}\w+)*) *(?:\(.*?\))? *:(?P<text>.*)"
+_NUMPY_ENTRY = r"(?P<names>\*{0,2}\w+(?:, *\*{0,2}\w+)*) *(?::.*)?(?P<text>)$"
+_SPHINX_FIELD = (
     r":(?P<kind>param|parameter|arg|argument|key|keyword|var|ivar|attribute|type|vartype|rtype"
     r"|returns?|raises?|yields?|except|exception|meta) *(?P<names>[^:]*):(?P<text>.*)"
 )
-_SPHINX_OTHER = frozenset(
+_OTHER_SPHINX_FIELDS = frozenset(
     {"type", "vartype", "rtype", "return", "returns", "raise", "raises", "yield", "yields"}
     | {"except", "exception", "meta"}
 )
@@ -47,7 +47,7 @@ def read_docstring(doc: str | None) -> Docstring:
     """Split a docstring of any of the three styles; without sections it is all text."""
     if not doc:
         return Docstring("", {})
-    lines = _clean(doc)
+    lines = _dedent_lines(doc)
     cuts = [i for i in range(len(lines)) if _begins_section(lines, i)] + [len(lines)]
     entries: dict[str, str] = {}
     for start, end in pairwise(cuts):
@@ -57,7 +57,7 @@ def read_docstring(doc: str | None) -> Docstring:
     return Docstring("\n".join(lines[: cuts[0]]).strip(), entries)
 
 
-def _clean(doc: str) -> list[str]:
+def _dedent_lines(doc: str) -> list[str]:
     """Return the lines without their common indentation, as PEP 257 asks."""
     first, *rest = doc.expandtabs().split("\n")
     margin = min((_indent(line) for line in rest if line.strip()), default=0)
@@ -71,9 +71,9 @@ def _indent(line: str) -> int:
 def _begins_section(lines: list[str], i: int) -> bool:
     line = lines[i]
     if line.startswith(":"):
-        return re.match(_SPHINX, line) is not None
+        return re.match(_SPHINX_FIELD, line) is not None
     title = line.removesuffix(":").lower()
-    if title not in _DESCRIBING and title not in _ENDING:
+    if title not in _PARAMETER_SECTIONS and title not in _OTHER_SECTIONS:
         return False
     after = lines[i + 1] if i + 1 < len(lines) else ""
     if line.endswith(":"):
@@ -90,20 +90,20 @@ def _entries(section: list[str]) -> Iterator[tuple[list[str], str]]:
     title = section[0]
     if title.startswith(":"):
         yield from _sphinx_entry(section)
-    elif title.removesuffix(":").lower() in _DESCRIBING:
+    elif title.removesuffix(":").lower() in _PARAMETER_SECTIONS:
         if title.endswith(":"):
-            yield from _list_entries(section[1:], _GOOGLE)
+            yield from _list_entries(section[1:], _GOOGLE_ENTRY)
         else:
-            yield from _list_entries(section[2:], _NUMPY)
+            yield from _list_entries(section[2:], _NUMPY_ENTRY)
 
 
 def _sphinx_entry(section: list[str]) -> Iterator[tuple[list[str], str]]:
-    found: Any = re.match(_SPHINX, section[0])
+    found: Any = re.match(_SPHINX_FIELD, section[0])
     words = found["names"].split()
-    if words and found["kind"] not in _SPHINX_OTHER:
+    if words and found["kind"] not in _OTHER_SPHINX_FIELDS:
         end = section.index("") if "" in section else len(section)
         # `:param int count:` carries the type before the name
-        yield words[-1:], _joined([found["text"], *section[1:end]])
+        yield words[-1:], _join_lines([found["text"], *section[1:end]])
 
 
 def _list_entries(lines: list[str], pattern: str) -> Iterator[tuple[list[str], str]]:
@@ -117,13 +117,13 @@ def _list_entries(lines: list[str], pattern: str) -> Iterator[tuple[list[str], s
         found = re.match(pattern, line) if line and _indent(line) == margin else None
         if found:
             if names:
-                yield names, _joined(texts)
+                yield names, _join_lines(texts)
             names, texts = found["names"].split(","), [found["text"]]
         else:
             texts.append(line)
     if names:
-        yield names, _joined(texts)
+        yield names, _join_lines(texts)
 
 
-def _joined(lines: list[str]) -> str:
+def _join_lines(lines: list[str]) -> str:
     return " ".join(line.strip() for line in lines if line.strip())

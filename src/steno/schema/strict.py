@@ -17,15 +17,15 @@ from typing import Any
 
 from steno.errors import InvalidTool
 from steno.json_object import check_depth
-from steno.schema.shapes import is_array, is_mapping, resolve
+from steno.schema.json_types import is_array, is_mapping, resolve_reference
 
-_NAMED = ("properties", "patternProperties", "$defs", "definitions")
-_LISTED = ("items", "prefixItems")
-_ALTERNATIVES = ("anyOf", "oneOf")
-_SAME_OBJECT = ("allOf", *_ALTERNATIVES)
-_CONDITIONAL = ("then", "else")
+_MAPPED_KEYWORDS = ("properties", "patternProperties", "$defs", "definitions")
+_LISTED_KEYWORDS = ("items", "prefixItems")
+_ALTERNATIVE_KEYWORDS = ("anyOf", "oneOf")
+_SAME_OBJECT_KEYWORDS = ("allOf", *_ALTERNATIVE_KEYWORDS)
+_CONDITIONAL_KEYWORDS = ("then", "else")
 _MAX_INLINED = 1000
-_NONE: frozenset[str] = frozenset()
+_NO_NAMES: frozenset[str] = frozenset()
 
 
 def close_objects(schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -35,13 +35,13 @@ def close_objects(schema: Mapping[str, Any]) -> dict[str, Any]:
     """
     try:
         check_depth(schema)
-        closed: dict[str, Any] = _Closer(schema).close(schema, _NONE)
+        closed: dict[str, Any] = _ObjectCloser(schema).close(schema, _NO_NAMES)
     except RecursionError:
         raise InvalidTool("schema: is nested too deeply to be closed") from None
     return closed
 
 
-class _Closer:
+class _ObjectCloser:
     """Closes schemas that may refer to definitions of one root."""
 
     def __init__(self, root: Mapping[str, Any]) -> None:
@@ -72,16 +72,16 @@ class _Closer:
     def _close_part(
         self, keyword: str, part: Any, schema: Mapping[str, Any], around: frozenset[str]
     ) -> Any:
-        if keyword in _NAMED and is_mapping(part):
-            return {name: self.close(inner, _NONE) for name, inner in part.items()}
-        if keyword in _LISTED and is_array(part):
-            return [self.close(inner, _NONE) for inner in part]
+        if keyword in _MAPPED_KEYWORDS and is_mapping(part):
+            return {name: self.close(inner, _NO_NAMES) for name, inner in part.items()}
+        if keyword in _LISTED_KEYWORDS and is_array(part):
+            return [self.close(inner, _NO_NAMES) for inner in part]
         if keyword in ("items", "additionalProperties"):
-            return self.close(part, _NONE)
-        if keyword in _SAME_OBJECT and is_array(part):
+            return self.close(part, _NO_NAMES)
+        if keyword in _SAME_OBJECT_KEYWORDS and is_array(part):
             names = self._names_around(keyword, schema, around)
             return [self.close(inner, names) for inner in part]
-        return _copied(part)
+        return _copy_schema(part)
 
     def _is_record(self, schema: Mapping[str, Any]) -> bool:
         if schema.get("properties"):
@@ -91,19 +91,21 @@ class _Closer:
         if "additionalProperties" in schema or not (is_object or "properties" in schema):
             return False
         # Where only its parts name members, closing the parts is enough.
-        return not self._names(schema, without=_CONDITIONAL)
+        return not self._names(schema, without=_CONDITIONAL_KEYWORDS)
 
     def _names_around(
         self, keyword: str, schema: Mapping[str, Any], around: frozenset[str]
     ) -> frozenset[str]:
         """Return the names that the parts below a keyword have to allow besides their own."""
-        if keyword in _ALTERNATIVES and not around | self._names(schema, without=(keyword,)):
-            return _NONE
+        if keyword in _ALTERNATIVE_KEYWORDS and not around | self._names(
+            schema, without=(keyword,)
+        ):
+            return _NO_NAMES
         return around | self._names(schema)
 
     def _close_reference(self, ref: str, around: frozenset[str]) -> Any:
         """Return the reference or, if more names are allowed here than there, what it means."""
-        target = resolve(self._root, ref)
+        target = resolve_reference(self._root, ref)
         if not is_mapping(target) or around <= self._names(target):
             return {"$ref": ref}
         self._inlined += 1
@@ -117,7 +119,7 @@ class _Closer:
     ) -> frozenset[str]:
         """Return all names that a schema declares for the one object it describes."""
         if not is_mapping(schema):
-            return _NONE
+            return _NO_NAMES
         seen = set() if seen is None else seen
         names: set[str] = set()
         for keyword, part in schema.items():
@@ -127,10 +129,10 @@ class _Closer:
                 names |= part.keys()
             elif keyword == "$ref" and isinstance(part, str) and part not in seen:
                 seen.add(part)
-                names |= self._names(resolve(self._root, part), seen=seen)
-            elif keyword in _CONDITIONAL:
+                names |= self._names(resolve_reference(self._root, part), seen=seen)
+            elif keyword in _CONDITIONAL_KEYWORDS:
                 names |= self._names(part, seen=seen)
-            elif keyword in _SAME_OBJECT and is_array(part):
+            elif keyword in _SAME_OBJECT_KEYWORDS and is_array(part):
                 names.update(*(self._names(inner, seen=seen) for inner in part))
         return frozenset(names)
 
@@ -141,7 +143,7 @@ def _with_reference_as_part(schema: Mapping[str, Any]) -> dict[str, Any]:
     return {**rest, "allOf": [*(parts if is_array(parts) else ()), {"$ref": schema["$ref"]}]}
 
 
-def _copied(value: Any) -> Any:
+def _copy_schema(value: Any) -> Any:
     if is_mapping(value):
-        return {name: _copied(part) for name, part in value.items()}
-    return [_copied(part) for part in value] if is_array(value) else value
+        return {name: _copy_schema(part) for name, part in value.items()}
+    return [_copy_schema(part) for part in value] if is_array(value) else value

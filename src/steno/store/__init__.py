@@ -7,17 +7,16 @@
 One class for each kind of store, loaded when it is asked for.
 """
 
-from steno.store.convert import convert_store
+from steno.store.base import Blob, SearchHit, SessionOverview, Store, convert_store
 from steno.store.locate import default_address, open_store
 from steno.store.memory import MemoryStore
-from steno.store.store import Blob, Hit, Store, Summary
 
 __all__ = [
     "Blob",
-    "Hit",
     "MemoryStore",
+    "SearchHit",
+    "SessionOverview",
     "Store",
-    "Summary",
     "convert_store",
     "default_address",
     "open_store",

@@ -9,24 +9,24 @@ from pathlib import Path
 from typing import Final, NamedTuple, cast
 
 from steno.errors import InvalidDocument, InvalidValue, Missing, Unavailable
-from steno.ports import without_secrets
+from steno.ports import strip_url_secrets
+from steno.store.base import Store
 from steno.store.memory import MemoryStore
-from steno.store.store import Store
 
-VARIABLE: Final = "STENO_STORE"
+STORE_VARIABLE: Final = "STENO_STORE"
 """The environment variable that names a store."""
-_KINDS: Final = {
+_STORE_CLASSES: Final = {
     "sqlite": ("sqlite", "SqliteStore"),
     "jsonl": ("jsonl", "JsonlStore"),
     "postgresql": ("postgres", "PostgresStore"),
     "postgres": ("postgres", "PostgresStore"),
 }
-_SUFFIXES: Final = (".db", ".sqlite", ".sqlite3")
+_SQLITE_SUFFIXES: Final = (".db", ".sqlite", ".sqlite3")
 """How the names of files end that need no `sqlite:` before them."""
-_MAGIC: Final = b"SQLite format 3\0"
+_SQLITE_MAGIC: Final = b"SQLite format 3\0"
 
 
-class Address(NamedTuple):
+class StoreAddress(NamedTuple):
     """Where a store is."""
 
     kind: str
@@ -41,52 +41,52 @@ class Address(NamedTuple):
     def __str__(self) -> str:
         if isinstance(self.location, Path):
             return f"{self.kind}:{self.location}"
-        return without_secrets(self.location) or f"{self.kind}:"
+        return strip_url_secrets(self.location) or f"{self.kind}:"
 
 
-def read_address(address: str | Path) -> Address:
+def read_address(address: str | Path) -> StoreAddress:
     """Read `sqlite:FILE`, `jsonl:FOLDER`, `postgresql://...`, `memory:`, or the path of a file.
 
     A path without a kind is that of a SQLite file if it ends like one or is there. Raises
     InvalidValue for anything else.
     """
     if isinstance(address, Path):
-        return Address("sqlite", address)
+        return StoreAddress("sqlite", address)
     kind, colon, rest = address.partition(":")
     if kind in ("sqlite", "jsonl") and rest:
-        return Address(kind, _expanded(rest))
+        return StoreAddress(kind, _expand_home(rest))
     if kind in ("postgresql", "postgres") and rest.startswith("//"):
-        return Address(kind, address)
+        return StoreAddress(kind, address)
     if kind == "memory" and colon and not rest:
-        return Address(kind, "")
+        return StoreAddress(kind, "")
     if address and not colon:
-        path = _expanded(address)
-        if path.suffix not in _SUFFIXES and not path.is_file():
+        path = _expand_home(address)
+        if path.suffix not in _SQLITE_SUFFIXES and not path.is_file():
             raise InvalidValue(
                 f"store: {address} has no kind; write sqlite:{address} or jsonl:{address}"
             )
-        return Address("sqlite", path)
+        return StoreAddress("sqlite", path)
     raise InvalidValue(
         "store: an address is sqlite:FILE, jsonl:FOLDER, postgresql://... or memory:"
     )
 
 
-def default_address() -> Address:
+def default_address() -> StoreAddress:
     """Return the store that is used if nobody names one.
 
     That is what STENO_STORE says, else `steno/steno.db` in XDG_DATA_HOME or ~/.local/share.
     """
-    asked = os.environ.get(VARIABLE, "")
-    return read_address(asked) if asked else _usual_address()
+    asked = os.environ.get(STORE_VARIABLE, "")
+    return read_address(asked) if asked else _default_file_address()
 
 
-def _usual_address() -> Address:
+def _default_file_address() -> StoreAddress:
     data = os.environ.get("XDG_DATA_HOME", "")
-    folder = Path(data) if data.startswith("/") else _home() / ".local" / "share"
-    return Address("sqlite", folder / "steno" / "steno.db")
+    folder = Path(data) if data.startswith("/") else _home_folder() / ".local" / "share"
+    return StoreAddress("sqlite", folder / "steno" / "steno.db")
 
 
-def open_store(address: str | Path | Address | None = None, *, create: bool = True) -> Store:
+def open_store(address: str | Path | StoreAddress | None = None, *, create: bool = True) -> Store:
     """Open the store at an address, or the default one; make it if there is none yet.
 
     Raises InvalidValue for what is no address or no store of ours, Unavailable if the store
@@ -95,18 +95,18 @@ def open_store(address: str | Path | Address | None = None, *, create: bool = Tr
     if address is None:
         found = default_address()
     else:
-        found = address if isinstance(address, Address) else read_address(address)
+        found = address if isinstance(address, StoreAddress) else read_address(address)
     if found.kind == "memory":
         return MemoryStore()
     if not create and not found.exists:
         raise Missing(f"store: there is none at {found}")
-    check_place(found)
-    module, name = _KINDS[found.kind]
+    check_location(found)
+    module, name = _STORE_CLASSES[found.kind]
     kind = getattr(import_module(f"steno.store.{module}"), name)
     return cast("Store", kind(found.location))
 
 
-def check_place(address: Address) -> None:
+def check_location(address: StoreAddress) -> None:
     """Refuse a place that cannot be meant, before anything is made there.
 
     Folders are made for the usual store alone: any other path may have a slip in it. Raises
@@ -116,30 +116,32 @@ def check_place(address: Address) -> None:
     if not isinstance(place, Path):
         return
     folder = place.absolute().parent
-    if not folder.exists() and not _is_usual(address):
+    if not folder.exists() and not _is_default_file(address):
         raise Unavailable(f"store: there is no folder {folder}; make it, or name another place")
     with suppress(OSError):  # the store itself says so, and better
         if address.kind == "sqlite" and place.is_file():
             with place.open("rb") as file:
-                start = file.read(len(_MAGIC))
-            if start not in (b"", _MAGIC):
+                start = file.read(len(_SQLITE_MAGIC))
+            if start not in (b"", _SQLITE_MAGIC):
                 raise InvalidDocument(f"store: {address} is no store of steno; name another file")
 
 
-def _is_usual(address: Address) -> bool:
+def _is_default_file(address: StoreAddress) -> bool:
     try:
-        return address == _usual_address()
+        return address == _default_file_address()
     except InvalidValue:  # no home is known
         return False
 
 
-def _expanded(path: str) -> Path:
+def _expand_home(path: str) -> Path:
     """Return a path; a shell does not see to ~ behind a colon."""
     return Path(path).expanduser() if path.startswith("~/") else Path(path)
 
 
-def _home() -> Path:
+def _home_folder() -> Path:
     if os.environ.get("HOME") != "":  # Python would take that for the root of all folders
         with suppress(RuntimeError):
             return Path.home()
-    raise InvalidValue(f"store: no home folder is known; set HOME or {VARIABLE}, or name a store")
+    raise InvalidValue(
+        f"store: no home folder is known; set HOME or {STORE_VARIABLE}, or name a store"
+    )

@@ -10,24 +10,23 @@ from typing import final
 
 from msgspec.structs import replace
 
-from steno.entry import Entry
 from steno.errors import Conflict, Damaged, Missing
-from steno.identity import utc_now
-from steno.record import MAIN, Header, Record
-from steno.store.heads import Heads, check_replaces, in_order
-from steno.store.store import Blob, Store
+from steno.ids import utc_now
+from steno.records.entry import Entry
+from steno.records.stored_record import MAIN_BRANCH, Header, Record
+from steno.store.base import Blob, BranchHeads, Store, check_replacement, validate_records
 
 
 @final
-class _Session:
+class _MemorySession:
     """The records of a session, and what follows from them."""
 
     def __init__(self, header: Header, records: Iterable[Record]) -> None:
         self.header = header
         self.records: list[Record] = []
-        self.heads = Heads()
+        self.heads = BranchHeads()
         self.by_id: dict[str, int] = {}
-        for record in in_order(records):
+        for record in validate_records(records):
             self.add(record)
 
     def add(self, record: Record) -> None:
@@ -48,12 +47,12 @@ class MemoryStore(Store):
     def __init__(self) -> None:
         """Start with nothing."""
         self._lock = Lock()
-        self._sessions: dict[str, _Session] = {}
+        self._sessions: dict[str, _MemorySession] = {}
         self._blobs: dict[str, tuple[bytes, datetime]] = {}
 
     def add_session(self, header: Header, records: Iterable[Record] = ()) -> None:
         """Begin a session."""
-        session = _Session(header, records)
+        session = _MemorySession(header, records)
         with self._lock:
             if header.id in self._sessions:
                 raise Conflict("store: there is a session of this id")
@@ -81,7 +80,7 @@ class MemoryStore(Store):
         """Put an entry at the end of a branch."""
         with self._lock:
             found = self._session(session)
-            if branch not in found.heads and branch != MAIN:
+            if branch not in found.heads and branch != MAIN_BRANCH:
                 raise Missing("store: there is no branch of this name")
             if found.heads.of(branch) != expected:
                 raise Conflict("store: the branch has moved on; refresh the conversation")
@@ -132,7 +131,9 @@ class MemoryStore(Store):
         """Write a record over the one of the same `seq`."""
         with self._lock:
             records = self._session(session).records
-            check_replaces(record, records[record.seq - 1] if record.seq <= len(records) else None)
+            check_replacement(
+                record, records[record.seq - 1] if record.seq <= len(records) else None
+            )
             records[record.seq - 1] = record
 
     def remove(self, session: str) -> None:
@@ -172,7 +173,7 @@ class MemoryStore(Store):
             if found is not None and (put_before is None or found[1] <= put_before):
                 del self._blobs[sha256]
 
-    def _session(self, session: str) -> _Session:
+    def _session(self, session: str) -> _MemorySession:
         found = self._sessions.get(session)
         if found is None:
             raise Missing("store: there is no session of this id")

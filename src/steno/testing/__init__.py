@@ -18,14 +18,15 @@ The strategies need the extra `steno[testing]`, and are loaded when the first of
 import importlib as _importlib
 import typing as _typing
 
-from steno.testing.providers import (
+from steno.testing.doubles import (
     ReplayingProvider,
+    ScriptedAnswer,
     ScriptedProvider,
     ScriptedStep,
+    ScriptedTool,
     ScriptedTurn,
     ScriptRanOut,
 )
-from steno.testing.tools import ScriptedAnswer, ScriptedTool
 
 if _typing.TYPE_CHECKING:
     from steno.testing.strategies import (

@@ -3,22 +3,22 @@
 A `Toolbox` holds the tools of a coding agent for one `Workspace`; `@tool` makes one of a function.
 """
 
-from steno.ports import Capability, Stage, Tool, ToolOutput
-from steno.tools.bash import Access
-from steno.tools.function import FunctionTool, tool
+from steno.ports import Capability, Tool, ToolContext, ToolOutput
+from steno.tools.bash import CommandAccess
+from steno.tools.function_tool import FunctionTool, tool
 from steno.tools.shell.process import CommandLimits
-from steno.tools.shell.sandbox import Setting as SandboxSetting
+from steno.tools.shell.sandbox import SandboxSetting as SandboxSetting
 from steno.tools.toolbox import Toolbox
 from steno.tools.workspace import Workspace
 
 __all__ = [
-    "Access",
     "Capability",
+    "CommandAccess",
     "CommandLimits",
     "FunctionTool",
     "SandboxSetting",
-    "Stage",
     "Tool",
+    "ToolContext",
     "ToolOutput",
     "Toolbox",
     "Workspace",

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from steno.call import ToolCall
 from steno.errors import InvalidArguments, ToolFailed
-from steno.ports import Stage, Tool
+from steno.messages.call import ToolCall
+from steno.ports import Tool, ToolContext
 
 T = TypeVar("T")
 
 
-def arguments_of(call: ToolCall, type: type[T]) -> T:
+def parse_arguments(call: ToolCall, type: type[T]) -> T:
     """Return the arguments of a call. Raises ToolFailed if they do not fit."""
     try:
         return call.arguments_as(type)
@@ -19,7 +19,7 @@ def arguments_of(call: ToolCall, type: type[T]) -> T:
         raise ToolFailed(f"{call.name}: {exc}") from None
 
 
-def decided_path(tool: Tool, call: ToolCall, stage: Stage) -> str:
+def approved_path(tool: Tool, call: ToolCall, stage: ToolContext) -> str:
     """Return the one path that was decided about, as `Workspace.relative` spells it.
 
     The arguments may lead elsewhere by now. Raises ToolFailed.

@@ -9,37 +9,100 @@ from __future__ import annotations
 import asyncio
 import codecs
 import os
+import re
 import shutil
 import tempfile
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Final, final
 
 from msgspec import Meta, Struct
 
-from steno.call import ToolCall
 from steno.errors import ToolFailed
-from steno.ports import Capability, Stage, ToolOutput
-from steno.tool import ToolDefinition
-from steno.tools.arguments import arguments_of
-from steno.tools.commands import split_commands
-from steno.tools.ending import details_of, notes_on, outcome_of, with_notes
-from steno.tools.jobs import Jobs
-from steno.tools.shell.environment import build_environment
-from steno.tools.shell.process import CommandLimits, Process
-from steno.tools.shell.program import find_program
-from steno.tools.shell.sandbox import Sandbox, SandboxScope, Setting, find_sandbox, hidden_paths
-from steno.tools.truncate import output_of
+from steno.messages.call import ToolCall
+from steno.messages.tool import ToolDefinition
+from steno.ports import Capability, ToolContext, ToolOutput
+from steno.tools.arguments import parse_arguments
+from steno.tools.jobs import BackgroundJobs
+from steno.tools.programs import find_program
+from steno.tools.shell.command_parser import split_commands
+from steno.tools.shell.exit_report import append_notes, exit_details, exit_notes, exit_outcome
+from steno.tools.shell.process import CommandLimits, CommandProcess
+from steno.tools.shell.sandbox import (
+    Sandbox,
+    SandboxScope,
+    SandboxSetting,
+    find_hidden_paths,
+    find_sandbox,
+)
+from steno.tools.truncate import truncate_output
 from steno.tools.workspace import Workspace
-from steno.value import Quiet
+from steno.values import RedactedRepr
 
-MOST_COMMAND_BYTES: Final = 100_000
+# -- environment -----------------------------------------------------------------------------------
+#
+# What a command gets to see of our environment: what it needs, and nothing that is secret.
+
+
+PASSED_VARIABLES: Final = (
+    # The user and the machine.
+    *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_*", "TZ", "TMPDIR"),
+    *("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"),
+    *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS"),
+    # Where tools of a language are, or which of them are in use.
+    *("VIRTUAL_ENV", "CONDA_PREFIX", "CONDA_DEFAULT_ENV", "PYENV_ROOT", "PYENV_VERSION"),
+    *("NVM_DIR", "NVM_BIN", "PNPM_HOME", "VOLTA_HOME", "BUN_INSTALL", "DENO_DIR"),
+    *("GOPATH", "GOROOT", "GOBIN", "CARGO_HOME", "RUSTUP_HOME", "JAVA_HOME", "GEM_HOME"),
+    *("NIX_PATH", "NIX_PROFILES", "LOCALE_ARCHIVE"),
+)
+"""Names of variables that are handed on; `*` stands for any ending."""
+
+
+FIXED_VARIABLES: Final[Mapping[str, str]] = {
+    "TERM": "dumb",
+    # Nobody is there to turn pages or to type a password.
+    "PAGER": "cat",
+    "GIT_PAGER": "cat",
+    "GIT_TERMINAL_PROMPT": "0",
+}
+
+
+_SECRET_NAME = re.compile(
+    r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH|COOKIE|SESSION|PRIVATE|(^|_)(PAT|PWD?|DSN|JWT)$"
+    r"|^(AWS|AZURE|GOOGLE|GCP|OPENAI|ANTHROPIC|HF)_|DATABASE_URL|PROXY",
+    re.IGNORECASE,
+)
+
+
+def is_secret_name(name: str) -> bool:
+    """Tell whether a variable of this name may hold a secret."""
+    return _SECRET_NAME.search(name) is not None
+
+
+def build_environment(environ: Mapping[str, str], extra: Iterable[str] = ()) -> dict[str, str]:
+    """Return the variables a command is run with.
+
+    `extra` are more names to hand on. A name that looks like a secret is handed on only if it is
+    written out in full there: no pattern covers it.
+    """
+    patterns = (*PASSED_VARIABLES, *extra)
+    passed = {
+        name: value
+        for name, value in environ.items()
+        if name in patterns
+        or (not is_secret_name(name) and any(fnmatchcase(name, each) for each in patterns))
+    }
+    return {"PATH": os.defpath, **passed, **FIXED_VARIABLES}
+
+
+MAX_COMMAND_BYTES: Final = 100_000
 """Linux takes 128 KiB as one argument of a program, and the command is inside of one."""
 
 
 @final
-class Access(Quiet, frozen=True, kw_only=True):
+class CommandAccess(RedactedRepr, frozen=True, kw_only=True):
     """What commands may reach beyond the workspace."""
 
     network: bool = False
@@ -72,18 +135,18 @@ class BashTool:
         self,
         workspace: Workspace,
         *,
-        sandbox: Sandbox | Setting = Setting.AUTO,
-        access: Access | None = None,
+        sandbox: Sandbox | SandboxSetting = SandboxSetting.AUTO,
+        access: CommandAccess | None = None,
         limits: CommandLimits | None = None,
         environ: Mapping[str, str] | None = None,
-        jobs: Jobs | None = None,
+        jobs: BackgroundJobs | None = None,
     ) -> None:
         self.capability: Final = Capability.EXECUTE
         self.ruled_as: Final[tuple[str, ...]] = ()
-        self.jobs: Final = jobs if jobs is not None else Jobs()
+        self.jobs: Final = jobs if jobs is not None else BackgroundJobs()
         self._workspace = workspace
         self._sandbox = sandbox
-        self._access = access if access is not None else Access()
+        self._access = access if access is not None else CommandAccess()
         self._limits = limits if limits is not None else CommandLimits()
         self._environ = dict(os.environ if environ is None else environ)
         self._scratch: Path | None = None
@@ -118,21 +181,21 @@ class BashTool:
         ]
         return f"{arguments.command}\n\n{' · '.join(filter(None, notes))}"
 
-    async def run(self, call: ToolCall, stage: Stage) -> ToolOutput:
+    async def run(self, call: ToolCall, stage: ToolContext) -> ToolOutput:
         """Run the command to its end, or start it in the background."""
         arguments = self._arguments(call)
         if arguments.background:
             return await self._run_in_background(arguments)
-        voice = _Voice(stage, self._limits.shown_output_bytes)
+        voice = _LiveOutput(stage, self._limits.shown_output_bytes)
         process, sandbox = await self._start(arguments.command, voice)
         ending = await process.wait(self._timeout_of(arguments))
         voice.close()
-        text, details = await asyncio.to_thread(output_of, process.capture.take(), stage)
-        notes = notes_on(ending)
+        text, details = await asyncio.to_thread(truncate_output, process.capture.take(), stage)
+        notes = exit_notes(ending)
         return ToolOutput.of(
-            with_notes(text, notes) if text or notes else "[no output]",
-            outcome=outcome_of(ending),
-            details={**details_of(ending), "sandbox": sandbox, **details},
+            append_notes(text, notes) if text or notes else "[no output]",
+            outcome=exit_outcome(ending),
+            details={**exit_details(ending), "sandbox": sandbox, **details},
         )
 
     async def aclose(self) -> None:
@@ -155,7 +218,7 @@ class BashTool:
             details={"job": job.id, "sandbox": sandbox},
         )
 
-    async def _start(self, command: str, voice: _Voice | None) -> tuple[Process, str]:
+    async def _start(self, command: str, voice: _LiveOutput | None) -> tuple[CommandProcess, str]:
         """Start a command; return it, and the name of the sandbox it is in."""
         sandbox = await asyncio.to_thread(self._find_sandbox)
         environ = build_environment(self._environ, self._access.environment)
@@ -163,7 +226,7 @@ class BashTool:
             environ["TMPDIR"] = "/tmp"  # noqa: S108 - the command's own, as the sandbox shows it
         shell = find_program("bash", outside=self._workspace.roots, path=environ["PATH"])
         argv = sandbox.wrap((str(shell or "/bin/sh"), "-c", command), self._sandbox_scope(environ))
-        process = await Process.start(
+        process = await CommandProcess.start(
             argv,
             folder=self._workspace.root,
             environ=environ,
@@ -174,7 +237,7 @@ class BashTool:
         return process, sandbox.name
 
     def _find_sandbox(self) -> Sandbox:
-        if isinstance(self._sandbox, Setting):
+        if isinstance(self._sandbox, SandboxSetting):
             self._sandbox = find_sandbox(self._sandbox, outside=self._workspace.roots)
         return self._sandbox
 
@@ -184,7 +247,7 @@ class BashTool:
             temporary = (*temporary, Path(environ["TMPDIR"]))
         return SandboxScope(
             roots=self._workspace.roots,
-            hidden=hidden_paths(self._environ, self._access.hidden),
+            hidden=find_hidden_paths(self._environ, self._access.hidden),
             scratch=self._scratch_folder(),
             temporary=temporary,
             network=self._access.network,
@@ -199,14 +262,14 @@ class BashTool:
 
     def _arguments(self, call: ToolCall) -> BashArguments:
         """Return the arguments. Raises ToolFailed for what no shell could be given."""
-        arguments = arguments_of(call, BashArguments)
+        arguments = parse_arguments(call, BashArguments)
         if not arguments.command.strip():
             raise ToolFailed("bash: the command is empty")
         if "\0" in arguments.command:
             raise ToolFailed("bash: the command holds a NUL character, which no shell can read")
-        if len(arguments.command.encode()) > MOST_COMMAND_BYTES:
+        if len(arguments.command.encode()) > MAX_COMMAND_BYTES:
             raise ToolFailed(
-                f"bash: the command has more than {MOST_COMMAND_BYTES:,} bytes; "
+                f"bash: the command has more than {MAX_COMMAND_BYTES:,} bytes; "
                 "write them to a file first"
             )
         if arguments.timeout_s is not None and not (
@@ -222,10 +285,10 @@ class BashTool:
         return self._limits.timeout_s
 
 
-class _Voice:
+class _LiveOutput:
     """Says what a command writes, as text, up to a limit."""
 
-    def __init__(self, stage: Stage, most_bytes: int) -> None:
+    def __init__(self, stage: ToolContext, most_bytes: int) -> None:
         self._stage = stage
         self._left = most_bytes
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")

@@ -9,29 +9,38 @@ from typing import Annotated, Any, Final, Literal, final
 
 from msgspec import Meta
 
-from steno.call import ToolCall
 from steno.errors import InvalidValue, ToolFailed
-from steno.ports import Stage, ToolOutput
-from steno.tool import ToolDefinition
-from steno.tools.arguments import arguments_of, decided_path
-from steno.tools.globs import below, names_hidden, printable
-from steno.tools.patterns import read_pattern
-from steno.tools.search import Engine, FileFound, Search, Sieve, check_existing
-from steno.tools.searching import TIME_LIMIT_S, SearchTool, Wanted
-from steno.tools.truncate import output_of
+from steno.messages.call import ToolCall
+from steno.messages.tool import ToolDefinition
+from steno.ports import ToolContext, ToolOutput
+from steno.tools.arguments import approved_path, parse_arguments
+from steno.tools.path_patterns import asks_for_hidden_names, build_filter_below, printable_name
+from steno.tools.regex import translate_regex
+from steno.tools.search import (
+    SEARCH_TIME_LIMIT_S,
+    FileMatch,
+    SearchArguments,
+    SearchEngine,
+    SearchFilter,
+    SearchRequest,
+    SearchTool,
+    check_exists,
+)
+from steno.tools.truncate import truncate_output
 from steno.tools.workspace import Workspace
 
-_LONGEST_LINE: Final = 500
-_MOST_COUNTED: Final = 10_000
+_MAX_LINE_CHARACTERS: Final = 500
+_MAX_COUNTED_LINES: Final = 10_000
 
 
-class _Arguments(Wanted, frozen=True, kw_only=True):
+class _GrepArguments(SearchArguments, frozen=True, kw_only=True):
     pattern: Annotated[
         str, Meta(min_length=1, description="Regular expression for one line, as ripgrep takes it.")
     ]
     path: Annotated[str, "File or folder to search."] = "."
     glob: Annotated[
-        str | None, "Only files like this: *.py in any folder, /src/**/*.{ts,tsx} below path."
+        str | None,
+        "Only files like this: *.py in any folder, /src/**/*.{ts,tsx} build_filter_below path.",
     ] = None
     ignore_case: bool = False
     context: Annotated[
@@ -47,7 +56,7 @@ class _Arguments(Wanted, frozen=True, kw_only=True):
 
 
 _DEFINITION: Final = ToolDefinition.from_type(
-    _Arguments,
+    _GrepArguments,
     name="grep",
     description=(
         "Search file contents by a regular expression, line by line. Files that .gitignore"
@@ -61,29 +70,29 @@ _DEFINITION: Final = ToolDefinition.from_type(
 class GrepTool(SearchTool):
     """Finds lines in files. Leaves out what .gitignore names, hidden and binary files."""
 
-    _arguments = _Arguments
+    _arguments = _GrepArguments
     _verb = "search for"
 
     def __init__(
         self,
         workspace: Workspace,
         *,
-        engine: Engine | None = None,
-        time_limit_s: float = TIME_LIMIT_S,
+        engine: SearchEngine | None = None,
+        time_limit_s: float = SEARCH_TIME_LIMIT_S,
     ) -> None:
         super().__init__(workspace, _DEFINITION, engine=engine, time_limit_s=time_limit_s)
 
-    async def run(self, call: ToolCall, stage: Stage) -> ToolOutput:
+    async def run(self, call: ToolCall, stage: ToolContext) -> ToolOutput:
         """Search, and show what was found up to the limit."""
-        arguments, under = arguments_of(call, _Arguments), decided_path(self, call, stage)
-        await asyncio.to_thread(check_existing, self._workspace, under)
-        search = await asyncio.to_thread(_read, arguments, under)
-        sieve = Sieve(search.wants, stage.is_denied)
+        arguments, under = parse_arguments(call, _GrepArguments), approved_path(self, call, stage)
+        await asyncio.to_thread(check_exists, self._workspace, under)
+        search = await asyncio.to_thread(_build_search_request, arguments, under)
+        sieve = SearchFilter(search.wants, stage.is_denied)
         try:
             async with asyncio.timeout(self._time_limit_s):
                 # Closing it is what ends the programs behind it.
                 async with aclosing(self._engine.search(search._replace(wants=sieve))) as results:
-                    lines, details = await _SHOWN[arguments.mode](results, arguments)
+                    lines, details = await _FORMATTERS[arguments.mode](results, arguments)
         except TimeoutError:
             raise ToolFailed(
                 f"grep: not finished after {self._time_limit_s:g} s; narrow the path, the glob or"
@@ -93,84 +102,92 @@ class GrepTool(SearchTool):
         if not lines:
             return ToolOutput.of("\n".join(["no matches", *sieve.notes]), details=details)
         text, more = await asyncio.to_thread(
-            output_of, "\n".join([*lines, *sieve.notes]) + "\n", stage
+            truncate_output, "\n".join([*lines, *sieve.notes]) + "\n", stage
         )
         return ToolOutput.of(text, details={**details, **more})
 
 
-def _read(arguments: _Arguments, under: str) -> Search:
+def _build_search_request(arguments: _GrepArguments, under: str) -> SearchRequest:
     """Make of the arguments what an engine needs. Raises ToolFailed."""
     try:
-        pattern = read_pattern(arguments.pattern, ignore_case=arguments.ignore_case)
-        wants = _everything if arguments.glob is None else below(under, arguments.glob)
+        pattern = translate_regex(arguments.pattern, ignore_case=arguments.ignore_case)
+        wants = (
+            _accept_any_name
+            if arguments.glob is None
+            else build_filter_below(under, arguments.glob)
+        )
     except InvalidValue as exc:
         raise ToolFailed(str(exc)) from exc
-    return Search(
+    return SearchRequest(
         pattern=pattern,
         under=under,
-        hidden=arguments.glob is not None and names_hidden(arguments.glob),
+        hidden=arguments.glob is not None and asks_for_hidden_names(arguments.glob),
         wants=wants,
-        most=_MOST_LINES[arguments.mode](arguments.limit),
+        most=_LINES_TO_FIND[arguments.mode](arguments.limit),
     )
 
 
-def _everything(_: str) -> bool:
+def _accept_any_name(_: str) -> bool:
     return True
 
 
 # One more than is shown, to know whether there is more.
-_MOST_LINES: Final[dict[str, Callable[[int], int]]] = {
+_LINES_TO_FIND: Final[dict[str, Callable[[int], int]]] = {
     "content": lambda limit: limit + 1,
     "files": lambda _: 1,
-    "count": lambda _: _MOST_COUNTED,
+    "count": lambda _: _MAX_COUNTED_LINES,
 }
 
 
-async def _show_content(
-    results: AsyncIterator[FileFound], arguments: _Arguments
+async def _format_content(
+    results: AsyncIterator[FileMatch], arguments: _GrepArguments
 ) -> tuple[list[str], dict[str, Any]]:
     shown: list[str] = []
     left = arguments.limit
     files = 0
     async for found in results:
         if not left:
-            return [*shown, "", _more(arguments, "matches")], _details(arguments.limit, files, True)
+            return [*shown, "", _limit_note(arguments, "matches")], _match_details(
+                arguments.limit, files, True
+            )
         numbers = found.lines[:left]
         left -= len(numbers)
         files += 1
-        shown += [*([""] if shown else []), printable(found.name)]
-        shown += _excerpts(found.text, numbers, arguments.context)
+        shown += [*([""] if shown else []), printable_name(found.name)]
+        shown += _format_excerpts(found.text, numbers, arguments.context)
         if len(numbers) < len(found.lines):
-            return [*shown, "", _more(arguments, "matches")], _details(arguments.limit, files, True)
-    return shown, _details(arguments.limit - left, files, False)
+            return [*shown, "", _limit_note(arguments, "matches")], _match_details(
+                arguments.limit, files, True
+            )
+    return shown, _match_details(arguments.limit - left, files, False)
 
 
-async def _show_files(
-    results: AsyncIterator[FileFound], arguments: _Arguments
+async def _format_files(
+    results: AsyncIterator[FileMatch], arguments: _GrepArguments
 ) -> tuple[list[str], dict[str, Any]]:
     shown: list[str] = []
     async for found in results:
         if len(shown) == arguments.limit:
-            return [*shown, _more(arguments, "files")], {"files": len(shown), "limited": True}
+            return [*shown, _limit_note(arguments, "files")], {"files": len(shown), "limited": True}
         count = ""
         if arguments.mode == "count":
-            count = f":{len(found.lines)}{'+' if len(found.lines) >= _MOST_COUNTED else ''}"
-        shown.append(printable(found.name) + count)
+            count = f":{len(found.lines)}{'+' if len(found.lines) >= _MAX_COUNTED_LINES else ''}"
+        shown.append(printable_name(found.name) + count)
     return shown, {"files": len(shown), "limited": False}
 
 
-_SHOWN: Final = {"content": _show_content, "files": _show_files, "count": _show_files}
+_FORMATTERS: Final = {"content": _format_content, "files": _format_files, "count": _format_files}
 
 
-def _more(arguments: _Arguments, what: str) -> str:
+def _limit_note(arguments: _GrepArguments, what: str) -> str:
     return f"[more than {arguments.limit} {what}; narrow the search or raise the limit]"
 
 
-def _details(matches: int, files: int, limited: bool) -> dict[str, Any]:
+def _match_details(matches: int, files: int, limited: bool) -> dict[str, Any]:
     return {"matches": matches, "files": files, "limited": limited}
 
 
-def _excerpts(text: bytes, numbers: tuple[int, ...], context: int) -> Iterator[str]:
+def _format_excerpts(text: bytes, numbers: tuple[int, ...], context: int) -> Iterator[str]:
     """Yield lines with their numbers: `12:` where one matches, `13-` around, `--` between."""
     lines = text.split(b"\n")
     if not lines[-1]:
@@ -184,12 +201,14 @@ def _excerpts(text: bytes, numbers: tuple[int, ...], context: int) -> Iterator[s
             continue
         if context and last and number > last + 1:
             yield "--"
-        yield f"{number}{':' if number in matching else '-'}{_cut(lines[number - 1])}"
+        yield f"{number}{':' if number in matching else '-'}{_truncate_line(lines[number - 1])}"
         last = number
 
 
-def _cut(line: bytes) -> str:
+def _truncate_line(line: bytes) -> str:
     text = line.removesuffix(b"\r").decode(errors="replace")
-    if len(text) <= _LONGEST_LINE:
+    if len(text) <= _MAX_LINE_CHARACTERS:
         return text
-    return f"{text[:_LONGEST_LINE]}[... {len(text) - _LONGEST_LINE:,} more characters]"
+    return (
+        f"{text[:_MAX_LINE_CHARACTERS]}[... {len(text) - _MAX_LINE_CHARACTERS:,} more characters]"
+    )

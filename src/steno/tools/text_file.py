@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-_MARKS: Final = (
+_BYTE_ORDER_MARKS: Final = (
     (b"\xef\xbb\xbf", "utf-8"),
     (b"\xff\xfe\x00\x00", "utf-32-le"),  # before UTF-16, whose mark it begins with
     (b"\x00\x00\xfe\xff", "utf-32-be"),
@@ -18,16 +18,16 @@ _MARKS: Final = (
 
 # Windows writes quotes and dashes where Latin-1 has control characters; a few bytes mean nothing
 # to it, and then it was Latin-1.
-_ONE_BYTE: Final = ("cp1252", "latin-1")
-_NOT_IN_TEXT: Final = bytes({*range(0x20), 0x7F} - set(b"\t\n\r\f\x1b"))
+_SINGLE_BYTE_ENCODINGS: Final = ("cp1252", "latin-1")
+_NON_TEXT_BYTES: Final = bytes({*range(0x20), 0x7F} - set(b"\t\n\r\f\x1b"))
 
-_IMAGES: Final = (
+_IMAGE_SIGNATURES: Final = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
     (b"\xff\xd8\xff", "image/jpeg"),
     (b"GIF87a", "image/gif"),
     (b"GIF89a", "image/gif"),
 )
-_KINDS: Final = (
+_BINARY_SIGNATURES: Final = (
     (b"%PDF-", "a PDF document"),
     (b"PK\x03\x04", "a ZIP archive, or a document that is one"),
     (b"\x1f\x8b", "gzip-compressed data"),
@@ -77,14 +77,14 @@ class TextFile(NamedTuple):
         return self.mark + text.encode(self.encoding)
 
 
-def numbered(number: int, line: str) -> str:
+def format_numbered_line(number: int, line: str) -> str:
     """Return a line as models are shown it, as in `cat -n`: its number, a tab, the line."""
     return f"{number:6}\t{line}\n"
 
 
-def read_text(data: bytes) -> TextFile | None:
+def decode_text_file(data: bytes) -> TextFile | None:
     """Return what the bytes say; None if they are not text."""
-    for mark, encoding in _MARKS:
+    for mark, encoding in _BYTE_ORDER_MARKS:
         if data.startswith(mark):
             return _decode(data[len(mark) :], encoding, mark)
     if b"\0" in data:
@@ -92,21 +92,27 @@ def read_text(data: bytes) -> TextFile | None:
         return None if guess is None else _decode(data, guess)
     if found := _decode(data, "utf-8"):
         return found
-    if len(data.translate(None, _NOT_IN_TEXT)) < len(data):
+    if len(data.translate(None, _NON_TEXT_BYTES)) < len(data):
         return None
-    return next(filter(None, (_decode(data, encoding) for encoding in _ONE_BYTE)), None)
+    return next(
+        filter(None, (_decode(data, encoding) for encoding in _SINGLE_BYTE_ENCODINGS)), None
+    )
 
 
-def image_type(data: bytes) -> str | None:
+def detect_image_type(data: bytes) -> str | None:
     """Return the MIME type of an image that models can look at; None for anything else."""
     if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
         return "image/webp"
-    return next((mime_type for magic, mime_type in _IMAGES if data.startswith(magic)), None)
+    return next(
+        (mime_type for magic, mime_type in _IMAGE_SIGNATURES if data.startswith(magic)), None
+    )
 
 
-def kind_of(data: bytes) -> str:
+def describe_binary(data: bytes) -> str:
     """Say what bytes are that are no text, as far as their beginning tells."""
-    return next((kind for magic, kind in _KINDS if data.startswith(magic)), "binary data")
+    return next(
+        (kind for magic, kind in _BINARY_SIGNATURES if data.startswith(magic)), "binary data"
+    )
 
 
 def _decode(data: bytes, encoding: str, mark: bytes = b"") -> TextFile | None:

@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Final, Self, final
 
-from steno.ports import Fit, Tool
-from steno.tools.bash import Access, BashTool
+from steno.ports import PrepareImage, Tool
+from steno.tools.bash import BashTool, CommandAccess
 from steno.tools.edit import EditTool
 from steno.tools.glob import GlobTool
 from steno.tools.grep import GrepTool
 from steno.tools.jobs import BashKillTool, BashOutputTool
 from steno.tools.read import ReadTool
 from steno.tools.shell.process import CommandLimits
-from steno.tools.shell.sandbox import Sandbox, Setting
+from steno.tools.shell.sandbox import Sandbox, SandboxSetting
 from steno.tools.workspace import Workspace
 from steno.tools.write import WriteTool
 
@@ -33,11 +33,11 @@ class Toolbox:
         self,
         workspace: Workspace,
         *,
-        sandbox: Sandbox | Setting = Setting.AUTO,
-        access: Access | None = None,
+        sandbox: Sandbox | SandboxSetting = SandboxSetting.AUTO,
+        access: CommandAccess | None = None,
         limits: CommandLimits | None = None,
         environ: Mapping[str, str] | None = None,
-        fit: Fit | None = None,
+        fit: PrepareImage | None = None,
     ) -> None:
         """Make the tools; the settings are about commands, but for `fit`, which is for images.
 

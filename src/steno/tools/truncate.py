@@ -2,26 +2,26 @@
 
 What is shown is always a prefix and a suffix of the text, cut between lines where lines are short
 enough, and never inside a character. This file knows no tool; where the whole of an output is
-kept is the `Stage`'s business.
+kept is the `ToolContext`'s business.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from steno.ports import Stage
-from steno.value import replace_lone_surrogates
+from steno.ports import ToolContext
+from steno.values import replace_lone_surrogates
 
-MOST_LINES: Final = 2_000
-MOST_BYTES: Final = 50_000
+MAX_OUTPUT_LINES: Final = 2_000
+MAX_OUTPUT_BYTES: Final = 50_000
 """Some 12,000 tokens: much for a model, and little beside a compiler that has lost its way."""
-_WIDEST: Final = 4
+_MAX_CHARACTER_BYTES: Final = 4
 """How many bytes a character takes at most."""
-BLOB: Final = "blob:"
+BLOB_PREFIX: Final = "blob:"
 """How the path of something begins that was kept, and is no file: `blob:<sha256>`."""
 
 
-class Shortened(NamedTuple):
+class TruncatedText(NamedTuple):
     """A text that fits, and how much of the whole is not in it."""
 
     text: str
@@ -30,30 +30,36 @@ class Shortened(NamedTuple):
     left_out_bytes: int
 
 
-def shorten(
-    text: str, *, most_lines: int = MOST_LINES, most_bytes: int = MOST_BYTES, hint: str = ""
-) -> Shortened:
+def truncate_text(
+    text: str,
+    *,
+    most_lines: int = MAX_OUTPUT_LINES,
+    most_bytes: int = MAX_OUTPUT_BYTES,
+    hint: str = "",
+) -> TruncatedText:
     """Return the beginning and the end of a text that is too long, with a line between them.
 
     That line says how much was left out, and then the `hint`; it comes on top of the limits.
     """
-    cut = _cut(text.encode(), most_lines=most_lines, most_bytes=most_bytes)
+    cut = _truncate_middle(text.encode(), most_lines=most_lines, most_bytes=most_bytes)
     if cut is None:
-        return Shortened(text, 0, 0)
-    return Shortened(cut.with_marker(hint), cut.lines, cut.bytes)
+        return TruncatedText(text, 0, 0)
+    return TruncatedText(cut.with_marker(hint), cut.lines, cut.bytes)
 
 
 def is_short(text: str) -> bool:
     """Tell at a glance whether nothing of a text has to be left out; some that fit are not short."""
-    return len(text) * _WIDEST <= MOST_BYTES and text.count("\n") < MOST_LINES
+    return (
+        len(text) * _MAX_CHARACTER_BYTES <= MAX_OUTPUT_BYTES and text.count("\n") < MAX_OUTPUT_LINES
+    )
 
 
-def output_of(
+def truncate_output(
     output: str | bytes,
-    stage: Stage,
+    stage: ToolContext,
     *,
-    most_lines: int = MOST_LINES,
-    most_bytes: int = MOST_BYTES,
+    most_lines: int = MAX_OUTPUT_LINES,
+    most_bytes: int = MAX_OUTPUT_BYTES,
 ) -> tuple[str, dict[str, Any]]:
     """Return what a model should see of an output, and details that name the whole of it.
 
@@ -63,17 +69,19 @@ def output_of(
     """
     data = output if isinstance(output, bytes) else replace_lone_surrogates(output).encode()
     text = data.decode("utf-8", "replace")
-    cut = _cut(text.encode(), most_lines=most_lines, most_bytes=most_bytes)
+    cut = _truncate_middle(text.encode(), most_lines=most_lines, most_bytes=most_bytes)
     if cut is None:
         return text, {}
     sha256 = stage.put_blob(data)
     column = f", column {cut.column}" if cut.column > 1 else ""
-    hint = f'to see it, call read with path "{BLOB}{sha256}", offset {cut.first_line}{column}'
+    hint = (
+        f'to see it, call read with path "{BLOB_PREFIX}{sha256}", offset {cut.first_line}{column}'
+    )
     details = {"full_output": sha256, "lines": _count_lines(data), "bytes": len(data)}
     return cut.with_marker(hint), details
 
 
-class _Cut(NamedTuple):
+class _Truncation(NamedTuple):
     head: bytes
     tail: bytes
     first_line: int
@@ -95,13 +103,13 @@ class _Cut(NamedTuple):
         return f"{head}{'' if not head or head.endswith(chr(10)) else chr(10)}{marker}{tail}"
 
 
-def _cut(data: bytes, *, most_lines: int, most_bytes: int) -> _Cut | None:
+def _truncate_middle(data: bytes, *, most_lines: int, most_bytes: int) -> _Truncation | None:
     """Cut a hole into what has too many lines or bytes; None if it fits."""
     if len(data) <= most_bytes and _count_lines(data) <= most_lines:
         return None
     head = _head_length(data, most_lines - most_lines // 2, most_bytes - most_bytes // 2)
     tail = _tail_start(data, most_lines // 2, most_bytes // 2, head)
-    return _Cut(
+    return _Truncation(
         head=data[:head],
         tail=data[tail:],
         first_line=data.count(b"\n", 0, head) + 1,

@@ -1,6 +1,6 @@
 """The folders that a model may touch, and how files in them are read and written.
 
-Every path is walked by `descend`, which cannot be led out of them. Writing replaces a file at
+Every path is walked by `open_path`, which cannot be led out of them. Writing replaces a file at
 once: whoever looks sees the old content or the new, and after a failure the old. What was read is
 remembered, so that nothing is overwritten that the model has not seen. This file knows no tool.
 """
@@ -19,24 +19,24 @@ from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple, TypeAlias, TypeVar, final
 
 from steno.errors import InvalidValue, ToolFailed, Unavailable
-from steno.tools.descent import (
-    CREATE_FILE,
-    MOST_LEVELS,
-    OPEN_FILE,
-    OPEN_FOLDER,
-    Names,
-    Place,
-    descend,
-    explained,
-    quoted,
+from steno.tools.safe_open import (
+    CREATE_FILE_FLAGS,
+    MAX_DEPTH,
+    OPEN_FILE_FLAGS,
+    OPEN_FOLDER_FLAGS,
+    PathNames,
+    ResolvedPath,
+    explain_os_errors,
+    open_path,
+    quote_path,
 )
-from steno.value import is_text
+from steno.values import is_utf8_text
 
-MOST_BYTES: Final = 64 * 1024 * 1024
+MAX_FILE_BYTES: Final = 64 * 1024 * 1024
 """How large a file may be that is read as a whole."""
 
 T = TypeVar("T")
-_Folder: TypeAlias = str | os.PathLike[str]
+_FolderPath: TypeAlias = str | os.PathLike[str]
 
 
 class Fingerprint(NamedTuple):
@@ -60,7 +60,7 @@ class Workspace:
     whatever the file system refuses. Methods may block, and may be called from any thread.
     """
 
-    def __init__(self, roots: _Folder | Iterable[_Folder]) -> None:
+    def __init__(self, roots: _FolderPath | Iterable[_FolderPath]) -> None:
         """Take folders that are there. Raises InvalidValue, Unavailable."""
         if (
             not {os.open, os.stat, os.access, os.mkdir, os.readlink, os.rename}
@@ -70,15 +70,15 @@ class Workspace:
         folders = (roots,) if isinstance(roots, (str, os.PathLike)) else tuple(roots)
         if not folders:
             raise InvalidValue("workspace: there must be at least one folder")
-        self.roots: Final = tuple(map(_real_folder, folders))
-        self._base: Final = _names(self.roots[0])
-        every = [_names(root) for root in self.roots]
+        self.roots: Final = tuple(map(_resolve_root, folders))
+        self._base: Final = _path_names(self.roots[0])
+        every = [_path_names(root) for root in self.roots]
         # A folder inside another is reached through that one: above the outermost folders, nothing
         # can be changed by a model.
         self._outermost_roots: Final = frozenset(
             names for names in every if not any(_is_inside(names, other) for other in every)
         )
-        self._read_fingerprints: Final[dict[Names, Fingerprint]] = {}
+        self._read_fingerprints: Final[dict[PathNames, Fingerprint]] = {}
         self._is_strict = False
 
     @property
@@ -105,12 +105,12 @@ class Workspace:
         The real path, with links resolved: relative to the first folder and with `/` between the
         names (`.` for the folder itself), absolute if it lies in another folder.
         """
-        with explained(path), self._open_path(path) as place:
+        with explain_os_errors(path), self._open_path(path) as place:
             return self._relative_name(place.names)
 
     def relative_of_real_path(self, real: str) -> str:
         """Return the one spelling of an absolute path that is known to be a real one."""
-        return self._relative_name(_names(Path(real)))
+        return self._relative_name(_path_names(Path(real)))
 
     def files(
         self, under: str = ".", *, enters: Callable[[str], bool] = lambda folder: True
@@ -123,13 +123,15 @@ class Workspace:
         left out are folders that may not be read, and names that are not UTF-8, since no model
         could say them. A file is the only one below itself.
         """
-        with explained(under), self._open_path(under) as place:
+        with explain_os_errors(under), self._open_path(under) as place:
             if not place.rest:
 
-                def enters_names(names: Names) -> bool:
+                def enters_names(names: PathNames) -> bool:
                     return enters(self._relative_name(names))
 
-                yield from map(self._relative_name, _files(place.folder, place.folder_names, enters_names))
+                yield from map(
+                    self._relative_name, _walk_files(place.folder, place.folder_names, enters_names)
+                )
                 return
             found = os.stat(place.name, dir_fd=place.folder, follow_symlinks=False)
             if stat.S_ISREG(found.st_mode):
@@ -142,25 +144,25 @@ class Workspace:
 
         A file may have another name outside, as a hard link; it is in the workspace all the same.
         """
-        with explained(path), self._open_path(path) as place:
+        with explain_os_errors(path), self._open_path(path) as place:
             return _open_regular(place, path)
 
-    def read_file(self, path: str, *, most_bytes: int = MOST_BYTES) -> bytes:
+    def read_file(self, path: str, *, most_bytes: int = MAX_FILE_BYTES) -> bytes:
         """Return the content of a regular file that is not too large."""
-        with self.open_file(path) as file, explained(path):
+        with self.open_file(path) as file, explain_os_errors(path):
             data = file.read(most_bytes + 1)
             size = os.fstat(file.fileno()).st_size
         if len(data) > most_bytes:
             raise ToolFailed(
-                f"{quoted(path)}: has {size:,} bytes, and no more than {most_bytes:,} can be read"
+                f"{quote_path(path)}: has {size:,} bytes, and no more than {most_bytes:,} can be read"
                 " at once; search it, or let a command take out what you need"
             )
         return data
 
     def exists(self, path: str) -> bool:
         """Tell whether there is something of that name, even if it cannot be read."""
-        with explained(path), self._open_path(path) as place:
-            return not place.rest or _look(place) is not None
+        with explain_os_errors(path), self._open_path(path) as place:
+            return not place.rest or _stat_or_none(place) is not None
 
     def write_file(self, path: str, data: bytes, *, expected: Fingerprint | None) -> None:
         """Put content into a file, all of it or nothing, and remember it as known.
@@ -169,42 +171,51 @@ class Workspace:
         Missing folders are made; the mode of a file is kept. What is replaced is the name: another
         name of the same file, a hard link perhaps outside, keeps the old content.
         """
-        with explained(path), self._open_path(path) as place:
-            with _folders_made(place) as folder:
-                _replace(Place(place.folder_names, folder, place.rest[-1:]), path, data, expected=expected)
+        with explain_os_errors(path), self._open_path(path) as place:
+            with _create_parent_folders(place) as folder:
+                _replace_file(
+                    ResolvedPath(place.folder_names, folder, place.rest[-1:]),
+                    path,
+                    data,
+                    expected=expected,
+                )
             self._read_fingerprints[place.names] = Fingerprint.of(data)
 
     # -- what the model has seen -------------------------------------------------------------
 
     def mark_as_read(self, path: str, data: bytes) -> None:
         """Note that the model has seen this content of a file."""
-        with explained(path), self._open_path(path) as place:
+        with explain_os_errors(path), self._open_path(path) as place:
             self._read_fingerprints[place.names] = Fingerprint.of(data)
 
     def check_unchanged_since_read(self, path: str, data: bytes) -> None:
         """Raise ToolFailed unless this content of a file is what the model saw last."""
-        with explained(path), self._open_path(path) as place:
+        with explain_os_errors(path), self._open_path(path) as place:
             known = self._read_fingerprints.get(place.names)
         if known is None:
-            raise ToolFailed(f"{quoted(path)}: has not been read yet; read it before changing it")
+            raise ToolFailed(
+                f"{quote_path(path)}: has not been read yet; read it before changing it"
+            )
         if known != Fingerprint.of(data):
-            raise ToolFailed(f"{quoted(path)}: has changed since it was read; read it again first")
+            raise ToolFailed(
+                f"{quote_path(path)}: has changed since it was read; read it again first"
+            )
 
     @contextmanager
-    def _open_path(self, path: str) -> Generator[Place, None, None]:
-        with descend(path, self._base, self._outermost_roots) as place:
+    def _open_path(self, path: str) -> Generator[ResolvedPath, None, None]:
+        with open_path(path, self._base, self._outermost_roots) as place:
             # Looked at where we have arrived, so that there is no moment in which it could change.
             if self._is_strict and self._relative_name(place.names) != path:
-                raise ToolFailed(f"{quoted(path)}: has changed since it was allowed; try again")
+                raise ToolFailed(f"{quote_path(path)}: has changed since it was allowed; try again")
             yield place
 
-    def _relative_name(self, names: Names) -> str:
+    def _relative_name(self, names: PathNames) -> str:
         if names[: len(self._base)] == self._base:
             return "/".join(names[len(self._base) :]) or "."
         return "/" + "/".join(names)
 
 
-async def finished(work: Callable[[], T]) -> T:
+async def run_to_completion(work: Callable[[], T]) -> T:
     """Do something that blocks in a thread, and see it through.
 
     If we are cancelled we wait for its end before we say so: what a call does to files happens
@@ -226,53 +237,55 @@ async def finished(work: Callable[[], T]) -> T:
 # -- folders ---------------------------------------------------------------------------------
 
 
-def _real_folder(root: _Folder) -> Path:
+def _resolve_root(root: _FolderPath) -> Path:
     if not isinstance(root, (str, os.PathLike)):
         raise InvalidValue(f"workspace: a folder must be a path, not {type(root).__name__}")
-    name = quoted(str(root))
+    name = quote_path(str(root))
     try:
         real = Path(root).resolve(strict=True)
     except (OSError, RuntimeError, ValueError) as exc:
         reason = getattr(exc, "strerror", None) or str(exc)
         raise InvalidValue(f"workspace: the folder {name} cannot be used: {reason}") from exc
-    if not is_text(str(real)):
+    if not is_utf8_text(str(real)):
         raise InvalidValue("workspace: a folder must have a name that is UTF-8")
     if not real.is_dir():
         raise InvalidValue(f"workspace: {name} is not a folder")
     return real
 
 
-def _names(real: Path) -> Names:
+def _path_names(real: Path) -> PathNames:
     return real.parts[1:]
 
 
-def _is_inside(names: Names, other: Names) -> bool:
+def _is_inside(names: PathNames, other: PathNames) -> bool:
     return len(names) > len(other) and names[: len(other)] == other
 
 
-def _files(
-    folder: int, above: Names, enters: Callable[[Names], bool], level: int = 0
-) -> Iterator[Names]:
+def _walk_files(
+    folder: int, above: PathNames, enters: Callable[[PathNames], bool], level: int = 0
+) -> Iterator[PathNames]:
     """Yield the real paths of regular files in an open folder and below."""
     with os.scandir(folder) as found:
-        entries = sorted((entry for entry in found if is_text(entry.name)), key=lambda e: e.name)
+        entries = sorted(
+            (entry for entry in found if is_utf8_text(entry.name)), key=lambda e: e.name
+        )
     for entry in entries:
         if entry.is_file(follow_symlinks=False):
             yield (*above, entry.name)
-        elif entry.is_dir(follow_symlinks=False) and level < MOST_LEVELS:
+        elif entry.is_dir(follow_symlinks=False) and level < MAX_DEPTH:
             names = (*above, entry.name)
             if not enters(names):
                 continue
             with suppress(OSError):
-                below = os.open(entry.name, OPEN_FOLDER, dir_fd=folder)
+                below = os.open(entry.name, OPEN_FOLDER_FLAGS, dir_fd=folder)
                 try:
-                    yield from _files(below, names, enters, level + 1)
+                    yield from _walk_files(below, names, enters, level + 1)
                 finally:
                     os.close(below)
 
 
 @contextmanager
-def _folders_made(place: Place) -> Generator[int, None, None]:
+def _create_parent_folders(place: ResolvedPath) -> Generator[int, None, None]:
     """Make the folders that are missing on the way to a file; they go again after a failure."""
     folder = place.folder
     with ExitStack() as opened, ExitStack() as undo:
@@ -280,7 +293,7 @@ def _folders_made(place: Place) -> Generator[int, None, None]:
             os.mkdir(name, dir_fd=folder)
             undo.callback(_remove_folder, name, folder)
             os.fsync(folder)
-            folder = os.open(name, OPEN_FOLDER, dir_fd=folder)
+            folder = os.open(name, OPEN_FOLDER_FLAGS, dir_fd=folder)
             opened.callback(os.close, folder)
         yield folder
         undo.pop_all()
@@ -294,13 +307,13 @@ def _remove_folder(name: str, folder: int) -> None:
 # -- files -----------------------------------------------------------------------------------
 
 
-def _open_regular(place: Place, path: str) -> BinaryIO:
+def _open_regular(place: ResolvedPath, path: str) -> BinaryIO:
     """Open what a place names if it is a regular file, without waiting for anything else."""
     name = place.name
     # Looked at before, since opening a device may already do something; what counts is the second
     # look, at what was opened.
     _check_regular(os.stat(name, dir_fd=place.folder, follow_symlinks=False), path)
-    file = os.fdopen(os.open(name, OPEN_FILE, dir_fd=place.folder), "rb")
+    file = os.fdopen(os.open(name, OPEN_FILE_FLAGS, dir_fd=place.folder), "rb")
     try:
         _check_regular(os.fstat(file.fileno()), path)
     except BaseException:
@@ -313,24 +326,26 @@ def _check_regular(found: os.stat_result, path: str) -> None:
     if stat.S_ISDIR(found.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     if not stat.S_ISREG(found.st_mode):
-        raise ToolFailed(f"{quoted(path)}: is a device, pipe or socket, not a file")
+        raise ToolFailed(f"{quote_path(path)}: is a device, pipe or socket, not a file")
 
 
-def _replace(place: Place, path: str, data: bytes, *, expected: Fingerprint | None) -> None:
+def _replace_file(
+    place: ResolvedPath, path: str, data: bytes, *, expected: Fingerprint | None
+) -> None:
     """Write beside the file and then take its name."""
     folder, name = place.folder, place.name
-    before = _look(place)
+    before = _stat_or_none(place)
     if before is not None and not os.access(name, os.W_OK, dir_fd=folder):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))  # a new name would not ask
     temporary = f".steno-{os.urandom(8).hex()}.tmp"
     mode = 0o666 if before is None else 0o600  # what others may not read, they never may
-    file = os.fdopen(os.open(temporary, CREATE_FILE, mode, dir_fd=folder), "wb")
+    file = os.fdopen(os.open(temporary, CREATE_FILE_FLAGS, mode, dir_fd=folder), "wb")
     try:
         with file:
             file.write(data)
             file.flush()
             if before is not None:
-                _keep_mode(file.fileno(), before)
+                _copy_owner_and_mode(file.fileno(), before)
             os.fsync(file.fileno())
         # As late as can be: no file system offers to compare and replace in one.
         _check_content(place, path, expected)
@@ -342,29 +357,31 @@ def _replace(place: Place, path: str, data: bytes, *, expected: Fingerprint | No
     os.fsync(folder)
 
 
-def _look(place: Place) -> os.stat_result | None:
+def _stat_or_none(place: ResolvedPath) -> os.stat_result | None:
     try:
         return os.stat(place.name, dir_fd=place.folder, follow_symlinks=False)
     except FileNotFoundError:
         return None
 
 
-def _check_content(place: Place, path: str, expected: Fingerprint | None) -> None:
+def _check_content(place: ResolvedPath, path: str, expected: Fingerprint | None) -> None:
     """Raise ToolFailed unless a file holds what is to be replaced, or is not there for None."""
     try:
         file = _open_regular(place, path)
     except FileNotFoundError:
         if expected is not None:
-            raise ToolFailed(f"{quoted(path)}: was removed since it was read") from None
+            raise ToolFailed(f"{quote_path(path)}: was removed since it was read") from None
         return
     with file:
         if expected is None:
-            raise ToolFailed(f"{quoted(path)}: is there already; read it before changing it")
+            raise ToolFailed(f"{quote_path(path)}: is there already; read it before changing it")
         if Fingerprint.of(file.read(expected.size + 1)) != expected:
-            raise ToolFailed(f"{quoted(path)}: has changed since it was read; read it again first")
+            raise ToolFailed(
+                f"{quote_path(path)}: has changed since it was read; read it again first"
+            )
 
 
-def _keep_mode(file: int, before: os.stat_result) -> None:
+def _copy_owner_and_mode(file: int, before: os.stat_result) -> None:
     """Give a file the owner and the mode of the one that it replaces, as far as we may."""
     with suppress(PermissionError):
         os.fchown(file, before.st_uid, before.st_gid)

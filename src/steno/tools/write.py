@@ -7,16 +7,16 @@ from typing import Annotated, Final, final
 
 from msgspec import Meta, Struct
 
-from steno.call import ToolCall
-from steno.ports import Capability, Stage, ToolOutput
-from steno.tool import ToolDefinition
-from steno.tools.arguments import arguments_of, decided_path
-from steno.tools.change import FileChange
-from steno.tools.text_file import TextFile, read_text
-from steno.tools.workspace import Workspace, finished
+from steno.messages.call import ToolCall
+from steno.messages.tool import ToolDefinition
+from steno.ports import Capability, ToolContext, ToolOutput
+from steno.tools.arguments import approved_path, parse_arguments
+from steno.tools.file_change import FileChange
+from steno.tools.text_file import TextFile, decode_text_file
+from steno.tools.workspace import Workspace, run_to_completion
 
 
-class _Arguments(Struct, frozen=True, kw_only=True):
+class _WriteArguments(Struct, frozen=True, kw_only=True):
     path: Annotated[
         str, Meta(description="The file, relative to the working folder or absolute.", min_length=1)
     ]
@@ -24,7 +24,7 @@ class _Arguments(Struct, frozen=True, kw_only=True):
 
 
 _DEFINITION: Final = ToolDefinition.from_type(
-    _Arguments,
+    _WriteArguments,
     name="write",
     description=(
         "Write a whole file. Folders that are missing are made. A file that is there already"
@@ -45,18 +45,20 @@ class WriteTool:
 
     def subjects(self, call: ToolCall) -> tuple[str, ...]:
         """Return the real path."""
-        return (self._workspace.relative(arguments_of(call, _Arguments).path),)
+        return (self._workspace.relative(parse_arguments(call, _WriteArguments).path),)
 
     async def preview(self, call: ToolCall) -> str:
         """Return the diff of what is there and what would be."""
-        wanted = arguments_of(call, _Arguments)
+        wanted = parse_arguments(call, _WriteArguments)
         (path,) = self.subjects(call)
         return (await asyncio.to_thread(self._change, path, wanted.content)).preview_text
 
-    async def run(self, call: ToolCall, stage: Stage) -> ToolOutput:
+    async def run(self, call: ToolCall, stage: ToolContext) -> ToolOutput:
         """Write the file, or leave everything as it was. Raises ToolFailed."""
-        wanted, path = arguments_of(call, _Arguments), decided_path(self, call, stage)
-        return await finished(lambda: self._change(path, wanted.content).apply(self._workspace))
+        wanted, path = parse_arguments(call, _WriteArguments), approved_path(self, call, stage)
+        return await run_to_completion(
+            lambda: self._change(path, wanted.content).apply(self._workspace)
+        )
 
     def _change(self, path: str, content: str) -> FileChange:
         workspace = self._workspace.strict
@@ -64,10 +66,10 @@ class WriteTool:
             return FileChange.of(path, None, content.encode())
         before = workspace.read_file(path)
         workspace.check_unchanged_since_read(path, before)
-        return FileChange.of(path, before, _in_the_way_of(read_text(before), content))
+        return FileChange.of(path, before, _encode_like(decode_text_file(before), content))
 
 
-def _in_the_way_of(file: TextFile | None, content: str) -> bytes:
+def _encode_like(file: TextFile | None, content: str) -> bytes:
     """Return content as the file had it before: its encoding, its mark, CR LF at line ends."""
     if file is None or not file.text:
         return content.encode()

@@ -19,8 +19,8 @@ from urllib.parse import urlsplit
 from weakref import ref
 
 from steno.errors import InvalidValue, ProtocolError, StenoError, Unreachable
-from steno.ports import Outgoing
-from steno.transport.proxy import PASSWORD_WANTED, Proxy, check_proxy, proxy_for
+from steno.ports import HttpRequest
+from steno.transport.proxy import PROXY_AUTH_REQUIRED, Proxy, check_proxy, proxy_for
 
 if TYPE_CHECKING:
     import aiohttp
@@ -74,7 +74,7 @@ class HttpTransport:
         self._limits = limits
         self._proxy = None if proxy is None else check_proxy(proxy)
         self._environ = os.environ if environ is None else environ
-        self._tls = True if ca_file is None else _trust(ca_file)
+        self._tls = True if ca_file is None else _load_certificates(ca_file)
         self._max_body_bytes = max_body_bytes
         self._session: aiohttp.ClientSession | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -89,14 +89,14 @@ class HttpTransport:
         """
         self._open_session()
 
-    async def open(self, outgoing: Outgoing) -> HttpAnswer:
+    async def open(self, outgoing: HttpRequest) -> AiohttpResponse:
         """Send a request and wait for the head of its answer. Raises Unreachable."""
         session = self._open_session()
         import aiohttp  # noqa: PLC0415 - see _open_session
         import yarl  # noqa: PLC0415 - comes with aiohttp
 
         proxy = self._proxy or proxy_for(outgoing.url, self._environ)
-        place = _Place(_host_of(outgoing.url), self._limits, proxy)
+        place = _ErrorContext(_host_of(outgoing.url), self._limits, proxy)
         loop = asyncio.get_running_loop()
         began = loop.time()
         patience = asyncio.timeout(self._limits.first_byte_s)
@@ -110,14 +110,18 @@ class HttpTransport:
                     proxy=proxy.url if proxy else None,
                     allow_redirects=False,
                 )
-            if proxy is None or response.status != PASSWORD_WANTED:
+            if proxy is None or response.status != PROXY_AUTH_REQUIRED:
                 left_s = max(0.001, self._limits.first_byte_s - (loop.time() - began))
-                return HttpAnswer(response, place, first_s=left_s, max_bytes=self._max_body_bytes)
+                return AiohttpResponse(
+                    response, place, first_s=left_s, max_bytes=self._max_body_bytes
+                )
             # What is not encrypted goes through no tunnel: the proxy answers like a server.
             response.close()
-            fault: StenoError = place.unreachable(proxy.explain_refusal(response.status), retryable=False)
+            fault: StenoError = place.unreachable(
+                proxy.explain_refusal(response.status), retryable=False
+            )
         except (aiohttp.ClientError, OSError) as exc:
-            fault = place.no_first_byte() if patience.expired() else _explain(exc, place)
+            fault = place.no_first_byte() if patience.expired() else _translate_error(exc, place)
         # Not inside `except`: what aiohttp raises holds the headers of the request, keys included.
         raise fault
 
@@ -154,11 +158,16 @@ class HttpTransport:
 
 
 @final
-class HttpAnswer:
+class AiohttpResponse:
     """An answer whose head has arrived."""
 
     def __init__(
-        self, response: aiohttp.ClientResponse, place: _Place, *, first_s: float, max_bytes: int
+        self,
+        response: aiohttp.ClientResponse,
+        place: _ErrorContext,
+        *,
+        first_s: float,
+        max_bytes: int,
     ) -> None:
         import aiohttp  # noqa: PLC0415 - it is loaded by now
 
@@ -184,7 +193,7 @@ class HttpAnswer:
         try:
             piece = await self._response.content.readany()
         except self._errors as exc:
-            fault = self._fault or _explain(exc, self._context)
+            fault = self._fault or _translate_error(exc, self._context)
         else:
             self._waiting_since = None
             self._bytes_left -= len(piece)
@@ -217,7 +226,7 @@ class HttpAnswer:
 
     def _schedule_check(self, seconds: float) -> None:
         # The timer must not keep alive what nobody else holds any more.
-        self._timer = self._loop.call_later(seconds, _look_at_clock, ref(self))
+        self._timer = self._loop.call_later(seconds, _check_timeout, ref(self))
 
     def _stop_timer(self) -> None:
         if self._timer is not None:
@@ -235,7 +244,7 @@ class HttpAnswer:
         self._response.close()
 
 
-def _look_at_clock(answer: Callable[[], HttpAnswer | None]) -> None:
+def _check_timeout(answer: Callable[[], AiohttpResponse | None]) -> None:
     found = answer()
     if found is not None:
         found.check_timeout()
@@ -244,7 +253,7 @@ def _look_at_clock(answer: Callable[[], HttpAnswer | None]) -> None:
 # -- faults ----------------------------------------------------------------------------------
 
 
-class _Place(NamedTuple):
+class _ErrorContext(NamedTuple):
     """Where something went wrong, for the words about it."""
 
     host: str
@@ -261,7 +270,7 @@ class _Place(NamedTuple):
         return self.unreachable(f"nothing more for {self.limits.idle_s:g} s")
 
 
-def _explain(exc: Exception, place: _Place) -> StenoError:
+def _translate_error(exc: Exception, place: _ErrorContext) -> StenoError:
     """Say in our words what aiohttp or the system said; theirs may quote headers and passwords."""
     import aiohttp  # noqa: PLC0415 - it is loaded by now
 
@@ -272,9 +281,11 @@ def _explain(exc: Exception, place: _Place) -> StenoError:
         case aiohttp.ClientConnectorSSLError() | ssl.SSLError():
             return place.unreachable("no TLS connection could be made", retryable=False)
         case aiohttp.ClientProxyConnectionError():
-            return place.unreachable(f"{place.proxy} cannot be reached{_reason(exc)}")
+            return place.unreachable(f"{place.proxy} cannot be reached{_os_reason(exc)}")
         case aiohttp.ClientHttpProxyError() if place.proxy:
-            return place.unreachable(place.proxy.explain_refusal(exc.status), retryable=exc.status >= 500)
+            return place.unreachable(
+                place.proxy.explain_refusal(exc.status), retryable=exc.status >= 500
+            )
         case aiohttp.ConnectionTimeoutError():
             return place.unreachable(f"no connection within {place.limits.connect_s:g} s")
         case aiohttp.ClientConnectorDNSError():
@@ -287,8 +298,8 @@ def _explain(exc: Exception, place: _Place) -> StenoError:
             )
             return place.unreachable(rule, retryable=not is_final)
         case aiohttp.ClientConnectorError():
-            return place.unreachable(f"no connection{_reason(exc)}")
-        case aiohttp.ClientPayloadError() if _is_garbled(exc):
+            return place.unreachable(f"no connection{_os_reason(exc)}")
+        case aiohttp.ClientPayloadError() if _is_bad_encoding(exc):
             return ProtocolError(f"{place.host}: the body is not compressed as its head says")
         case aiohttp.ClientResponseError():
             return ProtocolError(f"{place.host}: the answer is not HTTP, or its head is too large")
@@ -298,14 +309,14 @@ def _explain(exc: Exception, place: _Place) -> StenoError:
             return place.unreachable("the connection was lost")
 
 
-def _is_garbled(exc: aiohttp.ClientPayloadError) -> bool:
+def _is_bad_encoding(exc: aiohttp.ClientPayloadError) -> bool:
     """Tell whether a body came whole and cannot be unpacked, which will be so the next time."""
     from aiohttp.http_exceptions import ContentEncodingError  # noqa: PLC0415 - it is loaded by now
 
     return isinstance(exc.__cause__, ContentEncodingError)
 
 
-def _reason(exc: aiohttp.ClientConnectorError) -> str:
+def _os_reason(exc: aiohttp.ClientConnectorError) -> str:
     number = exc.os_error.errno
     return f": {os.strerror(number).lower()}" if number else ""
 
@@ -315,7 +326,7 @@ def _host_of(url: str) -> str:
     return f"{parts.hostname}:{parts.port}" if parts.port else parts.hostname or "http"
 
 
-def _trust(ca_file: str | Path) -> ssl.SSLContext:
+def _load_certificates(ca_file: str | Path) -> ssl.SSLContext:
     context = ssl.create_default_context()
     try:
         context.load_verify_locations(cafile=ca_file)

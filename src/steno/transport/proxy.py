@@ -15,10 +15,10 @@ from urllib.parse import SplitResult, urlsplit
 
 from steno.errors import InvalidValue
 
-PASSWORD_WANTED: Final = 407
+PROXY_AUTH_REQUIRED: Final = 407
 """The status with which a proxy asks who we are."""
-_PORTS: Final = {"http": 80, "https": 443}
-_CUT_PASSWORD: Final = re.compile(r"[^:/?#]*://[^/?#]*[/?#].*@", re.DOTALL)
+_DEFAULT_PORTS: Final = {"http": 80, "https": 443}
+_UNESCAPED_PASSWORD: Final = re.compile(r"[^:/?#]*://[^/?#]*[/?#].*@", re.DOTALL)
 
 
 class Proxy(NamedTuple):
@@ -38,7 +38,7 @@ class Proxy(NamedTuple):
     def explain_refusal(self, status: int) -> str:
         """Say that it answered itself, in the place of the server."""
         rule = f"{self} answered with status {status}"
-        if status != PASSWORD_WANTED:
+        if status != PROXY_AUTH_REQUIRED:
             return rule
         if urlsplit(self.url).username is None:
             return f"{rule}; put user:password@ into it, before the host"
@@ -49,10 +49,10 @@ def proxy_for(url: str, environ: Mapping[str, str]) -> Proxy | None:
     """Return the proxy for `url`, or None. Raises InvalidValue if its address is none."""
     parts = urlsplit(url)
     host = parts.hostname or ""
-    if is_loopback(host) or _is_exempt(host, parts.port, _look_up(environ, "no_proxy")[1]):
+    if is_loopback(host) or _is_exempt(host, parts.port, _read_variable(environ, "no_proxy")[1]):
         return None
     for name in (f"{parts.scheme}_proxy", "all_proxy"):
-        variable, address = _look_up(environ, name)
+        variable, address = _read_variable(environ, name)
         if address:
             return check_proxy(address if "://" in address else f"http://{address}", variable)
     return None
@@ -62,9 +62,9 @@ def check_proxy(address: str, variable: str | None = None) -> Proxy:
     """Return the proxy at an address. Raises InvalidValue for what is not that of an HTTP proxy."""
     rule = f"{variable or 'proxy'}: must be http:// or https:// with a host"
     # Else a part of the password would be taken for the host, asked for, and told.
-    if _CUT_PASSWORD.match(address):
+    if _UNESCAPED_PASSWORD.match(address):
         raise InvalidValue(f"{rule}; in a password, / ? and # are written %2F %3F and %23")
-    parts = _take_apart(address)
+    parts = _split_address(address)
     if parts is None:
         raise InvalidValue(rule)
     if parts.scheme not in ("http", "https"):
@@ -82,7 +82,7 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def _take_apart(address: str) -> SplitResult | None:
+def _split_address(address: str) -> SplitResult | None:
     """Return the parts of an address; None where there is no host, or a port that is none."""
     try:
         parts = urlsplit(address)
@@ -93,12 +93,12 @@ def _take_apart(address: str) -> SplitResult | None:
 
 def _host_and_port(parts: SplitResult) -> str:
     host = parts.hostname or ""
-    port = parts.port or _PORTS.get(parts.scheme)
+    port = parts.port or _DEFAULT_PORTS.get(parts.scheme)
     shown = f"[{host}]" if ":" in host else host
     return f"{shown}:{port}" if port else shown
 
 
-def _look_up(environ: Mapping[str, str], name: str) -> tuple[str, str]:
+def _read_variable(environ: Mapping[str, str], name: str) -> tuple[str, str]:
     """Return the name of a variable as it is written there, and what it holds."""
     # A CGI program gets the header "Proxy:" of whoever calls it as HTTP_PROXY.
     is_forged = name == "http_proxy" and "REQUEST_METHOD" in environ
@@ -113,10 +113,10 @@ def _is_exempt(host: str, port: int | None, exempt: str) -> bool:
         name, _, wanted_port = entry.strip().removeprefix("*").partition(":")
         if wanted_port and wanted_port != str(port):
             continue
-        if entry.strip() == "*" or (name and _ends_with(host.lower(), name.removeprefix("."))):
+        if entry.strip() == "*" or (name and _is_in_domain(host.lower(), name.removeprefix("."))):
             return True
     return False
 
 
-def _ends_with(host: str, domain: str) -> bool:
+def _is_in_domain(host: str, domain: str) -> bool:
     return host == domain or host.endswith("." + domain)

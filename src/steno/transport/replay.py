@@ -10,24 +10,24 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TypeAlias, final
 
 from steno.errors import InvalidValue, StenoError, Unreachable
-from steno.ports import Outgoing
-from steno.value import Quiet
+from steno.ports import HttpRequest
+from steno.values import RedactedRepr
 
-Step: TypeAlias = bytes | float | StenoError
+ReplayStep: TypeAlias = bytes | float | StenoError
 """A piece of the body; seconds to wait, `math.inf` for a server that fell silent; a fault."""
 
 
 @final
-class Recorded(Quiet, frozen=True):
+class RecordedResponse(RedactedRepr, frozen=True):
     """One answer of a server."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[ReplayStep, ...]
     status: int = 200
     content_type: str = "text/event-stream"
     headers: tuple[tuple[str, str], ...] = ()
 
     @classmethod
-    def from_http(cls, data: bytes) -> Recorded:
+    def from_http(cls, data: bytes) -> RecordedResponse:
         """Read a whole HTTP response as it came over the wire, chunk by chunk.
 
         Where a chunked body has no end, the connection is lost again. Raises InvalidValue if the
@@ -42,7 +42,7 @@ class Recorded(Quiet, frozen=True):
         headers = {name.strip().lower(): value.strip() for name, _, value in fields}
         is_chunked = headers.get("transfer-encoding", "").lower() == "chunked"
         return cls(
-            _chunks(body) if is_chunked else (body,),
+            _split_chunks(body) if is_chunked else (body,),
             status=int(status[:3]),
             content_type=headers.pop("content-type", ""),
             headers=tuple(headers.items()),
@@ -55,19 +55,19 @@ class ReplayTransport:
 
     def __init__(
         self,
-        answers: Iterable[Recorded | StenoError],
+        answers: Iterable[RecordedResponse | StenoError],
         *,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
         """Take the answers. `sleep` is how waiting is done; pass one that does not wait."""
         self._answers = iter(answers)
         self._sleep = sleep
-        self.sent: list[Outgoing] = []
+        self.sent: list[HttpRequest] = []
         """Every request that was made, keys included."""
-        self.opened: list[ReplayAnswer] = []
+        self.opened: list[ReplayedResponse] = []
         """Every answer that was given."""
 
-    async def open(self, outgoing: Outgoing) -> ReplayAnswer:
+    async def open(self, outgoing: HttpRequest) -> ReplayedResponse:
         """Give the next answer. Raises Unreachable if none is left."""
         self.sent.append(outgoing)
         recorded = next(self._answers, None)
@@ -75,7 +75,7 @@ class ReplayTransport:
             raise Unreachable("replay: no recorded answer is left")
         if isinstance(recorded, StenoError):
             raise recorded
-        answer = ReplayAnswer(recorded, self._sleep)
+        answer = ReplayedResponse(recorded, self._sleep)
         self.opened.append(answer)
         return answer
 
@@ -84,11 +84,13 @@ class ReplayTransport:
 
 
 @final
-class ReplayAnswer:
+class ReplayedResponse:
     """A recording as it is played."""
 
     def __init__(
-        self, recorded: Recorded, sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
+        self,
+        recorded: RecordedResponse,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
         self.status = recorded.status
         self.headers: Mapping[str, str] = {
@@ -131,9 +133,9 @@ class ReplayAnswer:
             self._waiting = None
 
 
-def _chunks(body: bytes) -> tuple[Step, ...]:
+def _split_chunks(body: bytes) -> tuple[ReplayStep, ...]:
     """Take the framing off a chunked body."""
-    found: list[Step] = []
+    found: list[ReplayStep] = []
     position = 0
     while (line_end := body.find(b"\r\n", position)) >= 0:
         size = int(body[position:line_end].partition(b";")[0], 16)

@@ -12,16 +12,16 @@ from importlib import import_module
 from typing import Final, Protocol, cast
 
 from steno.errors import InvalidValue, ProviderError
-from steno.message import AssistantMessage
-from steno.request import Request
-from steno.wire.extras import is_streamed, take_stream
-from steno.wire.report import Encoded, Loss, LossCode
-from steno.wire.stream import StreamDecoder
-from steno.wire.writing import Encoder
+from steno.messages.message import AssistantMessage
+from steno.messages.request import Request
+from steno.wire.extras import is_streamed, pop_stream_flag
+from steno.wire.report import EncodedRequest, Loss, LossCode
+from steno.wire.request_encoder import Encoder
+from steno.wire.response_decoder import StreamDecoder
 
 __all__ = [
     "WIRES",
-    "Encoded",
+    "EncodedRequest",
     "Encoder",
     "Loss",
     "LossCode",
@@ -66,7 +66,7 @@ class Wire(Protocol):
         """Read a recorded request."""
         ...
 
-    def encode_request(self, request: Request, *, stream: bool | None = ...) -> Encoded:
+    def encode_request(self, request: Request, *, stream: bool | None = ...) -> EncodedRequest:
         """Write a request, and say what got lost."""
         ...
 
@@ -77,7 +77,7 @@ class Wire(Protocol):
         ...
 
 
-_PARTS: Final = tuple(sorted(name for name in vars(Wire) if not name.startswith("_")))
+_REQUIRED_ATTRIBUTES: Final = tuple(sorted(name for name in vars(Wire) if not name.startswith("_")))
 
 
 def load_wire(wire: str | Wire) -> Wire:
@@ -88,7 +88,7 @@ def load_wire(wire: str | Wire) -> Wire:
     """
     if isinstance(wire, str):
         wire = _import_wire(wire)
-    for part in _PARTS:
+    for part in _REQUIRED_ATTRIBUTES:
         if not hasattr(wire, part):
             raise InvalidValue(f"wire: it has no {part}; see steno.wire.Wire for what it needs")
     return wire
@@ -117,23 +117,23 @@ def _import_wire(name: str) -> Wire:
         ) from exc
 
 
-def translate(data: bytes | str, *, source: Wire | str, target: Wire | str) -> Encoded:
+def translate(data: bytes | str, *, source: Wire | str, target: Wire | str) -> EncodedRequest:
     """Say a request of one protocol in another; what the target has no words for is reported.
 
     A wire is a module or its name. What was to come in pieces still is. Raises InvalidRequest if `data` is not a request of the source.
     """
     speaker, listener = load_wire(source), load_wire(target)
-    return retell(speaker.decode_request(data), source=speaker, target=listener)
+    return translate_request(speaker.decode_request(data), source=speaker, target=listener)
 
 
-def retell(request: Request, *, source: Wire, target: Wire) -> Encoded:
+def translate_request(request: Request, *, source: Wire, target: Wire) -> EncodedRequest:
     """Say a request that was read from one protocol in another.
 
     Whether the answer comes in pieces is nothing that the conversation says: it is asked for anew.
     """
     stream = None
     if source.NAME != target.NAME:
-        request, stream = take_stream(request, source.NAME)
+        request, stream = pop_stream_flag(request, source.NAME)
         meant, heard = (is_streamed(stream, wire.NAME) for wire in (source, target))
         if meant != heard and None not in (meant, heard):
             stream = meant  # what one understands without a word, the other has to be told

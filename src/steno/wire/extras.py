@@ -11,17 +11,17 @@ from typing import Any, Final
 import msgspec
 
 from steno.errors import InvalidRequest
-from steno.json_object import JsonObject, expose
-from steno.request import Request
-from steno.value import Sendable
-from steno.wire.report import LossCode, Losses
+from steno.json_object import JsonObject, raw_members
+from steno.messages.request import Request
+from steno.values import Sendable
+from steno.wire.report import LossCode, LossCollector
 
-FORM: Final = "$form"
+FORM_KEY: Final = "$form"
 """The member of our extras that tells how something was written, where there are two ways."""
-_OURS: Final = "$"
+_RESERVED_PREFIX: Final = "$"
 """What the names begin with that we give to members."""
-_MOST_NAMES: Final = 8
-_WITHOUT_A_WORD: Final = {
+_MAX_LISTED_NAMES: Final = 8
+_STREAMS_BY_DEFAULT: Final = {
     "anthropic_messages": False,
     "ollama_chat": True,
     "openai_chat": False,
@@ -30,23 +30,25 @@ _WITHOUT_A_WORD: Final = {
 """Whether an answer comes in pieces if nobody says so."""
 
 
-def extras_of(value: Sendable, wire: str, losses: Losses, *, at: str = "") -> dict[str, Any]:
+def select_extras(
+    value: Sendable, wire: str, losses: LossCollector, *, at: str = ""
+) -> dict[str, Any]:
     """Return the members that `value` carries for this wire; those for others are a loss."""
     if value.extras is None:
         return {}
     for name, members in value.extras.items():
         if name != wire and isinstance(members, JsonObject):
-            _note_lost(value, name, losses, at)
-    return dict(extras_for(value, wire))
+            _note_foreign_extras(value, name, losses, at)
+    return dict(get_extras(value, wire))
 
 
-def extras_for(value: Sendable, wire: str) -> Mapping[str, Any]:
+def get_extras(value: Sendable, wire: str) -> Mapping[str, Any]:
     """Look at the members that `value` carries for a wire; those for others are not the question."""
     found = None if value.extras is None else value.extras.get(wire)
-    return expose(found) if isinstance(found, JsonObject) else {}
+    return raw_members(found) if isinstance(found, JsonObject) else {}
 
 
-def take_inner(extras: dict[str, Any], name: str) -> dict[str, Any]:
+def pop_object(extras: dict[str, Any], name: str) -> dict[str, Any]:
     """Take out the members that belong further inside, under a name; what is no object stays."""
     inner = extras.get(name)
     if not isinstance(inner, dict):
@@ -55,26 +57,26 @@ def take_inner(extras: dict[str, Any], name: str) -> dict[str, Any]:
     return inner
 
 
-def take_form(extras: dict[str, Any]) -> dict[str, Any]:
+def pop_form(extras: dict[str, Any]) -> dict[str, Any]:
     """Take the notes on how a value was written out of its extras; what is no note says nothing."""
-    form = extras.pop(FORM, None)
+    form = extras.pop(FORM_KEY, None)
     return form if isinstance(form, dict) else {}
 
 
-def form_of(value: Sendable, wire: str) -> dict[str, Any]:
+def get_form(value: Sendable, wire: str) -> dict[str, Any]:
     """Return the notes on how a value was written where it was recorded."""
-    form = extras_for(value, wire).get(FORM)
+    form = get_extras(value, wire).get(FORM_KEY)
     return form if isinstance(form, dict) else {}
 
 
-def refuse_notes(values: Iterable[object], wire: str, *, at: str) -> None:
+def check_reserved_extras(values: Iterable[object], wire: str, *, at: str) -> None:
     """Refuse values that cannot be written, if they hold notes of ours: nobody else writes those.
 
     Raises InvalidRequest.
     """
     for value in values:
         if isinstance(value, Sendable):
-            names = [name for name in extras_for(value, wire) if name.startswith(_OURS)]
+            names = [name for name in get_extras(value, wire) if name.startswith(_RESERVED_PREFIX)]
             if names:
                 advice = "which steno alone writes; leave it out"
                 raise InvalidRequest(f"{at}: the extras for {wire} misuse {names[0]}, {advice}")
@@ -85,9 +87,9 @@ def replace_extras(request: Request, wire: str, members: Mapping[str, Any]) -> R
     return msgspec.structs.replace(request, extras={**(request.extras or {}), wire: members})
 
 
-def take_stream(request: Request, wire: str) -> tuple[Request, bool | None]:
+def pop_stream_flag(request: Request, wire: str) -> tuple[Request, bool | None]:
     """Take out of the extras whether the answer was asked for in pieces; None if that is not said."""
-    members = dict(extras_for(request, wire))
+    members = dict(get_extras(request, wire))
     stream = members.pop("stream", None)
     if not isinstance(stream, bool):
         return request, None
@@ -99,59 +101,63 @@ def is_streamed(stream: bool | None, wire: str) -> bool | None:
 
     None where the body cannot say: in some protocols the address does.
     """
-    return _WITHOUT_A_WORD.get(wire) if stream is None else stream
+    return _STREAMS_BY_DEFAULT.get(wire) if stream is None else stream
 
 
 def merge_extras(
-    members: dict[str, Any], extras: Mapping[str, Any], losses: Losses, *, at: str = ""
+    members: dict[str, Any], extras: Mapping[str, Any], losses: LossCollector, *, at: str = ""
 ) -> dict[str, Any]:
     """Add extras to what the encoder says itself; none of that is said twice, or otherwise."""
-    note_repeated(members, extras, losses, at=at)
+    note_conflicting_extras(members, extras, losses, at=at)
     return members | {name: extras[name] for name in extras if name not in members}
 
 
-def note_repeated(
-    said: Mapping[str, Any], extras: Mapping[str, Any], losses: Losses, *, at: str = ""
+def note_conflicting_extras(
+    said: Mapping[str, Any], extras: Mapping[str, Any], losses: LossCollector, *, at: str = ""
 ) -> None:
     """Note the extras that contradict what is said anyway."""
     names = [
         name
         for name, member in extras.items()
-        if name in said and says(member) and member != said[name]
+        if name in said and is_nonempty(member) and member != said[name]
     ]
     if names:
-        done = f"left out extras for what the request says itself: {_listed(names)}"
+        done = f"left out extras for what the request says itself: {_join_names(names)}"
         losses.note(LossCode.EXTRAS, done, at=at)
 
 
-def _note_lost(value: Sendable, wire: str, losses: Losses, at: str) -> None:
+def _note_foreign_extras(value: Sendable, wire: str, losses: LossCollector, at: str) -> None:
     """Note the members that another wire alone has a name for, unless the value says the same.
 
     How the other wire writes is no loss. Objects in its form, or under another name of ours, hold
     members from further inside.
     """
-    members = extras_for(value, wire)
-    ours = {n: m for n, m in members.items() if n.startswith(_OURS) and isinstance(m, dict)}
-    form = ours.pop(FORM, {})
+    members = get_extras(value, wire)
+    ours = {
+        n: m for n, m in members.items() if n.startswith(_RESERVED_PREFIX) and isinstance(m, dict)
+    }
+    form = ours.pop(FORM_KEY, {})
     inner = [*ours.values(), *(found for found in form.values() if isinstance(found, dict))]
     said = {field: getattr(value, field) for field in value.__struct_fields__}
     names = [
         name
         for found in (members, *inner)
         for name, member in found.items()
-        if name not in (FORM, "tools", *ours) and says(member) and member != said.get(name)
+        if name not in (FORM_KEY, "tools", *ours)
+        and is_nonempty(member)
+        and member != said.get(name)
     ]
     if names:
-        done = f"left out what is kept for {wire} alone: {_listed(names)}"
+        done = f"left out what is kept for {wire} alone: {_join_names(names)}"
         losses.note(LossCode.EXTRAS, done, at=at)
-    if says(members.get("tools")) or says(form.get("tools")):
+    if is_nonempty(members.get("tools")) or is_nonempty(form.get("tools")):
         losses.note(LossCode.TOOL, f"left out tools that only {wire} knows", at=f"{at}.tools")
 
 
-def says(member: object) -> bool:
+def is_nonempty(member: object) -> bool:
     """Tell whether a member says anything: nobody misses null, `""`, `[]` or `{}`."""
     return member not in (None, "", [], {})
 
 
-def _listed(names: list[str]) -> str:
-    return ", ".join(names[:_MOST_NAMES]) + (", …" if len(names) > _MOST_NAMES else "")
+def _join_names(names: list[str]) -> str:
+    return ", ".join(names[:_MAX_LISTED_NAMES]) + (", …" if len(names) > _MAX_LISTED_NAMES else "")

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import final
 
-from steno.wire.pieces import Pieces
+from steno.wire.byte_buffer import ByteBuffer
 
 
 @final
-class LineSplitter(Pieces):
+class LineSplitter(ByteBuffer):
     """Collects bytes and gives out whole lines."""
 
     __slots__ = ()

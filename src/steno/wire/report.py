@@ -7,7 +7,7 @@ from typing import Any, ClassVar, final
 
 import msgspec
 
-from steno.value import Quiet
+from steno.values import RedactedRepr
 
 
 class LossCode(StrEnum):
@@ -46,7 +46,7 @@ class LossCode(StrEnum):
 
 
 @final
-class Loss(Quiet, frozen=True):
+class Loss(RedactedRepr, frozen=True):
     """One thing that the target will not see as it was."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"place", "done"})
@@ -62,7 +62,7 @@ class Loss(Quiet, frozen=True):
 
 
 @final
-class Losses:
+class LossCollector:
     """Collects what gets lost, with the place that is being written."""
 
     def __init__(self) -> None:
@@ -75,7 +75,7 @@ class Losses:
 
 
 @final
-class Encoded(Quiet, frozen=True):
+class EncodedRequest(RedactedRepr, frozen=True):
     """A request in the words of a provider: the body to send, and what got lost on the way."""
 
     body: bytes

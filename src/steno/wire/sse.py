@@ -12,17 +12,17 @@ from typing import Final, Self, final
 
 import msgspec
 
-from steno.wire.pieces import MAX_BYTES, Pieces
+from steno.wire.byte_buffer import MAX_BUFFERED_BYTES, ByteBuffer
 
 _BOM: Final = b"\xef\xbb\xbf"
-_find_usual: Final = re.compile(rb"(?:event: (?!error\n).*\n)?data: (.+)\n\n|.*\n").findall
+_find_simple_events: Final = re.compile(rb"(?:event: (?!error\n).*\n)?data: (.+)\n\n|.*\n").findall
 """Finds the data of nearly all events: one line, behind a name or none; else an empty one."""
 _LF: Final = b"\n"
-_END: Final = b"\n\n"
+_EVENT_END: Final = b"\n\n"
 _CR: Final = ord("\r")
 """As a number: a single byte is found five times faster than bytes of length one."""
-_LONE_CR: Final = re.compile(rb"\r(?!\n)").search
-_E: Final = ord("e")
+_find_lone_cr: Final = re.compile(rb"\r(?!\n)").search
+_LETTER_E: Final = ord("e")
 
 
 @final
@@ -43,12 +43,12 @@ class ErrorPayload(bytes):
 
 
 @final
-class EventSplitter(Pieces):
+class SseSplitter(ByteBuffer):
     """Collects bytes and gives out whole payloads."""
 
     __slots__ = ("_after_cr", "_is_first")
 
-    def __init__(self, *, max_bytes: int = MAX_BYTES) -> None:
+    def __init__(self, *, max_bytes: int = MAX_BUFFERED_BYTES) -> None:
         """Start at the beginning of a stream."""
         super().__init__(max_bytes=max_bytes)
         self._after_cr = False
@@ -65,9 +65,9 @@ class EventSplitter(Pieces):
         """
         if self._after_cr or _CR in data:
             data = self._normalise(data)
-        if not self._held and data.endswith(_END) and len(data) <= self._max_bytes:
+        if not self._held and data.endswith(_EVENT_END) and len(data) <= self._max_bytes:
             return data
-        end = data.rfind(_END) + 2
+        end = data.rfind(_EVENT_END) + 2
         if end < 2:
             if not (self._held and data.startswith(_LF) and self._held[-1].endswith(_LF)):
                 if data:
@@ -78,7 +78,7 @@ class EventSplitter(Pieces):
         if self._held:
             events = self._join(events)
         if len(events) > self._max_bytes:
-            self._check_lines([event + _END for event in events.split(_END)])
+            self._check_lines([event + _EVENT_END for event in events.split(_EVENT_END)])
         if rest:
             self._hold(rest)
         return events
@@ -87,7 +87,7 @@ class EventSplitter(Pieces):
         """Return the payloads of whole events."""
         if not events:
             return []
-        found: list[bytes] = _find_usual(events)
+        found: list[bytes] = _find_simple_events(events)
         if b"" not in found:
             self._is_first = False
             return found
@@ -113,7 +113,7 @@ class EventSplitter(Pieces):
                 elif data:
                     found.append(data)
                 data = None
-            elif line[0] == _E and line != b"event: error" and line.startswith(b"event: "):
+            elif line[0] == _LETTER_E and line != b"event: error" and line.startswith(b"event: "):
                 pass  # what the event is called, its data says as well
             elif data is None and line.startswith(b"data: "):
                 data = line[6:]
@@ -128,7 +128,7 @@ class EventSplitter(Pieces):
                 return data
             data = data.removeprefix(b"\n")
         self._after_cr = data.endswith(b"\r")
-        if _LONE_CR(data) is None:
+        if _find_lone_cr(data) is None:
             return data.replace(b"\r", b"")  # half the price of replacing pairs
         return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
@@ -155,10 +155,10 @@ def _read_event(data: bytes | None, lines: list[bytes]) -> list[bytes]:
 
 def _is_json(text: bytes) -> bool:
     try:
-        _skip(text)
+        _decode_raw(text)
     except (msgspec.MsgspecError, RecursionError):
         return False
     return True
 
 
-_skip: Final = msgspec.json.Decoder(msgspec.Raw).decode
+_decode_raw: Final = msgspec.json.Decoder(msgspec.Raw).decode

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from steno import Conversation
-from steno.cli.choosing import choose_model
-from steno.cli.compose import equip
-from steno.cli.configuration import load_settings
-from steno.cli.desk.scene import Scene
+from steno.app.commands.context import CommandContext
+from steno.app.compose import open_environment
+from steno.app.select_model import choose_model
+from steno.app.settings_loader import load_settings
 from steno.store import Store, open_store
 
 T = TypeVar("T")
@@ -28,18 +28,18 @@ async def opened_scene(
     conversation: Conversation | None = None,
     keeps: bool = True,
     **flags: Any,
-) -> AsyncGenerator[Scene]:
+) -> AsyncGenerator[CommandContext]:
     """Put a scene together, with the offline assistant; servers are ended behind it."""
     loaded = load_settings(folder, flags={"model": "offline", **flags})
     found = await choose_model(loaded)
-    async with equip(loaded, found, folder, None) as equipment:
+    async with open_environment(loaded, found, folder, None) as equipment:
         at_hand = store.new() if conversation is None else conversation
-        yield Scene(loaded, folder, store, keeps, equipment, at_hand, ACTOR)
+        yield CommandContext(loaded, folder, store, keeps, equipment, at_hand, ACTOR)
 
 
 def look(
     folder: Path,
-    work: Callable[[Scene], Awaitable[T]],
+    work: Callable[[CommandContext], Awaitable[T]],
     *,
     begin: Callable[[Store], Conversation] | None = None,
     limit_s: float = 60,

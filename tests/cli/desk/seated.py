@@ -9,17 +9,17 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from steno.agent import RunEnded
-from steno.cli.configuration import load_settings
-from steno.cli.desk.desk import opened_desk
-from steno.cli.opening import Outside
-from steno.cli.session import Start
-from steno.message import SystemMessage
-from steno.ports import Verdict
-from steno.tui.desk import Desk, DeskEvent, Pending, Words
+from steno.app.input_setup import McpOptions
+from steno.app.local_session import open_local_session
+from steno.app.session import AgentSession, PendingCall, PromptInput, SessionEvent
+from steno.app.sessions import SessionStart
+from steno.app.settings_loader import load_settings
+from steno.messages.message import SystemMessage
+from steno.ports import ApprovalDecision
 
 T = TypeVar("T")
 LIMIT_S = 20.0
-NO_SERVER = Outside(is_disabled=True)
+NO_SERVER = McpOptions(is_disabled=True)
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
@@ -35,13 +35,13 @@ def run(main: Coroutine[Any, Any, T]) -> T:
 class Person:
     """Somebody at a desk."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: AgentSession) -> None:
         self.desk = desk
-        self.events: list[DeskEvent] = []
+        self.events: list[SessionEvent] = []
         self._happened = asyncio.Event()
         desk.subscribe(self._hear)
 
-    def _hear(self, event: DeskEvent) -> None:
+    def _hear(self, event: SessionEvent) -> None:
         self.events.append(event)
         self._happened.set()
 
@@ -57,23 +57,25 @@ class Person:
     async def say(self, text: str, *images: str | bytes) -> RunEnded:
         """Say something, and wait for the end of it."""
         before = len(self.told(RunEnded))
-        await self.desk.send(Words(text, images))
+        await self.desk.send(PromptInput(text, images))
         return await self.end(before)
 
     async def end(self, before: int = 0) -> RunEnded:
         await self.until(lambda: len(self.told(RunEnded)) > before)
         return self.told(RunEnded)[before]
 
-    async def asked(self, *calls: str) -> list[Pending]:
+    async def asked(self, *calls: str) -> list[PendingCall]:
         """Wait until just these calls await a decision, the first of them asked about."""
         await self.until(lambda: [one.call.id for one in self.desk.pending_calls] == list(calls))
         return list(self.desk.pending_calls)
 
     def allow(self, call: str, **how: Any) -> None:
-        self.desk.decide(call, Verdict(allowed=True, actor=self.desk.actor, **how))
+        self.desk.decide(call, ApprovalDecision(allowed=True, actor=self.desk.actor, **how))
 
     def deny(self, call: str, reason: str | None = None) -> None:
-        self.desk.decide(call, Verdict(allowed=False, actor=self.desk.actor, reason=reason))
+        self.desk.decide(
+            call, ApprovalDecision(allowed=False, actor=self.desk.actor, reason=reason)
+        )
 
     @property
     def said(self) -> list[str]:
@@ -89,14 +91,14 @@ async def seated(
     keeps: bool = True,
     mode: str | None = None,
     flags: dict[str, Any] | None = None,
-    outside: Outside = NO_SERVER,
+    outside: McpOptions = NO_SERVER,
     verbose: bool = False,
     **start: Any,
 ) -> AsyncGenerator[Person]:
     """Open a desk in a folder, with somebody at it."""
     loaded = load_settings(folder, flags=flags or {})
-    begin = Start(folder, **start)
-    async with opened_desk(
+    begin = SessionStart(folder, **start)
+    async with open_local_session(
         loaded, begin, keeps=keeps, mode=mode, outside=outside, verbose=verbose
     ) as desk:
         yield Person(desk)

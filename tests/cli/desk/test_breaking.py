@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from steno.agent import Notice
-from steno.cli.desk.shell import MOST_SHOWN, Shown
-from steno.entry import Mode
+from steno.app.session import AgentSession, ErrorRaised, PromptInput, ShellEnded, ShellOutput
+from steno.app.user_shell import MAX_SHOWN_CHARACTERS, OutputLimiter
 from steno.errors import Conflict, Missing, StenoError
-from steno.message import ChatMessage
+from steno.messages.message import ChatMessage
+from steno.records.entry import Mode
 from steno.store import open_store
-from steno.tui.desk import Desk, ShellEnded, ShellOutput, Trouble, Words
 from tests.cli.desk.seated import Person, run, seated
 from tests.cli.headless import make_project, speaking
 
@@ -57,7 +57,7 @@ def damage_first_record(home: Path) -> None:
         connection.execute("UPDATE record SET data = '{' WHERE key = (SELECT min(key) FROM record)")
 
 
-def label_last(desk: Desk) -> None:
+def label_last(desk: AgentSession) -> None:
     desk.branches.label(desk.entries()[-1].id, "here")
 
 
@@ -70,9 +70,9 @@ def test_words_that_cannot_be_recorded_are_refused_and_may_be_said_again(project
             await person.say("read note.txt")
             said = person.said
             with full_disk(), pytest.raises(StenoError, match="the disk failed"):
-                await person.desk.send(Words("read note.txt"))
+                await person.desk.send(PromptInput("read note.txt"))
             assert not person.desk.is_running
-            assert person.told(Trouble) == []
+            assert person.told(ErrorRaised) == []
             assert person.said == said
             await person.say("read note.txt")
             assert len(person.said) == 2 * len(said)
@@ -88,7 +88,7 @@ def test_what_a_command_printed_is_shown_even_if_it_cannot_be_recorded(project: 
                 await person.desk.run_shell("echo one")
                 await person.until(lambda: person.told(ShellEnded))
             assert [one.text for one in person.told(ShellOutput)] == ["one\n"]
-            [trouble] = person.told(Trouble)
+            [trouble] = person.told(ErrorRaised)
             assert "the disk failed" in trouble.text
             await person.say("read note.txt")
 
@@ -104,7 +104,7 @@ def test_what_a_command_printed_is_shown_even_if_it_cannot_be_recorded(project: 
     ids=["mode", "label"],
 )
 def test_whatever_another_program_was_faster_with_is_told_with_a_way_on(
-    project: Path, change: Callable[[Desk], None]
+    project: Path, change: Callable[[AgentSession], None]
 ) -> None:
     async def main() -> None:
         async with seated(project, flags=OFFLINE) as person:
@@ -113,7 +113,7 @@ def test_whatever_another_program_was_faster_with_is_told_with_a_way_on(
             with pytest.raises(Conflict, match=OVERTAKEN):
                 change(person.desk)
             with pytest.raises(StenoError, match=OVERTAKEN):
-                await person.desk.send(Words("And now?"))
+                await person.desk.send(PromptInput("And now?"))
             person.desk.branches.fork("beside")
             change(person.desk)
             await person.say("read note.txt")
@@ -128,7 +128,7 @@ def test_a_session_that_another_program_has_removed_is_told_of_with_a_way_on(pro
             with open_store() as store:
                 store.remove(person.desk.status.session or "")
             with pytest.raises(StenoError, match="has removed it meanwhile; /new begins another"):
-                await person.desk.send(Words("And now?"))
+                await person.desk.send(PromptInput("And now?"))
             with pytest.raises(Missing, match="/new begins another"):
                 person.desk.change_mode(Mode.PLAN)
             await person.desk.session_list.new()
@@ -184,7 +184,7 @@ def test_a_session_that_cannot_be_read_leaves_the_one_at_hand_and_its_model(
 
 def test_of_output_without_end_the_beginning_is_shown_and_that_there_is_more() -> None:
     told: list[str] = []
-    shown = Shown(told.append, most=10)
+    shown = OutputLimiter(told.append, most=10)
     for _ in range(1_000):
         shown("1234")
     assert (
@@ -202,7 +202,9 @@ def test_a_command_without_end_fills_no_memory_and_can_be_stopped(project: Path)
             for _ in range(20):
                 person.desk.interrupt()
             await person.until(lambda: person.told(ShellEnded))
-            assert sum(len(one.text) for one in person.told(ShellOutput)) < 1.1 * MOST_SHOWN
+            assert (
+                sum(len(one.text) for one in person.told(ShellOutput)) < 1.1 * MAX_SHOWN_CHARACTERS
+            )
             assert person.said[-1].endswith("[stopped]")
 
     run(main())

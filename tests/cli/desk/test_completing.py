@@ -11,14 +11,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from steno.cli.desk.completing import complete
-from steno.cli.desk.fitting import fitting_files
-from steno.cli.desk.remembered import Remembered
-from steno.cli.desk.scene import Scene
-from steno.content import FileReference
-from steno.inputs.mentions import read_mentions
+from steno.app.commands.context import CommandContext
+from steno.app.completion import TimedCache, complete_path, find_completions
+from steno.app.session import Suggestion
+from steno.inputs.mentions import parse_mentions
+from steno.messages.content import FileReference
 from steno.tools import Workspace
-from steno.tui.desk import Candidate
 from tests.cli.desk.scenes import look
 from tests.cli.headless import make_project, write_settings
 from tests.cli.pointing import trusting, write_servers
@@ -48,9 +46,9 @@ def project(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     return made
 
 
-def offered(folder: Path, typed: str, **flags: Any) -> Sequence[Candidate]:
-    async def ask(scene: Scene) -> Sequence[Candidate]:
-        return await complete(scene, typed)
+def offered(folder: Path, typed: str, **flags: Any) -> Sequence[Suggestion]:
+    async def ask(scene: CommandContext) -> Sequence[Suggestion]:
+        return await find_completions(scene, typed)
 
     return look(folder, ask, **flags)
 
@@ -64,10 +62,10 @@ def texts(folder: Path, typed: str) -> list[str]:
 
 def test_an_at_alone_offers_what_lies_at_the_top(project: Path) -> None:
     assert offered(project, "@") == [
-        Candidate("@src/", expects_more=True),
-        Candidate("@docs/", expects_more=True),
-        Candidate("@tests/", expects_more=True),
-        Candidate("@README.md"),
+        Suggestion("@src/", expects_more=True),
+        Suggestion("@docs/", expects_more=True),
+        Suggestion("@tests/", expects_more=True),
+        Suggestion("@README.md"),
     ]
 
 
@@ -128,7 +126,7 @@ def test_quotes_may_be_open(project: Path) -> None:
 def test_a_folder_with_a_blank_stays_open(project: Path) -> None:
     (project / "my folder").mkdir()
     (project / "my folder" / "a.txt").write_text("x")
-    assert offered(project, "@my")[0] == Candidate('@"my folder/', expects_more=True)
+    assert offered(project, "@my")[0] == Suggestion('@"my folder/', expects_more=True)
     assert texts(project, '@"my folder/') == ['@"my folder/a.txt"']
 
 
@@ -173,19 +171,19 @@ def test_what_is_offered_points_at_just_that_file(
     except OSError:  # the file system has no such names
         return
     workspace = Workspace([folder])
-    for candidate in asyncio.run(fitting_files(workspace, name[:1])):
-        mentions = read_mentions(f"Look at {candidate.text} now.", workspace=workspace)
+    for candidate in asyncio.run(complete_path(workspace, name[:1])):
+        mentions = parse_mentions(f"Look at {candidate.text} now.", workspace=workspace)
         assert mentions.blocks == (FileReference(path=name),)
 
 
 # -- servers -----------------------------------------------------------------------------------
 
 
-def answered(folder: Path, typed: str) -> dict[str, Candidate]:
+def answered(folder: Path, typed: str) -> dict[str, Suggestion]:
     """Return what is offered as soon as a server has said something, however slow it is."""
 
-    async def ask(scene: Scene) -> dict[str, Candidate]:
-        while not (found := await complete(scene, typed)):
+    async def ask(scene: CommandContext) -> dict[str, Suggestion]:
+        while not (found := await find_completions(scene, typed)):
             pass
         return {one.text: one for one in found}
 
@@ -241,7 +239,7 @@ def test_a_list_is_asked_for_once_until_it_is_old() -> None:
         return (len(asked),)
 
     async def main() -> None:
-        lists = Remembered(ask, holds_s=5, patience_s=5, now=lambda: clock[0])
+        lists = TimedCache(ask, holds_s=5, patience_s=5, now=lambda: clock[0])
         topic, other = Topic(), Topic()
         first, second = await asyncio.gather(lists.get(topic), lists.get(topic))
         assert first == second == (1,)
@@ -262,7 +260,7 @@ def test_who_is_slow_is_not_waited_for_and_heard_the_next_time() -> None:
             await may_answer.wait()
             return ("late",)
 
-        lists = Remembered(ask, holds_s=60, patience_s=0.01)
+        lists = TimedCache(ask, holds_s=60, patience_s=0.01)
         topic = Topic()
         assert await lists.get(topic) == ()
         may_answer.set()
@@ -283,7 +281,7 @@ def test_who_stops_waiting_does_not_stop_the_question() -> None:
             await may_answer.wait()
             return ("answer",)
 
-        lists = Remembered(ask, holds_s=60, patience_s=5)
+        lists = TimedCache(ask, holds_s=60, patience_s=5)
         topic = Topic()
         waiting = asyncio.create_task(lists.get(topic))
         await asyncio.sleep(0)

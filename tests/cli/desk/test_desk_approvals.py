@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from steno.agent import Ending
-from steno.agent.permission import DENIED
-from steno.entry import Approval, ApprovalStatus, Entry
+from steno.agent import EndReason
+from steno.agent.permissions.policy import DENIED_PREFIX
+from steno.app.session import PendingCallsChanged, PromptInput
 from steno.errors import InvalidValue, Missing
-from steno.ports import Scope
+from steno.log.queries import pending_approvals
+from steno.ports import GrantScope
+from steno.records.entry import Approval, ApprovalStatus, Entry
 from steno.store import open_store
-from steno.tui.desk import Decided, Words
-from steno.views import pending_approvals
 from tests.cli.desk.seated import run, seated
 from tests.cli.headless import make_project, speaking
 from tests.cli.vendor import Call
@@ -47,7 +47,7 @@ def test_calls_are_decided_about_one_by_one(project: Path, home: Path) -> None:
     async def main() -> None:
         async with seated(project) as person:
             desk = person.desk
-            await desk.send(Words("Write two files."))
+            await desk.send(PromptInput("Write two files."))
             first, second = await person.asked("c1", "c2")
             assert first.request is not None
             assert "out/a.txt" in first.request.preview
@@ -65,8 +65,8 @@ def test_calls_are_decided_about_one_by_one(project: Path, home: Path) -> None:
                 ("c2", "pending", None),
                 ("c2", "denied", desk.actor),
             ]
-            assert f"{DENIED}: not this one" in person.said
-            assert person.told(Decided)
+            assert f"{DENIED_PREFIX}: not this one" in person.said
+            assert person.told(PendingCallsChanged)
 
     with speaking(home, TWO, "Done."):
         run(main())
@@ -80,13 +80,16 @@ def test_a_call_that_waits_behind_another_may_be_decided_about_before_it_is_aske
     async def main() -> None:
         async with seated(project) as person:
             desk = person.desk
-            await desk.send(Words("Write two files."))
+            await desk.send(PromptInput("Write two files."))
             await person.asked("c1", "c2")
             person.deny("c2", "rather not")
-            assert [one.decision and one.decision.allowed for one in desk.pending_calls] == [None, False]
+            assert [one.decision and one.decision.allowed for one in desk.pending_calls] == [
+                None,
+                False,
+            ]
             person.allow("c1")
             ended = await person.end()
-            assert ended.result.ending is Ending.DONE
+            assert ended.result.ending is EndReason.DONE
             assert decisions(desk.entries())[2:] == [
                 ("c2", "pending", None),
                 ("c2", "denied", desk.actor),
@@ -104,7 +107,7 @@ def test_a_call_that_was_allowed_ahead_is_asked_about_if_another_has_changed_wha
     async def main() -> None:
         async with seated(project) as person:
             desk = person.desk
-            await desk.send(Words("Write it twice."))
+            await desk.send(PromptInput("Write it twice."))
             _, second = await person.asked("c1", "c2")
             shown = await desk.preview(second.call)
             person.allow("c2")
@@ -127,11 +130,11 @@ def test_a_call_that_was_allowed_ahead_is_asked_about_if_another_has_changed_wha
 def test_what_is_allowed_for_the_session_is_asked_about_once(project: Path, home: Path) -> None:
     async def main() -> None:
         async with seated(project) as person:
-            await person.desk.send(Words("Write two files."))
+            await person.desk.send(PromptInput("Write two files."))
             [asked, _] = await person.asked("c1", "c2")
             assert asked.request is not None
             assert asked.request.rule == "write(out/**)"
-            person.allow("c1", scope=Scope.SESSION)
+            person.allow("c1", scope=GrantScope.SESSION)
             await person.end()
             approvals = [
                 e.payload for e in person.desk.entries() if isinstance(e.payload, Approval)
@@ -146,12 +149,12 @@ def test_what_is_allowed_for_the_session_is_asked_about_once(project: Path, home
 def test_what_is_allowed_for_the_project_holds_at_the_next_desk(project: Path, home: Path) -> None:
     async def allow() -> None:
         async with seated(project) as person:
-            await person.desk.send(Words("Write two files."))
+            await person.desk.send(PromptInput("Write two files."))
             await person.asked("c1", "c2")
             with pytest.raises(InvalidValue, match="rule"):
-                person.allow("c1", scope=Scope.PROJECT, rule="write(")
+                person.allow("c1", scope=GrantScope.PROJECT, rule="write(")
             await person.asked("c1", "c2")
-            person.allow("c1", scope=Scope.PROJECT, rule="write(out/*.txt)")
+            person.allow("c1", scope=GrantScope.PROJECT, rule="write(out/*.txt)")
             await person.end()
 
     async def write_again() -> None:
@@ -171,7 +174,7 @@ def test_a_verdict_about_a_call_that_nobody_asks_about_is_refused(
         async with seated(project) as person:
             with pytest.raises(Missing):
                 person.allow("c1")
-            await person.desk.send(Words("Write two files."))
+            await person.desk.send(PromptInput("Write two files."))
             await person.asked("c1", "c2")
             with pytest.raises(Missing):
                 person.allow("c3")
@@ -189,16 +192,16 @@ def test_a_verdict_about_a_call_that_nobody_asks_about_is_refused(
 def test_to_interrupt_takes_the_questions_back(project: Path, home: Path) -> None:
     async def main() -> None:
         async with seated(project) as person:
-            await person.desk.send(Words("Write two files."))
+            await person.desk.send(PromptInput("Write two files."))
             await person.asked("c1", "c2")
             person.allow("c2")
             person.desk.interrupt()
             ended = await person.end()
-            assert ended.result.ending is Ending.INTERRUPTED
+            assert ended.result.ending is EndReason.INTERRUPTED
             assert list(person.desk.pending_calls) == []
             assert not (project / "out/b.txt").exists()
             # The next turn uses the same ids, and what was decided before is not about them.
-            await person.desk.send(Words("Again."))
+            await person.desk.send(PromptInput("Again."))
             await person.asked("c1", "c2")
             person.deny("c1")
             await person.asked("c2")

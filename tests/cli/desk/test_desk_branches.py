@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from steno.aside import LARGE_IMAGE
-from steno.content import Image, ImageData, ImageFile, Text
-from steno.entry import Entry
+from steno.app.session import BranchChanged, PromptInput
 from steno.errors import Conflict, InvalidValue, Missing
-from steno.message import UserMessage
-from steno.record import MAIN
+from steno.log.blobs import MIN_IMAGE_BLOB_BYTES
+from steno.messages.content import Image, ImageData, ImageFile, Text
+from steno.messages.message import UserMessage
+from steno.records.entry import Entry
+from steno.records.stored_record import MAIN_BRANCH
 from steno.store import open_store
-from steno.tui.desk import Moved, Words
 from tests.cli.desk.seated import Person, run, seated
 from tests.cli.headless import make_project, speaking
 from tests.cli.pointing import SEEING
@@ -44,16 +44,16 @@ def test_a_fork_goes_on_behind_the_last_entry_or_any_other(project: Path, home: 
             assert branches.fork() == "fork-1"
             assert person.said == ["One?", "One.", "Two?", "Two."]
             assert branches.fork("aside", at=first.id) == "aside"
-            assert person.events[-1] == Moved()
+            assert person.events[-1] == BranchChanged()
             assert person.said == ["One?", "One."]
-            assert list(branches.names()) == ["aside", MAIN, "fork-1"]
+            assert list(branches.names()) == ["aside", MAIN_BRANCH, "fork-1"]
             with pytest.raises(Conflict, match="choose another"):
                 branches.fork("aside")
-            branches.switch(MAIN)
+            branches.switch(MAIN_BRANCH)
             assert person.said == ["One?", "One.", "Two?", "Two."]
-            moves = len(person.told(Moved))
-            branches.switch(MAIN)
-            assert len(person.told(Moved)) == moves
+            moves = len(person.told(BranchChanged))
+            branches.switch(MAIN_BRANCH)
+            assert len(person.told(BranchChanged)) == moves
             with pytest.raises(Missing, match="aside"):
                 branches.switch("elsewhere")
             assert [e.message.text for e in person.desk.entries("aside") if e.message][-1] == "One."
@@ -72,10 +72,10 @@ def test_an_earlier_message_is_said_otherwise_in_a_branch_of_its_own(
             await person.say("Two?")
             first, second = words_of(person)
             words = person.desk.branches.fork_before(second.id)
-            assert words == Words("Two?")
+            assert words == PromptInput("Two?")
             assert person.said == ["One?", "One."]
-            person.desk.branches.switch(MAIN)
-            assert person.desk.branches.fork_before(first.id, "anew") == Words("One?")
+            person.desk.branches.switch(MAIN_BRANCH)
+            assert person.desk.branches.fork_before(first.id, "anew") == PromptInput("One?")
             assert person.said == []
             await person.say("Three?")
             assert person.said == ["Three?", "Three."]
@@ -100,7 +100,7 @@ def test_what_was_said_with_images_comes_back_with_them(project: Path, home: Pat
             await person.say("Is @a.png like these?", "b.png", data)
             [said] = words_of(person)
             words = person.desk.branches.fork_before(said.id)
-            assert words == Words("Is @a.png like these?", ("b.png", data))
+            assert words == PromptInput("Is @a.png like these?", ("b.png", data))
 
     with speaking(home, "Yes.", settings=SEEING):
         run(main())
@@ -123,13 +123,13 @@ def test_what_came_along_with_a_prompt_of_a_server_comes_back_with_it(project: P
     async def main() -> None:
         async with seated(project, resume="half", flags={"model": "offline"}) as person:
             words = person.desk.branches.fork_before(said.id)
-            assert words == Words("/lab:one a=b", ("b.png", data))
+            assert words == PromptInput("/lab:one a=b", ("b.png", data))
 
     run(main())
 
 
 def test_a_message_whose_image_is_gone_is_not_said_otherwise_without_it(project: Path) -> None:
-    data = encoded(graphic()) + bytes(LARGE_IMAGE)
+    data = encoded(graphic()) + bytes(MIN_IMAGE_BLOB_BYTES)
     with open_store() as store:
         said = store.new(id="half").append(
             UserMessage((Text("See?"), Image(source=ImageData(data), mime_type="image/png")))
@@ -141,7 +141,7 @@ def test_a_message_whose_image_is_gone_is_not_said_otherwise_without_it(project:
         async with seated(project, resume="half", flags={"model": "offline"}) as person:
             with pytest.raises(Missing, match="an image of this message is gone"):
                 person.desk.branches.fork_before(said.id)
-            assert list(person.desk.branches.names()) == [MAIN]
+            assert list(person.desk.branches.names()) == [MAIN_BRANCH]
 
     run(main())
 
@@ -164,7 +164,7 @@ def test_what_a_command_printed_comes_back_as_the_command(project: Path) -> None
             await person.desk.run_shell("echo hello")
             await person.until(lambda: not person.desk.is_running)
             [said] = words_of(person)
-            assert person.desk.branches.fork_before(said.id) == Words("!echo hello")
+            assert person.desk.branches.fork_before(said.id) == PromptInput("!echo hello")
 
     run(main())
 
@@ -186,7 +186,7 @@ def test_the_tree_says_where_branches_part(project: Path, home: Path) -> None:
                 True,
             )
             assert (by_gist["Two?"].rails, by_gist["Two?"].is_active) == ("| ", False)
-            assert by_gist["Two."].branches == (MAIN,)
+            assert by_gist["Two."].branches == (MAIN_BRANCH,)
             assert twigs[-1].branches == ("aside",)
             assert (twigs[0].kind, twigs[0].number) == ("system", 1)
             for bad in ("", "#3", "12"):

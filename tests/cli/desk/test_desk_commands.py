@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from steno.cli.desk.replies import REPLIES
-from steno.entry import Mode
+from steno.app.commands.dispatch import CONTEXT_COMMANDS
+from steno.app.commands.table import COMMANDS
 from steno.errors import InvalidValue, Missing, StenoError
-from steno.record import MAIN
-from steno.tui.commands import COMMANDS
+from steno.records.entry import Mode
+from steno.records.stored_record import MAIN_BRANCH
 from tests.cli.desk.seated import run, seated
 from tests.cli.headless import make_project
 
@@ -40,7 +40,7 @@ def test_every_command_is_known_before_anything_was_said(project: Path, name: st
 
 
 def test_no_command_is_answered_that_help_does_not_list() -> None:
-    assert {*REPLIES} <= {command.name for command in COMMANDS}
+    assert {*CONTEXT_COMMANDS} <= {command.name for command in COMMANDS}
 
 
 def test_a_command_that_there_is_not_names_the_one_that_is_meant(project: Path) -> None:
@@ -116,6 +116,6 @@ def test_commands_change_what_is_at_hand(project: Path) -> None:
             assert desk.status.session == first
             await desk.run_command("rename", "Done")
             assert desk.status.title == "Done"
-            assert list(desk.branches.names()) == ["aside", MAIN]
+            assert list(desk.branches.names()) == ["aside", MAIN_BRANCH]
 
     run(main())

@@ -9,13 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from steno.agent import Ending, RunEnded, TurnStarted
-from steno.cli.configuration import load_settings
-from steno.cli.desk.desk import opened_desk
-from steno.cli.session import Start
+from steno.agent import EndReason, RunEnded, TurnStarted
+from steno.app.local_session import open_local_session
+from steno.app.session import (
+    AgentSession,
+    ErrorRaised,
+    InputReturned,
+    PromptInput,
+    SessionEvent,
+    ShellEnded,
+)
+from steno.app.sessions import SessionStart
+from steno.app.settings_loader import load_settings
 from steno.errors import StenoError
-from steno.event import TextDelta
-from steno.tui.desk import Desk, DeskEvent, Returned, ShellEnded, Trouble, Words
+from steno.messages.event import TextDelta
 from tests.cli.desk.seated import NO_SERVER, Person, run, seated
 from tests.cli.headless import make_project, speaking
 from tests.cli.pointing import SEEING
@@ -33,7 +40,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 async def begin(person: Person, text: str, model: Vendor) -> None:
     """Say something, and wait until the model has heard it, which is later than it is told."""
-    await person.desk.send(Words(text))
+    await person.desk.send(PromptInput(text))
     await person.until(lambda: person.told(TurnStarted))
     while not model.seen:  # noqa: ASYNC110 - whoever changes it tells nobody
         await asyncio.sleep(0.005)
@@ -49,7 +56,7 @@ def test_to_interrupt_ends_the_run_and_what_was_not_heard_comes_back(
     project: Path, home: Path, steering: str
 ) -> None:
     gate, picture = threading.Event(), encoded(graphic())
-    second, third = Words("And be brief.", (picture,)), Words(" In verse. ")
+    second, third = PromptInput("And be brief.", (picture,)), PromptInput(" In verse. ")
 
     async def main() -> None:
         async with seated(project) as person:
@@ -58,8 +65,8 @@ def test_to_interrupt_ends_the_run_and_what_was_not_heard_comes_back(
             await person.desk.send(third)
             person.desk.interrupt()
             ended = await person.end()
-            assert ended.result.ending is Ending.INTERRUPTED
-            assert person.told(Returned) == [Returned((second, third))]
+            assert ended.result.ending is EndReason.INTERRUPTED
+            assert person.told(InputReturned) == [InputReturned((second, third))]
             assert person.said == ["Tell me."]
             gate.set()
 
@@ -73,7 +80,7 @@ def test_to_interrupt_before_the_first_step_of_a_run_says_nothing(
 ) -> None:
     async def main() -> None:
         async with seated(project) as person:
-            saying = asyncio.create_task(person.desk.send(Words("Tell me.")))
+            saying = asyncio.create_task(person.desk.send(PromptInput("Tell me.")))
             while not person.desk.is_running:  # noqa: ASYNC110 - not a moment later
                 await asyncio.sleep(0)
             person.desk.interrupt()
@@ -95,13 +102,13 @@ def test_what_was_heard_does_not_come_back(project: Path, home: Path) -> None:
     async def main() -> None:
         async with seated(project) as person:
             await begin(person, "Tell me.", model)
-            await person.desk.send(Words("And be brief."))
+            await person.desk.send(PromptInput("And be brief."))
             first.set()
             await person.until(lambda: len(person.told(TurnStarted)) == 2)
             person.desk.interrupt()
             ended = await person.end()
-            assert ended.result.ending is Ending.INTERRUPTED
-            assert person.told(Returned) == []
+            assert ended.result.ending is EndReason.INTERRUPTED
+            assert person.told(InputReturned) == []
             assert person.said == ["Tell me.", "Once.", "And be brief."]
             second.set()
 
@@ -116,11 +123,11 @@ def test_what_a_command_has_printed_stays_where_words_come_back(project: Path, h
         async with seated(project) as person:
             await begin(person, "Tell me.", model)
             await run_shell(person, "echo from outside")
-            await person.desk.send(Words("And be brief."))
+            await person.desk.send(PromptInput("And be brief."))
             person.desk.interrupt()
             ended = await person.end()
-            assert ended.result.ending is Ending.INTERRUPTED
-            assert person.told(Returned) == [Returned((Words("And be brief."),))]
+            assert ended.result.ending is EndReason.INTERRUPTED
+            assert person.told(InputReturned) == [InputReturned((PromptInput("And be brief."),))]
             assert person.said == ["Tell me.", "$ echo from outside\nfrom outside\n"]
             gate.set()
 
@@ -138,7 +145,7 @@ def test_what_a_command_has_printed_asks_for_no_answer(project: Path, home: Path
             await run_shell(person, "echo from outside")
             gate.set()
             ended = await person.end()
-            assert ended.result.ending is Ending.DONE
+            assert ended.result.ending is EndReason.DONE
             assert person.said == ["Hello?", "Hello.", "$ echo from outside\nfrom outside\n"]
             assert not person.desk.is_unfinished
 
@@ -152,9 +159,9 @@ def test_who_leaves_finds_on_record_what_was_said_and_not_heard(project: Path, h
 
     async def leave() -> None:
         async with seated(project) as person:
-            await person.desk.send(Words("Tell me."))
+            await person.desk.send(PromptInput("Tell me."))
             await person.until(lambda: person.told(TextDelta))
-            await person.desk.send(Words("And be brief."))
+            await person.desk.send(PromptInput("And be brief."))
 
     async def come_back() -> None:
         async with seated(project, continues=True) as person:
@@ -178,7 +185,7 @@ def test_nothing_begins_at_a_desk_that_is_being_closed(project: Path) -> None:
             closing = asyncio.create_task(person.desk.close())
             await asyncio.sleep(0)
             assert not closing.done()
-            for refused in (person.desk.run_shell("ls"), person.desk.send(Words("Hello?"))):
+            for refused in (person.desk.run_shell("ls"), person.desk.send(PromptInput("Hello?"))):
                 with pytest.raises(StenoError, match="desk: it is closed"):
                     await refused
             await closing
@@ -190,7 +197,7 @@ def test_what_is_still_being_read_when_a_desk_is_closed_is_not_said(project: Pat
     async def main() -> None:
         async with seated(project, flags={"model": "offline"}) as person:
             (project / "shapes.png").write_bytes(encoded(graphic()))
-            saying = asyncio.create_task(person.desk.send(Words("Look.", ("shapes.png",))))
+            saying = asyncio.create_task(person.desk.send(PromptInput("Look.", ("shapes.png",))))
             await asyncio.sleep(0)  # it reads the image
             await person.desk.close()
             with pytest.raises(StenoError, match="desk: it is closed"):
@@ -204,12 +211,12 @@ def test_who_does_not_wait_for_the_end_leaves_nothing_open_either(
     project: Path, home: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     gate = threading.Event()
-    at_work: list[Desk] = []
+    at_work: list[AgentSession] = []
 
     async def sit() -> None:
         loaded = load_settings(project, flags={})
-        async with opened_desk(loaded, Start(project), outside=NO_SERVER) as desk:
-            await desk.send(Words("Tell me."))
+        async with open_local_session(loaded, SessionStart(project), outside=NO_SERVER) as desk:
+            await desk.send(PromptInput("Tell me."))
             at_work.append(desk)
             await asyncio.Event().wait()
 
@@ -239,20 +246,20 @@ def test_a_fault_of_who_watches_does_not_end_the_run_and_is_told_once(
 ) -> None:
     async def main() -> None:
         async with seated(project) as person:
-            told: list[DeskEvent] = []
+            told: list[SessionEvent] = []
             over = asyncio.Event()
 
-            def stumble(event: DeskEvent) -> None:
+            def stumble(event: SessionEvent) -> None:
                 told.append(event)
                 if isinstance(event, RunEnded):
                     over.set()
                 raise ZeroDivisionError("a face that cannot draw")
 
             person.desk.subscribe(stumble)
-            await person.desk.send(Words("Hello?"))
+            await person.desk.send(PromptInput("Hello?"))
             await over.wait()
             assert person.said == ["Hello?", "Hello."]
-            [trouble] = [event for event in told if isinstance(event, Trouble)]
+            [trouble] = [event for event in told if isinstance(event, ErrorRaised)]
             assert "ZeroDivisionError: a face that cannot draw" in trouble.text
 
     with speaking(home, "Hello."), caplog.at_level(logging.ERROR, "steno.cli"):

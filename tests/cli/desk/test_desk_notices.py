@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from steno.agent import Notice, NoticeCode, RunEnded
-from steno.cli.desk.plainly import said_plainly
 from steno.context import ChangeCode
+from steno.render.notices import simplify_notice
 from tests.cli.desk.seated import run, seated
 from tests.cli.headless import make_project, speaking
 from tests.cli.vendor import Call
@@ -74,16 +74,16 @@ def test_who_wants_to_know_is_told_of_each(project: Path, home: Path) -> None:
 def test_people_are_told_no_codes_and_nothing_that_every_run_does(
     text: str, plain: str | None
 ) -> None:
-    told = said_plainly(Notice(NoticeCode.CONTEXT, text))
+    told = simplify_notice(Notice(NoticeCode.CONTEXT, text))
     assert (None if told is None else told.text) == plain
 
 
 def test_no_kind_of_change_is_told_by_its_code() -> None:
     for code in ChangeCode:
-        told = said_plainly(Notice(NoticeCode.CONTEXT, f"something is so ({code})"))
+        told = simplify_notice(Notice(NoticeCode.CONTEXT, f"something is so ({code})"))
         assert told is None or told.text == "something is so"
 
 
 def test_what_a_person_named_is_told_as_it_is() -> None:
     notice = Notice(NoticeCode.INPUT, "a.txt: has changed (mode)")
-    assert said_plainly(notice) is notice
+    assert simplify_notice(notice) is notice

@@ -9,19 +9,19 @@ from pathlib import Path
 import pytest
 
 from steno import ChatMessage, Conversation, ToolCall, Usage
-from steno.agent import Recorded
-from steno.agent.going_back import go_back
-from steno.cli.choosing import choose_model
-from steno.cli.configuration import load_settings
-from steno.cli.desk.bench import Bench, Site
-from steno.cli.desk.ledger import Ledger
-from steno.cli.desk.questions import Questions
-from steno.cli.opening import Outside
-from steno.entry import Compaction, Entry
-from steno.message import Message
-from steno.ports import Capability, Question, Scope, Verdict
+from steno.agent import EntryRecorded
+from steno.agent.rewind import rewind_branch
+from steno.app.approval_queue import ApprovalQueue
+from steno.app.input_setup import McpOptions
+from steno.app.select_model import choose_model
+from steno.app.session_state import SessionConfig, SessionState
+from steno.app.settings_loader import load_settings
+from steno.app.usage_totals import UsageTotals
+from steno.log.queries import SHELL_AUDIT_KEY, Price, cost_by_model
+from steno.messages.message import Message
+from steno.ports import ApprovalDecision, ApprovalRequest, Capability, GrantScope
+from steno.records.entry import Compaction, Entry
 from steno.store import MemoryStore
-from steno.views import SHELL, Price, spent_by_model
 from tests.cli.desk.seated import run
 
 TURN = Usage(input_tokens=1_000_000, output_tokens=1_000_000)
@@ -39,10 +39,10 @@ def talk() -> Conversation:
 
 
 def test_the_cost_is_that_of_each_model_at_its_own_price() -> None:
-    conversation, ledger = talk(), Ledger(PRICES.get)
+    conversation, ledger = talk(), UsageTotals(PRICES.get)
     for entry in conversation.entries():
         ledger.add(entry)
-    spent = spent_by_model(conversation.entries(), PRICES.get).values()
+    spent = cost_by_model(conversation.entries(), PRICES.get).values()
     assert ledger.cost == sum(one.cost for one in spent if one.cost is not None) == Decimal(39)
     assert ledger.usage.total_tokens == 8_000_000
     assert ledger.context_tokens == 2_000_000
@@ -51,13 +51,13 @@ def test_the_cost_is_that_of_each_model_at_its_own_price() -> None:
 
 
 def test_no_cost_is_known_where_no_price_is() -> None:
-    ledger = Ledger(lambda _: None)
+    ledger = UsageTotals(lambda _: None)
     ledger.rebuild(talk().entries())
     assert ledger.cost is None
 
 
 def test_what_nobody_counts_is_estimated() -> None:
-    ledger, conversation = Ledger(PRICES.get), Conversation([ChatMessage.user("word " * 700)])
+    ledger, conversation = UsageTotals(PRICES.get), Conversation([ChatMessage.user("word " * 700)])
     ledger.rebuild(conversation.entries())
     assert ledger.context_tokens is None
     ledger.add(conversation.append(ChatMessage.assistant("Yes.")))
@@ -68,17 +68,19 @@ def test_what_nobody_counts_is_estimated() -> None:
 def test_what_is_recorded_again_behind_a_way_back_counts_once(tmp_path: Path, home: Path) -> None:
     async def main() -> None:
         loaded = load_settings(tmp_path, flags={"model": "offline"})
-        outside = Outside(is_disabled=True)
-        bench = Bench(Site(loaded, tmp_path, MemoryStore(), False, outside, lambda _: None))
+        outside = McpOptions(is_disabled=True)
+        bench = SessionState(
+            SessionConfig(loaded, tmp_path, MemoryStore(), False, outside, lambda _: None)
+        )
         try:
             await bench.use_model(await choose_model(loaded))
             conversation = bench.ensure_recorded()
             start = bench_says(bench, ChatMessage.user("Well?"))
-            bench_says(bench, ChatMessage.user("$ ls\n" + "word " * 700), {SHELL: "ls"})
-            for entry in go_back(conversation, start.id):
-                bench.emit(Recorded(entry))
+            bench_says(bench, ChatMessage.user("$ ls\n" + "word " * 700), {SHELL_AUDIT_KEY: "ls"})
+            for entry in rewind_branch(conversation, start.id):
+                bench.emit(EntryRecorded(entry))
             bench_says(bench, ChatMessage.assistant("Yes."))
-            ledger = Ledger(PRICES.get)
+            ledger = UsageTotals(PRICES.get)
             ledger.rebuild(conversation.entries_view())
             assert bench.status.context_tokens == ledger.context_tokens
         finally:
@@ -87,14 +89,14 @@ def test_what_is_recorded_again_behind_a_way_back_counts_once(tmp_path: Path, ho
     run(main())
 
 
-def bench_says(bench: Bench, message: Message, audit: dict[str, str] | None = None) -> Entry:
+def bench_says(bench: SessionState, message: Message, audit: dict[str, str] | None = None) -> Entry:
     entry = bench.conversation.append(message, audit=audit)
-    bench.emit(Recorded(entry))
+    bench.emit(EntryRecorded(entry))
     return entry
 
 
 def test_a_summary_leaves_more_room() -> None:
-    ledger, conversation = Ledger(PRICES.get), Conversation([ChatMessage.system("Work.")])
+    ledger, conversation = UsageTotals(PRICES.get), Conversation([ChatMessage.system("Work.")])
     conversation.append(ChatMessage.user("word " * 700))
     conversation.append(ChatMessage.assistant("Yes.", usage=TURN))
     last = conversation.append(ChatMessage.user("More?"))
@@ -110,12 +112,16 @@ def test_a_summary_leaves_more_room() -> None:
 # -- questions -----------------------------------------------------------------------------------
 
 
-def question(id: str, path: str) -> Question:
+def question(id: str, path: str) -> ApprovalRequest:
     call = ToolCall(id=id, name="write", arguments="{}")
-    return Question(call=call, capability=Capability.WRITE, subjects=(path,), rule="write(src/**)")
+    return ApprovalRequest(
+        call=call, capability=Capability.WRITE, subjects=(path,), rule="write(src/**)"
+    )
 
 
-async def asked(questions: Questions, *all_of_them: Question) -> list[asyncio.Task[Verdict]]:
+async def asked(
+    questions: ApprovalQueue, *all_of_them: ApprovalRequest
+) -> list[asyncio.Task[ApprovalDecision]]:
     tasks = [asyncio.create_task(questions.ask(one)) for one in all_of_them]
     await asyncio.sleep(0)
     return tasks
@@ -125,11 +131,11 @@ async def asked(questions: Questions, *all_of_them: Question) -> list[asyncio.Ta
 def test_a_verdict_answers_one_question_whatever_its_scope() -> None:
     async def main() -> None:
         for verdict in (
-            Verdict(allowed=True, actor="ada"),
-            Verdict(allowed=True, actor="ada", scope=Scope.SESSION),
-            Verdict(allowed=False, actor="ada", scope=Scope.SESSION),
+            ApprovalDecision(allowed=True, actor="ada"),
+            ApprovalDecision(allowed=True, actor="ada", scope=GrantScope.SESSION),
+            ApprovalDecision(allowed=False, actor="ada", scope=GrantScope.SESSION),
         ):
-            questions = Questions(lambda: None)
+            questions = ApprovalQueue(lambda: None)
             one, other = await asked(questions, question("c1", "src/a"), question("c2", "src/b"))
             questions.decide("c1", verdict, {})
             assert await one == verdict
@@ -143,10 +149,10 @@ def test_a_verdict_answers_one_question_whatever_its_scope() -> None:
 
 def test_what_was_decided_ahead_is_not_about_a_call_with_other_arguments() -> None:
     async def main() -> None:
-        questions, later = Questions(lambda: None), question("c2", "src/b")
+        questions, later = ApprovalQueue(lambda: None), question("c2", "src/b")
         other_call = ToolCall(id="c2", name="write", arguments='{"path": "/"}')
         await asked(questions, question("c1", "src/a"))
-        questions.decide("c2", Verdict(allowed=True, actor="ada"), {"c2": other_call})
+        questions.decide("c2", ApprovalDecision(allowed=True, actor="ada"), {"c2": other_call})
         [waiting] = await asked(questions, later)
         assert not waiting.done()
         assert [pending.call.id for pending in questions.pending_calls(())] == ["c1", "c2"]

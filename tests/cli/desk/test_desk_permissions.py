@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from steno.agent import Recorded
-from steno.agent.revoking import GRANT_REVOKED
-from steno.cli.grants import GrantsFile
-from steno.entry import Mode, Repair
+from steno.agent import EntryRecorded
+from steno.agent.permissions.grants import GRANT_REVOKED
+from steno.app.permissions import GrantsFile
+from steno.app.session import PromptInput
 from steno.errors import Conflict, Missing
-from steno.event import TextDelta
-from steno.ports import Scope
+from steno.log.queries import searchable_text
+from steno.messages.event import TextDelta
+from steno.ports import GrantScope
+from steno.records.entry import Mode, Repair
 from steno.store import open_store
-from steno.tui.desk import Words
-from steno.views import text_of
 from tests.cli.desk.seated import Person, run, seated
 from tests.cli.headless import make_project, speaking
 from tests.cli.pointing import check_sound
@@ -43,18 +43,18 @@ async def permissions(person: Person, argument: str = "") -> str:
 
 
 def revocations(person: Person) -> list[Repair]:
-    payloads = [one.entry.payload for one in person.told(Recorded)]
+    payloads = [one.entry.payload for one in person.told(EntryRecorded)]
     return [one for one in payloads if isinstance(one, Repair) and one.code == GRANT_REVOKED]
 
 
 async def grant(person: Person, id: str) -> None:
     """Let the model write a file, and allow that for the session."""
-    before = len(person.told(Recorded))
-    await person.desk.send(Words("Write."))
+    before = len(person.told(EntryRecorded))
+    await person.desk.send(PromptInput("Write."))
     await person.asked(id)
-    person.allow(id, scope=Scope.SESSION)
+    person.allow(id, scope=GrantScope.SESSION)
     await person.until(lambda: not person.desk.is_running)
-    assert len(person.told(Recorded)) > before
+    assert len(person.told(EntryRecorded)) > before
 
 
 def test_a_grant_is_listed_with_a_number_and_taken_back_by_it_and_the_next_call_asks(
@@ -93,7 +93,7 @@ def test_a_rule_is_taken_back_from_wherever_it_is_allowed_or_from_the_session_al
     async def main() -> None:
         async with seated(project) as person:
             await grant(person, "c1")
-            GrantsFile(project).add(RULE, Scope.PROJECT)
+            GrantsFile(project).add(RULE, GrantScope.PROJECT)
             await person.desk.run_command("fork", "aside")
             with pytest.raises(Missing, match="it is in this session: /permissions revoke 1"):
                 await permissions(person, f"revoke {RULE} user")
@@ -105,7 +105,7 @@ def test_a_rule_is_taken_back_from_wherever_it_is_allowed_or_from_the_session_al
             assert told == f"No longer allowed for this project: `{RULE}`"
             assert GrantsFile(project).rules() == ()
             await grant(person, "c2")
-            GrantsFile(project).add(RULE, Scope.PROJECT)
+            GrantsFile(project).add(RULE, GrantScope.PROJECT)
             told = await permissions(person, f"revoke {RULE}")
             assert told == f"No longer allowed for this session and this project: `{RULE}`"
             assert GrantsFile(project).rules() == ()
@@ -116,8 +116,8 @@ def test_a_rule_is_taken_back_from_wherever_it_is_allowed_or_from_the_session_al
 
 def entry_of(person: Person, text: str) -> str:
     """Return the entry of the last message of the person that says this."""
-    entries = [one.entry for one in person.told(Recorded) if one.entry.message is not None]
-    return next(entry.id for entry in reversed(entries) if text_of(entry) == text)
+    entries = [one.entry for one in person.told(EntryRecorded) if one.entry.message is not None]
+    return next(entry.id for entry in reversed(entries) if searchable_text(entry) == text)
 
 
 def say_otherwise(person: Person) -> None:
@@ -179,7 +179,7 @@ def test_what_was_settled_since_an_answer_was_cut_off_stays_so_when_it_is_tried_
         async with seated(project) as person:
             await grant(person, "c1")
             before = len(person.told(TextDelta))
-            await person.desk.send(Words("Tell me."))
+            await person.desk.send(PromptInput("Tell me."))
             await person.until(lambda: len(person.told(TextDelta)) > before)
             person.desk.interrupt()
             await person.until(lambda: not person.desk.is_running)

@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from steno.agent import Ending, TurnStarted
-from steno.cli.opening import Outside
+from steno.agent import EndReason, TurnStarted
+from steno.app.input_setup import McpOptions
+from steno.app.session import PromptInput
 from steno.errors import StenoError
-from steno.inputs.mcp.specs import ServerSpec
-from steno.tui.desk import Words
+from steno.inputs.mcp.server_spec import McpServerSpec
 from tests.cli.desk.seated import Person, run, seated
 from tests.cli.headless import make_project, speaking
 from tests.cli.pointing import trusting, write_servers
 
 pytestmark = pytest.mark.requirement("S4-15")
-SLOW = Words("/slow:wait")
+SLOW = PromptInput("/slow:wait")
 """A prompt that its server takes for ever to make ready."""
 UNSAID = "interrupted before it began; nothing was said or done"
 SERVER = """\
@@ -52,7 +52,7 @@ def project(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     folder = make_project(tmp_path, monkeypatch)
     script = tmp_path / "slow_server.py"
     script.write_text(SERVER, encoding="utf-8")
-    server = ServerSpec(name="slow", command=sys.executable, args=(str(script),))
+    server = McpServerSpec(name="slow", command=sys.executable, args=(str(script),))
     write_servers(folder / ".mcp.json", server)
     return folder
 
@@ -69,11 +69,11 @@ def test_words_that_are_being_read_and_what_waits_behind_them_do_not_begin(
     project: Path, home: Path
 ) -> None:
     async def main() -> None:
-        async with seated(project, outside=Outside()) as person:
+        async with seated(project, outside=McpOptions()) as person:
             desk = person.desk
             saying = await say_slowly(person, project)
             behind = [
-                asyncio.create_task(desk.send(Words("And be brief."))),
+                asyncio.create_task(desk.send(PromptInput("And be brief."))),
                 asyncio.create_task(desk.run_shell("touch ran")),
             ]
             await asyncio.sleep(0)  # they wait for their turn
@@ -84,7 +84,7 @@ def test_words_that_are_being_read_and_what_waits_behind_them_do_not_begin(
             assert not desk.is_running
             assert person.said == []
             assert not (project / "ran").exists()
-            assert (await person.say("Hello?")).result.ending is Ending.DONE
+            assert (await person.say("Hello?")).result.ending is EndReason.DONE
 
     with speaking(home, "Hello.", settings=trusting(project)) as model:
         run(main())
@@ -97,12 +97,12 @@ def test_a_run_ends_and_words_that_are_read_meanwhile_begin_no_other(
     gate = threading.Event()
 
     async def main() -> None:
-        async with seated(project, outside=Outside()) as person:
-            await person.desk.send(Words("Tell me."))
+        async with seated(project, outside=McpOptions()) as person:
+            await person.desk.send(PromptInput("Tell me."))
             await person.until(lambda: person.told(TurnStarted))
             saying = await say_slowly(person, project)
             person.desk.interrupt()
-            assert (await person.end()).result.ending is Ending.INTERRUPTED
+            assert (await person.end()).result.ending is EndReason.INTERRUPTED
             with pytest.raises(StenoError, match=UNSAID):
                 await saying
             assert person.said == ["Tell me."]

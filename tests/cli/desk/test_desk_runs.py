@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from steno.agent import Ending, Notice, NoticeCode, RunEnded, TurnStarted
-from steno.entry import Compaction, Mode, ModeChange, ModelChange, Rewind
+from steno.agent import EndReason, Notice, NoticeCode, RunEnded, TurnStarted
+from steno.app.session import BranchChanged, ErrorRaised, InputReturned, PromptInput
 from steno.errors import InvalidValue, Missing, StenoError, Unresolved
-from steno.event import TextDelta
-from steno.message import AssistantMessage, UserMessage
+from steno.messages.event import TextDelta
+from steno.messages.message import AssistantMessage, UserMessage
+from steno.records.entry import Compaction, Mode, ModeChange, ModelChange, Rewind
 from steno.store import open_store
-from steno.tui.desk import Moved, Returned, Trouble, Words
 from tests.cli.desk.seated import Person, run, seated
 from tests.cli.headless import make_project, speaking, write_settings
 from tests.cli.pointing import BLIND, SEEING, heard, seen
@@ -43,12 +43,12 @@ def test_what_is_said_begins_a_run_and_returns_at_once(project: Path, home: Path
 
     async def main() -> None:
         async with seated(project) as person:
-            await person.desk.send(Words("Hello?"))
+            await person.desk.send(PromptInput("Hello?"))
             assert person.desk.is_running
             gate.set()
             ended = await person.end()
             assert not person.desk.is_running
-            assert (ended.result.ending, ended.result.text) == (Ending.DONE, "Hello.")
+            assert (ended.result.ending, ended.result.text) == (EndReason.DONE, "Hello.")
             assert person.said == ["Hello?", "Hello."]
 
     with speaking(home, [gate, "Hello."]):
@@ -60,9 +60,9 @@ def test_words_that_come_while_the_agent_works_steer_it(project: Path, home: Pat
 
     async def main() -> None:
         async with seated(project) as person:
-            await person.desk.send(Words("Read it."))
+            await person.desk.send(PromptInput("Read it."))
             await person.until(lambda: person.told(TurnStarted))
-            await person.desk.send(Words("And be brief."))
+            await person.desk.send(PromptInput("And be brief."))
             gate.set()
             await person.end()
             assert person.said == ["Read it.", "", "     1\tforty-two\n", "And be brief.", "42."]
@@ -77,7 +77,8 @@ def test_two_things_said_at_once_are_heard_in_their_order(project: Path, home: P
         async with seated(project) as person:
             (project / "shapes.png").write_bytes(encoded(graphic()))
             await asyncio.gather(
-                person.desk.send(Words("One.", ("shapes.png",))), person.desk.send(Words("Two."))
+                person.desk.send(PromptInput("One.", ("shapes.png",))),
+                person.desk.send(PromptInput("Two.")),
             )
             await person.end()
             assert [text for text in person.said if text in ("One.", "Two.")] == ["One.", "Two."]
@@ -92,10 +93,10 @@ def test_words_that_cannot_be_read_are_refused_before_anything_is_on_record(
     async def main() -> None:
         async with seated(project, flags={"model": "offline"}) as person:
             for words in (
-                Words("@../elsewhere.txt:9-1"),
-                Words("Look.", ("missing.png",)),
-                Words("Look.", (b"no image at all",)),
-                Words("  "),
+                PromptInput("@../elsewhere.txt:9-1"),
+                PromptInput("Look.", ("missing.png",)),
+                PromptInput("Look.", (b"no image at all",)),
+                PromptInput("  "),
             ):
                 with pytest.raises(StenoError):
                     await person.desk.send(words)
@@ -134,16 +135,16 @@ def test_what_cannot_be_opened_fails_the_run_and_may_be_tried_again(
             assert isinstance(ended.result.error, Unresolved)
             assert person.desk.is_unfinished
             assert person.said == []
-            words = Words("What is in @later.txt?")
-            assert person.told(Returned) == [Returned((words,))]
+            words = PromptInput("What is in @later.txt?")
+            assert person.told(InputReturned) == [InputReturned((words,))]
             await person.desk.run_command("retry")
             await person.end(1)
-            assert person.told(Returned) == [Returned((words,)), Returned((words,))]
+            assert person.told(InputReturned) == [InputReturned((words,)), InputReturned((words,))]
             (project / "later.txt").write_text("now it is there\n", "utf-8")
             await person.desk.run_command("retry")
             await person.end(2)
             assert person.said == ["What is in @later.txt?", "I see."]
-            assert len(person.told(Returned)) == 2
+            assert len(person.told(InputReturned)) == 2
             assert not person.desk.is_unfinished
 
     with speaking(home, "I see."):
@@ -157,7 +158,7 @@ def test_a_run_that_failed_is_tried_again_from_where_it_was(project: Path, home:
     async def main() -> None:
         async with seated(project) as person:
             ended = await person.say("Hello?")
-            assert ended.result.ending is Ending.FAILED
+            assert ended.result.ending is EndReason.FAILED
             assert person.desk.is_unfinished
             assert (await person.desk.run_command("retry")).text == "Tries again."
             await person.end(1)
@@ -172,18 +173,18 @@ def test_an_answer_that_was_interrupted_can_be_had_anew(project: Path, home: Pat
 
     async def main() -> None:
         async with seated(project) as person:
-            await person.desk.send(Words("Tell me."))
+            await person.desk.send(PromptInput("Tell me."))
             await person.until(lambda: person.told(TextDelta))
             person.desk.interrupt()
             ended = await person.end()
             gate.set()
-            assert ended.result.ending is Ending.INTERRUPTED
+            assert ended.result.ending is EndReason.INTERRUPTED
             assert not person.desk.is_running
             await person.desk.run_command("retry")
             await person.end(1)
             assert person.said == ["Tell me.", "The end."]
             assert Rewind in kinds(person)
-            assert person.told(Moved) == [Moved()]
+            assert person.told(BranchChanged) == [BranchChanged()]
 
     with speaking(home, ["Once upon", gate, " a time"], "The end."):
         run(main())
@@ -197,13 +198,13 @@ def test_another_program_that_was_faster_is_named_as_trouble(project: Path, home
             await person.say("One.")
             session = person.desk.status.session
             assert session is not None
-            await person.desk.send(Words("Two."))
+            await person.desk.send(PromptInput("Two."))
             await person.until(lambda: person.said[-1:] == ["Two."])
             with open_store() as store:
                 store.open(session).change_mode(Mode.PLAN)
             gate.set()
-            await person.until(lambda: person.told(Trouble))
-            [trouble] = person.told(Trouble)
+            await person.until(lambda: person.told(ErrorRaised))
+            [trouble] = person.told(ErrorRaised)
             assert "another program has gone on with it" in trouble.text
             assert not person.desk.is_running
             await person.desk.session_list.resume(session)
@@ -218,7 +219,7 @@ def test_nothing_can_be_said_at_a_desk_that_is_closed(project: Path) -> None:
         async with seated(project, flags={"model": "offline"}) as person:
             await person.desk.close()
             with pytest.raises(StenoError, match="closed"):
-                await person.desk.send(Words("Hello?"))
+                await person.desk.send(PromptInput("Hello?"))
             await person.desk.close()
 
     run(main())
@@ -231,7 +232,7 @@ def test_leaving_in_the_middle_leaves_a_session_that_can_be_gone_on_with(
 
     async def leave() -> None:
         async with seated(project) as person:
-            await person.desk.send(Words("Tell me."))
+            await person.desk.send(PromptInput("Tell me."))
             await person.until(lambda: person.told(TextDelta))
 
     async def come_back() -> None:
@@ -254,7 +255,7 @@ def test_the_mode_changes_at_once_also_while_the_agent_works(project: Path, home
 
     async def main() -> None:
         async with seated(project) as person:
-            await person.desk.send(Words("Write it."))
+            await person.desk.send(PromptInput("Write it."))
             await person.until(lambda: "Write it." in person.said)
             person.desk.change_mode(Mode.PLAN)
             person.desk.change_mode(Mode.PLAN)
@@ -306,7 +307,7 @@ def test_nothing_is_exchanged_while_the_agent_works(project: Path, home: Path) -
 
     async def main() -> None:
         async with seated(project) as person:
-            await person.desk.send(Words("Hello?"))
+            await person.desk.send(PromptInput("Hello?"))
             await person.until(lambda: person.said == ["Hello?"])
             desk = person.desk
             for refused in (
@@ -362,7 +363,7 @@ def test_to_sum_up_can_be_interrupted_and_what_is_said_meanwhile_waits(
             summing_up = asyncio.create_task(person.desk.run_command("compact"))
             assert await asyncio.to_thread(asked.wait, PATIENCE_S)
             assert person.desk.is_running
-            speaking_up = asyncio.create_task(person.desk.send(Words("Three?")))
+            speaking_up = asyncio.create_task(person.desk.send(PromptInput("Three?")))
             person.desk.interrupt()
             assert "Nothing was summed up" in (await summing_up).text
             await speaking_up

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from steno.cli.opening import Outside
-from steno.message import ToolResultMessage
-from steno.tui.desk import Words
+from steno.app.input_setup import McpOptions
+from steno.app.session import PromptInput
+from steno.messages.message import ToolResultMessage
 from tests.cli.desk.seated import Person, run, seated
 from tests.cli.headless import make_project, speaking
 from tests.cli.pointing import SEEING, trusting, write_servers
@@ -19,7 +19,7 @@ from tests.inputs.images.making import encoded, graphic
 from tests.inputs.mcp.real_servers import everything_spec, time_spec
 
 pytestmark = pytest.mark.requirement("S4-15")
-OPEN = Outside()
+OPEN = McpOptions()
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def offered(request: Mapping[str, Any]) -> list[str]:
 async def convert(person: Person, call: str) -> str:
     """Say something to which the model calls a tool, allow it, and return the result."""
     before = len(person.desk.entries())
-    await person.desk.send(Words("When is that in Paris?"))
+    await person.desk.send(PromptInput("When is that in Paris?"))
     await person.asked(call)
     person.allow(call)
     await person.until(lambda: not person.desk.is_running)
@@ -76,7 +76,7 @@ def test_a_prompt_of_a_server_is_said_with_what_comes_along_and_can_be_said_othe
 ) -> None:
     write_servers(project / ".mcp.json", everything_spec())
     data = encoded(graphic())
-    words = Words("/everything:args-prompt city=Paris", (data,))
+    words = PromptInput("/everything:args-prompt city=Paris", (data,))
 
     async def main() -> None:
         async with seated(project, outside=OPEN) as person:
@@ -84,7 +84,7 @@ def test_a_prompt_of_a_server_is_said_with_what_comes_along_and_can_be_said_othe
             [said] = [entry for entry in person.desk.entries() if "origin" in (entry.audit or {})]
             assert "Paris" in person.said[0]
             assert person.desk.branches.fork_before(said.id) == words
-            await person.desk.send(Words("/everything:simple-prompt"))
+            await person.desk.send(PromptInput("/everything:simple-prompt"))
             await person.end(1)
             assert person.said[0].startswith("This is a simple prompt")
 

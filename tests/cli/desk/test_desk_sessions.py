@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from steno.agent import Notice, Recorded
-from steno.entry import Mode, ModeChange
+from steno.agent import EntryRecorded, Notice
+from steno.app.session import BranchChanged
 from steno.errors import InvalidValue, Missing, StenoError
-from steno.message import SystemMessage, UserMessage
-from steno.record import MAIN
+from steno.messages.message import SystemMessage, UserMessage
+from steno.records.entry import Mode, ModeChange
+from steno.records.stored_record import MAIN_BRANCH
 from steno.store import open_store
-from steno.tui.desk import Moved
 from tests.cli.desk.seated import run, seated
 from tests.cli.headless import make_project, write_settings
 
@@ -36,11 +36,15 @@ def test_who_opens_a_desk_and_leaves_it_leaves_no_session_behind(project: Path) 
             desk = person.desk
             assert list(desk.entries()) == []
             assert list(await desk.branches.rows()) == []
-            assert list(desk.branches.names()) == [MAIN]
-            assert (desk.is_running, desk.is_unfinished, list(desk.pending_calls)) == (False, False, [])
+            assert list(desk.branches.names()) == [MAIN_BRANCH]
+            assert (desk.is_running, desk.is_unfinished, list(desk.pending_calls)) == (
+                False,
+                False,
+                [],
+            )
             desk.change_mode(Mode.PLAN)
             standing = desk.status
-            assert (standing.session, standing.title, standing.branch) == ("", "", MAIN)
+            assert (standing.session, standing.title, standing.branch) == ("", "", MAIN_BRANCH)
             assert (standing.model, standing.mode) == ("offline/assistant", Mode.PLAN)
             assert (standing.usage.total_tokens, standing.cost) == (0, None)
             assert standing.context_tokens is None
@@ -64,7 +68,9 @@ def test_the_first_words_begin_a_session_with_all_that_was_set_before(project: P
             first, second, *_ = [entry.payload for entry in person.desk.entries()]
             assert isinstance(first, SystemMessage)
             assert isinstance(second, ModeChange)
-            assert [event.entry for event in person.told(Recorded)] == list(person.desk.entries())
+            assert [event.entry for event in person.told(EntryRecorded)] == list(
+                person.desk.entries()
+            )
             assert standing.session is not None
             return standing.session
 
@@ -137,7 +143,7 @@ def test_another_session_is_begun_by_its_first_words_too(project: Path) -> None:
             await person.say("read note.txt")
             first = desk.status.session
             await desk.session_list.new("Another")
-            assert person.events[-1] == Moved()
+            assert person.events[-1] == BranchChanged()
             assert list(desk.entries()) == []
             assert desk.status.title == "Another"
             assert desk.status.usage.total_tokens == 0
@@ -168,7 +174,7 @@ def test_sessions_are_found_and_gone_on_with(project: Path) -> None:
             await shelf.resume(first)
             assert desk.status.session == first
             assert person.said[0] == "read note.txt"
-            assert person.events[-1] == Moved()
+            assert person.events[-1] == BranchChanged()
             with pytest.raises(Missing):
                 await shelf.resume("none-of-this-name")
             assert desk.status.session == first

@@ -9,10 +9,10 @@ import pytest
 
 from steno import ChatMessage, ToolCall
 from steno.agent import Notice, TurnStarted
-from steno.entry import Entry
+from steno.app.session import PromptInput, ShellEnded, ShellOutput, ShellStarted
 from steno.errors import InvalidValue, StenoError
+from steno.records.entry import Entry
 from steno.store import open_store
-from steno.tui.desk import ShellEnded, ShellOutput, ShellStarted, Words
 from tests.cli.desk.seated import Person, run, seated
 from tests.cli.headless import make_project, speaking
 from tests.cli.vendor import Call
@@ -90,7 +90,7 @@ def test_what_a_command_prints_while_the_agent_works_steers_it(project: Path, ho
 
     async def main() -> None:
         async with seated(project) as person:
-            await person.desk.send(Words("Read it."))
+            await person.desk.send(PromptInput("Read it."))
             await person.until(lambda: person.told(TurnStarted))
             await person.desk.run_shell("echo from outside")
             await person.until(lambda: person.told(ShellEnded))

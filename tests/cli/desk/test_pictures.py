@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from steno.aside import LARGE_IMAGE
-from steno.cli.desk.pictures import Pictures
-from steno.content import Image, ImageData, ImageFile, Text
-from steno.conversation import Conversation
-from steno.entry import Entry, Resolution, ResolutionStatus
-from steno.message import ChatMessage, UserMessage
+from steno.app.local_session import SessionImages
+from steno.log.blobs import MIN_IMAGE_BLOB_BYTES
+from steno.log.conversation import Conversation
+from steno.messages.content import Image, ImageData, ImageFile, Text
+from steno.messages.message import ChatMessage, UserMessage
+from steno.records.entry import Entry, Resolution, ResolutionStatus
 from steno.store import MemoryStore, open_store
 
-RED, GREEN = bytes([1]) * LARGE_IMAGE, b"green"
+RED, GREEN = bytes([1]) * MIN_IMAGE_BLOB_BYTES, b"green"
 
 
 def resolved(conversation: Conversation, said: Entry, data: bytes | None) -> None:
@@ -29,7 +29,7 @@ def resolved(conversation: Conversation, said: Entry, data: bytes | None) -> Non
 
 
 def found_by(
-    pictures: Pictures, conversation: Conversation, entry: str, block: int
+    pictures: SessionImages, conversation: Conversation, entry: str, block: int
 ) -> bytes | None:
     read = pictures.find(conversation, entry, block)
     return None if read is None else read()
@@ -56,7 +56,7 @@ def test_an_image_is_found_in_the_message_or_beside_it(
             )
         )
     )
-    pictures = Pictures(store)
+    pictures = SessionImages(store)
     assert [found_by(pictures, conversation, said.id, number) for number in range(3)] == [
         GREEN,
         RED,
@@ -68,7 +68,7 @@ def test_what_was_pointed_at_is_found_as_it_was_opened_last_on_this_branch(
     store: MemoryStore, conversation: Conversation
 ) -> None:
     said = conversation.append(UserMessage((Text("@a.png"), Image(source=ImageFile("a.png")))))
-    pictures = Pictures(store)
+    pictures = SessionImages(store)
 
     def found() -> bytes | None:
         return found_by(pictures, conversation, said.id, 1)
@@ -91,7 +91,7 @@ def test_what_was_opened_is_read_once_however_many_images_are_asked_for(
 ) -> None:
     said = conversation.append(UserMessage((Text("@a.png"), Image(source=ImageFile("a.png")))))
     resolved(conversation, said, GREEN)
-    pictures = Pictures(store)
+    pictures = SessionImages(store)
     found_by(pictures, conversation, said.id, 1)
     read = pictures._scanned
     conversation.append(ChatMessage.user("more"))
@@ -105,6 +105,6 @@ def test_an_image_in_a_store_that_fails_is_not_at_hand(tmp_path: Path) -> None:
         image = Image(source=ImageData(RED), mime_type="image/png")
         said = conversation.append(UserMessage((image,)))
         conversation = kept.open(conversation.id)
-        pictures = Pictures(kept)
+        pictures = SessionImages(kept)
         assert found_by(pictures, conversation, said.id, 0) == RED
     assert found_by(pictures, conversation, said.id, 0) is None

@@ -6,23 +6,27 @@ import asyncio
 
 import pytest
 
-from steno.call import ToolCall
-from steno.cli.desk.questions import Questions
+from steno.app.approval_queue import ApprovalQueue
 from steno.errors import Missing
-from steno.ports import Capability, Question, Verdict
+from steno.messages.call import ToolCall
+from steno.ports import ApprovalDecision, ApprovalRequest, Capability
 from tests.cli.desk.seated import run
 
 pytestmark = pytest.mark.requirement("S2-18")
 CALLS = {id: ToolCall.create("write", {"path": id}, id=id) for id in ("c1", "c2", "c3")}
-YES = Verdict(allowed=True, actor="ann")
-NO = Verdict(allowed=False, actor="ann")
+YES = ApprovalDecision(allowed=True, actor="ann")
+NO = ApprovalDecision(allowed=False, actor="ann")
 
 
-def question(id: str, preview: str = "") -> Question:
-    return Question(call=CALLS[id], capability=Capability.WRITE, subjects=(id,), preview=preview)
+def question(id: str, preview: str = "") -> ApprovalRequest:
+    return ApprovalRequest(
+        call=CALLS[id], capability=Capability.WRITE, subjects=(id,), preview=preview
+    )
 
 
-async def asked(questions: Questions, id: str, preview: str = "") -> asyncio.Task[Verdict]:
+async def asked(
+    questions: ApprovalQueue, id: str, preview: str = ""
+) -> asyncio.Task[ApprovalDecision]:
     """Ask about a call, and return who waits for the answer."""
     task = asyncio.create_task(questions.ask(question(id, preview)))
     await asyncio.sleep(0)
@@ -32,7 +36,7 @@ async def asked(questions: Questions, id: str, preview: str = "") -> asyncio.Tas
 @pytest.mark.parametrize("order", [("c1", "c2", "c3"), ("c3", "c1", "c2"), ("c2", "c3", "c1")])
 def test_all_calls_of_a_turn_are_decided_in_one_go_in_any_order(order: tuple[str, ...]) -> None:
     async def main() -> None:
-        questions = Questions(lambda: None)
+        questions = ApprovalQueue(lambda: None)
         first = await asked(questions, "c1")
         for id in order:
             questions.decide(id, YES, CALLS)
@@ -44,7 +48,7 @@ def test_all_calls_of_a_turn_are_decided_in_one_go_in_any_order(order: tuple[str
 
 def test_what_has_its_answer_is_not_pending_and_cannot_be_answered_again() -> None:
     async def main() -> None:
-        questions = Questions(lambda: None)
+        questions = ApprovalQueue(lambda: None)
         first, second = await asked(questions, "c1"), await asked(questions, "c2")
         questions.decide("c1", NO, CALLS)
         assert [one.call.id for one in questions.pending_calls(CALLS.values())] == ["c2", "c3"]
@@ -59,13 +63,15 @@ def test_what_has_its_answer_is_not_pending_and_cannot_be_answered_again() -> No
 
 def test_what_was_decided_ahead_is_listed_with_its_verdict_until_it_is_asked() -> None:
     async def main() -> None:
-        told: list[list[tuple[str, Verdict | None]]] = []
+        told: list[list[tuple[str, ApprovalDecision | None]]] = []
         waiting = dict(CALLS)
 
-        def listed() -> list[tuple[str, Verdict | None]]:
-            return [(one.call.id, one.decision) for one in questions.pending_calls(waiting.values())]
+        def listed() -> list[tuple[str, ApprovalDecision | None]]:
+            return [
+                (one.call.id, one.decision) for one in questions.pending_calls(waiting.values())
+            ]
 
-        questions = Questions(lambda: told.append(listed()))
+        questions = ApprovalQueue(lambda: told.append(listed()))
         first = await asked(questions, "c1")
         questions.decide("c2", NO, CALLS)
         assert listed() == [("c1", None), ("c2", NO), ("c3", None)]
@@ -84,10 +90,10 @@ def test_what_was_decided_ahead_is_listed_with_its_verdict_until_it_is_asked() -
 @pytest.mark.parametrize("verdict", [YES, NO])
 @pytest.mark.parametrize("now", ["as it was", "something else"])
 def test_who_allowed_ahead_what_was_shown_is_asked_anew_if_it_would_do_something_else(
-    verdict: Verdict, now: str
+    verdict: ApprovalDecision, now: str
 ) -> None:
     async def main() -> None:
-        questions = Questions(lambda: None)
+        questions = ApprovalQueue(lambda: None)
         first = await asked(questions, "c1")
         questions.record_preview(CALLS["c2"], "as it was")
         questions.decide("c2", verdict, CALLS)
@@ -105,7 +111,7 @@ def test_who_allowed_ahead_what_was_shown_is_asked_anew_if_it_would_do_something
 
 def test_nothing_is_decided_ahead_when_nobody_was_asked() -> None:
     async def main() -> None:
-        questions = Questions(lambda: None)
+        questions = ApprovalQueue(lambda: None)
         with pytest.raises(Missing):
             questions.decide("c2", YES, CALLS)
         task = await asked(questions, "c1")

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from steno import ChatMessage, Conversation, ToolCall
-from steno.cli.desk.replies import REPLIES
-from steno.cli.desk.scene import Scene
-from steno.entry import ApprovalStatus
+from steno.app.commands.context import CommandContext
+from steno.app.commands.dispatch import CONTEXT_COMMANDS
+from steno.records.entry import ApprovalStatus
 from steno.store import MemoryStore, Store
 from tests.cli.desk.scenes import look, opened_scene
 from tests.cli.headless import make_project
@@ -24,8 +24,8 @@ def project(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     return make_project(tmp_path, monkeypatch)
 
 
-async def ask(scene: Scene) -> str:
-    return (await REPLIES["audit"](scene, "")).text
+async def ask(scene: CommandContext) -> str:
+    return (await CONTEXT_COMMANDS["audit"](scene, "")).text
 
 
 def rows(text: str) -> list[list[str]]:

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from steno import ChatMessage, Conversation, ToolCall
-from steno.cli.desk.replies import REPLIES
-from steno.cli.desk.scene import Scene
-from steno.outcome import Outcome
+from steno.app.commands.context import CommandContext
+from steno.app.commands.dispatch import CONTEXT_COMMANDS
+from steno.app.session import CommandReply
+from steno.messages.outcome import Outcome
+from steno.render.items import TextForm
 from steno.store import Store
-from steno.tui.block import Form
-from steno.tui.desk import Reply
 from tests.cli.desk.scenes import look
 
 
@@ -52,9 +52,9 @@ def git(*arguments: str) -> None:
 
 def shown(
     folder: Path, argument: str = "", *, begin: Callable[[Store], Conversation] | None = None
-) -> Reply:
-    async def ask(scene: Scene) -> Reply:
-        return await REPLIES["diff"](scene, argument)
+) -> CommandReply:
+    async def ask(scene: CommandContext) -> CommandReply:
+        return await CONTEXT_COMMANDS["diff"](scene, argument)
 
     return look(folder, ask, begin=begin)
 
@@ -67,7 +67,7 @@ def test_what_differs_from_the_last_commit_is_shown_with_new_files(repository: P
     (repository / "neu ü.txt").write_text("hello\n")
     (repository / "noise.log").write_text("ignored\n")
     reply = shown(repository)
-    assert (reply.form, reply.title) == (Form.DIFF, "Changed since the last commit")
+    assert (reply.form, reply.title) == (TextForm.DIFF, "Changed since the last commit")
     assert "--- a/kept.txt\n+++ b/kept.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+three\n" in reply.text
     assert reply.text.endswith("--- /dev/null\n+++ neu ü.txt\n@@ -0,0 +1,1 @@\n+hello\n")
     assert "ignored" not in reply.text
@@ -81,7 +81,7 @@ def test_what_is_staged_counts_too(repository: Path) -> None:
 
 def test_where_nothing_has_changed_that_is_said(repository: Path) -> None:
     reply = shown(repository)
-    assert reply.form is Form.PLAIN
+    assert reply.form is TextForm.PLAIN
     assert reply.text == "Changed since the last commit: nothing."
 
 
@@ -213,7 +213,7 @@ def changing(store: Store) -> Conversation:
 
 def test_without_git_it_is_what_the_agent_has_changed(folder: Path) -> None:
     reply = shown(folder, begin=changing)
-    assert (reply.form, reply.title) == (Form.DIFF, "Changed by the agent in this branch")
+    assert (reply.form, reply.title) == (TextForm.DIFF, "Changed by the agent in this branch")
     assert reply.text == (
         "--- src/a.py\n+++ src/a.py\n@@ -1 +1 @@\n-x\n+y\n"
         "--- /dev/null\n+++ b.txt\n@@ -0,0 +1 @@\n+new\n"

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from steno import Missing
-from steno.cli.desk.replies import REPLIES
-from steno.cli.desk.scene import Scene
+from steno.app.commands.context import CommandContext
+from steno.app.commands.dispatch import CONTEXT_COMMANDS
 from steno.errors import ServerFailed
 from tests.cli.desk.scenes import look
 from tests.cli.headless import make_project, write_settings
@@ -25,8 +25,8 @@ def project(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 
 
 def told(project: Path, argument: str = "") -> str:
-    async def ask(scene: Scene) -> str:
-        return (await REPLIES["mcp"](scene, argument)).text
+    async def ask(scene: CommandContext) -> str:
+        return (await CONTEXT_COMMANDS["mcp"](scene, argument)).text
 
     return look(project, ask)
 

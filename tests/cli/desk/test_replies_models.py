@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from steno.cli.configuration import load_settings
-from steno.cli.desk.models import list_models
-from steno.tui.desk import Candidate
+from steno.app.models import list_models
+from steno.app.session import Suggestion
+from steno.app.settings_loader import load_settings
 from tests.cli.headless import make_project, write_settings
 
 
@@ -62,8 +62,8 @@ def test_models_are_listed_with_what_is_known_of_them_the_offline_assistant_last
         write_settings(home, f'[providers.openai]\nlike = "openai"\nbase_url = "{address}"\n')
         models = asyncio.run(list_models(load_settings(project)))
     priced = "GPT\\x1b[2J 4o · 1,000 tokens · $2.50 in, $10.00 out per million"
-    assert models[0] == Candidate("openai/gpt-4o", priced)
-    assert models[1] == Candidate("openai/small", "vision · no tools")
+    assert models[0] == Suggestion("openai/gpt-4o", priced)
+    assert models[1] == Suggestion("openai/small", "vision · no tools")
     assert "hidden" not in str(models)
     assert models[-1].text == "offline/assistant"
 
@@ -77,8 +77,8 @@ def test_models_are_described_as_they_would_be_used(project: Path, home: Path) -
             '[models."lab/told"]\ncontext_tokens = 2000\nvision = true\ntools = false\n',
         )
         models = asyncio.run(list_models(load_settings(project)))
-    assert Candidate("lab/told", "2,000 tokens · vision · no tools") in models
-    assert Candidate("lab/untold", "4,096 tokens · no vision") in models
+    assert Suggestion("lab/told", "2,000 tokens · vision · no tools") in models
+    assert Suggestion("lab/untold", "4,096 tokens · no vision") in models
 
 
 def test_what_cannot_be_reached_is_left_out(project: Path, home: Path) -> None:

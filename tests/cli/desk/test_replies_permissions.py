@@ -9,14 +9,13 @@ from typing import Any
 import pytest
 
 from steno import ChatMessage, Conversation, InvalidValue, Missing, ToolCall
-from steno.agent.permission import Signet, audit_of
-from steno.agent.rules import Rule
-from steno.cli.desk.permitted import permissions
-from steno.cli.desk.scene import Scene
-from steno.cli.grants import GrantsFile
-from steno.cli.seal import OwnSeal
-from steno.entry import ApprovalStatus, Mode
-from steno.ports import Scope
+from steno.agent.permissions.grants import GrantSigner, build_grant_audit
+from steno.agent.permissions.rules import PermissionRule
+from steno.app.commands.context import CommandContext
+from steno.app.commands.permissions import run_permissions
+from steno.app.permissions import GrantsFile, KeyFileSigner
+from steno.ports import GrantScope
+from steno.records.entry import ApprovalStatus, Mode
 from steno.store import Store
 from tests.cli.desk.scenes import ACTOR, look
 from tests.cli.headless import make_project, write_settings
@@ -34,8 +33,8 @@ def told(
     begin: Callable[[Store], Conversation] | None = None,
     **flags: Any,
 ) -> str:
-    async def ask(scene: Scene) -> str:
-        return (await permissions(scene, argument)).text
+    async def ask(scene: CommandContext) -> str:
+        return (await run_permissions(scene, argument)).text
 
     return look(project, ask, begin=begin, **flags)
 
@@ -47,8 +46,8 @@ def granting(*, is_sealed: bool) -> Callable[[Store], Conversation]:
         conversation = store.new([ChatMessage.user("Go")])
         call = ToolCall(id="c1", name="bash", arguments='{"command": "git log -1"}')
         conversation.append(ChatMessage.assistant("", [call]))
-        audit = audit_of(Rule.parse("bash(git log *)"), Scope.SESSION)
-        signet = Signet(conversation.id, OwnSeal() if is_sealed else lambda _: "forged")
+        audit = build_grant_audit(PermissionRule.parse("bash(git log *)"), GrantScope.SESSION)
+        signet = GrantSigner(conversation.id, KeyFileSigner() if is_sealed else lambda _: "forged")
         sealed = signet.sign_audit(audit, call, ApprovalStatus.APPROVED)
         conversation.decide("c1", ApprovalStatus.APPROVED, actor=ACTOR, audit=sealed)
         return conversation
@@ -59,8 +58,8 @@ def granting(*, is_sealed: bool) -> Callable[[Store], Conversation]:
 @pytest.mark.requirement("S2-18")
 def test_every_source_of_permission_is_named_with_its_rules(home: Path, project: Path) -> None:
     file = write_settings(home, 'allow = ["read"]\ndeny = ["bash(rm *)"]\n')
-    GrantsFile(project).add("write(src/**)", Scope.PROJECT)
-    GrantsFile(project).add("bash(ls *)", Scope.USER)
+    GrantsFile(project).add("write(src/**)", GrantScope.PROJECT)
+    GrantsFile(project).add("bash(ls *)", GrantScope.USER)
     text = told(project, deny=["write(.env)"], begin=granting(is_sealed=True))
     assert text.startswith(
         "No rule allows more than both of these do:\n\n"
@@ -124,7 +123,7 @@ def test_a_rule_is_allowed_for_good(
 
 def test_a_rule_is_revoked_wherever_it_was_allowed_or_for_one_alone(project: Path) -> None:
     grants = GrantsFile(project)
-    for scope in (Scope.PROJECT, Scope.USER):
+    for scope in (GrantScope.PROJECT, GrantScope.USER):
         grants.add("bash(ls *)", scope)
         grants.add("write", scope)
     text = told(project, "revoke bash(ls *)")

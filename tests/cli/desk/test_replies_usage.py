@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from steno import ChatMessage, Conversation, Usage
-from steno.cli.desk.replies import REPLIES
-from steno.cli.desk.scene import Scene
-from steno.entry import Compaction
+from steno.app.commands.context import CommandContext
+from steno.app.commands.dispatch import CONTEXT_COMMANDS
+from steno.records.entry import Compaction
 from steno.store import Store
 from tests.cli.desk.scenes import look
 from tests.cli.headless import make_project, write_settings
@@ -25,8 +25,8 @@ def project(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     return make_project(tmp_path, monkeypatch)
 
 
-async def ask(scene: Scene) -> str:
-    return (await REPLIES["usage"](scene, "")).text
+async def ask(scene: CommandContext) -> str:
+    return (await CONTEXT_COMMANDS["usage"](scene, "")).text
 
 
 def say(conversation: Conversation, read: int, written: int) -> None:

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from steno.cli.desk.markdown_words import code, escaped, table
-from steno.cli.paper import Column
-from steno.printable import on_one_line
+from steno.render.markdown_escape import escape_markdown, inline_code, markdown_table
+from steno.render.table_output import Column
+from steno.render.terminal_text import terminal_line
 
 READERS = (MarkdownIt("gfm-like"), MarkdownIt().enable("strikethrough").enable("table"))
 """One that makes links of everything that looks like one, and the one that terminals use."""
@@ -35,9 +35,9 @@ def shown(token: Token) -> str:
 
 @given(words)
 def test_words_and_code_are_one_paragraph_of_just_these_words(text: str) -> None:
-    line = on_one_line(text)
+    line = terminal_line(text)
     for reader in READERS:
-        for made in (escaped(text), code(text)):
+        for made in (escape_markdown(text), inline_code(text)):
             tokens = reader.parse(made)
             assert [token.type for token in tokens if token.level == 0] == (
                 ["paragraph_open", "paragraph_close"] if line else []
@@ -47,15 +47,15 @@ def test_words_and_code_are_one_paragraph_of_just_these_words(text: str) -> None
 
 @given(words)
 def test_a_cell_of_a_table_holds_just_these_words(text: str) -> None:
-    made = table(COLUMNS, [[escaped(text), code(text)]])
+    made = markdown_table(COLUMNS, [[escape_markdown(text), inline_code(text)]])
     for reader in READERS:
         cells = [shown(token) for token in reader.parse(made) if token.type == "inline"]
-        assert cells == ["a", "b", on_one_line(text), on_one_line(text)]
+        assert cells == ["a", "b", terminal_line(text), terminal_line(text)]
 
 
 def test_ordinary_words_stay_readable() -> None:
-    assert escaped("the rule says (no), ada's") == "the rule says (no), ada's"
-    assert code("bash(git log *)") == "`bash(git log *)`"
-    assert code("a`b") == "``a`b``"
-    assert code("`") == "`` ` ``"
-    assert table(COLUMNS, [["x|y", "2"]]) == "| a | b |\n| --- | ---: |\n| x\\|y | 2 |"
+    assert escape_markdown("the rule says (no), ada's") == "the rule says (no), ada's"
+    assert inline_code("bash(git log *)") == "`bash(git log *)`"
+    assert inline_code("a`b") == "``a`b``"
+    assert inline_code("`") == "`` ` ``"
+    assert markdown_table(COLUMNS, [["x|y", "2"]]) == "| a | b |\n| --- | ---: |\n| x\\|y | 2 |"

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from steno.agent import Ending
-from steno.cli.opening import Outside
-from steno.entry import Mode
+from steno.agent import EndReason
+from steno.app.input_setup import McpOptions
+from steno.app.session import InputReturned, PromptInput, ShellEnded
 from steno.errors import Unresolved
-from steno.tui.desk import Returned, ShellEnded, Words
+from steno.records.entry import Mode
 from tests.cli.desk.seated import Person, run, seated
 from tests.cli.headless import make_project, speaking
 from tests.cli.pointing import SEEING, check_sound, trusting, write_servers
@@ -28,15 +28,15 @@ def test_a_prompt_of_a_server_is_on_record_with_its_command_when_it_is_tried_aga
     write_servers(project / ".mcp.json", everything_spec())
     image = project / "shapes.png"
     image.write_bytes(b"no image at all")
-    words = Words("/everything:args-prompt city=Paris", ("shapes.png",))
+    words = PromptInput("/everything:args-prompt city=Paris", ("shapes.png",))
 
     async def main() -> None:
-        async with seated(project, outside=Outside()) as person:
+        async with seated(project, outside=McpOptions()) as person:
             ended = await person.say(words.text, *words.images)
             assert isinstance(ended.result.error, Unresolved)
             await person.desk.run_command("retry")
             await person.end(1)
-            assert person.told(Returned) == [Returned((words,)), Returned((words,))]
+            assert person.told(InputReturned) == [InputReturned((words,)), InputReturned((words,))]
             image.write_bytes(encoded(graphic()))
             await person.desk.run_command("retry")
             await person.end(2)
@@ -82,7 +82,7 @@ def test_what_could_not_be_sent_is_said_again_whatever_was_set_or_run_since(
             (project / "late.py").write_text("late = True\n", encoding="utf-8")
             await person.desk.run_command("retry")
             ended = await person.end(1)
-            assert ended.result.ending is Ending.DONE
+            assert ended.result.ending is EndReason.DONE
             assert person.said[-2:] == ["Explain @late.py", "I see."]
 
     with speaking(home, "I see."):

@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 
 from steno import InvalidValue
-from steno.cli.desk.shell import MOST_KEPT, Ran, run_shell
+from steno.app.user_shell import MAX_RECORDED_BYTES, ShellResult, run_shell
 from steno.errors import Unavailable
 
 LIMIT_S = 20
 
 
-def ran(command: str, folder: Path) -> tuple[Ran, list[str]]:
+def ran(command: str, folder: Path) -> tuple[ShellResult, list[str]]:
     told: list[str] = []
 
-    async def main() -> Ran:
+    async def main() -> ShellResult:
         async with asyncio.timeout(LIMIT_S):
             return await run_shell(command, folder, told.append)
 
@@ -32,7 +32,7 @@ def shell(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_command_runs_in_the_folder_and_both_of_its_outputs_are_told(tmp_path: Path) -> None:
     result, told = ran("pwd; echo oops >&2; exit 3", tmp_path)
-    assert result == Ran(3, f"{tmp_path}\noops\n")
+    assert result == ShellResult(3, f"{tmp_path}\noops\n")
     assert "".join(told) == result.output
 
 
@@ -42,7 +42,7 @@ def test_a_command_has_the_person_s_own_environment_and_nobody_to_turn_pages(
     monkeypatch.setenv("MY_API_KEY", "hush")
     monkeypatch.setenv("TERM", "xterm")
     result, _ = ran('echo "$MY_API_KEY $TERM $PAGER $GIT_PAGER"; cat', tmp_path)
-    assert result == Ran(0, "hush dumb cat cat\n")
+    assert result == ShellResult(0, "hush dumb cat cat\n")
 
 
 def test_the_person_s_own_shell_runs_it_if_it_is_there(
@@ -52,10 +52,10 @@ def test_the_person_s_own_shell_runs_it_if_it_is_there(
     own.write_text('#!/bin/sh\necho "mine: $1 $2"\n')
     own.chmod(0o755)
     monkeypatch.setenv("SHELL", str(own))
-    assert ran("anything", tmp_path)[0] == Ran(0, "mine: -c anything\n")
+    assert ran("anything", tmp_path)[0] == ShellResult(0, "mine: -c anything\n")
     for other in ("/not/there", "sh", ""):
         monkeypatch.setenv("SHELL", other)
-        assert ran("echo usual", tmp_path)[0] == Ran(0, "usual\n")
+        assert ran("echo usual", tmp_path)[0] == ShellResult(0, "usual\n")
 
 
 def test_output_is_told_while_the_command_still_runs(tmp_path: Path) -> None:
@@ -66,16 +66,16 @@ def test_output_is_told_while_the_command_still_runs(tmp_path: Path) -> None:
         if "first" in text:  # it waits for us, so this comes while it runs
             go_on.write_text("second\n")
 
-    async def main() -> Ran:
+    async def main() -> ShellResult:
         async with asyncio.timeout(LIMIT_S):
             return await run_shell("echo first; cat 'go on'", tmp_path, tell)
 
-    assert asyncio.run(main()) == Ran(0, "first\nsecond\n")
+    assert asyncio.run(main()) == ShellResult(0, "first\nsecond\n")
 
 
 def test_a_character_that_comes_in_pieces_is_told_as_one(tmp_path: Path) -> None:
     result, told = ran(r"printf '\303'; sleep 0.1; printf '\274\377'", tmp_path)
-    assert result == Ran(0, "ü\N{REPLACEMENT CHARACTER}")
+    assert result == ShellResult(0, "ü\N{REPLACEMENT CHARACTER}")
     assert "".join(told) == result.output
 
 
@@ -83,7 +83,7 @@ def test_of_long_output_the_beginning_and_the_end_are_kept_and_all_is_told(tmp_p
     result, told = ran("echo first; yes | head -c 300000; echo last", tmp_path)
     assert result.output.startswith("first\ny\n")
     assert result.output.endswith("y\nlast\n")
-    missing = 300_011 - MOST_KEPT
+    missing = 300_011 - MAX_RECORDED_BYTES
     assert f"\n[... {missing:,} bytes were not kept ...]\n" in result.output
     assert len("".join(told)) == 300_011
 

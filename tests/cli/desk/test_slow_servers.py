@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from steno.agent import Ending, Notice, RunEnded
-from steno.cli.desk.arriving import Arrivals
-from steno.cli.opening import Outside, SetUp
+from steno.agent import EndReason, Notice, RunEnded
+from steno.app.input_setup import McpOptions, ServerSetup
+from steno.app.mcp_startup import McpStartup
+from steno.app.session import ErrorRaised, InputReturned, PromptInput, SessionEvent, ShellEnded
 from steno.errors import Unresolved
-from steno.inputs.mcp.servers import Servers
-from steno.inputs.mcp.specs import ServerSpec
-from steno.tui.desk import DeskEvent, Returned, ShellEnded, Trouble, Words
+from steno.inputs.mcp.connection import McpServers
+from steno.inputs.mcp.server_spec import McpServerSpec
 from tests.cli.desk.seated import Person, run, seated
 from tests.cli.desk.test_desk_servers import offered
 from tests.cli.headless import make_project, speaking
@@ -26,9 +26,9 @@ from tests.cli.pointing import trusting, write_servers
 from tests.inputs.mcp.connection.asking import PLAIN, children, plain_spec
 
 pytestmark = pytest.mark.requirement("S4-15")
-OPEN = Outside()
+OPEN = McpOptions()
 TOOLS = ["mcp__slow__good"]
-HELLO, BRIEF = Words("Hello?"), Words("And be brief.")
+HELLO, BRIEF = PromptInput("Hello?"), PromptInput("And be brief.")
 UNSAID = "interrupted before it began; nothing was said or done"
 WAITING = "waiting for MCP server slow"
 TAKE_BACK = "interrupt it to take back what you said"
@@ -56,7 +56,7 @@ def server() -> str:
 
 
 def set_up(project: Path, script: str) -> None:
-    spec = ServerSpec(name="slow", command="/bin/sh", args=("-c", script))
+    spec = McpServerSpec(name="slow", command="/bin/sh", args=("-c", script))
     write_servers(project / ".mcp.json", spec)
 
 
@@ -87,15 +87,15 @@ async def begin_waiting(person: Person) -> None:
     assert person.desk.is_running
 
 
-async def stop_waiting(person: Person, *behind: Words) -> None:
+async def stop_waiting(person: Person, *behind: PromptInput) -> None:
     """Say something, and interrupt it while it waits for the server."""
     await begin_waiting(person)
     for words in behind:
         await person.desk.send(words)
     person.desk.interrupt()
-    await person.until(lambda: person.told(Trouble))
-    assert person.told(Trouble) == [Trouble(UNSAID)]
-    assert person.told(Returned) == [Returned((HELLO, *behind))]
+    await person.until(lambda: person.told(ErrorRaised))
+    assert person.told(ErrorRaised) == [ErrorRaised(UNSAID)]
+    assert person.told(InputReturned) == [InputReturned((HELLO, *behind))]
 
 
 # -- while it starts ---------------------------------------------------------------------------
@@ -177,7 +177,7 @@ def test_words_behind_those_that_wait_come_back_with_them_in_the_order_they_were
 ) -> None:
     async def main() -> None:
         async with seated(project, outside=OPEN) as person:
-            await stop_waiting(person, BRIEF, Words("In verse."))
+            await stop_waiting(person, BRIEF, PromptInput("In verse."))
             assert person.said == []
 
     with speaking(home, settings=trusting(project)) as model:
@@ -208,7 +208,7 @@ def test_a_command_runs_while_words_wait_and_both_are_on_record(
 def test_words_behind_a_prompt_that_cannot_be_opened_come_back_and_are_tried_again_with_it(
     project: Path, home: Path, gate: Path, steering: str
 ) -> None:
-    look = Words("Look at @gone.txt")
+    look = PromptInput("Look at @gone.txt")
 
     async def main() -> None:
         async with seated(project, outside=OPEN) as person:
@@ -222,16 +222,16 @@ def test_words_behind_a_prompt_that_cannot_be_opened_come_back_and_are_tried_aga
             assert person.desk.is_unfinished
             await person.desk.run_command("retry")
             await person.end(1)
-            assert person.told(Returned) == [Returned((look, BRIEF))] * 2
+            assert person.told(InputReturned) == [InputReturned((look, BRIEF))] * 2
             # A face that hears of the end gives back what it still waits for.
-            assert [type(event) for event in person.events[-2:]] == [Returned, RunEnded]
+            assert [type(event) for event in person.events[-2:]] == [InputReturned, RunEnded]
             assert model.seen == []
             (project / "gone.txt").write_text("here\n", encoding="utf-8")
             await person.desk.run_command("retry")
             ended = await person.end(2)
-            assert ended.result.ending is Ending.DONE
+            assert ended.result.ending is EndReason.DONE
             assert [one for one in person.said if one != "I see."] == [look.text, BRIEF.text]
-            assert len(person.told(Returned)) == 2
+            assert len(person.told(InputReturned)) == 2
 
     settings = f'steering = "{steering}"\n{trusting(project)}'
     with speaking(home, "I see.", "I see.", settings=settings) as model:
@@ -243,7 +243,7 @@ def test_what_came_back_with_one_prompt_is_not_said_behind_another(
 ) -> None:
     async def main() -> None:
         async with seated(project, outside=OPEN) as person:
-            await person.desk.send(Words("Look at @gone.txt"))
+            await person.desk.send(PromptInput("Look at @gone.txt"))
             await told(person, WAITING)
             await person.desk.send(BRIEF)
             await let_in(gate)
@@ -264,20 +264,20 @@ def test_to_interrupt_just_when_the_wait_is_over_says_nothing_either(
     async def main() -> None:
         async with seated(project, outside=OPEN) as person:
             await stop_waiting(person)
-            happened: list[DeskEvent] = []
+            happened: list[SessionEvent] = []
             is_over = asyncio.Event()
 
-            def hear(event: DeskEvent) -> None:
+            def hear(event: SessionEvent) -> None:
                 happened.append(event)
                 if isinstance(event, Notice) and event.text == WITHOUT:  # the last of the wait
                     asyncio.get_running_loop().call_soon(person.desk.interrupt)
-                if isinstance(event, Trouble | RunEnded):
+                if isinstance(event, ErrorRaised | RunEnded):
                     is_over.set()
 
             person.desk.subscribe(hear)
             await person.desk.send(HELLO)
             await is_over.wait()
-            assert happened[-2:] == [Returned((HELLO,)), Trouble(UNSAID)]
+            assert happened[-2:] == [InputReturned((HELLO,)), ErrorRaised(UNSAID)]
             assert person.said == []
 
     with speaking(home, "Hello.", settings=trusting(project)) as model:
@@ -309,9 +309,9 @@ def test_who_has_been_waited_for_long_enough_is_done_without(tmp_path: Path) -> 
 
     async def main() -> None:
         specs = [plain_spec("hang"), replace(plain_spec("hang"), name="b")]
-        servers = Servers(specs, folder=tmp_path)
-        arrivals = Arrivals(
-            SetUp(servers, ()),
+        servers = McpServers(specs, folder=tmp_path)
+        arrivals = McpStartup(
+            ServerSetup(servers, ()),
             fit=lambda data: pytest.fail("there is nothing to fit"),
             changed=lambda: None,
             say=said.append,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from steno.agent import Ending
+from steno.agent import EndReason
 from steno.errors import StenoError
 from tests.cli.desk.seated import Person, run, seated
 from tests.cli.headless import make_project, speaking
@@ -61,7 +61,7 @@ def test_a_search_that_is_interrupted_leaves_the_model_and_the_desk_as_they_were
                 with pytest.raises(StenoError, match=STOPPED):
                     await looking
             assert person.desk.status.model == "lab/tester"
-            assert (await person.say("Hello?")).result.ending is Ending.DONE
+            assert (await person.say("Hello?")).result.ending is EndReason.DONE
 
     with speaking(home, "Hello.", settings=row(mute)):
         run(main())

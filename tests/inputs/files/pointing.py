@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Callable, Collection
 from typing import Any
 
-from steno.content import FileReference, Text
-from steno.entry import Resolution, ResolutionStatus
 from steno.errors import ToolFailed
-from steno.inputs.files import Files
-from steno.ports import Capability, Finding, Viewer
+from steno.inputs.file_references import FileReferenceResolver
+from steno.messages.content import FileReference, Text
+from steno.ports import Capability, ResolveContext, ResolvedReference
+from steno.records.entry import Resolution, ResolutionStatus
 
 LIMIT_S = 20.0
 
@@ -36,8 +36,10 @@ class Door:
         return "the test"
 
 
-def resolve(files: Files, path: str, *lines: int, permits: Any = None) -> Finding:
-    viewer = Viewer(authorize=Door() if permits is None else permits)
+def resolve(
+    files: FileReferenceResolver, path: str, *lines: int, permits: Any = None
+) -> ResolvedReference:
+    viewer = ResolveContext(authorize=Door() if permits is None else permits)
     return asyncio.run(asyncio.wait_for(files.resolve(reference(path, *lines), viewer), LIMIT_S))
 
 
@@ -46,28 +48,28 @@ def reference(path: str, *lines: int) -> FileReference:
     return FileReference(path=path, start_line=first, end_line=last)
 
 
-def texts_of(finding: Finding) -> list[str]:
+def texts_of(finding: ResolvedReference) -> list[str]:
     assert finding.error is None
     return [block.text for block in finding.content if isinstance(block, Text)]
 
 
-def text_of(finding: Finding) -> str:
+def text_of(finding: ResolvedReference) -> str:
     (text,) = texts_of(finding)
     return text
 
 
-def details_of(finding: Finding) -> dict[str, Any]:
+def details_of(finding: ResolvedReference) -> dict[str, Any]:
     assert finding.details is not None
     return dict(finding.details)
 
 
-def error_of(finding: Finding) -> str:
+def error_of(finding: ResolvedReference) -> str:
     assert finding.error is not None
     assert finding.content == ()
     return finding.error
 
 
-def recorded(finding: Finding) -> Resolution:
+def recorded(finding: ResolvedReference) -> Resolution:
     """Return what the log keeps of a finding."""
     return Resolution(
         target="a",
@@ -79,6 +81,8 @@ def recorded(finding: Finding) -> Resolution:
     )
 
 
-def changes(files: Files, path: str, finding: Finding, *known: str) -> tuple[str, ...]:
+def changes(
+    files: FileReferenceResolver, path: str, finding: ResolvedReference, *known: str
+) -> tuple[str, ...]:
     changes = files.changes(reference(path), recorded(finding), known=frozenset(known))
     return asyncio.run(asyncio.wait_for(changes, LIMIT_S))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from steno.errors import InvalidValue
-from steno.inputs.files import Files
+from steno.inputs.file_references import FileReferenceResolver
 from steno.tools.workspace import Workspace
 from tests.inputs.files.pointing import Door, error_of, reference, resolve, text_of, texts_of
 from tests.tools.engines import ENGINES, MakeEngine, plant
@@ -21,7 +21,9 @@ OUTSIDE = "is outside of the folders that may be used; its folder can be added w
 @pytest.mark.parametrize("path", ["{outside}/secret.txt", "/dev/zero", "/etc/passwd", "/", "/etc"])
 def test_absolute_paths_do_not_lead_out(workspace: Workspace, outside: Path, path: str) -> None:
     door = Door()
-    error = error_of(resolve(Files(workspace), path.format(outside=outside), permits=door))
+    error = error_of(
+        resolve(FileReferenceResolver(workspace), path.format(outside=outside), permits=door)
+    )
     assert OUTSIDE in error
     assert door.asked == []
 
@@ -32,14 +34,14 @@ def test_links_do_not_lead_out(
 ) -> None:
     (folder / "link").symlink_to(target.format(outside=outside))
     for path in ("link", "link/secret.txt"):
-        assert OUTSIDE in error_of(resolve(Files(workspace), path))
+        assert OUTSIDE in error_of(resolve(FileReferenceResolver(workspace), path))
 
 
 def test_patterns_do_not_lead_out(workspace: Workspace, folder: Path, outside: Path) -> None:
     (folder / "link").symlink_to(outside)
     (folder / "file.txt").symlink_to(outside / "secret.txt")
     (folder / "a.txt").write_text("fine\n")
-    files = Files(workspace)
+    files = FileReferenceResolver(workspace)
     assert texts_of(resolve(files, "**/*.txt")) == ["a.txt, line 1 of 1:\n     1\tfine\n"]
     for pattern in ("link/*", f"{outside}/*", "/*"):
         assert OUTSIDE in error_of(resolve(files, pattern))
@@ -48,7 +50,7 @@ def test_patterns_do_not_lead_out(workspace: Workspace, folder: Path, outside: P
 def test_a_link_is_decided_about_by_what_it_leads_to(workspace: Workspace, folder: Path) -> None:
     (folder / "real").write_text("SECRET\n")
     (folder / "link").symlink_to("real")
-    finding = resolve(Files(workspace), "link", permits=Door(denied={"real"}))
+    finding = resolve(FileReferenceResolver(workspace), "link", permits=Door(denied={"real"}))
     assert error_of(finding) == "real: permission denied (deny read(real))"
 
 
@@ -68,7 +70,9 @@ def test_a_link_that_takes_the_place_of_what_was_allowed_is_not_followed(
         (folder / "ok").symlink_to(target)
 
     for path, swap in (("ok/f", swap_file), ("ok", swap_folder)):
-        error = error_of(resolve(Files(workspace), path, permits=Door(meanwhile=swap)))
+        error = error_of(
+            resolve(FileReferenceResolver(workspace), path, permits=Door(meanwhile=swap))
+        )
         assert "SECRET" not in error
         assert "has changed since it was allowed" in error or OUTSIDE.partition(";")[0] in error
 
@@ -89,7 +93,7 @@ def test_whatever_takes_the_place_of_what_was_allowed_is_not_shown(
 ) -> None:
     (folder / "f").write_text("fine\n")
     (folder / "pattern.txt").write_text("fine\n")
-    files = Files(workspace)
+    files = FileReferenceResolver(workspace)
     door = Door(meanwhile=lambda: swap(folder / "pattern.txt"))
     assert error_of(resolve(files, "*.txt", permits=door)).startswith("'pattern.txt': ")
     finding = resolve(files, "f", permits=Door(meanwhile=lambda: swap(folder / "f")))
@@ -102,7 +106,7 @@ def test_whatever_takes_the_place_of_what_was_allowed_is_not_shown(
 def test_nobody_waits_for_a_pipe(workspace: Workspace, folder: Path) -> None:
     os.mkfifo(folder / "pipe")
     reason = "'pipe': is a device, pipe or socket, not a file"
-    assert error_of(resolve(Files(workspace), "pipe")) == reason
+    assert error_of(resolve(FileReferenceResolver(workspace), "pipe")) == reason
 
 
 @pytest.mark.parametrize("path", ["a\0b", "\udc80", ""])
@@ -113,7 +117,7 @@ def test_paths_that_no_file_can_have_are_refused(path: str) -> None:
 
 @pytest.mark.parametrize("path", ["x" * 300, "x/" * 3000 + "x", "[" * 50, "{a,*", "a/[z-a]/*"])
 def test_paths_that_make_no_sense_are_errors(workspace: Workspace, path: str) -> None:
-    assert error_of(resolve(Files(workspace), path))
+    assert error_of(resolve(FileReferenceResolver(workspace), path))
 
 
 def test_a_file_that_lies_very_deep_is_an_error(workspace: Workspace, folder: Path) -> None:
@@ -124,7 +128,7 @@ def test_a_file_that_lies_very_deep_is_an_error(workspace: Workspace, folder: Pa
         os.close(here)
         here = below
     os.close(here)
-    files = Files(workspace)
+    files = FileReferenceResolver(workspace)
     assert "lies too deep" in error_of(resolve(files, "/".join("d" * 300)))
     assert "no file fits" in error_of(resolve(files, "**/*.py"))
 
@@ -136,7 +140,7 @@ def test_names_cannot_pretend_to_be_lines(
     name = "a\nb.py, line 1 of 1:\x1b[2J"
     (folder / name).write_text("x\n")
     (folder / os.fsdecode(b"\xff.py")).write_text("x\n")
-    files = Files(workspace, engine=make(workspace))
+    files = FileReferenceResolver(workspace, engine=make(workspace))
     assert text_of(resolve(files, name)).startswith(
         "'a\\nb.py, line 1 of 1:\\x1b[2J', line 1 of 1:"
     )

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from steno.entry import Resolution, ResolutionStatus
-from steno.inputs.files import FileLimits, Files
-from steno.ports import Finding
-from steno.tools.search import FileFound, Search
+from steno.inputs.file_references import FileLimits, FileReferenceResolver
+from steno.ports import ResolvedReference
+from steno.records.entry import Resolution, ResolutionStatus
+from steno.tools.search import FileMatch, SearchRequest
 from steno.tools.workspace import Workspace
 from tests.inputs.files.pointing import changes, error_of, recorded, reference, resolve
 from tests.tools.engines import plant
@@ -21,7 +21,7 @@ from tests.tools.engines import plant
 
 def test_a_file_that_is_as_it_was_has_not_changed(workspace: Workspace, folder: Path) -> None:
     (folder / "f").write_text("a\n")
-    files = Files(workspace)
+    files = FileReferenceResolver(workspace)
     finding = resolve(files, "f")
     (folder / "f").write_text("b\n")
     (folder / "f").write_text("a\n")
@@ -31,7 +31,7 @@ def test_a_file_that_is_as_it_was_has_not_changed(workspace: Workspace, folder: 
 @pytest.mark.parametrize("text", ["b\n", "longer\n", ""])
 def test_a_file_that_changed_says_so(workspace: Workspace, folder: Path, text: str) -> None:
     (folder / "notes.md").write_text("a\n")
-    files = Files(workspace)
+    files = FileReferenceResolver(workspace)
     finding = resolve(files, "notes.md")
     (folder / "notes.md").write_text(text)
     assert changes(files, "notes.md", finding) == ("notes.md has changed since it was shown",)
@@ -39,7 +39,7 @@ def test_a_file_that_changed_says_so(workspace: Workspace, folder: Path, text: s
 
 def test_a_file_that_is_gone_says_so(workspace: Workspace, folder: Path) -> None:
     plant(folder, {"sub/notes.md": "a\n"})
-    files = Files(workspace)
+    files = FileReferenceResolver(workspace)
     finding = resolve(files, "sub/notes.md")
     shutil.rmtree(folder / "sub")
     assert changes(files, "sub/notes.md", finding) == ("sub/notes.md is gone",)
@@ -49,7 +49,7 @@ def test_what_took_its_place_is_not_looked_into(
     workspace: Workspace, folder: Path, outside: Path
 ) -> None:
     (folder / "f").write_text("SECRET\n")
-    files = Files(workspace)
+    files = FileReferenceResolver(workspace)
     finding = resolve(files, "f")
     (folder / "f").unlink()
     (folder / "f").symlink_to(outside / "secret.txt")
@@ -61,7 +61,7 @@ def test_what_took_its_place_is_not_looked_into(
 
 def test_a_folder_tells_whether_its_listing_changed(workspace: Workspace, folder: Path) -> None:
     plant(folder, {"src/a": "x"})
-    files = Files(workspace)
+    files = FileReferenceResolver(workspace)
     finding = resolve(files, "src")
     assert changes(files, "src", finding) == ()
     (folder / "src" / "b").touch()
@@ -74,7 +74,7 @@ def test_a_folder_tells_whether_its_listing_changed(workspace: Workspace, folder
 
 def test_in_a_folder_only_what_is_known_is_no_news(workspace: Workspace, folder: Path) -> None:
     plant(folder, {"src/a.py": "x", "src/b.py": "x", "src/lib/c.py": "x"})
-    files = Files(workspace)
+    files = FileReferenceResolver(workspace)
     news = ("src has changed since it was shown",)
     for path in ("src", str(folder / "src")):
         finding = resolve(files, path)
@@ -95,7 +95,7 @@ def test_in_the_working_folder_too_only_what_is_known_is_no_news(
     workspace: Workspace, folder: Path
 ) -> None:
     plant(folder, {"a.py": "x"})
-    files = Files(workspace)
+    files = FileReferenceResolver(workspace)
     finding = resolve(files, ".")
     plant(folder, {"a.py": "longer"})
     assert changes(files, ".", finding, "a.py", "/elsewhere") == ()
@@ -107,7 +107,7 @@ def test_what_is_known_does_not_push_others_out_of_a_long_listing(
     workspace: Workspace, folder: Path
 ) -> None:
     plant(folder, {f"{number}.py": "x" for number in range(9)})
-    files = Files(workspace, limits=FileLimits(most_listed=3))
+    files = FileReferenceResolver(workspace, limits=FileLimits(most_listed=3))
     finding = resolve(files, ".")
     plant(folder, {"00.py": "", "01.py": ""})
     assert changes(files, ".", finding, "00.py", "01.py") == ()
@@ -123,7 +123,7 @@ class Endless:
         await asyncio.Event().wait()
         return []
 
-    def search(self, search: Search) -> AsyncGenerator[FileFound, None]:
+    def search(self, search: SearchRequest) -> AsyncGenerator[FileMatch, None]:
         raise NotImplementedError
 
 
@@ -131,8 +131,8 @@ def test_what_takes_too_long_to_look_at_is_not_said_to_be_gone(
     workspace: Workspace, folder: Path
 ) -> None:
     plant(folder, {"a.py": "x"})
-    finding = resolve(Files(workspace), "*.py")
-    slow = Files(workspace, limits=FileLimits(most_s=0.01), engine=Endless())
+    finding = resolve(FileReferenceResolver(workspace), "*.py")
+    slow = FileReferenceResolver(workspace, limits=FileLimits(most_s=0.01), engine=Endless())
     assert changes(slow, "*.py", finding) == (
         "*.py could not be looked through in time, so it may have changed",
     )
@@ -143,7 +143,7 @@ def test_a_pattern_tells_which_files_changed_came_and_went(
     workspace: Workspace, folder: Path
 ) -> None:
     plant(folder, {"src/a.py": "a", "src/b.py": "b", "src/c.py": "c"})
-    files = Files(workspace)
+    files = FileReferenceResolver(workspace)
     finding = resolve(files, "src/*.py")
     assert changes(files, "src/*.py", finding) == ()
     plant(folder, {"src/a.py": "A", "src/d.py": ""})
@@ -164,7 +164,7 @@ def test_a_pattern_tells_which_files_changed_came_and_went(
 
 
 def test_what_was_not_resolved_has_not_changed(workspace: Workspace) -> None:
-    files = Files(workspace)
+    files = FileReferenceResolver(workspace)
     assert changes(files, "none", resolve(files, "none")) == ()
 
 
@@ -172,9 +172,9 @@ def test_without_a_workspace_nothing_is_known_to_have_changed(
     workspace: Workspace, folder: Path
 ) -> None:
     (folder / "f").write_text("a\n")
-    finding: Finding = resolve(Files(workspace), "f")
+    finding: ResolvedReference = resolve(FileReferenceResolver(workspace), "f")
     (folder / "f").write_text("b\n")
-    assert changes(Files(None), "f", finding) == ()
+    assert changes(FileReferenceResolver(None), "f", finding) == ()
 
 
 @pytest.mark.parametrize(
@@ -188,8 +188,8 @@ def test_without_a_workspace_nothing_is_known_to_have_changed(
     ],
 )
 def test_details_of_another_kind_say_nothing(workspace: Workspace, details: dict[str, Any]) -> None:
-    finding = Finding(content=(), error="none", details=details)
-    assert changes(Files(workspace), "f", finding) == ()
+    finding = ResolvedReference(content=(), error="none", details=details)
+    assert changes(FileReferenceResolver(workspace), "f", finding) == ()
 
 
 @pytest.mark.parametrize("path", ["", "/etc/passwd", "../x", "a\0b", "x" * 5000])
@@ -201,14 +201,14 @@ def test_details_that_name_anything_at_all_raise_nothing(
     resolution = Resolution(
         target="a", block=0, status=ResolutionStatus.FAILED, error="none", details=details
     )
-    found = asyncio.run(Files(workspace).changes(reference("f"), resolution))
+    found = asyncio.run(FileReferenceResolver(workspace).changes(reference("f"), resolution))
     assert len(found) == 1
     assert found[0].endswith("cannot be read any more")
 
 
 def test_a_resolution_says_the_same_after_it_was_stored(workspace: Workspace, folder: Path) -> None:
     (folder / "f").write_text("a\n")
-    files = Files(workspace)
+    files = FileReferenceResolver(workspace)
     resolution = recorded(resolve(files, "f"))
     assert resolution.details is not None
     (folder / "f").write_text("b\n")

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from steno.agent import Permissions, Role
-from steno.agent.permission import DecisionKind
-from steno.call import ToolCall
-from steno.content import Text
-from steno.entry import Mode, ResolutionStatus
+from steno.agent import AgentRole, Permissions
+from steno.agent.permissions.policy import DecisionKind
 from steno.errors import ToolFailed
-from steno.inputs.files import FileLimits, Files
-from steno.ports import Capability, Viewer
+from steno.inputs.file_references import FileLimits, FileReferenceResolver
+from steno.messages.call import ToolCall
+from steno.messages.content import Text
+from steno.ports import Capability, ResolveContext
+from steno.records.entry import Mode, ResolutionStatus
 from steno.tools.read import ReadTool
 from steno.tools.workspace import Workspace
 from tests.inputs.files.pointing import (
@@ -35,7 +35,7 @@ def test_a_file_is_shown_with_its_name_and_the_numbers_of_its_lines(
 ) -> None:
     data = b"one\n\n\ttwo\nno end"
     (folder / "notes.md").write_bytes(data)
-    finding = resolve(Files(workspace), "notes.md")
+    finding = resolve(FileReferenceResolver(workspace), "notes.md")
     assert text_of(finding) == (
         "notes.md, lines 1 to 4 of 4:\n     1\tone\n     2\t\n     3\t\ttwo\n     4\tno end\n"
     )
@@ -57,7 +57,7 @@ def test_what_was_found_is_recorded_and_serves_from_then_on(
     workspace: Workspace, folder: Path
 ) -> None:
     (folder / "a").write_text("one\n")
-    files, viewer = Files(workspace), Viewer(authorize=Door())
+    files, viewer = FileReferenceResolver(workspace), ResolveContext(authorize=Door())
     found, missing = recorded(resolve(files, "a")), recorded(resolve(files, "b"))
     assert found.status is ResolutionStatus.RESOLVED
     assert found.content == (Text("a, line 1 of 1:\n     1\tone\n"),)
@@ -71,13 +71,13 @@ def test_an_absolute_path_inside_is_the_same_file(workspace: Workspace, folder: 
     (folder / "sub").mkdir()
     (folder / "sub" / "a.py").write_text("x = 1\n")
     door = Door()
-    finding = resolve(Files(workspace), str(folder / "sub" / "a.py"), permits=door)
+    finding = resolve(FileReferenceResolver(workspace), str(folder / "sub" / "a.py"), permits=door)
     assert text_of(finding) == "sub/a.py, line 1 of 1:\n     1\tx = 1\n"
     assert door.asked == [("read", Capability.READ, "sub/a.py")]
 
 
 def test_a_folder_that_was_added_is_named_by_its_absolute_path(folder: Path, outside: Path) -> None:
-    files = Files(Workspace([folder, outside]))
+    files = FileReferenceResolver(Workspace([folder, outside]))
     finding = resolve(files, str(outside / "secret.txt"))
     assert text_of(finding) == f"{outside}/secret.txt, line 1 of 1:\n     1\tSECRET\n"
 
@@ -89,7 +89,7 @@ def test_a_file_that_is_not_there_is_an_error_that_names_the_nearest(
     (folder / "src").mkdir()
     (folder / "src" / "Main.py").touch()
     (folder / "README").touch()
-    files = Files(workspace)
+    files = FileReferenceResolver(workspace)
     missing = "there is no such file or folder"
     assert error_of(resolve(files, "src/mian.py")) == (
         f"'src/mian.py': {missing}; do you mean 'src/Main.py'?"
@@ -116,7 +116,7 @@ def test_a_file_that_lies_deeper_is_suggested_if_there_is_only_one(
     make: MakeEngine, workspace: Workspace, folder: Path
 ) -> None:
     plant(folder, {"src/lib/main.py": "", "src/x.rs": "", "other/x.rs": "", "maim.py": ""})
-    files = Files(workspace, engine=make(workspace))
+    files = FileReferenceResolver(workspace, engine=make(workspace))
     for path in ("main.py", "lib/main.py"):
         assert error_of(resolve(files, path)).endswith("; do you mean 'src/lib/main.py'?")
     assert error_of(resolve(files, "x.rs")) == "'x.rs': there is no such file or folder"
@@ -126,7 +126,7 @@ def test_a_file_that_lies_deeper_is_suggested_if_there_is_only_one(
 def test_a_name_in_an_added_folder_that_is_not_there_has_a_nearest_too(
     folder: Path, outside: Path
 ) -> None:
-    files = Files(Workspace([folder, outside]))
+    files = FileReferenceResolver(Workspace([folder, outside]))
     assert f"do you mean '{outside}/secret.txt'?" in error_of(
         resolve(files, str(outside / "secrets.txt"))
     )
@@ -136,7 +136,7 @@ def test_a_name_in_an_added_folder_that_is_not_there_has_a_nearest_too(
 @pytest.mark.parametrize("path", ["notes.md", "/etc/hostname", "*.md"])
 def test_without_a_workspace_nothing_is_opened(path: str) -> None:
     door = Door()
-    error = error_of(resolve(Files(None), path, permits=door))
+    error = error_of(resolve(FileReferenceResolver(None), path, permits=door))
     assert error.startswith(f"'{path}': there is no workspace, so no file can be opened")
     assert door.asked == []
 
@@ -155,7 +155,7 @@ def test_only_the_lines_that_are_named_are_shown(
     workspace: Workspace, folder: Path, lines: tuple[int, ...], shown: str
 ) -> None:
     (folder / "f").write_text("a\nb\nc\n")
-    finding = resolve(Files(workspace), "f", *lines)
+    finding = resolve(FileReferenceResolver(workspace), "f", *lines)
     assert text_of(finding) == shown
     details = details_of(finding)
     assert (details["first_line"], details["last_line"]) == (lines[0], lines[-1])
@@ -178,12 +178,12 @@ def test_lines_that_there_are_not_are_an_error_that_says_how_many_there_are(
     workspace: Workspace, folder: Path, text: str, lines: tuple[int, ...], error: str
 ) -> None:
     (folder / "f").write_text(text)
-    assert error_of(resolve(Files(workspace), "f", *lines)) == error
+    assert error_of(resolve(FileReferenceResolver(workspace), "f", *lines)) == error
 
 
 def test_an_empty_file_says_so(workspace: Workspace, folder: Path) -> None:
     (folder / "f").touch()
-    finding = resolve(Files(workspace), "f")
+    finding = resolve(FileReferenceResolver(workspace), "f")
     assert text_of(finding) == "[f is empty]"
     assert details_of(finding)["lines"] == 0
 
@@ -201,7 +201,7 @@ def test_text_is_shown_whatever_its_encoding_and_line_ends(
     workspace: Workspace, folder: Path, data: bytes, encoding: str
 ) -> None:
     (folder / "f").write_bytes(data)
-    finding = resolve(Files(workspace), "f")
+    finding = resolve(FileReferenceResolver(workspace), "f")
     assert text_of(finding) == "f, lines 1 to 2 of 2:\n     1\tnaïve\n     2\tend\n"
     assert details_of(finding)["encoding"] == encoding
 
@@ -218,14 +218,16 @@ def test_what_is_no_text_is_an_error_that_says_what_it_is(
     workspace: Workspace, folder: Path, data: bytes, kind: str
 ) -> None:
     (folder / "f").write_bytes(data)
-    assert error_of(resolve(Files(workspace), "f")) == f"'f': is not text but {kind}"
+    assert (
+        error_of(resolve(FileReferenceResolver(workspace), "f")) == f"'f': is not text but {kind}"
+    )
 
 
 def test_a_file_that_is_too_long_says_which_lines_would_fit(
     workspace: Workspace, folder: Path
 ) -> None:
     (folder / "log").write_text("line\n" * 1000)
-    files = Files(workspace, limits=FileLimits(most_bytes=1000))
+    files = FileReferenceResolver(workspace, limits=FileLimits(most_bytes=1000))
     error = error_of(resolve(files, "log"))
     advice = (
         "has 5,000 bytes, and no more than 1,000 can be shown at once, with the numbers of lines;"
@@ -240,7 +242,7 @@ def test_a_file_that_is_too_long_says_which_lines_would_fit(
 
 def test_a_line_that_is_too_long_is_an_error(workspace: Workspace, folder: Path) -> None:
     (folder / "min.js").write_text("short\n" + "x" * 1000)
-    files = Files(workspace, limits=FileLimits(most_bytes=500))
+    files = FileReferenceResolver(workspace, limits=FileLimits(most_bytes=500))
     assert error_of(resolve(files, "min.js", 2)).startswith(
         "'min.js': line 2 alone takes more than 500 bytes, and no more can be shown"
     )
@@ -249,7 +251,7 @@ def test_a_line_that_is_too_long_is_an_error(workspace: Workspace, folder: Path)
 def test_a_huge_file_is_not_read_to_its_end(workspace: Workspace, folder: Path) -> None:
     with (folder / "huge").open("wb") as file:
         file.truncate(1 << 40)
-    error = error_of(resolve(Files(workspace), "huge", 1))
+    error = error_of(resolve(FileReferenceResolver(workspace), "huge", 1))
     assert error.startswith("'huge': has 1,099,511,627,776 bytes")
 
 
@@ -258,13 +260,13 @@ def test_a_huge_file_is_not_read_to_its_end(workspace: Workspace, folder: Path) 
 
 def test_what_was_shown_may_be_changed(workspace: Workspace, folder: Path) -> None:
     (folder / "f").write_text("a\nb\n")
-    resolve(Files(workspace), "f", 1)
+    resolve(FileReferenceResolver(workspace), "f", 1)
     workspace.check_unchanged_since_read("f", b"a\nb\n")
 
 
 def test_what_was_not_shown_is_not_known(workspace: Workspace, folder: Path) -> None:
     (folder / "f").write_text("a\nb\n")
-    error_of(resolve(Files(workspace), "f", 9))
+    error_of(resolve(FileReferenceResolver(workspace), "f", 9))
     with pytest.raises(ToolFailed, match="has not been read yet"):
         workspace.check_unchanged_since_read("f", b"a\nb\n")
 
@@ -296,8 +298,8 @@ def test_a_planner_reads_but_not_what_a_rule_forbids(workspace: Workspace, folde
     (folder / "secret" / "key").write_text("SECRET\n")
     (folder / "plan").write_text("fine\n")
     (folder / "link").symlink_to("secret/key")
-    rules = Permissions.of(role=Role.PLANNER, deny=["read(secret/**)"])
-    files, permits = Files(workspace), Ruled(rules, workspace)
+    rules = Permissions.of(role=AgentRole.PLANNER, deny=["read(secret/**)"])
+    files, permits = FileReferenceResolver(workspace), Ruled(rules, workspace)
     finding = resolve(files, "plan", permits=permits)
     assert text_of(finding) == "plan, line 1 of 1:\n     1\tfine\n"
     assert details_of(finding)["allowed_by"] == "default read"
@@ -309,7 +311,7 @@ def test_a_planner_reads_but_not_what_a_rule_forbids(workspace: Workspace, folde
 @pytest.mark.requirement("S2-11", "S2-14")
 def test_what_is_denied_is_an_error_and_not_known(workspace: Workspace, folder: Path) -> None:
     (folder / "f").write_text("SECRET\n")
-    finding = resolve(Files(workspace), "f", permits=Door(denied={"f"}))
+    finding = resolve(FileReferenceResolver(workspace), "f", permits=Door(denied={"f"}))
     assert error_of(finding) == "f: permission denied (deny read(f))"
     with pytest.raises(ToolFailed, match="has not been read yet"):
         workspace.check_unchanged_since_read("f", b"SECRET\n")

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from steno.inputs.files import FileLimits, Files
+from steno.inputs.file_references import FileLimits, FileReferenceResolver
 from steno.ports import Capability
-from steno.tools.search import FileFound, Search
+from steno.tools.search import FileMatch, SearchRequest
 from steno.tools.workspace import Workspace
 from tests.inputs.files.pointing import (
     Door,
@@ -47,7 +47,7 @@ def test_a_folder_is_listed_without_what_is_hidden_or_ignored(
         },
     )
     door = Door()
-    finding = resolve(Files(workspace), "src", permits=door)
+    finding = resolve(FileReferenceResolver(workspace), "src", permits=door)
     assert text_of(finding) == (
         "src/ holds 2 folders and 2 files, without what is hidden or ignored:\n"
         "lib/\nzoo/\na.py (0 bytes)\nb.py (1,234 bytes)\n"
@@ -67,7 +67,7 @@ def test_a_folder_is_listed_without_what_is_hidden_or_ignored(
 def test_the_working_folder_and_an_added_one_are_listed_too(folder: Path, outside: Path) -> None:
     plant(folder, {"a": "", "sub/b": ""})
     workspace = Workspace([folder, outside])
-    files = Files(workspace)
+    files = FileReferenceResolver(workspace)
     assert text_of(resolve(files, ".")).splitlines()[1:] == ["sub/", "a (0 bytes)"]
     listed = text_of(resolve(files, str(outside))).splitlines()
     assert listed[0].startswith(f"{outside}/ holds 0 folders and 1 file,")
@@ -86,7 +86,7 @@ def test_links_are_listed_by_their_names_alone(
         "x.log": "a.py",
     }.items():
         (folder / "src" / name).symlink_to(target)
-    files = Files(workspace)
+    files = FileReferenceResolver(workspace)
     finding = resolve(files, "src")
     assert text_of(finding) == (
         "src/ holds 1 folder, 1 file and 3 links, without what is hidden or ignored:\n"
@@ -95,7 +95,7 @@ def test_links_are_listed_by_their_names_alone(
     assert changes(files, "src", finding) == ()
     (folder / "src" / "broken").unlink()
     assert changes(files, "src", finding) == ("src has changed since it was shown",)
-    few = resolve(Files(workspace, limits=FileLimits(most_listed=3)), "src")
+    few = resolve(FileReferenceResolver(workspace, limits=FileLimits(most_listed=3)), "src")
     assert text_of(few).splitlines()[1:] == [
         *("lib/", "a.py (0 bytes)", "away (link)", "[... 1 more ...]"),
     ]
@@ -106,7 +106,7 @@ def test_links_of_the_working_folder_and_of_an_added_one_are_listed(
 ) -> None:
     (folder / "here").symlink_to("nowhere")
     (outside / "there").symlink_to("nowhere")
-    files = Files(Workspace([folder, outside]))
+    files = FileReferenceResolver(Workspace([folder, outside]))
     assert text_of(resolve(files, ".")).splitlines()[1:] == ["here (link)"]
     listed = text_of(resolve(files, str(outside))).splitlines()
     assert listed[1:] == ["secret.txt (7 bytes)", "there (link)"]
@@ -114,7 +114,7 @@ def test_links_of_the_working_folder_and_of_an_added_one_are_listed(
 
 def test_of_a_large_folder_the_rest_is_counted(workspace: Workspace, folder: Path) -> None:
     plant(folder, {f"{number:02}": "" for number in range(30)} | {"sub/x": ""})
-    finding = resolve(Files(workspace, limits=FileLimits(most_listed=4)), ".")
+    finding = resolve(FileReferenceResolver(workspace, limits=FileLimits(most_listed=4)), ".")
     assert text_of(finding).splitlines()[1:] == [
         "sub/",
         "00 (0 bytes)",
@@ -131,7 +131,7 @@ class NoEngine:
     async def files(self, under: str, *, hidden: bool) -> list[str]:
         raise AssertionError("nobody has to look deeper")
 
-    def search(self, search: Search) -> AsyncGenerator[FileFound, None]:
+    def search(self, search: SearchRequest) -> AsyncGenerator[FileMatch, None]:
         raise NotImplementedError
 
 
@@ -141,8 +141,8 @@ def test_what_lies_deeper_is_not_looked_at_to_list_a_folder(
     plant(folder, {"src/a.py": "", "src/lib/b.py": "", "src/empty/": ""})
     (folder / "src" / "lib").chmod(0)
     try:
-        finding = resolve(Files(workspace, engine=NoEngine()), "src")
-        assert changes(Files(workspace, engine=NoEngine()), "src", finding) == ()
+        finding = resolve(FileReferenceResolver(workspace, engine=NoEngine()), "src")
+        assert changes(FileReferenceResolver(workspace, engine=NoEngine()), "src", finding) == ()
     finally:
         (folder / "src" / "lib").chmod(0o700)
     assert text_of(finding).splitlines()[1:] == ["empty/", "lib/", "a.py (0 bytes)"]
@@ -150,18 +150,22 @@ def test_what_lies_deeper_is_not_looked_at_to_list_a_folder(
 
 def test_rules_above_the_workspace_count_for_a_folder(folder: Path) -> None:
     plant(folder, {".git/": "", ".gitignore": "*.log\n", "sub/a.log": "", "sub/a.py": ""})
-    files = Files(Workspace([folder / "sub"]))
+    files = FileReferenceResolver(Workspace([folder / "sub"]))
     assert text_of(resolve(files, ".")).splitlines()[1:] == ["a.py (0 bytes)"]
 
 
 def test_an_empty_folder_is_a_folder(workspace: Workspace, folder: Path) -> None:
     (folder / "empty").mkdir()
-    assert "holds 0 folders and 0 files" in text_of(resolve(Files(workspace), "empty"))
+    assert "holds 0 folders and 0 files" in text_of(
+        resolve(FileReferenceResolver(workspace), "empty")
+    )
 
 
 def test_a_folder_that_is_denied_is_not_listed(workspace: Workspace, folder: Path) -> None:
     plant(folder, {"secret/key": ""})
-    error = error_of(resolve(Files(workspace), "secret", permits=Door(denied={"secret"})))
+    error = error_of(
+        resolve(FileReferenceResolver(workspace), "secret", permits=Door(denied={"secret"}))
+    )
     assert "key" not in error
 
 
@@ -171,7 +175,7 @@ def test_folders_and_patterns_have_no_lines(
     workspace: Workspace, folder: Path, path: str, what: str
 ) -> None:
     plant(folder, {"sub/": "", "a.py": "x\n"})
-    error = error_of(resolve(Files(workspace), path, 1, 2))
+    error = error_of(resolve(FileReferenceResolver(workspace), path, 1, 2))
     assert error == f"'{path}': is {what}, which has no lines; name a file"
 
 
@@ -208,7 +212,7 @@ def test_a_pattern_shows_every_file_that_fits(
         },
     )
     door = Door()
-    files = Files(workspace, engine=make(workspace))
+    files = FileReferenceResolver(workspace, engine=make(workspace))
     finding = resolve(files, pattern.replace("{folder}", str(folder)), permits=door)
     assert texts_of(finding) == [f"{name}, line 1 of 1:\n     1\tx\n" for name in names]
     assert [subject for _, _, subject in door.asked] == names
@@ -225,12 +229,12 @@ def test_a_file_whose_name_looks_like_a_pattern_is_that_file(
     workspace: Workspace, folder: Path
 ) -> None:
     plant(folder, {"[id].tsx": "one\n", "i.tsx": "other\n"})
-    assert "one" in text_of(resolve(Files(workspace), "[id].tsx"))
+    assert "one" in text_of(resolve(FileReferenceResolver(workspace), "[id].tsx"))
 
 
 def test_a_pattern_that_nothing_fits_is_an_error(workspace: Workspace, folder: Path) -> None:
     plant(folder, {"a.py": "x"})
-    files = Files(workspace)
+    files = FileReferenceResolver(workspace)
     assert error_of(resolve(files, "*.rs")) == (
         "'*.rs': no file fits; what is hidden or ignored is left out"
     )
@@ -243,7 +247,7 @@ def test_too_many_files_are_an_error_before_anybody_is_asked(
 ) -> None:
     plant(folder, {f"{number}.py": "x" for number in range(5)})
     door = Door()
-    files = Files(workspace, limits=FileLimits(most_files=4))
+    files = FileReferenceResolver(workspace, limits=FileLimits(most_files=4))
     assert error_of(resolve(files, "*.py", permits=door)) == (
         "'*.py': 5 files fit, and no more than 4 can be shown; narrow the pattern"
     )
@@ -252,7 +256,7 @@ def test_too_many_files_are_an_error_before_anybody_is_asked(
 
 def test_files_that_are_too_long_together_are_an_error(workspace: Workspace, folder: Path) -> None:
     plant(folder, {f"{number}.py": "x" * 100 for number in range(4)})
-    files = Files(workspace, limits=FileLimits(most_bytes=400))
+    files = FileReferenceResolver(workspace, limits=FileLimits(most_bytes=400))
     assert error_of(resolve(files, "*.py")) == (
         "'*.py': 4 files fit, which are together too long to be shown, with more than 400 bytes;"
         " narrow the pattern"
@@ -272,7 +276,7 @@ def test_a_pattern_that_names_what_cannot_be_shown_says_which_file_that_is(
     workspace: Workspace, folder: Path, name: str, data: bytes, why: str
 ) -> None:
     plant(folder, {"a.py": "x", name: data})
-    files = Files(workspace, limits=FileLimits(most_bytes=500))
+    files = FileReferenceResolver(workspace, limits=FileLimits(most_bytes=500))
     assert error_of(resolve(files, "*")) == f"'*': fits {name}, which {why}; narrow the pattern"
 
 
@@ -282,4 +286,4 @@ def test_one_file_that_cannot_be_shown_spoils_the_whole_pattern(
 ) -> None:
     plant(folder, {"a.py": "x", "b.py": b"\0\1\2\3" if bad == "binary" else "x"})
     door = Door(denied={"b.py"} if bad == "denied" else ())
-    assert "b.py" in error_of(resolve(Files(workspace), "*.py", permits=door))
+    assert "b.py" in error_of(resolve(FileReferenceResolver(workspace), "*.py", permits=door))

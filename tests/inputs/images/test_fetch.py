@@ -10,8 +10,8 @@ import pytest
 import trustme
 
 from steno.errors import ToolFailed
-from steno.inputs.images.fetch import FetchLimits, fetch_image, look_up
-from steno.ports import Capability, Outgoing, Viewer
+from steno.inputs.images.fetch import FetchLimits, fetch_image, resolve_host
+from steno.ports import Capability, HttpRequest, ResolveContext
 from steno.transport.http import HttpTransport
 from tests.inputs.images.making import Permit, encoded, graphic, run
 from tests.provider.server import CUT, STALL, Script, chunk, head, reply, serving
@@ -43,7 +43,7 @@ async def fetched(
     async with serving(*scripts) as server:
         carrier = HttpTransport(environ={})
         try:
-            viewer = Viewer(authorize=permit or Permit())
+            viewer = ResolveContext(authorize=permit or Permit())
             found = await fetch_image(
                 server.url + path, viewer, carrier, limits=limits or FetchLimits()
             )
@@ -62,7 +62,7 @@ def test_an_image_is_fetched_with_permission_for_its_address() -> None:
         async with serving(picture()) as server:
             carrier = HttpTransport(environ={})
             url = f"{server.url}/a/shot.png?size=2#part"
-            found = await fetch_image(url, Viewer(authorize=permit), carrier)
+            found = await fetch_image(url, ResolveContext(authorize=permit), carrier)
             await carrier.close()
         assert found.data == PICTURE
         assert found.allowed_by == "fetch(*)"
@@ -99,7 +99,7 @@ def test_an_address_that_is_denied_is_not_asked_for() -> None:
             carrier = HttpTransport(environ={})
             permit = Permit(denied=(f"{server.url}/x",))
             with pytest.raises(ToolFailed, match="denied by a rule"):
-                await fetch_image(f"{server.url}/x", Viewer(authorize=permit), carrier)
+                await fetch_image(f"{server.url}/x", ResolveContext(authorize=permit), carrier)
             await carrier.close()
         assert server.seen == []
 
@@ -112,7 +112,7 @@ def test_a_redirect_that_is_denied_is_not_followed() -> None:
             carrier = HttpTransport(environ={})
             permit = Permit(denied=(f"{server.url}/secret",))
             with pytest.raises(ToolFailed, match="denied by a rule"):
-                await fetch_image(f"{server.url}/x", Viewer(authorize=permit), carrier)
+                await fetch_image(f"{server.url}/x", ResolveContext(authorize=permit), carrier)
             await carrier.close()
         assert [seen.path for seen in server.seen] == ["/x"]
 
@@ -158,7 +158,7 @@ def test_nobody_there_is_a_clear_error() -> None:
             url = server.url
         carrier = HttpTransport(environ={})
         with pytest.raises(ToolFailed, match="could not be fetched"):
-            await fetch_image(url, Viewer(authorize=Permit()), carrier)
+            await fetch_image(url, ResolveContext(authorize=Permit()), carrier)
         await carrier.close()
 
     run(main())
@@ -176,7 +176,7 @@ def test_https_is_not_left_for_http(tmp_path: Path) -> None:
             serving(redirect(f"{plain.url}/x.png"), picture(), tls=tls) as server,
         ):
             carrier = HttpTransport(environ={}, ca_file=tmp_path / "ca.pem")
-            viewer = Viewer(authorize=Permit())
+            viewer = ResolveContext(authorize=Permit())
             with pytest.raises(ToolFailed, match="redirects from https to http"):
                 await fetch_image(server.url, viewer, carrier)
             assert (await fetch_image(server.url, viewer, carrier)).data == PICTURE
@@ -210,7 +210,7 @@ class Web:
         self.pages = pages
         self.asked: list[str] = []
 
-    async def open(self, outgoing: Outgoing) -> Said:
+    async def open(self, outgoing: HttpRequest) -> Said:
         self.asked.append(outgoing.url)
         return self.pages[outgoing.url.rpartition("/")[2]]
 
@@ -224,7 +224,7 @@ def fetch_from(web: Web, url: str, *addresses: str) -> bytes:
     async def names(host: str) -> tuple[str, ...]:
         return addresses or PUBLIC
 
-    return run(fetch_image(url, Viewer(authorize=Permit()), web, names=names)).data
+    return run(fetch_image(url, ResolveContext(authorize=Permit()), web, names=names)).data
 
 
 @pytest.mark.parametrize(
@@ -274,7 +274,7 @@ def test_a_private_address_can_be_named_as_such(host: str) -> None:
 def test_an_address_in_disguise_is_taken_for_the_name_it_looks_like(host: str) -> None:
     web = Web(x=Said(200, PAGE, PICTURE))
     with pytest.raises(ToolFailed, match="private address"):
-        fetch_from(web, f"http://{host}/x", *run(look_up(host.rstrip("."))))
+        fetch_from(web, f"http://{host}/x", *run(resolve_host(host.rstrip("."))))
     assert web.asked == []
 
 
@@ -292,9 +292,11 @@ def test_a_name_that_is_not_known_here_is_left_to_whoever_carries_the_request() 
     async def nothing(host: str) -> tuple[str, ...]:
         return ()
 
-    found = run(fetch_image("http://x.example/x", Viewer(authorize=Permit()), web, names=nothing))
+    found = run(
+        fetch_image("http://x.example/x", ResolveContext(authorize=Permit()), web, names=nothing)
+    )
     assert found.data == PICTURE
-    assert run(look_up("x" * 70)) == ()  # longer than any name: nobody has to be asked
+    assert run(resolve_host("x" * 70)) == ()  # longer than any name: nobody has to be asked
 
 
 @pytest.mark.parametrize(
@@ -338,6 +340,6 @@ def test_rules_see_one_spelling_of_a_url_and_that_is_what_is_asked_for(
 ) -> None:
     web = Web(x=Said(200, PAGE, PICTURE))
     permit = Permit()
-    run(fetch_image(url, Viewer(authorize=permit), web, names=public))
+    run(fetch_image(url, ResolveContext(authorize=permit), web, names=public))
     assert [subject for *_, subject in permit.asked] == [spelled]
     assert web.asked == [spelled]

@@ -11,13 +11,19 @@ from random import Random
 import PIL.Image
 import pytest
 
-from steno.inputs.images.limits import ImageLimits, limits_for
-from steno.inputs.images.opening import MOST_FILE_BYTES, MOST_PIXELS, describe
-from steno.inputs.images.prepare import BadImage, for_ocr, prepare
+from steno.inputs.images.limits import ImageLimits, image_limits_for
+from steno.inputs.images.prepare import (
+    MAX_IMAGE_FILE_BYTES,
+    MAX_PIXELS,
+    BadImage,
+    describe_image,
+    prepare_for_model,
+    prepare_for_ocr,
+)
 from tests.inputs.images.making import decoded, encoded, graphic, noise, png_chunk
 from tests.inputs.images.test_prepare import ROOMY, sent
 
-LIMITS = limits_for("anthropic_messages")
+LIMITS = image_limits_for("anthropic_messages")
 
 
 def png_of(width: int, height: int, depth: int = 8) -> bytes:
@@ -62,7 +68,7 @@ BOMBS = {
     "WebP of 2**32": webp_of(65_536, 65_535),
     "JPEG": jpeg_of(65_500, 65_500),
     "too long": png_of(1, 65_536),
-    "just too many": png_of(MOST_PIXELS // 1000 + 1, 1000),
+    "just too many": png_of(MAX_PIXELS // 1000 + 1, 1000),
 }
 
 
@@ -70,7 +76,7 @@ BOMBS = {
 @pytest.mark.requirement("S2-28")
 def test_an_image_that_claims_too_many_pixels_is_refused_before_it_is_decoded(case: str) -> None:
     """Decoded, each of them would be damaged instead: it holds next to nothing."""
-    for act in (lambda data: prepare(data, LIMITS), for_ocr, describe):
+    for act in (lambda data: prepare_for_model(data, LIMITS), prepare_for_ocr, describe_image):
         with pytest.raises(BadImage, match=r"pixels.*make it smaller"):
             act(BOMBS[case])
 
@@ -93,27 +99,27 @@ def jpeg_of_scans(count: int) -> bytes:
 
 
 def test_an_image_that_is_drawn_anew_for_ever_is_refused_before_it_is_decoded() -> None:
-    assert prepare(jpeg_of_scans(100), LIMITS).details["width"] == 16
-    for act in (lambda data: prepare(data, LIMITS), for_ocr, describe):
+    assert prepare_for_model(jpeg_of_scans(100), LIMITS).details["width"] == 16
+    for act in (lambda data: prepare_for_model(data, LIMITS), prepare_for_ocr, describe_image):
         with pytest.raises(BadImage, match="is drawn anew too often"):
             act(jpeg_of_scans(201))
 
 
 def test_what_follows_the_end_of_an_image_does_not_count_as_its_scans() -> None:
     film = b"\xff\xda\0\2" * 1_000
-    assert prepare(encoded(graphic(), "JPEG") + film, LIMITS).details["bytes"]
+    assert prepare_for_model(encoded(graphic(), "JPEG") + film, LIMITS).details["bytes"]
 
 
 def test_a_file_that_is_too_large_is_not_looked_at() -> None:
-    data = encoded(graphic()) + bytes(MOST_FILE_BYTES)
+    data = encoded(graphic()) + bytes(MAX_IMAGE_FILE_BYTES)
     with pytest.raises(BadImage, match=r"no more than 50,000,000 are opened"):
-        prepare(data, LIMITS)
+        prepare_for_model(data, LIMITS)
 
 
 def test_of_a_bomb_of_frames_one_is_decoded() -> None:
     frames = [PIL.Image.new("P", (200, 200), n % 200) for n in range(1500)]
     data = encoded(frames[0], "GIF", save_all=True, append_images=frames[1:])
-    assert decoded(sent(prepare(data, LIMITS))).size == (200, 200)
+    assert decoded(sent(prepare_for_model(data, LIMITS))).size == (200, 200)
 
 
 # -- not an image --------------------------------------------------------------------------------
@@ -146,7 +152,7 @@ NO_IMAGES = {
 def test_what_is_no_image_of_ours_is_named_and_not_opened(case: str) -> None:
     data, what = NO_IMAGES[case]
     with pytest.raises(BadImage, match=what) as caught:
-        prepare(data, LIMITS)
+        prepare_for_model(data, LIMITS)
     assert "PNG, JPEG, GIF, WebP, BMP and TIFF" in str(caught.value)
 
 
@@ -155,15 +161,15 @@ def test_an_image_that_is_cut_short_is_an_error(kind: str) -> None:
     data = encoded(noise(64, 64), kind)
     for part in (data[: len(data) // 2], data[:12]):
         with pytest.raises(BadImage):
-            prepare(part, ROOMY)
+            prepare_for_model(part, ROOMY)
         with pytest.raises(BadImage):
-            for_ocr(part)
+            prepare_for_ocr(part)
 
 
 def test_a_magic_number_and_nothing_else_is_an_error() -> None:
     for magic in (b"BM", b"II*\0", b"GIF89a", b"\xff\xd8\xff", b"RIFF\0\0\0\0WEBP"):
         with pytest.raises(BadImage):
-            prepare(magic, LIMITS)
+            prepare_for_model(magic, LIMITS)
 
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF"])
@@ -171,7 +177,7 @@ def test_of_a_file_that_is_two_things_only_the_image_is_sent(kind: str) -> None:
     """An archive is read from its end, an image from its start: one file can be both."""
     polyglot = encoded(graphic(), kind) + archive()
     assert zipfile.is_zipfile(BytesIO(polyglot))
-    result = sent(prepare(polyglot, ROOMY))
+    result = sent(prepare_for_model(polyglot, ROOMY))
     assert decoded(result).size == (40, 20)
     assert not zipfile.is_zipfile(BytesIO(result))
 
@@ -179,7 +185,7 @@ def test_of_a_file_that_is_two_things_only_the_image_is_sent(kind: str) -> None:
 def test_a_script_inside_a_gif_is_not_sent_on() -> None:
     data = encoded(graphic().convert("P"), "GIF", comment=b"<script>alert(1)</script>")
     limits = ROOMY._replace(types=frozenset({"image/gif", "image/png"}))
-    assert b"script" not in sent(prepare(data, limits))
+    assert b"script" not in sent(prepare_for_model(data, limits))
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")  # Pillow's remarks on damaged files
@@ -194,7 +200,7 @@ def test_any_damage_gives_an_image_or_a_clear_error(kind: str) -> None:
         for _ in range(random.randint(1, 6)):
             data[random.randrange(len(data))] = random.randrange(256)
         try:
-            outcomes.add(max(decoded(sent(prepare(bytes(data), limits))).size) <= 20)
+            outcomes.add(max(decoded(sent(prepare_for_model(bytes(data), limits))).size) <= 20)
         except BadImage:
             outcomes.add(True)
     assert outcomes == {True}

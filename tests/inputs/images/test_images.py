@@ -12,7 +12,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from steno.content import (
+from steno.errors import ToolFailed, Unrecognised
+from steno.inputs.images.limits import ImageLimits, image_limits_for
+from steno.inputs.images.resolver import ImageResolver
+from steno.inputs.ocr.engine import OcrResult, RecognisedText
+from steno.inputs.ocr.reader import OcrReader
+from steno.messages.content import (
     Image,
     ImageBlob,
     ImageData,
@@ -22,13 +27,8 @@ from steno.content import (
     RecognitionMode,
     Text,
 )
-from steno.entry import Resolution, ResolutionStatus
-from steno.errors import ToolFailed, Unrecognised
-from steno.inputs.images.images import Images
-from steno.inputs.images.limits import ImageLimits, limits_for
-from steno.inputs.ocr.engine import Reading, Recognised
-from steno.inputs.ocr.reading import Ocr
-from steno.ports import Capability, Finding, Viewer
+from steno.ports import Capability, ResolveContext, ResolvedReference
+from steno.records.entry import Resolution, ResolutionStatus
 from steno.tools.workspace import Workspace
 from steno.transport.http import HttpTransport
 from tests.inputs.images.making import GPS_SECRET, Permit, decoded, encoded, exif_of, graphic, run
@@ -36,21 +36,21 @@ from tests.provider.server import reply, serving
 
 PICTURE = encoded(graphic())
 PHOTO = encoded(graphic(3000, 2000), "JPEG", exif=exif_of(orientation=6))
-ANTHROPIC = limits_for("anthropic_messages")
+ANTHROPIC = image_limits_for("anthropic_messages")
 AUTO, VISION, OCR = RecognitionMode.AUTO, RecognitionMode.VISION, RecognitionMode.OCR
 
 
-READING = Reading("Guten Tag", 0.971, "de", "rapidocr 3.10.0", 1.25)
+READING = OcrResult("Guten Tag", 0.971, "de", "rapidocr 3.10.0", 1.25)
 
 
 class Scribe:
     """Recognises what a test wants it to, and keeps what it was shown."""
 
-    def __init__(self, reading: Reading | None = None) -> None:
+    def __init__(self, reading: OcrResult | None = None) -> None:
         self.reading = reading
         self.seen: list[bytes] = []
 
-    async def read(self, image: bytes) -> Reading:
+    async def read(self, image: bytes) -> OcrResult:
         self.seen.append(image)
         if self.reading is None:
             raise Unrecognised("the models cannot be loaded: reinstall them")
@@ -66,8 +66,8 @@ def images(
     ocr: Scribe | None = SCRIBE,
     limits: ImageLimits = ANTHROPIC,
     online: bool = False,
-) -> Images:
-    return Images(
+) -> ImageResolver:
+    return ImageResolver(
         None if workspace is None else Workspace(workspace),
         limits=limits,
         ocr=ocr,
@@ -83,16 +83,16 @@ def image(source: ImageSource | None = None, mode: RecognitionMode = AUTO) -> Im
 
 def viewer(
     vision: bool | None = True, *, refused: str = "", permit: Permit | None = None
-) -> Viewer:
-    return Viewer(authorize=permit or Permit(), vision=vision, image_refusal=refused)
+) -> ResolveContext:
+    return ResolveContext(authorize=permit or Permit(), vision=vision, image_refusal=refused)
 
 
-def details_of(finding: Finding) -> Mapping[str, Any]:
+def details_of(finding: ResolvedReference) -> Mapping[str, Any]:
     assert finding.details is not None
     return finding.details
 
 
-def resolution(finding: Finding) -> Resolution:
+def resolution(finding: ResolvedReference) -> Resolution:
     """Return what is recorded of a finding, as it comes back from a store."""
     return Resolution(
         target="entry",
@@ -192,7 +192,7 @@ def test_auto_after_a_refusal_recognises_and_records_why() -> None:
 
 @pytest.mark.requirement("S2-27")
 def test_auto_over_an_api_without_images_recognises() -> None:
-    finding = run(images(limits=limits_for("chat")).resolve(image(), viewer(None)))
+    finding = run(images(limits=image_limits_for("chat")).resolve(image(), viewer(None)))
     assert details_of(finding)["fallback"] == "the API takes no images"
     assert isinstance(finding.content[0], Text)
 
@@ -243,11 +243,13 @@ def test_a_failed_recognition_is_on_record_with_the_engine_and_the_time(
     class Broken:
         name = "eyes 1.0"
 
-        def recognise(self, image: bytes) -> Recognised:
+        def recognise(self, image: bytes) -> RecognisedText:
             raise OSError("out of ink")
 
     ticks = iter((10.0, 12.5))
-    working = Images(None, limits=ANTHROPIC, ocr=Ocr(Broken()), clock=lambda: next(ticks))
+    working = ImageResolver(
+        None, limits=ANTHROPIC, ocr=OcrReader(Broken()), clock=lambda: next(ticks)
+    )
     finding = run(working.resolve(image(mode=mode), viewer(False)))
     assert finding.error is not None
     assert "eyes 1.0 failed (OSError)" in finding.error
@@ -359,7 +361,7 @@ def test_a_file_needs_a_workspace() -> None:
 
 @pytest.mark.requirement("S2-02")
 def test_an_address_is_fetched_and_its_secrets_stay_out_of_the_record() -> None:
-    async def main() -> Finding:
+    async def main() -> ResolvedReference:
         async with serving(reply(200, PICTURE, "image/png")) as server:
             source = ImageUrl(f"{server.url}/a/shot.png?key=s3cret")
             said: list[str] = []
@@ -378,7 +380,7 @@ def test_an_address_is_fetched_and_its_secrets_stay_out_of_the_record() -> None:
 
 @pytest.mark.requirement("S2-28")
 def test_an_address_that_fails_is_an_error_without_secrets() -> None:
-    async def main() -> Finding:
+    async def main() -> ResolvedReference:
         async with serving(reply(403, b"", "text/html")) as server:
             source = ImageUrl(f"{server.url}/shot.png?key=s3cret")
             return await images(online=True).resolve(image(source), viewer())
@@ -482,11 +484,11 @@ def test_an_engine_behind_ocr_gets_an_upright_png() -> None:
     class Engine:
         name = "eyes 1.0"
 
-        def recognise(self, image: bytes) -> Recognised:
+        def recognise(self, image: bytes) -> RecognisedText:
             width, height = decoded(image).size
-            return Recognised(f"{width} x {height}", 0.5)
+            return RecognisedText(f"{width} x {height}", 0.5)
 
-    working = Images(None, limits=ANTHROPIC, ocr=Ocr(Engine()))
+    working = ImageResolver(None, limits=ANTHROPIC, ocr=OcrReader(Engine()))
     finding = run(working.resolve(image(ImageData(PHOTO)), viewer(False)))
     (text,) = finding.content
     assert isinstance(text, Text)
@@ -499,14 +501,14 @@ def test_recognition_that_is_cancelled_ends() -> None:
         def __init__(self) -> None:
             self.began = asyncio.Event()
 
-        async def read(self, image: bytes) -> Reading:
+        async def read(self, image: bytes) -> OcrResult:
             self.began.set()
             await asyncio.Event().wait()
             return READING
 
     async def main() -> None:
         endless = Endless()
-        working = Images(None, limits=ANTHROPIC, ocr=endless)
+        working = ImageResolver(None, limits=ANTHROPIC, ocr=endless)
         task = asyncio.create_task(working.resolve(image(mode=OCR), viewer()))
         await endless.began.wait()
         task.cancel()
@@ -537,7 +539,7 @@ def test_recognition_that_is_cancelled_ends() -> None:
 )
 @pytest.mark.requirement("S2-26", "S2-27")
 def test_what_was_found_serves_until_another_model_sees_more_or_less(
-    mode: RecognitionMode, then: Viewer, now: Viewer, is_current: bool
+    mode: RecognitionMode, then: ResolveContext, now: ResolveContext, is_current: bool
 ) -> None:
     block = image(mode=mode)
     found = resolution(run(images().resolve(block, then)))
@@ -550,7 +552,7 @@ def test_what_was_found_serves_until_another_model_sees_more_or_less(
 )
 @pytest.mark.requirement("S2-26")
 def test_what_was_refused_or_did_not_fit_is_not_sent_once_more_to_a_model_that_should_see(
-    then: Viewer, limits: ImageLimits
+    then: ResolveContext, limits: ImageLimits
 ) -> None:
     working, block = images(limits=limits), image()
     found = resolution(run(working.resolve(block, then)))

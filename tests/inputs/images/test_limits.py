@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from steno.inputs.images.limits import LIMITS, limits_for
+from steno.inputs.images.limits import IMAGE_LIMITS, image_limits_for
 
 WIRES = (
     "anthropic_messages",
@@ -17,32 +17,32 @@ WIRES = (
 
 
 def test_every_wire_has_a_row() -> None:
-    assert sorted(LIMITS) == sorted(WIRES)
+    assert sorted(IMAGE_LIMITS) == sorted(WIRES)
 
 
 @pytest.mark.parametrize("wire", sorted(set(WIRES) - {"chat"}))
 def test_png_and_jpeg_are_taken_wherever_images_are(wire: str) -> None:
-    assert limits_for(wire).types >= {"image/png", "image/jpeg"}
+    assert image_limits_for(wire).types >= {"image/png", "image/jpeg"}
 
 
 def test_an_image_for_anthropic_stays_below_five_megabytes_in_base64() -> None:
-    limits = limits_for("anthropic_messages")
+    limits = image_limits_for("anthropic_messages")
     assert (limits.most_bytes + 2) // 3 * 4 <= 5 * 1024 * 1024
     assert limits.longest_edge <= 2000
 
 
 @pytest.mark.parametrize("wire", ["ollama_chat", "openai_chat", "openai_responses"])
 def test_what_llama_cpp_cannot_decode_is_not_sent_to_it(wire: str) -> None:
-    assert "image/webp" not in limits_for(wire).types
+    assert "image/webp" not in image_limits_for(wire).types
 
 
 def test_a_wire_without_images_takes_no_type_at_all() -> None:
-    assert limits_for("chat").types == frozenset()
+    assert image_limits_for("chat").types == frozenset()
 
 
 def test_a_wire_of_ones_own_gets_what_every_other_takes() -> None:
-    unknown = limits_for("smoke_signals")
-    others = [limits for limits in LIMITS.values() if limits.types]
+    unknown = image_limits_for("smoke_signals")
+    others = [limits for limits in IMAGE_LIMITS.values() if limits.types]
     assert unknown.most_bytes <= min(limits.most_bytes for limits in others)
     assert unknown.longest_edge <= min(limits.longest_edge for limits in others)
     assert all(unknown.types <= limits.types for limits in others)

@@ -12,9 +12,15 @@ import pytest
 from PIL import ImageCms
 from PIL.PngImagePlugin import PngInfo
 
-from steno.content import ImageData
-from steno.inputs.images.limits import ImageLimits, limits_for
-from steno.inputs.images.prepare import OCR_EDGE, BadImage, Prepared, for_ocr, prepare
+from steno.inputs.images.limits import ImageLimits, image_limits_for
+from steno.inputs.images.prepare import (
+    MAX_OCR_EDGE,
+    BadImage,
+    PreparedImage,
+    prepare_for_model,
+    prepare_for_ocr,
+)
+from steno.messages.content import ImageData
 from tests.inputs.images.making import (
     GPS_SECRET,
     decoded,
@@ -26,12 +32,12 @@ from tests.inputs.images.making import (
 )
 
 ROOMY = ImageLimits(
-    most_bytes=5_000_000, longest_edge=2000, types=limits_for("gemini").types | {"image/gif"}
+    most_bytes=5_000_000, longest_edge=2000, types=image_limits_for("gemini").types | {"image/gif"}
 )
 SECRET = b"do not tell"
 
 
-def sent(prepared: Prepared) -> bytes:
+def sent(prepared: PreparedImage) -> bytes:
     assert isinstance(prepared.image.source, ImageData)
     return prepared.image.source.data
 
@@ -58,7 +64,7 @@ def test_an_image_that_fits_and_is_nothing_else_is_passed_byte_for_byte(
     kind: str, mime_type: str, settings: dict[str, Any]
 ) -> None:
     data = encoded(graphic(), kind, **settings)
-    prepared = prepare(data, ROOMY)
+    prepared = prepare_for_model(data, ROOMY)
     assert sent(prepared) == data
     assert prepared.image.mime_type == mime_type
     assert prepared.details["changed"] == []
@@ -68,19 +74,19 @@ def test_an_image_that_fits_and_is_nothing_else_is_passed_byte_for_byte(
 @pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA"])
 def test_plain_modes_of_png_are_passed_byte_for_byte(mode: str) -> None:
     data = encoded(graphic().convert(mode))
-    assert sent(prepare(data, ROOMY)) == data
+    assert sent(prepare_for_model(data, ROOMY)) == data
 
 
 def test_one_pixel_is_an_image() -> None:
     data = encoded(PIL.Image.new("RGB", (1, 1), "red"))
-    assert sent(prepare(data, ROOMY)) == data
-    small = prepare(encoded(PIL.Image.new("RGB", (1, 1), "red"), "BMP"), ROOMY)
+    assert sent(prepare_for_model(data, ROOMY)) == data
+    small = prepare_for_model(encoded(PIL.Image.new("RGB", (1, 1), "red"), "BMP"), ROOMY)
     assert decoded(sent(small)).size == (1, 1)
 
 
 def test_details_tell_of_the_original_and_of_what_is_sent() -> None:
     data = encoded(graphic(3000, 1500), "BMP")
-    details = prepare(data, ROOMY).details
+    details = prepare_for_model(data, ROOMY).details
     assert details["sha256"] == hashlib.sha256(data).hexdigest()
     assert (details["bytes"], details["mime_type"]) == (len(data), "image/bmp")
     assert (details["width"], details["height"]) == (3000, 1500)
@@ -125,22 +131,22 @@ LADEN = {
 def test_metadata_is_not_in_what_is_sent_nor_in_what_is_recognised(case: str) -> None:
     data, secret = LADEN[case]
     assert secret in data
-    prepared = prepare(data, ROOMY)
+    prepared = prepare_for_model(data, ROOMY)
     assert secret not in sent(prepared)
     assert b"Exif" not in sent(prepared)
     assert "metadata removed" in prepared.details["changed"]
-    assert secret not in for_ocr(data)
+    assert secret not in prepare_for_ocr(data)
 
 
 def test_what_is_written_anew_is_bare() -> None:
-    once = sent(prepare(LADEN["JPEG EXIF"][0], ROOMY))
-    assert sent(prepare(once, ROOMY)) == once
+    once = sent(prepare_for_model(LADEN["JPEG EXIF"][0], ROOMY))
+    assert sent(prepare_for_model(once, ROOMY)) == once
 
 
 def test_a_thumbnail_in_the_head_of_a_jpeg_is_removed() -> None:
     data = encoded(graphic(), "JPEG")
     head, rest = data[:4], data[6:18] + b"\x01\x01" + b"\x11\x22\x33" + data[20:]
-    prepared = prepare(head + (19).to_bytes(2) + rest, ROOMY)
+    prepared = prepare_for_model(head + (19).to_bytes(2) + rest, ROOMY)
     assert b"\x11\x22\x33" not in sent(prepared)[:40]
     assert "metadata removed" in prepared.details["changed"]
 
@@ -148,7 +154,7 @@ def test_a_thumbnail_in_the_head_of_a_jpeg_is_removed() -> None:
 def test_a_profile_is_removed_and_its_colours_are_kept() -> None:
     profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
     data = encoded(PIL.Image.new("RGB", (8, 8), (200, 100, 50)), icc_profile=profile)
-    prepared = prepare(data, ROOMY)
+    prepared = prepare_for_model(data, ROOMY)
     assert b"iCCP" in data
     assert b"iCCP" not in sent(prepared)
     assert around(decoded(sent(prepared)).getpixel((0, 0)), (200, 100, 50), 2)  # type: ignore[arg-type]  # RGB
@@ -156,7 +162,7 @@ def test_a_profile_is_removed_and_its_colours_are_kept() -> None:
 
 def test_a_broken_profile_is_dropped() -> None:
     data = encoded(graphic(), icc_profile=b"not a profile")
-    prepared = prepare(data, ROOMY)
+    prepared = prepare_for_model(data, ROOMY)
     assert decoded(sent(prepared)).size == (40, 20)
     assert prepared.details["changed"] == ["metadata removed"]
 
@@ -170,7 +176,7 @@ def test_colours_are_said_to_be_converted_where_they_are() -> None:
         (encoded(picture.convert("CMYK"), "JPEG"), True),
         (grey, False),
     ):
-        changed = prepare(data, ROOMY).details["changed"]
+        changed = prepare_for_model(data, ROOMY).details["changed"]
         assert ("colours converted" in changed) is is_converted
 
 
@@ -184,7 +190,7 @@ def test_an_image_is_turned_as_the_camera_was_held(kind: str, orientation: int) 
     data = encoded(graphic(80, 40), kind, exif=exif_of(orientation=orientation))
     corner = {2: "right top", 3: "right bottom", 4: "left bottom", 5: "left top"}
     corner |= {6: "right top", 7: "right bottom", 8: "left bottom"}
-    for result in (sent(prepare(data, ROOMY)), for_ocr(data)):
+    for result in (sent(prepare_for_model(data, ROOMY)), prepare_for_ocr(data)):
         image = decoded(result).convert("RGB")
         assert image.size == ((80, 40) if orientation < 5 else (40, 80))
         side, end = corner[orientation].split()
@@ -195,7 +201,7 @@ def test_an_image_is_turned_as_the_camera_was_held(kind: str, orientation: int) 
 @pytest.mark.filterwarnings("ignore:Corrupt EXIF data")  # Pillow's remark; elsewhere it is no error
 def test_exif_that_cannot_be_read_does_not_cost_the_image() -> None:
     data = encoded(graphic(), "JPEG", exif=b"Exif\0\0MM\0*\xff\xff\xff\xff")
-    assert decoded(sent(prepare(data, ROOMY))).size == (40, 20)
+    assert decoded(sent(prepare_for_model(data, ROOMY))).size == (40, 20)
 
 
 # -- colours -------------------------------------------------------------------------------------
@@ -204,7 +210,7 @@ def test_exif_that_cannot_be_read_does_not_cost_the_image() -> None:
 @pytest.mark.parametrize("kind", ["JPEG", "TIFF"])
 def test_cmyk_becomes_rgb(kind: str) -> None:
     data = encoded(PIL.Image.new("RGB", (16, 16), (200, 30, 40)).convert("CMYK"), kind)
-    image = decoded(sent(prepare(data, ROOMY)))
+    image = decoded(sent(prepare_for_model(data, ROOMY)))
     assert image.mode == "RGB"
     assert around(image.getpixel((8, 8)), (200, 30, 40))  # type: ignore[arg-type]  # RGB
 
@@ -214,7 +220,7 @@ def test_sixteen_bits_become_eight_and_keep_their_shades(kind: str) -> None:
     image = PIL.Image.new("I;16", (3, 1))
     for x, value in enumerate((0, 0x8000, 0xFFFF)):
         image.putpixel((x, 0), value)
-    result = decoded(sent(prepare(encoded(image, kind), ROOMY)))
+    result = decoded(sent(prepare_for_model(encoded(image, kind), ROOMY)))
     assert result.mode == "L"
     assert [result.getpixel((x, 0)) for x in range(3)] == [0, 128, 255]
 
@@ -223,23 +229,23 @@ def test_brightness_without_a_scale_is_spread_over_what_there_is() -> None:
     image = PIL.Image.new("F", (2, 1))
     image.putpixel((0, 0), -3.0)
     image.putpixel((1, 0), 5.0)
-    result = decoded(sent(prepare(encoded(image, "TIFF"), ROOMY)))
+    result = decoded(sent(prepare_for_model(encoded(image, "TIFF"), ROOMY)))
     assert [result.getpixel((x, 0)) for x in range(2)] == [0, 255]
 
 
 def test_transparency_is_kept_in_png_and_laid_on_white_otherwise() -> None:
     clear = PIL.Image.new("RGBA", (8, 8), (255, 0, 0, 0))
     data = encoded(clear, "TIFF")
-    assert decoded(sent(prepare(data, ROOMY))).getpixel((0, 0)) == (255, 0, 0, 0)
+    assert decoded(sent(prepare_for_model(data, ROOMY))).getpixel((0, 0)) == (255, 0, 0, 0)
     only_jpeg = ROOMY._replace(types=frozenset({"image/jpeg"}))
-    assert decoded(sent(prepare(data, only_jpeg))).getpixel((0, 0)) == (255, 255, 255)
-    assert decoded(for_ocr(data)).getpixel((0, 0)) == (255, 255, 255)
+    assert decoded(sent(prepare_for_model(data, only_jpeg))).getpixel((0, 0)) == (255, 255, 255)
+    assert decoded(prepare_for_ocr(data)).getpixel((0, 0)) == (255, 255, 255)
 
 
 def test_a_palette_with_a_clear_colour_keeps_it() -> None:
     data = encoded(PIL.Image.new("P", (8, 8), 0), "GIF", transparency=0)
     only_png = ROOMY._replace(types=frozenset({"image/png"}))
-    assert decoded(sent(prepare(data, only_png))).mode == "RGBA"
+    assert decoded(sent(prepare_for_model(data, only_png))).mode == "RGBA"
 
 
 # -- frames --------------------------------------------------------------------------------------
@@ -249,7 +255,7 @@ def test_a_palette_with_a_clear_colour_keeps_it() -> None:
 def test_of_several_frames_the_first_is_sent(kind: str) -> None:
     others = [PIL.Image.new("RGB", (40, 20), (0, 200 + n, 0)) for n in range(3)]
     data = encoded(graphic(), kind, save_all=True, append_images=others)
-    prepared = prepare(data, ROOMY)
+    prepared = prepare_for_model(data, ROOMY)
     image = decoded(sent(prepared))
     assert getattr(image, "n_frames", 1) == 1
     assert around(image.convert("RGB").getpixel((39, 19)), (255, 0, 0))  # type: ignore[arg-type]  # RGB
@@ -259,7 +265,7 @@ def test_of_several_frames_the_first_is_sent(kind: str) -> None:
 def test_of_several_pictures_in_a_jpeg_the_first_is_sent() -> None:
     second = PIL.Image.new("RGB", (40, 20), "green")
     data = encoded(graphic(), "MPO", save_all=True, append_images=[second])
-    image = sent(prepare(data, ROOMY))
+    image = sent(prepare_for_model(data, ROOMY))
     assert image.count(b"\xff\xd8\xff") == 1
     assert around(decoded(image).getpixel((39, 19)), (255, 0, 0))  # type: ignore[arg-type]  # RGB
 
@@ -269,28 +275,30 @@ def test_of_several_pictures_in_a_jpeg_the_first_is_sent() -> None:
 
 @pytest.mark.requirement("S2-29")
 def test_a_large_image_is_shrunk_in_proportion() -> None:
-    prepared = prepare(encoded(graphic(3000, 900), "JPEG"), limits_for("anthropic_messages"))
+    prepared = prepare_for_model(
+        encoded(graphic(3000, 900), "JPEG"), image_limits_for("anthropic_messages")
+    )
     assert decoded(sent(prepared)).size == (1568, 470)
     assert prepared.image.mime_type == "image/jpeg"
     assert prepared.details["changed"] == ["shrunk"]
 
 
 def test_a_very_thin_image_keeps_at_least_one_pixel() -> None:
-    prepared = prepare(encoded(PIL.Image.new("L", (9000, 1))), ROOMY)
+    prepared = prepare_for_model(encoded(PIL.Image.new("L", (9000, 1))), ROOMY)
     assert decoded(sent(prepared)).size == (2000, 1)
 
 
 def test_a_graphic_stays_png_until_it_is_too_large_for_it() -> None:
     data = encoded(noise(300, 300), "BMP")
-    assert prepare(data, ROOMY).image.mime_type == "image/png"
-    tight = prepare(data, ROOMY._replace(most_bytes=60_000))
+    assert prepare_for_model(data, ROOMY).image.mime_type == "image/png"
+    tight = prepare_for_model(data, ROOMY._replace(most_bytes=60_000))
     assert tight.image.mime_type == "image/jpeg"
     assert len(sent(tight)) <= 60_000
     assert decoded(sent(tight)).size == (300, 300)
 
 
 def test_what_no_quality_makes_small_enough_is_shrunk_further() -> None:
-    prepared = prepare(encoded(noise(600, 300)), ROOMY._replace(most_bytes=10_000))
+    prepared = prepare_for_model(encoded(noise(600, 300)), ROOMY._replace(most_bytes=10_000))
     assert len(sent(prepared)) <= 10_000
     assert "shrunk to fit" in prepared.details["changed"]
     width, height = decoded(sent(prepared)).size
@@ -300,34 +308,34 @@ def test_what_no_quality_makes_small_enough_is_shrunk_further() -> None:
 def test_only_types_that_are_taken_are_sent() -> None:
     for kind in ("GIF", "WEBP", "BMP", "TIFF", "JPEG"):
         data = encoded(graphic(), kind)
-        only_png = prepare(data, ROOMY._replace(types=frozenset({"image/png"})))
+        only_png = prepare_for_model(data, ROOMY._replace(types=frozenset({"image/png"})))
         assert only_png.image.mime_type == "image/png", kind
 
 
 def test_a_lossy_webp_becomes_jpeg_where_webp_is_not_taken() -> None:
-    prepared = prepare(encoded(noise(64, 64), "WEBP"), limits_for("openai_chat"))
+    prepared = prepare_for_model(encoded(noise(64, 64), "WEBP"), image_limits_for("openai_chat"))
     assert prepared.image.mime_type == "image/jpeg"
 
 
 def test_an_api_that_takes_no_type_we_write_is_a_clear_error() -> None:
     with pytest.raises(BadImage, match="neither PNG nor JPEG"):
-        prepare(encoded(graphic()), ROOMY._replace(types=frozenset({"image/heic"})))
+        prepare_for_model(encoded(graphic()), ROOMY._replace(types=frozenset({"image/heic"})))
 
 
 def test_an_image_that_never_fits_is_a_clear_error() -> None:
     with pytest.raises(BadImage, match="cannot be made to fit into 100 bytes"):
-        prepare(encoded(noise(100, 100)), ROOMY._replace(most_bytes=100))
+        prepare_for_model(encoded(noise(100, 100)), ROOMY._replace(most_bytes=100))
 
 
 def test_text_is_recognised_on_a_png_no_larger_than_needed() -> None:
-    result = for_ocr(encoded(PIL.Image.new("L", (OCR_EDGE * 2, 100), "white"), "JPEG"))
-    assert decoded(result).size == (OCR_EDGE, 50)
+    result = prepare_for_ocr(encoded(PIL.Image.new("L", (MAX_OCR_EDGE * 2, 100), "white"), "JPEG"))
+    assert decoded(result).size == (MAX_OCR_EDGE, 50)
     assert decoded(result).format == "PNG"
-    assert decoded(for_ocr(encoded(graphic(30, 10)))).size == (30, 10)
+    assert decoded(prepare_for_ocr(encoded(graphic(30, 10)))).size == (30, 10)
 
 
 def test_pillow_is_loaded_only_when_an_image_is_opened() -> None:
-    program = "import sys, steno.inputs.images.images; sys.exit('PIL' in sys.modules)"
+    program = "import sys, steno.inputs.images.resolver; sys.exit('PIL' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from subprocess import DEVNULL, Popen
 from typing import Any, TypeVar
 
-from steno.inputs.mcp.connection import Connection
-from steno.inputs.mcp.specs import ServerSpec
+from steno.inputs.mcp.connection import McpConnection
+from steno.inputs.mcp.server_spec import McpServerSpec
 
 T = TypeVar("T")
 
@@ -27,32 +27,32 @@ def search_path() -> str:
     return os.pathsep.join([str(_BIN), os.environ.get("PATH", os.defpath)])
 
 
-def time_spec(name: str = "time") -> ServerSpec:
+def time_spec(name: str = "time") -> McpServerSpec:
     """Tells and converts times; protocol 2026-07-28."""
     args = ("-m", "mcp_server_time", "--local-timezone", "UTC")
-    return ServerSpec(name=name, command=sys.executable, args=args)
+    return McpServerSpec(name=name, command=sys.executable, args=args)
 
 
-def git_spec(repository: Path, name: str = "git") -> ServerSpec:
+def git_spec(repository: Path, name: str = "git") -> McpServerSpec:
     """Looks at a repository; protocol 2026-07-28."""
     args = ("-m", "mcp_server_git", "--repository", str(repository))
-    return ServerSpec(name=name, command=sys.executable, args=args)
+    return McpServerSpec(name=name, command=sys.executable, args=args)
 
 
-def everything_spec(name: str = "everything") -> ServerSpec:
+def everything_spec(name: str = "everything") -> McpServerSpec:
     """Has something of everything: tools, resources, templates, prompts; protocol 2025-11-25."""
     return _npm_spec(name, "mcp-server-everything", "stdio")
 
 
-def filesystem_spec(folder: Path, name: str = "filesystem") -> ServerSpec:
+def filesystem_spec(folder: Path, name: str = "filesystem") -> McpServerSpec:
     """Works with the files of a folder; protocol 2025-11-25."""
     return _npm_spec(name, "mcp-server-filesystem", str(folder))
 
 
-def memory_spec(file: Path, name: str = "memory") -> ServerSpec:
+def memory_spec(file: Path, name: str = "memory") -> McpServerSpec:
     """Keeps a graph of facts in a file; protocol 2025-11-25."""
     spec = _npm_spec(name, "mcp-server-memory")
-    return ServerSpec(
+    return McpServerSpec(
         name=spec.name,
         command=spec.command,
         args=spec.args,
@@ -60,14 +60,14 @@ def memory_spec(file: Path, name: str = "memory") -> ServerSpec:
     )
 
 
-def own_spec(*arguments: str, name: str = "own", **more: Any) -> ServerSpec:
+def own_spec(*arguments: str, name: str = "own", **more: Any) -> McpServerSpec:
     """Is `own_server.py`, over stdio; see there for what it can do."""
     args = (str(OWN_SERVER), *arguments)
-    return ServerSpec(name=name, command=sys.executable, args=args, **more)
+    return McpServerSpec(name=name, command=sys.executable, args=args, **more)
 
 
-def _npm_spec(name: str, program: str, *arguments: str) -> ServerSpec:
-    return ServerSpec(
+def _npm_spec(name: str, program: str, *arguments: str) -> McpServerSpec:
+    return McpServerSpec(
         name=name,
         command=str(_BIN / "node"),
         args=(str(_NPM / program), *arguments),
@@ -79,10 +79,10 @@ class Live:
     """A connection and the event loop it lives in, for any number of tests."""
 
     def __init__(
-        self, spec: ServerSpec, folder: Path, notify: Callable[[str], object] = lambda _: None
+        self, spec: McpServerSpec, folder: Path, notify: Callable[[str], object] = lambda _: None
     ) -> None:
         self._runner = asyncio.Runner()
-        self.server = Connection(spec, folder=folder, notify=notify)
+        self.server = McpConnection(spec, folder=folder, notify=notify)
 
     def run(self, main: Coroutine[Any, Any, T], limit_s: float = 60) -> T:
         """Run something with it; whatever hangs fails after a while."""
@@ -101,7 +101,7 @@ class Live:
 
 @contextmanager
 def live(
-    spec: ServerSpec, folder: Path, notify: Callable[[str], object] = lambda _: None
+    spec: McpServerSpec, folder: Path, notify: Callable[[str], object] = lambda _: None
 ) -> Generator[Live, None, None]:
     """Give a connection that is closed in the end."""
     it = Live(spec, folder, notify)

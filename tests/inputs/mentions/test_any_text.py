@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from steno.errors import InvalidValue
-from steno.inputs.mentions import Mentions, read_mentions
+from steno.inputs.mentions import Mentions, parse_mentions
 from steno.tools.workspace import Workspace
 
 PIECES = st.sampled_from(
@@ -27,19 +27,19 @@ shared = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=TEXTS)
 def test_any_text_has_mentions_or_is_refused(workspace: Workspace, text: str) -> None:
     try:
-        found = read_mentions(text, workspace=workspace, servers={"docs"})
+        found = parse_mentions(text, workspace=workspace, servers={"docs"})
     except InvalidValue:
         return
     assert found.text.replace("\\@", "@") == text.replace("\\@", "@")
     assert len(set(found.blocks)) == len(found.blocks) <= text.count("@")
-    assert read_mentions(text, workspace=workspace, servers={"docs"}) == found
+    assert parse_mentions(text, workspace=workspace, servers={"docs"}) == found
 
 
 @shared
 @given(text=TEXTS)
 def test_a_text_without_the_sign_stays_as_it_is(workspace: Workspace, text: str) -> None:
     text = text.replace("@", "")
-    assert read_mentions(text, workspace=workspace) == Mentions(text, (), ())
+    assert parse_mentions(text, workspace=workspace) == Mentions(text, (), ())
 
 
 @pytest.mark.parametrize(
@@ -62,5 +62,5 @@ def test_a_text_without_the_sign_stays_as_it_is(workspace: Workspace, text: str)
 )
 def test_a_text_full_of_signs_is_read(tmp_path: Path, piece: str) -> None:
     text = piece * 20_000
-    assert "@" in read_mentions(text, workspace=Workspace(tmp_path)).text
-    assert read_mentions("@a" + ")" * 100_000, workspace=Workspace(tmp_path)).blocks == ()
+    assert "@" in parse_mentions(text, workspace=Workspace(tmp_path)).text
+    assert parse_mentions("@a" + ")" * 100_000, workspace=Workspace(tmp_path)).blocks == ()

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from steno.content import FileReference, Image, ImageFile, ImageUrl, Resource
 from steno.errors import InvalidValue
-from steno.inputs.mentions import Mentions, read_mentions
+from steno.inputs.mentions import Mentions, parse_mentions
+from steno.messages.content import FileReference, Image, ImageFile, ImageUrl, Resource
 from steno.tools.workspace import Workspace
 
 
@@ -21,7 +21,7 @@ def image(path: str) -> Image:
 
 
 def read(workspace: Workspace | None, text: str) -> Mentions:
-    found = read_mentions(text, workspace=workspace, servers={"docs", "my-server"})
+    found = parse_mentions(text, workspace=workspace, servers={"docs", "my-server"})
     assert "\\@" in text or found.text == text
     return found
 

@@ -6,8 +6,13 @@ from math import cos, radians, sin
 
 import pytest
 
-from steno.inputs.ocr.engine import Recognised
-from steno.inputs.ocr.lines import Corners, Line, in_reading_order, recognised
+from steno.inputs.ocr.engine import (
+    LineCorners,
+    OcrLine,
+    RecognisedText,
+    join_lines,
+    sort_in_reading_order,
+)
 
 PAGE = [
     (10, 100, "second left"),
@@ -19,50 +24,52 @@ PAGE = [
 READ = ["first", "second left second right second end", "third"]
 
 
-def corners(x: float, y: float, *, width: float = 150, height: float = 30) -> Corners:
-    return Corners((x, y), (x + width, y), (x + width, y + height), (x, y + height))
+def corners(x: float, y: float, *, width: float = 150, height: float = 30) -> LineCorners:
+    return LineCorners((x, y), (x + width, y), (x + width, y + height), (x, y + height))
 
 
-def laid(box: Corners, degrees: float) -> Corners:
+def laid(box: LineCorners, degrees: float) -> LineCorners:
     """Turn a box about the origin, with the page that it stands on."""
     c, s = cos(radians(degrees)), sin(radians(degrees))
-    return Corners(*[(x * c - y * s, x * s + y * c) for x, y in box])
+    return LineCorners(*[(x * c - y * s, x * s + y * c) for x, y in box])
 
 
 @pytest.mark.parametrize("degrees", [0, 4, -4, 90, 180, 270, 93, 176])
 def test_a_page_is_read_from_its_own_top_however_it_lies(degrees: float) -> None:
-    pieces = [(laid(corners(x, y), degrees), Line(text, 1.0)) for x, y, text in PAGE]
-    assert [line.text for line in in_reading_order(pieces)] == READ
+    pieces = [(laid(corners(x, y), degrees), OcrLine(text, 1.0)) for x, y, text in PAGE]
+    assert [line.text for line in sort_in_reading_order(pieces)] == READ
 
 
 def test_one_label_on_its_side_does_not_turn_the_page() -> None:
     label = corners(0, 20, width=30, height=160).rotated(3)
     assert label.length == 160
-    pieces = [(corners(40, y), Line(text, 1.0)) for y, text in ((20, "a"), (80, "b"), (140, "c"))]
-    read = [line.text for line in in_reading_order([*pieces, (label, Line("axis", 1.0))])]
+    pieces = [
+        (corners(40, y), OcrLine(text, 1.0)) for y, text in ((20, "a"), (80, "b"), (140, "c"))
+    ]
+    read = [line.text for line in sort_in_reading_order([*pieces, (label, OcrLine("axis", 1.0))])]
     assert read == ["a", "axis b", "c"]
 
 
 def test_small_print_beside_a_headline_keeps_its_own_rows() -> None:
     headline = corners(0, 0, width=400, height=80)
     small = [corners(420, y, width=90, height=20) for y in (0, 58)]
-    pieces = [(headline, Line("BIG", 1.0)), (small[0], Line("on top", 1.0))]
-    pieces.append((small[1], Line("below", 1.0)))
-    read = [line.text for line in in_reading_order(pieces)]
+    pieces = [(headline, OcrLine("BIG", 1.0)), (small[0], OcrLine("on top", 1.0))]
+    pieces.append((small[1], OcrLine("below", 1.0)))
+    read = [line.text for line in sort_in_reading_order(pieces)]
     assert read == ["on top", "BIG", "below"]
 
 
 def test_a_row_is_as_sure_as_its_pieces_by_their_length() -> None:
-    pieces = [(corners(0, 0), Line("abc", 1.0)), (corners(200, 0), Line("d", 0.6))]
-    assert in_reading_order(pieces) == [Line("abc d", 0.9)]
+    pieces = [(corners(0, 0), OcrLine("abc", 1.0)), (corners(200, 0), OcrLine("d", 0.6))]
+    assert sort_in_reading_order(pieces) == [OcrLine("abc d", 0.9)]
 
 
 def test_all_lines_are_as_sure_as_each_by_its_length() -> None:
-    assert recognised([Line("abc\n", 1.0), Line("  ", 0.1), Line("d", 0.6)]) == Recognised(
-        "abc\nd", 0.9
-    )
+    assert join_lines(
+        [OcrLine("abc\n", 1.0), OcrLine("  ", 0.1), OcrLine("d", 0.6)]
+    ) == RecognisedText("abc\nd", 0.9)
 
 
 def test_where_there_is_nothing_nobody_is_sure_of_anything() -> None:
-    assert recognised(in_reading_order([])) == Recognised("", None)
-    assert recognised([Line(" ", 0.9)]) == Recognised("", None)
+    assert join_lines(sort_in_reading_order([])) == RecognisedText("", None)
+    assert join_lines([OcrLine(" ", 0.9)]) == RecognisedText("", None)

@@ -11,28 +11,28 @@ import pytest
 from PIL import Image
 
 from steno.errors import Unrecognised
-from steno.inputs.ocr.engine import Recognised
-from steno.inputs.ocr.rapid import RapidOcr
+from steno.inputs.ocr.engine import RecognisedText
+from steno.inputs.ocr.rapidocr_engine import RapidOcrEngine
 from tests.inputs.ocr.drawing import picture, png, turned
 
 TEXT = "Ship it on Friday, or tell Ada why not.\nTotal: 1,234.50 EUR (15 March)"
 
 
 @pytest.fixture(scope="module")
-def engine() -> RapidOcr:
-    return RapidOcr()
+def engine() -> RapidOcrEngine:
+    return RapidOcrEngine()
 
 
 @pytest.mark.requirement("S2-25")
 @pytest.mark.parametrize("degrees", [0, 90, 183])
-def test_text_is_recognised_whichever_way_up(engine: RapidOcr, degrees: float) -> None:
+def test_text_is_recognised_whichever_way_up(engine: RapidOcrEngine, degrees: float) -> None:
     text, confidence = engine.recognise(png(turned(picture(TEXT), degrees)))
     assert text == TEXT
     assert confidence is not None
     assert 0.9 < confidence <= 1
 
 
-def test_what_stands_in_one_row_becomes_one_line(engine: RapidOcr) -> None:
+def test_what_stands_in_one_row_becomes_one_line(engine: RapidOcrEngine) -> None:
     table = Image.new("RGB", (700, 160), "white")
     table.paste(picture("Ada Lovelace\nAlan Turing"), (0, 0))
     table.paste(picture("1815\n1912"), (500, 0))
@@ -40,22 +40,22 @@ def test_what_stands_in_one_row_becomes_one_line(engine: RapidOcr) -> None:
 
 
 @pytest.mark.parametrize("size", [12, 22, 60])
-def test_one_line_on_little_paper_is_not_torn_apart(engine: RapidOcr, size: int) -> None:
+def test_one_line_on_little_paper_is_not_torn_apart(engine: RapidOcrEngine, size: int) -> None:
     text = "Ship it on Friday, or tell Ada."
     assert engine.recognise(png(picture(text, size=size))).text == text
 
 
 @pytest.mark.parametrize("size", [(1, 1), (1, 4096), (4096, 1)])
-def test_an_image_of_any_shape_may_be_empty(engine: RapidOcr, size: tuple[int, int]) -> None:
-    assert engine.recognise(png(Image.new("RGB", size, "white"))) == Recognised("", None)
+def test_an_image_of_any_shape_may_be_empty(engine: RapidOcrEngine, size: tuple[int, int]) -> None:
+    assert engine.recognise(png(Image.new("RGB", size, "white"))) == RecognisedText("", None)
 
 
-def test_an_image_that_is_cut_short_cannot_be_read(engine: RapidOcr) -> None:
+def test_an_image_that_is_cut_short_cannot_be_read(engine: RapidOcrEngine) -> None:
     with pytest.raises(Unrecognised, match="not a whole PNG or JPEG image"):
         engine.recognise(png(picture(TEXT))[:-500])
 
 
-def test_formats_that_were_not_asked_for_are_not_opened(engine: RapidOcr) -> None:
+def test_formats_that_were_not_asked_for_are_not_opened(engine: RapidOcrEngine) -> None:
     with pytest.raises(Unrecognised, match="not a whole PNG or JPEG image"):
         engine.recognise(b"GIF89a" + bytes(100))
 
@@ -66,7 +66,7 @@ def test_a_missing_part_is_named_with_the_way_to_get_it(
 ) -> None:
     monkeypatch.setitem(sys.modules, missing, None)
     with pytest.raises(Unrecognised, match=rf"{missing}: pip install 'steno\[ocr\]'"):
-        RapidOcr().recognise(png(picture("no")))
+        RapidOcrEngine().recognise(png(picture("no")))
 
 
 def test_models_that_are_not_installed_are_not_downloaded(
@@ -78,7 +78,7 @@ def test_models_that_are_not_installed_are_not_downloaded(
     (installed / "RECORD").write_text("rapidocr/main.py,,\nrapidocr/models/x_cls_y.onnx,,\n")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(Unrecognised, match="nothing is downloaded here: pip install"):
-        RapidOcr().recognise(png(picture("no")))
+        RapidOcrEngine().recognise(png(picture("no")))
 
 
 WATCHED = """
@@ -95,7 +95,7 @@ def watch(event, args):
         raise SystemExit(f"{event} {args}")
 
 from steno.inputs.ocr.language import detect_language
-from steno.inputs.ocr.rapid import RapidOcr
+from steno.inputs.ocr.rapidocr_engine import RapidOcr
 
 tempfile.gettempdir()  # Python tries out whether it can write there
 sys.addaudithook(watch)
@@ -122,5 +122,5 @@ def test_it_is_offline_silent_and_writes_nothing(tmp_path: Path) -> None:
 
 def test_what_others_inherit_stays_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ORT_DISABLE_TELEMETRY", raising=False)
-    RapidOcr().recognise(png(Image.new("RGB", (40, 40), "white")))
+    RapidOcrEngine().recognise(png(Image.new("RGB", (40, 40), "white")))
     assert "ORT_DISABLE_TELEMETRY" not in os.environ

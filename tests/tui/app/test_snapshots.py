@@ -15,13 +15,19 @@ import pytest_textual_snapshot  # type: ignore[import-untyped] # it has no types
 from textual.pilot import Pilot
 
 from steno import ChatMessage, Conversation
-from steno.call import ToolCall
-from steno.content import Text, Thinking
-from steno.message import AssistantMessage, Message, ToolResultMessage
-from steno.outcome import Outcome
-from steno.ports import Capability, Question
-from steno.tui.app import Terminal
-from steno.tui.desk import Candidate, Decided, Kept, Moved, Pending
+from steno.app.session import (
+    BranchChanged,
+    PendingCall,
+    PendingCallsChanged,
+    SessionSummary,
+    Suggestion,
+)
+from steno.messages.call import ToolCall
+from steno.messages.content import Text, Thinking
+from steno.messages.message import AssistantMessage, Message, ToolResultMessage
+from steno.messages.outcome import Outcome
+from steno.ports import ApprovalRequest, Capability
+from steno.ui.tui.app import TerminalApp
 from tests.tui.app.sitting import Person, at
 from tests.tui.fake_desk import FakeDesk
 from tests.tui.tree_stage import branch_off, talk
@@ -111,22 +117,22 @@ async def empty(person: Person, desk: FakeDesk) -> None:
 
 async def conversation(person: Person, desk: FakeDesk) -> None:
     desk.conversation = desk_with(*worked()).conversation
-    desk.happen(Moved())
+    desk.happen(BranchChanged())
     await person.pilot.pause()
     person.app.transcript.scroll_end(animate=False)
     await person.until(lambda: person.app.transcript.is_at_end)
 
 
 async def approval(person: Person, desk: FakeDesk) -> None:
-    question = Question(
+    question = ApprovalRequest(
         call=EDIT,
         capability=Capability.WRITE,
         subjects=("prices.py",),
         preview=DIFF,
         rule="edit(prices.py)",
     )
-    desk.pending_calls = [Pending(EDIT, question), Pending(TEST, None)]
-    desk.happen(Decided())
+    desk.pending_calls = [PendingCall(EDIT, question), PendingCall(TEST, None)]
+    desk.happen(PendingCallsChanged())
     await person.press("ctrl+g")
     await person.sees("permission")
 
@@ -145,16 +151,24 @@ async def compare(person: Person, desk: FakeDesk) -> None:
 
 async def sessions(person: Person, desk: FakeDesk) -> None:
     desk.session_list.kept = [
-        Kept("0198-session", "a test", 8, 1, MOMENT, "~/project", is_in_this_folder=True),
-        Kept("1", "Why does mean() fail without prices?", 120, 3, MOMENT, "~/shop", is_in_this_folder=False),
-        Kept("2", "", 2, 1, None, None, is_in_this_folder=False),
+        SessionSummary("0198-session", "a test", 8, 1, MOMENT, "~/project", is_in_this_folder=True),
+        SessionSummary(
+            "1",
+            "Why does mean() fail without prices?",
+            120,
+            3,
+            MOMENT,
+            "~/shop",
+            is_in_this_folder=False,
+        ),
+        SessionSummary("2", "", 2, 1, None, None, is_in_this_folder=False),
     ]
     await person.enter("/resume")
     await person.sees("3 sessions")
 
 
 async def completion(person: Person, desk: FakeDesk) -> None:
-    desk.candidates = [Candidate("@src/", "", True), Candidate("@src/prices.py", "python")]
+    desk.candidates = [Suggestion("@src/", "", True), Suggestion("@src/prices.py", "python")]
     await person.type("look at @s")
     await person.sees("@src/prices.py")
 
@@ -194,7 +208,7 @@ def test_it_looks_as_it_did(
     size: tuple[int, int],
 ) -> None:
     desk = FakeDesk()
-    app = Terminal(at(desk), theme=theme, clock=lambda: 0.0)  # no second passes
+    app = TerminalApp(at(desk), theme=theme, clock=lambda: 0.0)  # no second passes
 
     async def play(pilot: Pilot[int]) -> None:
         person = Person(app, pilot)

@@ -10,7 +10,14 @@ import pytest
 
 from steno import StenoError
 from steno.agent.events import TurnStarted
-from steno.tui.desk import Candidate, Desk, Reply, Returned, Trouble, Words
+from steno.app.session import (
+    AgentSession,
+    CommandReply,
+    ErrorRaised,
+    InputReturned,
+    PromptInput,
+    Suggestion,
+)
 from tests.tui.app.sitting import Person, sit
 from tests.tui.fake_desk import FakeDesk
 
@@ -33,16 +40,16 @@ class PatientDesk(FakeDesk):
         await self.stopped.wait()
         raise StenoError("interrupted")
 
-    async def send(self, words: Words) -> None:
+    async def send(self, words: PromptInput) -> None:
         await self._wait()
 
-    async def list_models(self) -> Sequence[Candidate]:
+    async def list_models(self) -> Sequence[Suggestion]:
         await self._wait()
         return []
 
-    async def run_command(self, name: str, argument: str = "") -> Reply:
+    async def run_command(self, name: str, argument: str = "") -> CommandReply:
         await self._wait()
-        return Reply("done")
+        return CommandReply("done")
 
 
 @pytest.mark.parametrize(
@@ -94,7 +101,7 @@ def test_words_that_wait_for_servers_say_that_esc_stops_them_and_come_back() -> 
     says: list[Callable[[str], None]] = []
 
     @asynccontextmanager
-    async def opened(say: Callable[[str], None]) -> AsyncGenerator[Desk]:
+    async def opened(say: Callable[[str], None]) -> AsyncGenerator[AgentSession]:
         says.append(say)
         yield desk
 
@@ -107,7 +114,9 @@ def test_words_that_wait_for_servers_say_that_esc_stops_them_and_come_back() -> 
         await person.press("escape")
         assert ("interrupt",) in desk.asked
         desk.is_running = False
-        desk.happen(Returned((Words("Hello?"),)), Trouble("interrupted before it began"))
+        desk.happen(
+            InputReturned((PromptInput("Hello?"),)), ErrorRaised("interrupted before it began")
+        )
         await person.sees("✗ interrupted before it began", "idle")
         assert person.typed == "Hello?"
         desk.is_running = True

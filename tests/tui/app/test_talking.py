@@ -10,13 +10,21 @@ import pytest
 
 from steno import ChatMessage
 from steno.agent import CallEnded, CallOutput, CallStarted
-from steno.agent.limits import Ending
-from steno.call import ToolCall
-from steno.content import Text, Thinking
+from steno.agent.events import EndReason
+from steno.app.session import (
+    AgentSession,
+    BranchChanged,
+    ErrorRaised,
+    PromptInput,
+    ShellEnded,
+    ShellOutput,
+    ShellStarted,
+)
 from steno.errors import InvalidValue
-from steno.event import TextDelta, ThinkingDelta
-from steno.message import AssistantMessage, ToolResultMessage
-from steno.tui.desk import Desk, Moved, ShellEnded, ShellOutput, ShellStarted, Trouble, Words
+from steno.messages.call import ToolCall
+from steno.messages.content import Text, Thinking
+from steno.messages.event import TextDelta, ThinkingDelta
+from steno.messages.message import AssistantMessage, ToolResultMessage
 from tests.tui.app.acting import begin, end, record
 from tests.tui.app.sitting import Person, sit
 from tests.tui.fake_desk import FakeDesk
@@ -32,7 +40,7 @@ def test_what_is_typed_is_said_and_the_prompt_is_free_again() -> None:
         await person.type("two lines,\nplease")
         await person.press("enter")
         await person.until(lambda: desk.asked)
-        assert desk.asked == [("say", Words("two lines,\nplease"))]
+        assert desk.asked == [("say", PromptInput("two lines,\nplease"))]
         assert person.typed == ""
 
     sit(desk, scene)
@@ -133,7 +141,7 @@ def test_what_is_refused_leaves_what_is_being_typed_by_then() -> None:
     desk = FakeDesk()
     refused = asyncio.Event()
 
-    async def say(words: Words) -> None:
+    async def say(words: PromptInput) -> None:
         await refused.wait()
         raise InvalidValue("not now")
 
@@ -154,7 +162,7 @@ def test_what_was_typed_before_there_was_a_desk_is_said_then_in_its_order() -> N
     gate = asyncio.Event()
 
     @asynccontextmanager
-    async def opened(say: Callable[[str], None]) -> AsyncGenerator[Desk]:
+    async def opened(say: Callable[[str], None]) -> AsyncGenerator[AgentSession]:
         say("looking for a model")
         await gate.wait()
         yield desk
@@ -167,7 +175,7 @@ def test_what_was_typed_before_there_was_a_desk_is_said_then_in_its_order() -> N
         assert desk.asked == []
         gate.set()
         await person.until(lambda: len(desk.asked) == 2)
-        assert desk.asked == [("say", Words("first")), ("say", Words("second"))]
+        assert desk.asked == [("say", PromptInput("first")), ("say", PromptInput("second"))]
         assert "this is said as soon as it can" not in person.text
 
     sit(opened, scene, waits=False)
@@ -177,15 +185,15 @@ def test_what_happens_by_itself_is_told() -> None:
     desk = FakeDesk()
 
     async def scene(person: Person) -> None:
-        desk.happen(Trouble("session: another program has gone on with it"))
+        desk.happen(ErrorRaised("session: another program has gone on with it"))
         await person.sees("✗ session: another program has gone on with it")
         begin(desk, "hello?")
-        end(desk, Ending.FAILED, "the model is overloaded")
+        end(desk, EndReason.FAILED, "the model is overloaded")
         await person.sees("✗ the model is overloaded; /retry tries again", "idle")
         begin(desk, "again?")
         desk.happen(TextDelta(0, "I was about to"))
         await person.sees("I was about to")
-        end(desk, Ending.INTERRUPTED)
+        end(desk, EndReason.INTERRUPTED)
         seen = await person.sees("interrupted")
         assert "I was about to" not in seen  # what is not on record is not there
 
@@ -208,7 +216,7 @@ def test_another_session_is_shown_in_place_of_this_one() -> None:
     async def scene(person: Person) -> None:
         await person.sees("One.")
         desk.conversation = FakeDesk(talk("two?", "Two.")).conversation
-        desk.happen(Moved())
+        desk.happen(BranchChanged())
         seen = await person.sees("Two.")
         assert "One." not in seen
 
@@ -241,7 +249,7 @@ def test_what_was_pasted_is_said_and_never_run(sign: str) -> None:
     async def scene(person: Person) -> None:
         person.app.prompt.paste(pasted)
         await person.press("enter")
-        await person.until(lambda: desk.asked == [("say", Words(pasted))])
+        await person.until(lambda: desk.asked == [("say", PromptInput(pasted))])
 
     sit(desk, scene)
 

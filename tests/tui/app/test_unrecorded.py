@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from steno import ChatMessage
-from steno.agent import Recorded
-from steno.tui.block import Kind, State
-from steno.tui.desk import ShellEnded, ShellOutput, ShellStarted, Trouble
+from steno.agent import EntryRecorded
+from steno.app.session import ErrorRaised, ShellEnded, ShellOutput, ShellStarted
+from steno.render.items import CallState, ItemKind
 from tests.tui.app.sitting import Person, sit
 from tests.tui.fake_desk import FakeDesk
 
@@ -19,17 +19,17 @@ def test_a_command_whose_record_failed_is_not_taken_for_the_next_one_of_its_name
 
     async def scene(person: Person) -> None:
         desk.happen(ShellStarted("ls"), ShellOutput("lost\n"))
-        desk.happen(Trouble("session: the disk is full"), ShellEnded(0))
+        desk.happen(ErrorRaised("session: the disk is full"), ShellEnded(0))
         desk.happen(ShellStarted("ls"), ShellOutput("kept\n"))
         said = ChatMessage.user("$ ls\nkept\n")
         audit = {"shell": "ls", "status": 0}
-        desk.happen(Recorded(desk.conversation.append(said, audit=audit)), ShellEnded(0))
+        desk.happen(EntryRecorded(desk.conversation.append(said, audit=audit)), ShellEnded(0))
         await person.sees("✗ session: the disk is full")
-        blocks = person.blocks(Kind.SHELL)
+        blocks = person.blocks(ItemKind.SHELL)
         assert [(one.join_chunks(), one.entry is None) for one in blocks] == [
             ("lost\n", True),
             ("kept\n", False),
         ]
-        assert {one.state for one in blocks} == {State.DONE}
+        assert {one.state for one in blocks} == {CallState.DONE}
 
     sit(desk, scene)

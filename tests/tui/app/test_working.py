@@ -7,10 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from steno.entry import Approval, ApprovalStatus, Entry, Resolution, ResolutionStatus, Rewind
-from steno.message import UserMessage
+from steno.messages.message import UserMessage
+from steno.records.entry import (
+    Approval,
+    ApprovalStatus,
+    Entry,
+    Resolution,
+    ResolutionStatus,
+    Rewind,
+)
+from steno.render.items import CallState, ItemKind, TextForm
 from steno.store import open_store
-from steno.tui.block import Form, Kind, State
 from tests.cli.headless import speaking
 from tests.cli.pointing import BLIND, SEEING, heard, seen
 from tests.cli.vendor import Call, Thought
@@ -101,7 +108,7 @@ def test_what_is_said_during_a_turn_is_heard_at_the_next_step(project: Path, hom
         gate.set()
         await person.sees("42.", "idle")
         assert "will be heard" not in person.text
-        assert person.said(Kind.USER) == ["Read it.", "And be brief."]
+        assert person.said(ItemKind.USER) == ["Read it.", "And be brief."]
 
     with speaking(home, ["Let me see", gate, Call("read", {"path": "note.txt"})], "42."):
         sit(real(project), scene)
@@ -118,8 +125,8 @@ def test_a_call_that_is_allowed_once_is_done_and_shown_as_a_diff(project: Path, 
         assert decisions()[-1] == (ApprovalStatus.PENDING, None)
         await person.decide("o", "once")
         await person.sees("✓ edit note.txt", "Done.", "idle")
-        _, call = person.blocks(Kind.CALL)
-        assert (call.form, call.state) == (Form.DIFF, State.DONE)
+        _, call = person.blocks(ItemKind.CALL)
+        assert (call.form, call.state) == (TextForm.DIFF, CallState.DONE)
         assert person.app.prompt.has_focus_within
         await person.press("ctrl+o")
         await person.sees("-forty-two", "+forty-three")
@@ -220,7 +227,7 @@ def test_an_image_for_a_model_that_sees_none_is_read_and_the_person_is_told(
         await person.enter("When does @plan.png say?")
         seen = await person.sees("Friday.", "idle")
         assert "[image plan.png]" in seen
-        told = " ".join(person.said(Kind.NOTICE))
+        told = " ".join(person.said(ItemKind.NOTICE))
         assert "recognising the text in " in told
         assert "the model takes no images" in told
 

@@ -12,15 +12,14 @@ import sys
 from decimal import Decimal
 from pathlib import Path
 
-from steno.agent.events import Notice, NoticeCode, RunEnded
-from steno.agent.limits import Ending, RunResult
-from steno.call import ToolCall
+from steno.agent.events import EndReason, Notice, NoticeCode, RunEnded, RunResult
+from steno.app.session import PendingCall, PendingCallsChanged, PromptInput, Suggestion
 from steno.errors import StenoError
-from steno.event import TextDelta
-from steno.ports import Capability, Question, Verdict
-from steno.tui.desk import Candidate, Decided, Pending, Words
-from steno.tui.plain.session import run_plain
-from steno.usage import Usage
+from steno.messages.call import ToolCall
+from steno.messages.event import TextDelta
+from steno.messages.usage import Usage
+from steno.ports import ApprovalDecision, ApprovalRequest, Capability
+from steno.ui.plain.session import run_plain
 from tests.tui.fake_desk import FakeDesk
 
 
@@ -31,7 +30,7 @@ class LivelyDesk(FakeDesk):
         super().__init__()
         self.interrupted = asyncio.Event()
 
-    async def send(self, words: Words) -> None:
+    async def send(self, words: PromptInput) -> None:
         await super().send(words)
         if self.is_running:
             return
@@ -42,16 +41,18 @@ class LivelyDesk(FakeDesk):
         self.is_running = True
         if words.text == "ask":
             call = ToolCall.create("bash", {"command": "git log"}, id="c1")
-            question = Question(call=call, capability=Capability.EXECUTE, rule="bash(git log *)")
-            self.pending_calls = [Pending(call, question)]
-            self.happen(Decided())
+            question = ApprovalRequest(
+                call=call, capability=Capability.EXECUTE, rule="bash(git log *)"
+            )
+            self.pending_calls = [PendingCall(call, question)]
+            self.happen(PendingCallsChanged())
         elif words.text == "work":
             self.happen(TextDelta(0, "working\n"))
         else:
             self.happen(TextDelta(0, f"about {words.text}"))
-            self.end(Ending.DONE)
+            self.end(EndReason.DONE)
 
-    def end(self, ending: Ending) -> None:
+    def end(self, ending: EndReason) -> None:
         self.is_running = False
         usage = Usage(input_tokens=1_000, output_tokens=234)
         self.happen(RunEnded(RunResult(ending, None, 1, usage, Decimal("0.01"))))
@@ -61,16 +62,16 @@ class LivelyDesk(FakeDesk):
         self.pending_calls = []
         self.interrupted.set()
         if self.is_running:
-            self.end(Ending.INTERRUPTED)
+            self.end(EndReason.INTERRUPTED)
 
-    def decide(self, call_id: str, verdict: Verdict) -> None:
+    def decide(self, call_id: str, verdict: ApprovalDecision) -> None:
         super().decide(call_id, verdict)
-        self.end(Ending.DONE)
+        self.end(EndReason.DONE)
 
 
 async def main() -> int:
     desk = LivelyDesk()
-    desk.candidates = [Candidate("@README.md"), Candidate("@src/", expects_more=True)]
+    desk.candidates = [Suggestion("@README.md"), Suggestion("@src/", expects_more=True)]
     history = Path(sys.argv[1]) if len(sys.argv) > 1 else None
     session = asyncio.create_task(run_plain(desk, history=history))
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, session.cancel)

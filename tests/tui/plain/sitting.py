@@ -10,13 +10,12 @@ from collections.abc import Awaitable, Callable
 from decimal import Decimal
 from typing import Any
 
-from steno.agent.events import RunEnded
-from steno.agent.limits import Ending, RunResult
+from steno.agent.events import EndReason, RunEnded, RunResult
+from steno.app.session import PendingCall, PendingCallsChanged
 from steno.errors import StenoError
-from steno.ports import Verdict
-from steno.tui.desk import Decided, Pending
-from steno.tui.plain.session import run_plain
-from steno.usage import Usage
+from steno.messages.usage import Usage
+from steno.ports import ApprovalDecision
+from steno.ui.plain.session import run_plain
 from tests.tui.fake_desk import FakeDesk
 
 PATIENCE_S = 60
@@ -60,24 +59,24 @@ class Person:
 
     # -- what the desk does ------------------------------------------------------------------
 
-    def ask(self, *pending: Pending) -> None:
+    def ask(self, *pending: PendingCall) -> None:
         """Let the agent wait for decisions about these."""
         self.desk.is_running = True
         self.desk.pending_calls = list(pending)
-        self.desk.happen(Decided())
+        self.desk.happen(PendingCallsChanged())
 
-    def end(self, ending: Ending = Ending.DONE, reason: str = "", **more: Any) -> None:
+    def end(self, ending: EndReason = EndReason.DONE, reason: str = "", **more: Any) -> None:
         """Let the run be over."""
         self.desk.is_running = False
         self.desk.happen(RunEnded(result(ending, reason, **more)))
 
     @property
-    def verdicts(self) -> list[tuple[str, Verdict]]:
+    def verdicts(self) -> list[tuple[str, ApprovalDecision]]:
         return [(asked[1], asked[2]) for asked in self.desk.asked if asked[0] == "decide"]
 
 
 def result(
-    ending: Ending = Ending.DONE,
+    ending: EndReason = EndReason.DONE,
     reason: str = "",
     error: StenoError | None = None,
     cost: Decimal | None = Decimal("0.014"),
@@ -107,7 +106,7 @@ def at_terminal(
             if not session.done():
                 person.desk.is_running = False
                 person.desk.pending_calls = []
-                person.desk.happen(Decided())
+                person.desk.happen(PendingCallsChanged())
                 person.type("\x04")
             assert await asyncio.wait_for(session, PATIENCE_S) == status
             return person

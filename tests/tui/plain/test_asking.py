@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from steno.agent.events import Notice, NoticeCode
-from steno.ports import Scope, Verdict
+from steno.ports import ApprovalDecision, GrantScope
 from tests.tui.approval_stage import asked, waiting
 from tests.tui.plain.sitting import Person, at_terminal
 
 pytestmark = pytest.mark.requirement("S2-18")
 
 
-def verdicts_for(*lines: str, rule: str = "bash(git log *)") -> list[tuple[str, Verdict]]:
+def verdicts_for(*lines: str, rule: str = "bash(git log *)") -> list[tuple[str, ApprovalDecision]]:
     async def act(person: Person) -> None:
         person.ask(asked(rule=rule))
         await person.answer(*lines)
@@ -25,51 +25,58 @@ def verdicts_for(*lines: str, rule: str = "bash(git log *)") -> list[tuple[str, 
 @pytest.mark.parametrize(
     ("word", "scope"),
     [
-        ("once", Scope.ONCE),
-        ("o", Scope.ONCE),
-        ("ONCE ", Scope.ONCE),
-        ("session", Scope.SESSION),
-        ("s", Scope.SESSION),
-        ("project", Scope.PROJECT),
-        ("p", Scope.PROJECT),
-        ("user", Scope.USER),
-        ("u", Scope.USER),
+        ("once", GrantScope.ONCE),
+        ("o", GrantScope.ONCE),
+        ("ONCE ", GrantScope.ONCE),
+        ("session", GrantScope.SESSION),
+        ("s", GrantScope.SESSION),
+        ("project", GrantScope.PROJECT),
+        ("p", GrantScope.PROJECT),
+        ("user", GrantScope.USER),
+        ("u", GrantScope.USER),
     ],
 )
-def test_a_word_or_its_letter_allows_as_far_as_it_says(word: str, scope: Scope) -> None:
-    rule = None if scope is Scope.ONCE else "bash(git log *)"
+def test_a_word_or_its_letter_allows_as_far_as_it_says(word: str, scope: GrantScope) -> None:
+    rule = None if scope is GrantScope.ONCE else "bash(git log *)"
     assert verdicts_for(word) == [
-        ("call_1", Verdict(allowed=True, actor="ann", scope=scope, rule=rule))
+        ("call_1", ApprovalDecision(allowed=True, actor="ann", scope=scope, rule=rule))
     ]
 
 
 @pytest.mark.parametrize("word", ["no", "n"])
 def test_no_denies(word: str) -> None:
-    assert verdicts_for(word) == [("call_1", Verdict(allowed=False, actor="ann"))]
+    assert verdicts_for(word) == [("call_1", ApprovalDecision(allowed=False, actor="ann"))]
 
 
 @pytest.mark.parametrize(
     "stray", ["", " ", "y", "yes", "ok", "once more", "onc", "2 once", "all s"]
 )
 def test_what_is_none_of_the_words_decides_nothing(stray: str) -> None:
-    assert verdicts_for(stray, "no") == [("call_1", Verdict(allowed=False, actor="ann"))]
+    assert verdicts_for(stray, "no") == [("call_1", ApprovalDecision(allowed=False, actor="ann"))]
 
 
 @pytest.mark.parametrize("lines", [("why not here",), ("why", "not here"), ("w", " not here ")])
 def test_a_reason_goes_to_the_model(lines: tuple[str, ...]) -> None:
     assert verdicts_for(*lines) == [
-        ("call_1", Verdict(allowed=False, actor="ann", reason="not here"))
+        ("call_1", ApprovalDecision(allowed=False, actor="ann", reason="not here"))
     ]
 
 
 def test_a_reason_that_is_blank_decides_nothing() -> None:
-    assert verdicts_for("why", "", "once") == [("call_1", Verdict(allowed=True, actor="ann"))]
+    assert verdicts_for("why", "", "once") == [
+        ("call_1", ApprovalDecision(allowed=True, actor="ann"))
+    ]
 
 
 @pytest.mark.parametrize("lines", [("rule bash(git *)",), ("rule", "bash(git *)")])
 def test_the_rule_can_be_written_anew(lines: tuple[str, ...]) -> None:
     assert verdicts_for(*lines, "project") == [
-        ("call_1", Verdict(allowed=True, actor="ann", scope=Scope.PROJECT, rule="bash(git *)"))
+        (
+            "call_1",
+            ApprovalDecision(
+                allowed=True, actor="ann", scope=GrantScope.PROJECT, rule="bash(git *)"
+            ),
+        )
     ]
 
 
@@ -89,7 +96,7 @@ def test_without_a_rule_nothing_wider_than_once_is_offered_or_taken() -> None:
         await person.until(lambda: person.verdicts)
         person.end()
 
-    assert at_terminal(act).verdicts == [("call_1", Verdict(allowed=False, actor="ann"))]
+    assert at_terminal(act).verdicts == [("call_1", ApprovalDecision(allowed=False, actor="ann"))]
 
 
 def test_a_question_says_everything_with_a_bar_before_what_others_wrote() -> None:
@@ -164,8 +171,8 @@ def test_all_are_allowed_together_only_after_a_yes() -> None:
         person.end()
 
     assert [(id, one.allowed, one.scope) for id, one in at_terminal(act).verdicts] == [
-        ("c1", True, Scope.ONCE),
-        ("c2", True, Scope.ONCE),
+        ("c1", True, GrantScope.ONCE),
+        ("c2", True, GrantScope.ONCE),
     ]
 
 
@@ -208,7 +215,7 @@ def test_a_question_that_is_no_longer_asked_is_dropped_and_the_others_keep_their
         await person.until(lambda: person.verdicts)
         person.end()
 
-    assert at_terminal(act).verdicts == [("c2", Verdict(allowed=False, actor="ann"))]
+    assert at_terminal(act).verdicts == [("c2", ApprovalDecision(allowed=False, actor="ann"))]
 
 
 def test_who_leaves_at_a_question_has_decided_nothing() -> None:

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from steno.tui.prompt.history import History
+from steno.ui.prompt_history import PromptHistory
 
 PATIENCE_S = 60
 PROGRAM = Path(__file__).with_name("scripted_terminal.py")
@@ -246,7 +246,7 @@ def test_ctrl_c_at_a_question_interrupts_and_decides_nothing(tmp_path: Path, ter
 
 
 def test_what_was_typed_before_comes_back_and_is_kept(tmp_path: Path) -> None:
-    History(tmp_path / "typed.jsonl").add("from last time")
+    PromptHistory(tmp_path / "typed.jsonl").add("from last time")
     with seat(tmp_path) as person:
         person.see("act> ")
         person.type("\x10\n")  # Ctrl+P, what arrow up does
@@ -257,7 +257,7 @@ def test_what_was_typed_before_comes_back_and_is_kept(tmp_path: Path) -> None:
         person.see("act> ")
         person.type("\x04")
         assert person.left() == 0
-    assert list(History(tmp_path / "typed.jsonl").entries()) == ["from last time", "new"]
+    assert list(PromptHistory(tmp_path / "typed.jsonl").entries()) == ["from last time", "new"]
 
 
 def test_tab_completes_commands_their_arguments_and_files(tmp_path: Path) -> None:

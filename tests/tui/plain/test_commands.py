@@ -12,15 +12,14 @@ from pathlib import Path
 import pytest
 
 from steno.agent.events import Notice, NoticeCode
-from steno.entry import Mode
+from steno.app.commands.table import COMMANDS, QUIT_HINT, QUIT_WORDS
+from steno.app.session import BranchTreeRow, CommandReply, PromptInput, SessionSummary
 from steno.errors import Missing
-from steno.message import ChatMessage
-from steno.printable import width_of
-from steno.tui.commands import COMMANDS, HOW_TO_LEAVE, WORDS_TO_LEAVE
-from steno.tui.desk import Kept, Reply, Twig, Words
-from steno.tui.plain.tables import in_lines
-from steno.tui.plain.voice import Voice
-from steno.tui.prompt.history import History
+from steno.messages.message import ChatMessage
+from steno.records.entry import Mode
+from steno.render.terminal_text import display_width
+from steno.ui.plain.line_writer import LineWriter, markdown_to_lines
+from steno.ui.prompt_history import PromptHistory
 from tests.tui.fake_desk import FakeBranches, FakeDesk
 from tests.tui.plain.sitting import Person, at_terminal, through_a_pipe
 from tests.tui.stage import HOSTILE
@@ -33,11 +32,11 @@ EXCHANGES = [
 ]
 
 
-def kept(id: str, title: str) -> Kept:
-    return Kept(id, title, 4, 1, datetime(2026, 1, 2, tzinfo=UTC), None, True)
+def kept(id: str, title: str) -> SessionSummary:
+    return SessionSummary(id, title, 4, 1, datetime(2026, 1, 2, tzinfo=UTC), None, True)
 
 
-def shelved(*sessions: Kept) -> FakeDesk:
+def shelved(*sessions: SessionSummary) -> FakeDesk:
     desk = FakeDesk()
     desk.session_list.kept = list(sessions)
     return desk
@@ -64,11 +63,11 @@ def test_help_says_commands_and_keys() -> None:
     assert "`/resume 3`" in said
 
 
-@pytest.mark.parametrize("word", sorted(WORDS_TO_LEAVE))
+@pytest.mark.parametrize("word", sorted(QUIT_WORDS))
 def test_who_says_only_that_they_leave_is_told_how(word: str) -> None:
     person = through_a_pipe(f"{word}\n{word} the loop\n")
-    assert f"Notice: {HOW_TO_LEAVE}\n" in person.said
-    assert person.desk.asked == [("say", Words(f"{word} the loop"))]
+    assert f"Notice: {QUIT_HINT}\n" in person.said
+    assert person.desk.asked == [("say", PromptInput(f"{word} the loop"))]
 
 
 def test_what_stands_behind_a_command_reaches_the_desk() -> None:
@@ -186,13 +185,13 @@ def test_words_that_steer_are_heard_later_and_that_is_said() -> None:
         await person.see("Notice: this is heard at the next step\n")
 
     desk = at_terminal(act).desk
-    assert desk.asked == [("say", Words("go left"))]
+    assert desk.asked == [("say", PromptInput("go left"))]
 
 
 def test_what_is_typed_is_kept_for_next_time(tmp_path: Path) -> None:
     file = tmp_path / "typed.jsonl"
     through_a_pipe("one\n/usage\n", history=file)
-    assert list(History(file).entries()) == ["one", "/usage"]
+    assert list(PromptHistory(file).entries()) == ["one", "/usage"]
 
 
 @pytest.mark.parametrize("text", ["[@click=app.quit]q", HOSTILE])
@@ -221,7 +220,7 @@ class Screen(io.StringIO):
 )
 def test_letters_are_bold_only_where_that_is_wanted(environ: dict[str, str], line: str) -> None:
     screen = Screen()
-    Voice(screen, environ).write("Notice", "x")
+    LineWriter(screen, environ).write("Notice", "x")
     assert screen.getvalue() == line
 
 
@@ -230,7 +229,7 @@ def test_a_quoted_line_has_a_bar_wherever_the_terminal_breaks_it(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "40")
     screen = Screen()
-    Voice(screen, {}).quote(["x" * 38 + "bash: once?" + "\u6f22" * 30 + "\tend"])
+    LineWriter(screen, {}).quote(["x" * 38 + "bash: once?" + "\u6f22" * 30 + "\tend"])
     lines = screen.getvalue().split("\n")
     assert lines == [
         "│ " + "x" * 38,
@@ -239,12 +238,12 @@ def test_a_quoted_line_has_a_bar_wherever_the_terminal_breaks_it(
         "│ " + "\u6f22" * 14 + " end",
         "",
     ]
-    assert max(width_of(line) for line in lines) == 40
+    assert max(display_width(line) for line in lines) == 40
 
 
 def test_lines_know_nothing_of_a_full_screen() -> None:
     look = (
-        "import steno.tui.plain.session, sys; "
+        "import steno.ui.plain.session, sys; "
         "sys.exit(any(name.split('.')[0] in ('textual', 'rich') for name in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", look], timeout=60, check=False).returncode == 0
@@ -261,7 +260,7 @@ def test_lines_are_broken_between_words_where_the_terminal_would_cut_one(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "40")
     screen = Screen()
-    voice = Voice(screen, {})
+    voice = LineWriter(screen, {})
     voice.write("Notice", "these are a few words that do not fit on one line of it")
     voice.write_lines(["x" * 50])
     voice.write_prompt("bash: once, session, project, user, no, why, view? ")
@@ -279,7 +278,7 @@ def test_a_table_of_a_reply_is_said_in_columns() -> None:
     text = (
         "Who:\n\n| call | tokens |\n| --- | ---: |\n| `a \\| b` | 12 |\n| c\\.py | 1,200 |\n\nEnd"
     )
-    assert in_lines(text).split("\n") == [
+    assert markdown_to_lines(text).split("\n") == [
         "Who:",
         "",
         "call   tokens",
@@ -293,7 +292,7 @@ def test_a_table_of_a_reply_is_said_in_columns() -> None:
 def test_nothing_that_is_said_has_the_backslashes_of_markdown() -> None:
     desk = FakeDesk()
     told = "prices are not known here\\: pip install 'steno\\[prices\\]'; `a\\[b` \\`c\\`"
-    desk.replies["usage"] = Reply(f"{told}\n\n```\nre\\.match\n```\n\n- \\*x", "Usage")
+    desk.replies["usage"] = CommandReply(f"{told}\n\n```\nre\\.match\n```\n\n- \\*x", "Usage")
     said = through_a_pipe("/usage\n", desk).said
     assert "prices are not known here: pip install 'steno[prices]'; `a\\[b` `c`\n" in said
     assert "  re\\.match\n" in said
@@ -301,12 +300,12 @@ def test_nothing_that_is_said_has_the_backslashes_of_markdown() -> None:
 
 
 def test_a_bar_in_a_cell_is_one() -> None:
-    assert in_lines("| a\\\\|b | `c\\|d` |") == "a|b  c|d"
+    assert markdown_to_lines("| a\\\\|b | `c\\|d` |") == "a|b  c|d"
 
 
 def test_compared_entries_that_are_no_messages_say_what_they_are() -> None:
     class Telling(FakeBranches):
-        async def rows(self) -> Sequence[Twig]:
+        async def rows(self) -> Sequence[BranchTreeRow]:
             return [one._replace(gist=one.gist or f"about {one.kind}") for one in self.all_twigs()]
 
     desk = FakeDesk(EXCHANGES[:2])

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from steno.agent.events import RunEnded
+from steno.app.session import CommandReply, PendingCall, PendingCallsChanged, PromptInput
 from steno.errors import Missing
-from steno.event import TextDelta
-from steno.ports import Verdict
-from steno.tui.desk import Decided, Pending, Reply, Words
-from steno.tui.plain.session import run_plain
+from steno.messages.event import TextDelta
+from steno.ports import ApprovalDecision
+from steno.ui.plain.session import run_plain
 from tests.tui.approval_stage import asked, waiting
 from tests.tui.fake_desk import FakeDesk
 from tests.tui.plain.sitting import result, through_a_pipe
@@ -23,11 +23,11 @@ from tests.tui.plain.sitting import result, through_a_pipe
 class Answering(FakeDesk):
     """Answers later, and asks before that if it has something to ask."""
 
-    def __init__(self, *questions: Pending) -> None:
+    def __init__(self, *questions: PendingCall) -> None:
         super().__init__()
         self._questions = questions
 
-    async def send(self, words: Words) -> None:
+    async def send(self, words: PromptInput) -> None:
         await super().send(words)
         self.is_running = True
         asyncio.get_running_loop().call_soon(self._work, words.text)
@@ -35,7 +35,7 @@ class Answering(FakeDesk):
     def _work(self, text: str) -> None:
         self.pending_calls = list(self._questions)
         if self.pending_calls:
-            self.happen(Decided())
+            self.happen(PendingCallsChanged())
         else:
             self._answer(text)
 
@@ -44,7 +44,7 @@ class Answering(FakeDesk):
         self.is_running = False
         self.happen(RunEnded(result()))
 
-    def decide(self, call_id: str, verdict: Verdict) -> None:
+    def decide(self, call_id: str, verdict: ApprovalDecision) -> None:
         super().decide(call_id, verdict)
         if not self.pending_calls:
             self._answer("that")
@@ -82,7 +82,7 @@ def test_what_stands_behind_quit_is_not_read() -> None:
 @pytest.mark.requirement("S2-18")
 def test_a_question_takes_the_next_line() -> None:
     person = through_a_pipe("go\nonce\nmore\n", Answering(asked()))
-    assert person.verdicts[0] == ("call_1", Verdict(allowed=True, actor="ann"))
+    assert person.verdicts[0] == ("call_1", ApprovalDecision(allowed=True, actor="ann"))
     assert said(person.desk)[:2] == ["go", "more"]
 
 
@@ -131,7 +131,7 @@ def test_what_is_refused_is_told_and_the_session_goes_on() -> None:
 
 def test_a_fault_is_told_and_the_session_goes_on() -> None:
     class Faulty(FakeDesk):
-        async def run_command(self, name: str, argument: str = "") -> Reply:
+        async def run_command(self, name: str, argument: str = "") -> CommandReply:
             raise ZeroDivisionError("by \x1b[2J")
 
     person = through_a_pipe("/usage\n/quit\n", Faulty())

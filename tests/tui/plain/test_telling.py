@@ -12,54 +12,55 @@ from steno.agent.events import (
     CallEnded,
     CallOutput,
     CallStarted,
+    EndReason,
+    EntryRecorded,
     Notice,
     NoticeCode,
-    Recorded,
     RunEnded,
+    RunResult,
     TurnStarted,
 )
-from steno.agent.limits import Ending, RunResult
-from steno.call import ToolCall
-from steno.content import Image, ImageFile, Text
-from steno.entry import Entry, Resolution, ResolutionStatus
-from steno.errors import Overloaded, Unresolved
-from steno.event import TextDelta, ThinkingDelta
-from steno.outcome import Outcome
-from steno.tui.desk import (
-    DeskEvent,
-    Returned,
+from steno.app.session import (
+    ErrorRaised,
+    InputReturned,
+    PromptInput,
+    SessionEvent,
     ShellEnded,
     ShellOutput,
     ShellStarted,
-    Trouble,
-    Words,
 )
-from steno.tui.plain.telling import Teller
-from steno.tui.plain.voice import Voice
-from steno.tui.wording import RETRY
+from steno.errors import Overloaded, Unresolved
+from steno.messages.call import ToolCall
+from steno.messages.content import Image, ImageFile, Text
+from steno.messages.event import TextDelta, ThinkingDelta
+from steno.messages.outcome import Outcome
+from steno.records.entry import Entry, Resolution, ResolutionStatus
+from steno.render.items_from_entries import RETRY_HINT
+from steno.ui.plain.event_writer import EventWriter
+from steno.ui.plain.line_writer import LineWriter
 from tests.tui.plain.sitting import result
 from tests.tui.stage import HOSTILE
 
 CALL = ToolCall.create("bash", {"command": "pytest -q"}, id="c1")
 
 
-def told(*events: DeskEvent, is_verbose: bool = False) -> list[str]:
+def told(*events: SessionEvent, is_verbose: bool = False) -> list[str]:
     out = io.StringIO()
-    teller = Teller(Voice(out, {}), is_verbose=is_verbose)
+    teller = EventWriter(LineWriter(out, {}), is_verbose=is_verbose)
     for event in events:
         teller.write_event(event)
     return out.getvalue().split("\n")[:-1]
 
 
-def recorded(*messages: ChatMessage) -> list[Recorded]:
-    return [Recorded(entry) for entry in Conversation(messages).entries()]
+def recorded(*messages: ChatMessage) -> list[EntryRecorded]:
+    return [EntryRecorded(entry) for entry in Conversation(messages).entries()]
 
 
 def test_an_answer_is_said_line_by_line_and_only_once() -> None:
     answer = "one\n\nQuestion 1 of 1: fake\nthree"
     deltas = [TextDelta(0, piece) for piece in ("o", "ne\n\nQuest", "ion 1 of 1: fake\nth")]
     assert told(*deltas) == ["Answer: one", "", "  Question 1 of 1: fake"]
-    said: list[DeskEvent] = [
+    said: list[SessionEvent] = [
         TurnStarted(1),
         *deltas,
         TextDelta(0, "ree"),
@@ -77,7 +78,7 @@ def test_an_answer_that_came_in_one_piece_is_said_from_the_record() -> None:
 
 
 def test_of_thinking_the_number_of_words_is_said() -> None:
-    events: list[DeskEvent] = [
+    events: list[SessionEvent] = [
         ThinkingDelta(0, "let me th"),
         ThinkingDelta(0, "ink"),
         TextDelta(1, "yes\n"),
@@ -146,17 +147,17 @@ def test_a_change_of_a_file_is_shown_as_a_diff() -> None:
         (result(cost=None), ["Done: 1,234 tokens"]),
         (result(cost=Decimal("0.001")), ["Done: 1,234 tokens, $0.0010"]),
         (
-            result(Ending.LIMIT, "50 turns", cost=None),
+            result(EndReason.LIMIT, "50 turns", cost=None),
             ["Notice: 50 turns", "Done: 1,234 tokens"],
         ),
         (
-            result(Ending.FAILED, "x", Overloaded("p: busy"), None),
+            result(EndReason.FAILED, "x", Overloaded("p: busy"), None),
             ["Trouble: p: busy; /retry tries again", "Done: 1,234 tokens"],
         ),
         (
-            result(Ending.INTERRUPTED, cost=None),
+            result(EndReason.INTERRUPTED, cost=None),
             [
-                f"Notice: interrupted; what was said and done is kept, and {RETRY} or goes on",
+                f"Notice: interrupted; what was said and done is kept, and {RETRY_HINT} or goes on",
                 "Done: 1,234 tokens",
             ],
         ),
@@ -180,7 +181,9 @@ def test_what_became_of_an_image_is_said() -> None:
     )
     failed = Resolution(target=target, block=1, status=ResolutionStatus.FAILED, error="too large")
     assert told(
-        prompt, Recorded(Entry(id="r1", payload=read)), Recorded(Entry(id="r2", payload=failed))
+        prompt,
+        EntryRecorded(Entry(id="r1", payload=read)),
+        EntryRecorded(Entry(id="r2", payload=failed)),
     ) == [
         "Notice: image shot.png: the model reads the text in it",
         "Trouble: image shot.png: failed: too large; /retry tries again",
@@ -189,7 +192,7 @@ def test_what_became_of_an_image_is_said() -> None:
 
 @pytest.mark.requirement("S2-28")
 def test_what_could_not_be_sent_can_be_tried_again() -> None:
-    ended = result(Ending.FAILED, "x", Unresolved("image"), None)
+    ended = result(EndReason.FAILED, "x", Unresolved("image"), None)
     assert told(RunEnded(ended))[0] == (
         "Trouble: nothing was sent; /retry tries again, or say something else"
     )
@@ -211,7 +214,7 @@ def test_nothing_that_anybody_writes_acts_on_the_terminal_or_looks_like_ours() -
         CallEnded(call, ChatMessage.tool_result("c1", HOSTILE, outcome=Outcome.ERROR)),
         CallEnded(call, ChatMessage.tool_result("c1", "", details={"diff": HOSTILE})),
         Notice(NoticeCode.INPUT, HOSTILE),
-        Trouble(HOSTILE),
+        ErrorRaised(HOSTILE),
         ShellStarted(HOSTILE),
         ShellOutput(f"{HOSTILE}\nShell: fake\n"),
         ShellEnded(0),
@@ -226,9 +229,9 @@ def test_nothing_that_anybody_writes_acts_on_the_terminal_or_looks_like_ours() -
 
 def test_what_was_said_and_not_heard_is_said_to_be_so() -> None:
     out = io.StringIO()
-    teller = Teller(Voice(out, {}))
+    teller = EventWriter(LineWriter(out, {}))
     teller.note_queued("be brief")
-    teller.write_event(Returned((Words("be brief"), Words("one\x1b[2J\ntwo"))))
+    teller.write_event(InputReturned((PromptInput("be brief"), PromptInput("one\x1b[2J\ntwo"))))
     teller.write_event(*recorded(ChatMessage.user("be brief")))
     lines = out.getvalue().split("\n")
     assert lines[1] == "Not said: be brief"

@@ -15,10 +15,9 @@ from textual.message import Message
 from textual.pilot import Pilot
 from textual.widgets import Static
 
-from steno.tui.desk import Candidate
-from steno.tui.prompt.history import History
-from steno.tui.prompt.popup import Popup
-from steno.tui.prompt.prompt import Prompt
+from steno.app.session import Suggestion
+from steno.ui.prompt_history import PromptHistory
+from steno.ui.tui.prompt.prompt import Popup, Prompt
 
 
 class Host(App[None]):
@@ -28,14 +27,14 @@ class Host(App[None]):
 
     def __init__(self, history: Path | None = None) -> None:
         super().__init__()
-        self.history = History(history)
+        self.history = PromptHistory(history)
         self.sent: list[tuple[str, tuple[str | bytes, ...]]] = []
         self.as_typed: list[str] = []
         """What was sent, as it stood there."""
         self.typed: list[str] = []
         self.told: list[str] = []
         self.interrupts = 0
-        self.candidates: Sequence[Candidate] | None = None
+        self.candidates: Sequence[Suggestion] | None = None
         """What is offered at once; None: a test answers by itself."""
 
     def compose(self) -> ComposeResult:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from steno.tui.prompt import clipboard
+from steno.ui.tui.prompt import clipboard
 from tests.tui.prompt.host import Host, play, type_in
 
 pytestmark = pytest.mark.requirement("S4-15")
@@ -94,11 +94,11 @@ def test_who_has_no_program_is_told_which(
 ) -> None:
     assert clipboard.read_image() is None
     monkeypatch.setattr("sys.platform", "linux")
-    assert clipboard.what_is_missing() == "to paste images, install xclip"
+    assert clipboard.missing_program_hint() == "to paste images, install xclip"
     programs.answer("xclip")
-    assert clipboard.what_is_missing() is None
+    assert clipboard.missing_program_hint() is None
     monkeypatch.delenv("DISPLAY")
-    assert "no clipboard can be reached" in (clipboard.what_is_missing() or "")
+    assert "no clipboard can be reached" in (clipboard.missing_program_hint() or "")
 
 
 # -- in the prompt -----------------------------------------------------------------------------

@@ -7,18 +7,18 @@ from textual.app import ComposeResult
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from steno.tui.commands import COMMANDS, Typed, commands_like, read_command
-from steno.tui.desk import Candidate
-from steno.tui.prompt.completion import Word, word_at
+from steno.app.commands.table import COMMANDS, TypedCommand, match_commands, parse_slash_command
+from steno.app.session import Suggestion
+from steno.ui.completion_state import TypedWord, word_at
 from tests.tui.prompt.host import Host, play, type_in
 
 pytestmark = pytest.mark.requirement("S4-15")
 
 _FILES = [
-    Candidate("@src/", "folder", expects_more=True),
-    Candidate("@src/main.py"),
-    Candidate("@src/map.py"),
-    Candidate("@'src/a b.txt'"),
+    Suggestion("@src/", "folder", expects_more=True),
+    Suggestion("@src/main.py"),
+    Suggestion("@src/map.py"),
+    Suggestion("@'src/a b.txt'"),
 ]
 
 
@@ -71,7 +71,7 @@ def test_a_command_offers_what_its_argument_may_be() -> None:
 
 def test_what_the_owner_offers_comes_behind_the_commands() -> None:
     async def flow(app: Host, pilot: Pilot[None]) -> None:
-        app.candidates = [Candidate("/help-desk:ask", "a prompt"), Candidate("/help", "twice")]
+        app.candidates = [Suggestion("/help-desk:ask", "a prompt"), Suggestion("/help", "twice")]
         await type_in(pilot, "/help")
         await pilot.pause()
         assert [row.split()[-1] for row in app.offered][1:] == ["prompt"]
@@ -129,13 +129,13 @@ def test_an_answer_about_something_older_is_ignored() -> None:
     async def flow(app: Host, pilot: Pilot[None]) -> None:
         await type_in(pilot, "@a")
         await type_in(pilot, "b")
-        app.prompt.show_suggestions("@a", [Candidate("@axe")])
+        app.prompt.show_suggestions("@a", [Suggestion("@axe")])
         assert app.offered == []
-        app.prompt.show_suggestions("@ab", [Candidate("@able")])
+        app.prompt.show_suggestions("@ab", [Suggestion("@able")])
         await pilot.pause()
         assert app.offered == ["▸ @able"]
         await type_in(pilot, " ")
-        app.prompt.show_suggestions("@ab", [Candidate("@able")])
+        app.prompt.show_suggestions("@ab", [Suggestion("@able")])
         assert app.offered == []
 
     play(flow)
@@ -144,7 +144,7 @@ def test_an_answer_about_something_older_is_ignored() -> None:
 def test_what_was_offered_and_still_fits_stays_until_there_is_an_answer() -> None:
     async def flow(app: Host, pilot: Pilot[None]) -> None:
         await type_in(pilot, "@a")
-        app.prompt.show_suggestions("@a", [Candidate("@axe"), Candidate("@able")])
+        app.prompt.show_suggestions("@a", [Suggestion("@axe"), Suggestion("@able")])
         await type_in(pilot, "b")
         await pilot.pause()
         assert app.offered == ["▸ @able"]
@@ -157,9 +157,11 @@ def test_what_was_offered_and_still_fits_stays_until_there_is_an_answer() -> Non
 def test_a_choice_stays_chosen_when_more_is_offered() -> None:
     async def flow(app: Host, pilot: Pilot[None]) -> None:
         await type_in(pilot, "@a")
-        app.prompt.show_suggestions("@a", [Candidate("@axe"), Candidate("@able")])
+        app.prompt.show_suggestions("@a", [Suggestion("@axe"), Suggestion("@able")])
         await pilot.press("down")
-        app.prompt.show_suggestions("@a", [Candidate("@a.txt"), Candidate("@axe"), Candidate("@able")])
+        app.prompt.show_suggestions(
+            "@a", [Suggestion("@a.txt"), Suggestion("@axe"), Suggestion("@able")]
+        )
         await pilot.pause()
         assert app.offered == ["  @a.txt", "  @axe", "▸ @able"]
 
@@ -243,10 +245,10 @@ def test_a_click_below_the_choices_takes_nothing() -> None:
 def test_what_a_command_is_called_elsewhere_leads_to_it_and_is_not_listed(
     alias: str, name: str
 ) -> None:
-    assert read_command(f"/{alias} x") == Typed(name, "x")
-    assert [one.name for one in commands_like(alias)] == [name]
+    assert parse_slash_command(f"/{alias} x") == TypedCommand(name, "x")
+    assert [one.name for one in match_commands(alias)] == [name]
     assert alias not in [one.name for one in COMMANDS]
-    assert len(commands_like("")) == len(COMMANDS)
+    assert len(match_commands("")) == len(COMMANDS)
 
 
 def test_a_click_takes_a_choice() -> None:
@@ -262,7 +264,7 @@ def test_a_click_takes_a_choice() -> None:
 def test_what_is_offered_is_shown_without_what_a_terminal_acts_on() -> None:
     async def flow(app: Host, pilot: Pilot[None]) -> None:
         await type_in(pilot, "@x")
-        hostile = [Candidate("@x\x1b]0;t\x07y", "[red]a[/red]\x1b[2J\nb"), Candidate("@x\nrm\n")]
+        hostile = [Suggestion("@x\x1b]0;t\x07y", "[red]a[/red]\x1b[2J\nb"), Suggestion("@x\nrm\n")]
         app.prompt.show_suggestions("@x", hostile)
         await pilot.pause()
         assert app.offered == ["▸ @xy  [red]a[/red]\\x1b[2J b"]
@@ -306,25 +308,25 @@ def test_tab_is_for_others_where_there_is_nothing_to_complete() -> None:
 @pytest.mark.parametrize(
     ("line", "word"),
     [
-        ("@", Word("@", 0, 1)),
-        ("a @b|c d", Word("@b", 2, 5)),
-        ("(@b", Word("@b", 1, 3)),
+        ("@", TypedWord("@", 0, 1)),
+        ("a @b|c d", TypedWord("@b", 2, 5)),
+        ("(@b", TypedWord("@b", 1, 3)),
         ("joe@example.org", None),
         ("\\@b", None),
         ("@b c", None),
-        ("@b\\ c", Word("@b\\ c", 0, 5)),
-        ('@"b c', Word('@"b c', 0, 5)),
-        ('@"b c|"', Word('@"b c', 0, 6)),
-        ("@'b| and that's it", Word("@'b", 0, 3)),
+        ("@b\\ c", TypedWord("@b\\ c", 0, 5)),
+        ('@"b c', TypedWord('@"b c', 0, 5)),
+        ('@"b c|"', TypedWord('@"b c', 0, 6)),
+        ("@'b| and that's it", TypedWord("@'b", 0, 3)),
         ('@"b c" ', None),
-        ("/m|o x", Word("/m", 0, 3)),
-        ("/usr/bin", Word("/usr/bin", 0, 8)),
+        ("/m|o x", TypedWord("/m", 0, 3)),
+        ("/usr/bin", TypedWord("/usr/bin", 0, 8)),
         ("/usr/bin is", None),
-        ("/model so", Word("/model so", 0, 9)),
-        ("/server:prompt @b", Word("@b", 15, 17)),
+        ("/model so", TypedWord("/model so", 0, 9)),
+        ("/server:prompt @b", TypedWord("@b", 15, 17)),
         ("," * 400 + ",@x" * 30_000 + " ", None),
     ],
 )
-def test_what_is_being_typed_is_found(line: str, word: Word | None) -> None:
+def test_what_is_being_typed_is_found(line: str, word: TypedWord | None) -> None:
     before, _, after = line.partition("|")
     assert word_at(before + after, len(before), is_all=True) == word

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from steno.tui.prompt.history import History, Walk
+from steno.ui.prompt_history import HistoryCursor, PromptHistory
 from tests.tui.prompt.host import Host, paste, play, type_in
 
 pytestmark = pytest.mark.requirement("S4-15")
 
 
 def _filled(file: Path, *entries: str) -> Path:
-    history = History(file)
+    history = PromptHistory(file)
     for entry in entries:
         assert history.add(entry) is None
     return file
@@ -26,40 +26,40 @@ def _filled(file: Path, *entries: str) -> Path:
 
 def test_what_was_typed_is_there_next_time(tmp_path: Path) -> None:
     file = _filled(tmp_path / "new" / "history.jsonl", "one", "two\nlines \u2028 and more", "three")
-    assert History(file).entries() == ["one", "two\nlines \u2028 and more", "three"]
+    assert PromptHistory(file).entries() == ["one", "two\nlines \u2028 and more", "three"]
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
 
 
 def test_the_same_twice_counts_once_and_blank_or_huge_texts_not_at_all(tmp_path: Path) -> None:
     file = _filled(tmp_path / "h", "one", "one", "  \n", "x" * 20_001, "two", "one", "x" * 20_000)
-    assert History(file).entries() == ["one", "two", "one", "x" * 20_000]
-    History(file).add("x" * 20_000)  # the last line of the file, by another terminal
+    assert PromptHistory(file).entries() == ["one", "two", "one", "x" * 20_000]
+    PromptHistory(file).add("x" * 20_000)  # the last line of the file, by another terminal
     assert len(file.read_bytes().splitlines()) == 4
 
 
 def test_damaged_lines_are_passed_over_and_a_cut_off_one_stays_alone(tmp_path: Path) -> None:
     file = tmp_path / "h"
     file.write_bytes(b'{"text":"one"}\n\xff\xfe\n[1]\n{"text":5}\n\n{"text":"two","at":1}\n{"te')
-    assert History(file).add("three") is None
-    assert History(file).entries() == ["one", "two", "three"]
+    assert PromptHistory(file).add("three") is None
+    assert PromptHistory(file).entries() == ["one", "two", "three"]
 
 
 def test_only_the_latest_thousand_of_a_big_file_are_read(tmp_path: Path) -> None:
     file = tmp_path / "h"
     lines = [json.dumps({"text": f"{number} {'x' * 3_000}"}) for number in range(1_500)]
     file.write_text("\n".join(lines) + "\n")
-    entries = History(file).entries()
+    entries = PromptHistory(file).entries()
     assert entries[-1].startswith("1499 ")
     assert 500 < len(entries) < 1_000  # as many as two megabytes hold, each of them whole
     assert all(len(entry.split()[1]) == 3_000 for entry in entries)
     short = _filled(tmp_path / "short", *[str(number) for number in range(1_100)])
-    assert History(short).entries() == [str(number) for number in range(100, 1_100)]
+    assert PromptHistory(short).entries() == [str(number) for number in range(100, 1_100)]
 
 
 def test_a_file_that_cannot_be_written_is_told_of_once(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    history = History(tmp_path / "file" / "history.jsonl")
+    history = PromptHistory(tmp_path / "file" / "history.jsonl")
     told = history.add("one")
     assert told is not None
     assert "not kept" in told
@@ -68,14 +68,14 @@ def test_a_file_that_cannot_be_written_is_told_of_once(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_none_is_no_trouble(tmp_path: Path) -> None:
-    assert History(tmp_path).entries() == []
-    assert History(None).add("one") is None
+    assert PromptHistory(tmp_path).entries() == []
+    assert PromptHistory(None).add("one") is None
 
 
 def test_two_terminals_write_to_one_file(tmp_path: Path) -> None:
     file = tmp_path / "h"
     program = (
-        "import sys; from pathlib import Path; from steno.tui.prompt.history import History\n"
+        "import sys; from pathlib import Path; from steno.ui.prompt_history import History\n"
         "history = History(Path(sys.argv[1]))\n"
         "for n in range(300): history.add(f'{sys.argv[2]} {n} ' + sys.argv[2] * 5000)\n"
     )
@@ -88,7 +88,7 @@ def test_two_terminals_write_to_one_file(tmp_path: Path) -> None:
 
 
 def test_a_walk_keeps_the_draft_and_what_was_changed_on_the_way() -> None:
-    walk = Walk(["one", "two"])
+    walk = HistoryCursor(["one", "two"])
     assert walk.newer("draft") is None
     assert walk.older("draft") == "two"
     assert walk.older("two, changed") == "one"
@@ -165,7 +165,7 @@ def test_what_is_sent_is_kept_with_what_was_pasted_and_without_images(tmp_path: 
 
     app = play(flow, Host(tmp_path / "h"))
     assert len(app.sent) == 1
-    assert History(tmp_path / "h").entries() == ["see " + "line\n" * 19 + "line"]
+    assert PromptHistory(tmp_path / "h").entries() == ["see " + "line\n" * 19 + "line"]
 
 
 def test_the_file_is_not_touched_before_it_is_needed(tmp_path: Path) -> None:

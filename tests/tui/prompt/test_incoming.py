@@ -19,7 +19,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steno.tui.prompt.incoming import Incoming
+from steno.ui.tui.terminal_driver import InputSanitizer
 
 pytestmark = pytest.mark.requirement("S4-15")
 
@@ -40,7 +40,7 @@ OPEN, CLOSE = "\x1b[200~", "\x1b[201~"
     ],
 )
 def test_what_is_pasted_holds_no_escape_and_alt_enter_is_no_enter(sent: str, read: str) -> None:
-    assert Incoming().feed(sent) == read
+    assert InputSanitizer().feed(sent) == read
 
 
 @given(st.lists(st.sampled_from([OPEN, CLOSE, "\x1b", "a", "[", "201~", "\r"])), st.data())
@@ -48,7 +48,7 @@ def test_in_whatever_pieces_it_comes_no_escape_is_left_in_what_is_pasted(
     parts: list[str], data: st.DataObject
 ) -> None:
     sent = "".join(parts)
-    incoming, read = Incoming(), ""
+    incoming, read = InputSanitizer(), ""
     while sent:
         size = data.draw(st.integers(1, len(sent)))
         read += incoming.feed(sent[:size])
@@ -61,8 +61,8 @@ def test_in_whatever_pieces_it_comes_no_escape_is_left_in_what_is_pasted(
 PROGRAM = """
 import json, sys
 from textual.app import App
-from steno.tui.prompt.driver import TerminalDriver
-from steno.tui.prompt.prompt import Prompt
+from steno.ui.tui.terminal_driver import TerminalDriver
+from steno.ui.tui.prompt.prompt import Prompt
 
 class Host(App):
     def compose(self):

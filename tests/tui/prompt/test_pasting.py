@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from textual.pilot import Pilot
 from textual.widgets import TextArea
 
-from steno.printable import printable
-from steno.tui.prompt.pasting import harmless, image_files
-from steno.tui.prompt.pieces import Pieces
+from steno.render.terminal_text import terminal_text
+from steno.ui.pasted_text import image_files, sanitize_pasted
+from steno.ui.tui.prompt.editor import PastePlaceholders
 from tests.tui.prompt.host import Host, paste, play, type_in
 
 pytestmark = pytest.mark.requirement("S4-15")
@@ -109,19 +109,19 @@ HOSTILE = [
 
 @pytest.mark.parametrize(("pasted", "words"), HOSTILE)
 def test_nothing_that_a_terminal_acts_on_comes_with_words(pasted: str, words: str) -> None:
-    assert harmless(pasted).text == words
+    assert sanitize_pasted(pasted).text == words
 
 
 @given(st.text(st.characters(max_codepoint=0x2FF)))
 def test_what_was_pasted_can_be_shown_as_it_is(text: str) -> None:
-    words = harmless(text).text
-    assert printable(words) == words
-    assert harmless(words) == (words, 0)
+    words = sanitize_pasted(text).text
+    assert terminal_text(words) == words
+    assert sanitize_pasted(words) == (words, 0)
 
 
 @pytest.mark.parametrize("piece", ["\x90", "\x1b]", "\x1b[", "\x9b0", "\x1b ", "\x1b]0;x"])
 def test_a_paste_without_end_is_read_in_one_go(piece: str) -> None:
-    assert "\x1b" not in harmless(piece * 200_000).text
+    assert "\x1b" not in sanitize_pasted(piece * 200_000).text
 
 
 def test_a_paste_cannot_send_or_press_keys() -> None:
@@ -198,7 +198,7 @@ def test_an_image_goes_with_its_mark(pictures: Path) -> None:
 
 
 def test_images_are_in_the_order_in_which_they_are_mentioned() -> None:
-    pieces = Pieces()
+    pieces = PastePlaceholders()
     first, second = pieces.add_image("a.png"), pieces.add_image(b"b")
     meaning = pieces.expand(f"{second} before {first}, {second} again")
     assert meaning.images == (b"b", "a.png")

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from rich.style import Style
 
-from steno.tui.block import Block
-from steno.tui.transcript.drawing import Drawing
-from steno.tui.transcript.look import PARTS, Look
+from steno.render.items import TranscriptItem
+from steno.ui.tui.transcript.item_drawing import ItemDrawing
+from steno.ui.tui.transcript.styles import STYLE_PARTS, TranscriptStyles
 
-PLAIN_LOOK = Look(**{part: Style() for part in PARTS}, is_dark=True)
+PLAIN_LOOK = TranscriptStyles(**{part: Style() for part in STYLE_PARTS}, is_dark=True)
 
 
-def drawing_of(block: Block, width: int = 60, look: Look = PLAIN_LOOK) -> Drawing:
-    drawing = Drawing(block, width, look, lambda data, width: [])
+def drawing_of(
+    block: TranscriptItem, width: int = 60, look: TranscriptStyles = PLAIN_LOOK
+) -> ItemDrawing:
+    drawing = ItemDrawing(block, width, look, lambda data, width: [])
     drawing.draw()
     return drawing
 
 
-def lines_of(block: Block, width: int = 60) -> list[str]:
+def lines_of(block: TranscriptItem, width: int = 60) -> list[str]:
     """Return what is drawn of a block, without blanks at the ends of lines."""
     return [line.text.rstrip() for line in drawing_of(block, width).lines]
 
 
-def text_of(block: Block, width: int = 60) -> str:
+def text_of(block: TranscriptItem, width: int = 60) -> str:
     return "\n".join(lines_of(block, width))

@@ -10,9 +10,9 @@ from textual.app import App, ComposeResult
 from textual.binding import BindingType
 from textual.pilot import Pilot
 
-from steno.tui.block import Block, Kind
-from steno.tui.transcript.gallery import ImageOf, no_image
-from steno.tui.transcript.view import Transcript
+from steno.render.items import ItemKind, TranscriptItem
+from steno.ui.tui.transcript.image_cache import FindImage, find_no_image
+from steno.ui.tui.transcript.view import Transcript
 
 
 class Stage(App[None]):
@@ -23,7 +23,7 @@ class Stage(App[None]):
     def __init__(self) -> None:
         super().__init__()
         self.behind: list[int] = []
-        self.chosen: list[Block] = []
+        self.chosen: list[TranscriptItem] = []
         self.escapes = 0
 
     def compose(self) -> ComposeResult:
@@ -44,10 +44,10 @@ Scene = Callable[[Stage, Transcript, Pilot[None]], Awaitable[None]]
 
 def play(
     scene: Scene,
-    blocks: Sequence[Block],
+    blocks: Sequence[TranscriptItem],
     *,
     size: tuple[int, int] = (60, 20),
-    image_of: ImageOf = no_image,
+    image_of: FindImage = find_no_image,
 ) -> None:
     async def run() -> None:
         app = Stage()
@@ -67,16 +67,18 @@ def screen(transcript: Transcript) -> list[str]:
     return [transcript.render_line(row).text.rstrip() for row in range(rows)]
 
 
-def words(count: int, start: int = 0) -> list[Block]:
+def words(count: int, start: int = 0) -> list[TranscriptItem]:
     """Return blocks of two lines each."""
-    return [Block(Kind.NOTICE, body=f"number {start + number}") for number in range(count)]
+    return [
+        TranscriptItem(ItemKind.NOTICE, body=f"number {start + number}") for number in range(count)
+    ]
 
 
-def mixed(count: int) -> list[Block]:
+def mixed(count: int) -> list[TranscriptItem]:
     """Return blocks whose heights nobody would guess."""
     return [
-        Block(
-            Kind.ANSWER,
+        TranscriptItem(
+            ItemKind.ANSWER,
             body=f"start {number}\n\n" + "- a\n\n- b\n\n\n\n" * (number % 4) + f"\n\nend {number}",
         )
         for number in range(count)

@@ -7,14 +7,16 @@ from rich.cells import cell_len
 from rich.color import Color
 from rich.style import Style
 
-from steno.tui.block import Block, Form, Kind, State
+from steno.render.items import CallState, ItemKind, TextForm, TranscriptItem
 from tests.tui.transcript.drawn import PLAIN_LOOK, drawing_of, lines_of, text_of
 
 OUTPUT = "\n".join(f"line {number}" for number in range(40))
 
 
-def call(**changes: object) -> Block:
-    block = Block(Kind.CALL, head="bash  pytest -q", body=OUTPUT, state=State.DONE, is_folded=True)
+def call(**changes: object) -> TranscriptItem:
+    block = TranscriptItem(
+        ItemKind.CALL, head="bash  pytest -q", body=OUTPUT, state=CallState.DONE, is_folded=True
+    )
     for name, value in changes.items():
         setattr(block, name, value)
     return block
@@ -24,11 +26,15 @@ def call(**changes: object) -> Block:
 
 
 def test_words_of_the_person_have_a_bar_beside_every_line() -> None:
-    assert lines_of(Block(Kind.USER, body="Hello\nthere")) == ["▎ Hello", "▎ there", ""]
+    assert lines_of(TranscriptItem(ItemKind.USER, body="Hello\nthere")) == [
+        "▎ Hello",
+        "▎ there",
+        "",
+    ]
 
 
 def test_long_words_of_the_person_are_broken_between_words() -> None:
-    assert lines_of(Block(Kind.USER, body="one two three four"), width=12) == [
+    assert lines_of(TranscriptItem(ItemKind.USER, body="one two three four"), width=12) == [
         "▎ one two",
         "▎ three four",
         "",
@@ -37,7 +43,7 @@ def test_long_words_of_the_person_are_broken_between_words() -> None:
 
 def test_an_answer_is_markdown() -> None:
     body = "# Plan\n\nDo *this*:\n\n- one\n- two\n\n```python\nprint(1)\n```\n"
-    assert lines_of(Block(Kind.ANSWER, body=body)) == [
+    assert lines_of(TranscriptItem(ItemKind.ANSWER, body=body)) == [
         "Plan",
         "",
         "Do this:",
@@ -52,7 +58,7 @@ def test_an_answer_is_markdown() -> None:
 
 def test_an_answer_hides_nothing_that_was_written() -> None:
     body = "<b>x</b> ![p](http://a/?q) [l](http://b) &amp; <http://c>\n\n[r]: http://d\n"
-    assert lines_of(Block(Kind.ANSWER, body=body), width=90) == [
+    assert lines_of(TranscriptItem(ItemKind.ANSWER, body=body), width=90) == [
         "<b>x</b> !p (http://a/?q) l (http://b) &amp; <http://c>",
         "",
         "[r]: http://d",
@@ -61,20 +67,22 @@ def test_an_answer_hides_nothing_that_was_written() -> None:
 
 
 def test_an_answer_that_would_be_an_empty_list_is_shown_as_it_was_written() -> None:
-    assert lines_of(Block(Kind.ANSWER, body="42.")) == ["42.", ""]
-    assert lines_of(Block(Kind.ANSWER, body="7.\x1b")) == ["7.\\x1b", ""]
+    assert lines_of(TranscriptItem(ItemKind.ANSWER, body="42.")) == ["42.", ""]
+    assert lines_of(TranscriptItem(ItemKind.ANSWER, body="7.\x1b")) == ["7.\\x1b", ""]
 
 
 def test_code_in_an_answer_has_the_colours_of_its_language() -> None:
     look = PLAIN_LOOK._replace(code=Style(bgcolor=Color.from_rgb(1, 2, 3)))
-    drawn = drawing_of(Block(Kind.ANSWER, body="```python\ndef f(): pass\n```\n"), look=look)
+    drawn = drawing_of(
+        TranscriptItem(ItemKind.ANSWER, body="```python\ndef f(): pass\n```\n"), look=look
+    )
     styles = [segment.style for segment in drawn.lines[0] if segment.style is not None]
     assert len({style.color for style in styles}) > 1
     assert {style.bgcolor for style in styles} == {Color.from_rgb(1, 2, 3)}
 
 
 def test_thinking_tells_how_much_it_is_and_can_be_folded_without_a_head() -> None:
-    block = Block(Kind.THINKING, body="let me see\nwhat now", is_folded=True)
+    block = TranscriptItem(ItemKind.THINKING, body="let me see\nwhat now", is_folded=True)
     assert block.can_fold
     assert lines_of(block) == ["∴ thinking · 5 words", ""]
     block.is_folded = False
@@ -82,7 +90,7 @@ def test_thinking_tells_how_much_it_is_and_can_be_folded_without_a_head() -> Non
 
 
 def test_words_of_thinking_are_counted_while_it_grows() -> None:
-    block = Block(Kind.THINKING, is_folded=True, is_open=True)
+    block = TranscriptItem(ItemKind.THINKING, is_folded=True, is_open=True)
     drawing = drawing_of(block)
     for piece in ("one tw", "o", " three\nfo", "ur "):
         block.append(piece)
@@ -96,15 +104,15 @@ def test_words_of_thinking_are_counted_while_it_grows() -> None:
 @pytest.mark.parametrize(
     ("state", "mark"),
     [
-        (State.WAITING, "?"),
-        (State.RUNNING, "●"),
-        (State.DONE, "✓"),
-        (State.FAILED, "✗"),
-        (State.DENIED, "⊘"),
-        (State.STOPPED, "■"),
+        (CallState.WAITING, "?"),
+        (CallState.RUNNING, "●"),
+        (CallState.DONE, "✓"),
+        (CallState.FAILED, "✗"),
+        (CallState.DENIED, "⊘"),
+        (CallState.STOPPED, "■"),
     ],
 )
-def test_a_call_shows_how_far_it_has_come_without_colours(state: State, mark: str) -> None:
+def test_a_call_shows_how_far_it_has_come_without_colours(state: CallState, mark: str) -> None:
     assert lines_of(call(state=state))[0] == f"{mark} bash pytest -q … 40 lines"
 
 
@@ -119,19 +127,21 @@ def test_an_unfolded_call_shows_all_it_said() -> None:
 
 
 def test_a_call_that_runs_shows_the_end_of_what_it_says_though_it_is_folded() -> None:
-    lines = lines_of(call(state=State.RUNNING, is_open=True))
+    lines = lines_of(call(state=CallState.RUNNING, is_open=True))
     assert lines[:3] == ["● bash pytest -q", "  … 28 earlier lines", "  line 28"]
     assert lines[-2:] == ["  line 39", ""]
 
 
 def test_a_command_of_the_person_is_drawn_like_a_call() -> None:
-    block = Block(Kind.SHELL, head="! ls", body="a\nb\n", state=State.DONE)
+    block = TranscriptItem(ItemKind.SHELL, head="! ls", body="a\nb\n", state=CallState.DONE)
     assert lines_of(block) == ["✓ ! ls", "  a", "  b", ""]
 
 
 def test_a_diff_keeps_its_signs_and_colours_them() -> None:
     look = PLAIN_LOOK._replace(added=Style(bold=True), removed=Style(italic=True))
-    block = Block(Kind.CALL, head="edit", form=Form.DIFF, body="@@ -1 +1 @@\n-old\n+new\n same")
+    block = TranscriptItem(
+        ItemKind.CALL, head="edit", form=TextForm.DIFF, body="@@ -1 +1 @@\n-old\n+new\n same"
+    )
     drawn = drawing_of(block, look=look)
     assert [line.text for line in drawn.lines[1:-1]] == [
         "  @@ -1 +1 @@",
@@ -145,8 +155,8 @@ def test_a_diff_keeps_its_signs_and_colours_them() -> None:
 
 
 def test_code_of_a_call_is_drawn_in_its_language() -> None:
-    block = Block(
-        Kind.CALL, head="read", form=Form.CODE, language="python", body="def f():\n\tpass\n"
+    block = TranscriptItem(
+        ItemKind.CALL, head="read", form=TextForm.CODE, language="python", body="def f():\n\tpass\n"
     )
     assert lines_of(block) == ["• read", "  def f():", "      pass", ""]
 
@@ -155,7 +165,7 @@ def test_code_of_a_call_is_drawn_in_its_language() -> None:
 
 
 def test_a_notice_has_a_mark() -> None:
-    assert lines_of(Block(Kind.NOTICE, body="read as text\nby OCR")) == [
+    assert lines_of(TranscriptItem(ItemKind.NOTICE, body="read as text\nby OCR")) == [
         "! read as text",
         "  by OCR",
         "",
@@ -163,7 +173,7 @@ def test_a_notice_has_a_mark() -> None:
 
 
 def test_trouble_shows_what_and_what_to_do() -> None:
-    assert lines_of(Block(Kind.ERROR, head="no answer", body="try /retry")) == [
+    assert lines_of(TranscriptItem(ItemKind.ERROR, head="no answer", body="try /retry")) == [
         "✗ no answer",
         "  try /retry",
         "",
@@ -171,7 +181,9 @@ def test_trouble_shows_what_and_what_to_do() -> None:
 
 
 def test_a_reply_stands_in_a_frame_with_its_title() -> None:
-    block = Block(Kind.REPLY, head="usage", body="**12** tokens", form=Form.MARKDOWN)
+    block = TranscriptItem(
+        ItemKind.REPLY, head="usage", body="**12** tokens", form=TextForm.MARKDOWN
+    )
     assert lines_of(block, width=20) == [
         "╭─ usage ──────────╮",
         "│ 12 tokens        │",
@@ -181,7 +193,10 @@ def test_a_reply_stands_in_a_frame_with_its_title() -> None:
 
 
 def test_a_mark_is_a_line_across() -> None:
-    assert lines_of(Block(Kind.MARK, head="mode: act"), width=20) == ["── mode: act ───────", ""]
+    assert lines_of(TranscriptItem(ItemKind.MARK, head="mode: act"), width=20) == [
+        "── mode: act ───────",
+        "",
+    ]
 
 
 # -- room --------------------------------------------------------------------------------------
@@ -190,11 +205,13 @@ def test_a_mark_is_a_line_across() -> None:
 WIDE = "漢字かな交じり文 " * 12 + "👩‍👩‍👧 é x" * 6
 
 
-@pytest.mark.parametrize("kind", list(Kind))
-@pytest.mark.parametrize("form", list(Form))
+@pytest.mark.parametrize("kind", list(ItemKind))
+@pytest.mark.parametrize("form", list(TextForm))
 @pytest.mark.parametrize("width", [10, 37, 58])
-def test_nothing_is_wider_than_the_room_there_is(kind: Kind, form: Form, width: int) -> None:
-    block = Block(kind, head=WIDE, body=f"{WIDE}\n\n- {WIDE}\n\n    {WIDE}\n", form=form)
+def test_nothing_is_wider_than_the_room_there_is(
+    kind: ItemKind, form: TextForm, width: int
+) -> None:
+    block = TranscriptItem(kind, head=WIDE, body=f"{WIDE}\n\n- {WIDE}\n\n    {WIDE}\n", form=form)
     drawn = drawing_of(block, width)
     assert max(cell_len(line.text) for line in drawn.lines) <= width
     assert all(line.cell_length == cell_len(line.text) for line in drawn.lines)
@@ -218,31 +235,37 @@ def test_of_a_long_line_the_beginning_and_the_end_are_drawn_and_the_rest_is_coun
 
 
 def test_of_a_long_text_the_beginning_is_drawn_and_the_rest_counted() -> None:
-    lines = lines_of(Block(Kind.USER, body="x\n" * 2_500 + "end"))
+    lines = lines_of(TranscriptItem(ItemKind.USER, body="x\n" * 2_500 + "end"))
     assert lines[-2] == "▎ … 501 more lines; y copies all"
 
 
 def test_what_a_person_pasted_is_folded_where_it_is_long_and_says_so() -> None:
-    pasted = Block(Kind.USER, body="\n".join(f"line {n}" for n in range(120)), is_folded=True)
+    pasted = TranscriptItem(
+        ItemKind.USER, body="\n".join(f"line {n}" for n in range(120)), is_folded=True
+    )
     lines = lines_of(pasted)
     assert len(lines) == 22
     assert lines[-2] == "▎ … 100 more lines (Enter unfolds)"
     pasted.is_folded = False
     assert len(lines_of(pasted)) == 121
-    short = Block(Kind.USER, body="a\nb", is_folded=True)
+    short = TranscriptItem(ItemKind.USER, body="a\nb", is_folded=True)
     assert (short.can_fold, len(lines_of(short))) == (False, 3)
 
 
 def test_of_a_long_command_of_the_person_both_ends_are_seen() -> None:
     body = "".join(f"line {n}\n" for n in range(120))
-    lines = lines_of(Block(Kind.SHELL, "$ make", body, state=State.DONE, is_folded=True))
+    lines = lines_of(
+        TranscriptItem(ItemKind.SHELL, "$ make", body, state=CallState.DONE, is_folded=True)
+    )
     assert lines[0] == "✓ $ make"
     assert lines[11] == "  … 100 more lines (Enter unfolds)"
     assert lines[-2] == "  line 119"
 
 
 def test_what_came_of_a_call_stands_behind_its_head() -> None:
-    edit = Block(Kind.CALL, "edit a.py", "@@ -1 +1 @@\n-x\n+y", Form.DIFF, state=State.DONE)
+    edit = TranscriptItem(
+        ItemKind.CALL, "edit a.py", "@@ -1 +1 @@\n-x\n+y", TextForm.DIFF, state=CallState.DONE
+    )
     edit.note = "+1 −1"
     assert lines_of(edit)[0] == "✓ edit a.py · +1 −1"
     edit.is_folded = True

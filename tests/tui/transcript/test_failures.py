@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from steno import ChatMessage, Outcome
-from steno.tui.block import Block, Kind
-from steno.tui.transcript.drawing import guess_height
-from steno.tui.wording import put_result
+from steno.render.items import ItemKind, TranscriptItem
+from steno.render.items_from_entries import apply_result
+from steno.ui.tui.transcript.item_drawing import estimate_height
 from tests.tui.transcript.drawn import lines_of
 
 
-def ended(said: str, outcome: Outcome = Outcome.ERROR) -> Block:
-    block = Block(Kind.CALL, head="bash pytest -q", is_open=True, is_folded=True)
-    put_result(block, ChatMessage.tool_result("call_1", said, outcome=outcome), "entry")
+def ended(said: str, outcome: Outcome = Outcome.ERROR) -> TranscriptItem:
+    block = TranscriptItem(ItemKind.CALL, head="bash pytest -q", is_open=True, is_folded=True)
+    apply_result(block, ChatMessage.tool_result("call_1", said, outcome=outcome), "entry")
     return block
 
 
@@ -23,7 +23,7 @@ def test_a_few_lines_of_a_failure_are_shown_at_once(count: int) -> None:
     why = [f"reason {number}" for number in range(count)]
     block = ended("\n".join(why) + "\n")
     assert lines_of(block) == ["✗ bash pytest -q", *[f"  {line}" for line in why], ""]
-    assert guess_height(block, 60) >= count + 2
+    assert estimate_height(block, 60) >= count + 2
     block.is_folded = True
     assert len(lines_of(block)) == 2
 

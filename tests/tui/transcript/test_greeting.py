@@ -7,9 +7,8 @@ import asyncio
 import pytest
 from textual.pilot import Pilot
 
-from steno.tui.block import Block, Kind
-from steno.tui.transcript.greeting import HOW_TO_BEGIN
-from steno.tui.transcript.view import Transcript
+from steno.render.items import ItemKind, TranscriptItem
+from steno.ui.tui.transcript.view import GREETING_HINTS, Transcript
 from tests.tui.quiet import until
 from tests.tui.transcript.stage import Stage, play, screen
 
@@ -19,7 +18,7 @@ from tests.tui.transcript.stage import Stage, play, screen
 def test_an_empty_conversation_says_how_to_begin(size: tuple[int, int]) -> None:
     async def scene(app: Stage, transcript: Transcript, pilot: Pilot[None]) -> None:
         shown = screen(transcript)
-        assert shown[:3] == ["", *[f"  {line}" for line in HOW_TO_BEGIN]]
+        assert shown[:3] == ["", *[f"  {line}" for line in GREETING_HINTS]]
         assert not any(shown[3:])
         for needed in ("Enter", "@file", "/help", "Esc", "Ctrl+D"):
             assert needed in "\n".join(shown)
@@ -30,7 +29,7 @@ def test_an_empty_conversation_says_how_to_begin(size: tuple[int, int]) -> None:
 def test_what_there_is_to_work_with_stands_above_and_is_harmless() -> None:
     async def scene(app: Stage, transcript: Transcript, pilot: Pilot[None]) -> None:
         transcript.show_greeting("~/shop · a/model")
-        assert screen(transcript)[1:3] == ["  ~/shop · a/model", f"  {HOW_TO_BEGIN[0]}"]
+        assert screen(transcript)[1:3] == ["  ~/shop · a/model", f"  {GREETING_HINTS[0]}"]
         transcript.show_greeting("~/\x1b[2J[red]shop\nline")
         assert screen(transcript)[1] == "  ~/\\x1b[2J[red]shop line"
         transcript.show_greeting("~/" + "deep/" * 40)
@@ -42,7 +41,7 @@ def test_what_there_is_to_work_with_stands_above_and_is_harmless() -> None:
 def test_it_is_gone_with_the_first_block_and_comes_back_with_another_session() -> None:
     async def scene(app: Stage, transcript: Transcript, pilot: Pilot[None]) -> None:
         transcript.show_greeting("~/shop · a/model")
-        transcript.add_item(Block(Kind.USER, body="hello"))
+        transcript.add_item(TranscriptItem(ItemKind.USER, body="hello"))
         await until(pilot, lambda: "  ▎ hello" in screen(transcript))
         assert [line for line in screen(transcript) if line] == ["  ▎ hello"]
         transcript.show_items([])
@@ -59,6 +58,6 @@ def test_nothing_is_said_before_it_is_known_that_there_is_nothing() -> None:
             await pilot.pause()
             assert screen(transcript) == [""] * 20
             transcript.show_items([])
-            assert f"  {HOW_TO_BEGIN[0]}" in screen(transcript)
+            assert f"  {GREETING_HINTS[0]}" in screen(transcript)
 
     asyncio.run(run())

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 from rich.color import Color
 
-from steno.tui.transcript.image import HIGHEST, draw_image
+from steno.ui.tui.transcript.image import MAX_ROWS, draw_image
 
 
 def image(size: tuple[int, int], kind: str = "PNG", mode: str = "RGB") -> bytes:
@@ -52,7 +52,7 @@ def test_every_format_that_a_model_takes_is_drawn(kind: str) -> None:
 def test_an_image_fits_into_the_room_there_is() -> None:
     lines = draw_image(image((4_000, 3_000)), 30)
     assert max(line.cell_length for line in lines[1:]) <= 30
-    assert len(draw_image(image((10, 4_000)), 30)) <= 1 + HIGHEST
+    assert len(draw_image(image((10, 4_000)), 30)) <= 1 + MAX_ROWS
 
 
 def test_what_can_be_seen_through_is_left_out() -> None:

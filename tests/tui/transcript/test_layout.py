@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steno.tui.transcript.layout import Heights, Place
+from steno.ui.tui.transcript.item_layout import HeightIndex, LinePosition
 
 HEIGHTS = st.lists(st.integers(1, 50), min_size=1, max_size=40)
 
@@ -14,7 +14,7 @@ HEIGHTS = st.lists(st.integers(1, 50), min_size=1, max_size=40)
 def test_heights_are_found_as_a_plain_list_would_find_them(
     begun: list[int], added: list[int], data: st.DataObject
 ) -> None:
-    heights = Heights(begun)
+    heights = HeightIndex(begun)
     for height in added:
         heights.append(height)
     plain = begun + added
@@ -27,13 +27,15 @@ def test_heights_are_found_as_a_plain_list_would_find_them(
     assert [heights.offset(index) for index in range(len(plain))] == [
         sum(plain[:index]) for index in range(len(plain))
     ]
-    places = [Place(item, line) for item, height in enumerate(plain) for line in range(height)]
+    places = [
+        LinePosition(item, line) for item, height in enumerate(plain) for line in range(height)
+    ]
     assert [heights.find(line) for line in range(sum(plain))] == places
 
 
 def test_a_line_below_the_end_is_the_end() -> None:
-    assert Heights([2, 3]).find(99) == Place(1, 2)
+    assert HeightIndex([2, 3]).find(99) == LinePosition(1, 2)
 
 
 def test_nothing_has_no_height() -> None:
-    assert Heights().total == 0
+    assert HeightIndex().total == 0

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from textual.strip import Strip
 
-from steno.printable import printable
-from steno.tui.transcript.look import Look
-from steno.tui.transcript.markdown import MarkdownFlow, blocks_of, render_block
+from steno.render.terminal_text import terminal_text
+from steno.ui.tui.transcript.markdown import MarkdownFlow, render_block, split_blocks
+from steno.ui.tui.transcript.styles import TranscriptStyles
 from tests.tui.transcript.drawn import PLAIN_LOOK
 
 PARTS = [
@@ -70,7 +70,7 @@ def test_what_comes_letter_by_letter_ends_up_as_if_it_had_come_at_once(text: str
 
 @given(TEXTS)
 def test_block_by_block_it_is_what_the_whole_would_be_but_for_empty_lines(text: str) -> None:
-    whole = [line.text for line in render_block(printable(text), 30, PLAIN_LOOK)]
+    whole = [line.text for line in render_block(terminal_text(text), 30, PLAIN_LOOK)]
     ours = lines(MarkdownFlow(30, PLAIN_LOOK), text)
     assert [line for line in ours if line.strip()] == [line for line in whole if line.strip()]
 
@@ -84,7 +84,7 @@ def test_a_text_that_is_another_now_is_drawn_from_the_beginning() -> None:
 def test_only_the_last_block_is_drawn_anew() -> None:
     drawn: list[str] = []
 
-    def count(markup: str, width: int, look: Look) -> Sequence[Strip]:
+    def count(markup: str, width: int, look: TranscriptStyles) -> Sequence[Strip]:
         drawn.append(markup)
         return render_block(markup, width, look)
 
@@ -100,5 +100,5 @@ def test_only_the_last_block_is_drawn_anew() -> None:
 
 def test_blocks_are_cut_at_their_beginnings_and_nothing_is_lost() -> None:
     text = "# a\nb\n\n- c\n\n  d\n\n```\n\nx\n\n```\ne\n"
-    assert blocks_of(text) == ["# a", "b\n", "- c\n\n  d\n", "```\n\nx\n\n```", "e\n"]
-    assert "\n".join(blocks_of(text)) == text
+    assert split_blocks(text) == ["# a", "b\n", "- c\n\n  d\n", "```\n\nx\n\n```", "e\n"]
+    assert "\n".join(split_blocks(text)) == text

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from textual.pilot import Pilot
 
-from steno.tui.block import Block, Kind, State
-from steno.tui.transcript.view import Transcript
+from steno.render.items import CallState, ItemKind, TranscriptItem
+from steno.ui.tui.transcript.view import Transcript
 from tests.tui.quiet import until
 from tests.tui.transcript.stage import Stage, mixed, play, screen, words
 
@@ -112,7 +112,7 @@ def test_what_was_new_is_so_no_more_once_it_was_in_sight() -> None:
 
 def test_an_answer_that_grows_is_followed() -> None:
     async def scene(app: Stage, transcript: Transcript, pilot: Pilot[None]) -> None:
-        answer = Block(Kind.ANSWER, is_open=True)
+        answer = TranscriptItem(ItemKind.ANSWER, is_open=True)
         transcript.add_item(answer)
         for number in range(100):
             answer.append(f"part {number}\n\n")
@@ -170,7 +170,7 @@ def test_an_empty_conversation_has_nothing_to_go_to() -> None:
     async def scene(app: Stage, transcript: Transcript, pilot: Pilot[None]) -> None:
         await pilot.press("pageup", "up", "enter", "y", "e", "end")
         assert (transcript.selected, transcript.draw_count) == (None, 0)
-        transcript.add_item(Block(Kind.USER, body="hello"))
+        transcript.add_item(TranscriptItem(ItemKind.USER, body="hello"))
         await until(pilot, lambda: "  ▎ hello" in screen(transcript))
 
     play(scene, [])
@@ -179,9 +179,11 @@ def test_an_empty_conversation_has_nothing_to_go_to() -> None:
 # -- folding -----------------------------------------------------------------------------------
 
 
-def call(number: int = 0) -> Block:
+def call(number: int = 0) -> TranscriptItem:
     body = "\n".join(f"line {line}" for line in range(5))
-    return Block(Kind.CALL, head=f"call {number}", body=body, state=State.DONE, is_folded=True)
+    return TranscriptItem(
+        ItemKind.CALL, head=f"call {number}", body=body, state=CallState.DONE, is_folded=True
+    )
 
 
 def test_a_block_is_folded_and_unfolded_by_keys() -> None:
@@ -209,13 +211,13 @@ def test_a_click_on_a_head_unfolds_and_its_head_stays_where_it_is() -> None:
 
 def test_all_blocks_of_a_kind_are_unfolded_at_once() -> None:
     async def scene(app: Stage, transcript: Transcript, pilot: Pilot[None]) -> None:
-        transcript.fold_all({Kind.CALL}, folded=False)
+        transcript.fold_all({ItemKind.CALL}, folded=False)
         assert "    line 4" in screen(transcript)
         assert "  ∴ thinking · 2 words" in screen(transcript)
         transcript.fold_all(None, folded=True)
         assert "    line 4" not in screen(transcript)
 
-    play(scene, [call(), call(1), Block(Kind.THINKING, body="let me", is_folded=True)])
+    play(scene, [call(), call(1), TranscriptItem(ItemKind.THINKING, body="let me", is_folded=True)])
 
 
 # -- selecting ---------------------------------------------------------------------------------
@@ -250,7 +252,7 @@ def test_the_selected_block_is_copied_harmless_and_whole() -> None:
         await pilot.press("up", "y")
         assert app.clipboard == "*text*\\x1b]0;x\n" + "line\n" * 3_000
 
-    play(scene, [Block(Kind.ANSWER, body="*text*\x1b]0;x\n" + "line\n" * 3_000)])
+    play(scene, [TranscriptItem(ItemKind.ANSWER, body="*text*\x1b]0;x\n" + "line\n" * 3_000)])
 
 
 def test_the_selected_block_is_chosen_by_a_key() -> None:
@@ -261,7 +263,7 @@ def test_the_selected_block_is_chosen_by_a_key() -> None:
         await pilot.pause()
         assert app.chosen == [transcript.items[0]]
 
-    play(scene, [Block(Kind.USER, body="do it"), *words(1)])
+    play(scene, [TranscriptItem(ItemKind.USER, body="do it"), *words(1)])
 
 
 def test_a_selection_that_is_shown_no_more_is_none() -> None:

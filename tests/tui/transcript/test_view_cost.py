@@ -11,9 +11,9 @@ import pytest
 from PIL import Image
 from textual.pilot import Pilot
 
-from steno.tui.block import Block, ImageAt, Kind
-from steno.tui.transcript.gallery import Reads
-from steno.tui.transcript.view import Transcript
+from steno.render.items import ImageLocation, ItemKind, TranscriptItem
+from steno.ui.tui.transcript.image_cache import ReadImageBytes
+from steno.ui.tui.transcript.view import Transcript
 from tests.tui.quiet import until
 from tests.tui.transcript.stage import Stage, mixed, play, screen, words
 
@@ -35,7 +35,7 @@ def test_of_ten_thousand_blocks_those_in_sight_are_drawn() -> None:
 def test_to_add_and_to_stream_costs_the_same_however_much_is_there(count: int) -> None:
     async def scene(app: Stage, transcript: Transcript, pilot: Pilot[None]) -> None:
         before = transcript.draw_count
-        answer = Block(Kind.ANSWER, is_open=True)
+        answer = TranscriptItem(ItemKind.ANSWER, is_open=True)
         transcript.add_item(answer)
         for number in range(500):
             answer.append(f"word {number} ")
@@ -51,7 +51,7 @@ def test_to_add_and_to_stream_costs_the_same_however_much_is_there(count: int) -
 
 def test_what_changes_out_of_sight_is_not_drawn() -> None:
     async def scene(app: Stage, transcript: Transcript, pilot: Pilot[None]) -> None:
-        answer = Block(Kind.ANSWER, is_open=True)
+        answer = TranscriptItem(ItemKind.ANSWER, is_open=True)
         await pilot.press("home")
         before = transcript.draw_count
         transcript.add_item(answer)
@@ -60,7 +60,7 @@ def test_what_changes_out_of_sight_is_not_drawn() -> None:
             transcript.update_item(answer)
         await until(pilot, lambda: app.behind == [1])
         assert transcript.draw_count == before
-        transcript.update_item(Block(Kind.NOTICE, body="of another conversation"))
+        transcript.update_item(TranscriptItem(ItemKind.NOTICE, body="of another conversation"))
 
     play(scene, words(100))
 
@@ -88,7 +88,9 @@ def test_another_width_draws_anew_only_what_is_in_sight() -> None:
         assert transcript.draw_count <= before + ROWS
         assert transcript.is_at_end
 
-    long = [Block(Kind.NOTICE, body=f"{'word ' * 15}{number}") for number in range(1_000)]
+    long = [
+        TranscriptItem(ItemKind.NOTICE, body=f"{'word ' * 15}{number}") for number in range(1_000)
+    ]
     play(scene, long)
 
 
@@ -124,7 +126,7 @@ def pixels() -> bytes:
     return buffer.getvalue()
 
 
-LOOK = Block(Kind.USER, body="look", images=(ImageAt("e1", 0),))
+LOOK = TranscriptItem(ItemKind.USER, body="look", images=(ImageLocation("e1", 0),))
 
 
 def test_an_image_is_drawn_when_it_is_ready() -> None:
@@ -148,7 +150,7 @@ def test_without_colours_an_image_is_one_line(monkeypatch: pytest.MonkeyPatch) -
 def test_only_images_that_are_looked_at_are_fetched_and_each_once() -> None:
     fetched: list[tuple[str, int]] = []
 
-    def image_of(entry: str, number: int) -> Reads:
+    def image_of(entry: str, number: int) -> ReadImageBytes:
         fetched.append((entry, number))
         return pixels
 
@@ -161,12 +163,16 @@ def test_only_images_that_are_looked_at_are_fetched_and_each_once() -> None:
         await until(pilot, lambda: not transcript._awaits_redraw)
         assert len(fetched) == len(seen)
 
-    images = [(ImageAt(f"e{number}", 0),) for number in range(100)]
-    play(scene, [Block(Kind.USER, body="look", images=one) for one in images], image_of=image_of)
+    images = [(ImageLocation(f"e{number}", 0),) for number in range(100)]
+    play(
+        scene,
+        [TranscriptItem(ItemKind.USER, body="look", images=one) for one in images],
+        image_of=image_of,
+    )
 
 
 def test_an_image_that_is_at_hand_later_is_drawn_then() -> None:
-    at_hand: list[Reads] = []
+    at_hand: list[ReadImageBytes] = []
 
     async def scene(app: Stage, transcript: Transcript, pilot: Pilot[None]) -> None:
         assert not any("image" in line for line in screen(transcript))

@@ -50,8 +50,8 @@ from steno.codec import (
     encode_messages,
     encode_tool,
 )
-from steno.entry import Mode, ModeChange
-from steno.value import Verbatim
+from steno.records.entry import Mode, ModeChange
+from steno.values import RawJson
 
 SEAL = Seal(data="c2lnbmVk", provider="anthropic", api="anthropic_messages", model="m-1")
 
@@ -311,7 +311,7 @@ def test_a_stored_call_without_an_object_for_arguments_is_one_that_nobody_can_ru
         name="read",
         arguments=text,
         reason=str(caught.value),
-        unknown=Verbatim('"x":1.50'),
+        unknown=RawJson('"x":1.50'),
     )
     assert f"$.content[0]: read a call that nobody can run: {call.reason}" in caplog.text
 
@@ -321,7 +321,7 @@ def test_arguments_that_were_stored_as_an_object_are_its_text(
     raw: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     call = load_call(f'"id":"c", "arguments" : {raw} ,"x":1.50,"name":"read"')
-    unknown = Verbatim('"x":1.50')
+    unknown = RawJson('"x":1.50')
     assert call == ToolCall(id="c", name="read", arguments=raw, unknown=unknown)
     assert "$.content[0]: took the arguments of a call for their text" in caplog.text
 
@@ -339,7 +339,7 @@ def test_a_stored_call_keeps_everything_that_came_with_it() -> None:
     call = load_call(members)
     assert isinstance(call, InvalidToolCall)
     assert (call.name, call.seal) == ("fs.read", SEAL)
-    assert call.unknown == Verbatim('"original_name":"r"')
+    assert call.unknown == RawJson('"original_name":"r"')
     assert "name must be" in call.reason
 
 

@@ -23,8 +23,8 @@ from steno import (
     ToolResult,
 )
 from steno.codec import decode_document, encode_document
-from steno.content import ImageData
-from steno.entry import Payload
+from steno.messages.content import ImageData
+from steno.records.entry import Payload
 from tests.everything import DOCUMENT, PAYLOADS
 
 GOLDEN = Path(__file__).parents[2] / "data" / "golden"

@@ -12,18 +12,18 @@ import pytest
 from msgspec import Struct
 
 from steno.errors import Problem
-from steno.schema import check, close_objects, schema_of_type
+from steno.schema import close_objects, schema_of_type, validate_value
 from tests.unit.schema import samples
 
 Schema: t.TypeAlias = dict[str, t.Any]
 
 
 def problems(value: t.Any, schema: t.Any) -> list[tuple[str, str]]:
-    return [(problem.pointer, problem.rule) for problem in check(value, schema)]
+    return [(problem.pointer, problem.rule) for problem in validate_value(value, schema)]
 
 
 def rule(value: t.Any, schema: t.Any) -> str:
-    [problem] = check(value, schema)
+    [problem] = validate_value(value, schema)
     assert problem.pointer == ""
     return problem.rule
 
@@ -40,8 +40,8 @@ def test_every_problem_has_a_pointer_and_a_rule() -> None:
         "required": ["path", "mode"],
         "additionalProperties": False,
     }
-    assert check({"path": "x", "mode": "r", "lines": [1, 2]}, schema) == ()
-    assert check({"path": 5, "mode": "a", "lines": [1, 0, "x"], "extra": 1}, schema) == (
+    assert validate_value({"path": "x", "mode": "r", "lines": [1, 2]}, schema) == ()
+    assert validate_value({"path": 5, "mode": "a", "lines": [1, 0, "x"], "extra": 1}, schema) == (
         Problem("/path", "expected string"),
         Problem("/mode", 'must be one of "r", "w"'),
         Problem("/lines/1", "must be at least 1"),
@@ -68,7 +68,7 @@ def test_a_problem_never_shows_the_value() -> None:
         "oneOf": [{"maxLength": 2}],
     }
     for keyword, operand in keywords.items():
-        found = check({"x": secret, "y": [secret]}, {
+        found = validate_value({"x": secret, "y": [secret]}, {
             "properties": {"x": {keyword: operand}, "y": {"items": {keyword: operand}}}
         })  # fmt: skip
         assert len(found) == 2
@@ -154,7 +154,7 @@ class Small(IntEnum):
     ],
 )  # fmt: skip
 def test_what_json_schema_allows_fits(value: t.Any, schema: t.Any) -> None:
-    assert check(value, schema) == ()
+    assert validate_value(value, schema) == ()
 
 
 @pytest.mark.requirement("NFR-004a-14")
@@ -164,7 +164,7 @@ def test_read_only_values_and_schemas_are_read_like_ordinary_ones(wrap: t.Any) -
         "type": "object",
         "properties": wrap({"a": wrap({"type": "array", "items": wrap({"enum": (1, wrap({}))})})}),
     })  # fmt: skip
-    assert check(wrap({"a": (1, wrap({}))}), schema) == ()
+    assert validate_value(wrap({"a": (1, wrap({}))}), schema) == ()
     assert problems(wrap({"a": (2,)}), schema) == [("/a/0", "must be one of 1, {}")]
 
 
@@ -277,7 +277,7 @@ def test_a_reference_is_a_pointer_into_the_schema(ref: str) -> None:
         "prefixItems": [True, integer],
         "properties": {"y": {"$ref": ref, "minimum": 3}},
     }
-    assert check({"y": 3}, schema) == ()
+    assert validate_value({"y": 3}, schema) == ()
     assert problems({"y": "x"}, schema) == [("/y", "expected integer")]
     assert problems({"y": 1}, schema) == [("/y", "must be at least 3")]
 
@@ -286,14 +286,14 @@ def test_a_reference_is_a_pointer_into_the_schema(ref: str) -> None:
     "ref", ["#/nowhere", "#/prefixItems/1", "#/prefixItems/x", "#anchor", "http://x/y", 5, None]
 )
 def test_a_reference_to_somewhere_else_says_nothing(ref: t.Any) -> None:
-    assert check(5, {"$ref": ref, "prefixItems": [False]}) == ()
+    assert validate_value(5, {"$ref": ref, "prefixItems": [False]}) == ()
 
 
 def test_a_recursive_schema_follows_the_value() -> None:
     schema = schema_of_type(samples.Tree)
     value: dict[str, t.Any] = {"value": 1, "children": [{"value": 1, "children": [{"value": "x"}]}]}
     assert problems(value, schema) == [("/children/0/children/0/value", "expected integer")]
-    assert check({"x": {"x": {}}}, {"properties": {"x": {"$ref": "#"}}}) == ()
+    assert validate_value({"x": {"x": {}}}, {"properties": {"x": {"$ref": "#"}}}) == ()
 
 
 # -- whatever comes, it ends and does not raise ----
@@ -340,7 +340,7 @@ def test_a_recursive_schema_follows_the_value() -> None:
 )
 def test_what_makes_no_sense_in_a_schema_says_nothing(schema: t.Any) -> None:
     for value in (None, True, 1, 1.5, "a", [1, 1], {"a": 1, "b": {}}):
-        assert check(value, schema) == ()
+        assert validate_value(value, schema) == ()
 
 
 @pytest.mark.parametrize(
@@ -369,12 +369,12 @@ def test_a_value_nested_without_measure_is_a_problem() -> None:
         value = {"value": 1, "children": [value]}
     assert rule(value, schema_of_type(samples.Tree)) == "is nested too deeply to be checked"
     assert rule([value], {"const": 1}) == "is nested too deeply to be checked"
-    assert check(value, {"type": "object"}) == ()
+    assert validate_value(value, {"type": "object"}) == ()
 
 
 def test_at_most_fifty_problems_are_reported() -> None:
-    assert len(check(["x"] * 1000, {"items": {"type": "integer"}})) == 50
-    assert len(check({}, {"required": [str(i) for i in range(1000)]})) == 50
+    assert len(validate_value(["x"] * 1000, {"items": {"type": "integer"}})) == 50
+    assert len(validate_value({}, {"required": [str(i) for i in range(1000)]})) == 50
 
 
 def test_long_choices_are_cut_short() -> None:

@@ -15,7 +15,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from steno.schema import check, close_objects, schema_of_type
+from steno.schema import close_objects, schema_of_type, validate_value
 from steno.schema.docstrings import read_docstring
 from tests.unit.schema.loose import (
     Dict,
@@ -36,7 +36,7 @@ def test_the_verdict_is_that_of_jsonschema(schema: Schema, candidates: list[t.An
     Draft202012Validator.check_schema(schema)
     validator = Draft202012Validator(schema)
     for value in candidates:
-        found = check(value, schema)
+        found = validate_value(value, schema)
         assert (found == ()) is validator.is_valid(value)
         for problem in found:
             # The place exists, or it is a name that should not.
@@ -69,7 +69,7 @@ ANYTHING = st.recursive(
 @settings(max_examples=300)
 @given(value=ANYTHING, schema=ANYTHING)
 def test_no_value_and_no_schema_make_it_raise(value: t.Any, schema: t.Any) -> None:
-    assert len(check(value, schema)) <= 50
+    assert len(validate_value(value, schema)) <= 50
 
 
 LINES = st.sampled_from([
@@ -190,6 +190,6 @@ def test_what_msgspec_reads_fits_the_schema_of_its_type(typed: Typed, data: st.D
         msgspec.convert(value, hint, str_keys=True)
     except (msgspec.ValidationError, TypeError):
         assume(False)  # a union that msgspec does not read
-    assert check(value, schema) == ()
-    assert check(value, strict) == ()
+    assert validate_value(value, schema) == ()
+    assert validate_value(value, strict) == ()
     assert Draft202012Validator(strict).is_valid(value)

@@ -12,7 +12,7 @@ from hypothesis import given
 from jsonschema import Draft202012Validator
 
 from steno.errors import InvalidTool
-from steno.schema import check, close_objects, schema_of_type
+from steno.schema import close_objects, schema_of_type, validate_value
 from tests.unit.schema import samples
 from tests.unit.schema.strategies import object_schemas
 
@@ -122,9 +122,11 @@ def test_a_type_is_closed_at_every_level_but_for_its_mappings() -> None:
         "anything": {"y": [None]},
         "tree": {"value": 1, "children": [{"value": 2}]},
     }
-    assert check(value, schema) == ()
+    assert validate_value(value, schema) == ()
     value["tree"]["children"][0]["extra"] = 1  # type: ignore[index]
-    assert [problem.pointer for problem in check(value, schema)] == ["/tree/children/0/extra"]
+    assert [problem.pointer for problem in validate_value(value, schema)] == [
+        "/tree/children/0/extra"
+    ]
 
 
 # -- several schemas about one object ----
@@ -206,10 +208,10 @@ def test_parts_of_one_object_allow_each_others_names(
     validator = Draft202012Validator(result)
     for value in fitting:
         assert validator.is_valid(value)
-        assert check(value, result) == ()
+        assert validate_value(value, result) == ()
     for value in failing:
         assert not validator.is_valid(value)
-        assert check(value, result) != ()
+        assert validate_value(value, result) != ()
 
 
 def test_a_schema_nested_without_measure_is_refused() -> None:

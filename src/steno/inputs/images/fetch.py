@@ -17,30 +17,37 @@ from typing import Final, NamedTuple, TypeAlias
 from urllib.parse import quote, unquote, urljoin, urlsplit
 
 from steno.errors import InvalidValue, ProtocolError, ProviderError, ToolFailed
-from steno.inputs.permitting import permitted
-from steno.ports import Answer, Capability, Outgoing, Transport, Viewer, without_secrets
+from steno.inputs.permission import require_permission
+from steno.ports import (
+    Capability,
+    HttpRequest,
+    HttpResponse,
+    ResolveContext,
+    Transport,
+    strip_url_secrets,
+)
 
-LookUp: TypeAlias = Callable[[str], Awaitable[tuple[str, ...]]]
+HostLookup: TypeAlias = Callable[[str], Awaitable[tuple[str, ...]]]
 """Finds the addresses of a host name; none where that cannot be told."""
 
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
-_HEADERS: Final = {
+_REQUEST_HEADERS: Final = {
     "accept": "image/png, image/jpeg, image/webp, image/gif, image/*;q=0.5",
     # What arrives is what is counted; images are compressed as they are.
     "accept-encoding": "identity",
     "user-agent": "steno",
 }
-_UNTOLD: Final = frozenset({"application/octet-stream", "binary/octet-stream"})
+_UNSPECIFIC_TYPES: Final = frozenset({"application/octet-stream", "binary/octet-stream"})
 """What servers say that do not look at their files."""
-_PORTS: Final = {"http": 80, "https": 443}
-_ODD: Final = re.compile(r"[\s\\\x00-\x1f\x7f-\x9f]")
+_DEFAULT_PORTS: Final = {"http": 80, "https": 443}
+_UNSAFE_CHARACTERS: Final = re.compile(r"[\s\\\x00-\x1f\x7f-\x9f]")
 """What parsers of URLs drop, or take for something else."""
-_UNICAST: Final = IPv6Network("2000::/3")
+_GLOBAL_UNICAST: Final = IPv6Network("2000::/3")
 """All of IPv6 that leads to somebody out there."""
 _NAT64: Final = IPv6Network("64:ff9b::/96")
 _HOST_NAME: Final = re.compile(r"[a-z0-9_]([a-z0-9_.-]{0,251}[a-z0-9_.])?")
 # What RFC 3986 allows in a path and a query; `%` too, since it escapes something already.
-_KEPT: Final = "/?:@!$&'()*+,;=%~-._"
+_UNESCAPED_CHARACTERS: Final = "/?:@!$&'()*+,;=%~-._"
 
 
 class FetchLimits(NamedTuple):
@@ -52,17 +59,17 @@ class FetchLimits(NamedTuple):
     most_redirects: int = 5
 
 
-DEFAULT_LIMITS: Final = FetchLimits()
+DEFAULT_FETCH_LIMITS: Final = FetchLimits()
 
 
-class Fetched(NamedTuple):
+class FetchedImage(NamedTuple):
     """What was at an address, and what allowed to ask for it."""
 
     data: bytes
     allowed_by: str
 
 
-async def look_up(host: str) -> tuple[str, ...]:
+async def resolve_host(host: str) -> tuple[str, ...]:
     """Return the addresses that a name leads to; none if it is not known here."""
     loop = asyncio.get_running_loop()
     try:
@@ -74,41 +81,41 @@ async def look_up(host: str) -> tuple[str, ...]:
 
 async def fetch_image(
     url: str,
-    viewer: Viewer,
+    viewer: ResolveContext,
     transport: Transport,
     *,
-    limits: FetchLimits = DEFAULT_LIMITS,
-    names: LookUp = look_up,
-) -> Fetched:
+    limits: FetchLimits = DEFAULT_FETCH_LIMITS,
+    names: HostLookup = resolve_host,
+) -> FetchedImage:
     """Fetch what is at an address. Raises ToolFailed if that is not allowed or does not work."""
     loop = asyncio.get_running_loop()
     left_s = limits.most_s
     allowed: dict[str, None] = {}
-    before: _Address | None = None
-    address = _address_of(url)
+    before: _ImageAddress | None = None
+    address = _parse_address(url)
     for _ in range(limits.most_redirects + 1):
-        name = without_secrets(address.url) or "image"
-        rule = await permitted(viewer, "fetch", Capability.NETWORK, address.url, name=name)
+        name = strip_url_secrets(address.url) or "image"
+        rule = await require_permission(viewer, "fetch", Capability.NETWORK, address.url, name=name)
         allowed[rule] = None
         viewer.report_progress(f"fetching {name}")
         began = loop.time()
         try:
             async with asyncio.timeout(left_s):
-                await _check_place(address, before, names)
-                found = await _ask(address, transport, limits.most_bytes)
+                await _check_not_private(address, before, names)
+                found = await _request_image(address, transport, limits.most_bytes)
         except TimeoutError as exc:
             raise address.error(f"took longer than {limits.most_s:g} s") from exc
         if isinstance(found, bytes):
-            return Fetched(found, ", ".join(allowed))
+            return FetchedImage(found, ", ".join(allowed))
         left_s -= loop.time() - began
-        before, address = address, _redirected(address, found)
-    raise _address_of(url).error(f"was redirected more than {limits.most_redirects} times")
+        before, address = address, _redirect_target(address, found)
+    raise _parse_address(url).error(f"was redirected more than {limits.most_redirects} times")
 
 
 # -- addresses -------------------------------------------------------------------------------
 
 
-class _Address(NamedTuple):
+class _ImageAddress(NamedTuple):
     """Where to ask: a URL in one spelling, without user, password and fragment."""
 
     scheme: str
@@ -118,7 +125,7 @@ class _Address(NamedTuple):
     @property
     def is_literal(self) -> bool:
         """Whether it says where it leads, so that no other machine has a say in that."""
-        return self.host == "localhost" or _ip(self.host) is not None
+        return self.host == "localhost" or _parse_ip(self.host) is not None
 
     @property
     def is_private(self) -> bool:
@@ -127,20 +134,24 @@ class _Address(NamedTuple):
 
     def error(self, rule: str) -> ToolFailed:
         """Return an error that keeps the query to itself: it may hold a key."""
-        return ToolFailed(f"{without_secrets(self.url) or self.host}: {rule}")
+        return ToolFailed(f"{strip_url_secrets(self.url) or self.host}: {rule}")
 
 
-def _address_of(url: str) -> _Address:
+def _parse_address(url: str) -> _ImageAddress:
     """Read a URL strictly: it has to mean the same to us and to whoever carries the request."""
     try:
         parts = urlsplit(url)
         port = parts.port
         host = parts.hostname or ""
-        host = host if _ip(host) else host.encode("idna").decode()
+        host = host if _parse_ip(host) else host.encode("idna").decode()
     except ValueError:
         raise ToolFailed("image: its URL cannot be read") from None
     is_name = _HOST_NAME.fullmatch(host) is not None
-    if parts.scheme not in _PORTS or not (is_name or _ip(host)) or _ODD.search(url):
+    if (
+        parts.scheme not in _DEFAULT_PORTS
+        or not (is_name or _parse_ip(host))
+        or _UNSAFE_CHARACTERS.search(url)
+    ):
         raise ToolFailed("image: its URL is not a plain http:// or https:// address")
     if "@" in parts.netloc:
         raise ToolFailed(
@@ -150,16 +161,16 @@ def _address_of(url: str) -> _Address:
     if any(unquote(step) in {".", ".."} for step in parts.path.split("/")):
         raise ToolFailed(f"image at {host}: its URL must not hold . or .. as a step")
     place = f"[{host}]" if ":" in host else host
-    if port not in {None, _PORTS[parts.scheme]}:
+    if port not in {None, _DEFAULT_PORTS[parts.scheme]}:
         place += f":{port}"
-    query = f"?{quote(parts.query, safe=_KEPT)}" if parts.query else ""
-    path = quote(parts.path or "/", safe=_KEPT)
-    return _Address(parts.scheme, host, f"{parts.scheme}://{place}{path}{query}")
+    query = f"?{quote(parts.query, safe=_UNESCAPED_CHARACTERS)}" if parts.query else ""
+    path = quote(parts.path or "/", safe=_UNESCAPED_CHARACTERS)
+    return _ImageAddress(parts.scheme, host, f"{parts.scheme}://{place}{path}{query}")
 
 
-def _redirected(address: _Address, location: str) -> _Address:
+def _redirect_target(address: _ImageAddress, location: str) -> _ImageAddress:
     try:
-        target = _address_of(urljoin(address.url, location))
+        target = _parse_address(urljoin(address.url, location))
     except (ToolFailed, ValueError):
         raise address.error("redirects to something that is no plain address") from None
     if address.scheme == "https" and target.scheme != "https":
@@ -167,7 +178,9 @@ def _redirected(address: _Address, location: str) -> _Address:
     return target
 
 
-async def _check_place(address: _Address, before: _Address | None, names: LookUp) -> None:
+async def _check_not_private(
+    address: _ImageAddress, before: _ImageAddress | None, names: HostLookup
+) -> None:
     """Raise ToolFailed if somebody else leads us into a network of our own.
 
     The carrier looks a name up once more, and its owner may have changed it by then: what is
@@ -185,7 +198,7 @@ async def _check_place(address: _Address, before: _Address | None, names: LookUp
         )
 
 
-def _ip(host: str) -> IPv4Address | IPv6Address | None:
+def _parse_ip(host: str) -> IPv4Address | IPv6Address | None:
     try:
         return ip_address(host)
     except ValueError:
@@ -194,16 +207,16 @@ def _ip(host: str) -> IPv4Address | IPv6Address | None:
 
 def _is_public(host: str) -> bool:
     """Tell whether an address is reachable from everywhere; a name is taken to be."""
-    found = _ip(host)
+    found = _parse_ip(host)
     if isinstance(found, IPv6Address):
-        inner = _inside(found)
-        if inner is None and found not in _UNICAST:
+        inner = _embedded_ipv4(found)
+        if inner is None and found not in _GLOBAL_UNICAST:
             return False
         found = inner or found
     return found is None or (found.is_global and not found.is_multicast)
 
 
-def _inside(address: IPv6Address) -> IPv4Address | None:
+def _embedded_ipv4(address: IPv6Address) -> IPv4Address | None:
     """Return the address of the older kind that a gateway would pass a request on to."""
     if address in _NAT64:
         return IPv4Address(int(address) & 0xFFFFFFFF)
@@ -213,40 +226,42 @@ def _inside(address: IPv6Address) -> IPv4Address | None:
 # -- answers ---------------------------------------------------------------------------------
 
 
-async def _ask(address: _Address, transport: Transport, most_bytes: int) -> bytes | str:
+async def _request_image(
+    address: _ImageAddress, transport: Transport, most_bytes: int
+) -> bytes | str:
     """Return what is at an address, or where else to ask."""
     try:
-        answer = await transport.open(Outgoing("GET", address.url, _HEADERS))
+        answer = await transport.open(HttpRequest("GET", address.url, _REQUEST_HEADERS))
         try:
             if answer.status in _REDIRECTS:
                 return answer.headers.get("location", "")
-            _check_head(answer, address, most_bytes)
-            return await _read(answer, address, most_bytes)
+            _check_headers(answer, address, most_bytes)
+            return await _read_body(answer, address, most_bytes)
         finally:
             answer.close()
     except (ProviderError, ProtocolError, InvalidValue) as exc:
         raise address.error(f"could not be fetched: {exc}") from exc
 
 
-def _check_head(answer: Answer, address: _Address, most_bytes: int) -> None:
+def _check_headers(answer: HttpResponse, address: _ImageAddress, most_bytes: int) -> None:
     if answer.status != 200:
         raise address.error(f"could not be fetched: the server answered with {answer.status}")
     kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind and not kind.startswith("image/") and kind not in _UNTOLD:
+    if kind and not kind.startswith("image/") and kind not in _UNSPECIFIC_TYPES:
         raise address.error(f"is not an image: the server calls it {kind[:80]!r}")
     length = answer.headers.get("content-length", "")
     if length.isdecimal() and int(length[:20]) > most_bytes:
-        raise _too_large(address, most_bytes)
+        raise _too_large_error(address, most_bytes)
 
 
-async def _read(answer: Answer, address: _Address, most_bytes: int) -> bytes:
+async def _read_body(answer: HttpResponse, address: _ImageAddress, most_bytes: int) -> bytes:
     data = bytearray()
     while piece := await answer.read():
         data += piece
         if len(data) > most_bytes:
-            raise _too_large(address, most_bytes)
+            raise _too_large_error(address, most_bytes)
     return bytes(data)
 
 
-def _too_large(address: _Address, most_bytes: int) -> ToolFailed:
+def _too_large_error(address: _ImageAddress, most_bytes: int) -> ToolFailed:
     return address.error(f"has more than {most_bytes:,} bytes, which is more than is fetched")

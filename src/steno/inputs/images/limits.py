@@ -28,11 +28,11 @@ class ImageLimits(NamedTuple):
 # Anthropic take GIF and WebP as well. xAI takes no other two either.
 # OpenAI: 20 MB an image, 50 MB a request, and what does not fit into 2048 x 2048 is shrunk
 # (guide "Images and vision"). Groq: 4 MB in base64 (guide "Vision"), which is less than anybody's.
-_OPENAI: Final = ImageLimits(most_bytes=3_000_000, longest_edge=2048)
+_OPENAI_LIMITS: Final = ImageLimits(most_bytes=3_000_000, longest_edge=2048)
 
-LIMITS: Final[Mapping[str, ImageLimits]] = {
-    "openai_chat": _OPENAI,
-    "openai_responses": _OPENAI,
+IMAGE_LIMITS: Final[Mapping[str, ImageLimits]] = {
+    "openai_chat": _OPENAI_LIMITS,
+    "openai_responses": _OPENAI_LIMITS,
     # "image exceeds 5 MB maximum": 5,242,880 bytes counted in base64, on Bedrock and Vertex still.
     # Beyond 8000 pixels, or 2000 with more than 20 images in a request, it is refused; beyond 1568
     # older models see no more of it (guide "Vision").
@@ -49,9 +49,9 @@ LIMITS: Final[Mapping[str, ImageLimits]] = {
 }
 """What each wire takes, by its name."""
 
-_ANYBODY: Final = ImageLimits(most_bytes=3_000_000, longest_edge=1568)
+_FALLBACK_LIMITS: Final = ImageLimits(most_bytes=3_000_000, longest_edge=1568)
 
 
-def limits_for(wire: str) -> ImageLimits:
+def image_limits_for(wire: str) -> ImageLimits:
     """Return what a wire takes; for one that is not listed, what every other one would."""
-    return LIMITS.get(wire, _ANYBODY)
+    return IMAGE_LIMITS.get(wire, _FALLBACK_LIMITS)

@@ -7,36 +7,195 @@ quality goes before size. All of this takes time: call it in a thread. It knows 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+import struct
+import zlib
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from steno.content import Image, ImageData
-from steno.inputs.images.bare import is_bare, is_lossy_webp
+from steno.errors import ToolFailed
+from steno.inputs.images.image_metadata import has_too_many_scans, is_lossy_webp, is_pixels_only
 from steno.inputs.images.limits import ImageLimits
-from steno.inputs.images.opening import FAULTS, BadImage, check_kind, facts, opened
+from steno.messages.content import Image, ImageData
+from steno.tools.text_file import decode_text_file, describe_binary, detect_image_type
+
+# -- opening ---------------------------------------------------------------------------------------
+#
+# Bytes that may be an image, opened as far as their header: what they are, and how large.
+#
+# What a file is called, or is said to be, counts for nothing: its first bytes say which decoder gets
+# to see it, and no other does. Nothing is decoded before the header's own size was looked at. This
+# file knows Pillow, and nothing of models and what they take.
+
+
+if TYPE_CHECKING:
+    from PIL.ImageFile import ImageFile
+
+
+MAX_IMAGE_FILE_BYTES: Final = 50_000_000
+
+
+MAX_PIXELS: Final = 64_000_000
+"""What the largest cameras make; decoded that is a quarter of a gigabyte."""
+
+
+MAX_EDGE: Final = 65_535
+"""Nobody would see anything of what is longer. Some decoders print a line for each bad one."""
+
+
+_KNOWN_FORMATS: Final = "PNG, JPEG, GIF, WebP, BMP and TIFF"
+
+
+DECODER_ERRORS: Final = (
+    *(OSError, SyntaxError, ValueError, TypeError, ArithmeticError, LookupError, EOFError),
+    *(AssertionError, MemoryError, struct.error, zlib.error, Warning),
+)
+"""What decoders raise on bytes that are not what they seem; warnings, where those are errors."""
+
+
+class BadImage(ToolFailed):
+    """Bytes that cannot be opened as an image, or not safely; the message says why, not where."""
+
+
+def describe_image(data: bytes) -> dict[str, Any]:
+    """Return what there is to know of an image without decoding it, for the record.
+
+    Raises BadImage, and ImportError if Pillow is not installed.
+    """
+    mime_type = check_image_type(data)
+    with open_image(data, mime_type) as image:
+        return image_facts(data, mime_type, image.size)
+
+
+def image_facts(data: bytes, mime_type: str, size: tuple[int, int]) -> dict[str, Any]:
+    """Return the particulars of an image for the record."""
+    return {
+        "sha256": hashlib.sha256(data).hexdigest(),
+        "bytes": len(data),
+        "mime_type": mime_type,
+        "width": size[0],
+        "height": size[1],
+    }
+
+
+def check_image_type(data: bytes) -> str:
+    """Return the MIME type that the first bytes tell. Raises BadImage if it is none of ours."""
+    if len(data) > MAX_IMAGE_FILE_BYTES:
+        raise BadImage(
+            f"has {len(data):,} bytes, and no more than {MAX_IMAGE_FILE_BYTES:,} are opened;"
+            " make it smaller"
+        )
+    if found := _detect_type(data):
+        return found
+    what = "text" if decode_text_file(data[:4096]) is not None else describe_binary(data)
+    raise BadImage(
+        f"is {what if data else 'empty'}, not an image that can be opened; {_KNOWN_FORMATS} can be"
+    )
+
+
+@contextmanager
+def open_image(data: bytes, mime_type: str) -> Generator[ImageFile, None, None]:
+    """Open an image as far as its header; whatever its decoder raises inside is a BadImage."""
+    decoder = _load_decoders()[mime_type]
+    from PIL.Image import DecompressionBombError  # noqa: PLC0415 - it is loaded by now
+
+    if mime_type == "image/jpeg" and has_too_many_scans(data):
+        raise BadImage("is drawn anew too often, which would take for ever")
+    try:
+        with decoder(BytesIO(data)) as image:
+            check_image_size(image.size)
+            yield image
+    except DecompressionBombError as exc:
+        raise BadImage(f"would have more than {MAX_PIXELS:,} pixels; make it smaller") from exc
+    except DECODER_ERRORS as exc:
+        raise BadImage("is damaged, cut short, or not what it begins like") from exc
+
+
+def check_image_size(size: tuple[int, int]) -> None:
+    """Raise BadImage for more pixels than anybody needs: a small file can claim any number."""
+    width, height = size
+    if max(size) > MAX_EDGE:
+        raise BadImage(
+            f"would be {max(size):,} pixels long, and no more than {MAX_EDGE:,} are"
+            " opened; make it smaller"
+        )
+    if width * height > MAX_PIXELS:
+        raise BadImage(
+            f"would have {width:,} x {height:,} pixels, and no more than"
+            f" {MAX_PIXELS:,} are opened; make it smaller"
+        )
+
+
+def _detect_type(data: bytes) -> str | None:
+    if data.startswith(b"BM"):
+        return "image/bmp"
+    if data.startswith((b"II*\0", b"MM\0*")):
+        return "image/tiff"
+    return detect_image_type(data)
+
+
+def _load_decoders() -> Mapping[str, Callable[[BytesIO], ImageFile]]:
+    """Return who reads what.
+
+    Not `Image.open`, which would warn of large images on standard error before we can refuse them.
+    """
+    try:
+        # Loaded when an image is there: it takes longer than all of steno.
+        from PIL.BmpImagePlugin import BmpImageFile  # noqa: PLC0415
+        from PIL.GifImagePlugin import GifImageFile  # noqa: PLC0415
+        from PIL.JpegImagePlugin import JpegImageFile  # noqa: PLC0415
+        from PIL.PngImagePlugin import PngImageFile  # noqa: PLC0415
+        from PIL.TiffImagePlugin import TiffImageFile  # noqa: PLC0415
+        from PIL.WebPImagePlugin import WebPImageFile  # noqa: PLC0415
+    except ModuleNotFoundError as exc:
+        raise ImportError("images need Pillow: pip install 'steno[images]'") from exc
+    return {
+        "image/bmp": BmpImageFile,
+        "image/gif": GifImageFile,
+        "image/jpeg": JpegImageFile,
+        "image/png": PngImageFile,
+        "image/tiff": TiffImageFile,
+        "image/webp": WebPImageFile,
+    }
+
 
 if TYPE_CHECKING:
     import PIL.Image
     from PIL.ImageFile import ImageFile
 
-__all__ = ["OCR_EDGE", "BadImage", "Prepared", "for_ocr", "prepare"]
 
-OCR_EDGE: Final = 4096
+__all__ = ["MAX_OCR_EDGE", "BadImage", "PreparedImage", "prepare_for_model", "prepare_for_ocr"]
+
+
+MAX_OCR_EDGE: Final = 4096
 """More pixels than this make text no more legible, only slower to find."""
 
-_QUALITIES: Final = (90, 80, 65, 50)
-_LEAST_EDGE: Final = 64
+
+_JPEG_QUALITIES: Final = (90, 80, 65, 50)
+
+
+_MIN_EDGE: Final = 64
 """An image that has to be smaller than this to fit shows nothing any more."""
+
+
 _PLAIN_MODES: Final = frozenset({"1", "L", "LA", "P", "RGB", "RGBA"})
 """How decoders everywhere expect pixels to be stored."""
-_ORIENTATION: Final = 0x0112
+
+
+_ORIENTATION_TAG: Final = 0x0112
 """The EXIF tag for how the camera was held."""
+
+
 _PROFILED_MODES: Final = frozenset({"RGB", "RGBA", "CMYK"})
+
 
 # Pillow's numbers (`Transpose`), since it may not be there when this file is loaded.
 _FLIP_SIDES, _FLIP_ENDS, _LEFT, _OVER, _RIGHT, _TRANSPOSE, _TRANSVERSE = range(7)
-_TURNS: Final[Mapping[int, int]] = {
+
+
+_TRANSPOSES: Final[Mapping[int, int]] = {
     2: _FLIP_SIDES,
     3: _OVER,
     4: _FLIP_ENDS,
@@ -47,7 +206,7 @@ _TURNS: Final[Mapping[int, int]] = {
 }
 
 
-class Prepared(NamedTuple):
+class PreparedImage(NamedTuple):
     """An image that can be sent, and for the record what was done to it."""
 
     image: Image
@@ -55,80 +214,84 @@ class Prepared(NamedTuple):
     """Of the original: sha256, bytes, mime_type, width, height. The same in `sent`; `changed`."""
 
 
-def prepare(data: bytes, limits: ImageLimits) -> Prepared:
+def prepare_for_model(data: bytes, limits: ImageLimits) -> PreparedImage:
     """Make an image fit for an API. Raises BadImage, and ImportError without Pillow."""
-    mime_type = check_kind(data)
-    with opened(data, mime_type) as image:
-        details = facts(data, mime_type, image.size)
-        if _fits(data, image, mime_type, limits):
+    mime_type = check_image_type(data)
+    with open_image(data, mime_type) as image:
+        details = image_facts(data, mime_type, image.size)
+        if _is_sendable_unchanged(data, image, mime_type, limits):
             image.load()  # whether it is whole shows only now
-            return _prepared(data, mime_type, image.size, [], details)
+            return _build_prepared(data, mime_type, image.size, [], details)
         is_photograph = mime_type == "image/jpeg" or (
             mime_type == "image/webp" and is_lossy_webp(data)
         )
-        pixels, changed = _decoded(image, limits.longest_edge)
-    if not is_bare(data, mime_type):
+        pixels, changed = _decode_pixels(image, limits.longest_edge)
+    if not is_pixels_only(data, mime_type):
         changed.append("metadata removed")
-    sent, size = _encoded(pixels, limits, is_photograph=is_photograph)
+    sent, size = _encode_to_fit(pixels, limits, is_photograph=is_photograph)
     if size != pixels.size:
         changed.append("shrunk to fit")
-    sent_type = check_kind(sent)
+    sent_type = check_image_type(sent)
     if sent_type != mime_type:
         changed.append(f"written as {sent_type.removeprefix('image/').upper()}")
-    return _prepared(sent, sent_type, size, changed, details)
+    return _build_prepared(sent, sent_type, size, changed, details)
 
 
-def for_ocr(data: bytes) -> bytes:
+def prepare_for_ocr(data: bytes) -> bytes:
     """Return an image as an upright PNG of a sane size. Raises BadImage, ImportError."""
-    with opened(data, check_kind(data)) as image:
-        pixels, _ = _decoded(image, OCR_EDGE)
-        return _png(_opaque(pixels))
+    with open_image(data, check_image_type(data)) as image:
+        pixels, _ = _decode_pixels(image, MAX_OCR_EDGE)
+        return _encode_png(_flatten_transparency(pixels))
 
 
-def _fits(data: bytes, image: ImageFile, mime_type: str, limits: ImageLimits) -> bool:
+def _is_sendable_unchanged(
+    data: bytes, image: ImageFile, mime_type: str, limits: ImageLimits
+) -> bool:
     """Tell whether an image can be sent as it is."""
     return (
         mime_type in limits.types
         and len(data) <= limits.most_bytes
         and max(image.size) <= limits.longest_edge
         and image.mode in _PLAIN_MODES
-        and is_bare(data, mime_type)
+        and is_pixels_only(data, mime_type)
     )
 
 
-def _prepared(
+def _build_prepared(
     sent: bytes,
     mime_type: str,
     size: tuple[int, int],
     changed: list[str],
     details: dict[str, Any],
-) -> Prepared:
+) -> PreparedImage:
     image = Image(source=ImageData(sent), mime_type=mime_type)
-    return Prepared(image, details | {"sent": facts(sent, mime_type, size), "changed": changed})
+    return PreparedImage(
+        image, details | {"sent": image_facts(sent, mime_type, size), "changed": changed}
+    )
 
 
 # -- pixels ----------------------------------------------------------------------------------
 
 
-def _decoded(image: ImageFile, longest_edge: int) -> tuple[PIL.Image.Image, list[str]]:
+def _decode_pixels(image: ImageFile, longest_edge: int) -> tuple[PIL.Image.Image, list[str]]:
     """Return the first frame upright, with plain colours, no larger than allowed; and what changed."""
     from PIL.Image import Transpose  # noqa: PLC0415 - it is loaded by now
 
     changed = ["first frame only"] if getattr(image, "is_animated", False) else []
     profile = image.info.get("icc_profile")
     mode, size = image.mode, image.size
-    image.draft(None, _within(size, longest_edge))  # JPEG can be decoded smaller at once
+    image.draft(None, _scale_size(size, longest_edge))  # JPEG can be decoded smaller at once
     image.load()
-    pixels = _shrunk(_plain(image), longest_edge)
+    pixels = _shrink(_convert_to_plain_mode(image), longest_edge)
     if max(pixels.size) < max(size):
         changed.append("shrunk")
-    turn = _TURNS.get(_orientation(image))
+    turn = _TRANSPOSES.get(_read_orientation(image))
     if turn is not None:
         pixels = pixels.transpose(Transpose(turn))
         changed.append("turned upright")
     before = pixels
     if profile and pixels.mode in _PROFILED_MODES:
-        pixels = _in_srgb(pixels, profile)
+        pixels = _convert_to_srgb(pixels, profile)
     if pixels is not before or mode not in _PLAIN_MODES:
         changed.append("colours converted")
     pixels = pixels.copy() if pixels.mode in {"L", "RGB", "RGBA"} else pixels.convert("RGB")
@@ -136,28 +299,28 @@ def _decoded(image: ImageFile, longest_edge: int) -> tuple[PIL.Image.Image, list
     return pixels, changed
 
 
-def _orientation(image: ImageFile) -> int:
+def _read_orientation(image: ImageFile) -> int:
     """Return how the camera was held, in the numbers of EXIF; what cannot be read is 1, upright."""
     try:
-        return int(image.getexif().get(_ORIENTATION, 1))
-    except FAULTS:
+        return int(image.getexif().get(_ORIENTATION_TAG, 1))
+    except DECODER_ERRORS:
         return 1
 
 
-def _within(size: tuple[int, int], longest_edge: int) -> tuple[int, int]:
+def _scale_size(size: tuple[int, int], longest_edge: int) -> tuple[int, int]:
     width, height = size
     scale = min(1.0, longest_edge / max(size))
     return max(1, round(width * scale)), max(1, round(height * scale))
 
 
-def _shrunk(image: PIL.Image.Image, longest_edge: int) -> PIL.Image.Image:
+def _shrink(image: PIL.Image.Image, longest_edge: int) -> PIL.Image.Image:
     from PIL.Image import Resampling  # noqa: PLC0415 - it is loaded by now
 
-    size = _within(image.size, longest_edge)
+    size = _scale_size(image.size, longest_edge)
     return image if size == image.size else image.resize(size, Resampling.LANCZOS)
 
 
-def _plain(image: PIL.Image.Image) -> PIL.Image.Image:
+def _convert_to_plain_mode(image: PIL.Image.Image) -> PIL.Image.Image:
     """Return an image with one byte for each of its channels, and no palette."""
     mode = image.mode
     if mode.startswith("I;16"):
@@ -176,7 +339,7 @@ def _plain(image: PIL.Image.Image) -> PIL.Image.Image:
     return image if mode in {"RGB", "CMYK"} else image.convert("RGB")
 
 
-def _in_srgb(image: PIL.Image.Image, profile: bytes) -> PIL.Image.Image:
+def _convert_to_srgb(image: PIL.Image.Image, profile: bytes) -> PIL.Image.Image:
     """Return an image in the colours that everybody expects; as it is if its profile is no good."""
     from PIL import ImageCms  # noqa: PLC0415 - only some images have a profile
 
@@ -192,7 +355,7 @@ def _in_srgb(image: PIL.Image.Image, profile: bytes) -> PIL.Image.Image:
     return converted or image
 
 
-def _opaque(image: PIL.Image.Image) -> PIL.Image.Image:
+def _flatten_transparency(image: PIL.Image.Image) -> PIL.Image.Image:
     """Return an image as it looks on white paper."""
     if image.mode != "RGBA":
         return image
@@ -205,7 +368,7 @@ def _opaque(image: PIL.Image.Image) -> PIL.Image.Image:
 # -- bytes -----------------------------------------------------------------------------------
 
 
-def _encoded(
+def _encode_to_fit(
     image: PIL.Image.Image, limits: ImageLimits, *, is_photograph: bool
 ) -> tuple[bytes, tuple[int, int]]:
     """Return an image as a file that is small enough, and the size in pixels that it has then."""
@@ -215,25 +378,25 @@ def _encoded(
     prefers_jpeg = takes_jpeg and is_photograph and image.mode != "RGBA"
     while True:
         if takes_png and not prefers_jpeg:
-            data = _png(image)
+            data = _encode_png(image)
             if len(data) <= limits.most_bytes:
                 return data, image.size
-        for quality in _QUALITIES if takes_jpeg else ():
-            data = _jpeg(_opaque(image), quality)
+        for quality in _JPEG_QUALITIES if takes_jpeg else ():
+            data = _encode_jpeg(_flatten_transparency(image), quality)
             if len(data) <= limits.most_bytes:
                 return data, image.size
-        if max(image.size) <= _LEAST_EDGE:
+        if max(image.size) <= _MIN_EDGE:
             raise BadImage(f"cannot be made to fit into {limits.most_bytes:,} bytes")
-        image = _shrunk(image, max(image.size) * 3 // 4)
+        image = _shrink(image, max(image.size) * 3 // 4)
 
 
-def _png(image: PIL.Image.Image) -> bytes:
+def _encode_png(image: PIL.Image.Image) -> bytes:
     buffer = BytesIO()
     image.save(buffer, "PNG")
     return buffer.getvalue()
 
 
-def _jpeg(image: PIL.Image.Image, quality: int) -> bytes:
+def _encode_jpeg(image: PIL.Image.Image, quality: int) -> bytes:
     buffer = BytesIO()
     image.save(buffer, "JPEG", quality=quality)
     return buffer.getvalue()

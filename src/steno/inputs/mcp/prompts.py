@@ -15,38 +15,37 @@ from collections.abc import Iterable, Mapping
 from functools import reduce
 from typing import Any, Final, NamedTuple
 
-from steno.content import Image, ImageData, Opaque, Resource, Text
 from steno.errors import InvalidValue, ServerFailed
-from steno.inputs.mcp.content import MOST_IMAGE_BYTES, MOST_IMAGES
-from steno.inputs.mcp.definitions import cleaned
-from steno.inputs.mcp.foreign import from_base64, lawful
-from steno.inputs.mcp.said import ListedPrompt, PromptArgument, PromptMessage, Server
+from steno.inputs.mcp.protocol import ListedPrompt, McpServer, PromptArgument, PromptMessage
+from steno.inputs.mcp.tools import MAX_IMAGE_BYTES, MAX_IMAGES
+from steno.inputs.mcp.untrusted_data import clean_text, decode_base64, sanitise_json
 from steno.json_object import encode_json
-from steno.message import ChatMessage, UserBlock, UserMessage
+from steno.messages.content import Image, ImageData, Opaque, Resource, Text
+from steno.messages.message import ChatMessage, UserBlock, UserMessage
 
-MOST_PROMPTS: Final = 128
+MAX_PROMPTS: Final = 128
 """How many of one server are offered."""
-_MOST_BLOCKS: Final = 100
-_LONGEST_TEXT: Final = 256 * 1024
+_MAX_BLOCKS: Final = 100
+_MAX_TEXT_CHARACTERS: Final = 256 * 1024
 """The characters that a prompt may say in all."""
-_MOST_DATA: Final = 1024 * 1024
+_MAX_DATA_BYTES: Final = 1024 * 1024
 """The bytes that it may hold in all which are neither text nor an image."""
-_LONGEST_NAME: Final = 48
-_LONGEST_DESCRIPTION: Final = 300
-_LONGEST_WORD: Final = 100
+_MAX_NAME_CHARACTERS: Final = 48
+_MAX_DESCRIPTION_CHARACTERS: Final = 300
+_MAX_WORD_CHARACTERS: Final = 100
 _HASH_LENGTH: Final = 6
 _ORIGIN: Final = "mcp"
 
 _UNTYPEABLE: Final = re.compile(r"[^A-Za-z0-9_.-]+")
 _COMMAND: Final = re.compile(r"/([A-Za-z0-9_-]+):([A-Za-z0-9_.-]+)(?:\s+(.*))?", re.DOTALL)
-_QUOTED: Final = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
+_QUOTED_VALUE: Final = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
 # A quote without another one goes on to the end: to look behind each again would take for ever.
 _WORD: Final = re.compile(r'(?:[^\s"]|"(?:[^"\\]|\\.)*(?P<end>"|\\?\Z))+', re.DOTALL)
 _ESCAPED: Final = re.compile(r'\\(["\\])')
-_NAMED: Final = re.compile(r'([^\s"=]+)=(.*)', re.DOTALL)
+_NAMED_VALUE: Final = re.compile(r'([^\s"=]+)=(.*)', re.DOTALL)
 
 
-class SlashPrompt(NamedTuple):
+class McpPrompt(NamedTuple):
     """A prompt of a server, as a person can ask for it."""
 
     command: str
@@ -58,14 +57,14 @@ class SlashPrompt(NamedTuple):
     arguments: tuple[PromptArgument, ...] = ()
 
 
-class Prompts(NamedTuple):
+class McpPrompts(NamedTuple):
     """The prompts of servers, and what has to be said of those that are not there."""
 
-    prompts: tuple[SlashPrompt, ...]
+    prompts: tuple[McpPrompt, ...]
     notes: tuple[str, ...] = ()
 
 
-class SlashCommand(NamedTuple):
+class PromptCommand(NamedTuple):
     """What a person typed."""
 
     command: str
@@ -81,68 +80,70 @@ class SlashCommand(NamedTuple):
 # -- what there is ---------------------------------------------------------------------------
 
 
-async def prompts_of(servers: Iterable[Server]) -> Prompts:
+async def list_mcp_prompts(servers: Iterable[McpServer]) -> McpPrompts:
     """Ask servers for their prompts, all at once; one that fails gives a note and no prompts."""
-    found = await asyncio.gather(*[_prompts_of(server) for server in servers])
-    return Prompts(
+    found = await asyncio.gather(*[_list_server_prompts(server) for server in servers])
+    return McpPrompts(
         prompts=tuple(sorted([prompt for prompts, _ in found for prompt in prompts])),
         notes=tuple([note for _, notes in found for note in notes]),
     )
 
 
-async def _prompts_of(server: Server) -> Prompts:
+async def _list_server_prompts(server: McpServer) -> McpPrompts:
     try:
         listed = await server.prompts()
     except ServerFailed as exc:
-        return Prompts((), (str(exc),))
+        return McpPrompts((), (str(exc),))
     by_name = {prompt.name: prompt for prompt in reversed(listed) if prompt.name}
     offered = [by_name[name] for name in sorted(by_name)]
     notes: list[str] = []
-    if len(offered) > MOST_PROMPTS:
-        left = len(offered) - MOST_PROMPTS
+    if len(offered) > MAX_PROMPTS:
+        left = len(offered) - MAX_PROMPTS
         notes.append(f"mcp {server.name}: {left:,} prompts are left out, there are too many")
-    wanted = Counter([_typeable(prompt.name) for prompt in offered])
+    wanted = Counter([_typeable_name(prompt.name) for prompt in offered])
     made = [
-        _slash_prompt(server.name, prompt, is_shared=wanted[_typeable(prompt.name)] > 1)
-        for prompt in offered[:MOST_PROMPTS]
+        _build_prompt(server.name, prompt, is_shared=wanted[_typeable_name(prompt.name)] > 1)
+        for prompt in offered[:MAX_PROMPTS]
     ]
-    return Prompts(tuple(made), tuple(notes))
+    return McpPrompts(tuple(made), tuple(notes))
 
 
-def _slash_prompt(server: str, prompt: ListedPrompt, *, is_shared: bool) -> SlashPrompt:
-    name = _typeable(prompt.name)
+def _build_prompt(server: str, prompt: ListedPrompt, *, is_shared: bool) -> McpPrompt:
+    name = _typeable_name(prompt.name)
     if name != prompt.name and (is_shared or not name.strip("_.-")):
-        name = f"{name}_{_hash(prompt.name)}"
-    return SlashPrompt(
+        name = f"{name}_{_name_hash(prompt.name)}"
+    return McpPrompt(
         command=f"/{server}:{name}",
         server=server,
         name=prompt.name,
-        description=cleaned(prompt.description, _LONGEST_DESCRIPTION),
+        description=clean_text(prompt.description, _MAX_DESCRIPTION_CHARACTERS),
         arguments=tuple(
             [
-                argument._replace(description=cleaned(argument.description, _LONGEST_DESCRIPTION))
+                argument._replace(
+                    description=clean_text(argument.description, _MAX_DESCRIPTION_CHARACTERS)
+                )
                 for argument in prompt.arguments
             ]
         ),
     )
 
 
-def _typeable(name: str) -> str:
+def _typeable_name(name: str) -> str:
     """Return a name of letters, digits and a few signs; one that is cut bears a mark of the whole."""
     mapped = _UNTYPEABLE.sub("_", name)
-    if len(mapped) <= _LONGEST_NAME:
+    if len(mapped) <= _MAX_NAME_CHARACTERS:
         return mapped
-    return f"{mapped[: _LONGEST_NAME - _HASH_LENGTH - 1]}_{_hash(name)}"
+    return f"{mapped[: _MAX_NAME_CHARACTERS - _HASH_LENGTH - 1]}_{_name_hash(name)}"
 
 
-def _hash(name: str) -> str:
+def _name_hash(name: str) -> str:
     return hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()[:_HASH_LENGTH]
 
 
 # -- what was typed --------------------------------------------------------------------------
 
 
-def parse_command(text: str) -> SlashCommand | None:
+def parse_prompt_command(text: str) -> PromptCommand | None:
     """Return the command that a text is; None if it is none. Raises InvalidValue for a lone quote."""
     found = _COMMAND.fullmatch(text.strip())
     if found is None:
@@ -155,21 +156,21 @@ def parse_command(text: str) -> SlashCommand | None:
         word = match[0]
         if match["end"] not in (None, '"'):
             raise InvalidValue(f'{command}: a " has no other one; write \\" inside of quotes')
-        pair = _NAMED.fullmatch(word)
+        pair = _NAMED_VALUE.fullmatch(word)
         if pair is None:
-            positional.append(_unquoted(word))
+            positional.append(_unquote(word))
         elif pair[1] in named:
             raise InvalidValue(f"{command}: {pair[1]} is given twice")
         else:
-            named[pair[1]] = _unquoted(pair[2])
-    return SlashCommand(command, named, tuple(positional))
+            named[pair[1]] = _unquote(pair[2])
+    return PromptCommand(command, named, tuple(positional))
 
 
-def _unquoted(word: str) -> str:
-    return _QUOTED.sub(lambda quoted: _ESCAPED.sub(r"\1", quoted[1]), word)
+def _unquote(word: str) -> str:
+    return _QUOTED_VALUE.sub(lambda quoted: _ESCAPED.sub(r"\1", quoted[1]), word)
 
 
-async def expand(command: SlashCommand, servers: Iterable[Server]) -> UserMessage:
+async def expand_prompt(command: PromptCommand, servers: Iterable[McpServer]) -> UserMessage:
     """Return the message that a server makes of a command.
 
     Raises InvalidValue, which says what is missing or unknown, and ServerFailed.
@@ -177,21 +178,21 @@ async def expand(command: SlashCommand, servers: Iterable[Server]) -> UserMessag
     server = next((server for server in servers if server.name == command.server), None)
     if server is None:
         raise InvalidValue(f"{command.command}: there is no server of this name")
-    offered, notes = await prompts_of([server])
+    offered, notes = await list_mcp_prompts([server])
     prompt = next((prompt for prompt in offered if prompt.command == command.command), None)
     if prompt is None:
         if notes and not offered:
             raise ServerFailed(notes[0])
         known = ", ".join([prompt.command for prompt in offered]) or "none"
         raise InvalidValue(f"{command.command}: there is no such prompt; those there are: {known}")
-    messages = await server.prompt(prompt.name, _arguments(command, prompt))
-    return _as_message(messages, prompt)
+    messages = await server.prompt(prompt.name, _match_arguments(command, prompt))
+    return _build_message(messages, prompt)
 
 
-def _arguments(command: SlashCommand, prompt: SlashPrompt) -> dict[str, str]:
+def _match_arguments(command: PromptCommand, prompt: McpPrompt) -> dict[str, str]:
     """Return the value of each argument: those without a name go to the others, in their order."""
     names = [argument.name for argument in prompt.arguments]
-    usage = f"it takes {', '.join(map(_shown, names)) or 'nothing'}"
+    usage = f"it takes {', '.join(map(_clean_name, names)) or 'nothing'}"
     if unknown := [name for name in command.named if name not in names]:
         raise InvalidValue(
             f"{command.command}: {', '.join(unknown)}: not an argument of it; {usage}; "
@@ -204,26 +205,28 @@ def _arguments(command: SlashCommand, prompt: SlashPrompt) -> dict[str, str]:
         )
     given = {**command.named, **dict(zip(free, command.positional, strict=False))}
     required = [argument.name for argument in prompt.arguments if argument.is_required]
-    if missing := [_shown(name) for name in required if name not in given]:
+    if missing := [_clean_name(name) for name in required if name not in given]:
         raise InvalidValue(f"{command.command}: it needs {', '.join(missing)}; {usage}")
     return given
 
 
-def _shown(name: str) -> str:
-    return cleaned(name, _LONGEST_WORD)
+def _clean_name(name: str) -> str:
+    return clean_text(name, _MAX_WORD_CHARACTERS)
 
 
 # -- what came of it -------------------------------------------------------------------------
 
 
-def _as_message(messages: tuple[PromptMessage, ...], prompt: SlashPrompt) -> UserMessage:
+def _build_message(messages: tuple[PromptMessage, ...], prompt: McpPrompt) -> UserMessage:
     content: list[UserBlock] = []
-    room = _Room(text=_LONGEST_TEXT, data=_MOST_DATA, images=MOST_IMAGES, pixels=MOST_IMAGE_BYTES)
-    for message in messages[:_MOST_BLOCKS]:
-        said = _said_by(message, prompt.server)
-        room = reduce(_less, said, room)
+    room = _RemainingRoom(
+        text=_MAX_TEXT_CHARACTERS, data=_MAX_DATA_BYTES, images=MAX_IMAGES, pixels=MAX_IMAGE_BYTES
+    )
+    for message in messages[:_MAX_BLOCKS]:
+        said = _message_blocks(message, prompt.server)
+        room = reduce(_subtract_block, said, room)
         content += said
-    if len(messages) > _MOST_BLOCKS or min(room) < 0:
+    if len(messages) > _MAX_BLOCKS or min(room) < 0:
         raise ServerFailed(
             f"mcp {prompt.server}: what {prompt.command} says is too long to be sent"
         )
@@ -232,7 +235,7 @@ def _as_message(messages: tuple[PromptMessage, ...], prompt: SlashPrompt) -> Use
     return ChatMessage.user(content)
 
 
-class _Room(NamedTuple):
+class _RemainingRoom(NamedTuple):
     """How much more may be said: characters, bytes that no one can read, images, their bytes."""
 
     text: int
@@ -241,7 +244,7 @@ class _Room(NamedTuple):
     pixels: int
 
 
-def _less(room: _Room, block: UserBlock) -> _Room:
+def _subtract_block(room: _RemainingRoom, block: UserBlock) -> _RemainingRoom:
     """Return what room a block leaves; below zero if it has none."""
     match block:
         case Text():
@@ -259,57 +262,62 @@ def _less(room: _Room, block: UserBlock) -> _Room:
             return room
 
 
-def _said_by(message: PromptMessage, server: str) -> list[UserBlock]:
+def _message_blocks(message: PromptMessage, server: str) -> list[UserBlock]:
     """Return a message as what the user says; what others are to have said is quoted."""
-    blocks = _blocks(lawful(message.content), server)
+    blocks = _convert_block(sanitise_json(message.content), server)
     if message.role == "user":
         return blocks
-    role = cleaned(message.role, _LONGEST_WORD) or "somebody"
-    quoted = [_quoted(block) if isinstance(block, Text) else block for block in blocks]
+    role = clean_text(message.role, _MAX_WORD_CHARACTERS) or "somebody"
+    quoted = [_quote_text(block) if isinstance(block, Text) else block for block in blocks]
     return [Text(f"[the prompt lets the {role} say:]"), *quoted]
 
 
-def _quoted(text: Text) -> Text:
+def _quote_text(text: Text) -> Text:
     return Text("\n".join([f"> {line}" for line in text.text.split("\n")]))
 
 
-def _blocks(block: dict[str, Any], server: str) -> list[UserBlock]:
+def _convert_block(block: dict[str, Any], server: str) -> list[UserBlock]:
     """Return a block of the protocol as ours; one that has none is kept, and said to be there."""
     match block:
         case {"type": "text", "text": str(text)}:
             return [Text(text)] if text else []
-        case {"type": "image", "data": str(data)} if image := _image(data, _type(block)):
+        case {"type": "image", "data": str(data)} if image := _decode_image(
+            data, _mime_type(block)
+        ):
             return [image]
         case {"type": "resource_link", "uri": str(uri)} if uri:
             words = [block.get(key) for key in ("title", "name", "description")]
-            about = cleaned(
-                ": ".join([word for word in words if isinstance(word, str)]), _LONGEST_DESCRIPTION
+            about = clean_text(
+                ": ".join([word for word in words if isinstance(word, str)]),
+                _MAX_DESCRIPTION_CHARACTERS,
             )
-            link = Resource(server=server, uri=uri, mime_type=_type(block))
+            link = Resource(server=server, uri=uri, mime_type=_mime_type(block))
             return [Text(f"[a link to {about}]"), link] if about else [link]
         case {"type": "resource", "resource": {"uri": str(uri), "text": str(text)}} if uri:
-            return [Resource(server=server, uri=uri, mime_type=_type(block["resource"]), text=text)]
+            return [
+                Resource(server=server, uri=uri, mime_type=_mime_type(block["resource"]), text=text)
+            ]
         case {"type": "resource", "resource": {"uri": str(uri), "blob": str(blob)}} if uri:
-            decoded = from_base64(blob)
+            decoded = decode_base64(blob)
             if decoded is not None:
-                kind = _type(block["resource"])
+                kind = _mime_type(block["resource"])
                 return [Resource(server=server, uri=uri, mime_type=kind, data=decoded)]
         case _:
             pass
-    word = cleaned(str(block.get("type")), _LONGEST_WORD) or "unknown"
+    word = clean_text(str(block.get("type")), _MAX_WORD_CHARACTERS) or "unknown"
     return [
         Text(f"[a block of the kind {word} that cannot be shown; it is kept with the record]"),
         Opaque(kind=word, raw=encode_json(block).decode(), origin=_ORIGIN),
     ]
 
 
-def _image(data: str, kind: str | None) -> Image | None:
-    decoded = from_base64(data)
+def _decode_image(data: str, kind: str | None) -> Image | None:
+    decoded = decode_base64(data)
     if not decoded or kind is None or not kind.startswith("image/"):
         return None
     return Image(source=ImageData(decoded), mime_type=kind)
 
 
-def _type(members: Mapping[str, Any]) -> str | None:
+def _mime_type(members: Mapping[str, Any]) -> str | None:
     kind = members.get("mimeType")
-    return cleaned(kind, _LONGEST_WORD) or None if isinstance(kind, str) else None
+    return clean_text(kind, _MAX_WORD_CHARACTERS) or None if isinstance(kind, str) else None

@@ -9,55 +9,352 @@ from __future__ import annotations
 
 import asyncio
 import math
+import re
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
+from hashlib import sha256
+from string import ascii_letters, digits
 from typing import Any, Final, NamedTuple, TypeAlias, final
 
 from msgspec.structs import replace
 
-from steno.content import Image, ImageData, Opaque, Resource, Text
-from steno.entry import Resolution, ResolutionStatus
 from steno.errors import InvalidValue, ServerFailed, ToolFailed
-from steno.identity import utc_now
-from steno.inputs.mcp.names import name_of_server
-from steno.inputs.mcp.parts import ResourceLimits, parts_of, type_of
-from steno.inputs.mcp.patterns import fits
-from steno.inputs.mcp.said import Contents, Server
-from steno.inputs.mcp.uris import normal_uri, short_uri, shown_uri
-from steno.inputs.permitting import permitted
-from steno.ports import Capability, Finding, Fit, Viewer
+from steno.ids import utc_now
+from steno.inputs.mcp.protocol import McpServer, ResourceContents
+from steno.inputs.mcp.server_spec import matches_wildcard
+from steno.inputs.mcp.tool_definitions import mcp_server_name
+from steno.inputs.mcp.untrusted_data import clean_text
+from steno.inputs.permission import require_permission
+from steno.messages.content import Image, ImageData, Opaque, Resource, Text
+from steno.ports import Capability, PrepareImage, ResolveContext, ResolvedReference, strip_url_user
+from steno.records.entry import Resolution, ResolutionStatus
+from steno.values import replace_lone_surrogates
 
-KIND: Final = "resource"
+# -- uris ------------------------------------------------------------------------------------------
+#
+# URIs of resources: which can be asked for, how they are spelled, and how they are shown.
+#
+# A URI can be written in many ways (`%70rivate` is `private`), and a rule is about one of them. So
+# there is one spelling that rules are about and servers are asked for.
+
+
+MAX_URI_CHARACTERS: Final = 2_000
+
+
+_MAX_SHOWN_CHARACTERS: Final = 200
+
+
+_UNRESERVED: Final = frozenset(f"{ascii_letters}{digits}-._~")
+"""What means the same whether it is written as `%xx` or not."""
+
+
+_PERCENT_ENCODED: Final = re.compile(r"%[0-9A-Fa-f]{2}")
+
+
+_HTTP_HOST: Final = re.compile(r"(https?://(?:[^/?#@]*@)?)([^/?#@]*)")
+
+
+_PATH_END: Final = re.compile(r"[?#]")
+
+
+_SLASHES: Final = re.compile(r"/|\\|%2F|%5C")
+
+
+_TEMPLATE_VARIABLES: Final = re.compile(r"\{[+#./;?&]?([^{}]*)\}")
+
+
+def redact_uri(uri: str) -> str:
+    """Return a URI as it may be recorded and shown: without a name and a password in it."""
+    return strip_url_user(clean_text(uri, MAX_URI_CHARACTERS))
+
+
+def shorten_uri(uri: str) -> str:
+    """Return a URI as it may stand in a line for people."""
+    return clean_text(redact_uri(uri), _MAX_SHOWN_CHARACTERS)
+
+
+def check_uri(uri: str) -> None:
+    """Refuse what nobody can read from a server. Raises InvalidValue, which says what to do."""
+    if len(uri) > MAX_URI_CHARACTERS:
+        raise InvalidValue(f"resource: its URI is longer than {MAX_URI_CHARACTERS:,} characters")
+    if not uri.isprintable() or clean_text(uri, MAX_URI_CHARACTERS) != uri:
+        raise InvalidValue("resource: its URI holds characters that nobody can see; remove them")
+    names = [name for part in _TEMPLATE_VARIABLES.findall(uri) for name in part.split(",")]
+    if names:
+        listed = ", ".join([name.partition(":")[0].rstrip("*").strip() for name in names])
+        raise InvalidValue(
+            f"resource: {shorten_uri(uri)} is a template; "
+            f"put a value in the place of each name in braces: {listed}"
+        )
+
+
+def normalise_uri(uri: str) -> str:
+    """Return the one spelling of a URI that rules are about, as RFC 3986 has it (6.2.2).
+
+    The names of hosts keep their case unless the web is meant: elsewhere they may be anything.
+    Raises InvalidValue for what has no such spelling: `..`, and slashes that do not look like
+    one, which some servers follow and some do not.
+    """
+    check_uri(uri)
+    scheme, colon, rest = uri.partition(":")
+    normal = f"{scheme.lower()}{colon}{_PERCENT_ENCODED.sub(_decode_unreserved, rest)}"
+    normal = _HTTP_HOST.sub(lambda found: f"{found[1]}{found[2].lower()}", normal, count=1)
+    path = _PATH_END.split(normal, maxsplit=1)[0]
+    parts = _SLASHES.split(path)
+    if "." in parts or ".." in parts:
+        raise InvalidValue(f"resource: {shorten_uri(uri)}: write it without . and .. in its path")
+    if len(parts) > path.count("/") + 1:
+        raise InvalidValue(f"resource: {shorten_uri(uri)}: write every slash in its path as /")
+    return normal
+
+
+def _decode_unreserved(found: re.Match[str]) -> str:
+    character = chr(int(found[0][1:], 16))
+    return character if character in _UNRESERVED else found[0].upper()
+
+
+# -- parts -----------------------------------------------------------------------------------------
+#
+# A resource as it was read, as blocks of ours: what a model can read, and the rest kept or named.
+#
+# All parts share one measure of text, one of bytes and one of images: a server that sends a
+# thousand parts gets no more room than one that sends a single one. Nothing here asks a server.
+
+
+MAX_TYPE_CHARACTERS: Final = 100
+
+
+_MIN_TEXT_CHARACTERS: Final = 200
+"""Less than so many characters of a part say nothing."""
+
+
+_MAX_IMAGES: Final = 20
+
+
+_HEAD_SHARE: Final = 2 / 3
+"""Of what is shown of a long text, so much is its beginning; the rest is its end."""
+
+
+_ResourceBlock: TypeAlias = Text | Image | Resource
+
+
+class ResourceLimits(NamedTuple):
+    """How much of resources is kept and shown."""
+
+    most_bytes: int = 32 * 1024 * 1024
+    """What is kept in memory, of all resources together."""
+    longest_text: int = 64 * 1024
+    """The characters of one resource that a model sees."""
+    most_data: int = 1024 * 1024
+    """The bytes of one resource that are recorded, where they are neither text nor an image."""
+    most_parts: int = 100
+
+
+class ResourceBlocks(NamedTuple):
+    """What became of the parts of a resource."""
+
+    content: tuple[_ResourceBlock, ...]
+    sha256: str
+    """Of all that the server sent, one part behind the other."""
+    size: int
+    shortened: int
+    """How many characters of text were left out."""
+    notes: tuple[str, ...]
+    """What a person should know about it."""
+
+
+def build_resource_blocks(
+    contents: tuple[ResourceContents, ...],
+    about: Resource,
+    *,
+    limits: ResourceLimits,
+    fit: PrepareImage | None,
+    retrieved_at: datetime,
+) -> ResourceBlocks:
+    """Return what a model sees of a resource, and how it came about. May take a while."""
+    reader = _ResourceBlockBuilder(about, limits, fit, retrieved_at)
+    for number, part in enumerate(contents):
+        if number == limits.most_parts or reader.is_full:
+            reader.leave_out(contents[number:])
+            break
+        reader.add(part)
+    return ResourceBlocks(
+        content=tuple(reader.content),
+        sha256=_digest_parts(contents),
+        size=sum([len(part_bytes(part)) for part in contents]),
+        shortened=reader.shortened,
+        notes=tuple(dict.fromkeys(reader.notes)),
+    )
+
+
+def clean_mime_type(mime_type: str | None) -> str | None:
+    """Return a type as it may be recorded and shown; None for an empty one."""
+    return clean_text(mime_type or "", MAX_TYPE_CHARACTERS) or None
+
+
+@final
+class _ResourceBlockBuilder:
+    """Reads one part after the other, and counts how much there was."""
+
+    def __init__(
+        self,
+        about: Resource,
+        limits: ResourceLimits,
+        fit: PrepareImage | None,
+        retrieved_at: datetime,
+    ) -> None:
+        self.content: list[_ResourceBlock] = []
+        self.notes: list[str] = []
+        self.shortened = 0
+        self._about = about
+        self._fit = fit
+        self._retrieved_at = retrieved_at
+        self._text = limits.longest_text
+        self._data = limits.most_data
+        self._images = _MAX_IMAGES
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there is no room for another text."""
+        return self._text < _MIN_TEXT_CHARACTERS and bool(self.content)
+
+    def add(self, part: ResourceContents) -> None:
+        """Read a part."""
+        text = _part_text(part)
+        if text is not None:
+            self.content.append(self._resource(part, text=self._truncate(text)))
+        elif part.data is not None:
+            self._add_bytes(part, part.data)
+
+    def leave_out(self, rest: tuple[ResourceContents, ...]) -> None:
+        """Say of parts that there is no room for them."""
+        self.shortened += sum([len(_part_text(part) or "") for part in rest])
+        parts = "1 more part" if len(rest) == 1 else f"{len(rest):,} more parts"
+        self.content.append(Text(f"[{parts} left out here: {self._whole_hint}]"))
+        self.notes.append(f"{parts} of it are not shown")
+
+    @property
+    def _whole_hint(self) -> str:
+        return f"the MCP server {self._about.server} has the whole"
+
+    def _resource(
+        self, part: ResourceContents, *, text: str | None = None, data: bytes | None = None
+    ) -> Resource:
+        return Resource(
+            server=self._about.server,
+            uri=redact_uri(part.uri) or redact_uri(self._about.uri) or "?",
+            mime_type=clean_mime_type(part.mime_type),
+            text=text,
+            data=data,
+            retrieved_at=self._retrieved_at,
+        )
+
+    def _truncate(self, text: str) -> str:
+        room, self._text = self._text, max(0, self._text - len(text))
+        if len(text) <= room:
+            return text
+        head = int(room * _HEAD_SHARE)
+        tail = room - head
+        left = len(text) - room
+        self.shortened += left
+        self.notes.append("only its beginning and its end are shown")
+        end = text[len(text) - tail :]
+        return f"{text[:head]}\n[… {left:,} characters left out here: {self._whole_hint} …]\n{end}"
+
+    def _add_bytes(self, part: ResourceContents, data: bytes) -> None:
+        if (clean_mime_type(part.mime_type) or "").lower().startswith("image/"):
+            image = self._image(data)
+            if image is not None:
+                self.content.append(image)
+                return
+        if len(data) <= self._data:
+            self._data -= len(data)
+            self.content.append(self._resource(part, data=data))
+        else:
+            kind = clean_mime_type(part.mime_type) or "unknown type"
+            self.content.append(
+                Text(f"[{kind}, {len(data):,} bytes, not shown and not kept: {self._whole_hint}]")
+            )
+
+    def _image(self, data: bytes) -> Image | None:
+        if self._fit is None:
+            self.notes.append("an image of it is not shown: pip install 'steno[images]'")
+            return None
+        if not self._images:
+            self.notes.append(f"only {_MAX_IMAGES} images of it are shown")
+            return None
+        self._images -= 1
+        try:
+            return self._fit(data)
+        except Exception as exc:  # noqa: BLE001 - what a decoder of images raises is anybody's guess
+            self.notes.append(f"an image of it cannot be shown: {clean_text(str(exc), 200)}")
+            return None
+
+
+def _part_text(part: ResourceContents) -> str | None:
+    """Return the text of a part; some servers send text as bytes, and what they say may be a lie."""
+    if part.text is not None:
+        return replace_lone_surrogates(part.text)
+    if part.data is None or not (clean_mime_type(part.mime_type) or "").lower().startswith("text/"):
+        return None
+    try:
+        return part.data.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def part_bytes(part: ResourceContents) -> bytes:
+    """Return what a part holds, a text as UTF-8."""
+    if part.text is not None:
+        return replace_lone_surrogates(part.text).encode()
+    return part.data or b""
+
+
+def _digest_parts(contents: Iterable[ResourceContents]) -> str:
+    digest = sha256()
+    for part in contents:
+        digest.update(part_bytes(part))
+    return digest.hexdigest()
+
+
+RESOURCE_KIND: Final = "resource"
 """What the details of such a finding call it."""
+
+
 _HOUR_S: Final = 3_600.0
-_LONGEST_TTL_S: Final = 24 * _HOUR_S
+
+
+_MAX_TTL_S: Final = 24 * _HOUR_S
 """No server is believed for longer."""
-_LIMITS: Final = ResourceLimits()
-
-_Content: TypeAlias = tuple[Text | Image | Resource | Opaque, ...]
 
 
-class _Fetched(NamedTuple):
+_DEFAULT_LIMITS: Final = ResourceLimits()
+
+
+_ResolvedContent: TypeAlias = tuple[Text | Image | Resource | Opaque, ...]
+
+
+class _CachedResource(NamedTuple):
     """A resource as it was found once."""
 
-    content: _Content
+    content: _ResolvedContent
     details: Mapping[str, Any]
     note: str = ""
 
 
 @final
-class Resources:
+class ResourceResolver:
     """Finds out what is behind the resources that messages point at."""
 
     def __init__(
         self,
-        server_of: Callable[[str], Server],
+        server_of: Callable[[str], McpServer],
         *,
         ttl_s: Mapping[str, Mapping[str, float]] = {},
         default_ttl_s: float = _HOUR_S,
-        limits: ResourceLimits = _LIMITS,
-        fit: Fit | None = None,
+        limits: ResourceLimits = _DEFAULT_LIMITS,
+        fit: PrepareImage | None = None,
         now: Callable[[], datetime] = utc_now,
     ) -> None:
         """Take who knows the servers by name, and raises ServerFailed.
@@ -75,36 +372,42 @@ class Resources:
         self._limits = limits
         self._fit = fit
         self._now = now
-        self._cache = _Cache(limits.most_bytes)
+        self._cache = _ResourceCache(limits.most_bytes)
 
-    async def resolve(self, resource: Resource, viewer: Viewer) -> Finding:
+    async def resolve(self, resource: Resource, viewer: ResolveContext) -> ResolvedReference:
         """Return what a server holds there. What cannot be read is a finding with an error."""
         if resource.text is not None or resource.data is not None:
-            contents = (Contents(resource.uri, resource.mime_type, resource.text, resource.data),)
+            contents = (
+                ResourceContents(resource.uri, resource.mime_type, resource.text, resource.data),
+            )
             retrieved_at = resource.retrieved_at or self._now()
-            return _finding(await self._build_cached(resource, contents, None, retrieved_at))
+            return _build_resolved_reference(
+                await self._build_cached(resource, contents, None, retrieved_at)
+            )
         try:
-            return await self._resolve(replace(resource, uri=normal_uri(resource.uri)), viewer)
+            return await self._resolve(replace(resource, uri=normalise_uri(resource.uri)), viewer)
         except (InvalidValue, ServerFailed, ToolFailed) as exc:
-            return Finding(error=str(exc))
+            return ResolvedReference(error=str(exc))
 
-    async def _resolve(self, resource: Resource, viewer: Viewer) -> Finding:
+    async def _resolve(self, resource: Resource, viewer: ResolveContext) -> ResolvedReference:
         server = self._server_of(resource.server)
-        allowed_by = await _permitted(viewer, resource, server)
-        kept = self._cache.get(_key(resource))
+        allowed_by = await _require_read_permission(viewer, resource, server)
+        kept = self._cache.get(_cache_key(resource))
         if kept is not None and self._is_fresh(kept.details):
-            return _finding(kept, allowed_by=allowed_by, from_cache=True)
-        uri = short_uri(resource.uri)
+            return _build_resolved_reference(kept, allowed_by=allowed_by, from_cache=True)
+        uri = shorten_uri(resource.uri)
         viewer.report_progress(f"reading {uri} from the MCP server {server.name}")
         read = await server.read(resource.uri)
         if all(part.text is None and part.data is None for part in read.contents):
             raise ServerFailed(f"mcp {server.name}: there is nothing in {uri}")
         ttl_s = self._choose_ttl(resource, read.contents[0].mime_type, read.ttl_s)
         fetched = await self._build_cached(resource, read.contents, ttl_s, self._now())
-        self._cache.put(_key(resource), fetched)
-        return _finding(fetched, allowed_by=allowed_by)
+        self._cache.put(_cache_key(resource), fetched)
+        return _build_resolved_reference(fetched, allowed_by=allowed_by)
 
-    def is_current(self, resource: Resource, resolution: Resolution, viewer: Viewer) -> bool:
+    def is_current(
+        self, resource: Resource, resolution: Resolution, viewer: ResolveContext
+    ) -> bool:
         """Tell whether what was read is still fresh."""
         del resource, viewer  # the record says it all
         return self._is_valid(resolution)
@@ -119,25 +422,27 @@ class Resources:
     def remember(self, resource: Resource, resolution: Resolution) -> None:
         """Take what the log of a conversation holds, to be used again while it is fresh."""
         try:
-            key = _key(replace(resource, uri=normal_uri(resource.uri)))
+            key = _cache_key(replace(resource, uri=normalise_uri(resource.uri)))
         except InvalidValue:  # nobody will ask for it again
             return
         details, kept = resolution.details or {}, self._cache.get(key)
         is_newer = kept is None or _retrieved_at(kept.details) < _retrieved_at(details)
         if is_newer and details.get("ttl_s") is not None and self._is_valid(resolution):
-            self._cache.put(key, _Fetched(resolution.content, details))
+            self._cache.put(key, _CachedResource(resolution.content, details))
 
     # -- how long it holds -------------------------------------------------------------------
 
-    def _choose_ttl(self, resource: Resource, mime_type: str | None, given_s: float | None) -> float:
+    def _choose_ttl(
+        self, resource: Resource, mime_type: str | None, given_s: float | None
+    ) -> float:
         if given_s is not None and given_s >= 0:  # also not if it is no number
-            return min(given_s, _LONGEST_TTL_S)
-        kind = (type_of(mime_type) or "").partition(";")[0].strip().lower()
+            return min(given_s, _MAX_TTL_S)
+        kind = (clean_mime_type(mime_type) or "").partition(";")[0].strip().lower()
         types = self._ttl_s.get(resource.server, {})
         if kind in types:
             return types[kind]
         # The pattern that says the most counts, not the one that happens to stand first.
-        found = [pattern for pattern in types if fits(pattern.lower(), kind)]
+        found = [pattern for pattern in types if matches_wildcard(pattern.lower(), kind)]
         return types[max(found, key=len)] if found else self._default_ttl_s
 
     def _is_valid(self, resolution: Resolution) -> bool:
@@ -146,7 +451,9 @@ class Resources:
             return False
         # What came with a message holds as long as that.
         is_part_of_message = details.get("ttl_s", 0) is None
-        return details.get("kind") == KIND and (is_part_of_message or self._is_fresh(details))
+        return details.get("kind") == RESOURCE_KIND and (
+            is_part_of_message or self._is_fresh(details)
+        )
 
     def _is_fresh(self, details: Mapping[str, Any]) -> bool:
         ttl_s = details.get("ttl_s")
@@ -158,12 +465,12 @@ class Resources:
     async def _build_cached(
         self,
         resource: Resource,
-        contents: tuple[Contents, ...],
+        contents: tuple[ResourceContents, ...],
         ttl_s: float | None,
         retrieved_at: datetime,
-    ) -> _Fetched:
+    ) -> _CachedResource:
         parts = await asyncio.to_thread(
-            parts_of,
+            build_resource_blocks,
             contents,
             resource,
             limits=self._limits,
@@ -171,10 +478,10 @@ class Resources:
             retrieved_at=retrieved_at,
         )
         details = {
-            "kind": KIND,
+            "kind": RESOURCE_KIND,
             "server": resource.server,
-            "uri": shown_uri(resource.uri),
-            "mime_type": type_of(contents[0].mime_type),
+            "uri": redact_uri(resource.uri),
+            "mime_type": clean_mime_type(contents[0].mime_type),
             "sha256": parts.sha256,
             "bytes": parts.size,
             "retrieved_at": retrieved_at.isoformat(),
@@ -183,26 +490,26 @@ class Resources:
             "parts": len(contents),
         }
         note = "; ".join(parts.notes)
-        return _Fetched(parts.content, details, note and f"{details['uri']}: {note}")
+        return _CachedResource(parts.content, details, note and f"{details['uri']}: {note}")
 
 
 @final
-class _Cache:
+class _ResourceCache:
     """What was fetched, as much as there is room for; what was not used for longest goes first."""
 
     def __init__(self, most_bytes: int) -> None:
         self._most = most_bytes
         self._size = 0
-        self._kept: OrderedDict[tuple[str, str], tuple[_Fetched, int]] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, str], tuple[_CachedResource, int]] = OrderedDict()
 
-    def get(self, key: tuple[str, str]) -> _Fetched | None:
+    def get(self, key: tuple[str, str]) -> _CachedResource | None:
         if key not in self._kept:
             return None
         self._kept.move_to_end(key)
         return self._kept[key][0]
 
-    def put(self, key: tuple[str, str], fetched: _Fetched) -> None:
-        size = sum(map(_size_of, fetched.content))
+    def put(self, key: tuple[str, str], fetched: _CachedResource) -> None:
+        size = sum(map(_block_size, fetched.content))
         self._size += size - self._kept.pop(key, (None, 0))[1]
         self._kept[key] = fetched, size
         while self._size > self._most:
@@ -210,7 +517,7 @@ class _Cache:
             self._size -= gone
 
 
-def _size_of(part: Text | Image | Resource | Opaque) -> int:
+def _block_size(part: Text | Image | Resource | Opaque) -> int:
     match part:
         case Text():
             return len(part.text)
@@ -222,31 +529,33 @@ def _size_of(part: Text | Image | Resource | Opaque) -> int:
             return len(part.raw)
 
 
-def _key(resource: Resource) -> tuple[str, str]:
+def _cache_key(resource: Resource) -> tuple[str, str]:
     return resource.server, resource.uri
 
 
-async def _permitted(viewer: Viewer, resource: Resource, server: Server) -> str:
+async def _require_read_permission(
+    viewer: ResolveContext, resource: Resource, server: McpServer
+) -> str:
     """Return what allows a resource to be read. Raises ToolFailed."""
-    uri = short_uri(resource.uri)
-    return await permitted(
+    uri = shorten_uri(resource.uri)
+    return await require_permission(
         viewer,
-        name_of_server(server.name),
+        mcp_server_name(server.name),
         Capability.READ,
-        shown_uri(resource.uri),  # who reads it is nothing that a rule is about
+        redact_uri(resource.uri),  # who reads it is nothing that a rule is about
         name=uri,
         preview=f"read {uri} from the MCP server {server.name}",
     )
 
 
-def _finding(
-    fetched: _Fetched, *, allowed_by: str | None = None, from_cache: bool = False
-) -> Finding:
+def _build_resolved_reference(
+    fetched: _CachedResource, *, allowed_by: str | None = None, from_cache: bool = False
+) -> ResolvedReference:
     """Return what was found; what came with a message had to be allowed by nobody."""
     details = {**fetched.details, "from_cache": from_cache}
     if allowed_by is not None:
         details["allowed_by"] = allowed_by
-    return Finding(content=fetched.content, details=details, note=fetched.note)
+    return ResolvedReference(content=fetched.content, details=details, note=fetched.note)
 
 
 def _retrieved_at(details: Mapping[str, Any]) -> datetime:

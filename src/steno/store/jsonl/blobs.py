@@ -13,8 +13,14 @@ from pathlib import Path
 from typing import Final, final
 
 from steno.errors import Damaged, Missing
-from steno.store.jsonl.files import drafted, locked, make_folder, reporting, sync_folder
-from steno.store.store import Blob
+from steno.store.atomic_files import (
+    make_folder,
+    open_draft,
+    open_locked,
+    sync_folder,
+    translate_os_errors,
+)
+from steno.store.base import Blob
 
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 
@@ -33,11 +39,11 @@ class BlobFolder:
         """Keep bytes; what lay there damaged is whole again."""
         digest = sha256(data).hexdigest()
         path = self._path(digest)
-        with reporting(f"blob {digest}"):
+        with translate_os_errors(f"blob {digest}"):
             if self._touch(path, data):
                 return digest
             make_folder(path.parent)
-            with drafted(self._drafts) as draft:
+            with open_draft(self._drafts) as draft:
                 draft.stream.write(data)
                 draft.sync()
                 draft.publish(path)
@@ -47,7 +53,7 @@ class BlobFolder:
         """Note that a blob was put again; False if it is not there as it should be."""
         try:
             # Locked, so that nobody removes what was just put.
-            with locked(path, to_write=False, deadline=self._deadline()) as file:
+            with open_locked(path, to_write=False, deadline=self._deadline()) as file:
                 if path.read_bytes() != data:
                     return False
                 os.utime(file)
@@ -58,7 +64,7 @@ class BlobFolder:
 
     def read(self, digest: str) -> bytes:
         """Return the bytes of a digest. Raises Missing, Damaged."""
-        with reporting(f"blob {digest}"):
+        with translate_os_errors(f"blob {digest}"):
             try:
                 data = self._path(digest).read_bytes()
             except FileNotFoundError as exc:
@@ -69,7 +75,7 @@ class BlobFolder:
 
     def list(self) -> Iterator[Blob]:
         """Return what is known of every blob."""
-        with reporting("blobs"):
+        with translate_os_errors("blobs"):
             for path in self._files():
                 with suppress(FileNotFoundError):  # it was removed meanwhile
                     status = path.stat()
@@ -86,9 +92,9 @@ class BlobFolder:
 
     def remove(self, digest: str, *, put_before: datetime | None = None) -> None:
         """Forget a blob, if there is one and it was not put again since."""
-        with reporting(f"blob {digest}"), suppress(Missing):
+        with translate_os_errors(f"blob {digest}"), suppress(Missing):
             path = self._path(digest)
-            with locked(path, to_write=True, deadline=self._deadline()) as file:
+            with open_locked(path, to_write=True, deadline=self._deadline()) as file:
                 put_at = datetime.fromtimestamp(os.fstat(file).st_mtime, UTC)
                 if put_before is None or put_at <= put_before:
                     path.unlink()

@@ -24,39 +24,38 @@ from weakref import WeakSet
 
 from msgspec.structs import replace
 
-from steno.entry import Entry
 from steno.errors import Conflict, Damaged, InvalidDocument, LogError, Missing, Unavailable
-from steno.record import MAIN, Header, Record
-from steno.store.heads import check_replaces, in_order
-from steno.store.jsonl.blobs import BlobFolder
-from steno.store.jsonl.files import (
-    append_whole,
-    drafted,
-    holding,
-    locked,
+from steno.records.entry import Entry
+from steno.records.stored_record import MAIN_BRANCH, Header, Record
+from steno.store.atomic_files import (
+    append_durably,
+    hold_lock,
     make_folder,
-    remove_old_drafts,
-    reporting,
+    open_draft,
+    open_locked,
+    remove_stale_drafts,
     sync_folder,
+    translate_os_errors,
     unlock,
 )
-from steno.store.jsonl.log import (
+from steno.store.base import Blob, Store, check_replacement, validate_records
+from steno.store.jsonl.blobs import BlobFolder
+from steno.store.jsonl.session_file import (
     BackwardReader,
-    Line,
-    Log,
-    NotOurs,
-    Place,
+    ForeignFile,
+    LineSpan,
+    SessionFileIndex,
+    SessionLine,
+    encode_line,
     read_header,
     read_lines,
 )
-from steno.store.lines import encode_line
-from steno.store.store import Blob, Store
 
 _SUFFIX: Final = ".jsonl"
 _PLAIN_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-_MOST_REMEMBERED: Final = 250_000
+_MAX_CACHED_ENTRIES: Final = 250_000
 """How many entries, over all sessions, we know the place of; some 75 MB."""
-_WEIGHT_OF_A_LOG: Final = 100
+_CACHE_WEIGHT_PER_SESSION: Final = 100
 """A session without entries counts as this many."""
 _logger: Final = logging.getLogger("steno.store")
 
@@ -71,13 +70,13 @@ class JsonlStore(Store):
 
     def __init__(self, folder: Path, *, timeout_s: float = 30.0) -> None:
         """Use a folder, and make it if there is none. Raises Unavailable."""
-        with reporting("store"):
+        with translate_os_errors("store"):
             self._folder: Final = Path(folder).absolute()
             try:
                 make_folder(self._folder)
             except ValueError as exc:
                 raise Unavailable("store: no folder can have this name; choose another") from exc
-            remove_old_drafts(self._folder)
+            remove_stale_drafts(self._folder)
         self._timeout_s: Final = timeout_s
         self._blobs: Final = BlobFolder(self._folder, timeout_s=timeout_s)
         self._is_closed = False
@@ -87,7 +86,7 @@ class JsonlStore(Store):
     def reset_cache(self) -> None:
         """Know nothing of any file, as a process that was forked from one whose threads went on."""
         self._lock = Lock()
-        self._indexes = OrderedDict[str, Log]()
+        self._indexes = OrderedDict[str, SessionFileIndex]()
         """What is known of files, the one used last at the end."""
 
     # -- sessions ----------------------------------------------------------------------------
@@ -95,12 +94,12 @@ class JsonlStore(Store):
     def add_session(self, header: Header, records: Iterable[Record] = ()) -> None:
         """Begin a session: write all of it to a draft, then give that its place."""
         path = self._path(header.id)
-        with reporting(path.name), drafted(self._folder) as draft:
+        with translate_os_errors(path.name), open_draft(self._folder) as draft:
             draft.stream.write(encode_line(header))
-            draft.stream.writelines(map(encode_line, in_order(records)))
+            draft.stream.writelines(map(encode_line, validate_records(records)))
             draft.sync()
             # An empty file is no session yet, but it can be locked: so only one can be first.
-            with locked(path, to_write=True, deadline=self._deadline(), create=True) as file:
+            with open_locked(path, to_write=True, deadline=self._deadline(), create=True) as file:
                 if read_header(file, path.name) is not None:
                     raise Conflict("store: there is a session of this id")
                 draft.publish(path)
@@ -112,7 +111,7 @@ class JsonlStore(Store):
         """
         self._check_open()
         problem: LogError | InvalidDocument | None = None
-        with reporting("store"):
+        with translate_os_errors("store"):
             # Not `glob`, which takes a folder that cannot be read for an empty one.
             found = [path for path in self._folder.iterdir() if path.suffix == _SUFFIX]
             paths = [path for path in found if path.is_file()]
@@ -121,7 +120,7 @@ class JsonlStore(Store):
                 header = self._header_of(path)
             except Missing:
                 continue  # it was removed meanwhile
-            except NotOurs as exc:
+            except ForeignFile as exc:
                 _logger.warning("left out %s", exc)
                 continue
             except (LogError, InvalidDocument) as exc:
@@ -159,14 +158,14 @@ class JsonlStore(Store):
     ) -> None:
         """Put an entry at the end of a branch, with one write."""
         with self._open_for_writing(session) as (file, log):
-            if branch not in log.heads and branch != MAIN:
+            if branch not in log.heads and branch != MAIN_BRANCH:
                 raise Missing("store: there is no branch of this name")
             if log.heads.of(branch) != expected:
                 raise Conflict("store: the branch has moved on; refresh the conversation")
             if entry.id in log.spans:
                 raise Conflict("store: there is an entry of this id")
             seq = log.last_seq + 1
-            _write(file, log, Record(seq=seq, branch=branch, entry=entry, digest=digest))
+            _append_record(file, log, Record(seq=seq, branch=branch, entry=entry, digest=digest))
 
     def begin_branch(self, session: str, name: str, at: str | None) -> None:
         """Let a branch begin behind an entry."""
@@ -175,7 +174,7 @@ class JsonlStore(Store):
                 raise Conflict("store: there is a branch of this name")
             if at is not None and at not in log.spans:
                 raise Missing("store: there is no entry of this id")
-            _write(file, log, Record(seq=log.last_seq + 1, branch=name, at=at))
+            _append_record(file, log, Record(seq=log.last_seq + 1, branch=name, at=at))
 
     def heads(self, session: str) -> Mapping[str, str | None]:
         """Return the last entry of every branch."""
@@ -194,7 +193,7 @@ class JsonlStore(Store):
             # The next is not where it was. If the file is damaged, reading all of it says where;
             # if it was rewritten in a way that could not be noticed, we go on.
             log = self._index_of(session)
-            with holding(log.lock, self._path(session).name, deadline=self._deadline()):
+            with hold_lock(log.lock, self._path(session).name, deadline=self._deadline()):
                 log.reset()
         raise Damaged("store: the parents of an entry lead nowhere; verify the session")
 
@@ -207,15 +206,18 @@ class JsonlStore(Store):
                 if isinstance(line.content, Record) and line.content.seq == record.seq:
                     old, raw = line.content, encode_line(record)
                 stream.write(raw)
-            check_replaces(record, old)
+            check_replacement(record, old)
 
     def remove(self, session: str) -> None:
         """Forget a session, also one that cannot be read."""
         path, deadline = self._path(session), self._deadline()
-        with reporting(path.name), locked(path, to_write=True, deadline=deadline) as file:
+        with (
+            translate_os_errors(path.name),
+            open_locked(path, to_write=True, deadline=deadline) as file,
+        ):
             try:
                 _check_id(read_header(file, path.name), session)
-            except NotOurs:
+            except ForeignFile:
                 raise
             except (Damaged, InvalidDocument):
                 pass
@@ -272,29 +274,31 @@ class JsonlStore(Store):
         digest = sha256(session.encode("utf-8", "surrogatepass")).hexdigest()
         return self._folder / f"_{digest}{_SUFFIX}"  # no plain id begins like this
 
-    def _index_of(self, session: str) -> Log:
+    def _index_of(self, session: str) -> SessionFileIndex:
         """Return what is known of a session; of those not used for long nothing is."""
         name = self._path(session).name
         with self._lock:
             log = self._indexes.get(name)
             if log is None:
-                log = self._indexes[name] = Log(name)
-                weight = sum(len(other.spans) + _WEIGHT_OF_A_LOG for other in self._indexes.values())
-                while weight > _MOST_REMEMBERED and len(self._indexes) > 1:
+                log = self._indexes[name] = SessionFileIndex(name)
+                weight = sum(
+                    len(other.spans) + _CACHE_WEIGHT_PER_SESSION for other in self._indexes.values()
+                )
+                while weight > _MAX_CACHED_ENTRIES and len(self._indexes) > 1:
                     _, oldest = self._indexes.popitem(last=False)
-                    weight -= len(oldest.spans) + _WEIGHT_OF_A_LOG
+                    weight -= len(oldest.spans) + _CACHE_WEIGHT_PER_SESSION
             else:
                 self._indexes.move_to_end(name)
             return log
 
     @contextmanager
-    def _open_for_writing(self, session: str) -> Generator[tuple[int, Log]]:
+    def _open_for_writing(self, session: str) -> Generator[tuple[int, SessionFileIndex]]:
         """Keep all others from a session, and know what is in it. Raises Missing, Damaged."""
         log, path, deadline = self._index_of(session), self._path(session), self._deadline()
         with (
-            reporting(path.name),
-            holding(log.lock, path.name, deadline=deadline),
-            locked(path, to_write=True, deadline=deadline) as file,
+            translate_os_errors(path.name),
+            hold_lock(log.lock, path.name, deadline=deadline),
+            open_locked(path, to_write=True, deadline=deadline) as file,
         ):
             torn = log.catch_up(file)
             _check_id(log.header, session)
@@ -304,26 +308,28 @@ class JsonlStore(Store):
             yield file, log
 
     @contextmanager
-    def _open_for_rewriting(self, session: str) -> Generator[tuple[Iterator[Line], BinaryIO]]:
+    def _open_for_rewriting(
+        self, session: str
+    ) -> Generator[tuple[Iterator[SessionLine], BinaryIO]]:
         """Give what is in a session, and a draft that takes its place if all goes well."""
         path = self._path(session)
-        with self._open_for_writing(session) as (file, log), drafted(self._folder) as draft:
+        with self._open_for_writing(session) as (file, log), open_draft(self._folder) as draft:
             yield read_lines(file, path.name, size=log.end), draft.stream
             draft.sync()
             draft.publish(path)
 
     @contextmanager
-    def _open_for_reading(self, session: str) -> Generator[_Known]:
+    def _open_for_reading(self, session: str) -> Generator[_SessionSnapshot]:
         """Know what is in a session; others may go on writing. Raises Missing, Damaged."""
         log, path, deadline = self._index_of(session), self._path(session), self._deadline()
-        with reporting(path.name), ExitStack() as stack:
-            with holding(log.lock, path.name, deadline=deadline):
-                file = stack.enter_context(locked(path, to_write=False, deadline=deadline))
+        with translate_os_errors(path.name), ExitStack() as stack:
+            with hold_lock(log.lock, path.name, deadline=deadline):
+                file = stack.enter_context(open_locked(path, to_write=False, deadline=deadline))
                 torn = log.catch_up(file)
                 _check_id(log.header, session)
                 unlock(file)
-                _tell_if_torn(log, path.name, log.end, log.end + torn)
-                known = _Known(file, log.heads.all(), log.spans)
+                _warn_of_torn_tail(log, path.name, log.end, log.end + torn)
+                known = _SessionSnapshot(file, log.heads.all(), log.spans)
             yield known
 
     def _read_back_from(self, session: str, entry_id: str | None) -> Iterator[tuple[Entry, str]]:
@@ -342,7 +348,10 @@ class JsonlStore(Store):
 
     def _records(self, session: str) -> Iterator[Record]:
         path, deadline, end = self._path(session), self._deadline(), 0
-        with reporting(path.name), locked(path, to_write=False, deadline=deadline) as file:
+        with (
+            translate_os_errors(path.name),
+            open_locked(path, to_write=False, deadline=deadline) as file,
+        ):
             size = os.fstat(file).st_size
             unlock(file)
             for line in read_lines(file, path.name, size=size):
@@ -350,20 +359,23 @@ class JsonlStore(Store):
                 if isinstance(line.content, Record):
                     yield line.content
         if end < size:
-            _tell_if_torn(self._index_of(session), path.name, end, size)
+            _warn_of_torn_tail(self._index_of(session), path.name, end, size)
 
     def _header_of(self, path: Path) -> Header | None:
         deadline = self._deadline()
-        with reporting(path.name), locked(path, to_write=False, deadline=deadline) as file:
+        with (
+            translate_os_errors(path.name),
+            open_locked(path, to_write=False, deadline=deadline) as file,
+        ):
             return read_header(file, path.name)
 
 
-class _Known(NamedTuple):
+class _SessionSnapshot(NamedTuple):
     """What was known of a session when it was opened, and the file to read it from."""
 
     file: int
     heads: dict[str, str | None]
-    spans: dict[str, Place]
+    spans: dict[str, LineSpan]
 
 
 def _check_id(header: Header | None, session: str) -> Header:
@@ -373,13 +385,13 @@ def _check_id(header: Header | None, session: str) -> Header:
     return header
 
 
-def _write(file: int, log: Log, record: Record) -> None:
+def _append_record(file: int, log: SessionFileIndex, record: Record) -> None:
     raw = encode_line(record)
-    append_whole(file, raw, end=log.end)
+    append_durably(file, raw, end=log.end)
     log.add_line(raw, record)
 
 
-def _tell_if_torn(log: Log, name: str, end: int, size: int) -> None:
+def _warn_of_torn_tail(log: SessionFileIndex, name: str, end: int, size: int) -> None:
     """Say that readers leave out what is behind `end`; once, however often it is read."""
     if end < size and log.reported_tail != (end, size):
         log.reported_tail = end, size
@@ -391,10 +403,10 @@ def _tell_if_torn(log: Log, name: str, end: int, size: int) -> None:
 _stores: Final[WeakSet[JsonlStore]] = WeakSet()
 
 
-def _begin_anew() -> None:
+def _reset_caches_after_fork() -> None:
     for store in _stores:
         store.reset_cache()
 
 
 # Threads that held a lock are not there in the child, and would never let go of it.
-os.register_at_fork(after_in_child=_begin_anew)
+os.register_at_fork(after_in_child=_reset_caches_after_fork)

@@ -1,99 +1,102 @@
 """The conformance kit: one list of named cases for every wire and every provider, yours too.
 
-A wire takes part through a `Speaker`, which says scripted answers as a server of its protocol
-would; a provider through a `Stage`, which makes it give scripted answers.
+A wire takes part through a `ScriptedServer`, which says scripted answers as a server of its protocol
+would; a provider through a `ProviderHarness`, which makes it give scripted answers.
 
     python -m steno.testing.conformance --wire my_package.speaking:MySpeaker
 
 In pytest: `test_my_wire = wire_test(MySpeaker())`, from `steno.testing.conformance.in_pytest`.
 """
 
-from steno.testing.conformance.cases import STREAM_CASES, WIRE_CASES, StreamCase, WireCase
-from steno.testing.conformance.hearing import Unmet
-from steno.testing.conformance.run import (
-    Result,
-    Verdict,
-    matrix,
+from steno.testing.case_results import CaseFailure, CaseOutcome, CaseResult, format_matrix
+from steno.testing.conformance.cases import (
+    STREAM_CASES,
+    WIRE_CASES,
+    StreamCase,
+    WireCase,
     run_stream_case,
     run_stream_cases,
     run_wire_case,
     run_wire_cases,
 )
-from steno.testing.conformance.script import (
-    CallPart,
-    End,
-    Fail,
+from steno.testing.conformance.provider_harness import (
+    HttpProviderHarness,
+    ProviderHarness,
+    ReplayProviderHarness,
+    ScriptedProviderHarness,
+)
+from steno.testing.conformance.scripted_server import (
+    CallFragment,
+    JsonText,
     KeepAlive,
-    Line,
-    Redact,
-    Refuse,
-    Say,
+    NotExpressible,
+    RedactedThinking,
+    Refusal,
     Script,
-    SealThinking,
-    Silence,
-    Think,
+    ScriptedServer,
+    ScriptLine,
+    ServerFailure,
+    StalledConnection,
+    TextPiece,
+    ThinkingPiece,
+    ThinkingSeal,
+    TurnEnd,
     UnknownBlock,
     UnknownEvent,
     UnknownMember,
     UsageOnly,
     WholeCall,
-    whole,
-)
-from steno.testing.conformance.speaker import (
-    CannotSay,
-    Speaker,
-    Verbatim,
-    as_json,
-    cannot_say,
-    object_text,
-    sse,
+    build_whole_response,
+    encode_json,
+    encode_sse_event,
+    json_object_text,
+    raise_not_expressible,
     without_none,
 )
-from steno.testing.conformance.speakers import SPEAKERS
-from steno.testing.conformance.stage import HttpStage, ReplayStage, ScriptedStage, Stage
+from steno.testing.conformance.servers import SERVERS
 
 __all__ = [
-    "SPEAKERS",
+    "SERVERS",
     "STREAM_CASES",
     "WIRE_CASES",
-    "CallPart",
-    "CannotSay",
-    "End",
-    "Fail",
-    "HttpStage",
+    "CallFragment",
+    "CaseFailure",
+    "CaseOutcome",
+    "CaseResult",
+    "HttpProviderHarness",
+    "JsonText",
     "KeepAlive",
-    "Line",
-    "Redact",
-    "Refuse",
-    "ReplayStage",
-    "Result",
-    "Say",
+    "NotExpressible",
+    "ProviderHarness",
+    "RedactedThinking",
+    "Refusal",
+    "ReplayProviderHarness",
     "Script",
-    "ScriptedStage",
-    "SealThinking",
-    "Silence",
-    "Speaker",
-    "Stage",
+    "ScriptLine",
+    "ScriptedProviderHarness",
+    "ScriptedServer",
+    "ServerFailure",
+    "StalledConnection",
     "StreamCase",
-    "Think",
+    "TextPiece",
+    "ThinkingPiece",
+    "ThinkingSeal",
+    "TurnEnd",
     "UnknownBlock",
     "UnknownEvent",
     "UnknownMember",
-    "Unmet",
     "UsageOnly",
-    "Verbatim",
-    "Verdict",
     "WholeCall",
     "WireCase",
-    "as_json",
-    "cannot_say",
-    "matrix",
-    "object_text",
+    "build_whole_response",
+    "encode_json",
+    "encode_sse_event",
+    "format_matrix",
+    "json_object_text",
+    "raise_not_expressible",
     "run_stream_case",
     "run_stream_cases",
     "run_wire_case",
     "run_wire_cases",
-    "sse",
-    "whole",
     "without_none",
 ]

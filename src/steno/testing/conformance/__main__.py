@@ -8,16 +8,16 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from steno.providers import CATALOG
-from steno.testing.conformance.run import (
-    Result,
-    Verdict,
-    matrix,
-    run_stream_cases,
-    run_wire_cases,
+from steno.testing.case_results import CaseOutcome, CaseResult, format_matrix
+from steno.testing.conformance.cases import run_stream_cases, run_wire_cases
+from steno.testing.conformance.provider_harness import (
+    HttpProviderHarness,
+    ProviderHarness,
+    ReplayProviderHarness,
+    ScriptedProviderHarness,
 )
-from steno.testing.conformance.speaker import Speaker
-from steno.testing.conformance.speakers import SPEAKERS
-from steno.testing.conformance.stage import HttpStage, ReplayStage, ScriptedStage, Stage
+from steno.testing.conformance.scripted_server import ScriptedServer
+from steno.testing.conformance.servers import SERVERS
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -31,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--wire",
         action="append",
         default=[],
-        type=_speaker,
+        type=_find_server,
         metavar="MODULE:SPEAKER",
         help="add a wire of your own, by its Speaker; may be given more than once",
     )
@@ -41,28 +41,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--reasons", action="store_true", help="tell why a case was not asked, below the matrix"
     )
     asked = parser.parse_args(arguments)
-    speakers = [*([] if asked.only else SPEAKERS), *asked.wire]
+    speakers = [*([] if asked.only else SERVERS), *asked.wire]
     if not speakers:
         parser.error("--only leaves no wire; name one: --wire MODULE:SPEAKER")
-    results = _run_streams(speakers) if asked.streams else _run_wires(speakers)
-    unasked = (Verdict.NOT_APPLICABLE,) if asked.reasons else ()
-    sys.stdout.write(matrix(results, explained=(Verdict.FAIL, *unasked)))
-    return int(any(result.outcome is Verdict.FAIL for result in results))
+    results = _run_stream_cases(speakers) if asked.streams else _run_wire_cases(speakers)
+    unasked = (CaseOutcome.NOT_APPLICABLE,) if asked.reasons else ()
+    sys.stdout.write(format_matrix(results, explained=(CaseOutcome.FAIL, *unasked)))
+    return int(any(result.outcome is CaseOutcome.FAIL for result in results))
 
 
-def _run_wires(speakers: Sequence[Speaker]) -> list[Result]:
+def _run_wire_cases(speakers: Sequence[ScriptedServer]) -> list[CaseResult]:
     return [result for speaker in speakers for result in run_wire_cases(speaker)]
 
 
-def _run_streams(speakers: Sequence[Speaker]) -> list[Result]:
-    stages: list[Stage] = [ScriptedStage()]
+def _run_stream_cases(speakers: Sequence[ScriptedServer]) -> list[CaseResult]:
+    stages: list[ProviderHarness] = [ScriptedProviderHarness()]
     spoken = {vendor.wire for vendor in CATALOG.values()}
-    stages += [HttpStage(speaker) for speaker in speakers if speaker.wire.NAME in spoken]
-    stages += [ReplayStage(speaker) for speaker in speakers]
+    stages += [HttpProviderHarness(speaker) for speaker in speakers if speaker.wire.NAME in spoken]
+    stages += [ReplayProviderHarness(speaker) for speaker in speakers]
     return [result for stage in stages for result in run_stream_cases(stage)]
 
 
-def _speaker(place: str) -> Speaker:
+def _find_server(place: str) -> ScriptedServer:
     """Find a speaker by `module:name`: an instance, or a class that needs nothing."""
     module, _, name = place.partition(":")
     if not module or not name:
@@ -72,7 +72,7 @@ def _speaker(place: str) -> Speaker:
     except (ImportError, AttributeError, ValueError, TypeError) as exc:
         raise argparse.ArgumentTypeError(f"{place} cannot be imported: {exc}") from exc
     speaker = found() if isinstance(found, type) else found
-    if not isinstance(speaker, Speaker):
+    if not isinstance(speaker, ScriptedServer):
         raise argparse.ArgumentTypeError(f"{place} is no Speaker")
     return speaker
 

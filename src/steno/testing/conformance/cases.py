@@ -2,93 +2,154 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, TypeAlias
 
-from steno.testing.conformance import calls, ends, framing, requests, streams, words
-from steno.testing.conformance.speaker import Speaker
-from steno.testing.conformance.stage import Stage
+from steno.testing.case_results import CaseFailure, CaseOutcome, CaseResult, describe_crash
+from steno.testing.conformance import framing_cases, request_cases, response_cases, stream_cases
+from steno.testing.conformance.provider_harness import ProviderHarness
+from steno.testing.conformance.scripted_server import NotExpressible, ScriptedServer
 
-WireCase: TypeAlias = Callable[[Speaker], None]
-StreamCase: TypeAlias = Callable[[Stage], Coroutine[Any, Any, None]]
+WireCase: TypeAlias = Callable[[ScriptedServer], None]
+
+
+StreamCase: TypeAlias = Callable[[ProviderHarness], Coroutine[Any, Any, None]]
+
 
 WIRE_CASES: Final[tuple[WireCase, ...]] = (
-    words.text,
-    words.thinking,
-    words.thinking_with_seal,
-    words.redacted_thinking,
-    words.refusal_or_filter,
-    calls.two_calls,
-    calls.plain_stop_with_calls,
-    calls.interleaved_calls,
-    calls.shared_index,
-    calls.missing_index,
-    calls.late_name,
-    calls.late_id,
-    calls.empty_ids,
-    calls.missing_ids,
-    calls.no_arguments,
-    calls.invalid_json_arguments,
-    calls.many_fragments,
-    ends.stop_reasons,
-    ends.unknown_stop_reason,
-    ends.usage,
-    ends.usage_inclusive,
-    ends.usage_alone,
-    ends.end_is_told_once,
-    ends.error_after_200,
-    ends.error_keeps_what_came,
-    ends.error_in_place_of_an_answer,
-    ends.cut_short,
-    ends.fed_after_end,
-    words.unknown_event,
-    words.unknown_member,
-    words.unknown_block,
-    words.keep_alive,
-    framing.one_byte_chunks,
-    framing.any_chunking,
-    framing.cut_at_every_byte,
-    framing.crlf,
-    framing.byte_order_mark,
-    framing.no_last_line_end,
-    framing.no_final_mark,
-    framing.unicode_line_separators,
-    framing.nul_and_escapes,
-    framing.lone_surrogates,
-    framing.split_surrogates,
-    requests.response_equals_stream,
-    requests.request_round_trip,
-    requests.request_says_it_all,
-    requests.same_request_same_bytes,
-    requests.prefix_stable,
-    requests.kept_encoder,
-    requests.outside_tool_names,
-    requests.failed_result,
-    requests.invalid_call_in_history,
-    requests.seal_only_to_its_maker,
-    requests.seal_with_two_calls,
-    requests.foreign_seal,
-    requests.foreign_block,
-    requests.foreign_call_ids,
+    response_cases.text,
+    response_cases.thinking,
+    response_cases.thinking_with_seal,
+    response_cases.redacted_thinking,
+    response_cases.refusal_or_filter,
+    response_cases.two_calls,
+    response_cases.plain_stop_with_calls,
+    response_cases.interleaved_calls,
+    response_cases.shared_index,
+    response_cases.missing_index,
+    response_cases.late_name,
+    response_cases.late_id,
+    response_cases.empty_ids,
+    response_cases.missing_ids,
+    response_cases.no_arguments,
+    response_cases.invalid_json_arguments,
+    response_cases.many_fragments,
+    response_cases.stop_reasons,
+    response_cases.unknown_stop_reason,
+    response_cases.usage,
+    response_cases.usage_inclusive,
+    response_cases.usage_alone,
+    response_cases.end_is_told_once,
+    response_cases.error_after_200,
+    response_cases.error_keeps_what_came,
+    response_cases.error_in_place_of_an_answer,
+    response_cases.cut_short,
+    response_cases.fed_after_end,
+    response_cases.unknown_event,
+    response_cases.unknown_member,
+    response_cases.unknown_block,
+    response_cases.keep_alive,
+    framing_cases.one_byte_chunks,
+    framing_cases.any_chunking,
+    framing_cases.cut_at_every_byte,
+    framing_cases.crlf,
+    framing_cases.byte_order_mark,
+    framing_cases.no_last_line_end,
+    framing_cases.no_final_mark,
+    framing_cases.unicode_line_separators,
+    framing_cases.nul_and_escapes,
+    framing_cases.lone_surrogates,
+    framing_cases.split_surrogates,
+    request_cases.response_equals_stream,
+    request_cases.request_round_trip,
+    request_cases.request_says_it_all,
+    request_cases.same_request_same_bytes,
+    request_cases.prefix_stable,
+    request_cases.kept_encoder,
+    request_cases.outside_tool_names,
+    request_cases.failed_result,
+    request_cases.invalid_call_in_history,
+    request_cases.seal_only_to_its_maker,
+    request_cases.seal_with_two_calls,
+    request_cases.foreign_seal,
+    request_cases.foreign_block,
+    request_cases.foreign_call_ids,
 )
 """What is asked of every wire."""
 
+
 STREAM_CASES: Final[tuple[StreamCase, ...]] = (
-    streams.end,
-    streams.message_after_end,
-    streams.collected,
-    streams.message_before_start_is_an_error,
-    streams.message_while_reading,
-    streams.iterating_after_end_ends,
-    streams.one_answer_after_another,
-    streams.interleaved_tool_call_deltas,
-    streams.error_raised_not_an_event,
-    streams.partial_after_error,
-    streams.partial_after_cut,
-    streams.cancel_while_waiting,
-    streams.cancel_before_the_first_event,
-    streams.close_unblocks_read,
-    streams.leaving_early_closes,
-    streams.close_before_start,
+    stream_cases.end,
+    stream_cases.message_after_end,
+    stream_cases.collected,
+    stream_cases.message_before_start_is_an_error,
+    stream_cases.message_while_reading,
+    stream_cases.iterating_after_end_ends,
+    stream_cases.one_answer_after_another,
+    stream_cases.interleaved_tool_call_deltas,
+    stream_cases.error_raised_not_an_event,
+    stream_cases.partial_after_error,
+    stream_cases.partial_after_cut,
+    stream_cases.cancel_while_waiting,
+    stream_cases.cancel_before_the_first_event,
+    stream_cases.close_unblocks_read,
+    stream_cases.leaving_early_closes,
+    stream_cases.close_before_start,
 )
 """What is asked of every provider."""
+
+
+# -- run -------------------------------------------------------------------------------------------
+#
+# Run cases and show what came of them as a matrix.
+
+
+CASE_TIMEOUT_S: Final = 5
+"""How long a case about streams may take; those that pass take no time."""
+
+
+def run_wire_case(case: WireCase, speaker: ScriptedServer) -> CaseResult:
+    """Run one case against the wire of a speaker; whatever it raises is in the result."""
+    return _run_case(case.__name__, speaker.wire.NAME, lambda: case(speaker))
+
+
+def run_wire_cases(speaker: ScriptedServer) -> list[CaseResult]:
+    """Run every case against the wire of a speaker."""
+    return [run_wire_case(case, speaker) for case in WIRE_CASES]
+
+
+def run_stream_case(
+    case: StreamCase, stage: ProviderHarness, *, longest_s: float = CASE_TIMEOUT_S
+) -> CaseResult:
+    """Run one case against the provider of a stage, in an event loop of its own."""
+    return _run_case(
+        case.__name__, stage.name, lambda: asyncio.run(_run_with_timeout(case, stage, longest_s))
+    )
+
+
+def run_stream_cases(stage: ProviderHarness) -> list[CaseResult]:
+    """Run every case against the provider of a stage."""
+    return [run_stream_case(case, stage) for case in STREAM_CASES]
+
+
+async def _run_with_timeout(case: StreamCase, stage: ProviderHarness, longest_s: float) -> None:
+    try:
+        async with asyncio.timeout(longest_s):
+            await case(stage)
+    except TimeoutError:
+        raise CaseFailure(f"not done within {longest_s:g} s") from None
+
+
+def _run_case(case: str, subject: str, act: Callable[[], None]) -> CaseResult:
+    try:
+        act()
+    except NotExpressible as exc:
+        return CaseResult(
+            case, subject, CaseOutcome.NOT_APPLICABLE, f"the protocol cannot say: {exc}"
+        )
+    except CaseFailure as exc:
+        return CaseResult(case, subject, CaseOutcome.FAIL, str(exc))
+    except Exception as exc:  # noqa: BLE001 - what crashes is what we are looking for
+        return CaseResult(case, subject, CaseOutcome.FAIL, f"crashed: {describe_crash(exc)}")
+    return CaseResult(case, subject, CaseOutcome.OK)

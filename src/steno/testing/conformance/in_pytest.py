@@ -18,39 +18,46 @@ except ModuleNotFoundError as exc:
         "steno.testing.conformance.in_pytest needs pytest: pip install pytest"
     ) from exc
 
-from steno.testing.conformance.cases import STREAM_CASES, WIRE_CASES, StreamCase, WireCase
-from steno.testing.conformance.run import Result, Verdict, run_stream_case, run_wire_case
-from steno.testing.conformance.speaker import Speaker
-from steno.testing.conformance.stage import Stage
+from steno.testing.case_results import CaseOutcome, CaseResult
+from steno.testing.conformance.cases import (
+    STREAM_CASES,
+    WIRE_CASES,
+    StreamCase,
+    WireCase,
+    run_stream_case,
+    run_wire_case,
+)
+from steno.testing.conformance.provider_harness import ProviderHarness
+from steno.testing.conformance.scripted_server import ScriptedServer
 
 
-def wire_test(speaker: Speaker) -> Callable[..., None]:
+def wire_test(speaker: ScriptedServer) -> Callable[..., None]:
     """Return a test that runs once for each case, against the wire of a speaker."""
 
-    @pytest.mark.parametrize("case", WIRE_CASES, ids=_name)
+    @pytest.mark.parametrize("case", WIRE_CASES, ids=_case_name)
     def test(case: WireCase) -> None:
-        _judge(run_wire_case(case, speaker))
+        _report_result(run_wire_case(case, speaker))
 
     return test
 
 
-def stream_test(stage: Stage) -> Callable[..., None]:
+def stream_test(stage: ProviderHarness) -> Callable[..., None]:
     """Return a test that runs once for each case, against the provider of a stage."""
 
-    @pytest.mark.parametrize("case", STREAM_CASES, ids=_name)
+    @pytest.mark.parametrize("case", STREAM_CASES, ids=_case_name)
     def test(case: StreamCase) -> None:
-        _judge(run_stream_case(case, stage))
+        _report_result(run_stream_case(case, stage))
 
     return test
 
 
-def _name(case: Any) -> str:
+def _case_name(case: Any) -> str:
     found: str = case.__name__
     return found
 
 
-def _judge(result: Result) -> None:
-    if result.outcome is Verdict.NOT_APPLICABLE:
+def _report_result(result: CaseResult) -> None:
+    if result.outcome is CaseOutcome.NOT_APPLICABLE:
         pytest.skip(result.reason)
-    if result.outcome is Verdict.FAIL:
+    if result.outcome is CaseOutcome.FAIL:
         pytest.fail(str(result), pytrace=False)

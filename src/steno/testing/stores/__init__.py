@@ -1,6 +1,6 @@
 """The conformance kit for stores: one list of named cases, for ours and for yours.
 
-A store takes part through a `Subject`: a place of its own, and how it is opened, here and in
+A store takes part through a `StoreHarness`: a place of its own, and how it is opened, here and in
 another process.
 
     python -m steno.testing.stores sqlite:/tmp/kit.db --opener my_package:open_my_store
@@ -9,32 +9,30 @@ In pytest: `test_my_store = store_test(make_subject)`, from `steno.testing.store
 `python -m steno.testing.stores.crash` kills a writer as often as you like.
 """
 
-from steno.testing.conformance.hearing import Unmet
-from steno.testing.conformance.run import Result, Verdict, matrix
-from steno.testing.stores.cases import STORE_CASES, StoreCase
-from steno.testing.stores.killing import run_rounds
-from steno.testing.stores.run import run_store_case, run_store_cases
-from steno.testing.stores.subject import (
-    AddressSubject,
-    MemorySubject,
+from steno.testing.case_results import CaseFailure, CaseOutcome, CaseResult, format_matrix
+from steno.testing.stores.cases import STORE_CASES, StoreCase, run_store_case, run_store_cases
+from steno.testing.stores.process_cases import run_crash_rounds
+from steno.testing.stores.store_harness import (
+    AddressStoreHarness,
+    CaseScale,
+    MemoryStoreHarness,
     NotApplicable,
-    Scale,
-    Subject,
+    StoreHarness,
 )
 
 __all__ = [
     "STORE_CASES",
-    "AddressSubject",
-    "MemorySubject",
+    "AddressStoreHarness",
+    "CaseFailure",
+    "CaseOutcome",
+    "CaseResult",
+    "CaseScale",
+    "MemoryStoreHarness",
     "NotApplicable",
-    "Result",
-    "Scale",
     "StoreCase",
-    "Subject",
-    "Unmet",
-    "Verdict",
-    "matrix",
-    "run_rounds",
+    "StoreHarness",
+    "format_matrix",
+    "run_crash_rounds",
     "run_store_case",
     "run_store_cases",
 ]

@@ -10,14 +10,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from steno.errors import StenoError
-from steno.testing.conformance.run import Verdict, matrix
-from steno.testing.stores.cases import STORE_CASES
-from steno.testing.stores.run import run_store_case
-from steno.testing.stores.subject import (
-    OPEN_STORE,
-    AddressSubject,
-    MemorySubject,
-    Subject,
+from steno.testing.case_results import CaseOutcome, format_matrix
+from steno.testing.stores.cases import STORE_CASES, run_store_case
+from steno.testing.stores.store_harness import (
+    DEFAULT_OPENER,
+    AddressStoreHarness,
+    MemoryStoreHarness,
+    StoreHarness,
     opener_argument,
 )
 
@@ -34,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument(
         "--opener",
-        default=OPEN_STORE,
+        default=DEFAULT_OPENER,
         type=opener_argument,
         metavar="MODULE:FUNCTION",
         help="opens a store of your own",
@@ -55,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     asked = parser.parse_args(arguments)
     cases = [case for case in STORE_CASES if asked.case is None or case.__name__ in asked.case]
-    subjects = [_subject(address, asked.opener, asked.root) for address in asked.address]
+    subjects = [_build_harness(address, asked.opener, asked.root) for address in asked.address]
     for subject in subjects:
         try:
             with subject.open() as store:
@@ -66,14 +65,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not is_empty:
             sys.stderr.write(f"{subject.name}: the kit needs a place that is empty\n")
             return 2
-    with _silence():
+    with _silence_loggers():
         results = [run_store_case(case, subject) for subject in subjects for case in cases]
-    sys.stdout.write(matrix(results))
-    return int(any(result.outcome is Verdict.FAIL for result in results))
+    sys.stdout.write(format_matrix(results))
+    return int(any(result.outcome is CaseOutcome.FAIL for result in results))
 
 
 @contextmanager
-def _silence() -> Generator[None]:
+def _silence_loggers() -> Generator[None]:
     """Do not warn of what is newer or damaged: that is part of the kit."""
     loggers = [logging.getLogger(f"steno.{name}") for name in ("codec", "store")]
     before = [logger.disabled for logger in loggers]
@@ -86,10 +85,10 @@ def _silence() -> Generator[None]:
             logger.disabled = was_disabled
 
 
-def _subject(address: str, opener: str, root: Path | None) -> Subject:
+def _build_harness(address: str, opener: str, root: Path | None) -> StoreHarness:
     if address == "memory:":
-        return MemorySubject()
-    return AddressSubject(address.partition(":")[0], address, opener=opener, root=root)
+        return MemoryStoreHarness()
+    return AddressStoreHarness(address.partition(":")[0], address, opener=opener, root=root)
 
 
 if __name__ == "__main__":

@@ -2,78 +2,124 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable
+from pathlib import Path
 from typing import Final, TypeAlias
 
-from steno.testing.stores import (
-    blobs,
-    branches,
-    damage,
-    keeping,
-    killing,
-    sessions,
-    together,
-    trust,
-)
-from steno.testing.stores.subject import Subject
+from steno.testing.case_results import CaseOutcome, CaseResult
+from steno.testing.stores import damage_cases, process_cases, record_cases, session_cases
+from steno.testing.stores.sample_session import CaseFailure
+from steno.testing.stores.store_harness import NotApplicable, StoreHarness
 
-StoreCase: TypeAlias = Callable[[Subject], None]
+StoreCase: TypeAlias = Callable[[StoreHarness], None]
+
 
 STORE_CASES: Final[tuple[StoreCase, ...]] = (
-    sessions.append_and_read_back,
-    sessions.reopen_goes_on,
-    sessions.header_is_kept,
-    sessions.rename_changes_the_title_only,
-    sessions.missing_session,
-    sessions.missing_entry,
-    sessions.session_taken,
-    sessions.odd_session_names,
-    sessions.many_sessions,
-    sessions.hundred_thousand_entries,
-    sessions.summary,
-    sessions.remove_forgets,
-    sessions.failed_write_leaves_nothing,
-    sessions.closed_store,
-    branches.heads_order,
-    branches.conflict_on_lost_race,
-    branches.id_taken,
-    branches.missing_branch,
-    branches.begin_branch_taken,
-    branches.branch_begins_with_nothing,
-    branches.odd_branch_names,
-    branches.fork_shares_the_past,
-    branches.rewind_keeps_what_was_left,
-    branches.switch_is_recorded,
-    branches.clone_is_independent,
-    keeping.every_payload,
-    keeping.unknown_entry_kept,
-    keeping.odd_text,
-    keeping.large_text,
-    keeping.odd_ids,
-    keeping.records_are_numbered,
-    keeping.convert_keeps_digests,
-    blobs.blob_round_trip,
-    blobs.missing_blob,
-    blobs.hostile_blob_names,
-    blobs.images_lie_beside,
-    blobs.results_lie_beside,
-    blobs.garbage_collection,
-    trust.verify_names_the_first_bad,
-    trust.replaced_record_is_read_everywhere,
-    trust.redaction_keeps_the_chain,
-    trust.search_finds_words,
-    trust.search_follows_what_is_written,
-    together.seen_by_others,
-    together.two_threads,
-    together.threads_with_sessions,
-    together.two_processes_same_branch,
-    together.two_processes_two_branches,
-    together.full_disk,
-    damage.torn_last_record,
-    damage.nul_padding,
-    damage.truncated_files,
-    damage.spliced_files,
-    damage.read_only_place,
-    killing.crash,
+    session_cases.append_and_read_back,
+    session_cases.reopen_goes_on,
+    session_cases.header_is_kept,
+    session_cases.rename_changes_the_title_only,
+    session_cases.missing_session,
+    session_cases.missing_entry,
+    session_cases.session_taken,
+    session_cases.odd_session_names,
+    session_cases.many_sessions,
+    session_cases.hundred_thousand_entries,
+    session_cases.summary,
+    session_cases.remove_forgets,
+    session_cases.failed_write_leaves_nothing,
+    session_cases.closed_store,
+    session_cases.heads_order,
+    session_cases.conflict_on_lost_race,
+    session_cases.id_taken,
+    session_cases.missing_branch,
+    session_cases.begin_branch_taken,
+    session_cases.branch_begins_with_nothing,
+    session_cases.odd_branch_names,
+    session_cases.fork_shares_the_past,
+    session_cases.rewind_keeps_what_was_left,
+    session_cases.switch_is_recorded,
+    session_cases.clone_is_independent,
+    record_cases.every_payload,
+    record_cases.unknown_entry_kept,
+    record_cases.odd_text,
+    record_cases.large_text,
+    record_cases.odd_ids,
+    record_cases.records_are_numbered,
+    record_cases.convert_keeps_digests,
+    record_cases.blob_round_trip,
+    record_cases.missing_blob,
+    record_cases.hostile_blob_names,
+    record_cases.images_lie_beside,
+    record_cases.results_lie_beside,
+    record_cases.garbage_collection,
+    record_cases.verify_names_the_first_bad,
+    record_cases.replaced_record_is_read_everywhere,
+    record_cases.redaction_keeps_the_chain,
+    record_cases.search_finds_words,
+    record_cases.search_follows_what_is_written,
+    process_cases.seen_by_others,
+    process_cases.two_threads,
+    process_cases.threads_with_sessions,
+    process_cases.two_processes_same_branch,
+    process_cases.two_processes_two_branches,
+    process_cases.full_disk,
+    damage_cases.torn_last_record,
+    damage_cases.nul_padding,
+    damage_cases.truncated_files,
+    damage_cases.spliced_files,
+    damage_cases.read_only_place,
+    process_cases.crash,
 )
 """What is asked of every store."""
+
+
+# -- run -------------------------------------------------------------------------------------------
+#
+# Run cases against a store; the results make the same matrix as those of wires.
+
+
+def run_store_case(case: StoreCase, subject: StoreHarness) -> CaseResult:
+    """Run one case; whatever it raises is in the result, and what it stored is removed."""
+    name = case.__name__
+    try:
+        before = _list_contents(subject)
+        try:
+            case(subject)
+        finally:
+            _remove_new_contents(subject, *before)
+    except NotApplicable as exc:
+        return CaseResult(name, subject.name, CaseOutcome.NOT_APPLICABLE, f"not applicable: {exc}")
+    except CaseFailure as exc:
+        return CaseResult(name, subject.name, CaseOutcome.FAIL, str(exc))
+    except Exception as exc:  # noqa: BLE001 - what crashes is what we are looking for
+        place = traceback.extract_tb(exc.__traceback__)[-1]
+        where = f"{Path(place.filename).name}:{place.lineno}"
+        reason = f"crashed: {type(exc).__name__} in {where}: {exc}"
+        return CaseResult(name, subject.name, CaseOutcome.FAIL, reason)
+    return CaseResult(name, subject.name, CaseOutcome.OK)
+
+
+def run_store_cases(subject: StoreHarness) -> list[CaseResult]:
+    """Run every case."""
+    return [run_store_case(case, subject) for case in STORE_CASES]
+
+
+def _list_contents(subject: StoreHarness) -> tuple[frozenset[str], frozenset[str]]:
+    with subject.open() as store:
+        sessions = frozenset([header.id for header in store.headers()])
+        return sessions, frozenset([blob.sha256 for blob in store.blobs()])
+
+
+def _remove_new_contents(
+    subject: StoreHarness, sessions: frozenset[str], blobs: frozenset[str]
+) -> None:
+    """Remove what a case has stored, so that the next one is alone again."""
+    with subject.open() as store:
+        for session in [header.id for header in store.headers()]:
+            if session not in sessions:
+                store.remove(session)
+        for digest in [blob.sha256 for blob in store.blobs()]:
+            if digest not in blobs:
+                store.remove_blob(digest)

@@ -11,9 +11,9 @@ import sys
 import time
 from collections.abc import Sequence
 
-from steno.testing.stores.expecting import Unmet
-from steno.testing.stores.killing import ROUNDS, run_rounds
-from steno.testing.stores.subject import OPEN_STORE, AddressSubject, opener_argument
+from steno.testing.stores.process_cases import ROUNDS_VARIABLE, run_crash_rounds
+from steno.testing.stores.sample_session import CaseFailure
+from steno.testing.stores.store_harness import DEFAULT_OPENER, AddressStoreHarness, opener_argument
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -23,11 +23,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description="Kills a writer over and over, and looks at what it leaves behind.",
     )
     parser.add_argument("address", nargs="+", help="as `steno.store.open_store` takes it")
-    parser.add_argument("--rounds", type=int, default=int(os.environ.get(ROUNDS) or 200))
+    parser.add_argument("--rounds", type=int, default=int(os.environ.get(ROUNDS_VARIABLE) or 200))
     parser.add_argument("--seed", type=int, default=1, help="another seed, other instants")
     parser.add_argument(
         "--opener",
-        default=OPEN_STORE,
+        default=DEFAULT_OPENER,
         type=opener_argument,
         metavar="MODULE:FUNCTION",
         help="opens a store of your own",
@@ -35,12 +35,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     asked = parser.parse_args(arguments)
     failed = False
     for address in asked.address:
-        subject = AddressSubject(address.partition(":")[0], address, opener=asked.opener)
+        subject = AddressStoreHarness(address.partition(":")[0], address, opener=asked.opener)
         begun = time.monotonic()
         try:
-            told = run_rounds(subject, asked.rounds, seed=asked.seed)
+            told = run_crash_rounds(subject, asked.rounds, seed=asked.seed)
             outcome = f"ok, {told} steps acknowledged"
-        except Unmet as exc:
+        except CaseFailure as exc:
             failed, outcome = True, f"FAIL, {exc}"
         spent = time.monotonic() - begun
         sys.stdout.write(f"{subject.name}: {asked.rounds} kills in {spent:.0f} s: {outcome}\n")

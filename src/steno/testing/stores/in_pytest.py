@@ -15,21 +15,20 @@ try:
 except ModuleNotFoundError as exc:
     raise ImportError("steno.testing.stores.in_pytest needs pytest: pip install pytest") from exc
 
-from steno.testing.conformance.run import Verdict
-from steno.testing.stores.cases import STORE_CASES, StoreCase
-from steno.testing.stores.run import run_store_case
-from steno.testing.stores.subject import Subject
+from steno.testing.case_results import CaseOutcome
+from steno.testing.stores.cases import STORE_CASES, StoreCase, run_store_case
+from steno.testing.stores.store_harness import StoreHarness
 
 
-def store_test(make_subject: Callable[[Path], Subject]) -> Callable[..., None]:
+def store_test(make_subject: Callable[[Path], StoreHarness]) -> Callable[..., None]:
     """Return a test that runs once for each case, each with a subject in an empty folder."""
 
     @pytest.mark.parametrize("case", STORE_CASES, ids=lambda case: case.__name__)
     def test(case: StoreCase, tmp_path: Path) -> None:
         result = run_store_case(case, make_subject(tmp_path))
-        if result.outcome is Verdict.NOT_APPLICABLE:
+        if result.outcome is CaseOutcome.NOT_APPLICABLE:
             pytest.skip(result.reason)
-        if result.outcome is Verdict.FAIL:
+        if result.outcome is CaseOutcome.FAIL:
             pytest.fail(str(result), pytrace=False)
 
     return test

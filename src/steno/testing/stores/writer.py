@@ -17,14 +17,14 @@ from contextlib import suppress
 from importlib import import_module
 from random import Random
 
-from steno.call import ToolCall
-from steno.content import Image, ImageData, Text
-from steno.conversation import Conversation
-from steno.entry import Entry
 from steno.errors import Conflict, LogError, Missing
-from steno.identity import new_id
-from steno.message import ChatMessage
-from steno.record import MAIN
+from steno.ids import new_id
+from steno.log.conversation import Conversation
+from steno.messages.call import ToolCall
+from steno.messages.content import Image, ImageData, Text
+from steno.messages.message import ChatMessage
+from steno.records.entry import Entry
+from steno.records.stored_record import MAIN_BRANCH
 from steno.store import Store
 
 
@@ -43,42 +43,42 @@ def main(arguments: Sequence[str] | None = None) -> int:
     module, _, function = asked.opener.partition(":")
     opener = getattr(import_module(module), function)
     if asked.read_only:
-        _obey_rights()
+        _drop_privileges()
     store: Store = opener(asked.address)
     with store:
         if asked.read_only:
-            _read_and_try(store, asked.session)
+            _read_and_try_changes(store, asked.session)
         elif asked.branch is not None:
-            _write_beside_others(store.open(asked.session), asked.branch, asked.entries)
+            _write_concurrently(store.open(asked.session), asked.branch, asked.entries)
         elif asked.largest_file is not None:
             _write_until_refused(store.open(asked.session), asked.largest_file)
         else:
             # The store draws no lots, but what it is asked to write should be the same each time.
             random = Random(asked.seed)  # noqa: S311 - nothing here is a secret
-            _write_all_kinds(store, asked.session, random, asked.entries)
+            _write_random_steps(store, asked.session, random, asked.entries)
     return 0
 
 
-def _begin() -> None:
-    _tell("ready")
+def _wait_for_start() -> None:
+    _report("ready")
     sys.stdin.readline()
 
 
-def _tell(*words: str) -> None:
+def _report(*words: str) -> None:
     sys.stdout.write(" ".join(words) + "\n")
     sys.stdout.flush()
 
 
-def _tell_entry(conversation: Conversation, branch: str, entry: Entry) -> None:
-    _tell("entry", branch, entry.id, conversation.digest(entry.id))
+def _report_entry(conversation: Conversation, branch: str, entry: Entry) -> None:
+    _report("entry", branch, entry.id, conversation.digest(entry.id))
 
 
 # -- beside others -----------------------------------------------------------------------------
 
 
-def _write_beside_others(conversation: Conversation, branch: str, entries: int) -> None:
+def _write_concurrently(conversation: Conversation, branch: str, entries: int) -> None:
     name = new_id()
-    _begin()
+    _wait_for_start()
     for number in range(entries):
         message = ChatMessage.user(f"{name} {number}")
         while True:
@@ -87,7 +87,7 @@ def _write_beside_others(conversation: Conversation, branch: str, entries: int) 
             except Conflict:
                 conversation.refresh()
                 continue
-            _tell_entry(conversation, branch, entry)
+            _report_entry(conversation, branch, entry)
             break
 
 
@@ -97,23 +97,23 @@ def _write_beside_others(conversation: Conversation, branch: str, entries: int) 
 def _write_until_refused(conversation: Conversation, largest_file: int) -> None:
     import resource  # noqa: PLC0415 - Windows has none
 
-    assert conversation.branch == MAIN
-    _begin()
+    assert conversation.branch == MAIN_BRANCH
+    _wait_for_start()
     resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, resource.RLIM_INFINITY))
     message = ChatMessage.user("words " * (largest_file // 24))
     for _ in range(12):
         try:
             entry = conversation.append(message)
         except LogError as exc:
-            _tell("refused", type(exc).__name__)
+            _report("refused", type(exc).__name__)
         else:
-            _tell_entry(conversation, MAIN, entry)
+            _report_entry(conversation, MAIN_BRANCH, entry)
 
 
 # -- where nothing may be written --------------------------------------------------------------
 
 
-def _obey_rights() -> None:
+def _drop_privileges() -> None:
     """Let the rights of files hold for the superuser as well."""
     if os.geteuid() == 0:
         from ctypes import CDLL, c_uint32  # noqa: PLC0415 - this is seldom needed
@@ -123,13 +123,13 @@ def _obey_rights() -> None:
             raise PermissionError("capset: the capabilities of this process cannot be given up")
 
 
-def _read_and_try(store: Store, session: str) -> None:
+def _read_and_try_changes(store: Store, session: str) -> None:
     conversation = store.open(session)
-    _begin()
+    _wait_for_start()
     for entry in conversation.entries():
-        _tell_entry(conversation, MAIN, entry)
+        _report_entry(conversation, MAIN_BRANCH, entry)
     for hit in store.search("broken"):
-        _tell("found", hit.session)
+        _report("found", hit.session)
     acts: dict[str, Callable[[], object]] = {
         "append": lambda: conversation.append(ChatMessage.user("no")),
         "fork": lambda: conversation.fork("no"),
@@ -140,33 +140,33 @@ def _read_and_try(store: Store, session: str) -> None:
         try:
             act()
         except LogError as exc:
-            _tell("refused", type(exc).__name__)
+            _report("refused", type(exc).__name__)
         else:
-            _tell("changed", name)
+            _report("changed", name)
 
 
 # -- everything --------------------------------------------------------------------------------
 
 
-def _write_all_kinds(store: Store, session: str, random: Random, entries: int) -> None:
-    _begin()
+def _write_random_steps(store: Store, session: str, random: Random, entries: int) -> None:
+    _wait_for_start()
     try:
         conversation = store.open(session)
     except Missing:
         conversation = store.new(id=session)
-    _tell("session")
+    _report("session")
     while entries != 0:
-        _write_one(conversation, random)
+        _write_random_step(conversation, random)
         entries -= 1
 
 
-def _write_one(conversation: Conversation, random: Random) -> None:
+def _write_random_step(conversation: Conversation, random: Random) -> None:
     lot = random.random()
     if lot < 0.06:
         name = f"branch-{len(conversation.branches)}-{random.randrange(10**9)}"
         with suppress(Conflict):
             conversation.fork(name)
-            _tell("branch", name)
+            _report("branch", name)
         return
     if lot < 0.10:
         entry = conversation.switch(random.choice(list(conversation.branches)))
@@ -174,11 +174,11 @@ def _write_one(conversation: Conversation, random: Random) -> None:
         entry = conversation.rewind(random.choice(conversation.entries()).id)
     else:
         entry = conversation.append(_next_message(conversation, random, lot))
-    _tell_entry(conversation, conversation.branch, entry)
+    _report_entry(conversation, conversation.branch, entry)
 
 
 def _next_message(conversation: Conversation, random: Random, lot: float) -> ChatMessage:
-    text = _some_text(random)
+    text = _random_text(random)
     if conversation.outstanding:
         return ChatMessage.tool_result(conversation.outstanding[0], text)
     if lot < 0.45:
@@ -192,7 +192,7 @@ def _next_message(conversation: Conversation, random: Random, lot: float) -> Cha
     return ChatMessage.user(text)
 
 
-def _some_text(random: Random) -> str:
+def _random_text(random: Random) -> str:
     """Make text that is mostly short, and now and then larger than any buffer."""
     return "words and ä\u2028" * random.choice((1, 1, 2, 5, 30, 400, 20_000))
 

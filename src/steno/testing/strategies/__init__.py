@@ -27,7 +27,6 @@ from steno.testing.strategies.blocks import (
     tool_calls,
     unknown_tags,
 )
-from steno.testing.strategies.conversations import conversations, damaged_conversations
 from steno.testing.strategies.entries import (
     approvals,
     controls,
@@ -36,10 +35,18 @@ from steno.testing.strategies.entries import (
     payloads,
     resolutions,
 )
-from steno.testing.strategies.events import events, finishes
-from steno.testing.strategies.habits import StreamHabits, stream_habits
+from steno.testing.strategies.events import (
+    EventStream,
+    StreamHabits,
+    event_streams,
+    events,
+    finishes,
+    stream_habits,
+)
 from steno.testing.strategies.messages import (
     assistant_messages,
+    conversations,
+    damaged_conversations,
     failures,
     messages,
     requests,
@@ -60,7 +67,6 @@ from steno.testing.strategies.primitives import (
     tool_names,
     visible_texts,
 )
-from steno.testing.strategies.streams import EventStream, event_streams
 
 del _hypothesis
 

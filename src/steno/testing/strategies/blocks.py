@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 from msgspec.structs import replace
 
-from steno.call import InvalidToolCall, Seal, ToolCall, map_tool_name
-from steno.content import (
+from steno.json_object import JsonObject
+from steno.messages.call import InvalidToolCall, Seal, ToolCall, map_tool_name
+from steno.messages.content import (
     OWN_FORMAT,
     Block,
     FileReference,
@@ -27,19 +28,18 @@ from steno.content import (
     Text,
     Thinking,
 )
-from steno.entry import Payload
-from steno.json_object import JsonObject
-from steno.testing.strategies.naming import named
+from steno.records.entry import Payload
 from steno.testing.strategies.primitives import (
     identifiers,
     json_members,
     json_object_texts,
     moments,
+    named_strategy,
     outside_tool_names,
     texts,
     tool_names,
 )
-from steno.value import Sendable
+from steno.values import Sendable
 
 S = TypeVar("S", bound=Sendable)
 
@@ -49,7 +49,7 @@ KNOWN_TAGS: Final = frozenset(
 """The `type` of everything in the stored format, and `record`, which the codec uses itself."""
 
 
-@named
+@named_strategy
 def seals() -> SearchStrategy[Seal]:
     """Signatures and encrypted reasoning."""
     return st.builds(
@@ -57,7 +57,7 @@ def seals() -> SearchStrategy[Seal]:
     )
 
 
-@named
+@named_strategy
 def extras() -> SearchStrategy[JsonObject]:
     """Members that only one wire has a name for, by wire."""
     wires = st.sampled_from(["openai_chat", "anthropic_messages", "a_wire_of_theirs"])
@@ -65,26 +65,26 @@ def extras() -> SearchStrategy[JsonObject]:
     return st.dictionaries(wires, members, min_size=1, max_size=2).map(JsonObject)
 
 
-def extended(values: SearchStrategy[S]) -> SearchStrategy[S]:
+def maybe_with_extras(values: SearchStrategy[S]) -> SearchStrategy[S]:
     """Return the same values, and seldom some with extras."""
-    return values | values | st.builds(_extend, values, extras())
+    return values | values | st.builds(_with_extras, values, extras())
 
 
-def _extend(value: S, extras: JsonObject) -> S:
+def _with_extras(value: S, extras: JsonObject) -> S:
     return replace(value, extras=extras)
 
 
-@named
+@named_strategy
 def text_blocks() -> SearchStrategy[Text]:
     """Text blocks, empty ones and sealed ones among them."""
-    return extended(st.builds(Text, texts(), seal=_seldom(seals())))
+    return maybe_with_extras(st.builds(Text, texts(), seal=_rarely(seals())))
 
 
-@named
+@named_strategy
 def thinking_blocks() -> SearchStrategy[Thinking]:
     """Thinking, open, sealed or redacted."""
-    return extended(
-        st.builds(Thinking, texts(), seal=_seldom(seals()))
+    return maybe_with_extras(
+        st.builds(Thinking, texts(), seal=_rarely(seals()))
         | st.builds(Thinking, texts(), seal=seals(), redacted=st.just(True))
     )
 
@@ -92,7 +92,7 @@ def thinking_blocks() -> SearchStrategy[Thinking]:
 # -- images and references ---------------------------------------------------------------------
 
 
-@named
+@named_strategy
 def image_sources() -> SearchStrategy[ImageSource]:
     """Where images come from: bytes, a blob, a URL, a file."""
     return st.one_of(
@@ -103,11 +103,11 @@ def image_sources() -> SearchStrategy[ImageSource]:
     )
 
 
-@named
+@named_strategy
 def images() -> SearchStrategy[Image]:
     """Images of every source and mode of recognition."""
     mime_types = st.builds("image/{}".format, texts(max_size=8))
-    return extended(
+    return maybe_with_extras(
         image_sources().flatmap(
             lambda source: st.builds(
                 Image,
@@ -121,7 +121,7 @@ def images() -> SearchStrategy[Image]:
     )
 
 
-@named
+@named_strategy
 def file_paths() -> SearchStrategy[str]:
     """Paths as users write them: relative or absolute, not always tidy, never climbing out."""
     step = st.text(_PATH_CHARACTERS, min_size=1, max_size=8) | st.sampled_from(("..", ".", "a"))
@@ -131,7 +131,7 @@ def file_paths() -> SearchStrategy[str]:
     )
 
 
-@named
+@named_strategy
 def file_references() -> SearchStrategy[FileReference]:
     """References to whole files, from a line on, and to ranges of lines."""
     lines = st.integers(1, 2**70)
@@ -146,7 +146,7 @@ def _reference(path: str, lines: list[int]) -> FileReference:
     return FileReference(path=path, start_line=lines[0], end_line=lines[1])
 
 
-@named
+@named_strategy
 def resources() -> SearchStrategy[Resource]:
     """Resources of MCP servers: text, bytes or a bare link."""
     common: dict[str, SearchStrategy[Any]] = {
@@ -165,16 +165,16 @@ def resources() -> SearchStrategy[Resource]:
 # -- calls -------------------------------------------------------------------------------------
 
 
-@named
+@named_strategy
 def tool_calls(ids: SearchStrategy[str] | None = None) -> SearchStrategy[ToolCall]:
     """Calls that can be run; the arguments are any text of a JSON object."""
-    return extended(
+    return maybe_with_extras(
         st.builds(
             _call,
             tool_names() | outside_tool_names(),
             id=identifiers() if ids is None else ids,
             arguments=json_object_texts(),
-            seal=_seldom(seals()),
+            seal=_rarely(seals()),
         )
     )
 
@@ -185,17 +185,17 @@ def _call(outside: str, *, id: str, arguments: str, seal: Seal | None) -> ToolCa
     return ToolCall(id=id, name=name, arguments=arguments, original_name=original_name, seal=seal)
 
 
-@named
+@named_strategy
 def invalid_tool_calls(ids: SearchStrategy[str] | None = None) -> SearchStrategy[InvalidToolCall]:
     """Calls that nobody can run: the name, the arguments or both are anything at all."""
-    return extended(
+    return maybe_with_extras(
         st.builds(
             InvalidToolCall,
             id=identifiers() if ids is None else ids,
             name=texts(),
             arguments=texts() | json_object_texts(),
             reason=texts(),
-            seal=_seldom(seals()),
+            seal=_rarely(seals()),
         )
     )
 
@@ -203,15 +203,17 @@ def invalid_tool_calls(ids: SearchStrategy[str] | None = None) -> SearchStrategy
 # -- what nobody has a name for ----------------------------------------------------------------
 
 
-@named
+@named_strategy
 def opaque_blocks() -> SearchStrategy[Opaque]:
     """What a wire, or a newer steno, said and this one does not understand."""
     origins = texts(min_size=1).filter(lambda origin: origin != OWN_FORMAT)
     foreign = st.builds(Opaque, kind=texts(), raw=json_object_texts(), origin=origins)
-    return foreign | st.builds(_own, unknown_tags(), json_members(max_leaves=3), st.booleans())
+    return foreign | st.builds(
+        _own_format_opaque, unknown_tags(), json_members(max_leaves=3), st.booleans()
+    )
 
 
-@named
+@named_strategy
 def unknown_tags() -> SearchStrategy[str]:
     """Words that are no `type` of the stored format."""
     return texts(max_size=12).filter(lambda tag: tag not in KNOWN_TAGS) | st.sampled_from(
@@ -219,7 +221,7 @@ def unknown_tags() -> SearchStrategy[str]:
     )
 
 
-def _own(kind: str, members: dict[str, Any], is_tag_last: bool) -> Opaque:
+def _own_format_opaque(kind: str, members: dict[str, Any], is_tag_last: bool) -> Opaque:
     tag = {"type": kind}
     rest = {name: member for name, member in members.items() if name != "type"}
     raw = json.dumps(rest | tag if is_tag_last else tag | rest, ensure_ascii=False)
@@ -229,7 +231,7 @@ def _own(kind: str, members: dict[str, Any], is_tag_last: bool) -> Opaque:
 # -- all of them -------------------------------------------------------------------------------
 
 
-@named
+@named_strategy
 def blocks() -> SearchStrategy[Block]:
     """Blocks of every kind."""
     return st.one_of(
@@ -256,5 +258,5 @@ def _digests() -> SearchStrategy[str]:
     return st.binary(min_size=32, max_size=32).map(bytes.hex)
 
 
-def _seldom(seals: SearchStrategy[Seal]) -> SearchStrategy[Seal | None]:
+def _rarely(seals: SearchStrategy[Seal]) -> SearchStrategy[Seal | None]:
     return st.none() | st.none() | seals

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from steno.codec import Document
-from steno.entry import (
+from steno.records.entry import (
     Approval,
     ApprovalStatus,
     BranchSwitch,
@@ -32,11 +32,16 @@ from steno.entry import (
 )
 from steno.testing.strategies.blocks import images, opaque_blocks, resources, text_blocks
 from steno.testing.strategies.messages import messages
-from steno.testing.strategies.naming import named
-from steno.testing.strategies.primitives import identifiers, json_objects, moments, texts
+from steno.testing.strategies.primitives import (
+    identifiers,
+    json_objects,
+    moments,
+    named_strategy,
+    texts,
+)
 
 
-@named
+@named_strategy
 def controls() -> SearchStrategy[Control]:
     """Payloads that steer the conversation and never reach a model."""
     modes = st.sampled_from(Mode)
@@ -50,7 +55,7 @@ def controls() -> SearchStrategy[Control]:
     )
 
 
-@named
+@named_strategy
 def approvals() -> SearchStrategy[Approval]:
     """Decisions about calls, by a person or by a rule, and those still to be taken."""
     decided = st.sampled_from((ApprovalStatus.APPROVED, ApprovalStatus.DENIED))
@@ -66,7 +71,7 @@ def approvals() -> SearchStrategy[Approval]:
     )
 
 
-@named
+@named_strategy
 def resolutions() -> SearchStrategy[Resolution]:
     """What references turned out to be, did not turn out to be, or are still to be."""
     block = st.one_of(text_blocks(), images(), resources(), opaque_blocks())
@@ -87,7 +92,7 @@ def resolutions() -> SearchStrategy[Resolution]:
     )
 
 
-@named
+@named_strategy
 def payloads() -> SearchStrategy[Payload]:
     """Payloads of every kind: messages, controls, decisions, findings, unknown ones."""
     return st.one_of(
@@ -115,7 +120,7 @@ def _digests() -> SearchStrategy[str]:
     return st.binary(min_size=32, max_size=32).map(bytes.hex)
 
 
-@named
+@named_strategy
 def entries() -> SearchStrategy[Entry]:
     """Entries of a log, each for itself."""
     return st.builds(
@@ -129,7 +134,7 @@ def entries() -> SearchStrategy[Entry]:
     )
 
 
-@named
+@named_strategy
 def documents() -> SearchStrategy[Document]:
     """Whole conversations; each entry but the first has the one before it as its parent."""
     return st.builds(

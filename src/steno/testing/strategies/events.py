@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from hypothesis import strategies as st
-from hypothesis.strategies import SearchStrategy
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final, Literal, NamedTuple, TypeAlias
 
-from steno.event import (
+import msgspec
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn, SearchStrategy
+
+from steno.messages.call import AnyToolCall, Seal, ToolCall, build_call
+from steno.messages.content import Text, Thinking
+from steno.messages.event import (
     BlockAdded,
     BlockSealed,
     Event,
@@ -17,14 +24,21 @@ from steno.event import (
     ToolCallDelta,
     ToolCallEnd,
 )
+from steno.messages.message import AssistantBlock, AssistantMessage
+from steno.messages.usage import StopReason
 from steno.testing.strategies.blocks import extras, images, opaque_blocks, seals, tool_calls
 from steno.testing.strategies.messages import usages
-from steno.testing.strategies.naming import named
-from steno.testing.strategies.primitives import identifiers, json_object_texts, texts, tool_names
-from steno.usage import StopReason
+from steno.testing.strategies.primitives import (
+    identifiers,
+    json_object_texts,
+    named_strategy,
+    outside_tool_names,
+    texts,
+    tool_names,
+)
 
 
-@named
+@named_strategy
 def finishes() -> SearchStrategy[Finished]:
     """Ends of turns, with the provider's own word and its count of tokens where it gives them."""
     return st.builds(
@@ -35,7 +49,7 @@ def finishes() -> SearchStrategy[Finished]:
     )
 
 
-@named
+@named_strategy
 def events() -> SearchStrategy[Event]:
     """Events of every kind. A list of them is what no provider says but some server might."""
     index = st.integers(0, 2)
@@ -55,3 +69,383 @@ def events() -> SearchStrategy[Event]:
         st.builds(ExtrasAdded, maybe_index, extras()),
         finishes(),
     )
+
+
+# -- habits ----------------------------------------------------------------------------------------
+#
+# How providers tell the calls of a turn apart, as a value, and a strategy for it.
+
+
+IndexHabit: TypeAlias = Literal["block", "call", "first", "shared", "missing"]
+
+
+IdHabit: TypeAlias = Literal["first", "every", "late", "missing"]
+
+
+NameHabit: TypeAlias = Literal["first", "every", "late"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamHabits:
+    """What a provider says with each fragment of a call, and what it leaves out.
+
+    Real servers omit, repeat and reuse all of it.
+    """
+
+    index: IndexHabit = "block"
+    """Counts all blocks; counts the calls; is there once per call; is always 0; is missing."""
+    ids: IdHabit = "first"
+    """Stands on the first fragment, on every one, on a later one, on none."""
+    names: NameHabit = "first"
+    """Stands on the first fragment, on every one, on a later one."""
+    absent: Literal["", None] = None
+    """How an id, a name or a piece of arguments is written that is not there."""
+    announces: bool = True
+    """A call begins with a `ToolCallBegin`."""
+    ends: bool = True
+    """A call is over with a `ToolCallEnd`."""
+    interleaves: bool = False
+    """Fragments of several blocks come mixed."""
+    finishes: bool = True
+    """The last event is `Finished`; otherwise the stream was cut off."""
+
+    @property
+    def addresses_fragments(self) -> bool:
+        """Whether every fragment says which call it belongs to."""
+        return self.index in ("block", "call") or self.ids == "every"
+
+    @property
+    def shows_new_calls(self) -> bool:
+        """Whether the first fragment of a call always says that a new call begins."""
+        return (
+            self.announces
+            or self.ids in ("first", "every")
+            or self.index in ("block", "call", "first")
+        )
+
+    def made_decodable(self) -> StreamHabits:
+        """Return the nearest habits under which it can be told what belongs to what."""
+        habits = self
+        if habits.names == "late" and not habits.shows_new_calls:
+            habits = replace(habits, names="first")
+        return replace(habits, interleaves=habits.interleaves and habits.addresses_fragments)
+
+
+@named_strategy
+def stream_habits() -> SearchStrategy[StreamHabits]:
+    """All the habits that leave a turn understandable."""
+    return st.builds(
+        StreamHabits,
+        index=st.sampled_from(("block", "call", "first", "shared", "missing")),
+        ids=st.sampled_from(("first", "every", "late", "missing")),
+        names=st.sampled_from(("first", "every", "late")),
+        absent=st.sampled_from(("", None)),
+        announces=st.booleans(),
+        ends=st.booleans(),
+        interleaves=st.booleans(),
+        finishes=st.booleans(),
+    ).map(StreamHabits.made_decodable)
+
+
+# -- script ----------------------------------------------------------------------------------------
+#
+# Write one turn of a model as events, block by block, with the habits of a provider.
+#
+# Each block becomes a script, and beside it what it means. What nobody could understand is not
+# written: without id, index and announcement, a second call of the same tool can be told from the
+# first only once the arguments of the first are whole.
+
+
+BlockKind: TypeAlias = Literal["text", "thinking", "redacted", "whole", "call"]
+
+
+MAX_BLOCKS: Final = 5
+
+
+_SHORT_TEXTS: Final = texts(max_size=12)
+
+
+_SEALS: Final = seals()
+
+
+_MAYBE_SEALS: Final = st.none() | st.none() | _SEALS
+
+
+_WHOLE_BLOCKS: Final = images() | opaque_blocks()
+
+
+_IDS: Final = st.lists(identifiers(), min_size=MAX_BLOCKS, max_size=MAX_BLOCKS, unique=True)
+
+
+_NAMES: Final = st.one_of(
+    st.sampled_from(("read", "write")),
+    tool_names(),
+    outside_tool_names(),
+    texts(min_size=1, max_size=8),
+)
+
+
+_BROKEN_ARGUMENTS: Final = ("", '{"a":', '{"a": 1, ', "[1]", '"{}"', "nul", "no { JSON")
+
+
+_ARGUMENTS: Final = json_object_texts() | json_object_texts() | st.sampled_from(_BROKEN_ARGUMENTS)
+
+
+@dataclass(frozen=True)
+class _TextRun:
+    """What was said under one index, whenever it was said."""
+
+    kind: type[TextDelta | ThinkingDelta]
+    index: int
+    seal: Seal | None = None
+    redacted: bool = False
+
+    def build(self, said: str) -> Text | Thinking | None:
+        if not said and self.seal is None:
+            return None
+        if self.kind is TextDelta:
+            return Text(said, seal=self.seal)
+        return Thinking(said, seal=self.seal, redacted=self.redacted)
+
+
+class _CallScript(NamedTuple):
+    """A call as its provider knows it."""
+
+    number: int
+    id: str
+    name: str
+    pieces: list[str]
+    block: int
+
+
+class TurnScript:
+    """Collects the blocks of one turn; `tell` gives the events, `mean` what they amount to."""
+
+    def __init__(self, draw: DrawFn, habits: StreamHabits) -> None:
+        self._draw = draw
+        self._habits = habits
+        self._ids = draw(_IDS)
+        self._scripts: list[list[Event]] = []
+        self._meanings: list[_TextRun | AssistantBlock] = []
+        self._calls: list[_CallScript] = []
+
+    def add(self, part: BlockKind) -> None:
+        """Write one more block."""
+        if part == "call":
+            self._add_call()
+        elif part == "whole":
+            block = self._draw(_WHOLE_BLOCKS)
+            self._scripts.append([BlockAdded(len(self._scripts), block)])
+            self._meanings.append(block)
+        else:
+            self._add_text(part)
+
+    def events(self) -> list[Event]:
+        """Return the events of all scripts: one script after the other, or mixed."""
+        if not self._habits.interleaves:
+            return [event for script in self._scripts for event in script]
+        waiting = [iter(script) for script in self._scripts]
+        begun = 0  # blocks begin in order, so these are the first of those that wait
+        events: list[Event] = []
+        while waiting:
+            chosen = self._draw(st.integers(0, min(begun, len(waiting) - 1)))
+            event = next(waiting[chosen], None)
+            if event is None:
+                del waiting[chosen]
+                begun -= 1
+            else:
+                begun += chosen == begun
+                events.append(event)
+        return events
+
+    def expected_blocks(self, events: list[Event]) -> Iterator[AssistantBlock]:
+        """Yield the blocks of the message that `events` should become."""
+        for meaning in self._meanings:
+            if not isinstance(meaning, _TextRun):
+                yield meaning
+                continue
+            said = [
+                event.text
+                for event in events
+                if isinstance(event, meaning.kind) and event.index == meaning.index
+            ]
+            block = meaning.build("".join(said))
+            if block is not None:
+                yield block
+
+    def _cut(self, text: str) -> list[str]:
+        # Models like to end their arguments with a line feed, which then comes alone.
+        places = st.integers(0, len(text)) | st.just(len(text.rstrip()))
+        cuts = self._draw(st.lists(places, max_size=3).map(sorted))
+        return [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
+
+    # -- words -------------------------------------------------------------------------------
+
+    def _add_text(self, part: BlockKind) -> None:
+        has_own_index = self._habits.index == "block"
+        index = len(self._scripts) if has_own_index else 0
+        pieces = self._cut(self._draw(_SHORT_TEXTS))
+        kind = TextDelta if part == "text" else ThinkingDelta
+        seal = None
+        if has_own_index:  # only then can it be said what is sealed
+            seal = self._draw(_SEALS if part == "redacted" else _MAYBE_SEALS)
+        is_redacted = part == "redacted" and seal is not None
+        script: list[Event] = [
+            TextDelta(index, piece)
+            if kind is TextDelta
+            else ThinkingDelta(index, piece, is_redacted)
+            for piece in pieces
+        ]
+        if seal is not None:
+            # Gemini ends turns with a seal that has no words.
+            is_bare = kind is TextDelta and self._draw(st.booleans())
+            script = [*([] if is_bare else script), BlockSealed(index, seal)]
+        self._scripts.append(script)
+        words = _TextRun(kind, index, seal, is_redacted)
+        if words not in self._meanings:
+            self._meanings.append(words)
+
+    # -- calls -------------------------------------------------------------------------------
+
+    def _add_call(self) -> None:
+        pieces = self._cut(self._draw(_ARGUMENTS))
+        number = len(self._calls)
+        name = self._choose_name(pieces)
+        call = _CallScript(number, self._ids[number], name, pieces, len(self._scripts))
+        script = self._call_script(call)
+        seal = self._draw(_MAYBE_SEALS) if self._habits.index == "block" else None
+        if seal is not None:
+            place = self._draw(st.integers(1, len(script)))
+            script.insert(place, BlockSealed(call.block, seal))
+        if self._habits.ends:
+            has_id = self._habits.ids != "missing"
+            end = ToolCallEnd(self._index(call, 1), call.id if has_id else self._habits.absent)
+            script.append(end)
+        self._calls.append(call)
+        self._scripts.append(script)
+        self._meanings.append(build_call(call.id, name, "".join(pieces), seal=seal))
+
+    def _choose_name(self, pieces: list[str]) -> str:
+        name = self._draw(_NAMES)
+        if self._habits.shows_new_calls or not self._calls or name != self._calls[-1].name:
+            return name
+        earlier = build_call("earlier", "any", "".join(self._calls[-1].pieces))
+        is_told_apart = (
+            self._habits.names == "first"
+            and isinstance(earlier, ToolCall)
+            and any(self._calls[-1].pieces)
+            and pieces[0].lstrip().startswith("{")
+        )
+        return name if is_told_apart else ("read" if name == "write" else "write")
+
+    def _call_script(self, call: _CallScript) -> list[Event]:
+        habits, absent = self._habits, self._habits.absent
+        fragments: list[str | None] = [piece or absent for piece in call.pieces]
+        if habits.announces:
+            fragments.insert(0, None)
+        if len(fragments) == 1 and "late" in (habits.ids, habits.names):
+            fragments.append(absent)
+        ids = self._places(habits.ids, len(fragments))
+        names = self._places(habits.names, len(fragments))
+        script: list[Event] = []
+        for place, fragment in enumerate(fragments):
+            index = self._index(call, place)
+            id = call.id if place in ids else absent
+            name = call.name if place in names else absent
+            if habits.announces and place == 0:
+                script.append(ToolCallBegin(index, id, name))
+            else:
+                script.append(ToolCallDelta(index, id, name, fragment))
+        return script
+
+    def _places(self, habit: str, count: int) -> range:
+        """Return where in a call of `count` events its id or name stands."""
+        if habit == "late":
+            place = self._draw(st.integers(1, count - 1))
+            return range(place, place + 1)
+        return {"first": range(1), "every": range(count)}.get(habit, range(0))
+
+    def _index(self, call: _CallScript, place: int) -> int | None:
+        match self._habits.index:
+            case "block":
+                return call.block
+            case "call":
+                return call.number
+            case "first":
+                return call.number if place == 0 else None
+            case "shared":
+                return 0
+            case "missing":
+                return None
+
+
+# -- streams ---------------------------------------------------------------------------------------
+#
+# Strategies for what a provider streams in one turn, and the message that it means.
+
+
+_BLOCK_KINDS: Final[tuple[BlockKind, ...]] = (
+    "text",
+    "thinking",
+    "redacted",
+    "whole",
+    "call",
+    "call",
+    "call",
+)
+
+
+_BLOCK_KIND_LISTS: Final = st.lists(st.sampled_from(_BLOCK_KINDS), max_size=MAX_BLOCKS)
+
+
+class EventStream(NamedTuple):
+    """The events of one turn and the message that they mean."""
+
+    events: tuple[Event, ...]
+    message: AssistantMessage
+    """What they should become; calls that got no id from the provider have an invented one."""
+    habits: StreamHabits
+
+    def expected(self, assembled: AssistantMessage) -> AssistantMessage:
+        """Return `message`, with the ids of `assembled` where the provider gave none."""
+        if self.habits.ids != "missing":
+            return self.message
+        made = iter(assembled.tool_calls)
+        content = [_with_id_of(block, made) for block in self.message.content]
+        return msgspec.structs.replace(self.message, content=tuple(content))
+
+
+@st.composite
+def event_streams(draw: DrawFn, habits: SearchStrategy[StreamHabits] | None = None) -> EventStream:
+    """Turns as providers stream them, each with the message that it should become.
+
+    Words and arguments are cut anywhere between two characters. `habits` chooses the provider,
+    as in `event_streams(st.just(StreamHabits(index="shared")))`; without it, it is any.
+    """
+    chosen = draw(stream_habits() if habits is None else habits).made_decodable()
+    script = TurnScript(draw, chosen)
+    for part in draw(_BLOCK_KIND_LISTS):
+        script.add(part)
+    events = script.events()
+    end = draw(finishes()) if chosen.finishes else None
+    message = _build_message(tuple(script.expected_blocks(events)), end)
+    return EventStream((*events, *([] if end is None else [end])), message, chosen)
+
+
+def _build_message(content: tuple[AssistantBlock, ...], end: Finished | None) -> AssistantMessage:
+    if end is None:
+        return AssistantMessage(content=content, stop_reason=StopReason.UNKNOWN)
+    has_calls = any(isinstance(block, AnyToolCall) for block in content)
+    is_plain_end = has_calls and end.stop_reason is StopReason.END_TURN
+    return AssistantMessage(
+        content=content,
+        stop_reason=StopReason.TOOL_USE if is_plain_end else end.stop_reason,
+        raw_stop_reason=end.raw_stop_reason,
+        usage=end.usage,
+    )
+
+
+def _with_id_of(block: AssistantBlock, made: Iterator[AnyToolCall]) -> AssistantBlock:
+    if not isinstance(block, AnyToolCall) or (call := next(made, None)) is None:
+        return block
+    return msgspec.structs.replace(block, id=call.id)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias, TypeVar
 
+import msgspec
 from hypothesis import strategies as st
-from hypothesis.strategies import SearchStrategy
+from hypothesis.strategies import DrawFn, SearchStrategy
 
-from steno.call import AnyToolCall
-from steno.content import Text
-from steno.message import (
+from steno.messages.call import AnyToolCall, InvalidToolCall, ToolCall
+from steno.messages.content import FileReference, Text, Thinking
+from steno.messages.message import (
     AssistantBlock,
     AssistantMessage,
     Message,
@@ -19,32 +21,239 @@ from steno.message import (
     UserBlock,
     UserMessage,
 )
-from steno.outcome import Failure, Outcome
-from steno.request import Request
+from steno.messages.outcome import Failure, Outcome
+from steno.messages.request import Request
+from steno.messages.role import MessageRole
+from steno.messages.tool import ToolDefinition
+from steno.messages.usage import StopReason, Usage
 from steno.testing.strategies.blocks import (
-    extended,
     extras,
     file_references,
     images,
     invalid_tool_calls,
+    maybe_with_extras,
     opaque_blocks,
     resources,
     text_blocks,
     thinking_blocks,
     tool_calls,
 )
-from steno.testing.strategies.naming import named
 from steno.testing.strategies.primitives import (
     identifiers,
     json_objects,
     moments,
+    named_strategy,
     outside_tool_names,
     texts,
     tool_names,
     visible_texts,
 )
-from steno.tool import ToolDefinition
-from steno.usage import StopReason, Usage
+
+# -- conversations ---------------------------------------------------------------------------------
+#
+# Strategies for sequences of messages: in order, and with everything that happens to order.
+#
+# The order is the point here, so what is said is kept short; ids are as wild as anywhere, and a
+# later turn may use the ids of an earlier one again.
+
+
+_MOST_TURNS: Final = 5
+
+
+_SYSTEM_MESSAGES: Final = visible_texts().map(lambda text: SystemMessage((Text(text),)))
+
+
+_USER_MESSAGES: Final = st.one_of(
+    visible_texts().map(lambda text: UserMessage((Text(text),))),
+    st.just(UserMessage((FileReference(path="notes.txt"),))),
+)
+
+
+_SHORT_TEXTS: Final = texts(max_size=8)
+
+
+_TEXT_BLOCKS: Final = st.lists(_SHORT_TEXTS.map(Text) | _SHORT_TEXTS.map(Thinking), max_size=2)
+
+
+# Some look like what a second call of the id "a" is renamed to.
+_SOME_IDS: Final = st.sampled_from(("a", "b", "a_2", "a_3", "toolu_01", "\u2028", "日本"))
+
+
+_IDS: Final = st.lists(_SOME_IDS | _SOME_IDS | identifiers(), min_size=3, max_size=5, unique=True)
+
+
+_NAMES: Final = st.sampled_from(("read", "write", "bash"))
+
+
+_ARGUMENTS: Final = st.sampled_from(("{}", '{"path":"a"}', '{ "n": 1.0e5 }', '{"path":'))
+
+
+_OUTCOMES: Final = st.sampled_from(Outcome)
+
+
+_FIRST_IDS: Final = st.integers(0, 2)
+
+
+_CALL_COUNTS: Final = st.sampled_from((0, 1, 1, 2, 2, 3))
+
+
+@st.composite
+def conversations(draw: DrawFn, *, alternating: bool = True) -> tuple[Message, ...]:
+    """Whole conversations in perfect order: `check_order` has nothing to say about them.
+
+    `alternating` keeps the rules of a plain chat as well, those of `ConversationHistory`: the
+    system message first, user and assistant taking turns.
+    """
+    return tuple(_draw_messages(draw, alternating, draw(st.integers(0, _MOST_TURNS))))
+
+
+@st.composite
+def damaged_conversations(draw: DrawFn) -> tuple[Message, ...]:
+    """Conversations in which something happened to the order; now and then it did no harm.
+
+    Results are missing, repeated, moved, orphaned; calls share an id; turns are empty, gone or
+    cut off in the middle.
+    """
+    messages = _draw_messages(draw, draw(st.booleans()), draw(st.integers(2, _MOST_TURNS)))
+    for damage in draw(st.lists(st.sampled_from(_DAMAGES), min_size=1, max_size=4)):
+        damage(draw, messages)
+    return tuple(messages)
+
+
+def _draw_messages(draw: DrawFn, alternating: bool, turns: int) -> list[Message]:
+    messages: list[Message] = []
+    if alternating or draw(st.booleans()):
+        messages.append(draw(_SYSTEM_MESSAGES))
+    ids = draw(_IDS)
+    for _ in range(turns):
+        last = messages[-1].role if messages else None
+        speakers = [
+            speaker
+            for speaker in (MessageRole.USER, MessageRole.ASSISTANT)
+            if not (alternating and speaker is last)
+        ]
+        if draw(st.sampled_from(speakers)) is MessageRole.USER:
+            messages.append(draw(_USER_MESSAGES))
+        else:
+            turn = _draw_turn(draw, ids)
+            messages += [turn, *(_draw_result(draw, call) for call in turn.tool_calls)]
+    return messages
+
+
+def _draw_turn(draw: DrawFn, ids: list[str]) -> AssistantMessage:
+    words: list[AssistantBlock] = [*draw(_TEXT_BLOCKS)]
+    first, count = draw(_FIRST_IDS), draw(_CALL_COUNTS)
+    calls = [_draw_call(draw, call_id) for call_id in (ids[first:] + ids[:first])[:count]]
+    position = draw(st.integers(0, len(words)))
+    content = (*words[:position], *calls, *words[position:])
+    if not content:
+        return AssistantMessage(content=(Text(""),), stop_reason=StopReason.END_TURN)
+    return AssistantMessage(content=content)
+
+
+def _draw_call(draw: DrawFn, call_id: str) -> AnyToolCall:
+    name, arguments = draw(_NAMES), draw(_ARGUMENTS)
+    if arguments.endswith("}"):
+        return ToolCall(id=call_id, name=name, arguments=arguments)
+    return InvalidToolCall(id=call_id, arguments=arguments, reason="the text ends too soon")
+
+
+def _draw_result(draw: DrawFn, call: AnyToolCall) -> ToolResultMessage:
+    return ToolResultMessage(
+        tool_call_id=call.id,
+        tool_name=call.name,
+        content=(Text(draw(_SHORT_TEXTS)),),
+        outcome=draw(_OUTCOMES),
+    )
+
+
+# -- damage ------------------------------------------------------------------------------------
+
+_DamageFunction: TypeAlias = Callable[[DrawFn, list[Message]], None]
+
+
+def _drop_result(draw: DrawFn, messages: list[Message]) -> None:
+    if found := _find_results(messages):
+        del messages[draw(st.sampled_from(found))]
+
+
+def _repeat_result(draw: DrawFn, messages: list[Message]) -> None:
+    if found := _find_results(messages):
+        again = msgspec.structs.replace(
+            messages[draw(st.sampled_from(found))], content=(Text(draw(_SHORT_TEXTS)),)
+        )
+        _insert(draw, messages, again)
+
+
+def _move_result(draw: DrawFn, messages: list[Message]) -> None:
+    if found := _find_results(messages):
+        _insert(draw, messages, messages.pop(draw(st.sampled_from(found))))
+
+
+def _swap_results(draw: DrawFn, messages: list[Message]) -> None:
+    if found := _find_results(messages):
+        one, other = draw(st.sampled_from(found)), draw(st.sampled_from(found))
+        messages[one], messages[other] = messages[other], messages[one]
+
+
+def _add_orphan(draw: DrawFn, messages: list[Message]) -> None:
+    orphan = ToolResultMessage(tool_call_id=draw(identifiers()), content=())
+    _insert(draw, messages, orphan)
+
+
+def _share_call_id(draw: DrawFn, messages: list[Message]) -> None:
+    """Let one more call of a turn have the id of another, with or without one more result."""
+    found = [position for position in _find_turns(messages) if messages[position].tool_calls]
+    if not found:
+        return
+    position = draw(st.sampled_from(found))
+    turn = messages[position]
+    call = _draw_call(draw, draw(st.sampled_from(turn.tool_calls)).id)
+    assert isinstance(turn, AssistantMessage)
+    messages[position] = msgspec.structs.replace(turn, content=(*turn.content, call))
+    if draw(st.booleans()):
+        messages.insert(position + 1 + len(turn.tool_calls), _draw_result(draw, call))
+
+
+def _empty_turn(draw: DrawFn, messages: list[Message]) -> None:
+    if found := _find_turns(messages):
+        empty = AssistantMessage(content=(), stop_reason=StopReason.ABORTED)
+        messages[draw(st.sampled_from(found))] = empty
+
+
+def _drop_turn(draw: DrawFn, messages: list[Message]) -> None:
+    if found := _find_turns(messages):
+        del messages[draw(st.sampled_from(found))]
+
+
+def _truncate(draw: DrawFn, messages: list[Message]) -> None:
+    del messages[draw(st.integers(0, len(messages))) :]
+
+
+_DAMAGES: Final[tuple[_DamageFunction, ...]] = (
+    _drop_result,
+    _repeat_result,
+    _move_result,
+    _swap_results,
+    _add_orphan,
+    _share_call_id,
+    _empty_turn,
+    _drop_turn,
+    _truncate,
+)
+
+
+def _find_results(messages: list[Message]) -> list[int]:
+    return [n for n, message in enumerate(messages) if isinstance(message, ToolResultMessage)]
+
+
+def _find_turns(messages: list[Message]) -> list[int]:
+    return [n for n, message in enumerate(messages) if isinstance(message, AssistantMessage)]
+
+
+def _insert(draw: DrawFn, messages: list[Message], message: Message) -> None:
+    messages.insert(draw(st.integers(0, len(messages))), message)
+
 
 B = TypeVar("B")
 
@@ -52,23 +261,25 @@ B = TypeVar("B")
 # -- the four messages -------------------------------------------------------------------------
 
 
-@named
+@named_strategy
 def system_messages() -> SearchStrategy[SystemMessage]:
     """System messages of one or several texts."""
     content = _surrounded(visible_texts().map(Text), text_blocks())
-    return extended(st.builds(SystemMessage, content))
+    return maybe_with_extras(st.builds(SystemMessage, content))
 
 
-@named
+@named_strategy
 def user_messages() -> SearchStrategy[UserMessage]:
     """User messages: words, images, references, resources, in any mixture that says something."""
     others: SearchStrategy[UserBlock] = st.one_of(
         visible_texts().map(Text), images(), file_references(), resources(), opaque_blocks()
     )
-    return extended(st.builds(UserMessage, _surrounded(others, st.one_of(text_blocks(), others))))
+    return maybe_with_extras(
+        st.builds(UserMessage, _surrounded(others, st.one_of(text_blocks(), others)))
+    )
 
 
-@named
+@named_strategy
 def usages() -> SearchStrategy[Usage]:
     """Token counts; each may be missing, zero or enormous."""
     counts = st.none() | st.integers(0, 10_000) | st.integers(0, 2**70)
@@ -82,7 +293,7 @@ def usages() -> SearchStrategy[Usage]:
     )
 
 
-@named
+@named_strategy
 def assistant_messages(
     calls: SearchStrategy[AnyToolCall] | None = None,
 ) -> SearchStrategy[AssistantMessage]:
@@ -95,7 +306,7 @@ def assistant_messages(
         any_call, text_blocks(), thinking_blocks(), images(), opaque_blocks()
     )
     content = st.lists(block, max_size=4, unique_by=_call_id_or_self).map(tuple)
-    return extended(
+    return maybe_with_extras(
         st.builds(
             AssistantMessage,
             content=content,
@@ -107,7 +318,7 @@ def assistant_messages(
     )
 
 
-@named
+@named_strategy
 def failures() -> SearchStrategy[Failure]:
     """Why tool calls failed."""
     return st.builds(
@@ -115,7 +326,7 @@ def failures() -> SearchStrategy[Failure]:
     )
 
 
-@named
+@named_strategy
 def tool_results(ids: SearchStrategy[str] | None = None) -> SearchStrategy[ToolResultMessage]:
     """Tool results of every outcome, with or without a word. Pass `ids` to choose the calls."""
     block: SearchStrategy[ResultBlock] = st.one_of(
@@ -129,7 +340,7 @@ def tool_results(ids: SearchStrategy[str] | None = None) -> SearchStrategy[ToolR
         "started_at": st.none() | moments(),
         "duration_s": st.none() | st.floats(0, allow_infinity=False) | st.integers(0, 2**53),
     }
-    return extended(
+    return maybe_with_extras(
         st.builds(ToolResultMessage, **common)
         | st.builds(
             ToolResultMessage,
@@ -140,7 +351,7 @@ def tool_results(ids: SearchStrategy[str] | None = None) -> SearchStrategy[ToolR
     )
 
 
-@named
+@named_strategy
 def messages() -> SearchStrategy[Message]:
     """Messages of every kind."""
     return st.one_of(system_messages(), user_messages(), assistant_messages(), tool_results())
@@ -149,10 +360,10 @@ def messages() -> SearchStrategy[Message]:
 # -- requests ----------------------------------------------------------------------------------
 
 
-@named
+@named_strategy
 def tool_definitions() -> SearchStrategy[ToolDefinition]:
     """Definitions of tools whose parameters are real, nested JSON Schemas."""
-    return extended(
+    return maybe_with_extras(
         st.builds(
             ToolDefinition,
             name=tool_names(),
@@ -164,7 +375,7 @@ def tool_definitions() -> SearchStrategy[ToolDefinition]:
     )
 
 
-@named
+@named_strategy
 def requests() -> SearchStrategy[Request]:
     """Requests to a model. The messages are any; draw `conversations()` where order matters."""
     return st.builds(

@@ -7,14 +7,42 @@ than chance would bring them up.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
-from typing import Any, Final
+from functools import cache, wraps
+from typing import Any, Final, ParamSpec, TypeVar
 
 from hypothesis import strategies as st
-from hypothesis.strategies import SearchStrategy
+from hypothesis.strategies import DrawFn, SearchStrategy
 
 from steno.json_object import JsonObject
-from steno.testing.strategies.naming import named
+
+# -- naming ----------------------------------------------------------------------------------------
+#
+# Strategies that are shown by their name.
+#
+# A strategy made of others is shown as everything it is made of, which for a document is 46 kB in
+# the report of every failed test, and a warning of hypothesis.
+
+
+P = ParamSpec("P")
+
+
+T = TypeVar("T")
+
+
+def named_strategy(function: Callable[P, SearchStrategy[T]]) -> Callable[P, SearchStrategy[T]]:
+    """Make a function return strategies that are shown as the call, and built once per call."""
+    build: Callable[..., SearchStrategy[T]] = cache(function)
+
+    def draw_one(draw: DrawFn, *args: Any, **kwargs: Any) -> T:
+        return draw(build(*args, **kwargs))
+
+    draw_one.__name__ = function.__name__
+    strategy = wraps(function)(st.composite(draw_one))
+    vars(strategy).pop("__signature__", None)  # the real one is found through __wrapped__
+    return strategy
+
 
 ODD_CHARACTERS: Final = (
     "\0\a\b\t\n\r\x1b\x1f \"'\\/<&{}[],:%"  # controls, and what formats give a meaning
@@ -25,18 +53,25 @@ ODD_CHARACTERS: Final = (
 )
 """Characters that are legal in text and that code is often not prepared for."""
 
+
 _MINUTES_A_DAY: Final = 24 * 60
+
+
 _ANY_CHARACTER: Final = st.characters(codec="utf-8")
+
+
 _VISIBLE: Final = st.characters(
     codec="utf-8", exclude_categories=("Cc", "Zs", "Zl", "Zp")
 ) | st.sampled_from("aZ0_😀")
+
+
 _NAME_CHARACTERS: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
 
 
 # -- text --------------------------------------------------------------------------------------
 
 
-@named
+@named_strategy
 def texts(*, min_size: int = 0, max_size: int | None = None) -> SearchStrategy[str]:
     """Text of any characters but surrogates; the empty one too unless `min_size` forbids it."""
     return st.text(_ANY_CHARACTER, min_size=min_size, max_size=max_size) | st.text(
@@ -44,25 +79,25 @@ def texts(*, min_size: int = 0, max_size: int | None = None) -> SearchStrategy[s
     )
 
 
-@named
+@named_strategy
 def visible_texts() -> SearchStrategy[str]:
     """Text that is not blank, as users, system prompts and descriptions need it."""
     return st.builds("{}{}{}".format, texts(max_size=20), _VISIBLE, texts(max_size=20))
 
 
-@named
+@named_strategy
 def identifiers() -> SearchStrategy[str]:
     """Ids of calls, entries and documents: any text but the empty one."""
     return texts(min_size=1, max_size=24)
 
 
-@named
+@named_strategy
 def tool_names() -> SearchStrategy[str]:
     """Names that a tool may have: 1 to 64 letters, digits and underscores."""
     return st.text(st.sampled_from(_NAME_CHARACTERS), min_size=1, max_size=64)
 
 
-@named
+@named_strategy
 def outside_tool_names() -> SearchStrategy[str]:
     """Names that tools have elsewhere and that `map_tool_name` has to translate."""
     outside = st.text(st.sampled_from(_NAME_CHARACTERS + ".:/-"), max_size=100)
@@ -77,7 +112,7 @@ def _cut_name(name: str) -> str:
 # -- time --------------------------------------------------------------------------------------
 
 
-@named
+@named_strategy
 def moments() -> SearchStrategy[datetime]:
     """Moments with a time zone, from the first year to the last, to the microsecond."""
     offsets = st.integers(1 - _MINUTES_A_DAY, _MINUTES_A_DAY - 1).map(
@@ -94,7 +129,7 @@ def moments() -> SearchStrategy[datetime]:
 # -- JSON --------------------------------------------------------------------------------------
 
 
-@named
+@named_strategy
 def json_values(*, max_leaves: int = 8) -> SearchStrategy[Any]:
     """Plain JSON values: wild strings, big integers, any finite float, deep nesting."""
     scalars = (
@@ -113,38 +148,46 @@ def json_values(*, max_leaves: int = 8) -> SearchStrategy[Any]:
         ),
         max_leaves=max_leaves,
     )
-    return shallow | st.builds(_nest, shallow, st.integers(1, 60), st.booleans())
+    return shallow | st.builds(_nest_value, shallow, st.integers(1, 60), st.booleans())
 
 
-def _nest(value: Any, depth: int, in_objects: bool) -> Any:
+def _nest_value(value: Any, depth: int, in_objects: bool) -> Any:
     for _ in range(depth):
         value = {"": value} if in_objects else [value]
     return value
 
 
-@named
+@named_strategy
 def json_members(*, max_leaves: int = 8) -> SearchStrategy[dict[str, Any]]:
     """Plain dictionaries that JSON can carry."""
     return st.dictionaries(texts(max_size=10), json_values(max_leaves=max_leaves), max_size=4)
 
 
-@named
+@named_strategy
 def json_objects() -> SearchStrategy[JsonObject]:
     """JSON objects, read-only all the way down."""
     return json_members().map(JsonObject)
 
 
-@named
+@named_strategy
 def json_object_texts() -> SearchStrategy[str]:
     """Texts of JSON objects as a model may write them: any spacing, any escapes."""
     written = st.builds(
-        _write, json_members(), st.sampled_from(_SPACINGS), st.booleans(), st.sampled_from(_AROUND)
+        _write_json,
+        json_members(),
+        st.sampled_from(_SPACINGS),
+        st.booleans(),
+        st.sampled_from(_SURROUNDINGS),
     )
     return written | st.sampled_from(_ODD_OBJECTS)
 
 
 _SPACINGS: Final = ((",", ":"), (", ", ": "), (" ,\n", "\t:\r\n "))
-_AROUND: Final = ("{}", "{}", " {}", "\n{}\t")
+
+
+_SURROUNDINGS: Final = ("{}", "{}", " {}", "\n{}\t")
+
+
 _ODD_OBJECTS: Final = (
     "{}",
     "{ }",
@@ -156,5 +199,7 @@ _ODD_OBJECTS: Final = (
 )
 
 
-def _write(members: dict[str, Any], spacing: tuple[str, str], is_ascii: bool, around: str) -> str:
+def _write_json(
+    members: dict[str, Any], spacing: tuple[str, str], is_ascii: bool, around: str
+) -> str:
     return around.format(json.dumps(members, separators=spacing, ensure_ascii=is_ascii))

@@ -2,7 +2,7 @@
 
 This is a small program as well, which needs nothing but Python and becomes the command:
 
-    python -I -S landlock.py POLICY COMMAND...   (JSON: see `Policy`)
+    python -I -S landlock.py POLICY COMMAND...   (JSON: see `LandlockPolicy`)
 
 Rights can only be granted from a folder downwards, never taken away below it. So where
 something shall not be read, all that lies beside the way to it is granted instead of what holds
@@ -41,16 +41,16 @@ _MAKE_DEVICE: Final = 1 << 6 | 1 << 11
 """Granted nowhere: root could make itself a way to the disk."""
 _REFER: Final = 1 << 13
 _TRUNCATE: Final = 1 << 14
-_OF_FILES: Final = _WRITE_FILE | _READ_FILE | _TRUNCATE
-_TCP: Final = 0b11
+_FILE_RIGHTS: Final = _WRITE_FILE | _READ_FILE | _TRUNCATE
+_TCP_RIGHTS: Final = 0b11
 """To bind and to connect."""
 _SCOPES: Final = 0b11
 """Abstract sockets and signals: none to processes outside."""
 
-DEVICES: Final = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "shm")
+WRITABLE_DEVICES: Final = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "shm")
 """What a command may write to in /dev: nothing that is a disk."""
 
-ROOT_KEEPS: Final = {
+ROOT_CAPABILITIES: Final = {
     "CAP_CHOWN": 0,
     "CAP_DAC_OVERRIDE": 1,
     "CAP_FOWNER": 3,
@@ -62,7 +62,7 @@ ROOT_KEEPS: Final = {
 """The rights that commands of root have in a sandbox: to files, whoever owns them, and no more."""
 
 
-class Policy(TypedDict):
+class LandlockPolicy(TypedDict):
     """What a command may do."""
 
     writable: list[str]
@@ -71,16 +71,16 @@ class Policy(TypedDict):
     network: bool
 
 
-def version() -> int:
+def abi_version() -> int:
     """Return the version of the kernel's interface; 0 where there is none, or it is off."""
     if sys.platform != "linux":
         return 0
-    return max(0, _call(_CREATE_RULESET, None, 0, _VERSION_FLAG))
+    return max(0, _syscall(_CREATE_RULESET, None, 0, _VERSION_FLAG))
 
 
-def confine(policy: Policy) -> None:
+def confine(policy: LandlockPolicy) -> None:
     """Take rights from this process, for good. Raises OSError."""
-    abi = version()
+    abi = abi_version()
     if not abi:
         raise OSError(errno.ENOSYS, "the kernel has no Landlock")
     writing = _WRITE_FILE | _CHANGE_FOLDER
@@ -89,25 +89,25 @@ def confine(policy: Policy) -> None:
     attributes = struct.pack(
         "=QQQ",
         writing | _READ_FILE,
-        _TCP if abi >= 4 and not policy["network"] else 0,
+        _TCP_RIGHTS if abi >= 4 and not policy["network"] else 0,
         _SCOPES if abi >= 6 else 0,
     )
-    rules = _checked(
-        _call(_CREATE_RULESET, attributes, 24 if abi >= 6 else 16 if abi >= 4 else 8, 0)
+    rules = _check_result(
+        _syscall(_CREATE_RULESET, attributes, 24 if abi >= 6 else 16 if abi >= 4 else 8, 0)
     )
-    for path in [*policy["writable"], *[f"/dev/{device}" for device in DEVICES]]:
+    for path in [*policy["writable"], *[f"/dev/{device}" for device in WRITABLE_DEVICES]]:
         _grant(rules, path, (writing & ~_MAKE_DEVICE) | _READ_FILE)
-    for path in _beside("/", frozenset(policy["hidden"])):
+    for path in _paths_beside("/", frozenset(policy["hidden"])):
         _grant(rules, path, _READ_FILE, follow=False)
     prctl = ctypes.CDLL(None).prctl
-    for capability in set(range(64)) - {*ROOT_KEEPS.values()}:
+    for capability in set(range(64)) - {*ROOT_CAPABILITIES.values()}:
         prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)  # fails for all but root, who alone has them
-    _checked(prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
-    _checked(_call(_RESTRICT_SELF, rules, 0))
+    _check_result(prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+    _check_result(_syscall(_RESTRICT_SELF, rules, 0))
     os.close(rules)
 
 
-def _beside(folder: str, hidden: frozenset[str]) -> Iterator[str]:
+def _paths_beside(folder: str, hidden: frozenset[str]) -> Iterator[str]:
     """Return what to grant so that all in a folder is granted but what is hidden."""
     beginning = folder.rstrip("/") + "/"
     if not any(path.startswith(beginning) for path in hidden):
@@ -116,7 +116,7 @@ def _beside(folder: str, hidden: frozenset[str]) -> Iterator[str]:
     with contextlib.suppress(OSError):
         for entry in Path(folder).iterdir():
             if str(entry) not in hidden and not entry.is_symlink():
-                yield from _beside(str(entry), hidden)
+                yield from _paths_beside(str(entry), hidden)
 
 
 def _grant(rules: int, path: str, rights: int, *, follow: bool = True) -> None:
@@ -128,13 +128,15 @@ def _grant(rules: int, path: str, rights: int, *, follow: bool = True) -> None:
     try:
         mode = os.fstat(file).st_mode
         if not stat.S_ISDIR(mode):
-            rights &= _OF_FILES
-        _checked(_call(_ADD_RULE, rules, _RULE_PATH_BENEATH, struct.pack("=Qi", rights, file), 0))
+            rights &= _FILE_RIGHTS
+        _check_result(
+            _syscall(_ADD_RULE, rules, _RULE_PATH_BENEATH, struct.pack("=Qi", rights, file), 0)
+        )
     finally:
         os.close(file)
 
 
-def _call(number: int, *arguments: int | bytes | None) -> int:
+def _syscall(number: int, *arguments: int | bytes | None) -> int:
     """Make a system call; the C library has no names for these."""
     words = [
         ctypes.c_long(argument) if isinstance(argument, int) else argument for argument in arguments
@@ -142,7 +144,7 @@ def _call(number: int, *arguments: int | bytes | None) -> int:
     return int(ctypes.CDLL(None, use_errno=True).syscall(ctypes.c_long(number), *words))
 
 
-def _checked(result: int) -> int:
+def _check_result(result: int) -> int:
     if result < 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
@@ -150,7 +152,7 @@ def _checked(result: int) -> int:
 
 
 if __name__ == "__main__":
-    confine(cast("Policy", json.loads(sys.argv[1])))
+    confine(cast("LandlockPolicy", json.loads(sys.argv[1])))
     # Python ignores these two, and that would be inherited.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)

@@ -21,21 +21,69 @@ from typing import ClassVar, Final, NamedTuple, cast, final
 from msgspec import DecodeError, json
 
 from steno.errors import ToolFailed
-from steno.tools.shell import supervise
-from steno.tools.shell.capture import Capture
-from steno.tools.shell.program import run_alone
-from steno.value import Quiet
+from steno.tools.programs import isolated_python_command
+from steno.tools.shell import command_supervisor
+from steno.values import RedactedRepr
 
-_PATIENCE_S: Final = 10.0
+# -- capture ---------------------------------------------------------------------------------------
+#
+# What a command has said, in bounded memory: all of it, or its beginning and its end.
+
+
+@final
+class OutputCapture:
+    """Takes output piece by piece, and forgets the middle of what is too long."""
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_in_head = most_bytes - most_bytes // 2
+        self._most_in_tail = most_bytes // 2
+        self._head = bytearray()
+        self._tail = bytearray()
+        self.total = 0
+        """How many bytes came in all."""
+
+    def feed(self, data: bytes) -> None:
+        """Take what came next."""
+        self.total += len(data)
+        room = self._most_in_head - len(self._head)
+        self._head += data[:room]
+        self._tail += data[room:]
+        # Cut rarely, so that each byte is moved but once on average.
+        if len(self._tail) > 2 * self._most_in_tail:
+            del self._tail[: len(self._tail) - self._most_in_tail]
+
+    def restore(self, data: bytes) -> None:
+        """Put what was taken before what came since, as if it had not been taken."""
+        since = self.take()
+        self.feed(data)
+        self.feed(since)
+
+    def take(self) -> bytes:
+        """Return what came since this was last called, with a line where something is missing."""
+        tail = self._tail[max(0, len(self._tail) - self._most_in_tail) :]
+        missing = self.total - len(self._head) - len(tail)
+        gap = f"\n[... {missing:,} bytes were not kept ...]\n".encode() if missing else b""
+        whole = bytes(self._head) + gap + bytes(tail)
+        self._head.clear()
+        self._tail.clear()
+        self.total = 0
+        return whole
+
+
+_SUPERVISOR_TIMEOUT_S: Final = 10.0
 """How long the supervisor may take on top of the grace, on a machine that is busy."""
-_DRAIN_S: Final = 1.0
+
+
+_DRAIN_TIMEOUT_S: Final = 1.0
 """How long output may come after the end: at once, unless a process could not be ended."""
-_HASTE_S: Final = 3.0
+
+
+_KILL_TIMEOUT_S: Final = 3.0
 """How long we stop everything else for the end of a command, if told twice to stop."""
 
 
 @final
-class CommandLimits(Quiet, frozen=True, kw_only=True):
+class CommandLimits(RedactedRepr, frozen=True, kw_only=True):
     """How much a command may use."""
 
     timeout_s: int = 120
@@ -59,7 +107,7 @@ class CommandLimits(Quiet, frozen=True, kw_only=True):
     """How long a process may take to end when it is asked to."""
 
 
-class Cause(StrEnum):
+class ExitCause(StrEnum):
     """Why a command ended."""
 
     DONE = "done"
@@ -72,12 +120,12 @@ class Cause(StrEnum):
 
 
 @final
-class CommandEnding(Quiet, frozen=True, kw_only=True):
+class CommandExit(RedactedRepr, frozen=True, kw_only=True):
     """What became of a command."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"cause", "signal"})
 
-    cause: Cause
+    cause: ExitCause
     exit_code: int | None
     """As shells have it: 128 and the number of a signal. None if nobody knows."""
     signal: str | None
@@ -88,22 +136,25 @@ class CommandEnding(Quiet, frozen=True, kw_only=True):
 
 
 @final
-class Process:
+class CommandProcess:
     """A command and all that it has started. Made by `start`; ends with `wait` or `aclose`."""
 
     def __init__(
-        self, spawned: _Spawned, limits: CommandLimits, listener: Callable[[bytes], None] | None
+        self,
+        spawned: _SpawnedSupervisor,
+        limits: CommandLimits,
+        listener: Callable[[bytes], None] | None,
     ) -> None:
-        self.capture = Capture(limits.kept_output_bytes)
+        self.capture = OutputCapture(limits.kept_output_bytes)
         self._child = spawned.supervisor
         self._limits = limits
         self._listener = listener
         self._started = time.monotonic()
-        self._cause = Cause.DONE
+        self._cause = ExitCause.DONE
         self._total = 0
         self._report = bytearray()
-        self._output = _Pipe(spawned.output, self._receive)
-        self._status = _Pipe(spawned.status, self._report.extend)
+        self._output = _ReadPipe(spawned.output, self._receive)
+        self._status = _ReadPipe(spawned.status, self._report.extend)
 
     @classmethod
     async def start(
@@ -115,12 +166,12 @@ class Process:
         limits: CommandLimits,
         is_wrapped: bool,
         listener: Callable[[bytes], None] | None = None,
-    ) -> Process:
+    ) -> CommandProcess:
         """Start a command. `is_wrapped` tells that its first process is a sandbox that stays.
 
         `listener` gets what it says as it comes. Raises ToolFailed if it cannot be started.
         """
-        specification: supervise.Specification = {
+        specification: command_supervisor.CommandSpecification = {
             "argv": list(argv),
             "is_wrapped": is_wrapped,
             "grace_s": limits.grace_s,
@@ -128,7 +179,7 @@ class Process:
             "max_file_bytes": limits.max_file_bytes,
             "max_memory_bytes": limits.max_memory_bytes,
         }
-        spawned = _spawn(json.encode(specification).decode(), folder, environ)
+        spawned = _spawn_supervisor(json.encode(specification).decode(), folder, environ)
         process = cls(spawned, limits, listener)
         with contextlib.ExitStack() as unless_connected:
             unless_connected.callback(process._release)
@@ -142,13 +193,13 @@ class Process:
         """Whether something of it is still there."""
         return not self._status.closed.is_set()
 
-    def stop(self, cause: Cause = Cause.STOPPED) -> None:
+    def stop(self, cause: ExitCause = ExitCause.STOPPED) -> None:
         """Begin to end it; `wait` returns when that is done."""
-        if self.is_running and self._cause is Cause.DONE:
+        if self.is_running and self._cause is ExitCause.DONE:
             self._cause = cause
-            self._send_order(supervise.TERMINATE)
+            self._send_order(command_supervisor.TERMINATE)
 
-    async def wait(self, timeout_s: float | None = None) -> CommandEnding:
+    async def wait(self, timeout_s: float | None = None) -> CommandExit:
         """Wait until all of it is gone; end it when the time is over, or when cancelled.
 
         Raises ToolFailed if it turns out that it never ran.
@@ -157,7 +208,7 @@ class Process:
             async with asyncio.timeout(timeout_s):
                 await self._status.closed.wait()
         except TimeoutError:
-            self.stop(Cause.TIME)
+            self.stop(ExitCause.TIME)
         finally:
             await self.aclose()
         return self._build_exit()
@@ -166,8 +217,8 @@ class Process:
         """End it, if it has not ended, and let go of it."""
         self.stop()
         try:
-            await _within(self._limits.grace_s + _PATIENCE_S, self._status.closed)
-            await _within(_DRAIN_S, self._output.closed)
+            await _wait_at_most(self._limits.grace_s + _SUPERVISOR_TIMEOUT_S, self._status.closed)
+            await _wait_at_most(_DRAIN_TIMEOUT_S, self._output.closed)
         finally:
             self._release()
 
@@ -175,7 +226,7 @@ class Process:
         self.capture.feed(data)
         self._total += len(data)
         if self._total > self._limits.max_output_bytes:
-            self.stop(Cause.OUTPUT)
+            self.stop(ExitCause.OUTPUT)
         if self._listener is not None:
             self._listener(data)
 
@@ -189,9 +240,9 @@ class Process:
     def _release(self) -> None:
         """Collect the supervisor. Blocks only if it still has work to do, and then in haste."""
         if self.is_running:
-            self._send_order(supervise.KILL)
+            self._send_order(command_supervisor.KILL)
         try:
-            self._child.wait(_HASTE_S)
+            self._child.wait(_KILL_TIMEOUT_S)
         except subprocess.TimeoutExpired:
             self._child.kill()
             self._child.wait()
@@ -200,15 +251,15 @@ class Process:
         self._output.disconnect()
         self._status.disconnect()
 
-    def _build_exit(self) -> CommandEnding:
+    def _build_exit(self) -> CommandExit:
         status = _read_status(bytes(self._report))
         if status is not None and status["failure"]:
             raise ToolFailed(f"bash: the command could not be started: {status['failure']}")
         cause = self._cause
         if status is not None and status["too_many"]:
-            cause = Cause.PROCESSES
+            cause = ExitCause.PROCESSES
         exit_code = None if status is None else status["exit_code"]
-        return CommandEnding(
+        return CommandExit(
             cause=cause,
             exit_code=exit_code,
             signal=_signal_name(exit_code),
@@ -217,7 +268,7 @@ class Process:
         )
 
 
-class _Pipe(asyncio.Protocol):
+class _ReadPipe(asyncio.Protocol):
     """The end of a pipe that we read."""
 
     def __init__(self, file: int, take: Callable[[bytes], None]) -> None:
@@ -244,7 +295,7 @@ class _Pipe(asyncio.Protocol):
         self.closed.set()
 
 
-class _Spawned(NamedTuple):
+class _SpawnedSupervisor(NamedTuple):
     supervisor: subprocess.Popen[bytes]
     output: int
     """Where the command's output comes."""
@@ -252,13 +303,19 @@ class _Spawned(NamedTuple):
     """Where the supervisor's report comes."""
 
 
-def _spawn(specification: str, folder: Path, environ: Mapping[str, str]) -> _Spawned:
+def _spawn_supervisor(
+    specification: str, folder: Path, environ: Mapping[str, str]
+) -> _SpawnedSupervisor:
     """Start the supervisor, and with it the command."""
     output, output_write = os.pipe()
     status, status_write = os.pipe()
     try:
         supervisor = subprocess.Popen(  # noqa: S603 - what we are for
-            [*run_alone(supervise.__file__), str(status_write), specification],
+            [
+                *isolated_python_command(command_supervisor.__file__),
+                str(status_write),
+                specification,
+            ],
             stdin=subprocess.PIPE,
             stdout=output_write,
             stderr=output_write,
@@ -275,19 +332,19 @@ def _spawn(specification: str, folder: Path, environ: Mapping[str, str]) -> _Spa
     finally:
         os.close(output_write)
         os.close(status_write)
-    return _Spawned(supervisor, output, status)
+    return _SpawnedSupervisor(supervisor, output, status)
 
 
-async def _within(seconds: float, event: asyncio.Event) -> None:
+async def _wait_at_most(seconds: float, event: asyncio.Event) -> None:
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             await event.wait()
 
 
-def _read_status(report: bytes) -> supervise.Status | None:
+def _read_status(report: bytes) -> command_supervisor.CommandStatus | None:
     """Return what the supervisor said; nothing if it was itself ended."""
     try:
-        return cast("supervise.Status", json.decode(report))
+        return cast("command_supervisor.CommandStatus", json.decode(report))
     except DecodeError:
         return None
 

@@ -10,6 +10,7 @@ Each is a prefix of the command line. Whether one works is found out by trying i
 from __future__ import annotations
 
 import os
+import stat
 import subprocess
 import tempfile
 from collections.abc import Collection, Iterator, Mapping
@@ -21,12 +22,109 @@ from typing import ClassVar, Final, Protocol, final
 from msgspec import Struct, json
 
 from steno.errors import ToolFailed
+from steno.tools.programs import find_program, isolated_python_command
 from steno.tools.shell import landlock
-from steno.tools.shell.bubblewrap import AS_ROOT, AS_USER, build_arguments
-from steno.tools.shell.program import find_program, run_alone
-from steno.value import Quiet
+from steno.tools.shell.landlock import ROOT_CAPABILITIES
+from steno.values import RedactedRepr
 
-HIDDEN: Final = (
+# -- bubblewrap ------------------------------------------------------------------------------------
+#
+# Bubblewrap: the options with which `bwrap` shows a command a smaller world.
+#
+# All of the file system can be read but what is hidden, the workspace can be written, and /tmp is
+# the command's own. Other processes cannot be seen, and neither can sockets of services in /run.
+# This file runs nothing.
+
+
+_BWRAP_OPTIONS: Final = (
+    "--unshare-pid",
+    "--unshare-ipc",
+    "--unshare-uts",
+    "--die-with-parent",
+    "--new-session",
+    # Root could use its rights to mount everything anew.
+    *("--cap-drop", "ALL"),
+)
+
+
+BWRAP_USER_OPTIONS: Final = ("--unshare-user",)
+
+
+BWRAP_ROOT_OPTIONS: Final = tuple(
+    word for name in ROOT_CAPABILITIES for word in ("--cap-add", name)
+)
+"""Root of the machine keeps what it needs for files of others; a new user namespace has no others."""
+
+
+_PROC_SETTINGS: Final = ("sys", "sysrq-trigger", "irq", "bus", "fs")
+"""What root could change of the whole machine in /proc, without any rights but its name."""
+
+
+_VISIBLE_IN_RUN: Final = (
+    "/run/current-system",
+    "/run/systemd/resolve",
+    "/run/resolvconf",
+    "/run/NetworkManager/resolv.conf",
+)
+"""Programs of NixOS, and what /etc/resolv.conf may lead to; the rest of /run is sockets."""
+
+
+def build_bwrap_prefix(
+    bwrap: str,
+    rights: tuple[str, ...],
+    *,
+    roots: tuple[Path, ...],
+    hidden: tuple[Path, ...],
+    scratch: Path,
+    network: bool,
+    folder: Path,
+) -> tuple[str, ...]:
+    """Return the beginning of a command line that confines the rest of it.
+
+    `rights` is AS_USER or AS_ROOT; `hidden` are real paths; `scratch` is shown as /tmp.
+    """
+    mounts = [
+        *[(Path(path), option) for path, option in _system_mounts(scratch)],
+        *[(path, _hide_options(path)) for path in hidden if path not in roots],
+        *[(root, ("--bind", str(root), str(root))) for root in roots],
+    ]
+    # A mount covers what was mounted below it before, so the outer ones come first.
+    mounts.sort(key=lambda mount: len(mount[0].parts))
+    return (
+        bwrap,
+        *_BWRAP_OPTIONS,
+        *rights,
+        *(() if network else ("--unshare-net",)),
+        *[word for _, option in mounts for word in option],
+        *("--chdir", str(folder), "--"),
+    )
+
+
+def _system_mounts(scratch: Path) -> Iterator[tuple[str, tuple[str, ...]]]:
+    yield "/", ("--ro-bind", "/", "/")
+    yield "/dev", ("--dev", "/dev")
+    yield "/proc", ("--proc", "/proc")
+    for name in _PROC_SETTINGS:
+        yield f"/proc/{name}", ("--ro-bind-try", f"/proc/{name}", f"/proc/{name}")
+    yield "/tmp", ("--bind", str(scratch), "/tmp")  # noqa: S108 - the command's own
+    if Path("/run").is_dir():
+        yield "/run", ("--tmpfs", "/run")
+        for path in _VISIBLE_IN_RUN:
+            yield path, ("--ro-bind-try", path, path)
+
+
+def _hide_options(path: Path) -> tuple[str, ...]:
+    """Return what covers a file or a folder with nothing."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return ()
+    if stat.S_ISDIR(mode):
+        return ("--tmpfs", str(path))
+    return ("--ro-bind", "/dev/null", str(path))
+
+
+HIDDEN_HOME_PATHS: Final = (
     # Keys and passwords.
     *(".ssh", ".gnupg", ".password-store", ".netrc", ".git-credentials", ".pgpass", ".my.cnf"),
     *(".local/share/keyrings", ".config/git/credentials", ".vault-token", ".config/age"),
@@ -42,17 +140,20 @@ HIDDEN: Final = (
 )
 """What commands do not get to read, beneath the home folder."""
 
-_MOVED: Final = {
+
+_XDG_FOLDERS: Final = {
     "XDG_CONFIG_HOME": ".config/",
     "XDG_DATA_HOME": ".local/share/",
     "XDG_STATE_HOME": ".local/state/",
     "XDG_CACHE_HOME": ".cache/",
 }
 """Variables that name another place for what is in these folders of the home folder."""
-_PROBE_S: Final = 10.0
 
 
-class Setting(StrEnum):
+_PROBE_TIMEOUT_S: Final = 10.0
+
+
+class SandboxSetting(StrEnum):
     """How much a sandbox matters."""
 
     AUTO = "auto"
@@ -63,7 +164,7 @@ class Setting(StrEnum):
 
 
 @final
-class SandboxScope(Quiet, frozen=True, kw_only=True):
+class SandboxScope(RedactedRepr, frozen=True, kw_only=True):
     """What a command may reach inside a sandbox."""
 
     roots: tuple[Path, ...]
@@ -94,18 +195,18 @@ class Sandbox(Protocol):
 
 
 @final
-class Bubblewrap(Struct, frozen=True):
+class BubblewrapSandbox(Struct, frozen=True):
     """The program `bwrap`: a file system, processes and a network of its own."""
 
     name: ClassVar[str] = "bubblewrap"
     is_wrapper: ClassVar[bool] = True
 
     bwrap: str
-    rights: tuple[str, ...] = AS_USER
+    rights: tuple[str, ...] = BWRAP_USER_OPTIONS
 
     def wrap(self, argv: tuple[str, ...], scope: SandboxScope) -> tuple[str, ...]:
         """Return the command behind `bwrap` and its options."""
-        prefix = build_arguments(
+        prefix = build_bwrap_prefix(
             self.bwrap,
             self.rights,
             roots=scope.roots,
@@ -125,7 +226,7 @@ class Bubblewrap(Struct, frozen=True):
 
 
 @final
-class Landlock(Struct, frozen=True):
+class LandlockSandbox(Struct, frozen=True):
     """The Linux security module of that name: rights that a process gives up."""
 
     name: ClassVar[str] = "landlock"
@@ -136,12 +237,12 @@ class Landlock(Struct, frozen=True):
 
     def wrap(self, argv: tuple[str, ...], scope: SandboxScope) -> tuple[str, ...]:
         """Return the command behind a program that gives up rights."""
-        policy: landlock.Policy = {
+        policy: landlock.LandlockPolicy = {
             "writable": [*map(str, (*scope.roots, scope.scratch, *scope.temporary))],
             "hidden": [*map(str, scope.hidden)],
             "network": scope.network,
         }
-        return (*run_alone(landlock.__file__), json.encode(policy).decode(), *argv)
+        return (*isolated_python_command(landlock.__file__), json.encode(policy).decode(), *argv)
 
     def describe(self) -> str:
         """Say what Landlock does, in the version of this kernel."""
@@ -154,12 +255,12 @@ class Landlock(Struct, frozen=True):
         return (
             f"landlock {self.version}: commands write only in the workspace and the temporary "
             f"folder, cannot read known secrets, and {tcp}; not prevented: {', '.join(missing)}"
-            f"{_because(self.why_not_better)}"
+            f"{_reason_suffix(self.why_not_better)}"
         )
 
 
 @final
-class Unconfined(Struct, frozen=True):
+class NoSandbox(Struct, frozen=True):
     """No sandbox: a command may do what the user may."""
 
     name: ClassVar[str] = "none"
@@ -173,7 +274,7 @@ class Unconfined(Struct, frozen=True):
         """Return the command as it is. Raises ToolFailed if a sandbox is required."""
         if self.is_refusal:
             raise ToolFailed(
-                f"sandbox: one is required and there is none{_because(self.why_not_better)}",
+                f"sandbox: one is required and there is none{_reason_suffix(self.why_not_better)}",
                 recoverable=False,
             )
         return argv
@@ -181,49 +282,59 @@ class Unconfined(Struct, frozen=True):
     def describe(self) -> str:
         """Say that there is none."""
         effect = "no command is run" if self.is_refusal else "commands may do what the user may"
-        return f"none: {effect}{_because(self.why_not_better)}"
+        return f"none: {effect}{_reason_suffix(self.why_not_better)}"
 
 
-def find_sandbox(setting: Setting = Setting.AUTO, *, outside: Collection[Path] = ()) -> Sandbox:
+def find_sandbox(
+    setting: SandboxSetting = SandboxSetting.AUTO, *, outside: Collection[Path] = ()
+) -> Sandbox:
     """Return the best sandbox that works here. The first time it tries them, and may block.
 
     Programs in the folders `outside`, those of a workspace, are not tried: to do so is to run them.
     """
-    if setting is Setting.OFF:
-        return Unconfined("it is switched off")
-    works = working_sandboxes(outside=outside)
+    if setting is SandboxSetting.OFF:
+        return NoSandbox("it is switched off")
+    works = find_working_sandboxes(outside=outside)
     if works:
         return works[0]
     bwrap = _find_bwrap(outside)
-    reasons = f"{_bubblewrap(bwrap)[1]}; {_landlock(bwrap)[1]}"
-    return Unconfined(reasons, is_refusal=setting is Setting.REQUIRE)
+    reasons = f"{_probe_bubblewrap(bwrap)[1]}; {_probe_landlock(bwrap)[1]}"
+    return NoSandbox(reasons, is_refusal=setting is SandboxSetting.REQUIRE)
 
 
-def working_sandboxes(*, outside: Collection[Path] = ()) -> tuple[Sandbox, ...]:
+def find_working_sandboxes(*, outside: Collection[Path] = ()) -> tuple[Sandbox, ...]:
     """Return every kind that works here, the best first."""
     bwrap = _find_bwrap(outside)
-    return tuple(found for found, _ in (_bubblewrap(bwrap), _landlock(bwrap)) if found is not None)
+    return tuple(
+        found
+        for found, _ in (_probe_bubblewrap(bwrap), _probe_landlock(bwrap))
+        if found is not None
+    )
 
 
-def hidden_paths(environ: Mapping[str, str], more: tuple[Path, ...] = ()) -> tuple[Path, ...]:
+def find_hidden_paths(environ: Mapping[str, str], more: tuple[Path, ...] = ()) -> tuple[Path, ...]:
     """Return the real paths of what commands should not read, as far as they exist."""
     home = environ.get("HOME") or os.path.expanduser("~")  # noqa: PTH111 - Path.home() may raise
-    named = [*[Path(home, name) for name in HIDDEN], *_moved(environ), *more]
+    named = [
+        *[Path(home, name) for name in HIDDEN_HOME_PATHS],
+        *_relocated_hidden_paths(environ),
+        *more,
+    ]
     runtime = environ.get("XDG_RUNTIME_DIR")
     if runtime:
         named.append(Path(runtime))
     return tuple(dict.fromkeys([path.resolve() for path in named if path.exists()]))
 
 
-def _moved(environ: Mapping[str, str]) -> Iterator[Path]:
-    for variable, usual in _MOVED.items():
+def _relocated_hidden_paths(environ: Mapping[str, str]) -> Iterator[Path]:
+    for variable, usual in _XDG_FOLDERS.items():
         if folder := environ.get(variable):
-            for name in HIDDEN:
+            for name in HIDDEN_HOME_PATHS:
                 if name.startswith(usual):
                     yield Path(folder, name.removeprefix(usual))
 
 
-def _because(reason: str) -> str:
+def _reason_suffix(reason: str) -> str:
     return f" ({reason})" if reason else ""
 
 
@@ -233,31 +344,33 @@ def _find_bwrap(outside: Collection[Path]) -> str | None:
 
 
 @cache
-def _bubblewrap(bwrap: str | None) -> tuple[Sandbox | None, str]:
+def _probe_bubblewrap(bwrap: str | None) -> tuple[Sandbox | None, str]:
     """Return the sandbox if it works, else why it does not."""
     if bwrap is None:
         return None, "bubblewrap: bwrap is not installed"
     why_not = ""
-    for rights in (AS_ROOT, AS_USER) if os.geteuid() == 0 else (AS_USER,):
-        sandbox = Bubblewrap(bwrap, rights)
-        why_not = _why_not(sandbox)
+    for rights in (
+        (BWRAP_ROOT_OPTIONS, BWRAP_USER_OPTIONS) if os.geteuid() == 0 else (BWRAP_USER_OPTIONS,)
+    ):
+        sandbox = BubblewrapSandbox(bwrap, rights)
+        why_not = _probe_failure(sandbox)
         if not why_not:
             return sandbox, ""
     return None, why_not
 
 
 @cache
-def _landlock(bwrap: str | None) -> tuple[Sandbox | None, str]:
+def _probe_landlock(bwrap: str | None) -> tuple[Sandbox | None, str]:
     """Return the sandbox if it works, else why it does not."""
-    version = landlock.version()
+    version = landlock.abi_version()
     if not version:
         return None, "landlock: the kernel has none, or it is off"
-    sandbox = Landlock(version, why_not_better=_bubblewrap(bwrap)[1])
-    why_not = _why_not(sandbox)
+    sandbox = LandlockSandbox(version, why_not_better=_probe_bubblewrap(bwrap)[1])
+    why_not = _probe_failure(sandbox)
     return (None, why_not) if why_not else (sandbox, "")
 
 
-def _why_not(sandbox: Sandbox) -> str:
+def _probe_failure(sandbox: Sandbox) -> str:
     """Run a trifle in a sandbox; return why that failed, or nothing."""
     with tempfile.TemporaryDirectory() as name:
         scratch = Path(name).resolve()
@@ -268,7 +381,7 @@ def _why_not(sandbox: Sandbox) -> str:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
-                timeout=_PROBE_S,
+                timeout=_PROBE_TIMEOUT_S,
                 check=False,
             )
         except (OSError, subprocess.TimeoutExpired) as exc:

@@ -3,11 +3,11 @@
 The protocol wants a limit of tokens: a request without one is sent with `DEFAULT_MAX_TOKENS`.
 """
 
-from steno.wire.anthropic_messages.answer import StreamDecoder, decode_response
-from steno.wire.anthropic_messages.history import decode_request
-from steno.wire.anthropic_messages.request import Encoder, encode_request
-from steno.wire.anthropic_messages.shapes import DEFAULT_MAX_TOKENS, NAME
-from steno.wire.fault import decode_error
+from steno.wire.anthropic_messages.payload import DEFAULT_MAX_TOKENS, NAME
+from steno.wire.anthropic_messages.request_decoder import decode_request
+from steno.wire.anthropic_messages.request_encoder import Encoder, encode_request
+from steno.wire.anthropic_messages.response_decoder import StreamDecoder, decode_response
+from steno.wire.errors import decode_error
 
 __all__ = [
     "DEFAULT_MAX_TOKENS",

@@ -22,11 +22,11 @@ the message (`{"content": "All"}`), or a fragment of a call
 `stop_reason` is the last one.
 """
 
-from steno.wire.chat.answer import StreamDecoder, decode_response
-from steno.wire.chat.history import decode_request
-from steno.wire.chat.request import Encoder, encode_request
-from steno.wire.chat.shapes import NAME
-from steno.wire.fault import decode_error
+from steno.wire.chat.payload import NAME
+from steno.wire.chat.request_decoder import decode_request
+from steno.wire.chat.request_encoder import Encoder, encode_request
+from steno.wire.chat.response_decoder import StreamDecoder, decode_response
+from steno.wire.errors import decode_error
 
 __all__ = [
     "NAME",

@@ -1,10 +1,10 @@
 """Google's generateContent, of the Gemini API and of Vertex."""
 
-from steno.wire.fault import decode_error
-from steno.wire.gemini.answer import StreamDecoder, decode_response
-from steno.wire.gemini.history import decode_request
-from steno.wire.gemini.request import Encoder, encode_request
-from steno.wire.gemini.shapes import NAME
+from steno.wire.errors import decode_error
+from steno.wire.gemini.payload import NAME
+from steno.wire.gemini.request_decoder import decode_request
+from steno.wire.gemini.request_encoder import Encoder, encode_request
+from steno.wire.gemini.response_decoder import StreamDecoder, decode_response
 
 __all__ = [
     "NAME",

@@ -8,52 +8,52 @@ from typing import Any, Final
 
 from msgspec import Raw
 
-from steno.call import Seal
-from steno.content import Image, ImageData, ImageUrl, Opaque, Text, Thinking
 from steno.errors import InvalidRequest
-from steno.wire.extras import FORM
-from steno.wire.gemini.shapes import NAME
-from steno.wire.gemini.spelling import Fields, camel_case, snake_case
-from steno.wire.open import read_members
-from steno.wire.reading import Members, bytes_of
-from steno.wire.writing import Target
+from steno.messages.call import Seal
+from steno.messages.content import Image, ImageData, ImageUrl, Opaque, Text, Thinking
+from steno.wire.extras import FORM_KEY
+from steno.wire.gemini.key_case import EitherCaseMembers, to_camel_case, to_snake_case
+from steno.wire.gemini.payload import NAME, SIGNATURE_SENTINEL, THOUGHT_SIGNATURE
+from steno.wire.request_decoder import ObjectMembers, read_base64
+from steno.wire.request_encoder import RequestTarget
+from steno.wire.tolerant import read_members
 
-CALL: Final = "functionCall"
-RESULT: Final = "functionResponse"
-SIGNATURE: Final = "thoughtSignature"
-
-SENTINEL: Final = "skip_thought_signature_validator"
-"""What Google wants in place of a signature on calls that were not made by the model at hand."""
-_NO_SEALS: Final = frozenset(
+_PLACEHOLDER_SIGNATURES: Final = frozenset(
     {
-        SENTINEL,
-        base64.b64encode(SENTINEL.encode()).decode(),
+        SIGNATURE_SENTINEL,
+        base64.b64encode(SIGNATURE_SENTINEL.encode()).decode(),
         "context_engineering_is_the_way_to_go",
         base64.b64encode(b"context_engineering_is_the_way_to_go").decode(),
     }
 )
-_BESIDE: Final = frozenset({"thought", SIGNATURE, "thought_signature", "partMetadata"})
-_FILES: Final = "https://generativelanguage.googleapis.com/"
+
+
+_PART_METADATA: Final = frozenset(
+    {"thought", THOUGHT_SIGNATURE, "thought_signature", "partMetadata"}
+)
+
+
+_FILES_API_URL: Final = "https://generativelanguage.googleapis.com/"
 """Where files lie that only the API itself can read."""
 
 
-def take_seal(part: Fields, target: Target) -> Seal | None:
+def take_seal(part: EitherCaseMembers, target: RequestTarget) -> Seal | None:
     """Take the signature of a part; what only stands for one stays where it is."""
-    data = part.peek(SIGNATURE, str)
-    if not data or data in _NO_SEALS:
+    data = part.peek(THOUGHT_SIGNATURE, str)
+    if not data or data in _PLACEHOLDER_SIGNATURES:
         return None
-    part.take(SIGNATURE, str)
+    part.take(THOUGHT_SIGNATURE, str)
     return target.seal(data)
 
 
-def words_of(raw: Raw, target: Target) -> Text | Thinking | None:
+def read_text_or_thinking(raw: Raw, target: RequestTarget) -> Text | Thinking | None:
     """Read a part of the model's that is text or thinking, if only a seal of it."""
-    part = Fields(raw, "part")
+    part = EitherCaseMembers(raw, "part")
     is_thought = part.peek("thought", bool) is True
     text = part.take("text", str)
     seal = take_seal(part, target)
     if text is None:
-        if seal is None or _kind_of(raw):
+        if seal is None or _read_part_kind(raw):
             return None
         part.form["text"] = "absent"
     elif not text and seal is None:
@@ -64,45 +64,48 @@ def words_of(raw: Raw, target: Target) -> Text | Thinking | None:
     return Text(text or "", seal=seal, extras=part.extras())
 
 
-def text_of_user(raw: Raw) -> Text | None:
+def read_user_text(raw: Raw) -> Text | None:
     """Read a part that is text and says something."""
-    part = Fields(raw, "part")
+    part = EitherCaseMembers(raw, "part")
     if part.peek("thought", bool) is True:
         return None
     text = part.take("text", str)
     return None if text is None else Text(text, extras=part.extras())
 
 
-def block_of(raw: Raw, target: Target | None = None) -> Image | Opaque:
+def read_image_or_opaque(raw: Raw, target: RequestTarget | None = None) -> Image | Opaque:
     """Read a part that is an image, or keep it as it is; `target` is whom signatures are for."""
     try:
-        return _image_of(Fields(raw, "part"), target) or opaque_of(raw, target)
+        return _read_image(EitherCaseMembers(raw, "part"), target) or read_opaque(raw, target)
     except InvalidRequest:  # a name of ours among the members
-        return opaque_of(raw, target)
+        return read_opaque(raw, target)
 
 
-def opaque_of(raw: Raw, target: Target | None = None) -> Opaque:
+def read_opaque(raw: Raw, target: RequestTarget | None = None) -> Opaque:
     """Keep a part that we have no name for. Raises InvalidRequest if it is not an object."""
-    part = Members(raw, "part")
-    form = _signed(part.peek(SIGNATURE, str) or part.peek(snake_case(SIGNATURE), str), target)
-    extras = {NAME: {FORM: form}} if form else None
-    return Opaque(kind=_kind_of(raw), raw=part.raw, origin=NAME, extras=extras)
+    part = ObjectMembers(raw, "part")
+    form = _build_signature_note(
+        part.peek(THOUGHT_SIGNATURE, str) or part.peek(to_snake_case(THOUGHT_SIGNATURE), str),
+        target,
+    )
+    extras = {NAME: {FORM_KEY: form}} if form else None
+    return Opaque(kind=_read_part_kind(raw), raw=part.raw, origin=NAME, extras=extras)
 
 
-def _kind_of(raw: Raw) -> str:
+def _read_part_kind(raw: Raw) -> str:
     """Return the name of what a part holds, in the usual spelling."""
-    names = (name for name in read_members(raw, NAME) if name not in _BESIDE)
-    return camel_case(next(names, ""))
+    names = (name for name in read_members(raw, NAME) if name not in _PART_METADATA)
+    return to_camel_case(next(names, ""))
 
 
-def _signed(signature: str | None, target: Target | None) -> dict[str, Any]:
+def _build_signature_note(signature: str | None, target: RequestTarget | None) -> dict[str, Any]:
     """Note whose signature a block carries that has no seal of its own."""
-    if target is None or not signature or signature in _NO_SEALS:
+    if target is None or not signature or signature in _PLACEHOLDER_SIGNATURES:
         return {}
     return {"signed": [target.provider, target.model]}
 
 
-def _image_of(part: Fields, target: Target | None) -> Image | None:
+def _read_image(part: EitherCaseMembers, target: RequestTarget | None) -> Image | None:
     """Read an image; None for one that would not be written the same way, or was only thought."""
     if part.peek("thought", bool) is True:
         return None
@@ -116,24 +119,24 @@ def _image_of(part: Fields, target: Target | None) -> Image | None:
     source: ImageData | ImageUrl
     if inline is not None:
         data = inner.take("data", str) or ""
-        found = bytes_of(data)
+        found = read_base64(data)
         if found is None:
-            found = _bytes_of_url_form(data)
+            found = _read_urlsafe_base64(data)
             part.form["base64"] = "url"
         if not found:
             return None
         source = ImageData(found)
     else:
         uri = inner.take("fileUri", str) or ""
-        if not uri.startswith(("https://", "http://")) or uri.startswith(_FILES):
+        if not uri.startswith(("https://", "http://")) or uri.startswith(_FILES_API_URL):
             return None
         source = ImageUrl(uri)
     part.put_back("inlineData" if inline is not None else "fileData", inner)
-    part.form |= _signed(part.peek(SIGNATURE, str), target)
+    part.form |= _build_signature_note(part.peek(THOUGHT_SIGNATURE, str), target)
     return Image(source=source, mime_type=mime_type, extras=part.extras())
 
 
-def _bytes_of_url_form(text: str) -> bytes | None:
+def _read_urlsafe_base64(text: str) -> bytes | None:
     """Read base64 with `-` and `_`, as Google's own client writes it."""
     try:
         data = base64.urlsafe_b64decode(text)

@@ -14,59 +14,61 @@ import msgspec
 from msgspec import Raw
 
 from steno.errors import InvalidRequest
-from steno.json_object import expose, freeze_mapping
-from steno.request import Request
-from steno.tool import ToolDefinition
-from steno.wire.extras import extras_of, form_of, take_form
-from steno.wire.gemini.shapes import LEGAL_NAME, NAME
-from steno.wire.gemini.spelling import Fields, snake_case, spell
-from steno.wire.open import NOT_AS_EXPECTED, explain, read_as
-from steno.wire.reading import tool_of
-from steno.wire.report import Losses
-from steno.wire.writing import wire_name
+from steno.json_object import as_json_object, raw_members
+from steno.messages.request import Request
+from steno.messages.tool import ToolDefinition
+from steno.wire.extras import get_form, pop_form, select_extras
+from steno.wire.gemini.key_case import EitherCaseMembers, restore_case, to_snake_case
+from steno.wire.gemini.payload import LEGAL_NAME, NAME
+from steno.wire.report import LossCollector
+from steno.wire.request_encoder import wire_name
+from steno.wire.tolerant import DECODE_ERRORS, explain_decode_error, read_as
+from steno.wire.tools_and_settings import build_tool
 
-Schema = dict[str, Any]
-_Change: TypeAlias = Callable[[str | int], str | int]
+SchemaJson = dict[str, Any]
+_RewriteValue: TypeAlias = Callable[[str | int], str | int]
 
-LAYOUT: Final = "layout"
+LAYOUT_NOTE: Final = "layout"
 """The note on how tools of ours were laid out."""
-_GROUP: Final = "functionDeclarations"
-_GROUPS: Final = (_GROUP, snake_case(_GROUP))
-_ANY_SCHEMA: Final = "parametersJsonSchema"
+_DECLARATIONS: Final = "functionDeclarations"
+_DECLARATIONS_NAMES: Final = (_DECLARATIONS, to_snake_case(_DECLARATIONS))
+_JSON_SCHEMA_FIELD: Final = "parametersJsonSchema"
 """Takes any JSON Schema."""
-_NARROW_SCHEMA: Final = "parameters"
+_OPENAPI_SCHEMA_FIELD: Final = "parameters"
 """Takes what OpenAPI has, with types in capitals or not."""
 
 
 # -- reading ---------------------------------------------------------------------------------
 
 
-def read_tools(body: Fields) -> tuple[ToolDefinition, ...]:
+def read_tools(body: EitherCaseMembers) -> tuple[ToolDefinition, ...]:
     """Take the tools; how they were laid out is noted unless it is as we would do it."""
     entries = body.peek("tools", list[dict[str, Raw]])
-    if entries is None or not all(map(_is_group_of_objects, entries)):
+    if entries is None or not all(map(_has_object_declarations, entries)):
         return ()
     body.take("tools", Raw)
     tools: dict[str, ToolDefinition] = {}
     template = [
         {name: _read_member(name, raw, tools) for name, raw in entry.items()} for entry in entries
     ]
-    if not tools or template != [{_GROUP: list(tools)}]:
-        body.form[LAYOUT if _is_layout(template) else "tools"] = template
+    if not tools or template != [{_DECLARATIONS: list(tools)}]:
+        body.form[LAYOUT_NOTE if _has_only_declarations(template) else "tools"] = template
     return tuple(tools.values())
 
 
-def _is_layout(template: list[dict[str, Any]]) -> bool:
+def _has_only_declarations(template: list[dict[str, Any]]) -> bool:
     """Tell whether there are only tools of ours in it, so that others miss nothing."""
     return all(
-        name in _GROUPS and isinstance(value, list) and all(isinstance(each, str) for each in value)
+        name in _DECLARATIONS_NAMES
+        and isinstance(value, list)
+        and all(isinstance(each, str) for each in value)
         for entry in template
         for name, value in entry.items()
     )
 
 
-def _is_group_of_objects(entry: dict[str, Raw]) -> bool:
-    groups = [read_as(raw, list[Any]) for name, raw in entry.items() if name in _GROUPS]
+def _has_object_declarations(entry: dict[str, Raw]) -> bool:
+    groups = [read_as(raw, list[Any]) for name, raw in entry.items() if name in _DECLARATIONS_NAMES]
     return all(isinstance(each, dict) for group in groups for each in group or ())
 
 
@@ -74,13 +76,13 @@ def _read_member(name: str, raw: Raw, tools: dict[str, ToolDefinition]) -> Any:
     """Return the member of a tool, with names for the declarations that we can say."""
     try:
         value = msgspec.json.decode(raw)
-    except NOT_AS_EXPECTED as exc:
-        raise InvalidRequest(f"tools: {explain(exc)}") from None
-    if name not in _GROUPS or not isinstance(value, list):
+    except DECODE_ERRORS as exc:
+        raise InvalidRequest(f"tools: {explain_decode_error(exc)}") from None
+    if name not in _DECLARATIONS_NAMES or not isinstance(value, list):
         return value
     for position, declaration in enumerate(msgspec.json.decode(raw, type=list[Raw])):
         try:
-            tool = _read_tool(Fields(declaration, "tool"))
+            tool = _read_tool(EitherCaseMembers(declaration, "tool"))
         except InvalidRequest:
             tool = None
         if tool is not None and tool.name not in tools:
@@ -89,7 +91,7 @@ def _read_member(name: str, raw: Raw, tools: dict[str, ToolDefinition]) -> Any:
     return value
 
 
-def _read_tool(declaration: Fields) -> ToolDefinition | None:
+def _read_tool(declaration: EitherCaseMembers) -> ToolDefinition | None:
     name = declaration.take("name", str) or ""
     if not LEGAL_NAME.fullmatch(name):
         declaration.form["name"] = name
@@ -97,14 +99,14 @@ def _read_tool(declaration: Fields) -> ToolDefinition | None:
     if not (description or "").strip():
         declaration.form["description"] = description
         description = None
-    field = _ANY_SCHEMA if _ANY_SCHEMA in declaration else _NARROW_SCHEMA
+    field = _JSON_SCHEMA_FIELD if _JSON_SCHEMA_FIELD in declaration else _OPENAPI_SCHEMA_FIELD
     found = declaration.take(field, dict[str, Any])
-    if field != _ANY_SCHEMA or found is None:
+    if field != _JSON_SCHEMA_FIELD or found is None:
         declaration.form["schema"] = None if found is None else field
     schema = None if found is None else _read_schema(found, declaration.form)
-    if found is not None and _written_schema(schema or {}, declaration.form) != found:
+    if found is not None and _write_schema(schema or {}, declaration.form) != found:
         return None
-    return tool_of(
+    return build_tool(
         name=name,
         description=description,
         parameters=schema,
@@ -113,14 +115,14 @@ def _read_tool(declaration: Fields) -> ToolDefinition | None:
     )
 
 
-def _read_schema(found: Schema, form: dict[str, Any]) -> Schema:
+def _read_schema(found: SchemaJson, form: dict[str, Any]) -> SchemaJson:
     """Return a schema as JSON Schema has it: types in small letters, an object at the top."""
-    counted = _with_counts(found, _count)
+    counted = _rewrite_counts(found, _parse_count)
     if counted != found:
         form["counts"] = "text"
-    schema: Schema = _with_types(counted, _small)
-    for name, change in _TYPES.items():
-        if schema != counted and _with_types(schema, change) == counted:
+    schema: SchemaJson = _rewrite_types(counted, _to_lower_type)
+    for name, change in _TYPE_STYLES.items():
+        if schema != counted and _rewrite_types(schema, change) == counted:
             form["types"] = name
     if "type" not in schema:
         form["type"] = "absent"
@@ -131,127 +133,131 @@ def _read_schema(found: Schema, form: dict[str, Any]) -> Schema:
 # -- writing ---------------------------------------------------------------------------------
 
 
-def write_tools(request: Request, template: Any, losses: Losses) -> list[Any] | None:
+def write_tools(request: Request, template: Any, losses: LossCollector) -> list[Any] | None:
     """Return the tools, laid out as the template says; None where there are none."""
     written = {
         tool.name: _write_tool(tool, losses, f".tools[{number}]")
         for number, tool in enumerate(request.tools)
     }
     if template is None:
-        return [{_GROUP: list(written.values())}] if written else None
+        return [{_DECLARATIONS: list(written.values())}] if written else None
     entries: list[Any] = []
     group: list[Any] | None = None
     for entry in template:
         members = {}
         for name, value in entry.items():
             members[name] = value
-            if name in _GROUPS and isinstance(value, list):
-                members[name] = _fill(value, written)
+            if name in _DECLARATIONS_NAMES and isinstance(value, list):
+                members[name] = _fill_declarations(value, written)
                 group = members[name] if group is None else group
         entries.append(members)
     if written and group is None:
-        entries.append({_GROUP: list(written.values())})
+        entries.append({_DECLARATIONS: list(written.values())})
     elif group is not None:
         group += written.values()
     return entries
 
 
-def _fill(declarations: list[Any], written: dict[str, Any]) -> list[Any]:
+def _fill_declarations(declarations: list[Any], written: dict[str, Any]) -> list[Any]:
     """Put in the declarations that the names stand for, and take them out of `written`."""
     filled = [written.pop(d, None) if isinstance(d, str) else d for d in declarations]
     return [declaration for declaration in filled if declaration is not None]
 
 
-def declared_name(tool: ToolDefinition, losses: Losses, at: str = "") -> str:
+def get_declared_name(tool: ToolDefinition, losses: LossCollector, at: str = "") -> str:
     """Return the name under which a tool is declared."""
-    form = form_of(tool, NAME)
+    form = get_form(tool, NAME)
     return form["name"] if "name" in form else wire_name(tool, LEGAL_NAME, losses, at=at)
 
 
-def _write_tool(tool: ToolDefinition, losses: Losses, at: str) -> dict[str, Any]:
-    extras = extras_of(tool, NAME, losses, at=at)
-    form = take_form(extras)
-    name = declared_name(tool, losses, at)
+def _write_tool(tool: ToolDefinition, losses: LossCollector, at: str) -> dict[str, Any]:
+    extras = select_extras(tool, NAME, losses, at=at)
+    form = pop_form(extras)
+    name = get_declared_name(tool, losses, at)
     members: dict[str, Any] = {"name": name, "description": tool.description}
     if "description" in form:
         members["description"] = form["description"]
     if members["description"] is None:
         del members["description"]
-    field = form.get("schema", _ANY_SCHEMA)
+    field = form.get("schema", _JSON_SCHEMA_FIELD)
     if field is not None:
-        members[field] = _written_schema(expose(freeze_mapping(tool.parameters)), form)
-    return spell(members, form) | extras
+        members[field] = _write_schema(raw_members(as_json_object(tool.parameters)), form)
+    return restore_case(members, form) | extras
 
 
-def _written_schema(schema: Schema, form: dict[str, Any]) -> Schema:
+def _write_schema(schema: SchemaJson, form: dict[str, Any]) -> SchemaJson:
     if form.get("type") == "absent":
         schema = {name: value for name, value in schema.items() if name != "type"}
     if "counts" in form:
-        schema = _with_counts(schema, str)
-    return _with_types(schema, _TYPES[form["types"]]) if "types" in form else schema
+        schema = _rewrite_counts(schema, str)
+    return _rewrite_types(schema, _TYPE_STYLES[form["types"]]) if "types" in form else schema
 
 
 # -- schemas ---------------------------------------------------------------------------------
 
-_INNER: Final = frozenset({"items", "additionalProperties", "not"})
-_LISTS: Final = frozenset({"anyOf", "any_of", "oneOf", "allOf", "prefixItems"})
-_MAPS: Final = frozenset({"properties", "$defs", "defs", "definitions", "patternProperties"})
-_TYPE: Final = frozenset({"type"})
-_COUNTS: Final = frozenset(
+_SUBSCHEMA_KEYWORDS: Final = frozenset({"items", "additionalProperties", "not"})
+_SUBSCHEMA_LIST_KEYWORDS: Final = frozenset({"anyOf", "any_of", "oneOf", "allOf", "prefixItems"})
+_SUBSCHEMA_MAP_KEYWORDS: Final = frozenset(
+    {"properties", "$defs", "defs", "definitions", "patternProperties"}
+)
+_TYPE_KEYWORDS: Final = frozenset({"type"})
+_COUNT_KEYWORDS: Final = frozenset(
     f"{bound}{what}" for bound in ("min", "max") for what in ("Items", "Length", "Properties")
 )
 """Numbers of 64 bits, which Google's JSON has as text."""
 _is_count: Final = re.compile("0|[1-9][0-9]{0,17}").fullmatch
 
-_NUMBERS: Final = ("", "string", "number", "integer", "boolean", "array", "object", "null")
+_TYPES_BY_NUMBER: Final = ("", "string", "number", "integer", "boolean", "array", "object", "null")
 """What Google's clients may send numbers for."""
 
 
-def _small(name: str | int) -> str:
+def _to_lower_type(name: str | int) -> str:
     if isinstance(name, int):
-        return _NUMBERS[name] if 0 < name < len(_NUMBERS) else str(name)
+        return _TYPES_BY_NUMBER[name] if 0 < name < len(_TYPES_BY_NUMBER) else str(name)
     return name.lower()
 
 
-def _number(name: str | int) -> str | int:
-    return _NUMBERS.index(name) if name in _NUMBERS else name
+def _to_type_number(name: str | int) -> str | int:
+    return _TYPES_BY_NUMBER.index(name) if name in _TYPES_BY_NUMBER else name
 
 
-def _upper(name: str | int) -> str | int:
+def _to_upper_type(name: str | int) -> str | int:
     return name.upper() if isinstance(name, str) else name
 
 
-_TYPES: Final = {"upper": _upper, "number": _number}
+_TYPE_STYLES: Final = {"upper": _to_upper_type, "number": _to_type_number}
 """The other ways to write the types of a schema."""
 
 
-def _count(value: str | int) -> str | int:
+def _parse_count(value: str | int) -> str | int:
     return int(value) if isinstance(value, str) and _is_count(value) else value
 
 
-def _with_types(schema: Any, change: _Change) -> Any:
+def _rewrite_types(schema: Any, change: _RewriteValue) -> Any:
     """Return a schema with every type written in another way."""
-    return _rewritten(schema, _TYPE, change)
+    return _rewrite_keywords(schema, _TYPE_KEYWORDS, change)
 
 
-def _with_counts(schema: Any, change: _Change) -> Any:
+def _rewrite_counts(schema: Any, change: _RewriteValue) -> Any:
     """Return a schema with every count written in another way."""
-    return _rewritten(schema, _COUNTS, change)
+    return _rewrite_keywords(schema, _COUNT_KEYWORDS, change)
 
 
-def _rewritten(schema: Any, keywords: frozenset[str], change: _Change) -> Any:
+def _rewrite_keywords(schema: Any, keywords: frozenset[str], change: _RewriteValue) -> Any:
     if not isinstance(schema, dict):
         return schema
-    found: Schema = {}
+    found: SchemaJson = {}
     for name, value in schema.items():
         if name in keywords and isinstance(value, (str, int)):
             found[name] = change(value)
-        elif name in _INNER:
-            found[name] = _rewritten(value, keywords, change)
-        elif name in _LISTS and isinstance(value, list):
-            found[name] = [_rewritten(each, keywords, change) for each in value]
-        elif name in _MAPS and isinstance(value, dict):
-            found[name] = {key: _rewritten(each, keywords, change) for key, each in value.items()}
+        elif name in _SUBSCHEMA_KEYWORDS:
+            found[name] = _rewrite_keywords(value, keywords, change)
+        elif name in _SUBSCHEMA_LIST_KEYWORDS and isinstance(value, list):
+            found[name] = [_rewrite_keywords(each, keywords, change) for each in value]
+        elif name in _SUBSCHEMA_MAP_KEYWORDS and isinstance(value, dict):
+            found[name] = {
+                key: _rewrite_keywords(each, keywords, change) for key, each in value.items()
+            }
         else:
             found[name] = value
     return found

@@ -1,10 +1,10 @@
 """Ollama's own protocol, `/api/chat`: one JSON object a line, calls whole, arguments as objects."""
 
-from steno.wire.fault import decode_error
-from steno.wire.ollama_chat.answer import StreamDecoder, decode_response
-from steno.wire.ollama_chat.history import decode_request
-from steno.wire.ollama_chat.request import Encoder, encode_request
-from steno.wire.ollama_chat.shapes import NAME
+from steno.wire.errors import decode_error
+from steno.wire.ollama_chat.payload import NAME
+from steno.wire.ollama_chat.request_decoder import decode_request
+from steno.wire.ollama_chat.request_encoder import Encoder, encode_request
+from steno.wire.ollama_chat.response_decoder import StreamDecoder, decode_response
 
 __all__ = [
     "NAME",

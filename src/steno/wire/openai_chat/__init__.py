@@ -3,12 +3,12 @@
 What they do differently is a row in `DIALECTS`.
 """
 
-from steno.wire.fault import decode_error
-from steno.wire.openai_chat.answer import StreamDecoder, decode_response
+from steno.wire.errors import decode_error
 from steno.wire.openai_chat.dialect import DIALECTS, Dialect
-from steno.wire.openai_chat.history import decode_request
-from steno.wire.openai_chat.request import Encoder, encode_request
-from steno.wire.openai_chat.shapes import NAME
+from steno.wire.openai_chat.payload import NAME
+from steno.wire.openai_chat.request_decoder import decode_request
+from steno.wire.openai_chat.request_encoder import Encoder, encode_request
+from steno.wire.openai_chat.response_decoder import StreamDecoder, decode_response
 
 __all__ = [
     "DIALECTS",

@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 from typing import Final, final
 
-from steno.value import Quiet
+from steno.values import RedactedRepr
 
-USUAL_ID: Final = re.compile(r"[\x21-\x7e]{1,64}")
-LIMITS: Final = ("max_completion_tokens", "max_tokens")
+DEFAULT_CALL_ID: Final = re.compile(r"[\x21-\x7e]{1,64}")
+MAX_TOKENS_FIELDS: Final = ("max_completion_tokens", "max_tokens")
 """The names that the most tokens to say have, the newest first."""
-COUNTED: Final = {"include_usage": True}
+USAGE_STREAM_OPTIONS: Final = {"include_usage": True}
 """The options of a stream that ends with what it cost, which is what everybody else's do."""
-INNER: Final = "inner"
+FUNCTION_EXTRAS: Final = "inner"
 """A note of ours: members of the function of a call, which stand further inside than its others."""
-LEGACY: Final = "function_call"
+LEGACY_CALL: Final = "function_call"
 """The only call of a turn, as it was written before there were several with ids.
 
 It is a note of ours as well: on a call that was written so, and on a result, with its name.
@@ -23,7 +23,7 @@ _MISTRAL_ID: Final = re.compile(r"[A-Za-z0-9]{9}")
 
 
 @final
-class Dialect(Quiet, frozen=True, kw_only=True):
+class Dialect(RedactedRepr, frozen=True, kw_only=True):
     """What a server wants to be told, and how."""
 
     provider: str
@@ -40,7 +40,7 @@ class Dialect(Quiet, frozen=True, kw_only=True):
     """The server reads the arguments in the history as JSON and fails if they are not."""
     has_custom_tools: bool = False
     """The server has tools whose input is any text, not JSON."""
-    call_id: re.Pattern[str] = USUAL_ID
+    call_id: re.Pattern[str] = DEFAULT_CALL_ID
     call_id_length: int = 24
 
 

@@ -1,10 +1,10 @@
 """OpenAI's Responses, which vLLM, llama.cpp, xAI, OpenRouter and others speak as well."""
 
-from steno.wire.fault import decode_error
-from steno.wire.openai_responses.answer import StreamDecoder, decode_response
-from steno.wire.openai_responses.history import decode_request
-from steno.wire.openai_responses.request import Encoder, encode_request
-from steno.wire.openai_responses.shapes import NAME
+from steno.wire.errors import decode_error
+from steno.wire.openai_responses.payload import NAME
+from steno.wire.openai_responses.request_decoder import decode_request
+from steno.wire.openai_responses.request_encoder import Encoder, encode_request
+from steno.wire.openai_responses.response_decoder import StreamDecoder, decode_response
 
 __all__ = [
     "NAME",

@@ -8,16 +8,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from steno.inputs.mcp.connection import Connection
-from steno.inputs.mcp.said import Called
-from steno.inputs.mcp.specs import ServerSpec
+from steno.inputs.mcp.connection import McpConnection
+from steno.inputs.mcp.protocol import CallToolResult
+from steno.inputs.mcp.server_spec import McpServerSpec
 
 PLAIN = str(Path(__file__).with_name("plain_server.py"))
 
 
-def plain_spec(*arguments: str, **more: Any) -> ServerSpec:
+def plain_spec(*arguments: str, **more: Any) -> McpServerSpec:
     args = (PLAIN, *arguments)
-    return ServerSpec(name="plain", command=sys.executable, args=args, **more)
+    return McpServerSpec(name="plain", command=sys.executable, args=args, **more)
 
 
 def ignore(_: str) -> None:
@@ -37,12 +37,14 @@ def children() -> set[int]:
     return {int(pid) for pid in listed.split()}
 
 
-async def pid_of(server: Connection) -> int:
+async def pid_of(server: McpConnection) -> int:
     answer = await server.call("pid", {}, progress=ignore)
     return int(answer.content[0]["text"])
 
 
-async def begin_waiting(server: Connection, file: str = os.devnull) -> asyncio.Task[Called]:
+async def begin_waiting(
+    server: McpConnection, file: str = os.devnull
+) -> asyncio.Task[CallToolResult]:
     """Begin a call of our own server that never ends; it is under way when this returns."""
     begun = asyncio.Event()
     call = asyncio.create_task(server.call("wait", {"file": file}, progress=lambda _: begun.set()))

@@ -15,12 +15,11 @@ from typing import Any
 import pytest
 
 from steno.errors import ServerFailed
-from steno.inputs.mcp.connection import MOST_STARTS, Connection
-from steno.inputs.mcp.link import Link
-from steno.inputs.mcp.sdk import sdk
-from steno.inputs.mcp.specs import ServerSpec
-from steno.inputs.mcp.stdio import stdio
-from steno.inputs.mcp.tail import Tail
+from steno.inputs.mcp.client_session import McpClientSession
+from steno.inputs.mcp.connection import MAX_STARTS, McpConnection
+from steno.inputs.mcp.sdk import load_mcp_sdk
+from steno.inputs.mcp.server_spec import McpServerSpec
+from steno.inputs.mcp.transports import StderrTail, open_stdio
 from tests.inputs.mcp.connection.asking import (
     begin_waiting,
     children,
@@ -40,10 +39,10 @@ ROOT = Path(__file__).parents[4]
 def test_nothing_is_started_before_the_first_question(tmp_path: Path) -> None:
     marker = tmp_path / "started"
     program = f"open({str(marker)!r}, 'w')"
-    spec = ServerSpec(name="eager", command=sys.executable, args=("-c", program))
+    spec = McpServerSpec(name="eager", command=sys.executable, args=("-c", program))
 
     async def main() -> None:
-        server = Connection(spec, folder=tmp_path)
+        server = McpConnection(spec, folder=tmp_path)
         await server.aclose()
         assert not marker.exists()
 
@@ -51,7 +50,7 @@ def test_nothing_is_started_before_the_first_question(tmp_path: Path) -> None:
 
 
 def test_command_that_is_not_there_is_named(tmp_path: Path) -> None:
-    server = Connection(ServerSpec(name="lost", command="no-such-server"), folder=tmp_path)
+    server = McpConnection(McpServerSpec(name="lost", command="no-such-server"), folder=tmp_path)
     with pytest.raises(ServerFailed, match=r"mcp lost: cannot be started: .*no-such-server.*: No"):
         run(server.tools(), 20)
 
@@ -59,7 +58,7 @@ def test_command_that_is_not_there_is_named(tmp_path: Path) -> None:
 def test_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     spec = plain_spec(cwd=tmp_path / "gone")
     with pytest.raises(ServerFailed, match=r"cannot be started: .*/gone: No such file"):
-        run(Connection(spec, folder=tmp_path).tools(), 20)
+        run(McpConnection(spec, folder=tmp_path).tools(), 20)
 
 
 def test_last_words_of_a_server_that_ends_at_once_are_told_without_controls_and_secrets(
@@ -67,7 +66,7 @@ def test_last_words_of_a_server_that_ends_at_once_are_told_without_controls_and_
 ) -> None:
     spec = plain_spec("exit", env={"LICENCE_KEY": "hunter2hunter2"})
     with pytest.raises(ServerFailed) as failed:
-        run(Connection(spec, folder=tmp_path).tools(), 20)
+        run(McpConnection(spec, folder=tmp_path).tools(), 20)
     text = str(failed.value)
     assert text.startswith("mcp plain: cannot be started: ")
     assert "it ended with exit code 3" in text
@@ -77,7 +76,7 @@ def test_last_words_of_a_server_that_ends_at_once_are_told_without_controls_and_
 def test_server_that_never_answers_is_given_up(tmp_path: Path) -> None:
     spec = plain_spec("hang", start_timeout_s=0.3)
     with pytest.raises(ServerFailed, match="mcp plain: cannot be started: no answer in time"):
-        run(Connection(spec, folder=tmp_path).tools(), 20)
+        run(McpConnection(spec, folder=tmp_path).tools(), 20)
 
 
 def test_older_server_that_ends_at_words_it_does_not_know_is_started_again_for_the_older_ones(
@@ -86,7 +85,7 @@ def test_older_server_that_ends_at_words_it_does_not_know_is_started_again_for_t
     told: list[str] = []
 
     async def main() -> None:
-        server = Connection(plain_spec("strict"), folder=tmp_path, notify=told.append)
+        server = McpConnection(plain_spec("strict"), folder=tmp_path, notify=told.append)
         lists = await asyncio.gather(*[server.tools() for _ in range(3)])
         assert {tool.name for tools in lists for tool in tools} == {"good", "listed"}
         await server.aclose()
@@ -97,7 +96,7 @@ def test_older_server_that_ends_at_words_it_does_not_know_is_started_again_for_t
 
 def test_many_who_ask_at_once_share_one_start(tmp_path: Path) -> None:
     async def main() -> None:
-        server = Connection(own_spec(), folder=tmp_path)
+        server = McpConnection(own_spec(), folder=tmp_path)
         try:
             assert len(set(await asyncio.gather(*[pid_of(server) for _ in range(10)]))) == 1
         finally:
@@ -108,7 +107,7 @@ def test_many_who_ask_at_once_share_one_start(tmp_path: Path) -> None:
 
 def test_start_goes_on_for_others_if_one_who_waits_gives_up(tmp_path: Path) -> None:
     async def main() -> None:
-        server = Connection(own_spec(), folder=tmp_path)
+        server = McpConnection(own_spec(), folder=tmp_path)
         try:
             impatient, patient = (asyncio.create_task(server.tools()) for _ in range(2))
             await asyncio.sleep(0)
@@ -126,21 +125,21 @@ def test_server_that_fails_again_and_again_is_left_alone_for_a_while(tmp_path: P
     time = [0.0]
     starts = tmp_path / "starts"
     program = f"open({str(starts)!r}, 'a').write('x')"
-    spec = ServerSpec(name="poor", command=sys.executable, args=("-c", program))
+    spec = McpServerSpec(name="poor", command=sys.executable, args=("-c", program))
 
     async def main() -> None:
-        server = Connection(spec, folder=tmp_path, now=lambda: time[0])
+        server = McpConnection(spec, folder=tmp_path, now=lambda: time[0])
         # The first question starts it twice: it might have taken offence at newer words.
-        for _ in range(MOST_STARTS - 1):
+        for _ in range(MAX_STARTS - 1):
             with pytest.raises(ServerFailed, match="cannot be started"):
                 await server.tools()
         with pytest.raises(ServerFailed, match=r"started 3 times in a row .* left alone for 60 s"):
             await server.tools()
-        assert starts.read_text() == "x" * MOST_STARTS
+        assert starts.read_text() == "x" * MAX_STARTS
         time[0] = 61
         with pytest.raises(ServerFailed, match="cannot be started"):
             await server.tools()
-        assert starts.read_text() == "x" * (MOST_STARTS + 1)
+        assert starts.read_text() == "x" * (MAX_STARTS + 1)
         await server.aclose()
 
     run(main(), 20)
@@ -171,7 +170,7 @@ def test_server_that_dies_fails_all_calls_under_way_and_is_started_again(own_ser
 def test_server_that_is_killed_is_used_again_and_that_is_told_once(tmp_path: Path) -> None:
     told: list[str] = []
 
-    async def main(server: Connection) -> None:
+    async def main(server: McpConnection) -> None:
         call = await begin_waiting(server)
         os.kill(await pid_of(server), signal.SIGKILL)
         with pytest.raises(ServerFailed, match=r"went away in the middle of a call: .*signal 9"):
@@ -194,7 +193,7 @@ def test_server_that_is_killed_is_used_again_and_that_is_told_once(tmp_path: Pat
     ],
 )
 def test_what_cannot_be_written_is_refused_and_the_next_question_is_answered(
-    own_server: Live, ask: Callable[[Connection], Coroutine[Any, Any, object]]
+    own_server: Live, ask: Callable[[McpConnection], Coroutine[Any, Any, object]]
 ) -> None:
     pid = own_server.run(pid_of(own_server.server))
     with pytest.raises(ServerFailed, match=r"^mcp own: it cannot be asked this: .* Unicode"):
@@ -203,13 +202,13 @@ def test_what_cannot_be_written_is_refused_and_the_next_question_is_answered(
 
 
 def test_conversation_ends_if_a_message_cannot_be_written(tmp_path: Path) -> None:
-    loaded, tail = sdk(), Tail()
+    loaded, tail = load_mcp_sdk(), StderrTail()
     request = loaded.types.JSONRPCRequest(
         jsonrpc="2.0", id=1, method="tools/call", params={"name": "\udcff"}
     )
 
     async def main() -> list[Any]:
-        async with stdio(plain_spec(), folder=tmp_path, tail=tail, sdk=loaded) as streams:
+        async with open_stdio(plain_spec(), folder=tmp_path, tail=tail, sdk=loaded) as streams:
             incoming, outgoing = streams
             await outgoing.send(loaded.SessionMessage(request))
             return [message async for message in incoming]
@@ -236,7 +235,7 @@ def test_cancelled_call_is_cancelled_in_the_server(own_server: Live, tmp_path: P
 
 def test_call_that_takes_too_long_is_cancelled_and_the_next_one_is_answered(tmp_path: Path) -> None:
     async def main() -> None:
-        server = Connection(own_spec(call_timeout_s=0.3), folder=tmp_path)
+        server = McpConnection(own_spec(call_timeout_s=0.3), folder=tmp_path)
         try:
             await server.tools()
             with pytest.raises(ServerFailed, match=r"mcp own: no answer within 0\.3 s"):
@@ -255,7 +254,7 @@ def test_call_that_takes_too_long_is_cancelled_and_the_next_one_is_answered(tmp_
 def test_closed_server_is_gone(make: Any, tmp_path: Path) -> None:
     async def main() -> None:
         others = children()
-        server = Connection(make(), folder=tmp_path)
+        server = McpConnection(make(), folder=tmp_path)
         await server.tools()
         (pid,) = children() - others
         await server.aclose()
@@ -273,7 +272,7 @@ def test_server_that_has_not_answered_yet_is_gone_when_closed_and_keeps_nobody_w
 ) -> None:
     async def main() -> None:
         others = children()
-        server = Connection(plain_spec("hang", start_timeout_s=600), folder=tmp_path)
+        server = McpConnection(plain_spec("hang", start_timeout_s=600), folder=tmp_path)
         asking = asyncio.create_task(server.tools())
         while children() == others:  # noqa: ASYNC110 - whoever starts it tells nobody
             await asyncio.sleep(0.005)
@@ -289,7 +288,7 @@ def test_server_that_has_not_answered_yet_is_gone_when_closed_and_keeps_nobody_w
 def test_link_that_is_closed_before_it_began_keeps_nobody_waiting(tmp_path: Path) -> None:
     async def main() -> None:
         others = children()
-        link = Link(plain_spec(), folder=tmp_path, sdk=sdk())
+        link = McpClientSession(plain_spec(), folder=tmp_path, sdk=load_mcp_sdk())
         await link.aclose()
         with pytest.raises(ServerFailed, match="mcp plain: cannot be started: it was stopped"):
             await link.ready()
@@ -300,7 +299,7 @@ def test_link_that_is_closed_before_it_began_keeps_nobody_waiting(tmp_path: Path
 
 def test_server_is_up_from_its_first_answer_until_it_is_gone(tmp_path: Path) -> None:
     async def main() -> None:
-        server = Connection(own_spec(), folder=tmp_path)
+        server = McpConnection(own_spec(), folder=tmp_path)
         assert not server.is_connected
         await server.tools()
         assert server.is_connected
@@ -317,7 +316,7 @@ def test_server_is_up_from_its_first_answer_until_it_is_gone(tmp_path: Path) -> 
 
 def test_closing_fails_calls_under_way(tmp_path: Path) -> None:
     async def main() -> None:
-        server = Connection(own_spec(), folder=tmp_path)
+        server = McpConnection(own_spec(), folder=tmp_path)
         call = await begin_waiting(server)
         await server.aclose()
         with pytest.raises(ServerFailed):
@@ -329,7 +328,7 @@ def test_closing_fails_calls_under_way(tmp_path: Path) -> None:
 def test_server_that_does_not_want_to_end_is_ended(tmp_path: Path) -> None:
     async def main() -> None:
         others = children()
-        server = Connection(plain_spec(), folder=tmp_path)
+        server = McpConnection(plain_spec(), folder=tmp_path)
         await server.call("stubborn", {}, progress=ignore)
         (pid,) = children() - others
         await server.aclose()
@@ -344,7 +343,7 @@ def test_what_a_server_has_started_ends_with_it(tmp_path: Path) -> None:
 
     async def main() -> None:
         reading = os.fdopen(os.open(fifo, os.O_RDONLY | os.O_NONBLOCK), "rb")
-        server = Connection(plain_spec(), folder=tmp_path)
+        server = McpConnection(plain_spec(), folder=tmp_path)
         await server.call("spawn", {"fifo": str(fifo)}, progress=ignore)
         end = asyncio.StreamReader()
         transport, _ = await asyncio.get_running_loop().connect_read_pipe(
@@ -361,7 +360,7 @@ def test_server_ends_with_the_event_loop_that_is_stopped(tmp_path: Path) -> None
     pids: list[int] = []
 
     async def main() -> None:
-        server = Connection(own_spec(), folder=tmp_path)
+        server = McpConnection(own_spec(), folder=tmp_path)
         pids.append(await pid_of(server))
         await begin_waiting(server)
         raise KeyboardInterrupt
@@ -408,18 +407,18 @@ def test_server_that_does_not_want_to_end_is_gone_when_we_are_killed() -> None:
 @pytest.mark.parametrize("command", ["not-executable", "./not-executable"])
 def test_program_that_cannot_be_run_is_named(command: str, tmp_path: Path) -> None:
     (tmp_path / "not-executable").write_text("")
-    spec = ServerSpec(name="poor", command=command, env={"PATH": str(tmp_path)})
+    spec = McpServerSpec(name="poor", command=command, env={"PATH": str(tmp_path)})
     with pytest.raises(ServerFailed, match=rf"cannot be started: {command}: Permission denied$"):
-        run(Connection(spec, folder=tmp_path).tools(), 20)
+        run(McpConnection(spec, folder=tmp_path).tools(), 20)
 
 
 def test_program_gets_the_environment_and_the_signals_as_if_we_had_started_it_ourselves(
     tmp_path: Path,
 ) -> None:
     program = "env >env; grep SigIgn /proc/self/status >signals"
-    spec = ServerSpec(name="curious", command="sh", args=("-c", program))
+    spec = McpServerSpec(name="curious", command="sh", args=("-c", program))
     with pytest.raises(ServerFailed):
-        run(Connection(spec, folder=tmp_path).tools(), 20)
+        run(McpConnection(spec, folder=tmp_path).tools(), 20)
     names = {line.partition("=")[0] for line in (tmp_path / "env").read_text().splitlines()}
     given = {"HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"}
     assert names - {"OLDPWD", "PWD", "SHLVL", "_"} <= given
@@ -434,7 +433,7 @@ def test_secret_of_our_environment_does_not_reach_a_server(
     monkeypatch.setenv("PYTHONSTARTUP", "/nowhere")
 
     async def main() -> Any:
-        server = Connection(own_spec(env={"GIVEN": "yes"}), folder=tmp_path)
+        server = McpConnection(own_spec(env={"GIVEN": "yes"}), folder=tmp_path)
         try:
             return (await server.call("environment", {}, progress=ignore)).structured
         finally:
@@ -448,7 +447,7 @@ def test_secret_of_our_environment_does_not_reach_a_server(
 
 def test_nothing_of_a_server_is_printed(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     async def main() -> None:
-        server = Connection(plain_spec(), folder=tmp_path)
+        server = McpConnection(plain_spec(), folder=tmp_path)
         await server.call("stray", {}, progress=ignore)
         await server.aclose()
 

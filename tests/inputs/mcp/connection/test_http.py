@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 import pytest
 
 from steno.errors import ServerFailed
-from steno.inputs.mcp.connection import Connection
-from steno.inputs.mcp.specs import ServerSpec
+from steno.inputs.mcp.connection import McpConnection
+from steno.inputs.mcp.server_spec import McpServerSpec
 from tests.inputs.mcp.connection.asking import begin_waiting, ignore, pid_of
 from tests.inputs.mcp.connection.older_http import Older, older_http
 from tests.inputs.mcp.real_servers import http_process
@@ -24,12 +24,12 @@ T = TypeVar("T")
 TOKEN = "Bearer abc123abc123"
 
 
-def web(url: str, **more: Any) -> Connection:
-    spec = ServerSpec(name="web", url=url, headers={"Authorization": TOKEN}, **more)
-    return Connection(spec, folder=Path())
+def web(url: str, **more: Any) -> McpConnection:
+    spec = McpServerSpec(name="web", url=url, headers={"Authorization": TOKEN}, **more)
+    return McpConnection(spec, folder=Path())
 
 
-async def asked(server: Connection, question: Coroutine[Any, Any, T]) -> T:
+async def asked(server: McpConnection, question: Coroutine[Any, Any, T]) -> T:
     try:
         return await question
     finally:
@@ -117,7 +117,7 @@ def test_address_where_nobody_answers_is_a_failure_that_does_not_tell_secrets() 
 # -- the older protocol, and tricks --------------------------------------------------------------
 
 
-def first_text(older: Older, server: Connection) -> str:
+def first_text(older: Older, server: McpConnection) -> str:
     answer = run(asked(server, server.call("any", {}, progress=ignore)), 20)
     return str(answer.content[0]["text"])
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from steno.errors import ServerFailed
-from steno.inputs.mcp.said import Called
+from steno.inputs.mcp.protocol import CallToolResult
 from tests.inputs.mcp.connection.asking import ignore, plain_spec
 from tests.inputs.mcp.real_servers import Live, live
 
@@ -19,7 +19,7 @@ def plain(shared_folder: Path) -> Generator[Live, None, None]:
         yield server
 
 
-def call(server: Live, tool: str) -> Called:
+def call(server: Live, tool: str) -> CallToolResult:
     return server.run(server.server.call(tool, {}, progress=ignore))
 
 
@@ -36,7 +36,9 @@ def test_lines_that_are_no_messages_are_passed_over(plain: Live) -> None:
 
 
 def test_kind_of_content_that_nobody_knows_is_kept(plain: Live) -> None:
-    assert call(plain, "new") == Called(content=({"type": "hologram", "data": [1]},), is_error=True)
+    assert call(plain, "new") == CallToolResult(
+        content=({"type": "hologram", "data": [1]},), is_error=True
+    )
 
 
 def test_half_of_a_surrogate_pair_is_replaced(plain: Live) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from steno.inputs.mcp.pace import INTERVAL_S, Paced
+from steno.inputs.mcp.connection import THROTTLE_INTERVAL_S, Throttle
 from tests.inputs.mcp.real_servers import Live
 from tests.provider.server import run
 
@@ -13,7 +13,7 @@ def test_of_many_words_at_once_the_first_and_the_last_are_told() -> None:
     told: list[str] = []
 
     async def main() -> None:
-        with Paced(told.append, now=lambda: 0.0) as paced:
+        with Throttle(told.append, now=lambda: 0.0) as paced:
             for number in range(1_000):
                 paced(str(number))
             assert told == ["0"]
@@ -27,11 +27,11 @@ def test_words_that_come_slowly_are_all_told_at_once() -> None:
     time = [0.0]
 
     async def main() -> None:
-        with Paced(told.append, now=lambda: time[0]) as paced:
+        with Throttle(told.append, now=lambda: time[0]) as paced:
             for number in range(3):
                 paced(str(number))
                 assert told[-1] == str(number)
-                time[0] += INTERVAL_S
+                time[0] += THROTTLE_INTERVAL_S
 
     run(main())
     assert told == ["0", "1", "2"]
@@ -47,7 +47,7 @@ def test_the_last_word_before_a_silence_is_told_during_it() -> None:
             second.set()
 
     async def main() -> None:
-        with Paced(tell) as paced:
+        with Throttle(tell) as paced:
             for number in range(3):
                 paced(str(number))
             await second.wait()

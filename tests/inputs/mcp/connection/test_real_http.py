@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from steno.errors import ServerFailed
-from steno.inputs.mcp.connection import Connection
-from steno.inputs.mcp.said import Called
-from steno.inputs.mcp.specs import ServerSpec
+from steno.inputs.mcp.connection import McpConnection
+from steno.inputs.mcp.protocol import CallToolResult
+from steno.inputs.mcp.server_spec import McpServerSpec
 from tests.inputs.mcp.connection.asking import ignore
 from tests.inputs.mcp.real_servers import EverythingHttp, Live, everything_http, live
 
@@ -27,11 +27,11 @@ def process(shared_folder: Path) -> Generator[EverythingHttp, None, None]:
 
 @pytest.fixture(scope="module")
 def web(process: EverythingHttp, shared_folder: Path) -> Generator[Live, None, None]:
-    with live(ServerSpec(name="web", url=process.url), shared_folder) as server:
+    with live(McpServerSpec(name="web", url=process.url), shared_folder) as server:
         yield server
 
 
-async def begin_long_call(server: Connection) -> tuple[asyncio.Task[Called], str]:
+async def begin_long_call(server: McpConnection) -> tuple[asyncio.Task[CallToolResult], str]:
     """Begin a call that takes minutes; it is under way when this returns, with its progress."""
     told: asyncio.Queue[str] = asyncio.Queue()
     arguments = {"duration": 600, "steps": 3000}
@@ -39,13 +39,13 @@ async def begin_long_call(server: Connection) -> tuple[asyncio.Task[Called], str
     return call, await told.get()
 
 
-async def echo(server: Connection) -> str:
+async def echo(server: McpConnection) -> str:
     answer = await server.call("echo", {"message": "hello"}, progress=ignore)
     return str(answer.content[0]["text"])
 
 
 def test_tools_resources_and_prompts_are_listed_and_used(web: Live) -> None:
-    async def main(server: Connection) -> None:
+    async def main(server: McpConnection) -> None:
         assert LONG in [tool.name for tool in await server.tools()]
         assert FEATURES in [resource.uri for resource in await server.resources()]
         assert "args-prompt" in [prompt.name for prompt in await server.prompts()]
@@ -57,7 +57,7 @@ def test_tools_resources_and_prompts_are_listed_and_used(web: Live) -> None:
 
 
 def test_progress_is_told_and_a_call_that_is_cancelled_leaves_the_server_usable(web: Live) -> None:
-    async def main(server: Connection) -> None:
+    async def main(server: McpConnection) -> None:
         call, progress = await begin_long_call(server)
         assert progress.split()[0].endswith("/3000")
         call.cancel()
@@ -71,7 +71,7 @@ def test_progress_is_told_and_a_call_that_is_cancelled_leaves_the_server_usable(
 def test_server_that_crashes_in_the_middle_of_a_call_fails_it_and_is_used_when_it_is_back(
     web: Live, process: EverythingHttp
 ) -> None:
-    async def main(server: Connection) -> None:
+    async def main(server: McpConnection) -> None:
         call, _ = await begin_long_call(server)
         process.kill()
         with pytest.raises(ServerFailed, match="the server went away in the middle") as failed:
@@ -87,7 +87,7 @@ def test_server_that_crashes_in_the_middle_of_a_call_fails_it_and_is_used_when_i
 def test_session_that_was_lost_between_two_calls_is_begun_again(
     web: Live, process: EverythingHttp
 ) -> None:
-    async def main(server: Connection) -> None:
+    async def main(server: McpConnection) -> None:
         assert await echo(server) == "Echo: hello"
         process.kill()
         process.start()

@@ -10,22 +10,22 @@ from pathlib import Path
 import pytest
 
 from steno.errors import ServerFailed
-from steno.inputs.mcp.prompts import prompts_of
-from steno.inputs.mcp.said import Server
-from steno.inputs.mcp.servers import Servers
-from steno.inputs.mcp.specs import ServerSpec
-from steno.inputs.mcp.tools import tools_of
+from steno.inputs.mcp.connection import McpServers
+from steno.inputs.mcp.prompts import list_mcp_prompts
+from steno.inputs.mcp.protocol import McpServer
+from steno.inputs.mcp.server_spec import McpServerSpec
+from steno.inputs.mcp.tools import list_mcp_tools
 from steno.ports import Capability
 from tests.inputs.mcp.connection.asking import children, plain_spec
 from tests.inputs.mcp.real_servers import own_spec, time_spec
 from tests.provider.server import run
 
-BROKEN = ServerSpec(name="broken", command="x", problem="needs the variable TOKEN")
-OFF = ServerSpec(name="off", command="x", disabled=True)
+BROKEN = McpServerSpec(name="broken", command="x", problem="needs the variable TOKEN")
+OFF = McpServerSpec(name="off", command="x", disabled=True)
 
 
 def test_only_usable_servers_can_be_asked(tmp_path: Path) -> None:
-    servers = Servers([time_spec(), BROKEN, OFF], folder=tmp_path)
+    servers = McpServers([time_spec(), BROKEN, OFF], folder=tmp_path)
     assert servers.names == ("time",)
     assert [*servers] == [servers.get("time")]
     assert list(servers.specs) == ["time", "broken", "off"]
@@ -39,9 +39,9 @@ def test_only_usable_servers_can_be_asked(tmp_path: Path) -> None:
 
 
 def test_later_of_two_specs_of_one_name_counts(tmp_path: Path) -> None:
-    servers = Servers([time_spec("a"), own_spec(name="a")], folder=tmp_path)
+    servers = McpServers([time_spec("a"), own_spec(name="a")], folder=tmp_path)
     assert servers.get("a").spec == own_spec(name="a")
-    server: Server = servers.get("a")
+    server: McpServer = servers.get("a")
     assert server.name == "a"
 
 
@@ -50,12 +50,12 @@ def test_tools_and_prompts_of_all_servers_are_found_and_what_only_reads_is_known
 ) -> None:
     async def main() -> None:
         specs = [own_spec(reads=("add", "extra_*")), plain_spec()]
-        async with Servers(specs, folder=tmp_path) as servers:
-            found = await tools_of(servers)
+        async with McpServers(specs, folder=tmp_path) as servers:
+            found = await list_mcp_tools(servers)
             readers = [tool for tool in found.tools if tool.capability is Capability.READ]
             assert {tool.server for tool in found.tools} == {"own", "plain"}
             assert len(readers) == 40
-            assert (await prompts_of(servers)).notes == ()
+            assert (await list_mcp_prompts(servers)).notes == ()
 
     run(main(), 20)
 
@@ -63,7 +63,7 @@ def test_tools_and_prompts_of_all_servers_are_found_and_what_only_reads_is_known
 def test_servers_end_together(tmp_path: Path) -> None:
     async def main() -> None:
         others = children()
-        async with Servers([own_spec(), plain_spec()], folder=tmp_path) as servers:
+        async with McpServers([own_spec(), plain_spec()], folder=tmp_path) as servers:
             assert children() == others
             await asyncio.gather(*[servers.get(name).tools() for name in servers.names])
             assert len(children() - others) == 2
@@ -75,9 +75,9 @@ def test_servers_end_together(tmp_path: Path) -> None:
 WITHOUT_SDK = """
 import asyncio, sys
 from pathlib import Path
-from steno.inputs.mcp.said import Server
-from steno.inputs.mcp.servers import Servers
-from steno.inputs.mcp.specs import ServerSpec
+from steno.inputs.mcp.protocol import Server
+from steno.inputs.mcp.connection import Servers
+from steno.inputs.mcp.server_spec import ServerSpec
 print([name for name in sys.modules if name.split('.')[0] in ('mcp', 'mcp_types', 'anyio')])
 sys.modules['mcp'] = None
 servers = Servers([ServerSpec(name='a', command='b')], folder=Path())

@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from steno.inputs.mcp.link import explain
-from steno.inputs.mcp.specs import ServerSpec
-from steno.inputs.mcp.tail import Tail
+from steno.inputs.mcp.client_session import explain_failure
+from steno.inputs.mcp.server_spec import McpServerSpec
+from steno.inputs.mcp.transports import StderrTail
 
-SPEC = ServerSpec(name="server", command="x", env={"LEVEL": "server", "KEY": "hush" * 20})
+SPEC = McpServerSpec(name="server", command="x", env={"LEVEL": "server", "KEY": "hush" * 20})
 
 
 def test_what_is_cut_off_leaves_no_half_of_a_secret() -> None:
     for left in range(1, 80):
-        tail = Tail()
+        tail = StderrTail()
         tail.add(f"{'hush' * 20}\n{'x' * (4091 - left)}\nend".encode())
-        assert "hush" not in explain(SPEC, "is gone", tail=tail)
+        assert "hush" not in explain_failure(SPEC, "is gone", tail=tail)
         assert str(tail).endswith("x\nend")
 
 
 def test_one_long_line_begins_with_a_whole_word() -> None:
-    tail = Tail()
+    tail = StderrTail()
     tail.add(f"{'hush' * 2000} the end".encode())
     assert str(tail) == "the end"
 
 
 def test_remarks_are_forgotten_and_words_are_not() -> None:
-    tail = Tail()
+    tail = StderrTail()
     tail.add(b"words")
     tail.add_remark("a remark")
     assert str(tail) == "a remark\nwords"
@@ -33,5 +33,5 @@ def test_remarks_are_forgotten_and_words_are_not() -> None:
 
 
 def test_our_own_words_stay_even_if_a_secret_is_spelled_so() -> None:
-    said = explain(SPEC, "the server says no", "no server here")
+    said = explain_failure(SPEC, "the server says no", "no server here")
     assert said == "mcp server: the server says no: no *** here"

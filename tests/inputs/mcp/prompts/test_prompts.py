@@ -10,18 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steno.codec import encode_entry
-from steno.content import Image, ImageData, Opaque, Resource, Text
-from steno.entry import Entry
 from steno.errors import InvalidValue, ServerFailed
 from steno.inputs.mcp.prompts import (
-    MOST_PROMPTS,
-    SlashCommand,
-    expand,
-    parse_command,
-    prompts_of,
+    MAX_PROMPTS,
+    PromptCommand,
+    expand_prompt,
+    list_mcp_prompts,
+    parse_prompt_command,
 )
-from steno.inputs.mcp.said import ListedPrompt, PromptArgument, PromptMessage
-from steno.message import UserMessage
+from steno.inputs.mcp.protocol import ListedPrompt, PromptArgument, PromptMessage
+from steno.messages.content import Image, ImageData, Opaque, Resource, Text
+from steno.messages.message import UserMessage
+from steno.records.entry import Entry
 from tests.inputs.mcp.real_servers import Live
 from tests.inputs.mcp.resources.library import Library
 from tests.inputs.mcp.tools.doubles import run
@@ -51,9 +51,9 @@ def library(*says: PromptMessage, prompt: ListedPrompt = WEATHER) -> Library:
 def asked(text: str, server: Library | None = None) -> dict[str, str]:
     """Return what a server is asked when somebody types this."""
     server = library() if server is None else server
-    command = parse_command(text)
+    command = parse_prompt_command(text)
     assert command is not None
-    run(expand(command, [server]))
+    run(expand_prompt(command, [server]))
     ((name, arguments),) = server.asked
     assert name == "weather"
     return dict(arguments)
@@ -62,7 +62,7 @@ def asked(text: str, server: Library | None = None) -> dict[str, str]:
 def content(*says: PromptMessage) -> tuple[Any, ...]:
     """Return what becomes of messages of a prompt."""
     server = library(*says, prompt=ListedPrompt("p"))
-    message = run(expand(SlashCommand("/w:p"), [server]))
+    message = run(expand_prompt(PromptCommand("/w:p"), [server]))
     assert isinstance(message, UserMessage)
     encode_entry(Entry(id="e", payload=message))
     return message.content
@@ -74,17 +74,17 @@ def content(*says: PromptMessage) -> tuple[Any, ...]:
 def test_prompts_of_all_servers_are_listed_in_one_order() -> None:
     one = Library("b", prompts=(ListedPrompt("z"), ListedPrompt("a", "Does\x1b[31m \u202ea.")))
     two = Library("a", prompts=(WEATHER,))
-    listed = run(prompts_of([one, two]))
+    listed = run(list_mcp_prompts([one, two]))
     assert [prompt.command for prompt in listed.prompts] == ["/a:weather", "/b:a", "/b:z"]
     assert listed.prompts[0].arguments == WEATHER.arguments
     assert listed.prompts[1].description == "Does a."
     assert listed.notes == ()
-    assert run(prompts_of([two, one])) == listed
+    assert run(list_mcp_prompts([two, one])) == listed
 
 
 def test_a_server_that_fails_gives_a_note_and_the_others_their_prompts() -> None:
     broken = Library("b", failure=ServerFailed("mcp b: it is gone"))
-    listed = run(prompts_of([broken, Library("a", prompts=(WEATHER,))]))
+    listed = run(list_mcp_prompts([broken, Library("a", prompts=(WEATHER,))]))
     assert [prompt.command for prompt in listed.prompts] == ["/a:weather"]
     assert listed.notes == ("mcp b: it is gone",)
 
@@ -92,28 +92,30 @@ def test_a_server_that_fails_gives_a_note_and_the_others_their_prompts() -> None
 def test_names_that_nobody_can_type_are_mapped_and_stay_apart() -> None:
     names = ["a b", "a/b", "a_b", "ä" * 200, "✨", "", "a b"]
     server = Library("s", prompts=tuple(ListedPrompt(name) for name in names))
-    listed = run(prompts_of([server])).prompts
+    listed = run(list_mcp_prompts([server])).prompts
     commands = {prompt.name: prompt.command for prompt in listed}
     assert commands.keys() == set(names) - {""}
     assert len(set(commands.values())) == len(commands)
     assert commands["a_b"] == "/s:a_b"
-    assert all(parse_command(command) == SlashCommand(command) for command in commands.values())
+    assert all(
+        parse_prompt_command(command) == PromptCommand(command) for command in commands.values()
+    )
     turned = Library("s", prompts=tuple(ListedPrompt(name) for name in reversed(names)))
-    assert run(prompts_of([turned])).prompts == listed
+    assert run(list_mcp_prompts([turned])).prompts == listed
 
 
 def test_the_original_name_is_what_the_server_is_asked_for() -> None:
     server = library(prompt=ListedPrompt("say hello!"))
-    (prompt,) = run(prompts_of([server])).prompts
+    (prompt,) = run(list_mcp_prompts([server])).prompts
     assert prompt.command == "/w:say_hello_"
-    run(expand(SlashCommand(prompt.command), [server]))
+    run(expand_prompt(PromptCommand(prompt.command), [server]))
     assert server.asked == [("say hello!", {})]
 
 
 def test_no_more_prompts_are_offered_than_anybody_can_read() -> None:
-    many = tuple(ListedPrompt(f"p{number:05}") for number in range(MOST_PROMPTS + 3))
-    listed = run(prompts_of([Library("s", prompts=many)]))
-    assert len(listed.prompts) == MOST_PROMPTS
+    many = tuple(ListedPrompt(f"p{number:05}") for number in range(MAX_PROMPTS + 3))
+    listed = run(list_mcp_prompts([Library("s", prompts=many)]))
+    assert len(listed.prompts) == MAX_PROMPTS
     assert listed.notes == ("mcp s: 3 prompts are left out, there are too many",)
 
 
@@ -122,24 +124,24 @@ def test_no_more_prompts_are_offered_than_anybody_can_read() -> None:
 
 def test_a_command_has_named_and_other_values_in_quotes_or_without() -> None:
     typed = '/w:weather city="New York" "a \\"b\\" \\\\ c" it\'s unit=C "x=y"'
-    assert parse_command(typed) == SlashCommand(
+    assert parse_prompt_command(typed) == PromptCommand(
         "/w:weather", {"city": "New York", "unit": "C"}, ('a "b" \\ c', "it's", "x=y")
     )
-    assert SlashCommand("/w:weather").server == "w"
+    assert PromptCommand("/w:weather").server == "w"
 
 
 @pytest.mark.parametrize(
     "text", ["", "weather", "/help", "/w:", "see /w:weather", "/etc/a:b", "/ w:x"]
 )
 def test_what_is_no_command_is_none(text: str) -> None:
-    assert parse_command(text) is None
+    assert parse_prompt_command(text) is None
 
 
 def test_a_lone_quote_and_a_name_given_twice_are_refused() -> None:
     with pytest.raises(InvalidValue, match="has no other one"):
-        parse_command('/w:weather "New York')
+        parse_prompt_command('/w:weather "New York')
     with pytest.raises(InvalidValue, match="city is given twice"):
-        parse_command("/w:weather city=a city=b")
+        parse_prompt_command("/w:weather city=a city=b")
 
 
 def test_values_without_a_name_fill_arguments_in_their_order() -> None:
@@ -169,14 +171,14 @@ def test_what_is_missing_or_unknown_is_named(text: str, words: str) -> None:
 def test_a_server_that_cannot_say_its_prompts_has_failed() -> None:
     server = Library("w", failure=ServerFailed("mcp w: it is gone"))
     with pytest.raises(ServerFailed, match="it is gone"):
-        run(expand(SlashCommand("/w:weather"), [server]))
+        run(expand_prompt(PromptCommand("/w:weather"), [server]))
 
 
 @given(st.text())
 def test_any_text_is_a_command_or_none_or_refused(text: str) -> None:
     for typed in (text, f"/a:b {text}"):
         try:
-            command = parse_command(typed)
+            command = parse_prompt_command(typed)
         except InvalidValue:
             assert '"' in typed or "=" in typed
             continue
@@ -243,7 +245,7 @@ def test_what_has_no_block_of_ours_is_kept_and_said_to_be_there(members: dict[st
 def test_a_prompt_that_says_nothing_has_failed(says: tuple[PromptMessage, ...]) -> None:
     server = Library("w", prompts=(ListedPrompt("p"),), says=says)
     with pytest.raises(ServerFailed, match="mcp w: /w:p says nothing"):
-        run(expand(SlashCommand("/w:p"), [server]))
+        run(expand_prompt(PromptCommand("/w:p"), [server]))
 
 
 def held(**members: str) -> PromptMessage:
@@ -272,21 +274,21 @@ def test_a_prompt_without_end_is_refused(says: tuple[PromptMessage, ...]) -> Non
 
 def test_prompts_of_a_real_server_are_listed_and_filled_in(everything: Live) -> None:
     server = everything.server
-    listed = everything.run(prompts_of([server]))
+    listed = everything.run(list_mcp_prompts([server]))
     commands = [prompt.command for prompt in listed.prompts]
     assert "/everything:args-prompt" in commands
-    command = parse_command('/everything:args-prompt "Sankt Pölten" state=NÖ')
+    command = parse_prompt_command('/everything:args-prompt "Sankt Pölten" state=NÖ')
     assert command is not None
-    message = everything.run(expand(command, [server]))
+    message = everything.run(expand_prompt(command, [server]))
     assert message.content == (Text("What's weather in Sankt Pölten, NÖ?"),)
     with pytest.raises(InvalidValue, match="it needs city; it takes city, state"):
-        everything.run(expand(SlashCommand("/everything:args-prompt"), [server]))
+        everything.run(expand_prompt(PromptCommand("/everything:args-prompt"), [server]))
 
 
 def test_a_prompt_of_a_real_server_can_hold_a_resource(everything: Live) -> None:
-    command = parse_command("/everything:resource-prompt Text 1")
+    command = parse_prompt_command("/everything:resource-prompt Text 1")
     assert command is not None
-    text, resource = everything.run(expand(command, [everything.server])).content
+    text, resource = everything.run(expand_prompt(command, [everything.server])).content
     assert isinstance(text, Text)
     assert isinstance(resource, Resource)
     assert resource.uri == "demo://resource/dynamic/text/1"
@@ -297,4 +299,4 @@ def test_a_prompt_of_a_real_server_can_hold_a_resource(everything: Live) -> None
 def test_quotes_without_end_are_an_error_however_many_there_are(rest: str) -> None:
     """Looked at again behind each of them, this would take hours."""
     with pytest.raises(InvalidValue, match="has no other one"):
-        parse_command("/a:b " + rest * 100_001)
+        parse_prompt_command("/a:b " + rest * 100_001)

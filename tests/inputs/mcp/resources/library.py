@@ -6,19 +6,19 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from steno.content import Resource
-from steno.entry import Resolution, ResolutionStatus
 from steno.errors import ServerFailed, ToolFailed
-from steno.inputs.mcp.said import (
-    Called,
-    Contents,
+from steno.inputs.mcp.protocol import (
+    CallToolResult,
     ListedPrompt,
     ListedResource,
     ListedTool,
     PromptMessage,
-    ReadResource,
+    ReadResourceResult,
+    ResourceContents,
 )
-from steno.ports import Capability, Finding, Viewer
+from steno.messages.content import Resource
+from steno.ports import Capability, ResolveContext, ResolvedReference
+from steno.records.entry import Resolution, ResolutionStatus
 
 
 class Library:
@@ -28,7 +28,7 @@ class Library:
         self,
         name: str = "lib",
         *,
-        holds: Mapping[str, ReadResource] = {},
+        holds: Mapping[str, ReadResourceResult] = {},
         prompts: tuple[ListedPrompt, ...] = (),
         says: tuple[PromptMessage, ...] = (),
         failure: ServerFailed | None = None,
@@ -55,10 +55,10 @@ class Library:
 
     async def call(
         self, tool: str, arguments: Mapping[str, Any], *, progress: Callable[[str], object]
-    ) -> Called:
+    ) -> CallToolResult:
         raise ServerFailed(f"mcp {self.name}: it has no tools")
 
-    async def read(self, uri: str) -> ReadResource:
+    async def read(self, uri: str) -> ReadResourceResult:
         self.reads.append(uri)
         if self.failure is not None:
             raise self.failure
@@ -100,25 +100,27 @@ class Doorkeeper:
         return "test"
 
 
-def viewer(keeper: Doorkeeper | None = None) -> Viewer:
-    return Viewer(authorize=Doorkeeper() if keeper is None else keeper)
+def viewer(keeper: Doorkeeper | None = None) -> ResolveContext:
+    return ResolveContext(authorize=Doorkeeper() if keeper is None else keeper)
 
 
-def text(words: str, kind: str | None = "text/plain", ttl_s: float | None = None) -> ReadResource:
+def text(
+    words: str, kind: str | None = "text/plain", ttl_s: float | None = None
+) -> ReadResourceResult:
     """Return a resource of one part."""
-    return ReadResource((Contents(uri="lib://a", mime_type=kind, text=words),), ttl_s)
+    return ReadResourceResult((ResourceContents(uri="lib://a", mime_type=kind, text=words),), ttl_s)
 
 
-def data(content: bytes, kind: str | None = None) -> ReadResource:
+def data(content: bytes, kind: str | None = None) -> ReadResourceResult:
     """Return a resource of bytes."""
-    return ReadResource((Contents(uri="lib://a", mime_type=kind, data=content),))
+    return ReadResourceResult((ResourceContents(uri="lib://a", mime_type=kind, data=content),))
 
 
 def pointer(uri: str = "lib://a", server: str = "lib") -> Resource:
     return Resource(server=server, uri=uri)
 
 
-def recorded(finding: Finding) -> Resolution:
+def recorded(finding: ResolvedReference) -> Resolution:
     """Return a finding as an agent records it."""
     return Resolution(
         target="e1",

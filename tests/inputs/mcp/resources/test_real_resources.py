@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from steno.content import Resource
-from steno.inputs.mcp.resources import Resources
+from steno.inputs.mcp.resources import ResourceResolver
+from steno.messages.content import Resource
 from tests.inputs.mcp.real_servers import Live
 from tests.inputs.mcp.resources.library import Clock, pointer, recorded, viewer
 
 FEATURES = "demo://resource/static/document/features.md"
 
 
-def resources(live: Live, clock: Clock | None = None) -> Resources:
-    return Resources(lambda _: live.server, now=Clock() if clock is None else clock)
+def resources(live: Live, clock: Clock | None = None) -> ResourceResolver:
+    return ResourceResolver(lambda _: live.server, now=Clock() if clock is None else clock)
 
 
 @pytest.mark.requirement("S2-30", "S2-07")

@@ -9,14 +9,13 @@ import pytest
 
 from steno import ChatMessage
 from steno.codec import decode_entry, encode_entry
-from steno.content import Image, ImageData, Resource, Text
-from steno.context import ContextBuilder, Target
-from steno.entry import Entry, Resolution, ResolutionStatus
+from steno.context import ContextBuilder, ModelTarget
 from steno.errors import InvalidValue, ServerFailed
-from steno.inputs.mcp.parts import ResourceLimits
-from steno.inputs.mcp.resources import Resources
-from steno.inputs.mcp.said import Contents, ReadResource, Server
-from steno.ports import Capability, Finding
+from steno.inputs.mcp.protocol import McpServer, ReadResourceResult, ResourceContents
+from steno.inputs.mcp.resources import ResourceLimits, ResourceResolver
+from steno.messages.content import Image, ImageData, Resource, Text
+from steno.ports import Capability, ResolvedReference
+from steno.records.entry import Entry, Resolution, ResolutionStatus
 from tests.inputs.mcp.resources.library import (
     Clock,
     Doorkeeper,
@@ -30,27 +29,27 @@ from tests.inputs.mcp.resources.library import (
 from tests.inputs.mcp.tools.doubles import run
 
 
-def resources(library: Library, **settings: Any) -> Resources:
-    def server_of(name: str) -> Server:
+def resources(library: Library, **settings: Any) -> ResourceResolver:
+    def server_of(name: str) -> McpServer:
         if name != library.name:
             raise ServerFailed("mcp: there is no server of this name")
         return library
 
     settings.setdefault("now", Clock())
-    return Resources(server_of, **settings)
+    return ResourceResolver(server_of, **settings)
 
 
-def resolve(library: Library, uri: str = "lib://a", **settings: Any) -> Finding:
+def resolve(library: Library, uri: str = "lib://a", **settings: Any) -> ResolvedReference:
     return run(resources(library, **settings).resolve(pointer(uri), viewer()))
 
 
-def details(finding: Finding) -> dict[str, Any]:
+def details(finding: ResolvedReference) -> dict[str, Any]:
     assert finding.error is None
     assert finding.details is not None
     return dict(finding.details)
 
 
-def only_text(finding: Finding) -> str:
+def only_text(finding: ResolvedReference) -> str:
     (part,) = finding.content
     assert isinstance(part, Resource)
     assert part.text is not None
@@ -106,7 +105,7 @@ def test_what_was_found_stands_on_the_branch_and_reaches_the_model_without_metad
     log = (asked, Entry(id="e2", parent="e1", payload=resolution))
     stored = tuple(decode_entry(encode_entry(entry)) for entry in log)
     assert stored == log
-    said = ContextBuilder().build(stored, Target()).request.messages[0].text or ""
+    said = ContextBuilder().build(stored, ModelTarget()).request.messages[0].text or ""
     assert "\nCREATE TABLE t;\n" in said
     assert "The system provides it" in said
     assert str(details(found)["sha256"]) not in said
@@ -115,7 +114,7 @@ def test_what_was_found_stands_on_the_branch_and_reaches_the_model_without_metad
 def test_what_is_denied_is_not_read() -> None:
     library = Library(holds={"lib://a": text("secret")})
     found = run(resources(library).resolve(pointer(), viewer(Doorkeeper("lib://a"))))
-    assert found == Finding(error="lib://a: mcp__lib: a rule denies it")
+    assert found == ResolvedReference(error="lib://a: mcp__lib: a rule denies it")
     assert library.reads == []
 
 
@@ -195,9 +194,9 @@ def test_an_unknown_server_is_an_error() -> None:
     assert found.error == "mcp: there is no server of this name"
 
 
-@pytest.mark.parametrize("contents", [(), (Contents(uri="lib://a"),)])
-def test_a_resource_without_content_is_an_error(contents: tuple[Contents, ...]) -> None:
-    found = resolve(Library(holds={"lib://a": ReadResource(contents)}))
+@pytest.mark.parametrize("contents", [(), (ResourceContents(uri="lib://a"),)])
+def test_a_resource_without_content_is_an_error(contents: tuple[ResourceContents, ...]) -> None:
+    found = resolve(Library(holds={"lib://a": ReadResourceResult(contents)}))
     assert found.error == "mcp lib: there is nothing in lib://a"
 
 
@@ -233,8 +232,8 @@ def test_a_uri_that_hides_something_or_is_endless_is_refused_before_anybody_is_a
 
 def test_a_password_in_a_uri_goes_to_the_server_and_to_nobody_else() -> None:
     uri = "postgres://me:hunter2@host/db"
-    part = Contents(uri=uri, text="schema")
-    library = Library(holds={uri: ReadResource((part,))})
+    part = ResourceContents(uri=uri, text="schema")
+    library = Library(holds={uri: ReadResourceResult((part,))})
     found = resolve(library, uri)
     assert library.reads == [uri]
     assert details(found)["uri"] == "postgres://host/db"
@@ -276,16 +275,16 @@ def test_a_text_of_ten_megabytes_is_shown_by_its_beginning_and_end() -> None:
 
 @pytest.mark.requirement("S2-31")
 def test_a_thousand_parts_share_the_room_of_one() -> None:
-    parts = tuple(Contents(uri=f"lib://a/{n}", text=f"{n} " * 300) for n in range(1_000))
-    found = resolve(Library(holds={"lib://a": ReadResource(parts)}))
+    parts = tuple(ResourceContents(uri=f"lib://a/{n}", text=f"{n} " * 300) for n in range(1_000))
+    found = resolve(Library(holds={"lib://a": ReadResourceResult(parts)}))
     texts = [part.text or "" for part in found.content if isinstance(part, Resource)]
     assert 60_000 < len("".join(texts)) < 66_000
     assert len(found.content) <= 101
     assert isinstance(found.content[-1], Text)
     assert "more parts left out here: the MCP server lib has the whole" in found.content[-1].text
     assert details(found)["parts"] == 1_000
-    tiny = tuple(Contents(uri=f"lib://a/{n}", text=str(n)) for n in range(1_000))
-    found = resolve(Library(holds={"lib://a": ReadResource(tiny)}))
+    tiny = tuple(ResourceContents(uri=f"lib://a/{n}", text=str(n)) for n in range(1_000))
+    found = resolve(Library(holds={"lib://a": ReadResourceResult(tiny)}))
     assert len(found.content) == 101
 
 
@@ -338,10 +337,10 @@ def test_bytes_are_recorded_up_to_a_megabyte_and_told_of_beyond() -> None:
 
 
 def test_odd_names_and_types_of_a_server_are_made_harmless() -> None:
-    part = Contents(
+    part = ResourceContents(
         uri="lib://\x1b[31mred\u202e", mime_type="text/\x1b]0;t\x07x\ud800", text="a\ud800"
     )
-    found = resolve(Library(holds={"lib://a": ReadResource((part,))}))
+    found = resolve(Library(holds={"lib://a": ReadResourceResult((part,))}))
     (block,) = found.content
     assert isinstance(block, Resource)
     assert block.uri == "lib://red"
@@ -490,7 +489,7 @@ def test_the_cache_is_bounded_and_what_was_not_used_for_longest_goes_first() -> 
 @pytest.mark.requirement("S2-32")
 def test_servers_do_not_share_what_is_kept() -> None:
     libraries = {name: Library(name, holds={"lib://a": text(name)}) for name in ("one", "two")}
-    known = Resources(lambda name: libraries[name], now=Clock())
+    known = ResourceResolver(lambda name: libraries[name], now=Clock())
     for name in ("one", "two", "one"):
         assert only_text(run(known.resolve(pointer(server=name), viewer()))) == name
 

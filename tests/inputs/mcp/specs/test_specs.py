@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from steno.errors import InvalidValue
-from steno.inputs.mcp.specs import ServerSpec, read_specs
+from steno.inputs.mcp.server_spec import McpServerSpec, read_server_specs
 
 BASE = Path("/project")
 
 
-def read(members: Any, *, is_strict: bool = False, **environ: str) -> ServerSpec:
+def read(members: Any, *, is_strict: bool = False, **environ: str) -> McpServerSpec:
     table = {"it": members}
-    specs = read_specs(table, place="file", environ=environ, base=BASE, is_strict=is_strict)
+    specs = read_server_specs(table, place="file", environ=environ, base=BASE, is_strict=is_strict)
     return specs["it"]
 
 
@@ -157,15 +157,15 @@ def test_server_can_be_switched_off_by_its_name_alone() -> None:
 @pytest.mark.parametrize("name", ["", "a b", "x" * 33, "naïve", "a\n", "../x", "steno", "Steno"])
 def test_name_that_cannot_be_used_is_refused(name: str) -> None:
     with pytest.raises(InvalidValue, match=r"^file: "):
-        read_specs({name: {"command": "x"}}, place="file", environ={}, base=None)
+        read_server_specs({name: {"command": "x"}}, place="file", environ={}, base=None)
     with pytest.raises(InvalidValue, match=r"^mcp server: "):
-        ServerSpec(name=name, command="x")
+        McpServerSpec(name=name, command="x")
 
 
 @pytest.mark.parametrize("table", [[], "x", None])
 def test_table_has_to_be_one(table: Any) -> None:
     with pytest.raises(InvalidValue, match=r"^file: must be a table of servers by name"):
-        read_specs(table, place="file", environ={}, base=None)
+        read_server_specs(table, place="file", environ={}, base=None)
 
 
 def test_secret_that_stands_in_a_file_is_kept_and_noted() -> None:
@@ -177,7 +177,7 @@ def test_secret_that_stands_in_a_file_is_kept_and_noted() -> None:
 
 
 def test_no_secret_is_in_the_repr() -> None:
-    spec = ServerSpec(
+    spec = McpServerSpec(
         name="it",
         url="http://u:urlsecret@h/mcp",
         env={"TOKEN": "envsecret"},
@@ -188,7 +188,7 @@ def test_no_secret_is_in_the_repr() -> None:
 
 
 def test_secrets_are_taken_out_of_texts() -> None:
-    spec = ServerSpec(
+    spec = McpServerSpec(
         name="it",
         url="http://u:urlsecret@h/mcp",
         env={"TOKEN": "envsecret", "DATABASE_URL": "db://ada:p%40ssword@h/x", "KEY": "ab"},
@@ -202,12 +202,14 @@ def test_secrets_are_taken_out_of_texts() -> None:
 
 
 def test_each_line_of_a_secret_is_one() -> None:
-    spec = ServerSpec(name="it", command="x", env={"PEM": "first line\nsecond line"})
+    spec = McpServerSpec(name="it", command="x", env={"PEM": "first line\nsecond line"})
     assert spec.redact_secrets("cannot read 'second line'") == "cannot read '***'"
 
 
 def test_secret_in_an_address_is_taken_out_of_texts() -> None:
-    spec = ServerSpec(name="it", url="http://usertoken@h/mcp?api_key=querysecret&x=%24paced%20one")
+    spec = McpServerSpec(
+        name="it", url="http://usertoken@h/mcp?api_key=querysecret&x=%24paced%20one"
+    )
     text = "usertoken asked for /mcp?api_key=querysecret, $paced one"
     assert spec.redact_secrets(text) == "*** asked for /mcp?api_key=***, ***"
 

@@ -6,17 +6,17 @@ import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, TypeVar
 
-from steno.content import Image, ImageData
 from steno.errors import ServerFailed
-from steno.inputs.mcp.said import (
-    Called,
+from steno.inputs.mcp.protocol import (
+    CallToolResult,
     ListedPrompt,
     ListedResource,
     ListedTool,
     PromptMessage,
-    ReadResource,
+    ReadResourceResult,
 )
-from steno.inputs.mcp.tools import McpTools, tools_of
+from steno.inputs.mcp.tools import McpTools, list_mcp_tools
+from steno.messages.content import Image, ImageData
 
 T = TypeVar("T")
 ANYTHING: Mapping[str, Any] = {"type": "object"}
@@ -39,7 +39,7 @@ class Scripted:
         self,
         name: str,
         *tools: ListedTool,
-        called: Called | ServerFailed | None = None,
+        called: CallToolResult | ServerFailed | None = None,
         progress: Sequence[str] = (),
         failure: ServerFailed | None = None,
         ready: asyncio.Event | None = None,
@@ -49,7 +49,7 @@ class Scripted:
         self.read_only_tools = readers
         self.calls: list[tuple[str, Mapping[str, Any]]] = []
         self._tools = tools
-        self._called = called or Called(content=({"type": "text", "text": "ok"},))
+        self._called = called or CallToolResult(content=({"type": "text", "text": "ok"},))
         self._progress = progress
         self._failure = failure
         self._ready = ready
@@ -63,7 +63,7 @@ class Scripted:
 
     async def call(
         self, tool: str, arguments: Mapping[str, Any], *, progress: Callable[[str], object]
-    ) -> Called:
+    ) -> CallToolResult:
         self.calls.append((tool, arguments))
         for text in self._progress:
             progress(text)
@@ -77,7 +77,7 @@ class Scripted:
     async def prompts(self) -> tuple[ListedPrompt, ...]:
         return ()
 
-    async def read(self, uri: str) -> ReadResource:
+    async def read(self, uri: str) -> ReadResourceResult:
         raise ServerFailed(f"mcp {self.name}: there is no {uri}")
 
     async def prompt(self, name: str, arguments: Mapping[str, str]) -> tuple[PromptMessage, ...]:
@@ -91,7 +91,7 @@ def listed(name: str = "look", schema: Any = ANYTHING, **more: Any) -> ListedToo
 
 def tools_in(*servers: Scripted, **settings: Any) -> McpTools:
     """Ask servers for their tools."""
-    return run(tools_of(servers, **settings))
+    return run(list_mcp_tools(servers, **settings))
 
 
 def fit(data: bytes) -> Image:

@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steno.codec import decode_message, encode_message
-from steno.content import Image, Opaque, Resource, Text
-from steno.inputs.mcp.content import MOST_BLOCKS, MOST_IMAGES, output_of_call
-from steno.inputs.mcp.said import Called
+from steno.inputs.mcp.protocol import CallToolResult
+from steno.inputs.mcp.tools import MAX_BLOCKS, MAX_IMAGES, build_call_output
 from steno.json_object import JsonObject
-from steno.message import ToolResultMessage
-from steno.outcome import Outcome
-from steno.ports import Fit, ToolOutput
+from steno.messages.content import Image, Opaque, Resource, Text
+from steno.messages.message import ToolResultMessage
+from steno.messages.outcome import Outcome
+from steno.ports import PrepareImage, ToolOutput
 from tests.inputs.mcp.tools.doubles import fit
 from tests.tools.shelf import Shelf
 
@@ -37,8 +37,8 @@ def base64_of(data: bytes) -> str:
 
 
 def received(*blocks: Any, stage: Shelf | None = None, **more: Any) -> ToolOutput:
-    called = Called(content=blocks, **more)
-    output = output_of_call(called, server="s", stage=stage or Shelf(), fit=fit)
+    called = CallToolResult(content=blocks, **more)
+    output = build_call_output(called, server="s", stage=stage or Shelf(), fit=fit)
     check_legal(output)
     return output
 
@@ -198,7 +198,7 @@ def test_many_texts_are_not_longer_than_one_may_be() -> None:
     stage = Shelf()
     output = received(*[{"type": "text", "text": "x" * 49_000}] * 5_000, stage=stage)
     assert sum(map(len, texts(output))) < 150_000
-    assert len(output.content) <= MOST_BLOCKS + 2
+    assert len(output.content) <= MAX_BLOCKS + 2
     assert "[4,900 more blocks, which are too many to be shown" in texts(output)[-1]
     *_, rest = details(output).to_dict()["kept"]
     assert len(json.loads(stage.kept[rest["full_output"]])["content"]) == 4_900
@@ -214,8 +214,8 @@ def test_the_text_of_a_resource_is_bounded_too() -> None:
 
 def test_images_are_counted() -> None:
     block = {"type": "image", "data": base64_of(b"PNG"), "mimeType": "image/png"}
-    output = received(*[block] * (MOST_IMAGES + 2))
-    assert sum(isinstance(one, Image) for one in output.content) == MOST_IMAGES
+    output = received(*[block] * (MAX_IMAGES + 2))
+    assert sum(isinstance(one, Image) for one in output.content) == MAX_IMAGES
     notes = ["[an image that is one too many, or too large; it is kept with the record]"] * 2
     assert texts(output) == notes
 
@@ -244,12 +244,12 @@ def without_pillow(data: bytes) -> Image:
 
 @pytest.mark.parametrize("fit", [None, without_pillow])
 def test_without_what_makes_images_fit_none_is_shown_and_it_is_said_how_to_get_it(
-    fit: Fit | None,
+    fit: PrepareImage | None,
 ) -> None:
-    called = Called(
+    called = CallToolResult(
         content=({"type": "image", "data": base64_of(b"PNG"), "mimeType": "image/png"},)
     )
-    note, kept = output_of_call(called, server="s", stage=Shelf(), fit=fit).content
+    note, kept = build_call_output(called, server="s", stage=Shelf(), fit=fit).content
     assert isinstance(note, Text)
     assert "that nobody can look at here: pip install 'steno[images]'" in note.text
     assert isinstance(kept, Opaque)

@@ -13,15 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steno import InvalidValue, ToolCall
-from steno.inputs.mcp.definitions import cleaned, define
-from steno.tool import MAX_DESCRIPTION_LENGTH, ToolDefinition
+from steno.inputs.mcp.tool_definitions import define_tool
+from steno.inputs.mcp.untrusted_data import clean_text
+from steno.messages.tool import MAX_DESCRIPTION_LENGTH, ToolDefinition
 from tests.inputs.mcp.tools.doubles import listed
 
 INNER = {"type": "object", "properties": {"a": {"type": "string"}}}
 
 
 def defined(schema: Any) -> ToolDefinition:
-    return define("evil", listed(schema=schema))
+    return define_tool("evil", listed(schema=schema))
 
 
 def deep(levels: int) -> dict[str, Any]:
@@ -50,12 +51,12 @@ def deep(levels: int) -> dict[str, Any]:
     ],
 )
 def test_words_are_told_without_what_nobody_sees(said: str, told: str) -> None:
-    assert cleaned(said, 100) == told
+    assert clean_text(said, 100) == told
 
 
 @given(st.text())
 def test_cleaned_words_hold_nothing_that_a_terminal_acts_on(text: str) -> None:
-    words = cleaned(text, 50)
+    words = clean_text(text, 50)
     assert len(words) <= 50
     assert not any(one < " " and one not in "\t\n" for one in words)
     assert not any("\x7f" <= one <= "\x9f" or "\u202a" <= one <= "\u202e" for one in words)
@@ -63,16 +64,16 @@ def test_cleaned_words_hold_nothing_that_a_terminal_acts_on(text: str) -> None:
 
 
 def test_a_description_names_its_server_and_is_no_longer_than_providers_take() -> None:
-    definition = define("evil", listed(description="x" * 5_000))
+    definition = define_tool("evil", listed(description="x" * 5_000))
     assert definition.description.startswith("[MCP server evil] xxx")
     assert len(definition.description) == MAX_DESCRIPTION_LENGTH
     assert definition.description.endswith("…")
 
 
 def test_a_tool_that_says_nothing_of_itself_is_described_by_its_name() -> None:
-    assert define("time", listed("now")).description == "[MCP server time] now"
-    assert define("time", listed("now", title="The time")).description.endswith("The time")
-    assert define("time", listed("\u202e\u202e")).description == "[MCP server time]"
+    assert define_tool("time", listed("now")).description == "[MCP server time] now"
+    assert define_tool("time", listed("now", title="The time")).description.endswith("The time")
+    assert define_tool("time", listed("\u202e\u202e")).description == "[MCP server time]"
 
 
 def test_words_in_a_schema_are_cleaned_and_names_and_values_are_exact() -> None:
@@ -136,8 +137,8 @@ def test_what_providers_refuse_at_the_top_of_a_schema_is_made_one_object() -> No
 
 TELL_SCHEMA = """
 import json
-from steno.inputs.mcp.definitions import define
-from steno.inputs.mcp.said import ListedTool
+from steno.inputs.mcp.tool_definitions import define
+from steno.inputs.mcp.protocol import ListedTool
 
 schema = {"type": "object", "properties": {"p": {}}}
 for number, keyword in enumerate(["oneOf", "allOf", "enum", "anyOf"]):

@@ -10,16 +10,16 @@ from typing import Any, TypeVar
 
 import pytest
 
-from steno.agent import Ending, RunResult
+from steno.agent import EndReason, RunResult
 from steno.agent.events import CallOutput
-from steno.content import Opaque, Text
-from steno.inputs.mcp.connection import Connection
-from steno.inputs.mcp.specs import ServerSpec
-from steno.inputs.mcp.tools import McpTools, tools_of
-from steno.message import ToolResultMessage
-from steno.outcome import Outcome
+from steno.inputs.mcp.connection import McpConnection
+from steno.inputs.mcp.server_spec import McpServerSpec
+from steno.inputs.mcp.tools import McpTools, list_mcp_tools
+from steno.messages.content import Opaque, Text
+from steno.messages.message import ToolResultMessage
+from steno.messages.outcome import Outcome
 from steno.ports import Capability
-from steno.printable import printable
+from steno.render.terminal_text import terminal_text
 from tests.agent.working import Desk, allowing, call, calling, reader
 from tests.inputs.mcp.tools.doubles import fit, run
 from tests.tools.shelf import Shelf
@@ -29,17 +29,17 @@ PROGRAM = Path(__file__).with_name("hostile_server.py")
 
 
 async def meet(
-    folder: Path, work: Callable[[Connection], Awaitable[T]], *, call_timeout_s: float = 20
+    folder: Path, work: Callable[[McpConnection], Awaitable[T]], *, call_timeout_s: float = 20
 ) -> T:
     """Do something with the server, which is ended afterwards."""
-    spec = ServerSpec(
+    spec = McpServerSpec(
         name="evil",
         command=sys.executable,
         args=(str(PROGRAM),),
         call_timeout_s=call_timeout_s,
         start_timeout_s=15,
     )
-    connection = Connection(spec, folder=folder)
+    connection = McpConnection(spec, folder=folder)
     try:
         return await work(connection)
     finally:
@@ -51,8 +51,8 @@ def work_with(
 ) -> tuple[RunResult, Desk, ToolResultMessage]:
     """Let a model call the misdeed and then something else; return what came of it."""
 
-    async def work(connection: Connection) -> tuple[RunResult, Desk]:
-        found = await tools_of([connection], fit=fit)
+    async def work(connection: McpConnection) -> tuple[RunResult, Desk]:
+        found = await list_mcp_tools([connection], fit=fit)
         turns = [
             calling(call("c1", f"mcp__evil__{misdeed}")),
             calling(call("c2", "mcp__evil__fine")),
@@ -66,7 +66,7 @@ def work_with(
     desk.check()
     first, second = desk.results
     assert (second.outcome, second.text) == (Outcome.OK, "fine")
-    assert (result.ending, result.text) == (Ending.DONE, "All done.")
+    assert (result.ending, result.text) == (EndReason.DONE, "All done.")
     return result, desk, first
 
 
@@ -80,8 +80,8 @@ def silence(capfd: pytest.CaptureFixture[str]) -> tuple[str, str]:
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> McpTools:
-    async def work(connection: Connection) -> McpTools:
-        return await tools_of([connection])
+    async def work(connection: McpConnection) -> McpTools:
+        return await list_mcp_tools([connection])
 
     return run(meet(tmp_path_factory.mktemp("hostile"), work), 30)
 
@@ -132,7 +132,7 @@ def test_arguments_that_its_pattern_could_be_matched_with_for_ever_are_checked_a
 def test_who_calls_one_of_ours_gets_ours(found: McpTools) -> None:
     tools: Any = found.tools
     desk = Desk([calling(call("c", "read")), "Done."], reader("read", "ours"), *tools)
-    assert run(desk.run()).ending is Ending.DONE
+    assert run(desk.run()).ending is EndReason.DONE
     assert desk.result.text == "ours"
 
 
@@ -212,7 +212,7 @@ def test_escape_sequences_stay_on_record_and_reach_no_terminal(
     said = "".join([event.text for event in desk.told(CallOutput)])
     assert "\x1b" not in said
     assert "\u202e" not in said
-    shown = printable(result.text)
+    shown = terminal_text(result.text)
     assert not any(one in shown for one in ("\x1b", "\x07", "\u202e", "\U000e0069"))
     assert silence(capfd) == ("", "")
 
@@ -226,8 +226,8 @@ def test_what_it_says_on_leaving_is_quoted_harmlessly(tmp_path: Path) -> None:
 def test_an_answer_after_the_cancellation_is_nobodys(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    async def work(connection: Connection) -> list[str]:
-        found = await tools_of([connection])
+    async def work(connection: McpConnection) -> list[str]:
+        found = await list_mcp_tools([connection])
         by_name = {tool.original_name: tool for tool in found.tools}
         begun = asyncio.Event()
 

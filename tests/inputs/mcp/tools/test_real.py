@@ -10,12 +10,12 @@ import pytest
 from msgspec.structs import replace
 
 from steno import ToolCall
-from steno.agent import Ending, RunResult
+from steno.agent import EndReason, RunResult
 from steno.agent.events import CallOutput
-from steno.call import build_call
-from steno.content import Image, ImageData, Resource, Text
-from steno.inputs.mcp.tools import McpTool, McpTools, tools_of
-from steno.outcome import Outcome
+from steno.inputs.mcp.tools import McpTool, McpTools, list_mcp_tools
+from steno.messages.call import build_call
+from steno.messages.content import Image, ImageData, Resource, Text
+from steno.messages.outcome import Outcome
 from steno.ports import Capability, ToolOutput
 from tests.agent.working import Desk, allowing, call, calling
 from tests.inputs.mcp.real_servers import Live, everything_spec, live
@@ -28,7 +28,7 @@ def keep_as_it_is(data: bytes) -> Image:
 
 
 async def all_tools(live: Live) -> McpTools:
-    return await tools_of([live.server], fit=keep_as_it_is)
+    return await list_mcp_tools([live.server], fit=keep_as_it_is)
 
 
 async def output_of(live: Live, name: str, **arguments: object) -> ToolOutput:
@@ -119,7 +119,7 @@ def test_an_agent_works_with_them_and_shows_their_progress(ruled: Live) -> None:
 
     result, desk = ruled.run(work())
     desk.check()
-    assert result.ending is Ending.DONE
+    assert result.ending is EndReason.DONE
     assert desk.result.outcome is Outcome.OK
     assert "Long running operation completed" in desk.result.text
     assert desk.told(CallOutput)[0].text == "1/2\n"

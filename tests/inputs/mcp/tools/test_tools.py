@@ -8,11 +8,11 @@ import random
 import pytest
 
 from steno import ToolCall
-from steno.content import Text
 from steno.errors import ServerFailed, ToolFailed
-from steno.inputs.mcp.said import Called
-from steno.inputs.mcp.tools import MOST_BYTES, MOST_TOOLS, McpTool, tools_of
-from steno.outcome import Outcome
+from steno.inputs.mcp.protocol import CallToolResult
+from steno.inputs.mcp.tools import MAX_DEFINITION_BYTES, MAX_TOOLS, McpTool, list_mcp_tools
+from steno.messages.content import Text
+from steno.messages.outcome import Outcome
 from steno.ports import Capability, Tool
 from tests.inputs.mcp.tools.doubles import Scripted, listed, run, tools_in
 from tests.tools.shelf import Shelf
@@ -118,7 +118,7 @@ def test_a_server_that_fails_in_a_call_is_a_failed_tool() -> None:
 
 
 def test_an_error_that_a_tool_reports_keeps_its_content() -> None:
-    called = Called(content=({"type": "text", "text": "no such town"},), is_error=True)
+    called = CallToolResult(content=({"type": "text", "text": "no such town"},), is_error=True)
     (tool,) = tools_in(Scripted("time", listed(), called=called)).tools
     output = run(tool.run(call_of(tool), Shelf()))
     assert (output.content, output.outcome) == ((Text("no such town"),), Outcome.ERROR)
@@ -138,7 +138,7 @@ def test_servers_are_asked_at_once_and_who_answers_first_makes_no_difference() -
             Scripted(name, listed("b"), listed("a"), listed("a.b"), ready=ready[name])
             for name in order
         ]
-        asking = asyncio.create_task(tools_of(servers))
+        asking = asyncio.create_task(list_mcp_tools(servers))
         for name in order:  # all of them wait at the same time, or this would never end
             ready[name].set()
             await asyncio.sleep(0)
@@ -189,12 +189,12 @@ def test_a_tool_that_makes_no_sense_is_left_out_and_the_others_stay() -> None:
 
 def test_no_more_tools_are_taken_than_a_model_can_be_told_of() -> None:
     found = tools_in(Scripted("s", *[listed(f"tool_{n:05}") for n in range(3_000)]))
-    assert len(found.tools) == MOST_TOOLS
-    assert names(found.tools)[-1] == f"mcp__s__tool_{MOST_TOOLS - 1:05}"
+    assert len(found.tools) == MAX_TOOLS
+    assert names(found.tools)[-1] == f"mcp__s__tool_{MAX_TOOLS - 1:05}"
     assert (
-        found.notes[0] == f'mcp s: left out the tool "tool_00128": there are more than {MOST_TOOLS}'
+        found.notes[0] == f'mcp s: left out the tool "tool_00128": there are more than {MAX_TOOLS}'
     )
-    assert found.notes[-1] == f"mcp s: left out {3_000 - MOST_TOOLS - 20:,} more tools"
+    assert found.notes[-1] == f"mcp s: left out {3_000 - MAX_TOOLS - 20:,} more tools"
 
 
 def test_no_more_is_taken_than_so_many_bytes_in_all() -> None:
@@ -207,4 +207,6 @@ def test_no_more_is_taken_than_so_many_bytes_in_all() -> None:
         "mcp__s__t3",
         "mcp__s__z",
     ]
-    assert found.notes[0].endswith(f"there are more than {MOST_BYTES // 1024} KB about the others")
+    assert found.notes[0].endswith(
+        f"there are more than {MAX_DEFINITION_BYTES // 1024} KB about the others"
+    )

@@ -1,0 +1,1 @@
+"""Permission rules, the gate that applies them, grants and approvers."""

@@ -1,0 +1,1 @@
+"""Replay of a recorded session, and a rerun of it on another model."""

@@ -1,0 +1,295 @@
+"""Let another model work on what people said in a recorded branch, and compare the two.
+
+    comparison = await rerun(conversation, make_agent, name="replay-small")
+
+It works in a branch of its own, which begins before the first answer. Where it makes a call that
+is on record, it gets the result on record, once each; everything else is decided about and run
+as ever. The branch that was active is active again in the end.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from decimal import Decimal
+from typing import Final, NamedTuple, final
+
+import msgspec
+from msgspec.structs import replace
+
+from steno.agent.agent import Agent
+from steno.agent.events import EndReason, RunResult
+from steno.agent.permissions.gate import GateDecision, PermissionGate
+from steno.agent.recorder import OnEvent, RunRecorder, ignore_event
+from steno.agent.runner import CallContext, ToolRunner
+from steno.errors import InvalidValue
+from steno.log.conversation import Conversation
+from steno.log.queries import Price, cost_by_model, current_model, total_usage
+from steno.messages.call import AnyToolCall, ToolCall
+from steno.messages.message import AssistantMessage, ToolResultMessage, UserMessage
+from steno.messages.outcome import Outcome
+from steno.messages.usage import Usage
+from steno.ports import Tool
+from steno.records.entry import ApprovalStatus, Entry, Mode, ModeChange, Resolution
+
+RECORDED_RESULT_RULE: Final = "result on record"
+"""The rule by which calls pass that are not run, because what comes of them is on record."""
+_RUN_OUTCOMES: Final = (Outcome.OK, Outcome.ERROR)
+
+
+# -- results on record -----------------------------------------------------------------------
+
+
+@final
+class RecordedResults:
+    """Results of calls that were made before, for whoever makes them again."""
+
+    def __init__(self, entries: Iterable[Entry]) -> None:
+        """Take the entries of a branch."""
+        self.count = 0
+        """How many results were used."""
+        self._results: dict[tuple[str, bytes], deque[Entry]] = defaultdict(deque)
+        self._reserved: dict[str, ToolResultMessage] = {}
+        calls: dict[str, AnyToolCall] = {}
+        for entry in entries:
+            payload = entry.payload
+            if isinstance(payload, AssistantMessage):
+                calls |= {call.id: call for call in payload.tool_calls}
+            elif isinstance(payload, ToolResultMessage) and payload.outcome in _RUN_OUTCOMES:
+                call = calls.get(payload.tool_call_id)
+                if isinstance(call, ToolCall):
+                    self._results[_call_key(call)].append(entry)
+
+    def wrap_gate(self, gate: PermissionGate) -> PermissionGate:
+        """Return a gate that lets pass what is on record, and leaves the rest to another."""
+        return _RecordedResultsGate(self, gate)
+
+    def wrap_runner(self, runner: ToolRunner) -> ToolRunner:
+        """Return a runner that returns what is on record, and leaves the rest to another."""
+        return _RecordedResultsRunner(self, runner)
+
+    def reserve(self, call: ToolCall) -> Entry | None:
+        """Take the next result of a call like this; `take` returns it."""
+        waiting = self._results.get(_call_key(call))
+        if not waiting:
+            return None
+        entry = waiting.popleft()
+        assert isinstance(entry.payload, ToolResultMessage)
+        self._reserved[call.id] = entry.payload
+        self.count += 1
+        return entry
+
+    def take(self, call: ToolCall) -> ToolResultMessage | None:
+        """Return what was chosen for a call, if anything was."""
+        result = self._reserved.pop(call.id, None)
+        return None if result is None else replace(result, tool_call_id=call.id)
+
+
+@final
+class _RecordedResultsGate:
+    def __init__(self, reuse: RecordedResults, gate: PermissionGate) -> None:
+        self._results = reuse
+        self._gate = gate
+
+    def offers(self, tool: Tool, mode: Mode) -> bool:
+        return self._gate.offers(tool, mode)
+
+    def denies(self, tool: Tool, subject: str) -> bool:
+        return self._gate.denies(tool, subject)
+
+    async def admit(self, tool: Tool, call: ToolCall, notebook: RunRecorder) -> GateDecision:
+        return await self._gate.admit(tool, call, notebook)
+
+    async def decide(self, tool: Tool, call: ToolCall, notebook: RunRecorder) -> GateDecision:
+        entry = self._results.reserve(call)
+        if entry is None:
+            return await self._gate.decide(tool, call, notebook)
+        notebook.record_decision(
+            call.id,
+            ApprovalStatus.APPROVED,
+            rule=RECORDED_RESULT_RULE,
+            audit={"result_of": entry.id},
+        )
+        return GateDecision(True)
+
+
+@final
+class _RecordedResultsRunner:
+    def __init__(self, reuse: RecordedResults, runner: ToolRunner) -> None:
+        self._results = reuse
+        self._runner = runner
+
+    async def run(self, tool: Tool, call: ToolCall, around: CallContext) -> ToolResultMessage:
+        return self._results.take(call) or await self._runner.run(tool, call, around)
+
+
+def _call_key(call: AnyToolCall) -> tuple[str, bytes]:
+    """Return what two calls have in common that ask for the same."""
+    arguments = call.arguments.encode()
+    # Of numbers and nesting beyond what is read, the text counts as it is.
+    with suppress(msgspec.MsgspecError, RecursionError, OverflowError):
+        arguments = msgspec.json.encode(msgspec.json.decode(arguments), order="sorted")
+    return call.name, arguments
+
+
+# -- the comparison --------------------------------------------------------------------------
+
+
+class RunSummary(NamedTuple):
+    """What one of two runs came to."""
+
+    model: str
+    """Empty where the record does not say."""
+    turns: int
+    calls: int
+    usage: Usage
+    cost: Decimal | None
+    """None where a price is not known."""
+    endings: tuple[str, ...]
+    """Why the model stopped, for each time that somebody had said something."""
+    text: str
+    """Its last words."""
+
+
+class Divergence(NamedTuple):
+    """The first answer that is another one: other words, or other calls."""
+
+    turn: int
+    """Counts from 1."""
+    recorded: AssistantMessage | None
+    """None where there are no more."""
+    new: AssistantMessage | None
+
+
+class ModelComparison(NamedTuple):
+    """What came of letting another model work on the same."""
+
+    branch: str
+    """Where it worked."""
+    recorded: RunSummary
+    new: RunSummary
+    parting: Divergence | None
+    """None if both gave the same answers."""
+    reused: int
+    """How many results on record were used again."""
+    stopped: RunResult | None
+    """The run that ended before its time; then not everything was said."""
+
+
+async def rerun(
+    conversation: Conversation,
+    make: Callable[[RecordedResults], Agent],
+    *,
+    name: str,
+    branch: str | None = None,
+    price_of: Callable[[str], Price | None] = lambda _: None,
+    watch: OnEvent = ignore_event,
+) -> ModelComparison:
+    """Say once more what was said on a branch, in a new one called `name`, to another model.
+
+    `make` returns an agent on this conversation; its gate and runner are those that `RecordedResults` makes
+    of the real ones. Modes are changed where they were; remarks on answers are not repeated.
+    Raises InvalidValue if nobody says anything on the branch, Conflict if the name is taken.
+    """
+    was = conversation.branch
+    entries = conversation.entries(branch)
+    begin = _find_first_answer(entries)
+    reuse = RecordedResults(entries)
+    agent = make(reuse)
+    conversation.fork(name, at=entries[begin - 1])
+    conversation.switch(name)
+    try:
+        stopped = await _repeat_input(agent, entries[begin:], watch)
+        new = conversation.entries()
+    finally:
+        conversation.switch(was)
+    return ModelComparison(
+        branch=name,
+        recorded=_summarise_run(entries, price_of),
+        new=_summarise_run(new, price_of),
+        parting=_find_divergence(_assistant_messages(entries), _assistant_messages(new)),
+        reused=reuse.count,
+        stopped=stopped,
+    )
+
+
+def _find_first_answer(entries: Sequence[Entry]) -> int:
+    """Return where the first answer to a person stands, or would stand."""
+    has_spoken = False
+    for number, entry in enumerate(entries):
+        if has_spoken and isinstance(entry.payload, AssistantMessage):
+            return number
+        has_spoken = has_spoken or isinstance(entry.payload, UserMessage)
+    if not has_spoken:
+        raise InvalidValue("replay: nobody says anything on this branch")
+    return len(entries)
+
+
+async def _repeat_input(
+    agent: Agent, recorded: Sequence[Entry], watch: OnEvent
+) -> RunResult | None:
+    """Let the agent answer wherever there is an answer; return the run that ended too early."""
+    conversation = agent.conversation
+    ids = {entry.id: entry.id for entry in conversation.entries_view()}
+    is_unheard = True
+    for payload, entry in [*((entry.payload, entry) for entry in recorded), (None, None)]:
+        if isinstance(payload, UserMessage) and entry is not None:
+            ids[entry.id] = conversation.append(payload, audit=entry.audit).id
+            is_unheard = True
+        elif isinstance(payload, Resolution) and payload.target in ids:
+            conversation.append(replace(payload, target=ids[payload.target]))
+        elif isinstance(payload, ModeChange) and conversation.mode is not payload.new:
+            conversation.change_mode(payload.new)
+        elif is_unheard and (payload is None or isinstance(payload, AssistantMessage)):
+            result = await agent.run(watch=watch, again=False)
+            if result.ending is not EndReason.DONE:
+                return result
+            is_unheard = False
+    return None
+
+
+def _assistant_messages(entries: Iterable[Entry]) -> list[AssistantMessage]:
+    return [entry.payload for entry in entries if isinstance(entry.payload, AssistantMessage)]
+
+
+def _summarise_run(entries: Sequence[Entry], price_of: Callable[[str], Price | None]) -> RunSummary:
+    answers = _assistant_messages(entries)
+    costs = [spent.cost for spent in cost_by_model(entries, price_of).values()]
+    known = [cost for cost in costs if cost is not None]
+    return RunSummary(
+        model=current_model(entries) or "",
+        turns=len(answers),
+        calls=sum(len(answer.tool_calls) for answer in answers),
+        usage=total_usage(entries),
+        cost=sum(known, Decimal(0)) if known and len(known) == len(costs) else None,
+        endings=_stop_reasons(entries),
+        text=next((answer.text for answer in reversed(answers) if answer.text), ""),
+    )
+
+
+def _stop_reasons(entries: Iterable[Entry]) -> tuple[str, ...]:
+    endings: list[str] = []
+    last: AssistantMessage | None = None
+    for payload in [entry.payload for entry in entries] + [None]:
+        if isinstance(payload, AssistantMessage):
+            last = payload
+        elif last is not None and (payload is None or isinstance(payload, UserMessage)):
+            endings.append(str(last.stop_reason or "unknown"))
+            last = None
+    return tuple(endings)
+
+
+def _find_divergence(
+    recorded: Sequence[AssistantMessage], new: Sequence[AssistantMessage]
+) -> Divergence | None:
+    for number in range(max(len(recorded), len(new))):
+        one, other = (side[number] if number < len(side) else None for side in (recorded, new))
+        if one is None or other is None or _comparable_content(one) != _comparable_content(other):
+            return Divergence(number + 1, one, other)
+    return None
+
+
+def _comparable_content(answer: AssistantMessage) -> tuple[str, list[tuple[str, bytes]]]:
+    """Return what counts of an answer: words and calls, not ids, thoughts or tokens."""
+    return (answer.text or "").strip(), [_call_key(call) for call in answer.tool_calls]

@@ -1,0 +1,1 @@
+"""Spans of runs, turns and calls, and their export to OpenTelemetry."""

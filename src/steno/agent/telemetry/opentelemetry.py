@@ -1,0 +1,439 @@
+"""Runs as spans and numbers of OpenTelemetry, in the words of its convention for generative AI.
+
+    invoke_agent             a run
+    ├── chat {model}         a turn: a request and its answer
+    └── execute_tool {name}  a call
+
+Only the API of OpenTelemetry is used: where an application has set up no SDK, this does nothing.
+What was said, asked for and returned stays out unless it is wanted, and so do the words of
+exceptions, which may quote it. The convention is still being developed; this is how it was in
+2026. Nothing here knows an exporter.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Final, TypeAlias, assert_never, final
+
+import msgspec
+
+from steno.agent.events import EndReason, RunResult
+from steno.agent.telemetry.spans import TelemetrySpan
+from steno.messages.call import InvalidToolCall, ToolCall
+from steno.messages.content import (
+    Block,
+    FileReference,
+    Image,
+    ImageBlob,
+    ImageData,
+    ImageFile,
+    ImageUrl,
+    Opaque,
+    Resource,
+    Text,
+    Thinking,
+)
+from steno.messages.message import AssistantMessage, Message, SystemMessage, ToolResultMessage
+from steno.messages.request import Request
+from steno.messages.usage import StopReason, Usage
+from steno.ports import Tool
+
+# -- opentelemetry content -------------------------------------------------------------------------
+#
+# Messages as the JSON in which spans hold them, by OpenTelemetry's convention.
+#
+# Seals are worth something to a model alone, and bytes would be too many: neither is written.
+
+
+JsonDict: TypeAlias = dict[str, Any]
+
+
+def encode_attribute(value: object) -> str:
+    """Return a value as JSON text: attributes of spans have no structure."""
+    return msgspec.json.encode(value).decode()
+
+
+def build_message_json(message: Message) -> JsonDict:
+    """Return a message: who speaks, and the parts of what is said."""
+    parts = [build_part_json(block) for block in message.content]
+    if isinstance(message, ToolResultMessage):
+        is_text = all(isinstance(block, Text) for block in message.content)
+        response = message.text if is_text else parts
+        parts = [{"type": "tool_call_response", "id": message.tool_call_id, "response": response}]
+    return {"role": message.role.value, "parts": parts}
+
+
+def build_part_json(block: Block) -> JsonDict:
+    """Return a block; what the convention has no name for goes by ours."""
+    match block:
+        case Text():
+            return {"type": "text", "content": block.text}
+        case Thinking():
+            return {"type": "reasoning", "content": block.text}
+        case ToolCall():
+            arguments = msgspec.Raw(block.arguments.encode())
+            return _build_call_json(block, arguments)
+        case InvalidToolCall():
+            return _build_call_json(block, block.arguments)
+        case Image():
+            return _build_image_json(block)
+        case FileReference():
+            return {"type": "file_reference", "path": block.path}
+        case Resource():
+            named = {"type": "resource", "uri": block.uri}
+            return named if block.text is None else named | {"content": block.text}
+        case Opaque():
+            return {"type": "opaque", "kind": block.kind}
+        case _:
+            assert_never(block)
+
+
+def _build_call_json(call: ToolCall | InvalidToolCall, arguments: object) -> JsonDict:
+    return {"type": "tool_call", "id": call.id, "name": call.name, "arguments": arguments}
+
+
+def _build_image_json(image: Image) -> JsonDict:
+    source, common = image.source, {"modality": "image", "mime_type": image.mime_type}
+    match source:
+        case ImageUrl():
+            return {"type": "uri", "uri": source.url} | common
+        case ImageBlob():
+            return {"type": "file", "file_id": source.sha256} | common
+        case ImageFile():
+            return {"type": "file_reference", "path": source.path} | common
+        case ImageData():
+            return {"type": "image", "size": len(source.data)} | common
+        case _:
+            assert_never(source)
+
+
+try:
+    from opentelemetry import metrics, trace
+    from opentelemetry.util.types import AttributeValue
+except ImportError as exc:
+    raise ImportError(
+        "steno.agent.telemetry.opentelemetry needs opentelemetry-api: pip install 'steno[telemetry]'"
+    ) from exc
+
+
+SpanAttributes: TypeAlias = dict[str, AttributeValue]
+
+
+_INSTRUMENTATION_NAME: Final = "steno"
+
+
+_MODEL_NAME: Final = re.compile(r"(?:(?P<vendor>[^/:]*)[/:])?(?P<model>.*)", re.DOTALL)
+"""`vendor/model`, or a model alone."""
+
+
+_PROVIDER_NAMES: Final = {
+    "azure": "azure.ai.openai",
+    "google": "gcp.gemini",
+    "llama.cpp-messages": "llama.cpp",
+    "llama.cpp-responses": "llama.cpp",
+    "mistral": "mistral_ai",
+    "openai-responses": "openai",
+    "xai": "x_ai",
+    "xai-responses": "x_ai",
+}
+"""What the convention calls a vendor; the others go by their own names."""
+
+
+_OTHER: Final = "_OTHER"
+
+
+_FINISH_REASONS: Final[Mapping[StopReason, str]] = {
+    StopReason.END_TURN: "stop",
+    StopReason.TOOL_USE: "tool_call",
+}
+"""What the convention calls a stop reason; the others go by their own names."""
+
+
+_USAGE_NAMES: Final = {
+    "input_tokens": "gen_ai.usage.input_tokens",
+    "output_tokens": "gen_ai.usage.output_tokens",
+    "cache_read_tokens": "gen_ai.usage.cache_read.input_tokens",
+    "cache_write_tokens": "gen_ai.usage.cache_creation.input_tokens",
+    "thinking_tokens": "gen_ai.usage.reasoning.output_tokens",
+}
+
+
+_conversation: ContextVar[str] = ContextVar("steno_conversation", default="")
+"""The conversation of the run around us: turns and calls are told nothing of it."""
+
+
+@final
+class OpenTelemetry:
+    """Writes spans and measurements of what an agent does.
+
+        agent = Agent(provider, conversation, telemetry=OpenTelemetry())
+
+    Without providers those count that the application has set globally. With `capture_content`
+    spans also hold the messages, the arguments and results of calls, and what exceptions say:
+    all of it goes wherever the spans go. Thoughts are part of it; bytes of images never are.
+    """
+
+    def __init__(
+        self,
+        tracer_provider: trace.TracerProvider | None = None,
+        *,
+        meter_provider: metrics.MeterProvider | None = None,
+        capture_content: bool = False,
+    ) -> None:
+        """Take where spans and measurements go, and whether they may hold what was said."""
+        self._tracer = trace.get_tracer(_INSTRUMENTATION_NAME, tracer_provider=tracer_provider)
+        self._histograms = _Histograms(
+            metrics.get_meter(_INSTRUMENTATION_NAME, meter_provider=meter_provider)
+        )
+        self._captures_content = capture_content
+
+    @contextmanager
+    def run(self, conversation_id: str, model: str) -> Generator[TelemetrySpan]:
+        """Begin the span of a run; those of its turns and calls will be inside."""
+        attributes = _without_none(_operation_attributes("invoke_agent"), _model_attributes(model))
+        token = _conversation.set(conversation_id)
+        try:
+            with self._start_span("invoke_agent", trace.SpanKind.INTERNAL, attributes) as span:
+                yield span
+        finally:
+            _conversation.reset(token)
+
+    @contextmanager
+    def turn(self, request: Request, model: str) -> Generator[TelemetrySpan]:
+        """Begin the span of a turn."""
+        labels = _without_none(
+            _operation_attributes("chat"), _model_attributes(model, request.model)
+        )
+        details = {
+            "gen_ai.request.max_tokens": request.max_tokens,
+            "gen_ai.request.temperature": request.temperature,
+            "gen_ai.request.top_p": request.top_p,
+            "gen_ai.request.stop_sequences": request.stop or None,
+        }
+        name = f"chat {labels.get('gen_ai.request.model', '')}".rstrip()
+        start = time.perf_counter()
+        with self._start_span(name, trace.SpanKind.CLIENT, _without_none(labels, details)) as span:
+            span.enable_metrics(self._histograms, labels, start)
+            if span.captures_content:
+                span.set(_input_attributes(request))
+            yield span
+
+    @contextmanager
+    def call(self, tool: Tool, call: ToolCall) -> Generator[TelemetrySpan]:
+        """Begin the span of a call."""
+        name = tool.definition.name
+        attributes = _operation_attributes("execute_tool") | {
+            "gen_ai.tool.name": name,
+            "gen_ai.tool.call.id": call.id,
+            "gen_ai.tool.type": "function",
+        }
+        with self._start_span(f"execute_tool {name}", trace.SpanKind.INTERNAL, attributes) as span:
+            if span.captures_content:
+                span.set({"gen_ai.tool.call.arguments": call.arguments})
+            yield span
+
+    @contextmanager
+    def _start_span(
+        self, name: str, kind: trace.SpanKind, attributes: SpanAttributes
+    ) -> Generator[_OpenTelemetrySpan]:
+        conversation = _conversation.get()
+        if conversation:
+            attributes = attributes | {"gen_ai.conversation.id": conversation}
+        # What an exception says is not for everybody: it is recorded here, if at all.
+        with self._tracer.start_as_current_span(
+            name,
+            kind=kind,
+            attributes=attributes,
+            record_exception=False,
+            set_status_on_exception=False,
+        ) as begun:
+            span = _OpenTelemetrySpan(
+                begun, captures=self._captures_content and begun.is_recording()
+            )
+            try:
+                yield span
+            except BaseException as exc:
+                span.fail(type(exc).__name__, exc)
+                raise
+            finally:
+                span.record_metrics()
+
+
+@final
+class _Histograms:
+    """What is counted over all turns."""
+
+    def __init__(self, meter: metrics.Meter) -> None:
+        self.duration: Final = meter.create_histogram(
+            "gen_ai.client.operation.duration",
+            unit="s",
+            description="GenAI operation duration.",
+            explicit_bucket_boundaries_advisory=[0.01 * 2**power for power in range(14)],
+        )
+        self.tokens: Final = meter.create_histogram(
+            "gen_ai.client.token.usage",
+            unit="{token}",
+            description="Number of input and output tokens used.",
+            explicit_bucket_boundaries_advisory=[4**power for power in range(14)],
+        )
+
+
+@final
+class _OpenTelemetrySpan:
+    """A span that has begun, and what is to be measured about it."""
+
+    def __init__(self, span: trace.Span, *, captures: bool) -> None:
+        self._span = span
+        self.captures_content: Final = captures
+        """Whether it is to hold what was said."""
+        self._histograms: _Histograms | None = None
+        self._labels: SpanAttributes = {}
+        self._start = 0.0
+        self._usage: Usage | None = None
+
+    def enable_metrics(self, meters: _Histograms, labels: SpanAttributes, start: float) -> None:
+        """Let the time and the tokens be measured, too."""
+        self._histograms, self._labels, self._start = meters, dict(labels), start
+
+    def set(self, attributes: SpanAttributes) -> None:
+        """Add attributes."""
+        self._span.set_attributes(attributes)
+
+    def record_result(
+        self,
+        by: RunResult | AssistantMessage | ToolResultMessage,
+        *,
+        response_id: str | None = None,
+        response_model: str | None = None,
+    ) -> None:
+        """Tell what came of it."""
+        match by:
+            case RunResult():
+                self._end_run(by)
+            case AssistantMessage():
+                named = _without_none({"gen_ai.response.model": response_model})
+                self._labels |= named
+                self._usage = by.usage
+                self.set(
+                    named
+                    | _without_none({"gen_ai.response.id": response_id})
+                    | _response_attributes(by)
+                )
+                if self.captures_content:
+                    self.set(_output_attributes(by))
+            case ToolResultMessage():
+                self._end_call(by)
+            case _:
+                assert_never(by)
+
+    def fail(self, kind: str, exc: BaseException | None = None) -> None:
+        """Mark it as failed; what exactly went wrong is content."""
+        says = str(exc) if self.captures_content and exc is not None else None
+        if says is not None and exc is not None:
+            self._span.record_exception(exc)
+        self._labels["error.type"] = kind
+        self.set({"error.type": kind})
+        self._span.set_status(trace.Status(trace.StatusCode.ERROR, says))
+
+    def record_metrics(self) -> None:
+        """Write down what was measured, if anything is."""
+        if self._histograms is None:
+            return
+        self._histograms.duration.record(time.perf_counter() - self._start, self._labels)
+        usage = self._usage or Usage()
+        counts = {"input": usage.input_tokens, "output": usage.output_tokens}
+        labels = {name: value for name, value in self._labels.items() if name != "error.type"}
+        for kind, tokens in counts.items():
+            if tokens is not None:
+                self._histograms.tokens.record(tokens, labels | {"gen_ai.token.type": kind})
+
+    def _end_run(self, result: RunResult) -> None:
+        self.set(
+            _usage_attributes(result.usage)
+            | {"steno.run.ending": result.ending.value, "steno.run.turns": result.turns}
+        )
+        if self.captures_content and result.message is not None:
+            self.set(_output_attributes(result.message))
+        if result.ending is EndReason.FAILED:
+            error = result.error
+            self.fail(_OTHER if error is None else type(error).__name__, error)
+
+    def _end_call(self, result: ToolResultMessage) -> None:
+        if self.captures_content:
+            self.set({"gen_ai.tool.call.result": result.text})
+        if result.is_error:
+            self.fail(result.outcome.value)
+
+
+# -- attributes ------------------------------------------------------------------------------
+
+
+def _without_none(*attributes: Mapping[str, Any]) -> SpanAttributes:
+    """Join attributes, without those that have no value."""
+    return {name: value for some in attributes for name, value in some.items() if value is not None}
+
+
+def _operation_attributes(name: str) -> SpanAttributes:
+    return {"gen_ai.operation.name": name}
+
+
+def _model_attributes(model: str, asked: str = "") -> dict[str, str | None]:
+    """Return who answers and with which model; `asked` is the exact name where it is known."""
+    named = _MODEL_NAME.fullmatch(model)
+    assert named is not None
+    vendor: str = named["vendor"] or _OTHER
+    return {
+        "gen_ai.provider.name": _PROVIDER_NAMES.get(vendor, vendor),
+        "gen_ai.request.model": asked or named["model"] or None,
+    }
+
+
+def _usage_attributes(usage: Usage | None) -> SpanAttributes:
+    return (
+        {}
+        if usage is None
+        else _without_none({_USAGE_NAMES[n]: getattr(usage, n) for n in _USAGE_NAMES})
+    )
+
+
+def _finish_reason(message: AssistantMessage) -> str | None:
+    reason = message.stop_reason
+    return None if reason is None else _FINISH_REASONS.get(reason, reason.value)
+
+
+def _response_attributes(message: AssistantMessage) -> SpanAttributes:
+    reason = _finish_reason(message)
+    reasons = None if reason is None else (reason,)
+    return _without_none(
+        _usage_attributes(message.usage), {"gen_ai.response.finish_reasons": reasons}
+    )
+
+
+# -- content ---------------------------------------------------------------------------------
+
+
+def _input_attributes(request: Request) -> SpanAttributes:
+    system = [message for message in request.messages if isinstance(message, SystemMessage)]
+    others = [message for message in request.messages if not isinstance(message, SystemMessage)]
+    instructions = [build_part_json(block) for message in system for block in message.content]
+    return _without_none(
+        {
+            "gen_ai.input.messages": encode_attribute(
+                [build_message_json(message) for message in others]
+            ),
+            "gen_ai.system_instructions": encode_attribute(instructions) if instructions else None,
+        }
+    )
+
+
+def _output_attributes(message: AssistantMessage) -> SpanAttributes:
+    reason = _finish_reason(message) or StopReason.UNKNOWN.value
+    return {
+        "gen_ai.output.messages": encode_attribute(
+            [build_message_json(message) | {"finish_reason": reason}]
+        )
+    }

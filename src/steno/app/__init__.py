@@ -1,0 +1,1 @@
+"""The desk behind a terminal (`steno.app.session`), with everything put together."""

@@ -1,0 +1,163 @@
+"""The tree of the session at hand (`steno.app.session.BranchTree`)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import takewhile
+from typing import Any, final
+
+from steno.agent import EntryRecorded
+from steno.app.conflicts import explain_conflicts
+from steno.app.reports.tree import TreeLayout
+from steno.app.session import BranchTreeRow, PromptInput
+from steno.app.session_log import SessionLog, summarize_entry
+from steno.app.session_state import SessionState
+from steno.errors import Conflict, InvalidValue, Missing
+from steno.log.queries import SHELL_AUDIT_KEY, check_label_text
+from steno.messages.content import Block, Image, ImageBlob, ImageData, ImageFile, ImageUrl
+from steno.messages.message import UserMessage
+from steno.records.entry import Entry
+from steno.records.stored_record import unused_branch_name
+from steno.render.describe import entry_type
+from steno.store import Store
+
+
+@final
+class LocalBranchTree:
+    """Branches of the session at hand; what is changed in them is shown anew."""
+
+    def __init__(self, bench: SessionState) -> None:
+        """Take what the session is part of."""
+        self._state = bench
+
+    def names(self) -> Sequence[str]:
+        """Return the branches, the active one first."""
+        conversation = self._state.conversation
+        others = [name for name in conversation.branches if name != conversation.branch]
+        return [conversation.branch, *others]
+
+    async def rows(self) -> Sequence[BranchTreeRow]:
+        """Return the whole tree from top to bottom; it is read in a thread."""
+        bench = self._state
+        if not bench.is_recorded:
+            return []
+        return await asyncio.to_thread(_read_rows, bench.config.store, bench.conversation.id)
+
+    def fork(self, name: str = "", *, at: str | None = None) -> str:
+        """Begin a branch behind an entry, or behind the last one, and go over; return its name."""
+        name = self._check_new_name(name)
+        with explain_conflicts(self._state):
+            self._state.conversation.fork(name, at=at)
+        self._switch_to(name)
+        return name
+
+    def fork_before(self, entry: str, name: str = "") -> PromptInput:
+        """Go on in a new branch just before a message of the person; return what it said."""
+        name = self._check_new_name(name)
+        conversation = self._state.conversation
+        found = conversation.entry(entry)
+        if not isinstance(found.payload, UserMessage):
+            raise InvalidValue("fork: only what you have said can be said otherwise")
+        words = prompt_from_message(
+            _check_images_stored(conversation.restore_blobs(found.payload)), found.audit or {}
+        )
+        with explain_conflicts(self._state):
+            if found.parent is not None:
+                conversation.fork(name, at=found.parent)
+            else:  # nothing was there before, and a conversation forks from something
+                self._state.config.store.begin_branch(conversation.id, name, None)
+                conversation.refresh()
+        self._switch_to(name)
+        return words
+
+    def switch(self, name: str) -> None:
+        """Go over to another branch."""
+        self._state.check_idle()
+        conversation = self._state.conversation
+        if name not in conversation.branches:
+            raise Missing(f"branch: there is none of this name, but {', '.join(self.names())}")
+        if name != conversation.branch:
+            self._switch_to(name)
+
+    def label(self, entry: str, text: str) -> None:
+        """Give an entry a name."""
+        self._state.check_idle()
+        self._check_recorded()
+        check_label_text(text)
+        with explain_conflicts(self._state):
+            labelled = self._state.conversation.label(entry, text.strip())
+        self._state.emit(EntryRecorded(labelled))
+
+    def _check_new_name(self, name: str) -> str:
+        """Return the name of a branch that may be begun now. Raises StenoError, Conflict."""
+        self._state.check_idle()
+        self._check_recorded()
+        taken, name = self._state.conversation.branches, name.strip()
+        if name in taken:
+            raise Conflict("fork: there is a branch of this name; choose another")
+        return name or unused_branch_name("fork", taken)
+
+    def _check_recorded(self) -> None:
+        if not self._state.is_recorded:
+            raise Missing("session: nothing has been said yet")
+
+    def _switch_to(self, name: str) -> None:
+        with explain_conflicts(self._state):
+            self._state.conversation.switch(name)
+        self._state.emit_branch_changed()
+
+
+def _read_rows(store: Store, session: str) -> list[BranchTreeRow]:
+    shape = TreeLayout(SessionLog(store.header(session), store.records(session)))
+    return [
+        _build_row(shape, row.rails, row.entry) for row in shape.rows() if row.entry is not None
+    ]
+
+
+def _build_row(shape: TreeLayout, rails: str, entry: Entry) -> BranchTreeRow:
+    log = shape.log
+    return BranchTreeRow(
+        rails=rails,
+        entry=entry,
+        number=log.numbers[entry.id],
+        kind=entry_type(entry),
+        gist=summarize_entry(entry, log),
+        labels=tuple(shape.labels.get(entry.id, ())),
+        branches=tuple(shape.heads.get(entry.id, ())),
+        is_active=entry.id in shape.active_path,
+        is_notable=isinstance(entry.payload, UserMessage) or shape.is_remarkable(entry),
+    )
+
+
+def _check_images_stored(message: UserMessage) -> UserMessage:
+    """Return a message that can be said again. Raises Missing if an image of it is gone."""
+    if any(isinstance(one, Image) and isinstance(one.source, ImageBlob) for one in message.content):
+        raise Missing("fork: an image of this message is gone; fork behind it, and say it anew")
+    return message
+
+
+def prompt_from_message(message: UserMessage, audit: Mapping[str, Any]) -> PromptInput:
+    """Return what a person typed to say something, given what was noted beside it."""
+    command, origin = audit.get(SHELL_AUDIT_KEY), audit.get("origin")
+    if isinstance(command, str):
+        return PromptInput(f"!{command}")
+    if isinstance(origin, str):  # what came along stands behind what a server has made of it
+        pasted = list(takewhile(lambda one: isinstance(one, Image), reversed(message.content)))
+        return PromptInput(origin, _attached_images(reversed(pasted), origin))
+    text = message.text or ""
+    return PromptInput(text, _attached_images(message.content, text))
+
+
+def _attached_images(blocks: Iterable[Block], text: str) -> tuple[str | bytes, ...]:
+    """Return the images among blocks, but for those that the words point at already."""
+    images: list[str | bytes] = []
+    for block in blocks:
+        source = block.source if isinstance(block, Image) else None
+        if isinstance(source, ImageData):
+            images.append(source.data)
+        elif isinstance(source, (ImageFile, ImageUrl)):
+            name = source.path if isinstance(source, ImageFile) else source.url
+            if f"@{name}" not in text:
+                images.append(name)
+    return tuple(images)

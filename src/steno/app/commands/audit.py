@@ -1,0 +1,129 @@
+"""`/audit`: who decided what in this session, and whether its record is whole."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Final, NamedTuple
+
+from steno.app.commands.context import CommandContext
+from steno.app.reports.audit import describe_verification, verify_session
+from steno.app.session import CommandReply
+from steno.errors import LogError, Missing
+from steno.ids import utc_now
+from steno.messages.call import AnyToolCall
+from steno.messages.message import AssistantMessage, ToolResultMessage
+from steno.messages.outcome import Outcome
+from steno.records.entry import Approval, Entry
+from steno.render.describe import describe_decider
+from steno.render.markdown_escape import escape_markdown, inline_code, markdown_table
+from steno.render.quantities import format_age, format_count
+from steno.render.table_output import Column
+from steno.render.terminal_text import terminal_line, truncate_to_width
+
+_DECISION_COLUMNS: Final = (
+    Column("when"),
+    Column("call"),
+    Column("decision"),
+    Column("by"),
+    Column("outcome"),
+)
+_MAX_DECISION_ROWS: Final = 50
+_MAX_CALL_WIDTH: Final = 60
+_MAX_ACTOR_WIDTH: Final = 40
+
+
+class CallDecision(NamedTuple):
+    """The last decision about a call, and what came of it."""
+
+    approval: Entry
+    call: AnyToolCall | None
+    outcome: Outcome | None = None
+
+
+async def run_audit(scene: CommandContext, argument: str) -> CommandReply:
+    """Tell who decided what, and check the record."""
+    return CommandReply(await asyncio.to_thread(_audit_text, scene), "Audit")
+
+
+def _audit_text(scene: CommandContext) -> str:
+    session = scene.conversation.id
+    try:
+        entries = [r.entry for r in scene.store.records(session) if r.entry is not None]
+    except Missing:
+        return "Nothing is on record yet."
+    except LogError as exc:
+        return f"**The record cannot be read:** {escape_markdown(str(exc))}"
+    rows = [_decision_row(one, utc_now()) for one in collect_decisions(entries)]
+    parts = [_integrity_text(scene), "Nothing had to be decided yet."]
+    if rows:
+        parts[1:] = [
+            markdown_table(_DECISION_COLUMNS, rows[-_MAX_DECISION_ROWS:]),
+            _decision_count_text(len(rows)),
+        ]
+    if scene.is_persistent:
+        parts.append(f"{inline_code(f'steno audit {session}')} tells of every entry.")
+    return "\n\n".join(parts)
+
+
+def _integrity_text(scene: CommandContext) -> str:
+    verdict = verify_session(scene.store, scene.conversation.id)
+    if verdict.problem is not None:
+        return f"**The record is not as it was written:** {escape_markdown(verdict.problem)}"
+    assert verdict.found is not None
+    lasting = "" if scene.is_persistent else " It is kept in memory alone, and gone in the end."
+    head = verdict.found.heads.get(scene.conversation.branch)
+    digest = f" The digest of this branch is {inline_code(head)}." if head else ""
+    return f"The record is **whole**: {describe_verification(verdict.found)}.{digest}{lasting}"
+
+
+def _decision_count_text(number: int) -> str:
+    decided = format_count(number, "call was", "calls were")
+    last = f"; these are the last {_MAX_DECISION_ROWS}" if number > _MAX_DECISION_ROWS else ""
+    return f"{decided} decided about in all branches{last}."
+
+
+def collect_decisions(entries: Iterable[Entry]) -> list[CallDecision]:
+    """Return the last decision about each call in the order of the calls.
+
+    A provider may use an id again: what is decided then is about another call.
+    """
+    found: list[CallDecision] = []
+    calls: dict[str, AnyToolCall] = {}
+    places: dict[str, int] = {}
+    for entry in entries:
+        payload = entry.payload
+        match payload:
+            case AssistantMessage():
+                for call in payload.tool_calls:
+                    calls[call.id] = call
+                    places.pop(call.id, None)
+            case Approval():
+                one = CallDecision(entry, calls.get(payload.call_id))
+                place = places.setdefault(payload.call_id, len(found))
+                found[place : place + 1] = [one]
+            case ToolResultMessage() if payload.tool_call_id in places:
+                place = places[payload.tool_call_id]
+                found[place] = found[place]._replace(outcome=payload.outcome)
+            case _:
+                pass
+    return found
+
+
+def _decision_row(one: CallDecision, now: datetime) -> list[str]:
+    approval = one.approval.payload
+    assert isinstance(approval, Approval)
+    by = truncate_to_width(describe_decider(approval), _MAX_ACTOR_WIDTH)
+    return [
+        format_age(one.approval.time, now),
+        inline_code(_call_label(one.call, approval.call_id)),
+        str(approval.status),
+        escape_markdown(by),
+        str(one.outcome or ""),
+    ]
+
+
+def _call_label(call: AnyToolCall | None, call_id: str) -> str:
+    words = call_id if call is None else f"{call.name} {call.arguments}"
+    return truncate_to_width(terminal_line(words), _MAX_CALL_WIDTH)

@@ -1,0 +1,330 @@
+"""What git says has changed in a folder. Nothing that the repository says is run.
+
+A repository may come from anybody, and its own settings can name programs: for watching files,
+for showing differences, for filtering what is read, for fetching what is missing. All of them are
+switched off; those of the user's own settings that filter (as Git LFS does) still count. Time
+and size are bounded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import posixpath
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple, final
+
+from steno.app.commands.context import CommandContext
+from steno.app.session import CommandReply
+from steno.errors import ToolFailed, Unavailable
+from steno.messages.message import ToolResultMessage
+from steno.messages.outcome import Outcome
+from steno.records.entry import Entry
+from steno.render.items import TextForm
+from steno.render.quantities import format_count
+from steno.render.terminal_text import terminal_line, terminal_text
+from steno.tools.file_change import FileChange
+from steno.tools.programs import find_program, helper_process
+from steno.tools.workspace import Workspace
+
+MAX_DIFF_BYTES: Final = 1_000_000
+
+
+_GIT_TIMEOUT_S: Final = 10.0
+
+
+_MAX_STDERR_BYTES: Final = 2_000
+
+
+_PASSED_VARIABLES: Final = ("HOME", "XDG_CONFIG_HOME", "PATH", "TMPDIR")
+
+
+_SET_VARIABLES: Final = {
+    "LC_ALL": "C",  # what it complains of is read below
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_TERMINAL_PROMPT": "0",
+    # Neither by any protocol nor otherwise: a clone may leave out content, and fetch it when asked.
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_ALLOW_PROTOCOL": "none",
+}
+
+
+_SAFE_SETTINGS: Final = {
+    "core.fsmonitor": "false",
+    "core.hooksPath": os.devnull,
+    "core.quotePath": "false",
+    "core.safecrlf": "false",
+    "diff.external": "",
+}
+
+
+_DIFF_ARGUMENTS: Final = (
+    *("diff", "--no-color", "--no-ext-diff", "--no-textconv", "--relative"),
+    "--ignore-submodules=dirty",  # else a git runs in each of them, by its settings
+)
+
+
+_FILTER_ARGUMENTS: Final = (
+    *("config", "--show-scope", "--null", "--name-only"),
+    *("--get-regexp", r"^filter\."),
+)
+
+
+_NOTHING_SET_STATUS: Final = 1
+"""The status if nothing is set."""
+
+
+_NO_REPOSITORY: Final = "not a git repository"
+
+
+_UNTRUSTED_SCOPES: Final = ("local", "worktree")
+"""Whose settings are not the user's own."""
+
+
+class GitOutput(NamedTuple):
+    """What git printed."""
+
+    data: bytes
+    is_truncated: bool
+    status: int | None
+    stderr: str
+
+
+@final
+class GitWorkTree:
+    """The git work tree that a folder is in."""
+
+    def __init__(self, command: tuple[str, ...], folder: Path) -> None:
+        """Take how git is run."""
+        self._command = command
+        self._folder = folder
+
+    @classmethod
+    async def find(cls, workspace: Workspace) -> GitWorkTree | None:
+        """Return the work tree of a workspace; None where there is none, or no git.
+
+        Raises Unavailable if git does not want to say: somebody else owns the folder, perhaps.
+        """
+        env, git = (find_program(name, outside=workspace.roots) for name in ("env", "git"))
+        if env is None or git is None:
+            return None
+        first = cls(_git_command(env, git, _SAFE_SETTINGS), workspace.root)
+        said = await first._run("rev-parse", "--is-inside-work-tree")
+        if said.status and _NO_REPOSITORY not in said.stderr:
+            raise Unavailable(f"git: {said.stderr}")
+        if said.data.strip() != b"true":
+            return None
+        return cls(
+            _git_command(env, git, _SAFE_SETTINGS | await first._filter_overrides()), workspace.root
+        )
+
+    async def diff(self, path: str) -> GitOutput:
+        """Return what differs from the last commit, in all or below one path."""
+        return await self._run_checked(*_DIFF_ARGUMENTS, "HEAD", "--", *_path_arguments(path))
+
+    async def has_commits(self) -> bool:
+        """Tell whether there is a commit to compare with."""
+        return (await self._run("rev-parse", "--verify", "--quiet", "HEAD")).status == 0
+
+    async def list_files(self, *kinds: str, path: str) -> list[str]:
+        """Return names of files here and below: `--others` are those that git does not keep."""
+        said = await self._run_checked(
+            "ls-files", "-z", "--exclude-standard", *kinds, "--", *_path_arguments(path)
+        )
+        whole, _, _ = said.data.rpartition(b"\0")  # the last may be cut
+        return [os.fsdecode(name) for name in whole.split(b"\0") if name]
+
+    async def _run_checked(self, *arguments: str) -> GitOutput:
+        """Ask git something that it should know. Raises Unavailable."""
+        said = await self._run(*arguments)
+        if said.status:
+            raise Unavailable(f"git: {said.stderr or f'it failed ({said.status})'}")
+        return said
+
+    async def _run(self, *arguments: str) -> GitOutput:
+        """Run git, for so long and for so much output. Raises Unavailable."""
+        try:
+            async with (
+                asyncio.timeout(_GIT_TIMEOUT_S),
+                helper_process([*self._command, *arguments], folder=self._folder) as process,
+            ):
+                assert process.stdout is not None
+                assert process.stderr is not None
+                data = await _read_bounded(process.stdout)
+                if len(data) > MAX_DIFF_BYTES:
+                    return GitOutput(data[:MAX_DIFF_BYTES], True, None, "")
+                complaint = await process.stderr.read(_MAX_STDERR_BYTES)
+                await process.wait()
+        except TimeoutError:
+            raise Unavailable(
+                f"git: no answer within {_GIT_TIMEOUT_S:g} s; name less of it"
+            ) from None
+        except OSError as exc:
+            raise Unavailable(f"git: cannot be run: {exc.strerror}") from exc
+        told = terminal_line(complaint.decode("utf-8", "replace"))
+        return GitOutput(data, False, process.returncode, told)
+
+    async def _filter_overrides(self) -> dict[str, str]:
+        """Return settings that undo what the repository says of filters for content."""
+        said = await self._run(*_FILTER_ARGUMENTS)
+        if said.is_truncated or said.status not in (0, _NOTHING_SET_STATUS):
+            raise Unavailable(f"git: its settings cannot be read: {said.stderr}")
+        words = said.data.decode("utf-8", "surrogateescape").split("\0")
+        pairs = zip(words[::2], words[1::2], strict=False)
+        names = [name for scope, name in pairs if scope in _UNTRUSTED_SCOPES]
+        return {name: "false" if name.endswith(".required") else "" for name in names}
+
+
+def _git_command(env: Path, git: Path, settings: Mapping[str, str]) -> tuple[str, ...]:
+    """Return how git is run: with few variables, and settings that count before those of files."""
+    variables = {
+        name: os.environ[name] for name in _PASSED_VARIABLES if name in os.environ
+    } | _SET_VARIABLES
+    variables["GIT_CONFIG_COUNT"] = str(len(settings))
+    for number, (name, value) in enumerate(settings.items()):
+        variables[f"GIT_CONFIG_KEY_{number}"] = name
+        variables[f"GIT_CONFIG_VALUE_{number}"] = value
+    given = [f"{name}={value}" for name, value in variables.items()]
+    return (str(env), *given, str(git), "--no-pager")
+
+
+def _path_arguments(path: str) -> tuple[str, ...]:
+    return (path,) if path else (".",)
+
+
+async def _read_bounded(stream: asyncio.StreamReader) -> bytes:
+    """Read to the end, or until it is more than is wanted."""
+    pieces: list[bytes] = []
+    size = 0
+    while size <= MAX_DIFF_BYTES and (piece := await stream.read(65_536)):
+        pieces.append(piece)
+        size += len(piece)
+    return b"".join(pieces)
+
+
+# -- changed ---------------------------------------------------------------------------------------
+#
+# `/diff`: what has changed in the files here.
+#
+# In a git work tree that is what differs from the last commit, and files that git does not know
+# yet; anywhere else it is what the agent has written, by the record of this branch.
+
+
+_MAX_FILE_BYTES: Final = 100_000
+"""How large a file may be that is shown as a whole, in bytes."""
+
+
+_MAX_LISTED_FILES: Final = 200
+
+
+_WRITING_TOOLS: Final = frozenset({"edit", "write"})
+"""The tools whose results say what they have changed."""
+
+
+async def run_diff(scene: CommandContext, argument: str) -> CommandReply:
+    """Show what has changed, in all or below one path."""
+    path = argument.strip()
+    workspace = scene.environment.input_setup.workspace
+    complaint = ""
+    try:
+        git = await GitWorkTree.find(workspace)
+        if git is not None:
+            return _diff_reply(
+                await _diff_from_git(git, workspace, path), "Changed since the last commit", path
+            )
+    except Unavailable as exc:
+        complaint = f"{exc}\n"
+    entries = scene.conversation.entries()
+    told = await asyncio.to_thread(_diff_from_log, entries, workspace, path)
+    return _diff_reply(told, f"{complaint}Changed by the agent in this branch", path)
+
+
+def _diff_reply(text: str, title: str, path: str) -> CommandReply:
+    where = f" in {terminal_line(path)}" if path else ""
+    if not text:
+        return CommandReply(f"{terminal_text(title)}{where}: nothing.", "Diff", TextForm.PLAIN)
+    return CommandReply(terminal_text(text), f"{terminal_line(title)}{where}", TextForm.DIFF)
+
+
+# -- by git ----------------------------------------------------------------------------------
+
+
+async def _diff_from_git(git: GitWorkTree, workspace: Workspace, path: str) -> str:
+    """Return what differs from the last commit; before the first, every file is new."""
+    if not await git.has_commits():
+        names = await git.list_files("--cached", "--others", path=path)
+        return await asyncio.to_thread(_new_files_text, workspace, names, MAX_DIFF_BYTES)
+    said = await git.diff(path)
+    tracked = said.data.decode("utf-8", "replace")
+    if said.is_truncated:
+        whole, _, _ = tracked.rpartition("\n")
+        return f"{whole}\n[more than {MAX_DIFF_BYTES:,} bytes: the rest is left out; /diff PATH shows less]\n"
+    names = await git.list_files("--others", path=path)
+    return tracked + await asyncio.to_thread(
+        _new_files_text, workspace, names, MAX_DIFF_BYTES - len(tracked)
+    )
+
+
+def _new_files_text(workspace: Workspace, names: Sequence[str], room: int) -> str:
+    """Return files that were not there before: in full while there is room, else by name."""
+    shown: list[str] = []
+    listed: list[str] = []
+    for name in names:
+        text = _whole_file_diff(workspace, name) if room > 0 else None
+        if text is None or len(text) > room:
+            listed.append(name)
+        else:
+            shown.append(text)
+            room -= len(text)
+    if listed:
+        shown.append(f"{format_count(len(listed), 'new file', 'new files')}, not shown:\n")
+        shown += [f"    {terminal_line(name)}\n" for name in listed[:_MAX_LISTED_FILES]]
+    if len(listed) > _MAX_LISTED_FILES:
+        shown.append(f"    and {len(listed) - _MAX_LISTED_FILES:,} more\n")
+    return "".join(shown)
+
+
+def _whole_file_diff(workspace: Workspace, name: str) -> str | None:
+    """Return a small file of text as something added; None for any other, and for links."""
+    try:
+        data = workspace.strict.read_file(name, most_bytes=_MAX_FILE_BYTES)
+    except ToolFailed:
+        return None
+    change = FileChange.of(name, None, data)
+    return change.diff.text if change.diff.added else None
+
+
+# -- by the record ---------------------------------------------------------------------------
+
+
+def _diff_from_log(entries: Iterable[Entry], workspace: Workspace, path: str) -> str:
+    """Return what the calls of a branch have changed, one behind the other."""
+    wanted = _workspace_name(workspace, path)
+    return "".join(
+        [
+            text if text.endswith("\n") else f"{text}\n"
+            for name, text in filter(None, map(_recorded_change, entries))
+            if wanted in (".", name) or name.startswith(f"{wanted}/")
+        ]
+    )
+
+
+def _recorded_change(entry: Entry) -> tuple[str, str] | None:
+    """Return which file a result says was changed, and the difference."""
+    result = entry.payload
+    if not isinstance(result, ToolResultMessage) or result.tool_name not in _WRITING_TOOLS:
+        return None
+    details = result.details or {}
+    name, text = details.get("path"), details.get("diff")
+    if result.outcome is Outcome.OK and isinstance(name, str) and isinstance(text, str) and text:
+        return name, text
+    return None
+
+
+def _workspace_name(workspace: Workspace, path: str) -> str:
+    """Return what the workspace calls a path, also if it is not there any more."""
+    try:
+        return workspace.relative(path or ".")
+    except ToolFailed:
+        return posixpath.normpath(path)

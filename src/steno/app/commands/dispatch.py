@@ -1,0 +1,205 @@
+"""The commands that change what happens at the desk; what only looks is in `replies`."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
+from typing import Final, final
+
+from msgspec import json
+
+from steno.agent import EntryRecorded
+from steno.app.active_run import ActiveRun
+from steno.app.branch_tree import LocalBranchTree
+from steno.app.commands.audit import run_audit
+from steno.app.commands.context import CommandContext
+from steno.app.commands.diff import run_diff
+from steno.app.commands.export import run_export
+from steno.app.commands.mcp import run_mcp
+from steno.app.commands.permissions import run_permissions
+from steno.app.commands.table import COMMANDS
+from steno.app.commands.usage import run_usage
+from steno.app.conflicts import explain_conflicts
+from steno.app.errors import suggest_name
+from steno.app.models import change_mode, change_model
+from steno.app.session import CommandReply
+from steno.app.session_list import LocalSessionList
+from steno.app.session_state import SessionState
+from steno.app.settings import variable_name
+from steno.app.settings_loader import LoadedSettings
+from steno.errors import InvalidValue, Missing, StenoError
+from steno.messages.message import ToolResultMessage
+from steno.providers.model_discovery import OFFLINE
+from steno.records.entry import Compaction, Entry, Mode
+from steno.render.items import TextForm
+from steno.render.markdown_escape import escape_markdown, inline_code
+from steno.render.terminal_text import terminal_line
+
+# -- replies ---------------------------------------------------------------------------------------
+#
+# What the commands of a person bring, by their names.
+
+
+CONTEXT_COMMANDS: Final[Mapping[str, Callable[[CommandContext, str], Awaitable[CommandReply]]]] = (
+    MappingProxyType(
+        {
+            "audit": run_audit,
+            "diff": run_diff,
+            "export": run_export,
+            "mcp": run_mcp,
+            "usage": run_usage,
+        }
+    )
+)
+"""Each looks at the scene, and takes what stands behind the name. They raise StenoError."""
+
+
+# -- settling --------------------------------------------------------------------------------------
+#
+# What a person writes down so that something lasts: the file, the setting, the variable.
+#
+# Nothing is written here; it is only said where.
+
+
+def setting_hint(setting: str, value: str, loaded: LoadedSettings) -> str:
+    """Return where to write down a setting of a terminal; only the user's own file has those."""
+    variable = variable_name(setting)
+    if variable in loaded.origins.get(setting, ()):  # which counts more than the file
+        return f"{variable}={value} keeps it"
+    if loaded.user_file is None:
+        return f"{variable}={value} in your environment keeps it"
+    quoted = json.encode(value).decode()
+    return f"{setting} = {quoted} in {terminal_line(str(loaded.user_file))} keeps it"
+
+
+def add_model_hint(loaded: LoadedSettings) -> str:
+    """Return on one line, as Markdown, what brings another model into the list."""
+    own = loaded.user_file
+    table = "" if own is None else f", or write `[providers.NAME]` to {inline_code(str(own))}"
+    return (
+        "To add one, set a key such as `ANTHROPIC_API_KEY`, start a server such as Ollama"
+        f"{table}; `steno models` tells which are looked for."
+    )
+
+
+_TERMINAL_COMMANDS: Final = ("help", "quit", "theme", "tree")
+
+
+@final
+class CommandDispatcher:
+    """Does what a person types behind a slash."""
+
+    def __init__(
+        self,
+        bench: SessionState,
+        work: ActiveRun,
+        boughs: LocalBranchTree,
+        shelved: LocalSessionList,
+    ) -> None:
+        """Take everything that can be asked for something."""
+        self._state = bench
+        self._active_run = work
+        self._branches = boughs
+        self._session_list = shelved
+        self._handlers: Mapping[str, Callable[[str], Awaitable[CommandReply]]] = {
+            "model": self._model,
+            "mode": self._mode,
+            "new": self._new,
+            "resume": self._resume,
+            "rename": self._rename,
+            "fork": self._fork,
+            "label": self._label,
+            "retry": self._retry,
+            "compact": self._compact,
+            "permissions": self._permissions,
+            "theme": self._theme,
+        }
+
+    async def run(self, name: str, argument: str) -> CommandReply:
+        """Do what a command asks for. Raises StenoError, Missing for one that there is not."""
+        if name in self._handlers:
+            return await self._handlers[name](argument.strip())
+        if name in CONTEXT_COMMANDS:
+            return await CONTEXT_COMMANDS[name](self._state.command_context, argument.strip())
+        if name in _TERMINAL_COMMANDS:
+            raise _terminal_only(name)
+        near = suggest_name(name, [command.name for command in COMMANDS])
+        raise Missing(f"/{name}: there is no such command; {near}")
+
+    async def _model(self, name: str) -> CommandReply:
+        if not name:
+            return CommandReply(add_model_hint(self._state.config.loaded_settings))
+        return await change_model(self._state, name)
+
+    async def _mode(self, name: str) -> CommandReply:
+        if name:
+            if name not in tuple(Mode):
+                raise InvalidValue(f"/mode: must be one of {', '.join(Mode)}")
+            change_mode(self._state, Mode(name))
+        return CommandReply(f"mode {inline_code(self._state.conversation.mode)}")
+
+    async def _new(self, title: str) -> CommandReply:
+        await self._session_list.new(title)
+        return CommandReply("A new session begins with what you say next.")
+
+    async def _resume(self, name: str) -> CommandReply:
+        if not name:
+            raise InvalidValue("/resume: say which session: by its id, or last")
+        await self._session_list.resume(name)
+        return CommandReply(f"Goes on with {inline_code(self._state.conversation.id)}.")
+
+    async def _rename(self, title: str) -> CommandReply:
+        await self._session_list.rename_current(title)
+        return CommandReply(f"This session is called {escape_markdown(self._state.title)}.")
+
+    async def _fork(self, name: str) -> CommandReply:
+        return CommandReply(f"Goes on in the branch {inline_code(self._branches.fork(name))}.")
+
+    async def _label(self, text: str) -> CommandReply:
+        last = self._last_message()
+        if last is None:
+            raise Missing("/label: nothing has been said yet")
+        self._branches.label(last.id, text)
+        return CommandReply(f"The last message is called {escape_markdown(text)}.")
+
+    def _last_message(self) -> Entry | None:
+        said = reversed(self._state.conversation.entries_view())
+        return next((entry for entry in said if entry.message is not None), None)
+
+    async def _retry(self, _: str) -> CommandReply:
+        last, is_open = self._last_message(), bool(self._state.conversation.outstanding)
+        await self._active_run.retry()
+        # Behind a call nothing is said again: what was begun goes on.
+        goes_on = is_open or (last is not None and isinstance(last.payload, ToolResultMessage))
+        return CommandReply("Goes on." if goes_on else "Tries again.")
+
+    async def _compact(self, _: str) -> CommandReply:
+        if self._state.environment.model_selection.vendor == OFFLINE:
+            raise StenoError(
+                "/compact: the offline assistant cannot sum up what was said; "
+                "choose a model that can with /model"
+            )
+        entry = await self._active_run.compact()
+        if entry is None or not isinstance(entry.payload, Compaction):
+            return CommandReply("Nothing was summed up.")
+        return CommandReply(
+            entry.payload.summary, "summary: this is what the model sees from here on"
+        )
+
+    async def _permissions(self, argument: str) -> CommandReply:
+        bench = self._state
+        with explain_conflicts(bench):
+            return await run_permissions(
+                bench.command_context, argument, lambda one: bench.emit(EntryRecorded(one))
+            )
+
+    async def _theme(self, name: str) -> CommandReply:
+        if not name:
+            raise _terminal_only("theme")
+        return CommandReply(
+            setting_hint("theme", name, self._state.config.loaded_settings), form=TextForm.PLAIN
+        )
+
+
+def _terminal_only(name: str) -> StenoError:
+    return StenoError(f"/{name}: the terminal does this, and nobody else")

@@ -1,0 +1,160 @@
+"""`/export`: this branch as a file for people, or for another steno."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Sequence
+from itertools import chain, count
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from steno.app.commands.context import CommandContext
+from steno.app.session import CommandReply
+from steno.app.session_files import (
+    DOCUMENT_FORMAT,
+    encode_branch,
+    locate_losses,
+    restore_branch_blobs,
+    summarize_losses,
+)
+from steno.app.session_log import SessionLog
+from steno.errors import InvalidValue, Unavailable
+from steno.formats import ExportLoss
+from steno.ids import utc_now
+from steno.render.items import TextForm
+from steno.render.output import OutputError, write_file
+from steno.render.quantities import format_count
+from steno.render.terminal_text import terminal_line
+from steno.render.transcripts import WRITE_ONLY
+from steno.store import Store
+from steno.store.base import derive_title
+
+_JSON_FORMAT: Final = "json"
+_SUFFIX_BY_FORMAT: Final = {name: paper.extension for name, paper in WRITE_ONLY.items()} | {
+    _JSON_FORMAT: ".json"
+}
+"""What the file of each format ends in, by the word for it."""
+_FORMAT_BY_SUFFIX: Final = {suffix: word for word, suffix in _SUFFIX_BY_FORMAT.items()} | {
+    ".markdown": "markdown",
+    ".htm": "html",
+}
+"""The format that is meant by what a file ends in."""
+_DEFAULT_FORMAT: Final = "markdown"
+_UNSAFE_IN_NAME: Final = re.compile(r"[\W_]+")
+_MAX_STEM_LENGTH: Final = 50
+_MAX_NAMED_LOSSES: Final = 3
+_LOSS_DECORATION: Final = re.compile(
+    r"^session: |(?<=: )left out: |(?:: left out)? \([^)]*#[^)]*\)$"
+)
+"""What stands around the name of a kind of loss."""
+
+
+class _ExportRequest(NamedTuple):
+    """What somebody asked for."""
+
+    format_name: str
+    file: str
+    """Empty where none was named."""
+
+
+async def run_export(scene: CommandContext, argument: str) -> CommandReply:
+    """Write the active branch to a file, which must not be there: `[markdown|json|html] [FILE]`.
+
+    Raises InvalidValue if the file is there or nobody knows the format, Unavailable if nothing can
+    be written.
+    """
+    return await asyncio.to_thread(_export_branch, scene, _parse_export_argument(argument))
+
+
+def _parse_export_argument(argument: str) -> _ExportRequest:
+    word, _, rest = argument.strip().partition(" ")
+    if word in _SUFFIX_BY_FORMAT:
+        return _ExportRequest(word, _strip_quotes(rest.strip()))
+    file = _strip_quotes(argument.strip())
+    if not file:
+        return _ExportRequest(_DEFAULT_FORMAT, "")
+    found = _FORMAT_BY_SUFFIX.get(Path(file).suffix.lower())
+    if found is None:
+        raise InvalidValue(
+            "export: a file ends in .md, .html or .json; or name the format first: "
+            "/export markdown FILE"
+        )
+    return _ExportRequest(found, file)
+
+
+def _strip_quotes(text: str) -> str:
+    """Return a name without the quotes that a shell would want around it."""
+    is_quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "'\""
+    return text[1:-1] if is_quoted else text
+
+
+def _export_branch(scene: CommandContext, wanted: _ExportRequest) -> CommandReply:
+    store, session, branch = scene.store, scene.conversation.id, scene.conversation.branch
+    # Read from the store, and without a bar for how far that is: the screen belongs to a face.
+    log = SessionLog(store.header(session), store.records(session))
+    target = _target_file(scene.folder, wanted, log)
+    data, losses = _encode_export(store, log, branch, wanted.format_name)
+    try:
+        write_file(target, data + b"\n")
+    except OutputError as exc:
+        raise Unavailable(terminal_line(str(exc))) from exc
+    size = format_count(len(data) + 1, "byte", "bytes")
+    lines = [f"written: {terminal_line(str(target))} ({size})"]
+    if kinds := list(summarize_losses(locate_losses(losses, log.path(branch)), log)):
+        lines.append(_loss_summary(kinds, is_kept=scene.is_persistent))
+    return CommandReply("\n".join(lines), title="export", form=TextForm.PLAIN)
+
+
+def _loss_summary(kinds: Sequence[str], *, is_kept: bool) -> str:
+    """Say on one line what the file does not hold, and what would hold all of it."""
+    names = [_LOSS_DECORATION.sub("", kind) for kind in kinds]
+    shown = ", ".join(
+        [*names[:_MAX_NAMED_LOSSES], *(["…"] if len(names) > _MAX_NAMED_LOSSES else [])]
+    )
+    all_of_it = "; steno sessions export --format jsonl keeps everything" if is_kept else ""
+    return f"left out: {shown} ({format_count(len(kinds), 'kind', 'kinds')}){all_of_it}"
+
+
+def _encode_export(
+    store: Store, log: SessionLog, branch: str, word: str
+) -> tuple[bytes, list[ExportLoss]]:
+    gathered = restore_branch_blobs(store, log.path(branch))
+    format = DOCUMENT_FORMAT if word == _JSON_FORMAT else word
+    exported = encode_branch(log, gathered.entries, format, branch=branch)
+    others = (
+        [ExportLoss("session", "only this branch is in the file")] if len(log.heads) > 1 else []
+    )
+    return exported.data, [*others, *gathered.losses, *exported.losses]
+
+
+# -- where to ----------------------------------------------------------------------------------
+
+
+def _target_file(folder: Path, wanted: _ExportRequest, log: SessionLog) -> Path:
+    """Return the file to write, which is not there yet. Raises InvalidValue."""
+    if not wanted.file:
+        return _unused_file(folder, _file_stem(log), _SUFFIX_BY_FORMAT[wanted.format_name])
+    try:
+        target = (folder / Path(wanted.file).expanduser()).resolve()
+        is_there = target.exists()
+    except (RuntimeError, OSError, ValueError) as exc:  # no home, a loop of links, a NUL
+        raise InvalidValue("export: no file can have this name; choose another") from exc
+    if is_there:
+        there = "it is there already; choose another name, or name none"
+        rule = "it is a folder; name a file in it" if target.is_dir() else there
+        raise InvalidValue(f"{terminal_line(str(target))}: {rule}")
+    return target
+
+
+def _file_stem(log: SessionLog) -> str:
+    """Return what to call the file: the day, and what lists show of the session."""
+    day = f"{log.header.created_at or utc_now():%Y-%m-%d}"
+    title = log.header.title or derive_title(log.entries.values())
+    name = _UNSAFE_IN_NAME.sub("-", title.lower())[:_MAX_STEM_LENGTH].strip("-")
+    return f"{day}-{name or 'session'}"
+
+
+def _unused_file(folder: Path, stem: str, suffix: str) -> Path:
+    names = chain([stem], (f"{stem}-{number}" for number in count(2)))
+    return next(file for name in names if not (file := folder / f"{name}{suffix}").exists())

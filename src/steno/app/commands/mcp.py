@@ -1,0 +1,155 @@
+"""`/mcp`: the servers that are set up, whether they answer, and what they offer."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final, NamedTuple
+
+from steno.app.commands.context import CommandContext
+from steno.app.errors import suggest_name
+from steno.app.mcp_servers import (
+    MCP_FILE_NAME,
+    NOT_TRUSTED,
+    describe_server,
+    prompt_usage,
+    resource_row,
+    server_status,
+    tool_row,
+)
+from steno.app.session import CommandReply
+from steno.app.settings_loader import describe_how_to_trust
+from steno.errors import Missing, ServerFailed
+from steno.inputs.mcp.connection import McpConnection, McpServers
+from steno.inputs.mcp.prompts import list_mcp_prompts
+from steno.inputs.mcp.server_spec import McpServerSpec
+from steno.inputs.mcp.tools import list_mcp_tools
+from steno.render.markdown_escape import escape_markdown, inline_code, markdown_table
+from steno.render.quantities import format_count
+from steno.render.table_output import Column
+from steno.render.terminal_text import terminal_line
+
+_LIST_TIMEOUT_S: Final = 5.0
+"""How long a person waits for a list; a server that is slower goes on all the same."""
+_MCP_TITLE: Final = "MCP servers"
+_CONFIG_EXAMPLE: Final = '{"mcpServers": {"time": {"command": "mcp-server-time"}}}'
+_TOOL_COLUMNS: Final = (Column("tool"), Column("may"), Column("description"))
+_RESOURCE_COLUMNS: Final = (Column("resource"), Column("type"), Column("name"))
+_PROMPT_COLUMNS: Final = (Column("prompt"), Column("description"))
+
+
+async def run_mcp(scene: CommandContext, argument: str) -> CommandReply:
+    """Tell of all servers, or what one of them offers. Raises Missing, ServerFailed."""
+    servers, name = scene.environment.input_setup.servers, argument.strip()
+    if name:
+        spec = servers.specs.get(name)
+        if spec is not None and spec.problem == NOT_TRUSTED and not spec.disabled:
+            raise ServerFailed(f"mcp {name}: {NOT_TRUSTED}; {_trust_hint(scene)}")
+        return CommandReply(await _offers_text(servers, name), f"MCP server {name}")
+    told = await asyncio.gather(*[_server_line(servers, spec) for spec in servers.specs.values()])
+    problems = [f"- {escape_markdown(note)}" for note in scene.environment.input_setup.notes]
+    parts = ["\n".join(told) if told else "No MCP server is set up."]
+    if problems:
+        parts.append("\n".join(["**To know**", "", *problems]))
+    if told:
+        parts.append("`/mcp NAME` lists what a server offers.")
+    return CommandReply(
+        "\n\n".join([*parts, _add_server_hint(scene), *_trust_notice(scene)]), _MCP_TITLE
+    )
+
+
+class _OfferCounts(NamedTuple):
+    tools: int
+    resources: int
+    prompts: int
+
+    def __str__(self) -> str:
+        parts = zip(self, ("tool", "resource", "prompt"), strict=True)
+        return ", ".join([format_count(number, what, f"{what}s") for number, what in parts])
+
+
+async def _server_line(servers: McpServers, spec: McpServerSpec) -> str:
+    kind: dict[str, Any] = describe_server(spec)
+    state = server_status(spec)
+    if spec.is_usable:
+        server = servers.get(spec.name)
+        try:
+            async with asyncio.timeout(_LIST_TIMEOUT_S):
+                counts = await _count_offers(server)
+            version = f" ({server.protocol})" if server.protocol else ""
+            state = f"answers{version}: {counts}"
+        except TimeoutError:
+            state = f"has not answered within {_LIST_TIMEOUT_S:g} s"
+        except ServerFailed as exc:
+            state = f"fails: {exc}"
+    where = " ".join(
+        filter(None, [kind["kind"], f"from {inline_code(spec.origin)}" if spec.origin else ""])
+    )
+    return f"- {inline_code(spec.name)} {escape_markdown(state)}{f' · {where}' if where else ''}"
+
+
+async def _count_offers(server: McpConnection) -> _OfferCounts:
+    listed = await asyncio.gather(server.tools(), server.resources(), server.prompts())
+    return _OfferCounts(*map(len, listed))
+
+
+def _add_server_hint(scene: CommandContext) -> str:
+    own = scene.loaded_settings.user_file
+    table_of_own = "" if own is None else f", or as `[mcp_servers.time]` to {inline_code(str(own))}"
+    return (
+        f"To add one, write it to {inline_code(str(scene.loaded_settings.project / MCP_FILE_NAME))}{table_of_own}, "
+        f"and start again:\n\n```json\n{_CONFIG_EXAMPLE}\n```"
+    )
+
+
+def _trust_notice(scene: CommandContext) -> list[str]:
+    """Say that the project's own file does not count and how it would, unless a note does."""
+    way_out = _trust_hint(scene)
+    is_told = any(way_out in note for note in scene.environment.input_setup.notes)
+    if scene.loaded_settings.trusts_project or is_told:
+        return []
+    file = inline_code(str(scene.loaded_settings.project / MCP_FILE_NAME))
+    return [
+        f"This project is {NOT_TRUSTED}, so nothing in {file} is started; {escape_markdown(way_out)}."
+    ]
+
+
+def _trust_hint(scene: CommandContext) -> str:
+    return describe_how_to_trust(scene.loaded_settings.project, scene.loaded_settings.user_file)
+
+
+# -- what one of them offers -----------------------------------------------------------------
+
+
+async def _offers_text(servers: McpServers, name: str) -> str:
+    if name not in servers.specs:
+        hint = suggest_name(name, servers.specs) if servers.specs else "none is set up"
+        raise Missing(f"mcp: no server has the name {terminal_line(name)}; {hint}")
+    server = servers.get(name)
+    try:
+        async with asyncio.timeout(_LIST_TIMEOUT_S):
+            tools, resources, prompts = await asyncio.gather(
+                list_mcp_tools([server]), server.resources(), list_mcp_prompts([server])
+            )
+    except TimeoutError:
+        raise ServerFailed(
+            f"mcp {name}: no answer within {_LIST_TIMEOUT_S:g} s; try again"
+        ) from None
+    parts = [escape_markdown(note) for note in (*tools.notes, *prompts.notes)]
+    if tools.tools:
+        rows = [tool_row(tool) for tool in tools.tools]
+        cells = [[inline_code(tool), may, escape_markdown(about)] for tool, _, may, about in rows]
+        parts.append(markdown_table(_TOOL_COLUMNS, cells))
+    if resources:
+        rows = [resource_row(name, resource) for resource in resources]
+        cells = [
+            [inline_code(f"@{name}:{uri}"), escape_markdown(kind), escape_markdown(title)]
+            for _, uri, kind, title in rows
+        ]
+        parts.append(markdown_table(_RESOURCE_COLUMNS, cells))
+    if prompts.prompts:
+        cells = [
+            [inline_code(prompt_usage(one)), escape_markdown(one.description)]
+            for one in prompts.prompts
+        ]
+        parts.append(markdown_table(_PROMPT_COLUMNS, cells))
+    return "\n\n".join(parts) or "It offers nothing."

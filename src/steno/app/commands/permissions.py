@@ -1,0 +1,197 @@
+"""`/permissions`: what is allowed and denied here, by which rule, and who said so.
+
+`/permissions allow RULE [project|user]` allows something for good. `/permissions revoke RULE` takes
+back what is allowed for good or for the session, on all of its branches, and `/permissions revoke 2`
+the second of the session's, as they are listed. It counts from the next decision on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, NamedTuple
+
+from steno.agent import Permissions
+from steno.agent.permissions.policy import MODE_CAPABILITIES, ROLE_CAPABILITIES
+from steno.agent.permissions.rules import PermissionRule
+from steno.app.commands.context import CommandContext
+from steno.app.permissions import SCOPE_NAMES, GrantsFile, StoredGrants, read_rule, revoke_rule
+from steno.app.session import CommandReply
+from steno.errors import InvalidValue, Missing, StenoError
+from steno.ports import Capability, GrantScope
+from steno.records.entry import Entry
+from steno.render.markdown_escape import escape_markdown, inline_code
+from steno.render.quantities import format_count
+from steno.render.terminal_text import terminal_line
+
+_PERMISSIONS_TITLE: Final = "Permissions"
+_USAGE_HINT: Final = (
+    "permissions: write allow RULE [project|user], or revoke RULE [session|project|user], "
+    "or revoke N for one of this session's"
+)
+_DENY_HINT: Final = (
+    'deny rules are settings, and count from the next start: write deny = ["RULE"] into'
+)
+_SCOPE_BY_NAME: Final = {str(scope): scope for scope in (GrantScope.SESSION, *SCOPE_NAMES)}
+_THIS_SESSION: Final = "this session"
+_REVOKE_HINT: Final = "`/permissions revoke N` takes one back"
+_CHANGE_HINT: Final = (
+    "`/permissions allow RULE [project|user]` allows more, "
+    "`/permissions revoke RULE` takes back what you have allowed."
+)
+
+
+async def run_permissions(
+    scene: CommandContext, argument: str, tell: Callable[[Entry], object] = lambda _: None
+) -> CommandReply:
+    """Tell what is allowed and denied, or change it; who is told gets what is on record of that.
+
+    Raises StenoError.
+    """
+    verb, _, rest = argument.strip().partition(" ")
+    rest = rest.strip()
+    if verb == "deny":
+        raise InvalidValue(f"permissions: {_DENY_HINT} {_settings_file(scene)}")
+    # Where files are read, and locked against other processes, it is done in a thread.
+    match verb:
+        case "":
+            text = await asyncio.to_thread(_permissions_text, scene, _session_rules(scene))
+        case "allow" if rest:
+            text = await asyncio.to_thread(_allow_rule, scene, rest)
+        case "revoke" if rest:
+            text = await _revoke_rule(scene, rest, tell)
+        case _:
+            raise InvalidValue(_USAGE_HINT)
+    return CommandReply(text, _PERMISSIONS_TITLE)
+
+
+# -- changing --------------------------------------------------------------------------------
+
+
+class _RuleRequest(NamedTuple):
+    rule: PermissionRule
+    scope: GrantScope | None
+
+
+def _parse_rule_request(text: str) -> _RuleRequest:
+    """Take a rule and for whom it is apart; a rule may hold blanks itself. Raises InvalidValue."""
+    rule, _, last = text.rpartition(" ")
+    if rule and last in _SCOPE_BY_NAME:
+        return _RuleRequest(read_rule(rule.strip()), _SCOPE_BY_NAME[last])
+    return _RuleRequest(read_rule(text), None)
+
+
+def _allow_rule(scene: CommandContext, text: str) -> str:
+    wanted = _parse_rule_request(text)
+    rule, scope = str(wanted.rule), wanted.scope or GrantScope.PROJECT
+    GrantsFile(scene.folder).add(rule, scope)
+    return f"Allowed for {SCOPE_NAMES[scope]}: {inline_code(rule)}"
+
+
+async def _revoke_rule(scene: CommandContext, text: str, tell: Callable[[Entry], object]) -> str:
+    """Take a rule back: by its number from the session alone, else from wherever it is allowed."""
+    of_session = _session_rules(scene)
+    wanted = _rule_by_number(text, of_session) if text.isdecimal() else _parse_rule_request(text)
+    rule, scope = wanted
+    whom: list[str] = []
+    if scope in (None, GrantScope.SESSION):
+        recorded = scene.environment.gate.revoke(rule, scene.conversation, actor=scene.actor)
+        for entry in recorded:
+            tell(entry)
+        if recorded or rule in of_session:
+            whom.append(_THIS_SESSION)
+    if scope is not GrantScope.SESSION:
+        revoke = asyncio.to_thread(revoke_rule, GrantsFile(scene.folder), str(rule), scope)
+        whom += [SCOPE_NAMES[one] for one in await revoke]
+    if not whom:
+        raise Missing(f"revoke: this rule is not allowed there; {_rule_location(scene, rule)}")
+    return f"No longer allowed for {' and '.join(whom)}: {inline_code(str(rule))}"
+
+
+def _rule_by_number(text: str, of_session: Sequence[PermissionRule]) -> _RuleRequest:
+    """Return the grant of the session that a number of the list means. Raises Missing."""
+    number = int(text)
+    if not 1 <= number <= len(of_session):
+        there_are = format_count(len(of_session), "rule is", "rules are")
+        raise Missing(f"revoke: {there_are} allowed in this session; /permissions lists them")
+    return _RuleRequest(of_session[number - 1], GrantScope.SESSION)
+
+
+def _rule_location(scene: CommandContext, rule: PermissionRule) -> str:
+    """Say where a rule stands that is not allowed where somebody wants to take it back."""
+    if rule in (of_session := _session_rules(scene)):
+        return f"it is in this session: /permissions revoke {of_session.index(rule) + 1}"
+    if rule in scene.environment.settings.allow:
+        return f"it is a setting ({', '.join(scene.loaded_settings.origins.get('allow', ()))})"
+    return "/permissions shows which are"
+
+
+def _settings_file(scene: CommandContext) -> str:
+    """Return where rules can be written down: for all projects, or for this one."""
+    return terminal_line(str(scene.loaded_settings.user_file or scene.loaded_settings.project_file))
+
+
+# -- telling ---------------------------------------------------------------------------------
+
+
+def _permissions_text(scene: CommandContext, of_session: Sequence[PermissionRule]) -> str:
+    settings, mode = scene.environment.settings, scene.conversation.mode
+    limits = (
+        "No rule allows more than both of these do:\n\n"
+        f"- mode {inline_code(mode)}: {_capability_list(MODE_CAPABILITIES[mode])}\n"
+        f"- role {inline_code(settings.role)}: {_capability_list(ROLE_CAPABILITIES[settings.role])}"
+    )
+    parts = [
+        limits,
+        _rule_section("Denied by settings", settings.deny, _setting_origins(scene, "deny")),
+        _rule_section("Allowed by settings", settings.allow, _setting_origins(scene, "allow")),
+        _rule_section("Allowed in this session", of_session, _REVOKE_HINT, are_numbered=True),
+        *_grant_sections(scene),
+        _defaults_text(),
+        _CHANGE_HINT,
+    ]
+    return "\n\n".join(filter(None, parts))
+
+
+def _grant_sections(scene: CommandContext) -> list[str]:
+    """Return what a person has allowed beyond a session, or why nobody knows."""
+    try:
+        grants = GrantsFile(scene.folder)
+        kept: StoredGrants = grants.read()
+    except StenoError as exc:
+        return [f"Nothing is allowed for good: {escape_markdown(str(exc))}"]
+    origin = f"in {inline_code(str(grants.file))}"
+    return [
+        _rule_section(
+            f"Allowed for {SCOPE_NAMES[GrantScope.PROJECT]}", kept.rules_for(grants.folder), origin
+        ),
+        _rule_section(f"Allowed for {SCOPE_NAMES[GrantScope.USER]}", kept.user, origin),
+    ]
+
+
+def _session_rules(scene: CommandContext) -> tuple[PermissionRule, ...]:
+    return scene.environment.gate.session_rules(scene.conversation)
+
+
+def _setting_origins(scene: CommandContext, setting: str) -> str:
+    return ", ".join(map(inline_code, scene.loaded_settings.origins.get(setting, ())))
+
+
+def _rule_section(
+    title: str, rules: Iterable[object], origin: str, *, are_numbered: bool = False
+) -> str:
+    items = [
+        f"{f'{number}.' if are_numbered else '-'} {inline_code(str(rule))}"
+        for number, rule in enumerate(rules, start=1)
+    ]
+    return "\n".join([f"**{title}**, {origin}:", "", *items]) if items else ""
+
+
+def _defaults_text() -> str:
+    usual = Permissions()
+    rules = ", ".join([inline_code(str(rule)) for rule in usual.default_rules])
+    return f"Without any rule: {_capability_list(usual.default_allow)}, {rules}; the rest is asked about."
+
+
+def _capability_list(capabilities: frozenset[Capability]) -> str:
+    return ", ".join([str(one) for one in Capability if one in capabilities])

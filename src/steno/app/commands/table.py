@@ -1,0 +1,95 @@
+"""The commands that a person can type, in the full-screen terminal and line by line alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+
+class SlashCommand(NamedTuple):
+    """A command as help and completion show it."""
+
+    name: str
+    about: str
+    argument: str = ""
+    """What may stand behind it: `[NAME]`."""
+    choices: tuple[str, ...] = ()
+    """What its first argument may be, where that is known beforehand."""
+
+
+COMMANDS: Final = (
+    SlashCommand("help", "what can be typed, and which keys do what"),
+    SlashCommand("model", "who answers; with a name, another model from here on", "[NAME]"),
+    SlashCommand("mode", "plan reads only, act may do all", "[plan|act]", ("plan", "act")),
+    SlashCommand("new", "begin another session", "[TITLE]"),
+    SlashCommand("resume", "go on with another session; pick, search, rename, delete", "[ID]"),
+    SlashCommand("rename", "give this session another title", "TITLE"),
+    SlashCommand("fork", "go on in a branch of its own", "[NAME]"),
+    SlashCommand("tree", "branches and where they part: move, fork, label, compare, edit"),
+    SlashCommand("label", "give the last message a name", "NAME"),
+    SlashCommand("retry", "try again what failed or was cut off, or go on where it stopped"),
+    SlashCommand("compact", "let a summary take the place of what was said so far"),
+    SlashCommand(
+        "permissions", "what is allowed and denied, and by which rule", "[allow|revoke RULE]"
+    ),
+    SlashCommand("audit", "who decided what, and whether the record is whole"),
+    SlashCommand(
+        "export",
+        "write this branch to a file",
+        "[markdown|json|html] [FILE]",
+        ("markdown", "json", "html"),
+    ),
+    SlashCommand("mcp", "servers of the Model Context Protocol, and what they offer", "[SERVER]"),
+    SlashCommand("diff", "what has changed in the files here", "[PATH]"),
+    SlashCommand("usage", "tokens and cost, by model"),
+    SlashCommand("theme", "dark, light, or another look", "[NAME]"),
+    SlashCommand("quit", "leave; everything is on record"),
+)
+"""All of them, in the order in which help lists them."""
+
+COMMAND_NAMES: Final = frozenset(command.name for command in COMMANDS)
+COMMAND_ALIASES: Final = {"clear": "new", "exit": "quit"}
+"""What commands are called elsewhere. They do the same, but help does not list them."""
+QUIT_WORDS: Final = frozenset({"exit", "quit"})
+"""Who says just this means to leave, and has nothing to tell a model."""
+QUIT_HINT: Final = "type /quit to leave"
+
+
+class TypedCommand(NamedTuple):
+    """A command as it was typed."""
+
+    name: str
+    argument: str
+
+
+def parse_slash_command(text: str) -> TypedCommand | None:
+    """Return the command that a text is; None where it is words for the model.
+
+    `/server:prompt` and `/usr/bin` are no commands of ours; nor is anything of several lines. What
+    is called otherwise elsewhere has our name. `/retry/help` is a command that there is not: the first
+    was left in the prompt, perhaps, and neither is meant for the model.
+    """
+    if not text.startswith("/") or "\n" in text.strip():
+        return None
+    name, _, argument = text[1:].strip().partition(" ")
+    first, slash, _ = name.partition("/")
+    are_glued = bool(slash) and COMMAND_ALIASES.get(first, first) in COMMAND_NAMES
+    if not name or (any(sign in name for sign in ":/.") and not are_glued):
+        return None
+    return TypedCommand(COMMAND_ALIASES.get(name, name), argument.strip())
+
+
+def match_commands(beginning: str, among: Iterable[SlashCommand] = COMMANDS) -> list[SlashCommand]:
+    """Return the commands that may be meant: first what begins like this, then what holds it.
+
+    What has another name elsewhere that begins like this comes in between.
+    """
+    wanted = beginning.lower()
+    all_of_them = list(among)
+    meant = {COMMAND_ALIASES[alias] for alias in COMMAND_ALIASES if alias.startswith(wanted)}
+    found = [
+        *[one for one in all_of_them if one.name.startswith(wanted)],
+        *[one for one in all_of_them if one.name in meant],
+        *[one for one in all_of_them if wanted in one.name],
+    ]
+    return list(dict.fromkeys(found))

@@ -1,0 +1,85 @@
+"""`/usage`: tokens and cost by model, of this branch and of all there is, and how full the context is."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from steno.app.commands.context import CommandContext
+from steno.app.reports.usage import (
+    UNKNOWN_NUMBER,
+    USAGE_COLUMNS,
+    TurnUsage,
+    describe_unpriced,
+    find_turns,
+    group_usage,
+    sum_usage,
+    usage_row,
+)
+from steno.app.session import CommandReply
+from steno.app.usage_totals import UsageTotals
+from steno.errors import Missing
+from steno.providers.prices import find_price
+from steno.records.entry import Entry
+from steno.render.markdown_escape import escape_markdown, inline_code, markdown_table
+from steno.render.table_output import Column
+
+_USAGE_COLUMNS: Final = (Column("model"), *USAGE_COLUMNS)
+_USAGE_TITLE: Final = "Usage"
+
+
+async def run_usage(scene: CommandContext, argument: str) -> CommandReply:
+    """Add up what was used."""
+    # Prices take a moment to load, and a long session to read.
+    return CommandReply(await asyncio.to_thread(_usage_text, scene), _USAGE_TITLE)
+
+
+def _usage_text(scene: CommandContext) -> str:
+    conversation = scene.conversation
+    entries = conversation.entries()
+    branch = _branch_turns(conversation.id, entries)
+    try:
+        records = scene.store.records(conversation.id)
+        everything = _branch_turns(
+            conversation.id, filter(None, (record.entry for record in records))
+        )
+    except Missing:  # nothing was said yet
+        everything = branch
+    if not everything:
+        return f"No model has said how many tokens it used.\n\n{_context_text(scene, entries)}"
+    parts = [f"**Branch {inline_code(conversation.branch)}**", _usage_table(branch)]
+    if len(everything) != len(branch):
+        parts += ["**All branches**, with what was left behind", _usage_table(everything)]
+    total = sum_usage("total", everything)
+    if total.unpriced:
+        parts.append(escape_markdown(describe_unpriced(total)))
+    return "\n\n".join([*parts, _context_text(scene, entries)])
+
+
+def _branch_turns(session: str, entries: Iterable[Entry]) -> list[TurnUsage]:
+    return [turn for _, turn in find_turns(session, entries)]
+
+
+def _usage_table(turns: list[TurnUsage]) -> str:
+    sums = group_usage(turns, "model")
+    rows = [usage_row(one) for one in sums]
+    shown = [
+        [inline_code(name) if name != UNKNOWN_NUMBER else name, *numbers] for name, *numbers in rows
+    ]
+    if len(sums) != 1:
+        shown.append(usage_row(sum_usage("total", turns)))
+    return markdown_table(_USAGE_COLUMNS, shown)
+
+
+def _context_text(scene: CommandContext, entries: Sequence[Entry]) -> str:
+    """Say how much of what the model can read at once is taken."""
+    room = scene.environment.target.context_tokens
+    ledger = UsageTotals(find_price)
+    ledger.rebuild(entries)
+    taken = ledger.context_tokens
+    can = "nobody says how much it can read" if room is None else f"it can read {room:,}"
+    if taken is None:
+        return f"Context: not counted yet; {can}{'' if room is None else ' tokens'}."
+    part = "" if not room else f" ({taken / room:.0%})"
+    return f"Context: about {taken:,} tokens were taken last; {can}{part}."

@@ -1,0 +1,364 @@
+"""Which files and folders may be meant by what was typed behind an `@`.
+
+The same is left out as where models search: what is hidden, and what `.gitignore` and its like
+name; and what compilers have written, of which nobody reads a word. What is offered reads in a prompt as just that file (`steno.inputs.mentions`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import posixpath
+import re
+import time
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from functools import partial
+from heapq import nsmallest
+from pathlib import Path
+from typing import Final, Generic, NamedTuple, TypeVar, final
+from weakref import WeakKeyDictionary
+
+from steno.app.commands.context import CommandContext
+from steno.app.mcp_servers import prompt_usage
+from steno.app.session import Suggestion
+from steno.errors import ServerFailed, ToolFailed
+from steno.inputs.mcp.connection import McpConnection
+from steno.inputs.mcp.prompts import McpPrompt, list_mcp_prompts
+from steno.inputs.mcp.protocol import ListedResource
+from steno.render.terminal_text import terminal_line, truncate_to_width
+from steno.tools.path_patterns import IgnoreRules, asks_for_hidden_names
+from steno.tools.search import choose_search_engine, read_ignore_file
+from steno.tools.workspace import Workspace
+
+# -- remembered ------------------------------------------------------------------------------------
+#
+# Lists that take a while to make, remembered for a moment, and never waited for too long.
+
+
+K = TypeVar("K")
+
+
+T = TypeVar("T")
+
+
+class _CachedTask(NamedTuple, Generic[T]):
+    task: asyncio.Task[tuple[T, ...]]
+    since: float
+
+
+@final
+class TimedCache(Generic[K, T]):
+    """What `ask` says about something, asked again when it is old.
+
+    Who is too slow is not waited for: the answer is there the next time. It is forgotten with
+    what it is about.
+    """
+
+    def __init__(
+        self,
+        ask: Callable[[K], Awaitable[tuple[T, ...]]],
+        *,
+        holds_s: float,
+        patience_s: float,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Take whom to ask, which raises nothing."""
+        self._loader = ask
+        self._max_age_s = holds_s
+        self._max_wait_s = patience_s
+        self._now = now
+        self._tasks: WeakKeyDictionary[K, _CachedTask[T]] = WeakKeyDictionary()
+
+    async def get(self, about: K) -> tuple[T, ...]:
+        """Return what is known by now; nothing as long as there is no answer."""
+        asked = self._tasks.get(about)
+        if asked is None or not self._is_fresh(asked):
+            task = asyncio.create_task(self._load(about))
+            asked = self._tasks[about] = _CachedTask(task, self._now())
+        # Who stops waiting does not stop the question.
+        await asyncio.wait({asked.task}, timeout=self._max_wait_s)
+        is_answered = asked.task.done() and not asked.task.cancelled()
+        return asked.task.result() if is_answered else ()
+
+    def _is_fresh(self, asked: _CachedTask[T]) -> bool:
+        if asked.task.get_loop() is not asyncio.get_running_loop() or asked.task.cancelled():
+            return False
+        return not asked.task.done() or self._now() - asked.since < self._max_age_s
+
+    async def _load(self, about: K) -> tuple[T, ...]:
+        return await self._loader(about)
+
+
+MAX_SUGGESTIONS: Final = 50
+"""How many are offered at once."""
+
+
+_MAX_PATHS: Final = 100_000
+
+
+_LISTING_TIMEOUT_S: Final = 5.0
+"""How long a tree is looked through; one that takes longer is shown folder by folder."""
+
+
+_PATH_CACHE_S: Final = 5.0
+
+
+_PATH_WAIT_S: Final = 2.0
+
+
+_HOME_PREFIX: Final = "~/"
+
+
+_BUILD_OUTPUT: Final = re.compile(
+    r"(?:^|/)__pycache__(?:/|$)|\.(?:py[cod]|class|o|obj|a|lib|so|dylib|dll|exe|wasm)$"
+)
+
+
+_NEEDS_NO_QUOTES: Final = re.compile(r"(?!@)[\w./+@%=~#&$-]*[\w/+%=~#&$-]")
+"""What needs no quotes; a dot at the end would be taken for that of the sentence."""
+
+
+class _PathName(NamedTuple):
+    text: str
+    """As the workspace spells it; that of a folder ends with a slash."""
+    folded: str
+    steps: tuple[str, ...]
+    """The steps of the path, folded."""
+
+
+async def complete_path(workspace: Workspace, typed: str) -> list[Suggestion]:
+    """Return files and folders by what was typed behind the `@`, the likeliest first."""
+    quote = typed[:1] if typed[:1] in ('"', "'") else ""
+    wanted = typed[len(quote) :].removesuffix(quote) if quote else typed.replace("\\ ", " ")
+    wanted = wanted.removeprefix("./")
+    names: Sequence[_PathName] = ()
+    if not wanted.startswith(("/", _HOME_PREFIX)):
+        lists = _ALL_PATHS if asks_for_hidden_names(wanted) else _VISIBLE_PATHS
+        names = await lists.get(workspace)
+    best = await asyncio.to_thread(_best_matches, workspace, names, wanted)
+    return [candidate for name in best if (candidate := _path_suggestion(name)) is not None]
+
+
+def _best_matches(workspace: Workspace, names: Sequence[_PathName], wanted: str) -> list[str]:
+    fitting = list(_rank_matches(names, wanted)) or list(
+        _rank_matches(_list_folder(workspace, wanted), wanted)
+    )
+    return [text for *_, text in nsmallest(MAX_SUGGESTIONS, fitting)]
+
+
+# -- what there is ---------------------------------------------------------------------------
+
+
+async def _list_paths(workspace: Workspace, *, hidden: bool) -> tuple[_PathName, ...]:
+    """Return all files and folders; none where there are too many to look through."""
+    try:
+        async with asyncio.timeout(_LISTING_TIMEOUT_S):
+            files = await choose_search_engine(workspace).files(".", hidden=hidden)
+    except (TimeoutError, ToolFailed):
+        return ()
+    return await asyncio.to_thread(_with_folders, files[:_MAX_PATHS])
+
+
+_VISIBLE_PATHS: Final[TimedCache[Workspace, _PathName]] = TimedCache(
+    partial(_list_paths, hidden=False), holds_s=_PATH_CACHE_S, patience_s=_PATH_WAIT_S
+)
+
+
+_ALL_PATHS: Final[TimedCache[Workspace, _PathName]] = TimedCache(
+    partial(_list_paths, hidden=True), holds_s=_PATH_CACHE_S, patience_s=_PATH_WAIT_S
+)
+
+
+def _with_folders(files: Iterable[str]) -> tuple[_PathName, ...]:
+    """Return files, and the folders that they lie in."""
+    folders: dict[str, None] = {}
+    found: list[str] = []
+    for file in files:
+        if _BUILD_OUTPUT.search(file):
+            continue
+        found.append(file)
+        folder = posixpath.dirname(file)
+        while folder and f"{folder}/" not in folders:
+            folders[f"{folder}/"] = None
+            folder = posixpath.dirname(folder)
+    return tuple([_path_name(text) for text in (*folders, *found)])
+
+
+def _path_name(text: str) -> _PathName:
+    folded = text.casefold()
+    return _PathName(text, folded, tuple(folded.rstrip("/").split("/")))
+
+
+def _list_folder(workspace: Workspace, wanted: str) -> list[_PathName]:
+    """Return what lies in the one folder that was typed so far, if it may be looked into."""
+    folder, _, last = wanted.rpartition("/")
+    typed = f"{folder}/" if "/" in wanted else ""
+    real = Path(typed).expanduser() if typed.startswith(_HOME_PREFIX) else workspace.root / typed
+    try:
+        workspace.relative(str(real))
+        ignored = IgnoreRules(
+            partial(read_ignore_file, workspace), os.path.lexists, hidden=last.startswith(".")
+        )
+        with os.scandir(real) as entries:
+            return [
+                _path_name(f"{typed}{entry.name}{'/' if entry.is_dir() else ''}")
+                for entry, _ in zip(entries, range(_MAX_PATHS), strict=False)
+                if not ignored.ignores(entry.path, is_folder=entry.is_dir())
+                and not _BUILD_OUTPUT.search(entry.name)
+            ]
+    except (OSError, ToolFailed, RuntimeError):  # the last where there is no home
+        return []
+
+
+# -- what fits -------------------------------------------------------------------------------
+
+
+def _rank_matches(names: Iterable[_PathName], wanted: str) -> Iterator[tuple[int, int, int, str]]:
+    """Yield what fits: how well, how deep it lies, how long it is, and what it is."""
+    folded = wanted.casefold()
+    steps = folded.split("/")
+    for name in names:
+        rank = _match_rank(name, folded, steps)
+        if rank is not None:
+            yield rank, len(name.steps), len(name.text), name.text
+
+
+def _match_rank(name: _PathName, wanted: str, steps: Sequence[str]) -> int | None:
+    """Tell how well something fits: 0 is best, None is not at all."""
+    if not wanted:
+        return 0 if len(name.steps) == 1 else None
+    if name.folded.startswith(wanted):
+        return None if name.folded == wanted and wanted.endswith("/") else 0
+    if _matches_steps(name.steps, steps):
+        return 1
+    if len(steps) == 1 and wanted in name.steps[-1]:
+        return 2
+    return None
+
+
+def _matches_steps(names: Sequence[str], steps: Sequence[str]) -> bool:
+    """Tell whether names begin as was typed, in this order and the last one last: s/st/cl."""
+    if not names[-1].startswith(steps[-1]):
+        return False
+    left = iter(names[:-1])
+    return all(any(name.startswith(step) for name in left) for step in steps[:-1])
+
+
+def _path_suggestion(text: str) -> Suggestion | None:
+    """Return what to type for a file or a folder; None for what cannot be typed."""
+    is_folder = text.endswith("/")
+    if _NEEDS_NO_QUOTES.fullmatch(text):
+        return Suggestion(f"@{text}", expects_more=is_folder)
+    quote = next((each for each in "\"'" if each not in text), None)
+    if quote is None or not text.isprintable():
+        return None
+    # A folder stays open: more is typed behind it, or the quote.
+    return Suggestion(f"@{quote}{text}{'' if is_folder else quote}", expects_more=is_folder)
+
+
+# -- completing ------------------------------------------------------------------------------------
+#
+# What may be meant by what was typed so far: `@...` a file, folder or resource, `/...` a prompt.
+#
+# Servers are asked once in a while and not waited for: one that is slow is left out until its
+# answer is there. Nothing here raises because of a server or a file.
+
+
+_SERVER_CACHE_S: Final = 60.0
+
+
+_SERVER_WAIT_S: Final = 1.0
+
+
+_MAX_DESCRIPTION_WIDTH: Final = 80
+
+
+_TYPEABLE_URI: Final = re.compile(r"""[A-Za-z][A-Za-z0-9+.-]*://[^\s`"'<>|@]*[\w/=&%+~#-]""")
+"""An address that a prompt can name, with nothing at its end that looks like a sentence's."""
+
+
+async def find_completions(scene: CommandContext, typed: str) -> Sequence[Suggestion]:
+    """Return what may be meant, the likeliest first; nothing for what is neither."""
+    servers = tuple(scene.environment.input_setup.servers)
+    sign, rest = typed[:1], typed[1:]
+    if sign == "@":
+        resources, files = await asyncio.gather(
+            _match_resources(servers, rest),
+            complete_path(scene.environment.input_setup.workspace, rest),
+        )
+        return [*resources, *files][:MAX_SUGGESTIONS]
+    if sign == "/":
+        return (await _match_prompts(servers, rest))[:MAX_SUGGESTIONS]
+    return ()
+
+
+# -- resources -------------------------------------------------------------------------------
+
+
+async def _list_resources(server: McpConnection) -> tuple[ListedResource, ...]:
+    try:
+        return await server.resources()
+    except ServerFailed:
+        return ()
+
+
+_RESOURCE_CACHE: Final = TimedCache(
+    _list_resources, holds_s=_SERVER_CACHE_S, patience_s=_SERVER_WAIT_S
+)
+
+
+async def _match_resources(servers: Sequence[McpConnection], typed: str) -> list[Suggestion]:
+    """Return the resources of the servers whose names begin as was typed, up to a colon."""
+    name, colon, _ = typed.partition(":")
+    meant = [one for one in servers if (one.name == name if colon else one.name.startswith(name))]
+    if not typed or not meant:
+        return []
+    lists = await asyncio.gather(*map(_RESOURCE_CACHE.get, meant))
+    return [
+        candidate
+        for server, listed in zip(meant, lists, strict=True)
+        for resource in listed
+        if (candidate := _resource_suggestion(server.name, resource)) is not None
+        and candidate.text[1:].casefold().startswith(typed.casefold())
+    ]
+
+
+def _resource_suggestion(server: str, resource: ListedResource) -> Suggestion | None:
+    """Return a resource as it is typed; of a template what stands before its first brace."""
+    uri = resource.uri.partition("{")[0] if resource.is_template else resource.uri
+    if not uri.isprintable() or (not resource.is_template and not _TYPEABLE_URI.fullmatch(uri)):
+        return None
+    about = truncate_to_width(
+        terminal_line(resource.name or resource.description), _MAX_DESCRIPTION_WIDTH
+    )
+    return Suggestion(f"@{server}:{uri}", about, expects_more=resource.is_template)
+
+
+# -- prompts ---------------------------------------------------------------------------------
+
+
+async def _list_prompts(server: McpConnection) -> tuple[McpPrompt, ...]:
+    return (await list_mcp_prompts([server])).prompts  # one that fails has none
+
+
+_PROMPT_CACHE: Final = TimedCache(_list_prompts, holds_s=_SERVER_CACHE_S, patience_s=_SERVER_WAIT_S)
+
+
+async def _match_prompts(servers: Iterable[McpConnection], typed: str) -> list[Suggestion]:
+    """Return the prompts that are called so, and then those that have it in their names."""
+    if " " in typed:
+        return []
+    lists = await asyncio.gather(*map(_PROMPT_CACHE.get, servers))
+    wanted = typed.casefold()
+    found = [(prompt.command[1:].casefold(), prompt) for prompts in lists for prompt in prompts]
+    first = [prompt for name, prompt in found if name.startswith(wanted)]
+    second = [p for name, p in found if wanted in name and not name.startswith(wanted)]
+    return [_prompt_suggestion(prompt) for prompt in (*first, *second)]
+
+
+def _prompt_suggestion(prompt: McpPrompt) -> Suggestion:
+    needs = prompt_usage(prompt).removeprefix(prompt.command).strip()
+    about = truncate_to_width(
+        " · ".join(filter(None, [needs, terminal_line(prompt.description)])), _MAX_DESCRIPTION_WIDTH
+    )
+    return Suggestion(prompt.command, about, expects_more=bool(prompt.arguments))

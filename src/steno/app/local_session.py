@@ -1,0 +1,311 @@
+"""The desk of a person at a terminal (`steno.app.session.AgentSession`), over everything that there is.
+
+It hands out the work: who watches and what is at hand is `bench`, what runs is `working`, and each
+thing that can be asked for has a file of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from typing import Final, final
+
+from steno.agent.permissions.gate import last_decision
+from steno.app.active_run import ActiveRun
+from steno.app.branch_tree import LocalBranchTree
+from steno.app.commands.dispatch import CommandDispatcher
+from steno.app.completion import find_completions
+from steno.app.compose import open_settings_store
+from steno.app.input_setup import McpOptions
+from steno.app.models import change_mode, change_model, list_models, run_interruptible
+from steno.app.select_model import choose_model
+from steno.app.session import (
+    AgentSession,
+    BranchTree,
+    CommandReply,
+    ImageReader,
+    PendingCall,
+    PromptInput,
+    SessionList,
+    SessionListener,
+    SessionStatus,
+    Suggestion,
+)
+from steno.app.session_list import LocalSessionList
+from steno.app.session_state import SessionConfig, SessionState
+from steno.app.sessions import SessionStart, apply_start, open_session
+from steno.app.settings_loader import LoadedSettings
+from steno.errors import LogError, ToolFailed
+from steno.log.conversation import Conversation
+from steno.log.queries import entry_decision
+from steno.messages.call import ToolCall
+from steno.messages.content import Block, Image, ImageBlob, ImageData
+from steno.messages.message import Message
+from steno.ports import ApprovalDecision, Approver
+from steno.records.entry import ApprovalStatus, Entry, Mode, Resolution
+from steno.store import MemoryStore, Store
+from steno.values import replace_lone_surrogates
+
+# -- pictures --------------------------------------------------------------------------------------
+#
+# The images of a session: as they were said, or as what was pointed at was opened.
+#
+# Where one is to be found is known at once; to read it may take a while, and is for another thread.
+
+
+@final
+class SessionImages:
+    """Finds the bytes of images; what references turned out to be is read once."""
+
+    def __init__(self, store: Store) -> None:
+        """Take where large images lie."""
+        self._store = store
+        self._resolved: dict[tuple[str, int], Image] = {}
+        """What the references of the branch turned out to be: by their entry, and their block."""
+        self._scanned: tuple[int, Entry | None] = (0, None)
+        """How many entries of the branch were read, and the last of them."""
+
+    def find(self, conversation: Conversation, entry: str, block: int) -> ImageReader | None:
+        """Return what reads an image of an entry; None where it is not at hand."""
+        with suppress(LogError):  # whoever draws can do nothing about a store that fails
+            payload = conversation.entry(entry).payload
+            if isinstance(payload, Message) and block < len(payload.content):
+                opened = self._resolved_in(conversation).get((entry, block))
+                source = _stored_source(payload.content[block]) or _stored_source(opened)
+                return None if source is None else partial(self._read_source, source)
+        return None
+
+    def _read_source(self, source: ImageBlob | ImageData) -> bytes | None:
+        if isinstance(source, ImageData):
+            return source.data
+        with suppress(LogError):
+            return self._store.blob(source.sha256)
+        return None
+
+    def _resolved_in(self, conversation: Conversation) -> dict[tuple[str, int], Image]:
+        """Read what is new in the branch; all of it in another one, or after a rewind."""
+        entries, (count, last) = conversation.entries_view(), self._scanned
+        if count > len(entries) or (count and entries[count - 1] is not last):
+            self._resolved, count = {}, 0
+        for number in range(count, len(entries)):
+            found = entries[number].payload
+            if isinstance(found, Resolution):
+                shown = next((one for one in found.content if isinstance(one, Image)), None)
+                if shown is not None:
+                    self._resolved[found.target, found.block] = shown
+                else:
+                    self._resolved.pop((found.target, found.block), None)
+        self._scanned = (len(entries), entries[-1] if entries else None)
+        return self._resolved
+
+
+def _stored_source(block: Block | None) -> ImageBlob | ImageData | None:
+    """Return what has the bytes of a block, if it is an image and they are ours."""
+    source = block.source if isinstance(block, Image) else None
+    return source if isinstance(source, ImageBlob | ImageData) else None
+
+
+_DEFAULT_SERVERS: Final = McpOptions()
+
+
+@asynccontextmanager
+async def open_local_session(
+    loaded: LoadedSettings,
+    start: SessionStart,
+    *,
+    keeps: bool = True,
+    mode: str | None = None,
+    outside: McpOptions = _DEFAULT_SERVERS,
+    approver: Approver | None = None,
+    verbose: bool = False,
+    say: Callable[[str], object] = lambda _: None,
+) -> AsyncGenerator[AgentSession]:
+    """Open a desk for work in a folder; everything is closed behind it.
+
+    A session that `start` names goes on; a new one is begun when something is said. `mode` is
+    the one to go on in, if that is not the one on record; `approver` decides in place of the
+    person; who is `verbose` tells each thing that a server does not look at; and `say` is told
+    what is waited for.
+    """
+    keeps = keeps or not start.is_new
+    say("looking for a model")
+    store = await asyncio.to_thread(_open_store, loaded, keeps=keeps, is_new=start.is_new)
+    bench = SessionState(
+        SessionConfig(loaded, start.folder, store, keeps, outside, say, approver, verbose)
+    )
+    desk = LocalSession(bench)
+    passed_over: list[str] = []
+    try:
+        going_on: Conversation | None = None
+        if not start.is_new:
+            going_on = await asyncio.to_thread(_open_stored, store, start, passed_over.append)
+        recorded = "" if going_on is None else going_on.model or ""
+        await bench.use_model(await choose_model(loaded, recorded))
+        if going_on is None:
+            bench.prepare_new_session("", loaded.settings.mode)
+        else:
+            apply_start(going_on, start, mode)
+            bench.resume(bench.read_session(going_on))
+        bench.emit_notes((*passed_over, *loaded.notes))
+        yield desk
+    finally:
+        await desk.close()
+
+
+def _open_store(loaded: LoadedSettings, *, keeps: bool, is_new: bool) -> Store:
+    return open_settings_store(loaded.settings, is_new=is_new) if keeps else MemoryStore()
+
+
+def _open_stored(store: Store, start: SessionStart, tell: Callable[[str], object]) -> Conversation:
+    conversation = open_session(store, start, is_shown=False, tell=tell)
+    conversation.entries_view()  # is read here, and not when it is shown
+    return conversation
+
+
+@final
+class LocalSession:
+    """One session at a time, an agent at work on it, and everything that may be asked of both."""
+
+    def __init__(self, bench: SessionState) -> None:
+        """Take what everything here shares."""
+        self._state = bench
+        self._active_run = ActiveRun(bench)
+        self._images = SessionImages(bench.config.store)
+        self._branches = LocalBranchTree(bench)
+        self._session_list = LocalSessionList(bench)
+        self._commands = CommandDispatcher(
+            bench, self._active_run, self._branches, self._session_list
+        )
+
+    # -- what there is to see ----------------------------------------------------------------
+
+    @property
+    def actor(self) -> str:
+        """Who works here."""
+        return self._state.actor
+
+    @property
+    def status(self) -> SessionStatus:
+        """Where things stand."""
+        return self._state.status
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the agent is at work, or a command of the person is."""
+        return self._active_run.is_running
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether the record ends in the middle."""
+        return self._active_run.is_unfinished
+
+    @property
+    def pending_calls(self) -> Sequence[PendingCall]:
+        """The calls that await a decision, those that were asked about first."""
+        return self._state.approvals.pending_calls(self._undecided_calls().values())
+
+    @property
+    def branches(self) -> BranchTree:
+        """The tree of this session."""
+        return self._branches
+
+    @property
+    def session_list(self) -> SessionList:
+        """All sessions."""
+        return self._session_list
+
+    def subscribe(self, watcher: SessionListener) -> None:
+        """Tell somebody what happens from now on."""
+        self._state.subscribe(watcher)
+
+    def entries(self, branch: str | None = None) -> Sequence[Entry]:
+        """Return what is on record."""
+        return self._state.conversation.entries_view(branch) if self._state.is_recorded else ()
+
+    def find_image(self, entry: str, block: int) -> ImageReader | None:
+        """Return what reads an image: as it was said, or as it was opened."""
+        return self._images.find(self._state.conversation, entry, block)
+
+    def _undecided_calls(self) -> dict[str, ToolCall]:
+        """Return the calls of this turn that nobody has decided about yet."""
+        conversation = self._state.conversation
+        if not self._state.is_agent_running:
+            return {}
+        calls = [conversation.outstanding_call(id) for id in conversation.outstanding]
+        decided = {call.id: last_decision(conversation.entries_view(), call) for call in calls}
+        return {
+            call.id: call
+            for call in calls
+            if isinstance(call, ToolCall) and _is_undecided(decided[call.id])
+        }
+
+    # -- what can be asked for ---------------------------------------------------------------
+
+    async def send(self, words: PromptInput) -> None:
+        """Say something: it begins a run, or steers the one that is under way."""
+        await self._active_run.send(words)
+
+    async def run_shell(self, command: str) -> None:
+        """Run a command of the person; returns as soon as it runs."""
+        await self._active_run.run_shell(command)
+
+    def interrupt(self) -> None:
+        """Stop what is being said and done."""
+        self._active_run.interrupt()
+
+    def decide(self, call_id: str, verdict: ApprovalDecision) -> None:
+        """Decide about a pending call, or about one that waits behind it."""
+        self._state.approvals.decide(call_id, verdict, self._undecided_calls())
+
+    async def preview(self, call: ToolCall) -> str:
+        """Return what a call would do as things are now. Raises ToolFailed if it cannot succeed."""
+        questions = self._state.approvals
+        try:
+            text = replace_lone_surrogates(await self._preview_text(call))
+        except ToolFailed as exc:
+            questions.record_preview(call, str(exc))
+            raise
+        questions.record_preview(call, text)
+        return text
+
+    async def _preview_text(self, call: ToolCall) -> str:
+        tools = {tool.definition.name: tool for tool in self._state.environment.tools}
+        tool = tools.get(call.name)
+        if tool is None or tool.definition.check(call):
+            return call.arguments
+        return await tool.preview(call)
+
+    def change_mode(self, mode: Mode) -> None:
+        """Let the agent only plan, or act."""
+        change_mode(self._state, mode)
+
+    async def change_model(self, name: str) -> CommandReply:
+        """Let another model answer from here on; return what it will see otherwise."""
+        return await change_model(self._state, name)
+
+    async def list_models(self) -> Sequence[Suggestion]:
+        """Return the models that there are to choose from."""
+        return await run_interruptible(self._state, list_models(self._state.config.loaded_settings))
+
+    async def run_command(self, name: str, argument: str = "") -> CommandReply:
+        """Do what a command asks for."""
+        return await self._commands.run(name, argument)
+
+    async def complete(self, typed: str) -> Sequence[Suggestion]:
+        """Return what may be meant by what was typed."""
+        return await find_completions(self._state.command_context, typed)
+
+    async def close(self) -> None:
+        """Stop what runs, and let go of everything."""
+        self._state.is_closed = True  # from here on nothing begins
+        self._state.subscribe(None)
+        try:
+            await self._active_run.close()
+        finally:  # also if nobody wants to wait for it
+            await self._state.close()
+
+
+def _is_undecided(decision: Entry | None) -> bool:
+    return decision is None or entry_decision(decision) == ApprovalStatus.PENDING

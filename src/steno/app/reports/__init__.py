@@ -1,0 +1,1 @@
+"""Reports that the command line and slash commands share."""

@@ -1,0 +1,169 @@
+"""`steno audit` and `steno verify`: who decided what, and whether the record is as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+from steno.app.session_log import SessionLog, describe_log_entry
+from steno.app.sessions import UNREADABLE_ERRORS
+from steno.log.chain import Verification
+from steno.log.queries import entry_decision, entry_kinds, tools_of
+from steno.messages.call import original_tool_name
+from steno.messages.message import ToolResultMessage
+from steno.records.entry import Approval, Entry
+from steno.render import table_output
+from steno.render.describe import describe_decider, entry_type, summarize_call
+from steno.render.quantities import format_count
+from steno.render.table_output import Column
+from steno.render.terminal_text import terminal_line, truncate_to_width
+from steno.store import Store
+
+AUDIT_COLUMNS: Final = (
+    Column("entry", "cyan", is_number=True),
+    Column("time", "dim"),
+    Column("kind", may_shrink=True),
+    Column("decision", "bold"),
+    Column("tool", may_shrink=True),
+    Column("by", may_shrink=True),
+    Column("outcome"),
+)
+
+
+DETAILS_COLUMN: Final = Column("about")
+"""What was decided or done. On a terminal it has lines of its own: none of it may be cut there."""
+
+
+_MAX_REASON_LENGTH: Final = 60
+"""How much of a reason is shown; `steno sessions show` has all of it."""
+
+
+_MAX_DETAILS_LENGTH: Final = 200
+"""How much is shown of what an entry says that is no decision."""
+
+
+def describe_missing_decision(wanted: str | None, entries: Sequence[Entry]) -> str:
+    """Return what to say of a decision that nobody took in a session."""
+    found = dict.fromkeys([entry_decision(entry) for entry in entries])
+    if wanted is None or wanted in found:
+        return ""
+    taken = [terminal_line(decision) for decision in found if decision]
+    there = f"there are {', '.join(taken)}" if taken else "there is none"
+    return f"; no decision in it is {terminal_line(wanted)}, {there}"
+
+
+def audit_row(entry: Entry, log: SessionLog) -> list[str]:
+    """Return the row of an entry in the audit table."""
+    payload = entry.payload
+    kinds = entry_type(entry) if entry.message is None else ", ".join(entry_kinds(entry))
+    outcome = payload.outcome if isinstance(payload, ToolResultMessage) else ""
+    return [
+        log.number(entry.id),
+        table_output.format_time(entry.time),
+        kinds,
+        terminal_line(entry_decision(entry) or ""),
+        terminal_line(", ".join(tools_of(entry, log.tools))),
+        _decided_by(entry),
+        outcome,
+    ]
+
+
+def audit_details(entry: Entry, log: SessionLog) -> str:
+    """Return what was decided, for how long, and why; what else happened, where it is no message."""
+    payload = entry.payload
+    if entry.message is not None:
+        return ""
+    if not isinstance(payload, Approval):
+        return truncate_to_width(terminal_line(describe_log_entry(entry, log)), _MAX_DETAILS_LENGTH)
+    call = log.calls.get(payload.call_id)
+    what = (
+        ""
+        if call is None
+        else summarize_call(call).removeprefix(terminal_line(original_tool_name(call)))
+    )
+    reason = truncate_to_width(terminal_line(payload.reason or ""), _MAX_REASON_LENGTH)
+    return " · ".join(filter(None, (what.strip(), _describe_grant(entry), reason)))
+
+
+def _describe_grant(entry: Entry) -> str:
+    """Return what a decision allows beyond the one call; nothing where it was about that alone."""
+    audit = entry.audit or {}
+    scope, rule = audit.get("scope"), audit.get("grant")
+    if not isinstance(scope, str) or not isinstance(rule, str):
+        return ""
+    return terminal_line(f"for the {scope}: {rule}")
+
+
+def _decided_by(entry: Entry) -> str:
+    actor = None if entry.audit is None else entry.audit.get("actor")
+    return describe_decider(entry.payload) or (
+        terminal_line(actor) if isinstance(actor, str) else ""
+    )
+
+
+# -- verify ----------------------------------------------------------------------------------
+
+
+class SessionVerification(NamedTuple):
+    """What is to be said about a session."""
+
+    session: str
+    found: Verification | None
+    """None where it cannot be read."""
+    problem: str | None
+    """None where nothing is wrong."""
+    head_record: int | None = None
+    """The record that has the digest asked for."""
+
+
+def verify_session(store: Store, session: str, head: str | None = None) -> SessionVerification:
+    """Check a session, and whether it holds the digest of a head if one is given.
+
+    Raises Missing if there is no such session.
+    """
+    try:
+        found = store.verify(session)
+    except UNREADABLE_ERRORS as exc:
+        return SessionVerification(session, None, str(exc))
+    if found.bad is not None:
+        return SessionVerification(session, found, str(found.bad))
+    if head is None:
+        return SessionVerification(session, found, None)
+    for record in store.records(session):
+        if record.digest == head:
+            return SessionVerification(session, found, None, record.seq)
+    problem = (
+        "the chain does not hold this digest: it is another session, or its past was rewritten"
+    )
+    return SessionVerification(session, found, problem)
+
+
+def describe_verification(found: Verification) -> str:
+    """Say how much was checked, and what could not be."""
+    parts = [format_count(found.entries, "entry", "entries")]
+    if found.redacted:
+        parts.append(f"the content of {found.redacted:,} taken out")
+    if found.foreign:
+        parts.append(f"{found.foreign:,} of a newer version, whose content was not checked")
+    return ", ".join(parts)
+
+
+def verification_as_json(verdict: SessionVerification) -> dict[str, Any]:
+    """Return what verifying a session found, as JSON."""
+    found = verdict.found
+    described: dict[str, Any] = {
+        "session": verdict.session,
+        "intact": verdict.problem is None,
+        "problem": verdict.problem,
+    }
+    if found is not None:
+        described |= {
+            "entries": found.entries,
+            "redacted": found.redacted,
+            "foreign": found.foreign,
+            "heads": dict(found.heads),
+            "bad": None if found.bad is None else found.bad._asdict(),
+        }
+    if verdict.head_record is not None:
+        described["head_record"] = verdict.head_record
+    return described

@@ -1,0 +1,150 @@
+"""`steno sessions tree`: entries and how they hang together, drawn like `git log --graph`.
+
+What goes on stands below, what leads elsewhere is drawn first, one step to the right. Of the ways
+on from an entry, the one to the active branch stays in its column, else the one taken last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple, final
+
+from steno.app.session_log import SessionLog, summarize_entry
+from steno.errors import Damaged
+from steno.records.entry import Control, Entry, Label, Redacted
+from steno.render.describe import entry_type
+from steno.render.table_output import StyledText
+from steno.render.terminal_text import terminal_line, truncate_to_width
+
+_MAX_UNFOLDED: Final = 3
+"""A run of entries this long is not worth folding."""
+
+
+_MAX_SUMMARY_LENGTH: Final = 100
+"""How much of an entry is shown where a line may be of any length."""
+
+
+class GraphRow(NamedTuple):
+    """One line of the drawing: an entry, or a turn to the right where it is None."""
+
+    rails: str
+    entry: Entry | None
+
+
+@final
+class TreeLayout:
+    """What the drawing of a session follows from."""
+
+    def __init__(self, log: SessionLog) -> None:
+        """Take a session. Raises Damaged if entries are missing from it."""
+        self.log = log
+        self.children: dict[str | None, list[Entry]] = {None: []}
+        for entry in log.entries.values():
+            if entry.parent is not None and entry.parent not in self.children:
+                raise Damaged("session: what came before an entry is not there; see steno verify")
+            self.children[entry.parent].append(entry)
+            self.children[entry.id] = []
+        self.heads: dict[str, list[str]] = {}
+        for name, head in log.heads.items():
+            if head is not None:
+                self.heads.setdefault(head, []).append(name)
+        self.labels: dict[str, list[str]] = {}
+        for label, target in log.labels.items():
+            self.labels.setdefault(target, []).append(label)
+        self.active_path = {entry.id for entry in log.path()}
+
+    def rows(self) -> Iterator[GraphRow]:
+        """Return the lines of the drawing from top to bottom."""
+        # What is still to be drawn, the next one last: an entry, and how far right it is.
+        waiting = [(root, 0, False) for root in reversed(self._ordered(None))]
+        while waiting:
+            entry, depth, turns_right = waiting.pop()
+            if turns_right:
+                yield GraphRow("| " * (depth - 1) + "|\\", None)
+            yield GraphRow("| " * depth, entry)
+            following = self._ordered(entry.id)
+            waiting += [(child, depth, False) for child in following[-1:]]
+            waiting += [(child, depth + 1, True) for child in reversed(following[:-1])]
+
+    def _ordered(self, parent: str | None) -> list[Entry]:
+        """Return what follows an entry, what stays in its column last."""
+        return sorted(self.children[parent], key=lambda child: child.id in self.active_path)
+
+    def is_remarkable(self, entry: Entry) -> bool:
+        """Tell whether an entry is drawn wherever it stands."""
+        siblings, payload = self.children[entry.parent], entry.payload
+        steers = isinstance(payload, (Control, Redacted)) and not isinstance(payload, Label)
+        return (
+            entry.parent is None
+            or len(siblings) > 1
+            or len(self.children[entry.id]) != 1
+            or entry.id in self.heads
+            or entry.id in self.labels
+            or steers
+        )
+
+    def row_pieces(self, row: GraphRow) -> list[StyledText]:
+        """Return the pieces of a line."""
+        entry = row.entry
+        if entry is None:
+            return [(row.rails, "dim")]
+        is_active = entry.id in self.active_path
+        style = "dim" if entry.message is None else ("bold" if is_active else "")
+        pieces: list[StyledText] = [
+            (row.rails, "dim"),
+            ("* ", "green" if is_active else "dim"),
+            (f"{self.log.number(entry.id)} ", "dim"),
+            (entry_type(entry), style),
+        ]
+        labels = [terminal_line(label) for label in self.labels.get(entry.id, ())]
+        pieces += [(f" [{label}]", "yellow") for label in labels]
+        pieces += self.branch_pieces(self.heads.get(entry.id, []))
+        pieces.append(
+            f"  {truncate_to_width(summarize_entry(entry, self.log), _MAX_SUMMARY_LENGTH)}"
+        )
+        return pieces
+
+    def branch_pieces(self, branches: list[str]) -> list[StyledText]:
+        """Return the names of branches that end somewhere."""
+        return [
+            (f" <- {terminal_line(name)} (active)", "bold green")
+            if name == self.log.active
+            else (f" <- {terminal_line(name)}", "cyan")
+            for name in branches
+        ]
+
+    def entry_as_json(self, entry: Entry) -> dict[str, object]:
+        """Return what a program wants to know of an entry and its place."""
+        return {
+            "number": self.log.numbers[entry.id],
+            "id": entry.id,
+            "parent": entry.parent,
+            "time": entry.time,
+            "type": entry_type(entry),
+            "labels": self.labels.get(entry.id, []),
+            "branches": self.heads.get(entry.id, []),
+            "active": entry.id in self.active_path,
+        }
+
+
+def fold_tree(shape: TreeLayout, *, is_whole: bool, advice: str = "") -> Iterator[list[StyledText]]:
+    """Return the lines to print, one for each long run of entries that nothing is special about.
+
+    What such a line says ends with `advice` on how to see them.
+    """
+    run: list[GraphRow] = []
+    for row in shape.rows():
+        if row.entry is not None and not is_whole and not shape.is_remarkable(row.entry):
+            run.append(row)
+            continue
+        yield from _fold_run(shape, run, advice)
+        run = []
+        yield shape.row_pieces(row)
+    yield from _fold_run(shape, run, advice)
+
+
+def _fold_run(shape: TreeLayout, run: list[GraphRow], advice: str) -> Iterator[list[StyledText]]:
+    if len(run) <= _MAX_UNFOLDED:
+        yield from map(shape.row_pieces, run)
+    else:
+        yield [(f"{run[0].rails}: … {len(run):,} entries{advice}", "dim")]

@@ -1,0 +1,229 @@
+"""An agent that begins when the tools of servers are there, or have been waited for long enough.
+
+Until then it can be interrupted as well: nothing was said then. Who waits for whom is not known
+here, nor what a server is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping
+from functools import partial
+from types import TracebackType
+from typing import Any, Final, NamedTuple, TypeVar, final
+
+from steno.agent import Agent, LoopEvent, RunResult, SteeringPolicy
+from steno.agent.recorder import OnEvent
+from steno.agent.runner import ToolRunner
+from steno.app.compose import AgentEnvironment
+from steno.errors import StenoError
+from steno.log.conversation import Conversation
+from steno.messages.message import UserMessage
+from steno.records.entry import Entry
+
+# -- turns -----------------------------------------------------------------------------------------
+#
+# Whose turn it is at a desk: one after the other, and whoever is stopped meanwhile is refused.
+#
+# What is done in a turn is not known here.
+
+
+T = TypeVar("T")
+
+
+INTERRUPTED_BEFORE_START: Final = "interrupted before it began; nothing was said or done"
+
+
+@final
+class OperationLock:
+    """Held by whoever begins or exchanges something (`async with`)."""
+
+    def __init__(self) -> None:
+        """Let it be nobody's turn."""
+        self._lock = asyncio.Lock()
+        self._cancel_count = 0
+        """How often everything was stopped."""
+        self._jobs: set[asyncio.Task[Any]] = set()
+
+    async def __aenter__(self) -> None:
+        """Wait for a turn. Raises StenoError if everything was stopped meanwhile."""
+        stops = self._cancel_count
+        await self._lock.acquire()
+        if stops != self._cancel_count:
+            self._lock.release()
+            raise StenoError(INTERRUPTED_BEFORE_START)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, at: TracebackType | None
+    ) -> None:
+        """Let the next one begin."""
+        self._lock.release()
+
+    async def run_cancellable(
+        self, job: Coroutine[Any, Any, T], refusal: str = INTERRUPTED_BEFORE_START
+    ) -> T:
+        """Do something that can be stopped, and return what came of it. Raises StenoError if so."""
+        stops, task = self._cancel_count, asyncio.create_task(job)
+        self._jobs.add(task)
+        try:
+            done = await task
+        except asyncio.CancelledError:
+            current = asyncio.current_task()
+            if current is None or current.cancelling():
+                raise  # it is not this alone that was stopped
+            raise StenoError(refusal) from None
+        finally:
+            self._jobs.discard(task)
+        if stops != self._cancel_count:  # just when it was done
+            raise StenoError(refusal)
+        return done
+
+    def cancel_all(self) -> None:
+        """Refuse who waits for a turn, and stop what can be stopped."""
+        self._cancel_count += 1
+        for task in self._jobs:
+            task.cancel()
+
+
+class _QueuedInput(NamedTuple):
+    """What was said behind words that wait."""
+
+    message: UserMessage
+    policy: SteeringPolicy
+    audit: Mapping[str, Any] | None
+    wants_answer: bool
+
+
+@final
+class DeferredAgent:
+    """An `Agent` for one session, with the tools that there are when a run begins."""
+
+    def __init__(
+        self,
+        conversation: Conversation,
+        equipped: Callable[[], AgentEnvironment],
+        *,
+        begin: Callable[[], Conversation],
+        runner: ToolRunner,
+        wait: Callable[[], Coroutine[Any, Any, None]],
+    ) -> None:
+        """Take what there is to work on and with, and what to wait for before a run.
+
+        `begin` puts the session on record, if it was only thought of, and returns its conversation.
+        """
+        self._conversation = conversation
+        self._current_environment = equipped
+        self._begin = begin
+        self._runner = runner
+        self._wait = wait
+        self._is_expected = False
+        self._is_interrupted = False
+        """Whether the run that is expected was interrupted."""
+        self._waiting: asyncio.Task[None] | None = None
+        self._queued: list[_QueuedInput] = []
+        self._environment = equipped()
+        self._agent = self._create_agent()
+
+    def _create_agent(self) -> Agent:
+        return self._environment.agent_for(self._conversation, runner=self._runner)
+
+    def _refresh_agent(self) -> None:
+        """Let a run that begins have the session on record, and the tools that have come since."""
+        conversation, equipment = self._begin(), self._current_environment()
+        is_as_before = (
+            conversation is self._conversation and equipment.tools == self._environment.tools
+        )
+        if not is_as_before and not self._agent.is_running:
+            self._conversation, self._environment = conversation, equipment
+            self._agent = self._create_agent()
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a run is expected, or waits for tools: nothing of it is on record."""
+        return self._is_expected
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a run is under way."""
+        return self._agent.is_running
+
+    def expect_run(self) -> None:
+        """Let a run that is about to begin be steered and interrupted from here on."""
+        self._is_expected, self._is_interrupted = True, False
+
+    async def run(
+        self, prompt: UserMessage | None, *, watch: OnEvent, origin: str | None = None
+    ) -> RunResult:
+        """Say something to the model and let it work; see `Agent.run`.
+
+        Raises StenoError if it is interrupted before: nothing is on record then.
+        """
+        try:
+            await self._await_tools()
+            self._refresh_agent()
+            return await self._agent.run(
+                prompt, watch=partial(self._forward_event, watch), origin=origin
+            )
+        finally:
+            self._is_expected = self._is_interrupted = False
+            self._queued.clear()
+
+    async def _await_tools(self) -> None:
+        """Wait for tools. Raises StenoError if it was interrupted, be it before or when it was over."""
+        self._is_expected = True
+        self._waiting = asyncio.create_task(self._wait())
+        if self._is_interrupted:
+            self._waiting.cancel()
+        try:
+            await self._waiting
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                # Whoever leaves finds on record what was said: the run ends as soon as it has begun.
+                task.cancel()
+                return
+            self._is_interrupted = True
+        finally:
+            self._waiting, self._is_expected = None, False
+        if self._is_interrupted:
+            raise StenoError(INTERRUPTED_BEFORE_START)
+
+    def _forward_event(self, watch: OnEvent, event: LoopEvent) -> None:
+        while self._queued:  # the run has begun, and can be steered
+            message, policy, noted, asks = self._queued.pop(0)
+            self._agent.steer(message, policy, noted=noted, asks=asks)
+        watch(event)
+
+    async def compact(self, *, watch: OnEvent) -> Entry | None:
+        """Let the model sum up what was said so far; see `Agent.compact`."""
+        self._refresh_agent()
+        return await self._agent.compact(watch=watch)
+
+    def steer(
+        self,
+        message: UserMessage,
+        policy: SteeringPolicy = SteeringPolicy.AFTER_CALLS,
+        *,
+        noted: Mapping[str, Any] | None = None,
+        asks: bool = True,
+    ) -> None:
+        """Say something while a run is under way, or is to be. Raises StenoError if there is none."""
+        if self._is_expected or self._queued:
+            # There is nothing yet that it could interrupt.
+            due = SteeringPolicy.AFTER_CALLS if policy is SteeringPolicy.INTERRUPT else policy
+            self._queued.append(_QueuedInput(message, due, noted, asks))
+        else:
+            self._agent.steer(message, policy, noted=noted, asks=asks)
+
+    def withdraw(self) -> tuple[UserMessage, ...]:
+        """Take back what was said while a run is under way and has not been heard yet."""
+        early = [one.message for one in self._queued if one.wants_answer]
+        self._queued = [one for one in self._queued if not one.wants_answer]
+        return (*early, *self._agent.withdraw())
+
+    def interrupt(self) -> None:
+        """Stop what is being said and done, or what is waited for. Nothing happens if idle."""
+        self._is_interrupted = self._is_expected
+        if self._waiting is not None:
+            self._waiting.cancel()
+        self._agent.interrupt()

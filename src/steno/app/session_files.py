@@ -1,0 +1,287 @@
+"""`steno sessions export` and `steno sessions import`: conversations as files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from steno.app.errors import UsageError
+from steno.app.session_log import SessionLog
+from steno.app.sessions import UNREADABLE_ERRORS
+from steno.codec import Document, decode_document, encode_document
+from steno.errors import Damaged, InvalidDocument, Missing
+from steno.formats import FORMATS as FOREIGN
+from steno.formats import ExportedFile, ExportLoss, ImportedSession, build_records
+from steno.ids import new_id, utc_now
+from steno.log.blobs import blob_digests
+from steno.log.chain import verify_records
+from steno.records.entry import Entry, Payload, Redacted, Redaction
+from steno.records.stored_record import Header, Record
+from steno.render.progress import show_activity, show_progress
+from steno.render.quantities import format_count
+from steno.render.terminal_text import terminal_line
+from steno.render.transcript_document import BranchLocation
+from steno.render.transcripts import WRITE_ONLY
+from steno.store import Store
+from steno.store.base import derive_title
+from steno.store.jsonl.session_file import decode_line, encode_line
+
+# -- lossy -----------------------------------------------------------------------------------------
+#
+# What an exported file does not say: a line for each kind of loss, or all of it for a program.
+
+
+_ENTRY_PLACE: Final = re.compile(r"entries\[(\d+)\]")
+
+
+_LEFT_OUT_PREFIX: Final = "left out: "
+
+
+_NAME_SEPARATOR: Final = re.compile(r", (?![^(]*\))")
+
+
+_INDEX: Final = re.compile(r"\[\d+\]")
+
+
+_MAX_NUMBERS: Final = 5
+
+
+class LocatedLoss(NamedTuple):
+    """A loss, and the entry that it is about; None where that is the whole session."""
+
+    loss: ExportLoss
+    entry: Entry | None
+
+
+def locate_losses(losses: Iterable[ExportLoss], path: Sequence[Entry]) -> list[LocatedLoss]:
+    """Find the entries of an exported branch that losses are about."""
+    found: list[LocatedLoss] = []
+    for loss in losses:
+        place = _ENTRY_PLACE.fullmatch(loss.place)
+        found.append(LocatedLoss(loss, None if place is None else path[int(place[1])]))
+    return found
+
+
+def summarize_losses(losses: Iterable[LocatedLoss], log: SessionLog) -> Iterator[str]:
+    """Return a line for each kind of loss, with how often and where it is met."""
+    kinds: dict[str, dict[str, None]] = {}
+    for loss, entry in losses:
+        if entry is None:
+            yield terminal_line(str(loss))
+        else:
+            for kind in _loss_kinds(loss):
+                kinds.setdefault(kind, {})[log.number(entry.id)] = None
+    for kind, numbers in kinds.items():
+        shown = [*list(numbers)[:_MAX_NUMBERS], *(["…"] if len(numbers) > _MAX_NUMBERS else [])]
+        entries = format_count(len(numbers), "entry", "entries")
+        yield terminal_line(f"{kind} ({entries}: {', '.join(shown)})")
+
+
+def _loss_kinds(loss: ExportLoss) -> list[str]:
+    """Return what is lost of an entry, wherever in it that stands."""
+    if not loss.what.startswith(_LEFT_OUT_PREFIX):
+        return [loss.what]
+    names = _NAME_SEPARATOR.split(loss.what.removeprefix(_LEFT_OUT_PREFIX))
+    return [f"{_INDEX.sub('', name)}: left out" for name in names]
+
+
+def losses_as_json(losses: Iterable[LocatedLoss], log: SessionLog) -> bytes:
+    """Return all losses as a JSON array."""
+    report = [
+        {
+            "number": None if entry is None else log.numbers[entry.id],
+            "entry": None if entry is None else entry.id,
+            "place": loss.place,
+            "what": loss.what,
+        }
+        for loss, entry in losses
+    ]
+    return msgspec.json.encode(report)
+
+
+DOCUMENT_FORMAT: Final = "steno"
+"""One branch in one document: the format that is stored."""
+
+
+LINES_FORMAT: Final = "jsonl"
+
+
+SESSION_FORMATS: Final = (DOCUMENT_FORMAT, LINES_FORMAT, *FOREIGN, *WRITE_ONLY)
+
+
+def export_log(store: Store, log: SessionLog, format: str, branch: str | None) -> ExportedFile:
+    """Encode a session in a format. Raises UsageError if the format does not fit the options."""
+    if format == LINES_FORMAT:
+        if branch is not None:
+            raise UsageError(
+                "--branch: jsonl holds all branches; leave it out, or choose a --format"
+            )
+        return _encode_as_lines(log)
+    losses: tuple[ExportLoss, ...] = ()
+    if branch is None and len(log.heads) > 1:
+        losses = (ExportLoss("session", "only the active branch is in the file"),)
+    path = log.path(branch)
+    with show_progress("gathering entries", len(path)) as shown:
+        gathered = restore_branch_blobs(store, shown.track(path))
+    with show_activity("writing the file"):
+        exported = encode_branch(log, gathered.entries, format, branch=branch)
+    return ExportedFile(exported.data, (*losses, *gathered.losses, *exported.losses))
+
+
+class BranchContent(NamedTuple):
+    """The entries of a branch with what lay beside them, and what could not be had."""
+
+    entries: tuple[Entry, ...]
+    losses: tuple[ExportLoss, ...]
+
+
+def restore_branch_blobs(store: Store, path: Iterable[Entry]) -> BranchContent:
+    """Bring back what lies beside the entries of a branch, as far as it is there."""
+    entries: list[Entry] = []
+    losses: list[ExportLoss] = []
+    for number, entry in enumerate(path):
+        try:
+            entries.append(_with_payload(entry, store.restore_blobs(entry.payload)))
+        except (Missing, Damaged):
+            what = "the bytes of an image or a long result are not in the store"
+            losses.append(ExportLoss(f"entries[{number}]", what))
+            entries.append(entry)
+    return BranchContent(tuple(entries), tuple(losses))
+
+
+def encode_branch(
+    log: SessionLog, entries: Sequence[Entry], format: str, *, branch: str | None = None
+) -> ExportedFile:
+    """Write the entries of a branch in a format that holds one."""
+    if format == DOCUMENT_FORMAT:
+        return _encode_as_document(log.header, entries)
+    if format in FOREIGN:
+        return FOREIGN[format].encode(log.header, entries)
+    header, place = (
+        log.header,
+        BranchLocation(log.active if branch is None else branch, log.numbers),
+    )
+    if not header.title:  # what lists show of it
+        header = replace(header, title=derive_title(entries) or None)
+    return WRITE_ONLY[format].encode(header, entries, place)
+
+
+def _encode_as_document(header: Header, entries: Sequence[Entry]) -> ExportedFile:
+    times = [entry.time for entry in entries if entry.time is not None]
+    document = Document(
+        id=header.id,
+        created_at=header.created_at,
+        updated_at=max(times, default=None),
+        entries=tuple(entries),
+    )
+    kept = ("id", "created_at")
+    unsaid = [name for name, _ in header.non_default_fields() if name not in kept]
+    told = f"left out: {', '.join(unsaid)} (--format jsonl has a place for it)"
+    losses = (ExportLoss("session", told),) if unsaid else ()
+    return ExportedFile(encode_document(document), losses)
+
+
+def _encode_as_lines(log: SessionLog) -> ExportedFile:
+    lines = [encode_line(log.header), *map(encode_line, log.records)]
+    aside = sum(len(blob_digests(entry.payload)) for entry in log.entries.values())
+    what = format_count(aside, "image or long result", "images and long results")
+    losses = (ExportLoss("session", f"left out: the bytes of {what}"),) if aside else ()
+    return ExportedFile(b"".join(lines).removesuffix(b"\n"), losses)
+
+
+# -- import ----------------------------------------------------------------------------------
+
+
+class SessionRecords(NamedTuple):
+    """A session that is to be added."""
+
+    header: Header
+    records: tuple[Record, ...]
+
+
+def read_session_file(data: bytes, format: str) -> SessionRecords:
+    """Read a file. Raises InvalidValue if it is not all right."""
+    if format == LINES_FORMAT:
+        session = _decode_lines(data)
+    else:
+        imported = (
+            _decode_document(data) if format == DOCUMENT_FORMAT else FOREIGN[format].decode(data)
+        )
+        # Our own ids are nobody else's; what others call a session may be called so twice.
+        header = (
+            imported.header if format == DOCUMENT_FORMAT else replace(imported.header, id=new_id())
+        )
+        session = SessionRecords(header, _seal_entries(imported.entries))
+    problem = verify_records(session.records).bad
+    if problem is not None:
+        raise InvalidDocument(str(problem))
+    return session
+
+
+def with_free_id(store: Store, header: Header) -> Header:
+    """Return the header with its id, or with a new one if the store has such a session."""
+    try:
+        store.header(header.id)
+    except Missing:
+        return header
+    except UNREADABLE_ERRORS:
+        pass  # it is there all the same
+    return replace(header, id=new_id())
+
+
+def _decode_document(data: bytes) -> ImportedSession:
+    document = decode_document(data)
+    header = Header(id=document.id or new_id(), created_at=document.created_at)
+    return ImportedSession(header, document.entries)
+
+
+def _decode_lines(data: bytes) -> SessionRecords:
+    header: Header | None = None
+    records: list[Record] = []
+    for number, line in enumerate(data.rstrip(b"\n").split(b"\n"), start=1):
+        try:
+            content = decode_line(line)
+        except (Damaged, InvalidDocument) as exc:
+            rule = str(exc).removeprefix("line: ")
+            raise InvalidDocument(f"line {number}: {rule}") from None
+        if isinstance(content, Header) != (number == 1):
+            raise InvalidDocument(f"line {number}: the header comes first, and once")
+        if isinstance(content, Header):
+            header = content
+        else:
+            records.append(content)
+    if header is None:
+        raise InvalidDocument("there is nothing in it")
+    return SessionRecords(header, tuple(records))
+
+
+def _seal_entries(entries: Sequence[Entry]) -> tuple[Record, ...]:
+    """Return the records of a new session. What was taken out elsewhere is explained here."""
+    explained = {entry.payload.target for entry in entries if isinstance(entry.payload, Redaction)}
+    reason = "it was taken out before it was imported"
+    remarks = [
+        Entry(
+            id=new_id(),
+            time=utc_now(),
+            payload=Redaction(target=entry.id, actor="steno import", reason=reason),
+        )
+        for entry in entries
+        if isinstance(entry.payload, Redacted) and entry.id not in explained
+    ]
+    return build_records([*entries, *remarks])
+
+
+def store_large_content(store: Store, records: Iterable[Record]) -> tuple[Record, ...]:
+    """Return the records with their large images in blobs."""
+    entries = [record.entry for record in records if record.entry is not None]
+    return build_records(
+        [_with_payload(entry, store.extract_blobs(entry.payload)) for entry in entries]
+    )
+
+
+def _with_payload(entry: Entry, payload: Payload) -> Entry:
+    return entry if payload is entry.payload else replace(entry, payload=payload)

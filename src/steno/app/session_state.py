@@ -1,0 +1,397 @@
+"""What the parts of a desk share: the session at hand, what it works with, and who watches.
+
+A session is begun when something is said: whoever opens a desk and leaves it leaves nothing behind.
+Until then there is a conversation in memory, which holds no more than the mode.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from contextlib import AsyncExitStack
+from functools import cache
+from itertools import islice, takewhile
+from pathlib import Path
+from typing import Final, NamedTuple, final
+
+from steno.agent import EntryRecorded, Notice, NoticeCode, Runner
+from steno.app.approval_queue import ApprovalQueue
+from steno.app.commands.context import CommandContext
+from steno.app.compose import (
+    AgentEnvironment,
+    check_prompt_fits,
+    environment_notes,
+    open_environment_beside,
+    read_system_prompt,
+    session_notes,
+    user_name,
+)
+from steno.app.folders import display_folder
+from steno.app.input_setup import McpOptions, set_up_servers
+from steno.app.mcp_startup import McpStartup
+from steno.app.run_control import DeferredAgent, OperationLock
+from steno.app.select_model import choose_model
+from steno.app.session import (
+    BranchChanged,
+    ErrorRaised,
+    PendingCallsChanged,
+    SessionEvent,
+    SessionListener,
+    SessionStatus,
+)
+from steno.app.sessions import begin_session, set_mode
+from steno.app.settings_loader import LoadedSettings
+from steno.app.usage_totals import UsageTotals
+from steno.errors import StenoError
+from steno.log.conversation import Conversation
+from steno.messages.content import Image
+from steno.ports import Approver
+from steno.providers.model_discovery import ModelSelection
+from steno.providers.prices import find_price
+from steno.records.entry import Entry, Mode, Rewind
+from steno.render.notices import IgnoredFieldCounter, simplify_notice
+from steno.store import Store
+from steno.store.base import TITLE_SEARCH_ENTRIES, derive_title
+
+_logger: Final = logging.getLogger("steno.cli")
+
+
+class SessionConfig(NamedTuple):
+    """Where a desk stands; it never changes."""
+
+    loaded_settings: LoadedSettings
+    folder: Path
+    store: Store
+    is_persistent: bool
+    mcp_options: McpOptions
+    on_progress: Callable[[str], object]
+    """Is told what is waited for."""
+    approver: Approver | None = None
+    """Who decides in place of the person."""
+    is_verbose: bool = False
+    """Whether each thing that a server does not look at is told by itself."""
+
+
+class ResumableSession(NamedTuple):
+    """A session that can be gone on with, and what is known of it."""
+
+    conversation: Conversation
+    title: str
+    notes: tuple[str, ...]
+
+
+@final
+class SessionState:
+    """One session at a time, and everything around it."""
+
+    def __init__(self, site: SessionConfig) -> None:
+        """Take the place; there is no model yet, and nothing can be said."""
+        self.config = site
+        self.actor = user_name() or "somebody"
+        self.lock = OperationLock()
+        """Held by whoever begins or exchanges something, one after the other."""
+        self.is_agent_running = False
+        self.is_shell_running = False
+        self.is_closed = False
+        self.approvals = ApprovalQueue(lambda: self.emit(PendingCallsChanged()))
+        self.environment: AgentEnvironment
+        self.conversation = Conversation()
+        self.is_recorded = False
+        """Whether the session is on record; else it is only thought of."""
+        self.title = ""
+        self._system_prompt = ""
+        self._agent: DeferredAgent | None = None
+        self._notice_filter = IgnoredFieldCounter()
+        """What the server of this agent does not look at."""
+        self._context_limit: int | None = None
+        """How much the model reads at once."""
+        self._usage_totals = UsageTotals(cache(find_price))
+        self._mcp_startup: McpStartup | None = None
+        """What servers bring: they are found with the first model, and outlive it."""
+        self._open_resources = AsyncExitStack()
+        self._listener: SessionListener | None = None
+        self._held_events: list[SessionEvent] = []
+        self._has_listener_failed = False
+        self._sent_notes: set[str] = set()
+
+    # -- who watches -------------------------------------------------------------------------
+
+    def subscribe(self, watcher: SessionListener | None) -> None:
+        """Tell somebody what happens from now on, and soon what they should know by now."""
+        self._listener = watcher
+        if watcher is not None and self._held_events:
+            asyncio.get_running_loop().call_soon(self._deliver_held_events)
+
+    def _deliver_held_events(self) -> None:
+        untold, self._held_events = self._held_events, []
+        for event in untold:
+            self.emit(event)
+
+    def emit(self, event: SessionEvent) -> None:
+        """Tell who watches what happens; what has to be known waits for somebody."""
+        if isinstance(event, EntryRecorded):
+            self._count_entry(event.entry)
+        if not self.config.is_verbose:
+            if isinstance(event, Notice) and self._notice_filter.absorb(event):
+                return
+            if told := self._notice_filter.summary():
+                self.emit(Notice(NoticeCode.CONTEXT, told))
+            plain = simplify_notice(event) if isinstance(event, Notice) else event
+            if plain is None:
+                return
+            event = plain
+        if self._listener is None:
+            if isinstance(event, (Notice, ErrorRaised)):
+                self._held_events.append(event)
+            return
+        try:
+            self._listener(event)
+        except Exception as exc:  # noqa: BLE001 - whoever works goes on, whatever a face makes of it
+            self._report_listener_failure(event, exc)
+
+    def _report_listener_failure(self, event: SessionEvent, exc: Exception) -> None:
+        """Say that a face has a fault; once, since it may have it with every word."""
+        if not self._has_listener_failed:
+            self._has_listener_failed = True
+            name = type(event).__name__
+            _logger.error("desk: who watches failed at %s", name, exc_info=exc)
+            fault = f"{type(exc).__name__}: {exc}"
+            self.emit(ErrorRaised(f"a fault in steno: {fault}; what is on record is safe"))
+
+    def emit_notes(self, texts: Iterable[str]) -> None:
+        """Tell what a person should know of how things are; once."""
+        for text in texts:
+            if text not in self._sent_notes:
+                self._sent_notes.add(text)
+                self.emit(Notice(NoticeCode.CONTEXT, text))
+
+    # -- how things stand --------------------------------------------------------------------
+
+    def check_open(self) -> None:
+        """Refuse what cannot begin any more. Raises StenoError."""
+        if self.is_closed:
+            raise StenoError("desk: it is closed")
+
+    def check_idle(self) -> None:
+        """Refuse what cannot be done while something runs. Raises StenoError."""
+        self.check_open()
+        if self.is_agent_running:
+            raise StenoError("the agent is at work; interrupt it, or wait until it is done")
+        if self.is_shell_running:
+            raise StenoError("your command still runs; interrupt it, or wait until it is done")
+
+    @property
+    def agent(self) -> DeferredAgent:
+        """Who works on the session."""
+        if self._agent is None:
+            self._agent = DeferredAgent(
+                self.conversation,
+                lambda: self.environment,
+                begin=self.ensure_recorded,
+                runner=Runner(self.config.store),
+                wait=self._wait_for_mcp,
+            )
+            self._notice_filter = IgnoredFieldCounter()
+        return self._agent
+
+    @property
+    def command_context(self) -> CommandContext:
+        """Everything, for a command to look at."""
+        site = self.config
+        return CommandContext(
+            loaded_settings=site.loaded_settings,
+            folder=site.folder,
+            store=site.store,
+            is_persistent=site.is_persistent,
+            environment=self.environment,
+            conversation=self.conversation,
+            actor=self.actor,
+        )
+
+    @property
+    def status(self) -> SessionStatus:
+        """What a status line shows."""
+        ledger, conversation = self._usage_totals, self.conversation
+        return SessionStatus(
+            session=(conversation.id if self.is_recorded else "")
+            if self.config.is_persistent
+            else None,
+            title=self.title,
+            folder=display_folder(str(self.config.folder)),
+            branch=conversation.branch,
+            model=self.environment.model_selection.name,
+            mode=conversation.mode,
+            usage=ledger.usage,
+            cost=ledger.cost,
+            context_tokens=ledger.context_tokens,
+            context_limit=self._context_limit,
+        )
+
+    def _count_entry(self, entry: Entry) -> None:
+        if isinstance(entry.payload, Rewind):
+            # What was recorded again behind it is there already, and will be told as well.
+            past = self.conversation.entries_view()
+            self._usage_totals.rebuild(takewhile(lambda one: one.id != entry.id, past))
+        else:
+            self._usage_totals.add(entry)
+        self.title = self.title or derive_title([entry])
+
+    # -- the session -------------------------------------------------------------------------
+
+    def prepare_new_session(self, title: str, mode: Mode) -> None:
+        """Let the next words begin a session."""
+        self._system_prompt, notes = read_system_prompt(
+            self.config.loaded_settings, self.config.folder
+        )
+        conversation = Conversation()
+        set_mode(conversation, mode)
+        self._replace_conversation(conversation, is_begun=False, title=title)
+        self.emit_notes(notes)
+
+    def check_prompt_size(self, said: str) -> None:
+        """Refuse what is too long for the model. Raises InvalidValue.
+
+        That is told only of models of which it is known before they are loaded.
+        """
+        check_prompt_fits(
+            self.environment, said if self.is_recorded else self._system_prompt + said
+        )
+
+    def ensure_recorded(self) -> Conversation:
+        """Begin the session, if it was only thought of; return its conversation.
+
+        Whoever is at work stays so: the words that begin it may be those that wait for tools.
+        """
+        if not self.is_recorded:
+            site, mode = self.config, self.conversation.mode
+            begun = begin_session(
+                site.store, site.folder, self._system_prompt, mode, title=self.title
+            )
+            self.conversation, self.is_recorded = begun, True
+            for entry in begun.entries_view():
+                self.emit(EntryRecorded(entry))
+        return self.conversation
+
+    def read_session(self, conversation: Conversation) -> ResumableSession:
+        """Read a session that is on record, from any thread; nothing is taken yet."""
+        store, entries = self.config.store, conversation.entries_view()
+        title = store.header(conversation.id).title or derive_title(
+            islice(entries, TITLE_SEARCH_ENTRIES)
+        )
+        notes = session_notes(store, conversation, self.config.folder)
+        return ResumableSession(conversation, title, tuple(notes))
+
+    def resume(self, session: ResumableSession) -> None:
+        """Take a session that is on record."""
+        self._replace_conversation(session.conversation, is_begun=True, title=session.title)
+        self._usage_totals.rebuild(session.conversation.entries_view())
+        self.emit_notes(session.notes)
+
+    def _replace_conversation(
+        self, conversation: Conversation, *, is_begun: bool, title: str
+    ) -> None:
+        self.conversation, self.is_recorded, self.title = conversation, is_begun, title
+        self._agent = None
+        self._usage_totals.rebuild(())
+
+    def emit_branch_changed(self) -> None:
+        """Read the branch anew, and say that everything is to be shown anew."""
+        self._usage_totals.rebuild(self.conversation.entries_view() if self.is_recorded else ())
+        self.emit(BranchChanged())
+
+    # -- what it works with ------------------------------------------------------------------
+
+    async def use_model(self, found: ModelSelection) -> None:
+        """Work with a model from here on; what the last one worked with is closed.
+
+        Servers are the same for every model: they go on. What cannot be opened leaves everything
+        as it was.
+        """
+        site, stack = self.config, AsyncExitStack()
+        # What it costs and how much it reads takes a moment to look up for the first time.
+        await asyncio.to_thread(find_price, found.name)
+        arrivals = self._mcp_startup = self._mcp_startup or self._create_mcp_startup()
+        approver = site.approver or self.approvals
+        opener = open_environment_beside(
+            site.loaded_settings, found, site.folder, approver, arrivals.server_setup
+        )
+        equipment = await stack.enter_async_context(opener)
+        if self.is_closed:
+            await stack.aclose()
+        self.check_open()
+        last, self._open_resources = self._open_resources, stack
+        self.environment, self._agent = equipment, None
+        target = equipment.target
+        self._context_limit = target.context_tokens
+        try:
+            await last.aclose()
+        except Exception:
+            _logger.exception("desk: what the last model worked with was not closed")
+        self.emit_notes((*equipment.notes, *environment_notes(equipment, site.folder)))
+        if equipment.supports_tools:
+            arrivals.start()
+            self._update_tools()
+        else:
+            self.emit_notes([f"{found.name} calls no tools: it can only talk"])
+
+    def _create_mcp_startup(self) -> McpStartup:
+        """Find the servers that are wanted. Raises InvalidValue."""
+        site = self.config
+        return McpStartup(
+            set_up_servers(
+                site.loaded_settings, site.folder, site.mcp_options, notify=self._emit_input_notice
+            ),
+            fit=self._prepare_image,
+            changed=self._update_tools,
+            say=site.on_progress,
+            tell=self._emit_input_notice,
+        )
+
+    def _prepare_image(self, data: bytes) -> Image:
+        """Make an image fit for the model that answers by now."""
+        return self.environment.input_setup.inputs.prepare_image(data)
+
+    def _emit_input_notice(self, text: str) -> None:
+        self.emit(Notice(NoticeCode.INPUT, text))
+
+    def _update_tools(self) -> None:
+        """Take what servers have brought by now; the next run has it."""
+        if self._mcp_startup is not None and self.environment.supports_tools:
+            self.environment = self.environment.with_mcp_tools(self._mcp_startup.tools)
+            self.emit_notes(self.environment.input_setup.notes)
+
+    def start_mcp(self) -> bool:
+        """Ask servers who were not asked yet; tell whether what is said now waits for any."""
+        if self._mcp_startup is None or not self.environment.supports_tools:
+            return False
+        self._mcp_startup.start()
+        return self._mcp_startup.is_pending
+
+    async def _wait_for_mcp(self) -> None:
+        if self._mcp_startup is not None and self.environment.supports_tools:
+            await self._mcp_startup.wait()
+
+    async def use_recorded_model(self, recorded: str | None) -> None:
+        """Work with the model that a session was left with, if that can be had."""
+        if recorded is None or recorded == self.environment.model_selection.name:
+            return
+        try:
+            found = await choose_model(self.config.loaded_settings, recorded)
+            if found.name != self.environment.model_selection.name:
+                await self.use_model(found)
+        except StenoError as exc:
+            self.emit(
+                Notice(
+                    NoticeCode.CONTEXT, f"{exc}; {self.environment.model_selection.name} answers"
+                )
+            )
+
+    async def close(self) -> None:
+        """Let go of everything. Calling it twice is fine."""
+        self.is_closed = True
+        async with AsyncExitStack() as stack:  # each of them, whatever becomes of the others
+            stack.callback(self.config.store.close)
+            stack.push_async_callback(self._open_resources.aclose)
+            if self._mcp_startup is not None:
+                stack.push_async_callback(self._mcp_startup.aclose)

@@ -1,0 +1,82 @@
+"""What a branch has come to: tokens, cost, and how much of it the model sees.
+
+It is kept up entry by entry, so to ask costs nothing, however long the session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from decimal import Decimal
+from typing import final
+
+from steno.context import estimate_tokens, message_tokens
+from steno.log.queries import Price, cost_of, entry_usage
+from steno.messages.message import AssistantMessage, SystemMessage
+from steno.messages.usage import Usage
+from steno.records.entry import Compaction, Entry, ModelChange
+
+
+@final
+class UsageTotals:
+    """Adds up what the entries of one branch say; it knows nothing that they do not."""
+
+    def __init__(self, price_of: Callable[[str], Price | None]) -> None:
+        """Take who knows what models cost, and start with nothing."""
+        self._price_of = price_of
+        self.rebuild(())
+
+    def rebuild(self, entries: Iterable[Entry]) -> None:
+        """Begin anew with the entries of a branch."""
+        self.usage = Usage()
+        self.context_tokens: int | None = None
+        """How much the model saw last, as its provider counts, or about."""
+        self._model = ""
+        self._usages: dict[str, Usage] = {}
+        self._sizes: dict[str, int] = {}
+        """About how many tokens each message takes that is not summed up, by its entry."""
+        self._total = 0
+        """Of all of these."""
+        self._system_entries: set[str] = set()
+        """Which of them stay, whatever is summed up."""
+        for entry in entries:
+            self.add(entry)
+
+    def add(self, entry: Entry) -> None:
+        """Take note of the next entry."""
+        payload, message = entry.payload, entry.message
+        if isinstance(payload, ModelChange):
+            self._model = payload.new
+        elif isinstance(payload, Compaction):
+            self._apply_compaction(entry.id, payload)
+        elif message is not None:
+            self._sizes[entry.id] = size = message_tokens(message, estimate_tokens)
+            self._total += size
+            if isinstance(message, SystemMessage):
+                self._system_entries.add(entry.id)
+        used = entry_usage(entry)
+        if used != Usage():
+            self.usage += used
+            self._usages[self._model] = self._usages.get(self._model, Usage()) + used
+        if isinstance(message, AssistantMessage):
+            is_counted = used.input_tokens is not None
+            self.context_tokens = used.total_tokens if is_counted else self._total
+
+    def _apply_compaction(self, id: str, summary: Compaction) -> None:
+        """Let a summary count in place of what it is about."""
+        ids = list(self._sizes)
+        behind = ids.index(summary.through) + 1 if summary.through in self._sizes else 0
+        kept = {*self._system_entries, *ids[behind:]}
+        self._sizes = {one: size for one, size in self._sizes.items() if one in kept}
+        self._sizes[id] = estimate_tokens(summary.summary)
+        self.context_tokens = self._total = sum(self._sizes.values())
+
+    @property
+    def cost(self) -> Decimal | None:
+        """What the turns with a known price cost, in dollars; None if there is none among them."""
+        prices = {model: self._price_of(model) for model in self._usages}
+        costs = [
+            cost_of(self._usages[model], price)
+            for model, price in prices.items()
+            if price is not None
+        ]
+        return sum(costs, Decimal(0)) if costs else None

@@ -1,0 +1,469 @@
+"""Turn events into a message, whatever the provider does with ids and indexes.
+
+Fragments go to a call by its id first, then by index, then to the call that is open: real
+servers omit, reuse and swap all three. Parts are collected in lists and joined once, so the cost
+is linear in the number of events. No clock, no I/O; an id is made only where the provider gave
+none, by a function that can be passed in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Never, NoReturn, TypeAlias, assert_never, final
+
+from msgspec.structs import replace
+
+from steno.errors import InvalidValue
+from steno.messages.call import (
+    AnyToolCall,
+    InvalidToolCall,
+    Seal,
+    ToolCall,
+    build_call,
+    new_call_id,
+    original_tool_name,
+)
+from steno.messages.content import Image, Opaque, Text, Thinking
+from steno.messages.event import (
+    BlockAdded,
+    BlockSealed,
+    Event,
+    ExtrasAdded,
+    Finished,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallBegin,
+    ToolCallDelta,
+    ToolCallEnd,
+)
+from steno.messages.message import AssistantBlock, AssistantMessage
+from steno.messages.usage import StopReason, Usage
+from steno.values import join_surrogates, replace_lone_surrogates
+
+# -- drafts ----------------------------------------------------------------------------------------
+#
+# Words and calls that are still growing: what an Assembler collects until somebody asks.
+
+
+ExtrasByWire: TypeAlias = dict[str, dict[str, Any]]
+"""Members by wire, as they are collected."""
+
+
+@final
+class TextDraft:
+    """Text or thinking that is still growing."""
+
+    __slots__ = ("extras", "index", "kind", "parts", "redacted", "seal")
+
+    def __init__(self, kind: type[Text | Thinking], index: int, redacted: bool) -> None:
+        """Start without a word."""
+        self.kind = kind
+        self.index = index
+        self.redacted = redacted
+        self.parts: list[str] = []
+        self.seal: Seal | None = None
+        self.extras: ExtrasByWire | None = None
+
+    def build(self) -> Text | Thinking | None:
+        """Make the block of what there is; None where there is nothing."""
+        words = replace_lone_surrogates("".join(self.parts))
+        if not words and self.seal is None and self.extras is None:
+            return None
+        if self.kind is Text:
+            return Text(words, seal=self.seal, extras=self.extras)
+        redacted = self.redacted and self.seal is not None
+        return Thinking(words, seal=self.seal, redacted=redacted, extras=self.extras)
+
+
+@final
+class ToolCallDraft:
+    """A call that is still growing. `number` counts the calls of this message from 0."""
+
+    __slots__ = (
+        "built",
+        "depth",
+        "extras",
+        "has_ended",
+        "has_opened",
+        "id",
+        "in_string",
+        "index",
+        "is_escaped",
+        "made_id",
+        "name",
+        "number",
+        "parts",
+        "scanned",
+        "seal",
+    )
+
+    def __init__(self, number: int, index: int | None, id: str | None, name: str | None) -> None:
+        """Start without arguments."""
+        self.number = number
+        self.index = index
+        self.id = id
+        self.name = name
+        self.parts: list[str] = []
+        self.seal: Seal | None = None
+        self.extras: ExtrasByWire | None = None
+        self.has_ended = False
+        self.scanned = self.depth = 0
+        self.in_string = self.is_escaped = self.has_opened = False
+        self.made_id: str | None = None
+        self.built: AnyToolCall | None = None
+
+    def build(self, new_id: Callable[[], str]) -> AnyToolCall:
+        """Make the call of what there is; again only if something came since the last time."""
+        if self.built is None:
+            if self.id is None and self.made_id is None:
+                self.made_id = new_id()  # kept apart: the provider's own id may still come
+            call_id = self.id or self.made_id or ""
+            arguments = join_surrogates("".join(self.parts))
+            self.built = build_call(
+                call_id, self.name or "", arguments, seal=self.seal, extras=self.extras
+            )
+        return self.built
+
+    def build_truncated(self, new_id: Callable[[], str]) -> AnyToolCall:
+        """Make the call of an answer that broke off: nobody may run one without its arguments."""
+        call = self.build(new_id)
+        if self.has_ended or any(self.parts) or isinstance(call, InvalidToolCall):
+            return call
+        return InvalidToolCall(
+            id=call.id,
+            name=original_tool_name(call),
+            reason="tool call: the answer broke off before its arguments",
+            seal=call.seal,
+            extras=call.extras,
+        )
+
+    def is_complete(self) -> bool:
+        """Tell whether every bracket of the arguments is closed; reads each fragment once."""
+        for part in self.parts[self.scanned :]:
+            for mark in part:
+                if self.is_escaped:
+                    self.is_escaped = False
+                elif mark == "\\":
+                    self.is_escaped = self.in_string
+                elif mark == '"':
+                    self.in_string = not self.in_string
+                elif not self.in_string:
+                    self.depth += (mark in "[{") - (mark in "]}")
+                    self.has_opened = self.has_opened or self.depth > 0
+        self.scanned = len(self.parts)
+        return self.has_opened and self.depth == 0 and not self.in_string
+
+
+BlockDraft: TypeAlias = TextDraft | ToolCallDraft | Image | Opaque
+
+
+def merge_extras(found: ExtrasByWire | None, news: Mapping[str, Mapping[str, Any]]) -> ExtrasByWire:
+    """Add members to those of their wires; the later ones hold."""
+    merged: ExtrasByWire = {} if found is None else found
+    for wire, members in news.items():
+        merged.setdefault(wire, {}).update(members)
+    return merged
+
+
+def is_different_call(call: ToolCallDraft, index: int | None, name: str | None) -> bool:
+    """Tell whether a server uses one id for two calls: index and name, or arguments, say so."""
+    if None in (index, call.index, name, call.name) or index == call.index:
+        return False
+    return name != call.name or call.is_complete()
+
+
+def _refuse_event(event: Never) -> NoReturn:
+    """Refuse what is no event; to a type checker this is `assert_never`, which would quote it."""
+    raise InvalidValue(f"assembler: takes events, not {type(event).__name__}")
+
+
+@final
+class Assembler:
+    """Collects the events of one turn; `message()` answers at any time."""
+
+    def __init__(self, *, new_id: Callable[[], str] = new_call_id) -> None:
+        """Start an empty turn. `new_id` names calls that the provider left without an id."""
+        self._new_id = new_id
+        self._drafts: list[BlockDraft] = []
+        self._text_drafts: dict[tuple[type, int], TextDraft] = {}
+        self._latest_text_draft: TextDraft | None = None
+        self._text_index: int | None = None
+        """The index of the latest words if they are text."""
+        self._add_text: Callable[[str], None] = list[str]().append
+        self._calls: list[ToolCallDraft] = []
+        self._call_by_id: dict[str, ToolCallDraft] = {}
+        self._call_by_index: dict[int, ToolCallDraft] = {}
+        self._latest_at: dict[int, TextDraft | ToolCallDraft] = {}
+        self._extras: ExtrasByWire | None = None
+        self._finished: Finished | None = None
+
+    def feed(self, event: Event) -> tuple[Event, ...]:
+        """Take one event and return it told in full.
+
+        In what comes back, each call begins once, grows, and ends once with the whole call, all
+        under its number in the message: whatever the provider called it. Raises InvalidValue for
+        what is no event.
+        """
+        # Most events are more text of one block; `match` would ask isinstance first.
+        if type(event) is TextDelta and event.index == self._text_index:
+            self._add_text(event.text)
+            return (event,)
+        match event:
+            case ToolCallDelta():
+                return self._append_arguments(event)
+            case TextDelta():
+                self._append_text(Text, event.index, event.text)
+            case ThinkingDelta():
+                self._append_text(Thinking, event.index, event.text, event.redacted)
+            case ToolCallBegin():
+                return self._begin_call(event)
+            case ToolCallEnd():
+                return self._end_call(event)
+            case BlockSealed():
+                self._seal(event)
+            case BlockAdded():
+                self._drafts.append(event.block)
+            case ExtrasAdded():
+                self._add_extras(event)
+            case Finished():
+                return self._finish(event)
+            case _:
+                _refuse_event(event)
+        return (event,)
+
+    def feed_all(self, events: Iterable[Event]) -> list[Event]:
+        """Take events that arrived together; return them told in full, as `feed` tells each."""
+        told: list[Event] = []
+        for event in events:
+            if type(event) is TextDelta and event.index == self._text_index:  # as in `feed`
+                self._add_text(event.text)
+                told.append(event)
+            elif type(event) is ToolCallDelta:
+                told += self._append_arguments(event)
+            else:
+                told += self.feed(event)
+        return told
+
+    def message(
+        self, stop_reason: StopReason | None = None, *, usage: Usage | None = None
+    ) -> AssistantMessage:
+        """Return what was said so far; after the end, all of it.
+
+        `stop_reason` says why there is no more where the model did not get to: aborted, error.
+        A call whose arguments had not even begun then is one that nobody can run. `usage` is what
+        was counted by then; the end counts by itself.
+        """
+        finished = self._finished
+        is_cut = finished is None and stop_reason is not None
+        blocks = [self._build(draft, is_cut=is_cut) for draft in self._drafts]
+        raw = finished.raw_stop_reason if finished else None
+        return AssistantMessage(
+            content=tuple([block for block in blocks if block is not None]),
+            stop_reason=stop_reason or (finished.stop_reason if finished else StopReason.UNKNOWN),
+            raw_stop_reason=None if raw is None else replace_lone_surrogates(raw),
+            usage=finished.usage if finished else usage,
+            extras=self._extras,
+        )
+
+    def _build(self, draft: BlockDraft, *, is_cut: bool) -> AssistantBlock | None:
+        match draft:
+            case TextDraft():
+                return draft.build()
+            case ToolCallDraft():
+                return (draft.build_truncated if is_cut else draft.build)(self._new_id)
+            case Image() | Opaque():
+                return draft
+            case _:
+                assert_never(draft)
+
+    def _finish(self, event: Finished) -> tuple[Event, ...]:
+        if event.stop_reason is StopReason.END_TURN and self._calls:
+            # Ollama, Gemini and many others end a turn that holds calls with a plain "stop".
+            event = replace(event, stop_reason=StopReason.TOOL_USE)
+        self._finished = event
+        return (*(self._end_draft(call) for call in self._calls if not call.has_ended), event)
+
+    # -- words -------------------------------------------------------------------------------
+
+    def _append_text(
+        self, kind: type[Text | Thinking], index: int, text: str, redacted: bool = False
+    ) -> None:
+        words = self._latest_text_draft
+        if words is None or words.kind is not kind or words.index != index:
+            words = self._find_text_draft(kind, index, redacted)
+        words.parts.append(text)
+        words.redacted = words.redacted or redacted
+
+    def _find_text_draft(
+        self, kind: type[Text | Thinking], index: int, redacted: bool
+    ) -> TextDraft:
+        words = self._text_drafts.get((kind, index))
+        if words is None:
+            words = self._text_drafts[kind, index] = TextDraft(kind, index, redacted)
+            self._drafts.append(words)
+        self._latest_text_draft = self._latest_at[index] = words
+        self._text_index = index if kind is Text else None
+        self._add_text = words.parts.append
+        return words
+
+    def _seal(self, event: BlockSealed) -> None:
+        self._draft_at(event.index).seal = event.seal
+
+    def _add_extras(self, event: ExtrasAdded) -> None:
+        if event.index is None:
+            self._extras = merge_extras(self._extras, event.extras)
+        else:
+            draft = self._draft_at(event.index)
+            draft.extras = merge_extras(draft.extras, event.extras)
+
+    def _draft_at(self, index: int) -> TextDraft | ToolCallDraft:
+        """Return the latest block at an index. Where there is none, empty text bears the news."""
+        draft = self._latest_at.get(index) or self._find_text_draft(Text, index, False)
+        if isinstance(draft, ToolCallDraft):
+            draft.built = None
+        return draft
+
+    # -- calls -------------------------------------------------------------------------------
+
+    def _begin_call(self, event: ToolCallBegin) -> tuple[Event, ...]:
+        id, name = event.id or None, event.name or None
+        call = None if id is None else self._call_by_id.get(id)
+        if call is None:
+            return (self._open_call(event.index, id, name),)
+        late_id, late_name = self._fill_id_and_name(call, id, name)
+        return (ToolCallDelta(call.number, late_id, late_name),) if late_name else ()
+
+    def _append_arguments(self, event: ToolCallDelta) -> tuple[Event, ...]:
+        index, fragment = event.index, event.arguments_delta or ""
+        if event.id is event.name is None and index is not None and fragment:
+            call = self._call_by_index.get(index)
+            if call is not None and not call.has_ended:  # nearly always: more of the same
+                call.built = None
+                call.parts.append(fragment)
+                number = call.number
+                return (event if number == index else ToolCallDelta(number, None, None, fragment),)
+        id, name = event.id or None, event.name or None
+        call = self._find_call(index, id, name, fragment)
+        if call is None:
+            begun = self._open_call(index, id, name)
+            if not fragment:
+                return (begun,)
+            self._calls[-1].parts.append(fragment)
+            return begun, ToolCallDelta(begun.index, arguments_delta=fragment)
+        if index is not None and call.index is None:
+            call.index = index
+            self._call_by_index[index] = self._latest_at[index] = call
+        id, name = self._fill_id_and_name(call, id, name)
+        if call.has_ended and not fragment.strip() and not (id or name):
+            return ()  # blanks behind the end change nothing
+        call.built, call.has_ended = None, False
+        call.parts.append(fragment)
+        if index == call.number and event.id == id and event.name == name:
+            return (event,)
+        return (ToolCallDelta(call.number, id, name, fragment or None),)
+
+    def _find_call(
+        self, index: int | None, id: str | None, name: str | None, fragment: str
+    ) -> ToolCallDraft | None:
+        """Find the call that a fragment belongs to; None if it starts a new one."""
+        known = None if id is None else self._call_by_id.get(id)
+        if known is not None and not is_different_call(known, index, name):
+            return known
+        if known is not None:
+            return None
+        call = None if index is None else self._call_by_index.get(index)
+        if call is None and self._calls:
+            call = self._calls[-1]
+            if index is not None and call.index is not None:
+                return None  # a new index beside one that is in use; its name may come last
+        if call is None or (id is not None and call.id is not None):
+            return None  # nothing is open, or a new id: a new call, even under a used index
+        return None if self._starts_another(call, name, fragment) else call
+
+    def _starts_another(self, call: ToolCallDraft, name: str | None, fragment: str) -> bool:
+        if name is None or call.name is None:
+            return False
+        if name != call.name:
+            return True
+        # The same name again: a chatty server, or the same tool once more.
+        return fragment.lstrip().startswith("{") and bool(call.parts) and call.is_complete()
+
+    def _fill_id_and_name(
+        self, call: ToolCallDraft, id: str | None, name: str | None
+    ) -> tuple[str | None, str | None]:
+        """Take an id or name that came late; return what of it was news."""
+        late_id = id if call.id is None else None
+        late_name = name if call.name is None else None
+        if late_id is not None:
+            call.id = late_id
+            self._call_by_id[late_id] = call
+        if late_name is not None:
+            call.name = late_name
+        return late_id, late_name
+
+    def _open_call(self, index: int | None, id: str | None, name: str | None) -> ToolCallBegin:
+        call = ToolCallDraft(len(self._calls), index, id, name)
+        self._calls.append(call)
+        self._drafts.append(call)
+        if id is not None:
+            self._call_by_id[id] = call
+        if index is not None:
+            self._call_by_index[index] = self._latest_at[index] = call
+        return ToolCallBegin(call.number, id, name)
+
+    def _end_call(self, event: ToolCallEnd) -> tuple[Event, ...]:
+        call = self._call_by_id.get(event.id) if event.id else None
+        if call is None and event.index is not None:
+            call = self._call_by_index.get(event.index)
+        if call is None or call.has_ended:
+            return ()
+        return (self._end_draft(call),)
+
+    def _end_draft(self, call: ToolCallDraft) -> ToolCallEnd:
+        call.has_ended = True
+        built = call.build(self._new_id)
+        return ToolCallEnd(call.number, built.id, built)
+
+
+# -- retell ----------------------------------------------------------------------------------------
+#
+# A whole answer told as events: for what was asked to stream and did not, and for what is told again.
+
+
+def events_from_message(message: AssistantMessage) -> Iterator[Event]:
+    """Yield the events of which an Assembler makes the same message again."""
+    for index, block in enumerate(message.content):
+        yield from _events_from_block(index, block)
+    if message.extras is not None:
+        yield ExtrasAdded(None, message.extras)
+    stop_reason = message.stop_reason or StopReason.UNKNOWN
+    yield Finished(stop_reason, message.raw_stop_reason, message.usage)
+
+
+def _events_from_block(index: int, block: AssistantBlock) -> Iterator[Event]:
+    match block:
+        case Text():
+            yield TextDelta(index, block.text)
+            yield from _seal_and_extras_events(index, block)
+        case Thinking():
+            yield ThinkingDelta(index, block.text, block.redacted)
+            yield from _seal_and_extras_events(index, block)
+        case ToolCall() | InvalidToolCall():
+            original = block.original_name if isinstance(block, ToolCall) else None
+            yield ToolCallBegin(index, block.id, original or block.name)
+            yield ToolCallDelta(index, arguments_delta=block.arguments)
+            yield from _seal_and_extras_events(index, block)
+            yield ToolCallEnd(index, block.id)
+        case Image() | Opaque():
+            yield BlockAdded(index, block)
+        case _:
+            assert_never(block)
+
+
+def _seal_and_extras_events(
+    index: int, block: Text | Thinking | ToolCall | InvalidToolCall
+) -> Iterator[Event]:
+    if block.seal is not None:
+        yield BlockSealed(index, block.seal)
+    if block.extras is not None:
+        yield ExtrasAdded(index, block.extras)

@@ -1,1 +1,0 @@
-"""The desk behind a terminal (`steno.tui.desk`), with everything put together."""

@@ -1,0 +1,38 @@
+"""Open a desk as the command line asks for it."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+
+from steno.agent import AllowingApprover
+from steno.app.folders import working_folder
+from steno.app.input_setup import McpOptions
+from steno.app.local_session import open_local_session
+from steno.app.session import AgentSession
+from steno.app.sessions import SessionStart
+from steno.app.settings_loader import load_settings
+from steno.cli.arguments import settings_from_options
+
+
+@asynccontextmanager
+async def open_session_from_options(
+    options: argparse.Namespace, say: Callable[[str], None]
+) -> AsyncGenerator[AgentSession]:
+    """Open the desk that a command line asks for, and say meanwhile what is done."""
+    start = SessionStart(
+        working_folder(), resume=options.resume, continues=options.continues, fork=options.fork
+    )
+    loaded = load_settings(flags=settings_from_options(options))
+    async with open_local_session(
+        loaded,
+        start,
+        keeps=not options.no_session,
+        mode=options.mode,
+        approver=AllowingApprover() if options.yes else None,
+        outside=McpOptions(tuple(options.mcp_config), options.no_mcp),
+        verbose=options.verbose,
+        say=say,
+    ) as desk:
+        yield desk

@@ -1,0 +1,172 @@
+"""`steno sessions fork`, `label_entry`, `rename_session`, `redact_entry` and `rm`: the commands that change what is there."""
+
+from __future__ import annotations
+
+import argparse
+import getpass
+import sys
+from typing import Final
+
+from steno.app.session_log import SessionLog, summarize_entry
+from steno.app.sessions import explain_damage, find_session
+from steno.cli.store_options import open_existing_store
+from steno.errors import Conflict, InvalidDocument, InvalidValue, LogError
+from steno.ids import utc_now
+from steno.log.conversation import Conversation
+from steno.log.queries import check_label_text
+from steno.records.entry import Redacted
+from steno.render.describe import entry_type
+from steno.render.quantities import format_count
+from steno.render.table_output import print_notice
+from steno.render.terminal_text import terminal_line, truncate_to_width
+from steno.store import Store
+
+EXIT_USAGE: Final = 2
+_EXIT_DECLINED: Final = 1
+_MAX_SUMMARY_LENGTH: Final = 60
+
+
+def fork_session(options: argparse.Namespace) -> int:
+    """Begin a branch, or copy a session."""
+    if options.name is not None and not options.name.strip():
+        raise InvalidValue("--name: it is blank; give the branch a name, or leave it out")
+    with open_existing_store(options) as store:
+        session = find_session(store, options.session)
+        log = SessionLog.read(store, session)
+        at = None if options.at is None else log.find_entry(options.at).id
+        name = options.name or f"fork-{utc_now():%Y%m%d-%H%M%S}"
+        if name in log.heads:
+            raise Conflict("fork: there is a branch of this name; choose another with --name")
+        if options.clone:
+            branch = name if options.at is not None or options.name is not None else None
+            print(clone := _clone_session(store, session, branch, at))
+            begun = "" if branch is None else f", with a branch {terminal_line(branch)}"
+            print_notice(f"session {clone} is a copy of {terminal_line(session)}{begun}")
+        else:
+            _start_branch(store.open(session), name, at)
+            print(terminal_line(name))
+            head = at or log.heads.get(log.active)
+            place = "with nothing before it" if head is None else f"behind {log.number(head)}"
+            print_notice(
+                f"session {terminal_line(session)} goes on {place}, in branch {terminal_line(name)}"
+            )
+    return 0
+
+
+def _clone_session(store: Store, session: str, branch: str | None, at: str | None) -> str:
+    """Copy a session, with a branch that begins where it should go on; all of it, or nothing."""
+    clone = store.clone(session)
+    if branch is not None:
+        try:
+            _start_branch(clone, branch, at)
+        except BaseException:
+            store.remove(clone.id)
+            raise
+    return clone.id
+
+
+def label_entry(options: argparse.Namespace) -> int:
+    """Give an entry a name."""
+    check_label_text(options.text)
+    with open_existing_store(options) as store:
+        session = find_session(store, options.session)
+        log = SessionLog.read(store, session)
+        target = log.find_entry(options.entry)
+        store.open(session).label(target.id, options.text)
+        print_notice(f"{log.number(target.id)} is called {terminal_line(options.text)}")
+    return 0
+
+
+def rename_session(options: argparse.Namespace) -> int:
+    """Give a session another title."""
+    if not options.title.strip():
+        raise InvalidValue("rename: the title is blank; say what the session is about")
+    with open_existing_store(options) as store:
+        session = find_session(store, options.session)
+        with explain_damage(session):
+            store.rename(session, options.title)
+        print_notice(f"session {terminal_line(session)} is called {terminal_line(options.title)}")
+    return 0
+
+
+def redact_entry(options: argparse.Namespace) -> int:
+    """Take the content out of an entry for good."""
+    if not options.reason.strip():
+        raise InvalidValue("--reason: it is blank; say why")
+    actor = options.actor or _require_user_name()
+    with open_existing_store(options) as store:
+        session = find_session(store, options.session)
+        log = SessionLog.read(store, session)
+        target = log.find_entry(options.entry)
+        number = log.number(target.id)
+        what = f"{number} {entry_type(target)}  {truncate_to_width(summarize_entry(target, log), _MAX_SUMMARY_LENGTH)}"
+        question = f"Take the content of {number} out for good?"
+        status = _confirm("redact", question, [what], is_sure=options.yes)
+        if status is not None:
+            return status
+        store.redact(session, target.id, actor=actor, reason=options.reason)
+        if isinstance(target.payload, Redacted):
+            print_notice(f"{number} had been taken out before; it was erased once more")
+        else:
+            print_notice(f"{number} was taken out, by {terminal_line(actor)}")
+    return 0
+
+
+def _require_user_name() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):
+        raise InvalidValue("redact: nobody knows who you are; say so with --actor") from None
+
+
+def _start_branch(conversation: Conversation, branch: str, at: str | None) -> None:
+    """Let a conversation go on in a branch of its own, which is recorded there."""
+    conversation.fork(branch, at=at)
+    conversation.switch(branch)
+
+
+# -- what cannot be undone -------------------------------------------------------------------
+
+
+def _confirm(command: str, question: str, lines: list[str], *, is_sure: bool) -> int | None:
+    """Ask before something is gone for good; return the exit status if it is to stay."""
+    if is_sure:
+        return None
+    if not sys.stdin.isatty():
+        print_notice(f"{command}: there is nobody to ask; add --yes to do it without a question")
+        return EXIT_USAGE
+    for line in lines:
+        print(f"  {line}".rstrip(), file=sys.stderr)
+    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() in ("y", "yes"):
+        return None
+    print_notice("nothing was changed")
+    return _EXIT_DECLINED
+
+
+def remove_sessions(options: argparse.Namespace) -> int:
+    """Remove sessions, and the blobs that no other refers to."""
+    with open_existing_store(options) as store:
+        sessions = list(dict.fromkeys([find_session(store, name) for name in options.sessions]))
+        question = f"Remove {format_count(len(sessions), 'session', 'sessions')} for good?"
+        lines = [
+            f"{terminal_line(session)}  {_session_title(store, session)}" for session in sessions
+        ]
+        status = _confirm("rm", question, lines, is_sure=options.yes)
+        if status is not None:
+            return status
+        for session in sessions:
+            store.remove(session)
+        print_notice(f"removed: {format_count(len(sessions), 'session', 'sessions')}")
+        try:
+            store.collect_garbage()
+        except (LogError, InvalidDocument) as exc:
+            print_notice(f"its blobs are still there: {exc}")
+    return 0
+
+
+def _session_title(store: Store, session: str) -> str:
+    try:
+        return terminal_line(store.summary(session).title)
+    except (LogError, InvalidDocument):
+        return "(damaged)"

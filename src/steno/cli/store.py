@@ -1,0 +1,193 @@
+"""`steno store convert`, `gc` and `info`: whole stores."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from steno.app.errors import UsageError
+from steno.app.sessions import (
+    UNREADABLE_ERRORS,
+    UnreadableSessions,
+    find_session,
+    open_store_quietly,
+    readable_headers,
+    readable_summaries,
+)
+from steno.cli.arguments import Subparsers, add_store_option
+from steno.cli.store_options import open_existing_store, parse_store_address, store_address
+from steno.errors import Conflict, Missing
+from steno.render.progress import show_progress
+from steno.render.quantities import format_count
+from steno.render.table_output import StdoutPrinter, print_json_object, print_notice
+from steno.render.terminal_text import terminal_text
+from steno.store import Store, convert_store
+from steno.store.locate import StoreAddress
+
+
+def add_commands(commands: Subparsers) -> None:
+    """Add the group to the command line."""
+    group = commands.add_parser(
+        "store", help="convert and tidy up stores", description="Look after whole stores."
+    )
+    actions = group.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    convert = actions.add_parser(
+        "convert",
+        help="copy sessions from one store to another",
+        description="Copy sessions, with their digests and blobs, to another store, which is made "
+        "if there is none. Each session arrives as a whole or not at all; one that is damaged does "
+        "not, and is named.",
+        epilog="example: steno store convert sqlite:work.db postgresql://host/db",
+    )
+    convert.add_argument("source", metavar="SOURCE", help="sqlite:FILE, jsonl:FOLDER, postgresql:")
+    convert.add_argument("target", metavar="TARGET", help="likewise")
+    convert.add_argument(
+        "--session",
+        action="append",
+        metavar="ID",
+        help="only this one: an id, the beginning of one, or last; may be given several times",
+    )
+    convert.add_argument(
+        "--skip-existing",
+        action="store_true",
+        help="leave out the sessions that the target has already, as after an interruption",
+    )
+    convert.set_defaults(run=_run_convert)
+    collect = actions.add_parser(
+        "gc",
+        help="remove blobs that no session refers to",
+        description="Remove the blobs that no session refers to and that are older than an hour.",
+    )
+    add_store_option(collect)
+    collect.set_defaults(run=_run_gc)
+    info = actions.add_parser(
+        "info", help="tell what is in a store", description="Tell what is in a store."
+    )
+    info.add_argument("--json", action="store_true", help="print it as one JSON object")
+    add_store_option(info)
+    info.set_defaults(run=_run_info)
+
+
+def _run_convert(options: argparse.Namespace) -> int:
+    place, troubles = parse_store_address(options.target, "TARGET"), UnreadableSessions()
+    if place.kind == "memory":
+        raise UsageError("convert: what is copied to memory: is gone at once; name another store")
+    with open_store_quietly(parse_store_address(options.source, "SOURCE"), create=False) as source:
+        if options.session is None:
+            wanted = [header.id for header in readable_headers(source, troubles)]
+        else:
+            wanted = list(dict.fromkeys(find_session(source, name) for name in options.session))
+        with open_store_quietly(place) as target:
+            there = {header.id for header in target.headers()}
+            missing = [name for name in wanted if name not in there]
+            if len(missing) < len(wanted) and not options.skip_existing:
+                taken = terminal_text(next(name for name in wanted if name in there))
+                raise Conflict(
+                    f"session {taken}: the target has one of this id; --skip-existing leaves it out"
+                )
+            copied = _copy_sessions(source, target, missing, troubles)
+    left_out = len(wanted) - copied
+    told = f"{format_count(copied, 'session', 'sessions')} copied"
+    print(told + (f", {left_out:,} left out" if left_out else ""))
+    return troubles.report()
+
+
+def _copy_sessions(
+    source: Store, target: Store, sessions: list[str], troubles: UnreadableSessions
+) -> int:
+    """Copy sessions that the target does not have, but for those that cannot be read."""
+    arrived: set[str] = set()
+    left = sessions
+    try:
+        with show_progress("copying sessions", len(sessions)) as shown:
+
+            def tell(session: str) -> None:
+                arrived.add(session)
+                shown.show(len(arrived))
+
+            while left:
+                try:
+                    convert_store(source, target, left, tell=tell)
+                    break
+                except (*UNREADABLE_ERRORS, Missing) as exc:  # Missing is also said of a blob
+                    bad = next(number for number, name in enumerate(left) if name not in arrived)
+                    troubles.add(left[bad], exc)
+                    left = left[bad + 1 :]
+    except BaseException:
+        done = f"{len(arrived):,} of {len(sessions):,}"
+        print_notice(f"{done} sessions copied; --skip-existing goes on from there")
+        raise
+    return len(arrived)
+
+
+def _run_gc(options: argparse.Namespace) -> int:
+    troubles = UnreadableSessions()
+    with open_existing_store(options) as store:
+        try:
+            freed = store.collect_garbage()
+        except UNREADABLE_ERRORS:
+            print_notice("gc: nothing was removed: what cannot be read may refer to any blob")
+            _find_unreadable_sessions(store, troubles)
+            if not troubles:
+                raise  # it is not in a session
+            return troubles.report()
+    print(f"{freed:,} bytes freed")
+    return 0
+
+
+def _find_unreadable_sessions(store: Store, troubles: UnreadableSessions) -> None:
+    headers = readable_headers(store, troubles)
+    with show_progress("reading sessions", len(headers)) as shown:
+        for header in shown.track(headers):
+            with troubles.skip_unreadable(header.id):
+                for _ in store.records(header.id):
+                    pass
+
+
+def _run_info(options: argparse.Namespace) -> int:
+    address, troubles = store_address(options), UnreadableSessions()
+    with open_existing_store(options) as store:
+        summaries = readable_summaries(store, troubles)
+        blobs = list(store.blobs())
+    described = {
+        "store": str(address),
+        "there": address.exists,
+        "sessions": len(summaries) + len(troubles.sessions),
+        "entries": sum(summary.entries for summary in summaries),
+        "blobs": len(blobs),
+        "blob_bytes": sum(blob.size for blob in blobs),
+        "disk_bytes": _disk_bytes(address),
+    }
+    if options.json:
+        print_json_object(msgspec.json.encode(described))
+    else:
+        _print_info(described)
+    return troubles.report()
+
+
+def _print_info(described: dict[str, Any]) -> None:
+    place = terminal_text(described["store"]) + ("" if described["there"] else " (not there yet)")
+    size = described["disk_bytes"]
+    rows = [
+        ("store", place),
+        ("sessions", f"{described['sessions']:,}"),
+        ("entries", f"{described['entries']:,}"),
+        ("blobs", f"{described['blobs']:,} ({described['blob_bytes']:,} bytes)"),
+        *([] if size is None else [("on disk", f"{size:,} bytes")]),
+    ]
+    paper = StdoutPrinter()
+    for name, value in rows:
+        paper.line((f"{name:10}", "dim"), value)
+
+
+def _disk_bytes(address: StoreAddress) -> int | None:
+    """Return how much room a store takes on disk; None where it is on a server or not there."""
+    place = address.location
+    if not isinstance(place, Path) or not place.exists():
+        return None
+    beside = (place.with_name(f"{place.name}{ending}") for ending in ("", "-wal", "-shm"))
+    files = place.rglob("*") if place.is_dir() else beside
+    return sum(file.stat().st_size for file in files if file.is_file())

@@ -1,0 +1,343 @@
+"""Encode and decode messages, tools, entries and documents: fast and whole, else part by part."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from typing import Any, ClassVar, TypeAlias, TypeVar, final, get_args
+
+import msgspec
+from msgspec.structs import replace
+
+from steno.codec.json_scanner import (
+    check_syntax,
+    clean_input,
+    replace_line_breaks,
+    split_array,
+    split_object,
+)
+from steno.codec.lossless import UnreadablePart, encode_lossless, read_entry, read_union, read_value
+from steno.codec.migrations import migrate_document
+from steno.errors import InvalidDocument, InvalidValue, UnsupportedVersion
+from steno.json_object import JsonObject, raw_members
+from steno.messages.content import Opaque
+from steno.messages.message import ChatMessage, Message, as_messages
+from steno.messages.tool import ToolDefinition
+from steno.records.entry import FORMAT_VERSION, Entry, Payload
+from steno.records.stored_record import Header, Record
+from steno.values import PRECHECKED, Value
+
+# -- document --------------------------------------------------------------------------------------
+#
+# A whole conversation as one JSON document, of the current version.
+
+
+@final
+class Document(Value, frozen=True, tag_field="version", tag=FORMAT_VERSION, kw_only=True):
+    """A header and the entries of a conversation."""
+
+    shown: ClassVar[frozenset[str]] = frozenset({"id"})
+    error_class: ClassVar[type[InvalidValue]] = InvalidDocument
+
+    id: str | None = None
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    entries: tuple[Entry, ...] = ()
+
+    @classmethod
+    def of(cls, messages: Iterable[ChatMessage], *, id: str | None = None) -> Document:
+        """Make a document of plain messages, one after the other, with no times."""
+        entries: list[Entry] = []
+        for number, message in enumerate(as_messages(messages), start=1):
+            parent = entries[-1].id if entries else None
+            entries.append(Entry(id=f"m{number}", parent=parent, payload=message))
+        return cls(id=id, entries=tuple(entries))
+
+    def append(self, message: ChatMessage, *, time: datetime | None = None) -> Document:
+        """Return a document with one more message behind the last entry; all else is kept."""
+        taken = {entry.id for entry in self.entries}
+        number = len(self.entries) + 1
+        while f"m{number}" in taken:
+            number += 1
+        (payload,) = as_messages((message,))
+        parent = self.entries[-1].id if self.entries else None
+        entry = Entry(id=f"m{number}", parent=parent, time=time, payload=payload)
+        return replace(self, entries=(*self.entries, entry))
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """What was said, in order; controls, decisions and unknown entries left out."""
+        found = (entry.message for entry in self.entries)
+        return tuple([message for message in found if message is not None])
+
+
+T = TypeVar("T")
+
+
+AnyMessage: TypeAlias = Message | Opaque
+"""What a stored message loads as: a message, or what a newer steno put in its place."""
+
+
+_DECODE_ERRORS = (msgspec.MsgspecError, UnicodeError, RecursionError, TypeError)
+
+
+_MESSAGE_TYPES: frozenset[type] = frozenset(get_args(AnyMessage))
+
+
+class _NeedsLosslessEncoder(Exception):
+    """The fast encoder met something that has to be written as it was."""
+
+
+def _encode_json_object(value: object) -> Any:
+    if type(value) is JsonObject:
+        return raw_members(value)
+    raise _NeedsLosslessEncoder
+
+
+def _prechecked_decoder(decode: Callable[[bytes | str], T]) -> Callable[[bytes | str], T]:
+    """Let values trust what msgspec's decoder has checked."""
+
+    def load(data: bytes | str) -> T:
+        token = PRECHECKED.set(True)
+        try:
+            return decode(data)
+        finally:
+            PRECHECKED.reset(token)
+
+    return load
+
+
+_encode_fast = msgspec.json.Encoder(enc_hook=_encode_json_object).encode
+
+
+_decode_message: Callable[[bytes | str], AnyMessage] = _prechecked_decoder(
+    msgspec.json.Decoder(AnyMessage).decode
+)
+
+
+_decode_messages: Callable[[bytes | str], tuple[AnyMessage, ...]] = _prechecked_decoder(
+    msgspec.json.Decoder(tuple[AnyMessage, ...]).decode
+)
+
+
+_decode_entry = _prechecked_decoder(msgspec.json.Decoder(Entry).decode)
+
+
+_decode_document = _prechecked_decoder(msgspec.json.Decoder(Document).decode)
+
+
+_decode_header = _prechecked_decoder(msgspec.json.Decoder(Header).decode)
+
+
+_decode_record = _prechecked_decoder(msgspec.json.Decoder(Record).decode)
+
+
+_decode_tool = msgspec.json.Decoder(ToolDefinition).decode
+
+
+# -- messages --------------------------------------------------------------------------------
+
+
+def encode_message(message: ChatMessage | Opaque) -> bytes:
+    """Encode one message as canonical JSON."""
+    _check_encodable(message, (ChatMessage, Opaque))
+    return _encode_value(message)
+
+
+def decode_message(data: bytes | str) -> AnyMessage:
+    """Decode one message; an unknown one comes back as `Opaque`, and a warning is logged.
+
+    Raises InvalidDocument if `data` is not JSON, or not an object.
+    """
+    try:
+        return _decode_message(data)
+    except _DECODE_ERRORS:
+        raw = _read_input(data)
+    if not raw.lstrip().startswith(b"{"):
+        raise InvalidDocument("a message is an object with a type")
+    return _read_message(raw, "$")
+
+
+def encode_messages(messages: Iterable[ChatMessage | Opaque]) -> bytes:
+    """Encode messages as one canonical JSON array."""
+    found = tuple(messages)
+    if not _MESSAGE_TYPES.issuperset(map(type, found)):
+        raise InvalidValue("cannot encode what is not a message")
+    try:
+        return _encode_fast(found)
+    except _NeedsLosslessEncoder:
+        return b"[" + b",".join(map(_encode_value, found)) + b"]"
+
+
+def decode_messages(data: bytes | str) -> tuple[AnyMessage, ...]:
+    """Decode a JSON array of messages. Raises InvalidDocument if it is not one."""
+    try:
+        return _decode_messages(data)
+    except _DECODE_ERRORS:
+        parts = split_array(_read_input(data))
+    if parts is None:
+        raise InvalidDocument("not an array of messages; decode_document reads whole sessions")
+    return tuple([_decode_message_part(part, f"$[{number}]") for number, part in enumerate(parts)])
+
+
+def _decode_message_part(raw: bytes, place: str) -> AnyMessage:
+    try:
+        return _decode_message(raw)
+    except _DECODE_ERRORS:
+        return _read_message(raw, place)
+
+
+def _read_message(raw: bytes, place: str) -> AnyMessage:
+    message: AnyMessage = read_union(raw, AnyMessage, place, _log_warning)
+    return message
+
+
+# -- tools -----------------------------------------------------------------------------------
+
+
+def encode_tool(tool: ToolDefinition) -> bytes:
+    """Encode a tool definition."""
+    _check_encodable(tool, ToolDefinition)
+    return _encode_value(tool)
+
+
+def decode_tool(data: bytes | str) -> ToolDefinition:
+    """Decode a tool definition. Raises InvalidDocument if it is none."""
+    try:
+        return _decode_tool(data)
+    except _DECODE_ERRORS:
+        raw = _read_input(data)
+    try:
+        return read_value(raw, ToolDefinition, "$", _log_warning, is_trusted=False)
+    except UnreadablePart as exc:
+        raise InvalidDocument(f"not a tool definition: {exc}") from None
+
+
+# -- entries and documents -------------------------------------------------------------------
+
+
+def encode_entry(entry: Entry) -> bytes:
+    """Encode one record of the log: one line, unless kept text came with line breaks."""
+    _check_encodable(entry, Entry)
+    return _encode_value(entry)
+
+
+def decode_entry(data: bytes | str) -> Entry:
+    """Decode one record; what is not understood stays in it. Raises InvalidDocument."""
+    try:
+        return _decode_entry(data)
+    except _DECODE_ERRORS:
+        return read_entry(_read_input(data), "$", _log_warning)
+
+
+def encode_document(document: Document) -> bytes:
+    """Encode a whole conversation in the current version."""
+    _check_encodable(document, Document)
+    return _encode_value(document)
+
+
+def decode_document(data: bytes | str) -> Document:
+    """Decode a conversation of any version: ours, a session of version 1, a flat chat list.
+
+    Raises InvalidDocument if it is neither, UnsupportedVersion if it is too new.
+    """
+    try:
+        return _decode_document(data)
+    except _DECODE_ERRORS:
+        raw = migrate_document(_read_input(data))
+    try:
+        return _decode_document(raw)
+    except _DECODE_ERRORS:
+        pass
+    try:
+        return read_value(raw, Document, "$", _log_warning, may_be_odd=_OPTIONAL_DOCUMENT_FIELDS)
+    except UnreadablePart as exc:
+        raise InvalidDocument(f"document: {exc}") from None
+
+
+_OPTIONAL_DOCUMENT_FIELDS = frozenset({"id", "created_at", "updated_at"})
+"""What a conversation can be read without."""
+
+
+# -- records ---------------------------------------------------------------------------------
+
+
+def encode_payload(payload: Payload) -> bytes:
+    """Encode what an entry carries, on one line: the bytes that its digest is made of."""
+    return replace_line_breaks(_encode_value(payload))
+
+
+def encode_header(header: Header) -> bytes:
+    """Encode the header of a session, on one line."""
+    _check_encodable(header, Header)
+    return replace_line_breaks(_encode_value(header))
+
+
+def decode_header(data: bytes | str) -> Header:
+    """Decode the header of a session. Raises InvalidDocument, UnsupportedVersion if it is newer."""
+    try:
+        return _decode_header(data)
+    except _DECODE_ERRORS:
+        raw = _read_input(data)
+    try:
+        header = read_value(
+            raw, Header, "$", _log_warning, may_be_odd=frozenset({"created_at", "title"})
+        )
+    except UnreadablePart as exc:
+        raise InvalidDocument(f"header of a session: {exc}") from None
+    version = next((member.value for member in split_object(raw) or () if member.name == "v"), b"")
+    if version != str(FORMAT_VERSION).encode():
+        raise UnsupportedVersion(
+            f"header of a session: this steno reads format {FORMAT_VERSION}; upgrade it"
+        )
+    return header
+
+
+def encode_record(record: Record) -> bytes:
+    """Encode one step of a session, on one line."""
+    _check_encodable(record, Record)
+    return replace_line_breaks(_encode_value(record))
+
+
+def decode_record(data: bytes | str) -> Record:
+    """Decode one step of a session; what is not understood stays in it. Raises InvalidDocument."""
+    try:
+        return _decode_record(data)
+    except _DECODE_ERRORS:
+        raw = _read_input(data)
+    try:
+        return read_value(raw, Record, "$", _log_warning)
+    except UnreadablePart as exc:
+        raise InvalidDocument(f"record: {exc}") from None
+
+
+# -- both ------------------------------------------------------------------------------------
+
+
+def _check_encodable(value: object, kind: type | tuple[type, ...]) -> None:
+    """Refuse what is not ours to write, before it overwrites something that is."""
+    if not isinstance(value, kind):
+        raise InvalidValue(
+            f"cannot encode {type(value).__name__} here; a history is Document.of(it)"
+        )
+
+
+def _encode_value(value: object) -> bytes:
+    try:
+        return _encode_fast(value)
+    except _NeedsLosslessEncoder:
+        return encode_lossless(value)
+
+
+def _read_input(data: bytes | str) -> bytes:
+    raw, replaced = clean_input(data)
+    if replaced:
+        _log_warning("$", f"replaced {replaced} lone surrogates by U+FFFD")
+    check_syntax(raw)
+    return raw
+
+
+def _log_warning(place: str, found: str) -> None:
+    import logging  # noqa: PLC0415 - only when needed: it is a third of `import steno`
+
+    logging.getLogger("steno.codec").warning("%s: %s", place, found)

@@ -1,0 +1,114 @@
+"""Cut JSON text into its members without reading them, so that they stay as they were.
+
+The scanner is not recursive, so nesting of any depth passes. It does not validate: callers
+check with `check_syntax` first.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+import msgspec
+
+from steno.errors import InvalidDocument
+from steno.json_object import is_deep_json, replace_lone_surrogate_escapes
+from steno.values import replace_lone_surrogates
+
+
+class RawMember(NamedTuple):
+    """A member of an object: its name, and the text of name and value as they were."""
+
+    name: str
+    key: bytes
+    value: bytes
+
+
+# Possessive, so that a string of many megabytes costs no backtracking stack.
+_TOKEN: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[\]{},:]', re.DOTALL)
+_JSON_WHITESPACE: Final = b" \t\r\n"
+_BOM: Final = b"\xef\xbb\xbf"
+
+
+def clean_input(data: bytes | str) -> tuple[bytes, int]:
+    """Return UTF-8 bytes without a byte order mark, and how many lone surrogates were replaced.
+
+    Raises InvalidDocument if it is neither text nor bytes, or the bytes are not UTF-8.
+    """
+    if isinstance(data, str):
+        text = replace_lone_surrogates(data)
+        replaced = text.count("\ufffd") - data.count("\ufffd")
+        raw = text.encode().removeprefix(_BOM)
+    elif isinstance(data, (bytes, bytearray, memoryview)):
+        replaced = 0
+        raw = bytes(data).removeprefix(_BOM)
+        try:
+            raw.decode()
+        except UnicodeDecodeError as exc:
+            raise InvalidDocument(f"not valid UTF-8 at byte {exc.start}") from None
+    else:
+        kind = type(data).__name__
+        raise InvalidDocument(f"input: pass bytes or str, such as path.read_bytes(), not {kind}")
+    raw, replaced_escapes = replace_lone_surrogate_escapes(raw)
+    return raw, replaced + replaced_escapes
+
+
+def check_syntax(raw: bytes) -> None:
+    """Raise InvalidDocument, with the place, if `raw` is not JSON."""
+    try:
+        msgspec.json.decode(raw, type=msgspec.Raw)
+    except msgspec.DecodeError as exc:
+        raise InvalidDocument(f"not valid JSON: {exc}") from None
+    except RecursionError:
+        if not is_deep_json(raw.decode()):
+            raise InvalidDocument("not valid JSON: somewhere in deep nesting") from None
+
+
+def replace_line_breaks(raw: bytes) -> bytes:
+    """Return the same JSON without line breaks: they stand between its parts, never in them."""
+    return raw.replace(b"\r", b" ").replace(b"\n", b" ") if b"\n" in raw or b"\r" in raw else raw
+
+
+def split_array(raw: bytes) -> list[bytes] | None:
+    """Return the text of each element; None if `raw` is not an array."""
+    raw = raw.strip(_JSON_WHITESPACE)
+    if not raw.startswith(b"["):
+        return None
+    return _split_container(raw)
+
+
+def split_object(raw: bytes) -> list[RawMember] | None:
+    """Return each member in order; None if `raw` is not an object."""
+    raw = raw.strip(_JSON_WHITESPACE)
+    if not raw.startswith(b"{"):
+        return None
+    parts = _split_container(raw)
+    try:
+        return [
+            RawMember(msgspec.json.decode(key, type=str), key, value)
+            for key, value in zip(parts[0::2], parts[1::2], strict=True)
+        ]
+    except ValueError:  # an odd number of parts, or a name that is no string
+        raise InvalidDocument("not valid JSON: an object without names or values") from None
+
+
+def _split_container(raw: bytes) -> list[bytes]:
+    """Cut an array or object at its own commas and colons."""
+    parts: list[bytes] = []
+    depth, start = 0, 1
+    for match in _TOKEN.finditer(raw):
+        token = raw[match.start()]
+        if token in b"[{":
+            depth += 1
+        elif token in b"]}":
+            depth -= 1
+        if depth == 0 or (depth == 1 and token in b",:"):
+            part = raw[start : match.start()].strip(_JSON_WHITESPACE)
+            if part:
+                parts.append(part)
+            start = match.end()
+        if depth == 0:
+            break
+    if depth != 0 or start != len(raw):
+        raise InvalidDocument("not valid JSON: brackets that do not match")
+    return parts

@@ -1,0 +1,259 @@
+"""Read older formats: a chain of pure functions, each from one version to the next.
+
+Version 0 is the flat chat list that providers made common: role, content, tool_calls. Version 1
+is a session file with tagged messages and their times. Version 2 is ours. A step works on the
+text of the members, so what it has no name for arrives unchanged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Final
+
+import msgspec
+
+from steno.codec.json_scanner import split_array, split_object
+from steno.errors import InvalidDocument, UnsupportedVersion
+from steno.messages.call import build_call
+from steno.messages.usage import StopReason
+from steno.records.entry import FORMAT_VERSION
+
+_ZERO_TIME: Final = b'"0001-01-01T00:00:00Z"'
+"""How version 1 writes a time that was never set."""
+
+_STOP_REASONS: Final = {msgspec.json.encode(reason) for reason in StopReason}
+
+RawObject = dict[str, bytes]
+
+
+def migrate_document(raw: bytes) -> bytes:
+    """Bring a document of any known version to the current one.
+
+    Raises InvalidDocument if it has no version that we know, UnsupportedVersion if it is newer.
+    """
+    version = _read_version(raw)
+    for step in _MIGRATIONS[version:]:
+        raw = step(raw)
+    return raw
+
+
+def _read_version(raw: bytes) -> int:
+    header = _split_members(raw)
+    if header is None:
+        if split_array(raw) is None:
+            raise InvalidDocument("not a conversation: neither an object nor an array")
+        return 0
+    if "version" not in header:
+        if "messages" not in header:
+            raise InvalidDocument("not a conversation: an object without version and messages")
+        return 0
+    try:
+        version = msgspec.json.decode(header["version"], type=int)
+    except msgspec.DecodeError:
+        raise InvalidDocument("not a conversation: version is not a whole number") from None
+    if version > FORMAT_VERSION:
+        raise UnsupportedVersion(
+            f"written in format {version}; this steno reads up to {FORMAT_VERSION}: upgrade it"
+        )
+    if version < 0:
+        raise InvalidDocument("not a conversation: version is negative")
+    return version
+
+
+# -- 0 to 1: from a flat list to a session ---------------------------------------------------
+
+
+def _migrate_flat_list(raw: bytes) -> bytes:
+    header = _split_members(raw) or {}
+    parts = split_array(header.pop("messages", raw))
+    if parts is None:
+        raise InvalidDocument("not a conversation: messages is not an array")
+    header.pop("version", None)
+    if parts and not any(_is_chat_message(part) for part in parts):
+        raise InvalidDocument("not a conversation: no message in the list has a role")
+    messages = [_to_session_message(part) for part in parts]
+    return _join_members({"version": b"1", **header, "messages": _join_elements(messages)})
+
+
+_TYPE_OF_ROLE: Final = {
+    "system": "system",
+    "developer": "system",
+    "user": "user",
+    "assistant": "assistant",
+    "tool": "tool_result",
+}
+
+
+def _is_chat_message(raw: bytes) -> bool:
+    return "role" in (_split_members(raw) or {})
+
+
+def _to_session_message(raw: bytes) -> bytes:
+    flat = _split_members(raw)
+    if flat is None or not flat.get("role", b"").startswith(b'"'):
+        return raw  # kept as it is, and not understood later
+    if flat.get("type") == b'"message"':
+        del flat["type"]  # says no more than that it is one
+    role = _decode_string(flat.pop("role")).lower()
+    content = _to_session_content(flat.pop("content", b"null"))
+    calls = split_array(flat.get("tool_calls", b"[]"))
+    if calls is not None:
+        flat.pop("tool_calls", None)
+        content += [_to_session_call(call) for call in calls]
+    elif flat["tool_calls"] == b"null":
+        del flat["tool_calls"]
+    tag = msgspec.json.encode(_TYPE_OF_ROLE.get(role, role))
+    return _join_members({"type": tag, "content": _join_elements(content), **flat})
+
+
+def _to_session_content(raw: bytes) -> list[bytes]:
+    parts = split_array(raw)
+    if parts is not None:
+        return parts
+    return [] if raw == b"null" else [_join_members({"type": b'"text"', "text": raw})]
+
+
+def _to_session_call(raw: bytes) -> bytes:
+    """Read a call as we write it in a flat list, or with OpenAI's `function` inside."""
+    call = _split_members(raw)
+    if call is None:
+        return raw
+    function = _split_members(call.get("function", b"null"))
+    if function is not None and not (call.keys() & function.keys()):
+        del call["function"]
+        call |= function
+        if call.get("type") == b'"function"':
+            del call["type"]
+    return raw if "type" in call else _join_members({"type": b'"tool_call"', **call})
+
+
+# -- 1 to 2: from a session to entries -------------------------------------------------------
+
+
+def _migrate_session(raw: bytes) -> bytes:
+    header = _split_members(raw) or {}
+    parts = split_array(header.pop("messages", b"[]"))
+    if parts is None:
+        raise InvalidDocument("not a conversation: messages is not an array")
+    prompt = header.pop("system_prompt", b'""')
+    if prompt not in (b'""', b"null"):
+        text = _join_members({"type": b'"text"', "text": prompt})
+        parts.insert(0, _join_members({"type": b'"system"', "content": _join_elements([text])}))
+    entries = [_migrate_entry(part, number) for number, part in enumerate(parts, start=1)]
+    times = {
+        name: moment
+        for name in ("created_at", "updated_at")
+        if (moment := header.pop(name, b"null")) not in (b"null", _ZERO_TIME)
+    }
+    header.pop("version", None)
+    return _join_members({"version": b"2", **header, **times, "entries": _join_elements(entries)})
+
+
+def _migrate_entry(raw: bytes, number: int) -> bytes:
+    message = _split_members(raw)
+    entry: RawObject = {"v": b"2", "id": b'"m%d"' % number}
+    if number > 1:
+        entry["parent"] = b'"m%d"' % (number - 1)
+    if message is None:
+        return _join_members({**entry, "payload": raw})
+    moment = message.get("timestamp", b"null")
+    if moment in (b"null", _ZERO_TIME) or _is_json_time(moment):
+        message.pop("timestamp", None)
+        if moment not in (b"null", _ZERO_TIME):
+            entry["time"] = moment
+    return _join_members({**entry, "payload": _migrate_message(message)})
+
+
+def _migrate_message(message: RawObject) -> bytes:
+    blocks = split_array(message.get("content", b"null"))
+    if blocks is not None:
+        message["content"] = _join_elements(
+            [_migrate_block(block, n) for n, block in enumerate(blocks)]
+        )
+    if message.get("is_error") in (b"true", b"false") and message.pop("is_error") == b"true":
+        message["outcome"] = b'"error"'
+    if message.get("raw_stop_reason") == b'""':
+        del message["raw_stop_reason"]
+    stop_reason = message.pop("stop_reason", b'""')
+    if stop_reason not in (b'""', b"null"):
+        is_known = stop_reason in _STOP_REASONS
+        message["stop_reason"] = stop_reason if is_known else b'"unknown"'
+        if not is_known:
+            message.setdefault("raw_stop_reason", stop_reason)
+    return _join_members(message)
+
+
+def _migrate_block(raw: bytes, number: int) -> bytes:
+    block = _split_members(raw)
+    if block is None:
+        return raw
+    rename = _BLOCK_MIGRATIONS.get(block.get("type", b""))
+    odd = any(not block.get(name, b'"').startswith(b'"') for name in ("id", "name"))
+    return raw if rename is None or odd else rename(block, number)
+
+
+def _migrate_call(block: RawObject, number: int) -> bytes:
+    arguments = block.pop("arguments", b"null")
+    arguments = b"{}" if arguments == b"null" else arguments
+    text = _decode_string(arguments) if arguments.startswith(b'"') else arguments.decode()
+    id, name = _decode_string(block.pop("id", b'""')), _decode_string(block.pop("name", b'""'))
+    call = build_call(id or f"call_{number}", name, text)
+    return _join_members(
+        {**(_split_members(msgspec.json.encode(call)) or {}), **_without_type(block)}
+    )
+
+
+def _migrate_thinking(block: RawObject, _number: int) -> bytes:
+    return _join_members(
+        {"type": b'"thinking"', "text": block.pop("thinking", b'""'), **_without_type(block)}
+    )
+
+
+def _migrate_image(block: RawObject, _number: int) -> bytes:
+    source = _join_members({"type": b'"data"', "data": block.pop("data", b'""')})
+    return _join_members({"type": b'"image"', "source": source, **_without_type(block)})
+
+
+def _without_type(block: RawObject) -> RawObject:
+    return {name: content for name, content in block.items() if name != "type"}
+
+
+_BLOCK_MIGRATIONS: Final[dict[bytes, Callable[[RawObject, int], bytes]]] = {
+    b'"tool_call"': _migrate_call,
+    b'"thinking"': _migrate_thinking,
+    b'"image"': _migrate_image,
+}
+
+_MIGRATIONS: Final[tuple[Callable[[bytes], bytes], ...]] = (_migrate_flat_list, _migrate_session)
+
+
+# -- text of members -------------------------------------------------------------------------
+
+
+def _split_members(raw: bytes) -> RawObject | None:
+    members = split_object(raw)
+    return None if members is None else {name: value for name, _, value in members}
+
+
+def _join_members(members: RawObject) -> bytes:
+    parts = [msgspec.json.encode(name) + b":" + value for name, value in members.items()]
+    return b"{" + b",".join(parts) + b"}"
+
+
+def _join_elements(parts: list[bytes]) -> bytes:
+    return b"[" + b",".join(parts) + b"]"
+
+
+def _is_json_time(raw: bytes) -> bool:
+    try:
+        return msgspec.json.decode(raw, type=datetime).tzinfo is not None
+    except msgspec.DecodeError:
+        return False
+
+
+def _decode_string(raw: bytes) -> str:
+    try:
+        return msgspec.json.decode(raw, type=str)
+    except msgspec.DecodeError:
+        return ""

@@ -1,0 +1,426 @@
+"""The entries of one branch, read once each, as what is to be said to a model.
+
+Only messages get through, and what stands for remarks and summaries. What is on record is never
+changed: later entries say how earlier ones are to be seen. Nothing here knows how much room a
+model has.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Mapping
+from itertools import chain
+from typing import Final, NamedTuple, TypeAlias, assert_never, final
+
+from steno.context.model_view import (
+    MessageResource,
+    ResourceExtent,
+    build_model_view,
+    has_references,
+)
+from steno.context.notes import feedback_message, summary_message
+from steno.context.report import Change, ChangeCode
+from steno.context.tokens import CountTokens, block_tokens
+from steno.errors import OutOfOrder
+from steno.messages.content import Opaque, Resource
+from steno.messages.message import (
+    AssistantMessage,
+    Message,
+    SystemMessage,
+    ToolResultMessage,
+    UserMessage,
+)
+from steno.messages.order import ORDER_REMEDIES, OrderCode, OrderState
+from steno.records.entry import (
+    Approval,
+    BranchSwitch,
+    Compaction,
+    Entry,
+    Feedback,
+    Label,
+    Mode,
+    ModeChange,
+    ModelChange,
+    Payload,
+    Redacted,
+    Redaction,
+    Repair,
+    Resolution,
+    Rewind,
+)
+
+# -- resources -------------------------------------------------------------------------------------
+#
+# Resources of servers in messages of the person: how much they take, and which go first.
+#
+# Those that nobody has used for the longest time go first. One that was pointed at again stands
+# there twice, and the earlier one is of no more use. Nothing here shows or changes a message.
+
+
+ResourcePosition: TypeAlias = tuple[int, int]
+"""Where a resource stands: the position of the message among what was said, and the block."""
+
+
+class _ResourceCopy(NamedTuple):
+    """A resource at one place."""
+
+    resource: MessageResource
+    extent: ResourceExtent
+
+
+@final
+class ResourceIndex:
+    """Everything of servers that the messages of a conversation hold."""
+
+    def __init__(self) -> None:
+        """Start with nothing."""
+        self._copies: Final[dict[int, dict[int, _ResourceCopy]]] = {}
+        self._last_used: Final[dict[tuple[str, str], int]] = {}
+        """The number of the last entry that points at each, or tells what it is."""
+        self._latest: Final[dict[tuple[str, str], ResourcePosition]] = {}
+        self._tokens: Final[dict[ResourcePosition, int]] = {}
+
+    def mark_used(self, block: object, number: int) -> None:
+        """Take note that the entry of a number is about a block, should that be a resource."""
+        if isinstance(block, Resource):
+            self._last_used[block.server, block.uri] = number
+
+    def set_resources(
+        self,
+        position: int,
+        resources: Mapping[int, MessageResource],
+        extents: Mapping[int, ResourceExtent],
+    ) -> None:
+        """Take what a message holds now, in place of what it held."""
+        for block in self._copies.pop(position, ()):
+            self._tokens.pop((position, block), None)
+        if not resources:
+            return
+        self._copies[position] = {
+            block: _ResourceCopy(held, extents.get(block, ResourceExtent.WHOLE))
+            for block, held in resources.items()
+        }
+        for block, held in resources.items():
+            self._latest[held.key] = max((position, block), self._latest.get(held.key, (0, 0)))
+
+    def tokens(self, positions: range, count: CountTokens) -> int:
+        """Return how many tokens it takes in the messages at these positions."""
+        return sum(
+            [self._copy_tokens(place, copy, count) for place, copy in self._within(positions)]
+        )
+
+    def choose_reductions(
+        self,
+        positions: range,
+        extents: Iterable[ResourceExtent],
+        *,
+        count: CountTokens,
+        excess: int,
+        spare: int,
+    ) -> dict[ResourcePosition, ResourceExtent]:
+        """Return how much less to show in the messages at these positions, to save some tokens.
+
+        What goes to the first of the extents is enough if that saves the excess, and goes on until
+        there is some to spare; only then is the next one tried.
+        """
+        shown = sorted(self._within(positions), key=self._removal_rank)
+        sizes = {place: self._copy_tokens(place, copy, count) for place, copy in shown}
+        chosen: dict[ResourcePosition, ResourceExtent] = {}
+        for extent in extents:
+            if excess <= 0:
+                break
+            for place, copy in shown:
+                if excess + spare <= 0:
+                    break
+                if copy.extent >= extent:
+                    continue
+                tokens = _resource_tokens(copy.resource, extent, count)
+                if tokens < sizes[place]:
+                    excess -= sizes[place] - tokens
+                    chosen[place], sizes[place] = extent, tokens
+        return chosen
+
+    def _within(self, positions: range) -> list[tuple[ResourcePosition, _ResourceCopy]]:
+        return [
+            ((position, block), copy)
+            for position, copies in self._copies.items()
+            if position in positions
+            for block, copy in copies.items()
+        ]
+
+    def _removal_rank(
+        self, at: tuple[ResourcePosition, _ResourceCopy]
+    ) -> tuple[bool, int, ResourcePosition]:
+        """Return what sorts to the front what is missed least."""
+        place, copy = at
+        name = copy.resource.key
+        return self._latest[name] == place, self._last_used[name], place
+
+    def _copy_tokens(self, place: ResourcePosition, copy: _ResourceCopy, count: CountTokens) -> int:
+        if place not in self._tokens:
+            self._tokens[place] = _resource_tokens(copy.resource, copy.extent, count)
+        return self._tokens[place]
+
+
+def _resource_tokens(held: MessageResource, extent: ResourceExtent, count: CountTokens) -> int:
+    return sum([block_tokens(block, count) for block in held.blocks_for(extent)])
+
+
+_MODEL_VISIBLE_KINDS: Final = frozenset(
+    {"system", "user", "assistant", "tool_result", "feedback", "compaction"}
+)
+"""The kinds of entries that a model would have seen, had they not been taken out."""
+
+
+class CompactionSummary(NamedTuple):
+    """What stands for the beginning of a conversation."""
+
+    message: UserMessage
+    entry_id: str
+    through: int
+    """The number of the last entry that it is about."""
+
+
+@final
+class BranchState:
+    """What follows from the entries read so far."""
+
+    def __init__(self, *, vision: bool | None) -> None:
+        """Start before the first entry."""
+        self.vision: Final = vision
+        self.messages: Final[list[Message]] = []
+        self.ids: Final[list[str]] = []
+        """The entry that each of these is from."""
+        self.system_count = 0
+        """How many system messages stand before everything else."""
+        self.first_kept = 0
+        """Where the messages begin that no summary stands for."""
+        self.summary: CompactionSummary | None = None
+        self.mode = Mode.ACT
+        self.mode_id: str | None = None
+        self.changed_from = 0
+        """Where the messages begin that are new or were changed since `settle`."""
+        self.resources: Final = ResourceIndex()
+        self.last_user_position = -1
+        """The position of what the person said last."""
+        self._order = OrderState()
+        self._last_violation = -1
+        """The last message that stood where it may not."""
+        self._last_misplaced = -1
+        """The last that a repair would move, whether or not a provider would mind."""
+        self._pending_feedback: list[tuple[str, UserMessage]] = []
+        """Remarks that have to wait until all calls are answered."""
+        self._numbers: dict[str, int] = {}
+        """The number of each entry by its id."""
+        self._message_counts = array("q")
+        """How many messages were said up to each entry, with it."""
+        self._messages_with_references: dict[int, Message] = {}
+        """Messages with something in them that need not be shown as it is, as they are on record."""
+        self._resolutions: dict[int, dict[int, Resolution]] = {}
+        self._extents: dict[int, dict[int, ResourceExtent]] = {}
+        """How much is shown of resources; of those that are not in it, all."""
+        self._changes: dict[int, tuple[Change, ...]] = {}
+        """By the number of the entry that they are about."""
+
+    # -- what came of it ---------------------------------------------------------------------
+
+    @property
+    def needs_repair(self) -> bool:
+        """Whether what is to be said is nothing that a provider would accept."""
+        return self._last_violation >= self.first_kept or self.has_outstanding_calls
+
+    @property
+    def has_outstanding_calls(self) -> bool:
+        """Whether there are calls that have no result yet."""
+        return bool(self._order.outstanding)
+
+    def is_ordered_from(self, position: int) -> bool:
+        """Whether a repair would leave what was said from a position on as it is."""
+        return (
+            self._last_misplaced < position <= self.changed_from and not self.has_outstanding_calls
+        )
+
+    def messages_with_pending(self) -> tuple[list[Message], list[str]]:
+        """Return all that was said and the entries of it, with what waits for results to come."""
+        messages = [*self.messages, *[message for _, message in self._pending_feedback]]
+        return messages, [*self.ids, *[entry_id for entry_id, _ in self._pending_feedback]]
+
+    def position_of(self, entry_id: str) -> int | None:
+        """Return where the message of an entry stands among what was said."""
+        number = self._numbers.get(entry_id)
+        if number is None or number >= len(self._message_counts):
+            return None
+        # Remarks that had waited may stand behind it.
+        before = self._message_counts[number - 1] if number else 0
+        for position in range(before, self._message_counts[number]):
+            if self.ids[position] == entry_id:
+                return position
+        return None
+
+    def changes(self) -> list[Change]:
+        """Return what was changed in the messages that no summary stands for."""
+        if self.summary is None:
+            return list(chain.from_iterable(self._changes.values()))
+        first = self.summary.through + 1
+        if self.first_kept < len(self.messages):
+            first = min(first, self._numbers[self.ids[self.first_kept]])
+        return [
+            change
+            for number, changes in self._changes.items()
+            if number >= first
+            for change in changes
+        ]
+
+    def clear_changed(self) -> None:
+        """Take note that everything so far was taken over."""
+        self.changed_from = len(self.messages)
+
+    def reduce_resources(self, extents: Mapping[ResourcePosition, ResourceExtent]) -> None:
+        """Show less of resources from now on, whatever they turn out to be later."""
+        for (position, block), extent in extents.items():
+            self._extents.setdefault(position, {})[block] = extent
+        for position in {position for position, _ in extents}:
+            self._refresh_message(position, self.ids[position])
+
+    # -- reading -----------------------------------------------------------------------------
+
+    def read(self, entry: Entry, whole: Payload | None = None) -> None:
+        """Read the next entry; `whole` is what it holds where parts of that lie beside the record."""
+        number = len(self._message_counts)
+        self._numbers[entry.id] = number
+        payload = entry.payload if whole is None else whole
+        match payload:
+            case SystemMessage() | UserMessage() | AssistantMessage() | ToolResultMessage():
+                self._read_message(number, entry.id, payload)
+            case ModeChange():
+                self.mode, self.mode_id = payload.new, entry.id
+            case Compaction():
+                self._compact(entry.id, payload)
+            case Resolution():
+                self._resolve(entry.id, payload)
+            case Feedback():
+                self._add_feedback(entry.id, payload)
+            case Redacted():
+                if payload.kind in _MODEL_VISIBLE_KINDS:
+                    self._add_change(ChangeCode.REDACTED, f"{payload.kind}: taken out", entry.id)
+            case Opaque():
+                self._add_change(ChangeCode.UNKNOWN, "not understood, and left out", entry.id)
+            case BranchSwitch() | Rewind() | ModelChange() | Label() | Approval():
+                pass  # like the next two, for the record alone
+            case Repair() | Redaction():
+                pass
+            case _:
+                assert_never(payload)
+        self._message_counts.append(len(self.messages))
+
+    def _add_change(self, code: ChangeCode, explanation: str, entry_id: str) -> None:
+        change = Change(code=code, explanation=explanation, entry=entry_id)
+        number = self._numbers[entry_id]
+        self._changes[number] = (*self._changes.get(number, ()), change)
+
+    def _append_message(self, entry_id: str, message: Message) -> None:
+        if isinstance(message, SystemMessage) and self.system_count == len(self.messages):
+            self.system_count += 1
+            self.first_kept = max(self.first_kept, self.system_count)
+        self.messages.append(message)
+        self.ids.append(entry_id)
+
+    def _read_message(self, number: int, entry_id: str, message: Message) -> None:
+        if isinstance(message, AssistantMessage) and not message.content:
+            remedy = ORDER_REMEDIES[OrderCode.TURN_EMPTY]
+            self._add_change(ChangeCode.REPAIRED, f"{OrderCode.TURN_EMPTY}: {remedy}", entry_id)
+            return
+        position = len(self.messages)
+        self._check_order(position, message)
+        self._append_message(entry_id, message)
+        if has_references(message):
+            for block in message.content:
+                self.resources.mark_used(block, number)
+            self._messages_with_references[position] = message
+            self._refresh_message(position, entry_id)
+        if isinstance(message, UserMessage):
+            self.last_user_position = position
+        if self._pending_feedback and not self._order.outstanding:
+            for remark_id, remark in self._pending_feedback:
+                self._append_message(remark_id, remark)
+            self._pending_feedback.clear()
+
+    def _check_order(self, position: int, message: Message) -> None:
+        """Find out whether a message may stand where it does."""
+        waiting = self._order.outstanding
+        try:
+            self._order = self._order.after(message)
+        except OutOfOrder:
+            self._last_violation = self._last_misplaced = position
+            self._order = _order_after(message)
+        else:
+            if waiting and message.tool_call_id != waiting[0]:
+                self._last_misplaced = position
+
+    # -- what changes how earlier entries are seen ---------------------------------------------
+
+    def _compact(self, entry_id: str, compaction: Compaction) -> None:
+        """Let a summary stand for the beginning, but for no part of a turn and its results."""
+        through = self._numbers.get(compaction.through)
+        if through is None or through >= len(self._message_counts):
+            self._add_change(
+                ChangeCode.IGNORED, "a summary of what is not on this branch", entry_id
+            )
+            return
+        cut = self._message_counts[through]
+        if cut == len(self.messages) and self._order.outstanding:
+            cut -= 1
+        while self.system_count < cut < len(self.messages) and isinstance(
+            self.messages[cut], ToolResultMessage
+        ):
+            cut -= 1
+        self.first_kept = max(cut, self.system_count)
+        self.summary = CompactionSummary(summary_message(compaction.summary), entry_id, through)
+
+    def _resolve(self, entry_id: str, resolution: Resolution) -> None:
+        """Show a message anew, now that something is known about a block of it."""
+        position = self.position_of(resolution.target)
+        message = None if position is None else self._messages_with_references.get(position)
+        if position is None or not isinstance(message, UserMessage):
+            self._add_change(
+                ChangeCode.IGNORED, "a resolution of what is not on this branch", entry_id
+            )
+            return
+        self._resolutions.setdefault(position, {})[resolution.block] = resolution
+        for block in message.content[resolution.block : resolution.block + 1]:
+            self.resources.mark_used(block, self._numbers[entry_id])
+        self._refresh_message(position, resolution.target)
+
+    def _refresh_message(self, position: int, entry_id: str) -> None:
+        """Show a message by what is known about it."""
+        extents = self._extents.get(position, {})
+        shown = build_model_view(
+            self._messages_with_references[position],
+            entry_id=entry_id,
+            vision=self.vision,
+            resolutions=self._resolutions.get(position, {}),
+            extents=extents,
+        )
+        self.messages[position] = shown.message
+        self._changes[self._numbers[entry_id]] = shown.changes
+        self.resources.set_resources(position, shown.resources, extents)
+        self.changed_from = min(self.changed_from, position)
+
+    def _add_feedback(self, entry_id: str, feedback: Feedback) -> None:
+        """Say a remark at its place in the log, but not between a call and its result."""
+        position = self.position_of(feedback.target)
+        about = None if position is None else self.messages[position]
+        message = feedback_message(about, entry_id=feedback.target, remark=feedback.text)
+        self._add_change(ChangeCode.FEEDBACK, "told as a message of the user", entry_id)
+        if self._order.outstanding:
+            self._pending_feedback.append((entry_id, message))
+        else:
+            self._append_message(entry_id, message)
+
+
+def _order_after(message: Message) -> OrderState:
+    """Begin anew with a message that may not stand where it does."""
+    try:
+        return OrderState().after(message)
+    except OutOfOrder:
+        return OrderState()

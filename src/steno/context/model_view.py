@@ -1,0 +1,198 @@
+"""One message as one model gets to see it: references resolved, images only for those with eyes.
+
+What a server holds is framed, so that nobody takes it for words of the person; how much of it is
+shown is decided elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import IntEnum
+from typing import Any, Final, NamedTuple, TypeAlias, cast
+
+from msgspec.structs import replace
+
+from steno.context.notes import (
+    binary_resource_note,
+    empty_reference_note,
+    frame_resource_text,
+    image_omitted_note,
+    resource_omitted_note,
+    unreadable_note,
+)
+from steno.context.report import Change, ChangeCode
+from steno.context.window import shorten_block
+from steno.messages.content import Block, FileReference, Image, ImageFile, Resource, Text
+from steno.messages.message import Message, SystemMessage, UserMessage
+from steno.records.entry import Resolution, ResolutionStatus
+
+_ReferenceBlock: TypeAlias = FileReference | Image | Resource
+"""What points at something that can be resolved."""
+_REFERENCE_TYPES: Final = frozenset({FileReference, Image, Resource})
+
+
+class ResourceExtent(IntEnum):
+    """How much of a resource is shown."""
+
+    WHOLE = 0
+    SHORTENED = 1
+    LEFT_OUT = 2
+
+
+class MessageResource(NamedTuple):
+    """A resource in a message of the person, and what it turned out to be."""
+
+    reference: Resource
+    content: tuple[Block, ...]
+    is_resolved: bool
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Its server, and its URI there."""
+        return self.reference.server, self.reference.uri
+
+    def blocks_for(self, extent: ResourceExtent) -> tuple[Block, ...]:
+        """Return as much of it as is to be shown."""
+        if extent is ResourceExtent.LEFT_OUT:
+            return (resource_omitted_note(self.reference),)
+        content: Iterable[Block] = self.content
+        if extent is ResourceExtent.SHORTENED:
+            content = [_shorten_part(part) for part in content]
+        return tuple(map(_frame_part, content)) if self.is_resolved else tuple(content)
+
+
+class ModelView(NamedTuple):
+    """A message as it is shown, and what was changed for that."""
+
+    message: Message
+    changes: tuple[Change, ...] = ()
+    resources: Mapping[int, MessageResource] = {}
+    """What it holds of servers, by the number of the block."""
+
+
+def has_references(message: Message) -> bool:
+    """Tell whether there is something in a message that need not be shown as it is."""
+    return not _REFERENCE_TYPES.isdisjoint(map(type, message.content))
+
+
+def build_model_view(
+    message: Message,
+    *,
+    entry_id: str,
+    vision: bool | None,
+    resolutions: Mapping[int, Resolution],
+    extents: Mapping[int, ResourceExtent],
+) -> ModelView:
+    """Return a message as it is shown; `resolutions` and `extents` go by the number of the block."""
+    if not has_references(message) or isinstance(message, SystemMessage):
+        return ModelView(message)
+    is_said = isinstance(message, UserMessage)
+    content: list[Block] = []
+    changes: list[Change] = []
+    resources: dict[int, MessageResource] = {}
+
+    def note(code: ChangeCode, words: str) -> None:
+        changes.append(Change(code=code, explanation=words.format(number), entry=entry_id))
+
+    for number, block in enumerate(message.content):
+        blocks: tuple[Block, ...] = (block,)
+        finding: ChangeCode | None = None
+        if is_said and isinstance(block, _ReferenceBlock):
+            blocks, finding = _resolve_block(block, resolutions.get(number))
+            if finding is not None:
+                note(finding, _EXPLANATIONS[finding])
+        if vision is False:
+            for _ in filter(_is_image, blocks):
+                note(ChangeCode.IMAGE_LEFT_OUT, _EXPLANATIONS[ChangeCode.IMAGE_LEFT_OUT])
+            blocks = tuple(
+                [image_omitted_note(part) if isinstance(part, Image) else part for part in blocks]
+            )
+        if is_said and isinstance(block, Resource) and finding in _CODES_WITH_CONTENT:
+            held = MessageResource(block, blocks, finding is not None)
+            extent = extents.get(number, ResourceExtent.WHOLE)
+            if extent is not ResourceExtent.WHOLE:
+                note(*_EXTENT_CHANGES[extent])
+            resources[number], blocks = held, held.blocks_for(extent)
+        content += blocks if blocks == (block,) else _separate_texts(content, blocks)
+    if content == [*message.content]:
+        return ModelView(message, tuple(changes), resources)
+    struct: Any = message  # whatever stands here now may stand in a message of the kind
+    new = cast("Message", replace(struct, content=tuple(content)))
+    return ModelView(new, tuple(changes), resources)
+
+
+def _separate_texts(before: Sequence[Block], blocks: Iterable[Block]) -> Iterator[Block]:
+    """Let every text begin on a line of its own: not every API keeps blocks from one another."""
+    follows_text = bool(before) and isinstance(before[-1], Text)
+    for block in blocks:
+        if follows_text and isinstance(block, Text):
+            yield replace(block, text=f"\n\n{block.text}")
+        else:
+            yield block
+        follows_text = isinstance(block, Text)
+
+
+_EXPLANATIONS: Final = {
+    ChangeCode.RESOLVED: "block {}: what it points at is shown",
+    ChangeCode.UNRESOLVED: "block {}: nobody has resolved it, only its name is shown",
+    ChangeCode.UNREADABLE: "block {}: it could not be read, which is said instead",
+    ChangeCode.IMAGE_LEFT_OUT: "block {}: the model takes no images, which is said instead",
+}
+_EXTENT_CHANGES: Final = {
+    ResourceExtent.SHORTENED: (
+        ChangeCode.SHORTENED,
+        "block {}: the middle of the resource is left out to save room",
+    ),
+    ResourceExtent.LEFT_OUT: (
+        ChangeCode.RESOURCE_LEFT_OUT,
+        "block {}: the resource is left out to save room, which is said instead",
+    ),
+}
+_CODES_WITH_CONTENT: Final = frozenset({None, ChangeCode.RESOLVED})
+"""What was found out about a block that holds more than a name."""
+
+
+def _resolve_block(
+    block: _ReferenceBlock, resolution: Resolution | None
+) -> tuple[tuple[Block, ...], ChangeCode | None]:
+    """Return what a block turned out to be."""
+    if resolution is None or resolution.status is ResolutionStatus.PENDING:
+        return (block,), ChangeCode.UNRESOLVED if _is_name_only(block) else None
+    if resolution.status is ResolutionStatus.FAILED:
+        return (unreadable_note(block, resolution.error or ""),), ChangeCode.UNREADABLE
+    if all(map(_is_blank, resolution.content)):
+        return (empty_reference_note(block),), ChangeCode.RESOLVED
+    return resolution.content, ChangeCode.RESOLVED
+
+
+def _is_blank(part: Block) -> bool:
+    text = part.text if isinstance(part, (Text, Resource)) else None
+    return text is not None and not text.strip()
+
+
+def _is_image(part: Block) -> bool:
+    return isinstance(part, Image)
+
+
+def _shorten_part(part: Block) -> Block:
+    return shorten_block(part) if isinstance(part, (Text, Image, Resource)) else part
+
+
+def _frame_part(part: Block) -> Block:
+    """Return a part as what it is: neither the person nor the model has said it."""
+    if isinstance(part, Resource) and part.text is not None:
+        return frame_resource_text(part, part.text)
+    if isinstance(part, Resource) and part.data is not None:
+        return binary_resource_note(part, len(part.data))
+    return part
+
+
+def _is_name_only(block: _ReferenceBlock) -> bool:
+    """Tell whether a block holds nothing of what it points at, not even an address for others."""
+    match block:
+        case FileReference():
+            return True
+        case Image():
+            return isinstance(block.source, ImageFile)
+        case Resource():
+            return block.text is None and block.data is None

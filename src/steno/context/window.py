@@ -1,0 +1,286 @@
+"""What is to be said, message by message, made to fit into the room that a model has.
+
+Old tool results are shortened first, then the oldest messages are left out; in between, whoever
+calls may save room elsewhere. When there is no room, some is made for the turns to come as well,
+and what was done once stays done: from one turn to the next a request begins the same, and what
+a provider has cached of it is of use.
+
+A group is a message and the results that answer its calls; none is ever taken apart.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from itertools import accumulate, pairwise
+from math import inf
+from typing import Final, NamedTuple, final
+
+from msgspec.structs import replace
+
+from steno.context.notes import format_message_count, omitted_message
+from steno.context.report import Change, ChangeCode
+from steno.context.tokens import CountTokens, message_tokens
+from steno.errors import InvalidValue
+from steno.messages.content import Image, Resource, Text
+from steno.messages.message import (
+    Message,
+    ResultBlock,
+    SystemMessage,
+    ToolResultMessage,
+    UserMessage,
+)
+from steno.messages.order import CallPairing
+from steno.records.entry import Compaction, Entry
+
+KEPT_GROUPS: Final = 4
+"""How many of the last groups are never shortened."""
+
+
+_FILL_RATIO: Final = 0.8
+"""How much of the room is used once something had to go."""
+
+
+_LONG_TEXT_CHARACTERS: Final = 1_500
+
+
+_HEAD_CHARACTERS: Final = 800
+
+
+_TAIL_CHARACTERS: Final = 400
+"""Characters: texts of more than the first keep so many at their beginning and end."""
+
+
+class OmittedRange(NamedTuple):
+    """What was left out of the middle: the messages between two positions."""
+
+    start: int
+    end: int
+    note: UserMessage
+    """What stands for them."""
+    tokens: int
+
+
+@final
+class MessageWindow:
+    """Messages in the order they are sent, shortened as far as that was needed."""
+
+    def __init__(self, count: CountTokens) -> None:
+        """Start without any."""
+        self.messages: Final[list[Message]] = []
+        self.ids: Final[list[str | None]] = []
+        """The entry that each message is from."""
+        self.omitted: OmittedRange | None = None
+        self.changed_from = 0
+        """Where the messages begin that are new or were changed since `settle`."""
+        self._count = count
+        self._token_sums = [0]
+        """How many tokens the messages before each position take."""
+        self._shortened_to = 0
+        """Results before this position are shortened."""
+        self._shortened: Final[dict[int, Change]] = {}
+
+    def replace_from(
+        self, start: int, messages: Sequence[Message], ids: Sequence[str | None]
+    ) -> None:
+        """Take over messages, to stand from a position on; what stood there before is dropped."""
+        self.changed_from = min(self.changed_from, start)
+        dropped, sizes = self.messages[start:], self._message_sizes(start)
+        known = dict(zip(map(id, dropped), sizes, strict=True))
+        del self.messages[start:], self.ids[start:], self._token_sums[start + 1 :]
+        for message in messages:
+            tokens = known.get(id(message)) or message_tokens(message, self._count)
+            self.messages.append(message)
+            self._token_sums.append(self._token_sums[-1] + tokens)
+        self.ids.extend(ids)
+        if start < self._shortened_to:
+            for position in [position for position in self._shortened if position >= start]:
+                del self._shortened[position]
+            self._shorten(start, min(self._shortened_to, len(self.messages)), excess=inf)
+
+    def clear_changed(self) -> None:
+        """Take note that everything so far was taken over."""
+        self.changed_from = len(self.messages)
+
+    def set_start(self, start: int) -> None:
+        """Take note where those begin that are to be sent; what was left out may have to come back."""
+        if self.omitted is not None and not self._is_still_valid(self.omitted, start):
+            self.omitted = None
+
+    def first_kept(self, start: int) -> int:
+        """Return where the messages begin that are not left out."""
+        return start if self.omitted is None else self.omitted.end
+
+    def tokens(self, start: int) -> int:
+        """Return how many tokens the messages from a position on take, without what is left out."""
+        note = 0 if self.omitted is None else self.omitted.tokens
+        return note + self._token_sums[-1] - self._token_sums[self.first_kept(start)]
+
+    def last_tokens(self, start: int) -> int:
+        """Return how many the last message takes, with the calls that it answers or makes."""
+        last = max(start, start_of_last_groups(self.messages, 1))
+        return self._token_sums[-1] - self._token_sums[last]
+
+    def changes(self, start: int) -> list[Change]:
+        """Return what was done to save room, from a position on."""
+        first = self.first_kept(start)
+        found = [change for position, change in self._shortened.items() if position >= first]
+        if self.omitted is None:
+            return found
+        what = format_message_count(first - start)
+        explanation = f"left out to save room, with what came before: {what}"
+        left_out = Change(
+            code=ChangeCode.LEFT_OUT, explanation=explanation, entry=self.ids[first - 1]
+        )
+        return [left_out, *found]
+
+    def fit(self, start: int, room: int, *, save: Callable[[int, int], object]) -> bool:
+        """Make messages from a position on fit into so many tokens. Tell whether they do.
+
+        `save` is asked to save tokens before messages are left out: how many there are too many,
+        and how many to spare. It may take over messages anew, but as many as there were.
+        """
+        excess = self.tokens(start) - room
+        if excess <= 0:
+            return True
+        spare = spare_tokens(room)
+        begin = max(self.first_kept(start), self._shortened_to)
+        self._shorten(
+            begin, start_of_last_groups(self.messages, KEPT_GROUPS), excess=excess + spare
+        )
+        if (excess := self.tokens(start) - room) > 0:
+            save(excess, spare)
+        return self.tokens(start) <= room or self._omit_oldest(start, room=room, spare=spare)
+
+    def _is_still_valid(self, gap: OmittedRange, start: int) -> bool:
+        """Tell whether what was left out can stay so: a repair may have moved messages."""
+        return (
+            gap.start == start
+            and gap.end < len(self.messages)
+            and not isinstance(self.messages[gap.end], ToolResultMessage)
+        )
+
+    def _message_sizes(self, start: int) -> list[int]:
+        return [after - before for before, after in pairwise(self._token_sums[start:])]
+
+    def _shorten(self, start: int, end: int, *, excess: float) -> None:
+        """Shorten the results between two positions, until so many tokens are saved."""
+        if start >= end:
+            return
+        sizes = self._message_sizes(start)
+        position = start
+        while position < end and excess > 0:
+            message = self.messages[position]
+            if (
+                isinstance(message, ToolResultMessage)
+                and (short := shorten_result(message)) != message
+            ):
+                tokens = message_tokens(short, self._count)
+                excess -= sizes[position - start] - tokens
+                sizes[position - start] = tokens
+                self.messages[position] = short
+                self.changed_from = min(self.changed_from, position)
+                self._shortened[position] = Change(
+                    code=ChangeCode.SHORTENED,
+                    explanation="an old tool result: the middle of it is left out to save room",
+                    entry=self.ids[position],
+                )
+            position += 1
+        self._shortened_to = max(self._shortened_to, position)
+        self._token_sums[start:] = accumulate(sizes, initial=self._token_sums[start])
+
+    def _omit_oldest(self, start: int, *, room: int, spare: int) -> bool:
+        """Leave out the oldest groups, if the last one fits at all. Tell whether it does."""
+        total, last = self._token_sums[-1], max(start, start_of_last_groups(self.messages, 1))
+        note = message_tokens(omitted_message(last), self._count)
+        if last == start or total - self._token_sums[last] + note > room:
+            return False
+        end = min(bisect_left(self._token_sums, total + note + spare - room), last)
+        while isinstance(self.messages[end], ToolResultMessage):
+            end += 1  # the last group does not begin with one
+        message = omitted_message(end - start)
+        self.omitted = OmittedRange(start, end, message, message_tokens(message, self._count))
+        return True
+
+
+def spare_tokens(room: int) -> int:
+    """Return how much room is made for the turns to come, once something had to go."""
+    return max(0, int(room * (1 - _FILL_RATIO)))
+
+
+def start_of_last_groups(messages: Sequence[Message], groups: int) -> int:
+    """Return where the last so many groups begin."""
+    position = len(messages)
+    while position and groups:
+        position -= 1
+        groups -= not isinstance(messages[position], ToolResultMessage)
+    return position
+
+
+def shorten_result(result: ToolResultMessage) -> ToolResultMessage:
+    """Return a result without the middle of its long texts, and without images."""
+    content = tuple(map(shorten_block, result.content))
+    return result if content == result.content else replace(result, content=content)
+
+
+def shorten_block(block: ResultBlock) -> ResultBlock:
+    """Return a part of a result, or of a resource, without the middle of a long text."""
+    match block:
+        case Text() if len(block.text) > _LONG_TEXT_CHARACTERS:
+            return Text(_without_middle(block.text))
+        case Resource() if block.text is not None and len(block.text) > _LONG_TEXT_CHARACTERS:
+            return replace(block, text=_without_middle(block.text))
+        case Resource() if block.data is not None:
+            return replace(block, data=None)
+        case Image():
+            return Text("[image left out to save room]")
+        case _:
+            return block
+
+
+def _without_middle(text: str) -> str:
+    left = len(text) - _HEAD_CHARACTERS - _TAIL_CHARACTERS
+    return f"{text[:_HEAD_CHARACTERS]}\n[… {left:,} characters left out to save room …]\n{text[-_TAIL_CHARACTERS:]}"
+
+
+# -- compacting ------------------------------------------------------------------------------------
+#
+# How far a summary should reach.
+
+
+def compaction_point(entries: Sequence[Entry], *, keep: int = KEPT_GROUPS) -> str | None:
+    """Return the entry of a branch through which a summary should reach, by its id.
+
+    The last `keep` groups stay as they are: a group is a message and the results that answer its
+    calls, and none is taken apart. None where nothing is left to be summed up. Raises
+    InvalidValue if `keep` is below 1.
+    """
+    if keep < 1:
+        raise InvalidValue("compaction: keep at least one group")
+    numbers = [number for number, entry in enumerate(entries) if entry.message is not None]
+    messages = [message for entry in entries if (message := entry.message) is not None]
+    begin = _align_to_groups(messages, start_of_last_groups(messages, keep))
+    first = _first_after_summary(entries)
+    for position in range(begin - 1, -1, -1):
+        if numbers[position] < first:
+            break
+        if not isinstance(messages[position], SystemMessage):
+            return entries[numbers[begin - 1]].id
+    return None
+
+
+def _align_to_groups(messages: Sequence[Message], begin: int) -> int:
+    """Return a position at or before `begin` that lies between no call and its result.
+
+    Where the record is out of order, a result may stand far from its call.
+    """
+    answered = [(turn, found) for (turn, _), found in CallPairing(messages).result_of.items()]
+    while between := [min(pair) for pair in answered if min(pair) < begin <= max(pair)]:
+        begin = min(between)
+    return begin
+
+
+def _first_after_summary(entries: Sequence[Entry]) -> int:
+    """Return the number of the entry behind what the latest summary is about."""
+    through = {entry.payload.through for entry in entries if isinstance(entry.payload, Compaction)}
+    return max([number + 1 for number, entry in enumerate(entries) if entry.id in through] or [0])

@@ -1,0 +1,606 @@
+"""The audit log as JSON: who said and did what, and what was decided about it.
+
+    {"entries": [
+      {"id": "…", "timestamp": "2026-02-10T15:30:06Z",
+       "message": {"type": "assistant_action", "tool_name": "fs.read",
+                   "tool_args": {"path": "README.md"}, "tool_id": "c1"},
+       "decision": "tool_call_approved",
+       "audit": {"tool": "fs.read", "actor": "ada"}}]}
+
+A message is `user`, `assistant_text`, `system_context` (with `content`), `assistant_action`,
+`tool_result` or `tool_error`. A turn of several texts and calls becomes as many entries, `ID`,
+`ID#1` and so on. What is not a message is a `system_context` whose decision names it. A call that
+was decided about shows that as its decision, where its turn has none of its own.
+
+Reading it again gives equal entries. Where the plain shape does not say all of a payload, the
+payload stands in `audit` under `steno`, in the stored format; where it does not say all of an
+entry, the entry stands there under `steno_entry`. These count when they are there, and what is
+shown beside them is for people. What others write beyond these names is kept in the extras of
+the message, and what they have to say in messages of other types is kept as `Opaque`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from typing import Any, Final, NamedTuple, assert_never, final
+
+import msgspec
+
+from steno.codec import decode_entry, encode_entry, encode_payload
+from steno.errors import InvalidDocument, InvalidValue
+from steno.formats.format import ExportedFile, ExportLossCollector, ImportedSession, link_entries
+from steno.formats.json_text import (
+    JsonMembers,
+    arguments_object,
+    as_json_object,
+    build_json_object,
+    foreign_json,
+    parse_array,
+    parse_object,
+    parse_payload,
+    parse_string,
+    parse_time,
+    read_json_input,
+    report_invalid_at,
+    restore_members,
+    write_array,
+    write_json,
+    write_object,
+    write_time,
+)
+from steno.ids import new_id
+from steno.json_object import JsonObject, is_json_text, raw_members
+from steno.log.queries import EntryKind, searchable_text
+from steno.messages.call import AnyToolCall, build_call, original_tool_name
+from steno.messages.content import Opaque, Text
+from steno.messages.message import (
+    AssistantMessage,
+    Message,
+    SystemMessage,
+    ToolResultMessage,
+    UserMessage,
+)
+from steno.messages.outcome import Failure, Outcome
+from steno.records.entry import Approval, ApprovalStatus, Entry, Payload
+from steno.records.stored_record import Header
+from steno.values import Sendable
+
+# -- shape -----------------------------------------------------------------------------------------
+#
+# What writing and reading an audit log agree on.
+
+
+NAME: Final = "audit"
+
+
+PAYLOAD_KEY: Final = "steno"
+
+
+ENTRY_KEY: Final = "steno_entry"
+
+
+SURROUNDING_KEY: Final = "$entry"
+"""Among the extras of a message: what others put beside the message, in its entry."""
+
+
+_DECISION_BY_STATUS: Final = {
+    ApprovalStatus.APPROVED: "tool_call_approved",
+    ApprovalStatus.DENIED: "tool_call_denied",
+}
+
+
+class AuditDecision(NamedTuple):
+    """What is shown beside an action that was decided about."""
+
+    decision: str
+    audit: JsonObject
+
+
+@final
+class AuditContext:
+    """What the entries around one say about it."""
+
+    def __init__(self, payloads: Iterable[Payload]) -> None:
+        self._approvals = {
+            payload.call_id: payload for payload in payloads if isinstance(payload, Approval)
+        }
+        self._calls: dict[str, AnyToolCall] = {}
+        self._outstanding: dict[str, AnyToolCall] = {}
+
+    def add(self, payload: Payload) -> None:
+        """Go on to the next entry."""
+        if isinstance(payload, AssistantMessage):
+            for call in payload.tool_calls:
+                self._calls[call.id] = self._outstanding[call.id] = call
+        elif isinstance(payload, ToolResultMessage):
+            self._outstanding.pop(payload.tool_call_id, None)
+
+    def decision_for(self, call_id: str, tool_name: str) -> AuditDecision | None:
+        """Return what is shown beside an action, if somebody decided about it."""
+        approval = self._approvals.get(call_id)
+        decision = None if approval is None else _DECISION_BY_STATUS.get(approval.status)
+        if approval is None or decision is None:
+            return None
+        about = {"actor": approval.actor, "rule": approval.rule, "reason": approval.reason}
+        said = {name: text for name, text in about.items() if text is not None}
+        return AuditDecision(decision, JsonObject({"tool": tool_name, **said}))
+
+    def displayed_tool_name(self, result: ToolResultMessage) -> str:
+        """Return the tool of a result, by the name that its call shows."""
+        call = self._calls.get(result.tool_call_id)
+        is_ours = call is not None and call.name == result.tool_name
+        return original_tool_name(call) if call is not None and is_ours else result.tool_name
+
+    def own_tool_name(self, call_id: str, shown: str) -> str:
+        """Return our name for the tool of a result."""
+        call = self._calls.get(call_id)
+        return call.name if call is not None and original_tool_name(call) == shown else shown
+
+    def find_unanswered(self, tool_name: str) -> str | None:
+        """Find the call that a result without an id answers: the first of its tool."""
+        for id, call in self._outstanding.items():
+            if not tool_name or original_tool_name(call) == tool_name:
+                return id
+        return None
+
+
+def default_decision(payload: Payload) -> str:
+    """Return what the decision of an entry says if nothing was decided."""
+    is_theirs = isinstance(payload, Opaque) and payload.origin == NAME
+    if is_theirs or isinstance(payload, Message):
+        return ""
+    return str(payload.__struct_config__.tag)
+
+
+# -- read ------------------------------------------------------------------------------------------
+#
+# Read an audit log.
+
+
+_ASSISTANT_KINDS: Final = frozenset({EntryKind.ASSISTANT_TEXT, EntryKind.ASSISTANT_ACTION})
+
+
+def decode(data: bytes) -> ImportedSession:
+    """Read an audit log, ours or one that others wrote in its shape. Raises InvalidDocument."""
+    members = parse_object(read_json_input(data), "audit log")
+    if "entries" not in members:
+        raise InvalidDocument("audit log: has no entries")
+    parts = parse_array(members.pop("entries"), "entries")
+    rows = [read_row(part, f"entries[{number}]") for number, part in enumerate(parts)]
+    stored = [row.stored for row in rows if row.stored is not None]
+    context = AuditContext(found.payload if isinstance(found, Entry) else found for found in stored)
+    entries: list[Entry] = []
+    for group in group_rows(rows, context):
+        entries.append(build_entry(group, context))
+        context.add(entries[-1].payload)
+    kept = {name: value.decode() for name, value in members.items()}
+    header = Header(id=new_id(), about={NAME: kept} if kept else None)
+    return ImportedSession(header, link_entries(entries))
+
+
+# -- one line --------------------------------------------------------------------------------
+
+
+class AuditRow(NamedTuple):
+    """One element of the log."""
+
+    place: str
+    id: str
+    time: datetime | None
+    kind: str
+    message: JsonMembers
+    raw: bytes
+    """The message as it stood there."""
+    decision: str
+    audit: JsonObject
+    stored: Payload | Entry | None
+    """What stands in the audit data for us."""
+    rest: JsonMembers
+    """What others put beside it."""
+
+
+def read_row(raw: bytes, place: str) -> AuditRow:
+    """Read one element as far as it can be understood without the others."""
+    members = parse_object(raw, place)
+    message_raw = members.pop("message", b"null")
+    message = parse_object(message_raw, f"{place}.message")
+    kind = parse_string(message.pop("type", None), f"{place}.message.type")
+    if not kind:
+        raise InvalidDocument(f"{place}.message.type: must name the type of the message")
+    audit_raw = members.pop("audit", b"null")
+    audit = {} if audit_raw == b"null" else parse_object(audit_raw, f"{place}.audit")
+    stored = _read_stored(audit, f"{place}.audit")
+    return AuditRow(
+        place=place,
+        id=parse_string(members.pop("id", None), f"{place}.id") or new_id(),
+        time=parse_time(members.pop("timestamp", None), f"{place}.timestamp"),
+        kind=kind,
+        message=message,
+        raw=message_raw,
+        decision=parse_string(members.pop("decision", None), f"{place}.decision") or "",
+        audit=build_json_object(audit, f"{place}.audit"),
+        stored=stored,
+        rest=members,
+    )
+
+
+def _read_stored(audit: JsonMembers, place: str) -> Payload | Entry | None:
+    payload, entry = audit.pop(PAYLOAD_KEY, None), audit.pop(ENTRY_KEY, None)
+    if entry is not None:
+        parse_object(entry, f"{place}.{ENTRY_KEY}")
+        return decode_entry(entry)
+    return None if payload is None else parse_payload(payload, f"{place}.{PAYLOAD_KEY}")
+
+
+# -- which belong together -------------------------------------------------------------------
+
+
+def group_rows(rows: Iterable[AuditRow], context: AuditContext) -> Iterator[list[AuditRow]]:
+    """Put the elements that were made of one turn together again."""
+    group: list[AuditRow] = []
+    for row in rows:
+        if group and not _continues_turn(row, group, context):
+            yield group
+            group = []
+        group.append(row)
+    if group:
+        yield group
+
+
+def _continues_turn(row: AuditRow, group: Sequence[AuditRow], context: AuditContext) -> bool:
+    """Tell whether an element is the next part of a turn, and says nothing of its own."""
+    first = group[0]
+    return (
+        row.id == f"{first.id}#{len(group)}"
+        and first.kind in _ASSISTANT_KINDS
+        and row.kind in _ASSISTANT_KINDS
+        and row.time == first.time
+        and row.stored is None
+        and not row.rest
+        and row.message.keys() <= _KNOWN_FIELDS[row.kind]
+        and ((not row.decision and not row.audit) or _repeats_decision(row, context))
+    )
+
+
+def _repeats_decision(row: AuditRow, context: AuditContext) -> bool:
+    """Tell whether decision and audit data only repeat what another entry records."""
+    if row.kind != EntryKind.ASSISTANT_ACTION:
+        return False
+    name = parse_string(row.message.get("tool_name"), f"{row.place}.message.tool_name")
+    return context.decision_for(_read_call_id(row), name or "") == (row.decision, row.audit)
+
+
+# -- entries ---------------------------------------------------------------------------------
+
+
+def build_entry(group: Sequence[AuditRow], context: AuditContext) -> Entry:
+    """Make one entry of the elements that belong together."""
+    row = group[0]
+    if isinstance(row.stored, Entry):
+        return row.stored
+    payload = row.stored
+    if payload is None:
+        payload = _build_payload(group, context)
+    decision: str | None = row.decision
+    audit: JsonObject | None = row.audit
+    if _repeats_decision(row, context):
+        decision = audit = None
+    elif row.decision == default_decision(payload):
+        decision = None
+    with report_invalid_at(row.place):
+        return Entry(
+            id=row.id, time=row.time, payload=payload, decision=decision, audit=audit or None
+        )
+
+
+def _build_payload(group: Sequence[AuditRow], context: AuditContext) -> Payload:
+    row = group[0]
+    extras = _read_extras(row)
+    with report_invalid_at(f"{row.place}.message"):
+        match row.kind:
+            case EntryKind.USER:
+                return UserMessage((Text(_read_content(row)),), extras=extras)
+            case EntryKind.SYSTEM_CONTEXT:
+                return SystemMessage((Text(_read_content(row)),), extras=extras)
+            case EntryKind.ASSISTANT_TEXT | EntryKind.ASSISTANT_ACTION:
+                return AssistantMessage(content=tuple(map(_build_block, group)), extras=extras)
+            case EntryKind.TOOL_RESULT | EntryKind.TOOL_ERROR:
+                return _build_result(row, context, extras)
+            case _:
+                return Opaque(kind=row.kind, raw=row.raw.decode(), origin=NAME, extras=extras)
+
+
+def _read_extras(row: AuditRow) -> dict[str, Any] | None:
+    """Return what others say beyond our names."""
+    words = _KNOWN_FIELDS.get(row.kind, row.message.keys())  # of another type, all is kept as it is
+    rest = {name: value for name, value in row.message.items() if name not in words}
+    kept = build_json_object(rest, f"{row.place}.message").to_dict()
+    if row.rest:
+        kept[SURROUNDING_KEY] = build_json_object(row.rest, row.place).to_dict()
+    return {NAME: kept} if kept else None
+
+
+_KNOWN_FIELDS: Final[dict[str, frozenset[str]]] = {
+    EntryKind.USER: frozenset({"content"}),
+    EntryKind.SYSTEM_CONTEXT: frozenset({"content"}),
+    EntryKind.ASSISTANT_TEXT: frozenset({"content"}),
+    EntryKind.ASSISTANT_ACTION: frozenset({"tool_name", "tool_args", "tool_id"}),
+    EntryKind.TOOL_RESULT: frozenset({"tool_id", "tool_name", "success", "result", "executed_at"}),
+    EntryKind.TOOL_ERROR: frozenset({"tool_id", "tool_name", "success", "error", "executed_at"}),
+}
+
+
+def _read_content(row: AuditRow) -> str:
+    content = parse_string(row.message.get("content"), f"{row.place}.message.content")
+    if content is None:
+        raise InvalidDocument(f"{row.place}.message.content: must be a string")
+    return content
+
+
+def _build_block(row: AuditRow) -> Text | AnyToolCall:
+    if row.kind == EntryKind.ASSISTANT_TEXT:
+        return Text(_read_content(row))
+    place = f"{row.place}.message"
+    name = parse_string(row.message.get("tool_name"), f"{place}.tool_name")
+    if not name:
+        raise InvalidDocument(f"{place}.tool_name: an action must name its tool")
+    arguments = row.message.get("tool_args", b"null")
+    if arguments != b"null":
+        parse_object(arguments, f"{place}.tool_args")
+    return build_call(
+        _read_call_id(row), name, "{}" if arguments == b"null" else arguments.decode()
+    )
+
+
+def _read_call_id(row: AuditRow) -> str:
+    """Return the id of an action; one without goes by that of its entry."""
+    return parse_string(row.message.get("tool_id"), f"{row.place}.message.tool_id") or row.id
+
+
+# -- results ---------------------------------------------------------------------------------
+
+
+def _build_result(
+    row: AuditRow, context: AuditContext, extras: dict[str, Any] | None
+) -> ToolResultMessage:
+    place, message = f"{row.place}.message", row.message
+    has_failed = row.kind == EntryKind.TOOL_ERROR
+    if message.get("success", b"null") not in (b"null", b"false" if has_failed else b"true"):
+        raise InvalidDocument(f"{place}.success: must be true in a tool_result, else false")
+    shown = parse_string(message.get("tool_name"), f"{place}.tool_name") or ""
+    call_id = parse_string(message.get("tool_id"), f"{place}.tool_id") or context.find_unanswered(
+        shown
+    )
+    if call_id is None:
+        raise InvalidDocument(f"{place}.tool_id: must name the call that is answered")
+    content: tuple[Text, ...]
+    details: dict[str, Any] | None = None
+    failure: Failure | None = None
+    if has_failed:
+        text = parse_string(message.get("error"), f"{place}.error") or ""
+        content, failure = (Text(text),), Failure(message=text)
+    else:
+        content, details = _read_result_content(message.get("result", b"null"))
+    return ToolResultMessage(
+        tool_call_id=call_id,
+        tool_name=context.own_tool_name(call_id, shown),
+        content=content,
+        outcome=Outcome.ERROR if has_failed else Outcome.OK,
+        details=details,
+        failure=failure,
+        started_at=parse_time(message.get("executed_at"), f"{place}.executed_at"),
+        extras=extras,
+    )
+
+
+def _read_result_content(raw: bytes) -> tuple[tuple[Text, ...], dict[str, Any] | None]:
+    """Read a result: a model reads JSON as its text, and people read it as it is."""
+    if raw == b"null":
+        return (), None
+    if raw.startswith(b'"'):
+        return (Text(msgspec.json.decode(raw, type=str)),), None
+    return (Text(raw.decode()),), parse_details(raw)
+
+
+def parse_details(raw: bytes) -> dict[str, Any] | None:
+    """Return a result that is JSON as details; None if it cannot be read."""
+    try:
+        found = raw if raw.startswith(b"{") else b'{"result":' + raw + b"}"
+        return JsonObject.parse(found).to_dict()
+    except InvalidValue:
+        return None
+
+
+# -- write -----------------------------------------------------------------------------------------
+#
+# Write an audit log.
+
+
+_EMPTY_OBJECT: Final = write_json({})
+
+
+def encode(header: Header, entries: Sequence[Entry]) -> ExportedFile:
+    """Write the entries of a branch; what the plain shape does not say stands beside it."""
+    losses = ExportLossCollector(NAME, {})
+    losses.add_header(header)
+    context = AuditContext(entry.payload for entry in entries)
+    rows: list[bytes] = []
+    for entry in entries:
+        rows += _encode_entry(entry, context)
+        context.add(entry.payload)
+    around = restore_members({}, (header.about or {}).get(NAME)) or {}
+    return ExportedFile(write_object(around | {"entries": write_array(rows)}), losses.result())
+
+
+def _encode_entry(entry: Entry, context: AuditContext) -> list[bytes]:
+    """Write an entry as plainly as it can be read again."""
+    rows = _build_rows(entry, context)
+    shown = list(map(write_object, rows))
+    head, tail = rows[0], shown[1:]
+    if "#" not in entry.id and _round_trips(shown, entry, context):
+        return shown
+    audit = dict(raw_members(as_json_object(entry.audit))) if entry.audit else {}
+    if PAYLOAD_KEY not in audit and ENTRY_KEY not in audit:
+        head["audit"] = _add_stored(head["audit"], PAYLOAD_KEY, encode_payload(entry.payload))
+        shown = [write_object(head), *tail]
+        if _round_trips(shown, entry, context):
+            return shown
+    plain = {name: part for name, part in audit.items() if name not in (PAYLOAD_KEY, ENTRY_KEY)}
+    head["audit"] = _add_stored(write_json(plain), ENTRY_KEY, encode_entry(entry))
+    return [write_object(head), *tail]
+
+
+def _add_stored(audit: bytes, name: str, stored: bytes) -> bytes:
+    return (
+        audit[:-1]
+        + (b"," if audit != _EMPTY_OBJECT else b"")
+        + write_json(name)
+        + b":"
+        + stored
+        + b"}"
+    )
+
+
+def _round_trips(rows: list[bytes], entry: Entry, context: AuditContext) -> bool:
+    """Ask the reader what it makes of it."""
+    try:
+        groups = list(group_rows([read_row(row, "row") for row in rows], context))
+        return len(groups) == 1 and _comparison_key(
+            build_entry(groups[0], context)
+        ) == _comparison_key(entry)
+    except InvalidValue:
+        return False
+
+
+def _comparison_key(entry: Entry) -> tuple[object, ...]:
+    """Return all that an entry is but its place in the log."""
+    return (entry.id, entry.time, entry.payload, entry.decision, entry.audit, entry.unknown)
+
+
+# -- what is shown ---------------------------------------------------------------------------
+
+
+def _build_rows(entry: Entry, context: AuditContext) -> list[JsonMembers]:
+    """Return the elements that show an entry; the first one says what was decided."""
+    extras = _foreign_extras(entry)
+    around = extras.pop(SURROUNDING_KEY, None)
+    first, *others = _build_messages(entry, context)
+    decision, audit = entry.decision or default_decision(entry.payload), as_json_object(entry.audit)
+    if entry.decision is None and entry.audit is None:
+        decision, audit = _decision_of_action(first, context) or (decision, audit)
+    message = foreign_json(entry.payload, NAME) or _add_extras(first, extras)
+    rows = [_build_row(entry, 0, message, AuditDecision(decision, audit))]
+    if isinstance(around, dict):
+        rows[0] |= {name: write_json(part) for name, part in around.items() if name not in rows[0]}
+    for number, other in enumerate(others, start=1):
+        verdict = _decision_of_action(other, context) or AuditDecision("", JsonObject())
+        rows.append(_build_row(entry, number, write_object(other), verdict))
+    return rows
+
+
+def _build_row(entry: Entry, number: int, message: bytes, verdict: AuditDecision) -> JsonMembers:
+    return {
+        "id": write_json(f"{entry.id}#{number}" if number else entry.id),
+        "timestamp": write_time(entry.time),
+        "message": message,
+        "decision": write_json(verdict.decision),
+        "audit": write_json(raw_members(verdict.audit)),
+    }
+
+
+def _decision_of_action(message: JsonMembers, context: AuditContext) -> AuditDecision | None:
+    """Return what was decided about an action."""
+    if message["type"] != write_json(EntryKind.ASSISTANT_ACTION):
+        return None
+    return context.decision_for(
+        _decode_text(message["tool_id"]), _decode_text(message["tool_name"])
+    )
+
+
+def _foreign_extras(entry: Entry) -> dict[str, Any]:
+    """Return what others said beyond our names."""
+    payload = entry.payload
+    found = (payload.extras or {}).get(NAME) if isinstance(payload, Sendable) else None
+    return found.to_dict() if isinstance(found, JsonObject) else {}
+
+
+def _add_extras(message: JsonMembers, extras: dict[str, Any]) -> bytes:
+    return write_object(
+        message | {name: write_json(part) for name, part in extras.items() if name not in message}
+    )
+
+
+def _decode_text(raw: bytes) -> str:
+    return msgspec.json.decode(raw, type=str)
+
+
+def _build_messages(entry: Entry, context: AuditContext) -> list[JsonMembers]:
+    message = entry.message
+    match message:
+        case None:
+            return [_text_message(EntryKind.SYSTEM_CONTEXT, searchable_text(entry))]
+        case UserMessage():
+            return [_text_message(EntryKind.USER, message.text)]
+        case SystemMessage():
+            return [_text_message(EntryKind.SYSTEM_CONTEXT, message.text)]
+        case AssistantMessage():
+            parts = [
+                _block_message(block)
+                for block in message.content
+                if isinstance(block, Text | AnyToolCall)
+            ]
+            return parts or [_text_message(EntryKind.ASSISTANT_TEXT, "")]
+        case ToolResultMessage():
+            return [_result_message(message, context)]
+        case _:
+            assert_never(message)
+
+
+def _text_message(kind: EntryKind, text: str) -> JsonMembers:
+    return {"type": write_json(kind), "content": write_json(text)}
+
+
+def _block_message(block: Text | AnyToolCall) -> JsonMembers:
+    if isinstance(block, Text):
+        return _text_message(EntryKind.ASSISTANT_TEXT, block.text)
+    return {
+        "type": write_json(EntryKind.ASSISTANT_ACTION),
+        "tool_name": write_json(original_tool_name(block)),
+        "tool_args": arguments_object(block.arguments) or _EMPTY_OBJECT,
+        "tool_id": write_json(block.id),
+    }
+
+
+def _result_message(message: ToolResultMessage, context: AuditContext) -> JsonMembers:
+    kind = EntryKind.TOOL_ERROR if message.is_error else EntryKind.TOOL_RESULT
+    members: JsonMembers = {
+        "type": write_json(kind),
+        "tool_id": write_json(message.tool_call_id),
+        "tool_name": write_json(context.displayed_tool_name(message)),
+        "success": write_json(not message.is_error),
+    }
+    if message.is_error:
+        members["error"] = write_json(
+            message.text or (message.failure and message.failure.message) or ""
+        )
+    else:
+        members["result"] = _encode_result(message)
+    if message.started_at is not None:
+        members["executed_at"] = write_time(message.started_at)
+    return members
+
+
+def _encode_result(message: ToolResultMessage) -> bytes:
+    """Write a result as the JSON that it is, if its details are the same, else as text."""
+    if not message.content:
+        return b"null"
+    text = message.text
+    if message.details is not None and is_json_text(text):
+        raw = text.strip().encode()
+        if parse_details(raw) == message.details:
+            return raw
+    return write_json(text)
+
+
+__all__ = ["decode", "encode"]

@@ -1,0 +1,241 @@
+"""JSON of others as text: cut up and put together without reading what need not be read.
+
+What is kept of a file to write it back as it was are the members that we would write otherwise,
+each as the text that stood there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any, Final, TypeAlias
+
+import msgspec
+
+from steno.codec import decode_entry
+from steno.codec.json_scanner import check_syntax, clean_input, split_array, split_object
+from steno.errors import InvalidDocument, InvalidValue
+from steno.json_object import JsonObject, check_object_syntax, is_json_text
+from steno.messages.content import Opaque
+from steno.records.entry import Entry, Payload
+from steno.values import NOTHING, RawJson
+
+# -- documents -------------------------------------------------------------------------------------
+#
+# What the two formats share that the codec reads: sessions of version 1, and flat chat lists.
+
+
+def opaque_entry(entry: Entry, raw: bytes, origin: str) -> Entry:
+    """Return the entry of a message that only others understand, as they wrote it."""
+    payload = entry.payload
+    kind = payload.kind if isinstance(payload, Opaque) else ""
+    return Entry(
+        id=entry.id,
+        parent=entry.parent,
+        time=entry.time,
+        payload=Opaque(kind=kind, raw=raw.decode(), origin=origin),
+    )
+
+
+JsonMembers: TypeAlias = dict[str, bytes]
+"""The members of a JSON object, each as text; of two that share a name, the second."""
+
+
+UNSET_TIME: Final = b'"0001-01-01T00:00:00Z"'
+"""How a time is written that was never set."""
+
+
+write_json: Final = msgspec.json.encode
+
+
+_DECODE_ERRORS: Final = (msgspec.MsgspecError, UnicodeError, RecursionError)
+
+
+# -- reading ---------------------------------------------------------------------------------
+
+
+def read_json_input(data: bytes) -> bytes:
+    """Return what is to be read, as UTF-8. Raises InvalidDocument if it is not JSON."""
+    raw = clean_utf8(data)
+    check_syntax(raw)
+    return raw
+
+
+def clean_utf8(data: bytes) -> bytes:
+    """Return UTF-8 without a byte order mark; halves of surrogate pairs are replaced, and told."""
+    raw, replaced = clean_input(data)
+    if replaced:
+        import logging  # noqa: PLC0415 - only when needed, as in the codec
+
+        logging.getLogger("steno.formats").warning("replaced %d lone surrogates", replaced)
+    return raw
+
+
+def parse_object(raw: bytes, place: str) -> JsonMembers:
+    """Return the members of an object. Raises InvalidDocument."""
+    members = split_object(raw)
+    if members is None:
+        raise InvalidDocument(f"{place}: must be an object")
+    return {name: value for name, _, value in members}
+
+
+def parse_array(raw: bytes, place: str) -> list[bytes]:
+    """Return the elements of an array. Raises InvalidDocument."""
+    parts = split_array(raw)
+    if parts is None:
+        raise InvalidDocument(f"{place}: must be an array")
+    return parts
+
+
+def parse_string(raw: bytes | None, place: str) -> str | None:
+    """Return a string; None for null and for what is not there. Raises InvalidDocument."""
+    if raw is None or raw == b"null":
+        return None
+    try:
+        return msgspec.json.decode(raw, type=str)
+    except _DECODE_ERRORS:
+        raise InvalidDocument(f"{place}: must be a string") from None
+
+
+def parse_time(raw: bytes | None, place: str) -> datetime | None:
+    """Return a moment; None where it was never set. Raises InvalidDocument."""
+    if raw is None or raw in (b"null", b'""', UNSET_TIME):
+        return None
+    moment = try_parse_time(raw)
+    if moment is None:
+        raise InvalidDocument(f"{place}: must be a time with a zone, as 2026-02-18T12:00:00Z")
+    return moment
+
+
+def try_parse_time(raw: bytes) -> datetime | None:
+    """Return the moment that a string names; None if it names none."""
+    try:
+        text = msgspec.json.decode(raw, type=str)
+        moment = _try_parse_rfc3339(raw) or datetime.fromisoformat(text)
+        return None if moment.tzinfo is None else moment.astimezone(UTC)
+    except (*_DECODE_ERRORS, ValueError, OverflowError):
+        return None
+
+
+def _try_parse_rfc3339(raw: bytes) -> datetime | None:
+    try:
+        return msgspec.json.decode(raw, type=datetime)
+    except msgspec.MsgspecError:
+        return None
+
+
+def build_json_object(members: JsonMembers, place: str) -> JsonObject:
+    """Return members as JSON that is read-only. Raises InvalidDocument."""
+    with report_invalid_at(place):
+        return JsonObject.parse(write_object(members))
+
+
+def parse_payload(raw: bytes, place: str) -> Payload:
+    """Return a payload from its canonical JSON. Raises InvalidDocument."""
+    entry = decode_entry(b'{"v":2,"id":"payload","payload":' + raw + b"}")
+    if not entry.is_understood:
+        raise InvalidDocument(f"{place}: is no payload of an entry")
+    return entry.payload
+
+
+@contextmanager
+def report_invalid_at(place: str) -> Generator[None]:
+    """Let what breaks a rule of the vocabulary be a fault of the document at this place."""
+    try:
+        yield
+    except InvalidDocument:
+        raise
+    except InvalidValue as exc:
+        raise InvalidDocument(f"{place}: {exc}") from None
+
+
+def foreign_json(payload: Payload, origin: str) -> bytes | None:
+    """Return the JSON of a payload that only the format it came from understands."""
+    if isinstance(payload, Opaque) and payload.origin == origin and is_json_text(payload.raw):
+        return payload.raw.strip().encode()
+    return None
+
+
+def as_json_object(value: Mapping[str, object] | None) -> JsonObject:
+    """Return a mapping as JSON; one that is not there as an empty object."""
+    return value if isinstance(value, JsonObject) else JsonObject(value)
+
+
+# -- writing ---------------------------------------------------------------------------------
+
+
+def write_object(members: Mapping[str, bytes], unknown: RawJson = NOTHING) -> bytes:
+    """Put members together; what came with a value and has no name of ours stands last."""
+    theirs = unknown_names(unknown) if unknown else ()
+    parts = [
+        write_json(name) + b":" + value for name, value in members.items() if name not in theirs
+    ]
+    if unknown:
+        parts.append(unknown.text.encode())
+    return b"{" + b",".join(parts) + b"}"
+
+
+def unknown_names(unknown: RawJson) -> frozenset[str]:
+    """Return the names of what came with a value and has no name of ours."""
+    members = split_object(b"{" + unknown.text.encode() + b"}") or []
+    return frozenset(member.name for member in members)
+
+
+def write_array(parts: Iterable[bytes]) -> bytes:
+    """Put elements together."""
+    return b"[" + b",".join(parts) + b"]"
+
+
+def write_time(moment: datetime | None) -> bytes:
+    """Write a moment in UTC, or the time that was never set."""
+    return UNSET_TIME if moment is None else write_json(moment)
+
+
+def arguments_object(arguments: str) -> bytes | None:
+    """Return the arguments of a call as the object that they are; None if they are none."""
+    try:
+        check_object_syntax(arguments)
+    except _DECODE_ERRORS:
+        return None
+    return arguments.encode().strip()
+
+
+# -- what would be written otherwise ---------------------------------------------------------
+
+
+def changed_members(original: JsonMembers, plain: JsonMembers) -> dict[str, str | None]:
+    """Return the members that `plain` does not say as they were; None for those not there."""
+    return {
+        name: None if name not in original else original[name].decode()
+        for name in (*original, *(name for name in plain if name not in original))
+        if name not in original
+        or name not in plain
+        or not _is_equal_json(original[name], plain[name])
+    }
+
+
+def restore_members(plain: JsonMembers, kept: Any) -> JsonMembers | None:
+    """Undo what `changed_members` found; None if `kept` is not something that it returned."""
+    if not isinstance(kept, Mapping):
+        return None
+    restored = dict(plain)
+    for name, text in kept.items():
+        if text is None:
+            restored.pop(name, None)
+        elif isinstance(text, str) and is_json_text(text):
+            restored[name] = text.encode()
+        else:
+            return None
+    return restored
+
+
+def _is_equal_json(one: bytes, other: bytes) -> bool:
+    return one == other or _canonical_json(one) == _canonical_json(other)
+
+
+def _canonical_json(raw: bytes) -> bytes:
+    try:
+        return write_json(msgspec.json.decode(raw), order="sorted")
+    except _DECODE_ERRORS:
+        return raw

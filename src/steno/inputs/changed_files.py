@@ -1,0 +1,113 @@
+"""What the record says of files that were shown, and what has become of them since.
+
+Files are hashed again inside the workspace, and nothing of them is shown: nobody has to be asked.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, TypeAlias, cast, final
+
+from msgspec import Struct
+
+from steno.errors import InvalidArguments, ToolFailed
+from steno.schema.convert import convert_value
+from steno.tools.path_patterns import printable_name
+from steno.tools.workspace import Fingerprint, Workspace
+
+_MAX_NAMED_FILES: Final = 20
+"""Of files that came; the rest is counted."""
+
+
+@final
+class RecordedFile(Struct, frozen=True, tag_field="kind", tag="file"):
+    """A file as it was; of what is recorded, only what it is known by."""
+
+    path: str
+    sha256: str
+    bytes: int
+
+
+@final
+class RecordedFolder(Struct, frozen=True, tag_field="kind", tag="folder"):
+    """A folder, and the hash of what was listed of it."""
+
+    path: str
+    sha256: str
+
+
+@final
+class RecordedFileSet(Struct, frozen=True, tag_field="kind", tag="pattern"):
+    """The files that a pattern named."""
+
+    files: tuple[RecordedFile, ...]
+
+
+RecordedPaths: TypeAlias = RecordedFile | RecordedFolder | RecordedFileSet
+
+
+def read_recorded_paths(details: Mapping[str, Any] | None) -> RecordedPaths | None:
+    """Return what the details of a resolution say; None for those that are not of a file."""
+    try:
+        return cast("RecordedPaths", convert_value(details, RecordedPaths))
+    except InvalidArguments:
+        return None
+
+
+def read_recorded_image(details: Mapping[str, Any] | None) -> RecordedFile | None:
+    """Return the file that an image was read from; None if it came from elsewhere."""
+    seen = read_recorded_paths({**(details or {}), "kind": "file"})
+    return seen if isinstance(seen, RecordedFile) else None
+
+
+def find_changes(
+    workspace: Workspace, files: Iterable[RecordedFile], known: frozenset[str]
+) -> tuple[str, ...]:
+    """Return which files are not what they were, a line each, but for known ones. Never raises."""
+    unknown = [file for file in files if file.path not in known]
+    changes = [_find_change(workspace, file) for file in unknown]
+    return tuple([change for change in changes if change is not None])
+
+
+def _find_change(workspace: Workspace, seen: RecordedFile) -> str | None:
+    try:
+        if not workspace.strict.exists(seen.path):
+            return gone_text(seen.path)
+        with workspace.strict.open_file(seen.path) as file:
+            has_size = os.fstat(file.fileno()).st_size == seen.bytes
+            is_same = has_size and Fingerprint.of(file.read(seen.bytes)).sha256 == seen.sha256
+    except (ToolFailed, OSError):
+        return unreadable_text(seen.path)
+    return None if is_same else changed_text(seen.path)
+
+
+# -- words -----------------------------------------------------------------------------------
+
+
+def changed_text(name: str) -> str:
+    """Say that something is not what was shown."""
+    return f"{printable_name(name)} has changed since it was shown"
+
+
+def gone_text(name: str) -> str:
+    """Say that something is not there any more."""
+    return f"{printable_name(name)} is gone"
+
+
+def unreadable_text(name: str) -> str:
+    """Say that nobody can tell: it is something else by now, or may not be read."""
+    return f"{printable_name(name)} cannot be read any more"
+
+
+def unclear_text(name: str) -> str:
+    """Say that it would take too long to look."""
+    return f"{printable_name(name)} could not be looked through in time, so it may have changed"
+
+
+def new_files_text(names: Sequence[str]) -> tuple[str, ...]:
+    """Say which files a pattern names that it did not."""
+    lines = [f"{printable_name(name)} is new" for name in names[:_MAX_NAMED_FILES]]
+    if len(names) > _MAX_NAMED_FILES:
+        lines.append(f"{len(names) - _MAX_NAMED_FILES:,} more files are new")
+    return tuple(lines)

@@ -1,0 +1,452 @@
+"""Files, folders and patterns that a person points at, and what a model sees in their place.
+
+A path is decided about by the name that the workspace has for it, and then just that is opened:
+whatever is swapped in between leads nowhere. What was shown counts as read, so the model may
+change it. All of what a reference is about is shown, or nothing is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import stat
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple, assert_never, final
+
+from steno.errors import ToolFailed
+from steno.inputs.changed_files import (
+    RecordedFile,
+    RecordedFileSet,
+    RecordedFolder,
+    changed_text,
+    find_changes,
+    gone_text,
+    new_files_text,
+    read_recorded_paths,
+    unclear_text,
+    unreadable_text,
+)
+from steno.inputs.path_lookup import (
+    FolderListing,
+    PathLookupTimeout,
+    find_matching_files,
+    is_glob,
+    list_folder,
+    parse_listing,
+    suggest_path,
+    workspace_name,
+)
+from steno.inputs.permission import require_permission
+from steno.messages.content import FileReference, Text
+from steno.ports import Capability, ResolveContext, ResolvedReference
+from steno.records.entry import Resolution, ResolutionStatus
+from steno.tools.path_patterns import printable_name
+from steno.tools.safe_open import quote_path
+from steno.tools.search import SEARCH_TIME_LIMIT_S, SearchEngine
+from steno.tools.search import choose_search_engine as search_engine_for
+from steno.tools.text_file import (
+    TextFile,
+    decode_text_file,
+    describe_binary,
+    detect_image_type,
+    format_numbered_line,
+)
+from steno.tools.workspace import Fingerprint, Workspace
+from steno.values import RedactedRepr
+
+# -- extract ---------------------------------------------------------------------------------------
+#
+# What a model sees of a file that a person points at: its lines, with their numbers.
+#
+# All lines that were asked for, or none: half an extract would be taken for the whole. This file
+# opens nothing; it gets the bytes.
+
+
+class ExtractTooLong(ToolFailed):
+    """More would be shown than there is room for."""
+
+
+class NotTextFile(ToolFailed):
+    """The file is something else; `kind` says what."""
+
+    def __init__(self, name: str, kind: str) -> None:
+        super().__init__(f"{quote_path(name)}: is not text but {kind}")
+        self.kind = kind
+
+
+class FileExtract(NamedTuple):
+    """What is shown of a file, and what the record says about it."""
+
+    text: str
+    details: dict[str, Any]
+
+
+def extract_lines(
+    name: str, data: bytes, reference: FileReference, *, most_bytes: int
+) -> FileExtract:
+    """Return the lines of a file that a reference is about, under the name it was opened by.
+
+    Raises NotText, ToolFailed for lines that there are not, TooLong if they take more than
+    `most_bytes`.
+    """
+    file = _decode_file(name, data)
+    lines = file.lines
+    first = reference.start_line or 1
+    last = reference.end_line or reference.start_line or len(lines)
+    size, sha256 = Fingerprint.of(data)
+    details: dict[str, Any] = {
+        "kind": "file",
+        "path": name,
+        "sha256": sha256,
+        "bytes": size,
+        "encoding": file.label,
+        "lines": len(lines),
+    }
+    if not lines and reference.start_line is None:
+        return FileExtract(f"[{printable_name(name)} is empty]", details)
+    if last > len(lines):
+        raise ToolFailed(f"{quote_path(name)}: {_missing_lines_text(first, last, len(lines))}")
+    details |= {"first_line": first, "last_line": last}
+    which = f"line {first}" if first == last else f"lines {first} to {last}"
+    heading = f"{printable_name(name)}, {which} of {len(lines)}:\n"
+    shown, fitting = _number_lines(lines, first, last, room=most_bytes - len(heading.encode()))
+    if fitting < last:
+        raise ExtractTooLong(_too_long_text(name, size, first, fitting, most_bytes))
+    return FileExtract(heading + shown, details)
+
+
+def _decode_file(name: str, data: bytes) -> TextFile:
+    image = detect_image_type(data)
+    file = decode_text_file(data) if image is None else None
+    if file is None:
+        kind = describe_binary(data) if image is None else f"an image ({image})"
+        raise NotTextFile(name, f"{kind} of {len(data):,} bytes")
+    return file
+
+
+def _number_lines(lines: list[str], first: int, last: int, *, room: int) -> tuple[str, int]:
+    """Return lines with their numbers, and the last one for which there is room."""
+    shown: list[str] = []
+    for number in range(first, last + 1):
+        line = format_numbered_line(number, lines[number - 1])
+        room -= len(line.encode())
+        if room < 0:
+            return "", number - 1
+        shown.append(line)
+    return "".join(shown), last
+
+
+# -- words -----------------------------------------------------------------------------------
+
+
+def _missing_lines_text(first: int, last: int, count: int) -> str:
+    there_are = {0: "no lines", 1: "only 1 line"}.get(count, f"only {count:,} lines")
+    wanted = f"line {first}" if first == last else _format_range(first, last)
+    advice = f"; name {_format_range(first, count)}" if first <= count else ""
+    return f"has {there_are}, so {wanted} is not there{advice}"
+
+
+def _too_long_text(name: str, size: int, first: int, fitting: int, most_bytes: int) -> str:
+    if fitting < first:
+        return (
+            f"{quote_path(name)}: line {first} alone takes more than {most_bytes:,} bytes, and no more"
+            " can be shown; ask about it instead, and the model can search it"
+        )
+    return (
+        f"{quote_path(name)}: has {size:,} bytes, and no more than {most_bytes:,} can be shown at once,"
+        f" with the numbers of lines; name lines behind the path, such as :{_format_range(first, fitting)}"
+    )
+
+
+def _format_range(first: int, last: int) -> str:
+    return f"{first}" if first == last else f"{first}-{last}"
+
+
+@final
+class FileLimits(RedactedRepr, frozen=True, kw_only=True):
+    """How much a reference may bring into a conversation."""
+
+    most_bytes: int = 256 * 1024
+    """Of what is shown, with the numbers of lines."""
+    most_files: int = 20
+    """That a pattern may name."""
+    most_listed: int = 500
+    """Of what is in a folder; the rest is counted."""
+    most_s: float = SEARCH_TIME_LIMIT_S
+    """That looking through folders may take."""
+
+
+DEFAULT_FILE_LIMITS: Final = FileLimits()
+
+
+@final
+class FileReferenceResolver:
+    """Opens what people point at in a workspace, with the rights of the tool `read`."""
+
+    def __init__(
+        self,
+        workspace: Workspace | None,
+        *,
+        limits: FileLimits = DEFAULT_FILE_LIMITS,
+        engine: SearchEngine | None = None,
+    ) -> None:
+        """Take the best engine to find files that there is, unless one is given."""
+        self._workspace: Final = workspace
+        self._limits: Final = limits
+        self._given_engine: Final = engine
+
+    async def resolve(self, reference: FileReference, viewer: ResolveContext) -> ResolvedReference:
+        """Open a file, a folder or what a pattern names. What fails is a finding with an error."""
+        try:
+            return await self._resolve(reference, viewer)
+        except ToolFailed as exc:
+            return ResolvedReference(error=str(exc))
+
+    def is_current(
+        self, reference: FileReference, resolution: Resolution, viewer: ResolveContext
+    ) -> bool:
+        """Tell whether it was resolved: a file that was shown is not shown anew by itself."""
+        return resolution.status is ResolutionStatus.RESOLVED
+
+    async def changes(
+        self,
+        reference: FileReference,
+        resolution: Resolution,
+        *,
+        known: frozenset[str] = frozenset(),
+    ) -> tuple[str, ...]:
+        """Return which of the files are not what they were when they were shown. Never raises.
+
+        Files that are `known` by now are not looked at, and in folders their lines do not count.
+        """
+        workspace, seen = self._workspace, read_recorded_paths(resolution.details)
+        if workspace is None or seen is None:
+            return ()
+        match seen:
+            case RecordedFile():
+                return await asyncio.to_thread(find_changes, workspace, (seen,), known)
+            case RecordedFolder():
+                return await self._changes_of_folder(workspace, seen, resolution, known)
+            case RecordedFileSet():
+                return await self._changes_of_files(workspace, reference.path, seen, known)
+            case _:
+                assert_never(seen)
+
+    # -- opening -----------------------------------------------------------------------------
+
+    async def _resolve(self, reference: FileReference, viewer: ResolveContext) -> ResolvedReference:
+        workspace = self._workspace
+        if workspace is None:
+            raise ToolFailed(
+                f"{quote_path(reference.path)}: there is no workspace, so no file can be opened;"
+                " name a folder to work in"
+            )
+        name = await asyncio.to_thread(workspace_name, workspace, reference.path)
+        if not await asyncio.to_thread(workspace.strict.exists, name):
+            if is_glob(reference.path):
+                return await self._show_matching(workspace, reference, viewer)
+            near = await suggest_path(workspace, self._engine(workspace), name)
+            hint = "" if near is None else f"; do you mean {quote_path(near)}?"
+            raise ToolFailed(f"{quote_path(name)}: there is no such file or folder{hint}")
+        rule = await _require_read_permission(viewer, name, reference)
+        if await asyncio.to_thread(_is_folder, workspace, name):
+            return await self._show_folder(workspace, reference, name, rule=rule)
+        return await asyncio.to_thread(self._show_file, workspace, reference, name, rule)
+
+    def _show_file(
+        self, workspace: Workspace, reference: FileReference, name: str, rule: str
+    ) -> ResolvedReference:
+        data = workspace.strict.read_file(name)
+        text, details = extract_lines(name, data, reference, most_bytes=self._limits.most_bytes)
+        workspace.strict.mark_as_read(name, data)
+        return ResolvedReference(content=(Text(text),), details={**details, "allowed_by": rule})
+
+    async def _show_folder(
+        self, workspace: Workspace, reference: FileReference, name: str, *, rule: str
+    ) -> ResolvedReference:
+        _check_without_lines(reference, "a folder")
+        text, left_out = await self._list_folder(workspace, name)
+        details = {
+            "kind": "folder",
+            "path": name,
+            "sha256": _text_digest(text),
+            "left_out": left_out,
+            "allowed_by": rule,
+        }
+        note = f"{printable_name(name)}: holds {left_out:,} more names than are shown"
+        return ResolvedReference(
+            content=(Text(text),), details=details, note=note if left_out else ""
+        )
+
+    async def _show_matching(
+        self, workspace: Workspace, reference: FileReference, viewer: ResolveContext
+    ) -> ResolvedReference:
+        _check_without_lines(reference, "a pattern")
+        names = await self._find_matching_files(workspace, reference.path)
+        if not names:
+            raise ToolFailed(
+                f"{quote_path(reference.path)}: no file fits; what is hidden or ignored is left out"
+            )
+        if len(names) > self._limits.most_files:
+            raise ToolFailed(
+                f"{quote_path(reference.path)}: {len(names):,} files fit, and no more than"
+                f" {self._limits.most_files} can be shown; narrow the pattern"
+            )
+        rules = [await _require_read_permission(viewer, name, reference) for name in names]
+        extracts = await asyncio.to_thread(self._extract_files, workspace, reference, names)
+        return ResolvedReference(
+            content=tuple([Text(text) for text, _ in extracts]),
+            details={
+                "kind": "pattern",
+                "files": [
+                    {**details, "allowed_by": rule}
+                    for (_, details), rule in zip(extracts, rules, strict=True)
+                ],
+            },
+        )
+
+    def _extract_files(
+        self, workspace: Workspace, reference: FileReference, names: Sequence[str]
+    ) -> list[FileExtract]:
+        most = room = self._limits.most_bytes
+        extracts: list[FileExtract] = []
+        contents: dict[str, bytes] = {}
+        for name in names:
+            data = workspace.strict.read_file(name)
+            try:
+                extracts.append(extract_lines(name, data, reference, most_bytes=room))
+            except NotTextFile as exc:
+                raise _pattern_error(reference, name, f"is not text but {exc.kind}") from None
+            except ExtractTooLong:
+                if len(data) > most:
+                    too_long = f"has {len(data):,} bytes, and no more than {most:,} can be shown"
+                    raise _pattern_error(reference, name, too_long) from None
+                raise ToolFailed(
+                    f"{quote_path(reference.path)}: {len(names)} files fit, which are together too long"
+                    f" to be shown, with more than {most:,} bytes; narrow the pattern"
+                ) from None
+            room -= len(extracts[-1].text.encode())
+            contents[name] = data
+        for name, data in contents.items():
+            workspace.strict.mark_as_read(name, data)
+        return extracts
+
+    # -- looking again -----------------------------------------------------------------------
+
+    async def _changes_of_folder(
+        self,
+        workspace: Workspace,
+        seen: RecordedFolder,
+        resolution: Resolution,
+        known: frozenset[str],
+    ) -> tuple[str, ...]:
+        inside = {_entry_inside(path, seen.path) for path in known} - {""}
+        try:
+            if not await asyncio.to_thread(workspace.strict.exists, seen.path):
+                return (gone_text(seen.path),)
+            # With room for what came: nothing that was shown is left out because of it.
+            now = await self._list_folder(workspace, seen.path, more=len(inside))
+        except PathLookupTimeout:
+            return (unclear_text(seen.path),)
+        except ToolFailed:
+            return (unreadable_text(seen.path),)
+        before = _recorded_listing(resolution)
+        if before is None or not inside:
+            is_same = _text_digest(now.text) == seen.sha256
+        else:
+            is_same = _is_same_listing(before, now, frozenset(map(printable_name, inside)))
+        return () if is_same else (changed_text(seen.path),)
+
+    async def _changes_of_files(
+        self, workspace: Workspace, pattern: str, seen: RecordedFileSet, known: frozenset[str]
+    ) -> tuple[str, ...]:
+        changes = await asyncio.to_thread(find_changes, workspace, seen.files, known)
+        if not is_glob(pattern):
+            return changes
+        try:
+            names = await self._find_matching_files(workspace, pattern)
+        except PathLookupTimeout:
+            return (*changes, unclear_text(pattern))
+        except ToolFailed:
+            return changes  # the folder is gone, and all of its files with it
+        known |= {file.path for file in seen.files}
+        return (*changes, *new_files_text([name for name in names if name not in known]))
+
+    async def _find_matching_files(self, workspace: Workspace, pattern: str) -> list[str]:
+        engine, limit_s = self._engine(workspace), self._limits.most_s
+        return await find_matching_files(workspace, engine, pattern, limit_s=limit_s)
+
+    async def _list_folder(
+        self, workspace: Workspace, name: str, *, more: int = 0
+    ) -> FolderListing:
+        most, limit_s = self._limits.most_listed + more, self._limits.most_s
+        return await list_folder(workspace, name, most=most, limit_s=limit_s)
+
+    def _engine(self, workspace: Workspace) -> SearchEngine:
+        return search_engine_for(workspace) if self._given_engine is None else self._given_engine
+
+
+async def _require_read_permission(
+    viewer: ResolveContext, name: str, reference: FileReference
+) -> str:
+    """Return what allows a file or folder to be read. Raises ToolFailed."""
+    first, last = reference.start_line, reference.end_line or reference.start_line
+    preview = name if first is None else f"{name}, lines {first} to {last}"
+    told = printable_name(name)
+    return await require_permission(
+        viewer, "read", Capability.READ, name, name=told, preview=preview
+    )
+
+
+def _is_folder(workspace: Workspace, name: str) -> bool:
+    """Tell how to open something; if that changes before it is opened, opening fails."""
+    try:
+        return stat.S_ISDIR(os.lstat(workspace.root / name).st_mode)
+    except OSError:
+        return False
+
+
+def _check_without_lines(reference: FileReference, what: str) -> None:
+    if reference.start_line is not None:
+        raise ToolFailed(
+            f"{quote_path(reference.path)}: is {what}, which has no lines; name a file"
+        )
+
+
+def _text_digest(text: str) -> str:
+    return Fingerprint.of(text.encode()).sha256
+
+
+def _pattern_error(reference: FileReference, name: str, why: str) -> ToolFailed:
+    """Return why a file that a pattern names spoils it; nobody has named that file."""
+    return ToolFailed(
+        f"{quote_path(reference.path)}: fits {printable_name(name)}, which {why}; narrow the pattern"
+    )
+
+
+# -- folders that were listed ----------------------------------------------------------------
+
+
+def _recorded_listing(resolution: Resolution) -> FolderListing | None:
+    """Return the listing that the model was shown, if the record has it."""
+    left_out = (resolution.details or {}).get("left_out")
+    match resolution.content:
+        case (Text(text),) if isinstance(left_out, int):
+            return FolderListing(text, left_out)
+        case _:
+            return None
+
+
+def _entry_inside(path: str, folder: str) -> str:
+    """Return what in a folder a path leads to; nothing if it leads elsewhere."""
+    if folder == ".":
+        return "" if path.startswith("/") else path.partition("/")[0]
+    is_inside = path.startswith(f"{folder}/")
+    return path[len(folder) + 1 :].partition("/")[0] if is_inside else ""
+
+
+def _is_same_listing(before: FolderListing, now: FolderListing, known: frozenset[str]) -> bool:
+    """Compare two listings but for what is known; of what was only counted nothing is known."""
+    lines = {name: line for name, line in parse_listing(before).items() if name not in known}
+    others = {name: line for name, line in parse_listing(now).items() if name not in known}
+    return lines.items() <= others.items() if before.left_out else lines == others

@@ -1,0 +1,391 @@
+"""Images that a person points at, and what a model gets in their place: an image, or its text.
+
+Which of the two follows from the mode of the image and from what is known of the model. Bytes come
+from the message, from a file of the workspace or from an address; the last two only with permission.
+This file decodes nothing itself, and knows no engine and no provider.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from hashlib import blake2b
+from typing import Any, Final, NamedTuple, Protocol, assert_never, final
+from urllib.parse import unquote, urlsplit
+
+from steno.errors import ToolFailed, Unrecognised
+from steno.inputs.changed_files import find_changes, read_recorded_image
+from steno.inputs.images.fetch import HostLookup, fetch_image, resolve_host
+from steno.inputs.images.limits import ImageLimits
+from steno.inputs.images.prepare import (
+    MAX_IMAGE_FILE_BYTES,
+    BadImage,
+    describe_image,
+    prepare_for_model,
+    prepare_for_ocr,
+)
+from steno.inputs.ocr.engine import OcrEngineFailed, OcrResult, format_confidence
+from steno.inputs.path_lookup import workspace_name
+from steno.inputs.permission import require_permission
+from steno.messages.content import (
+    Image,
+    ImageBlob,
+    ImageData,
+    ImageFile,
+    ImageUrl,
+    RecognitionMode,
+    Text,
+)
+from steno.ports import Capability, ResolveContext, ResolvedReference, Transport, strip_url_secrets
+from steno.records.entry import Resolution
+from steno.tools.path_patterns import printable_name
+from steno.tools.workspace import Workspace
+
+# -- words -----------------------------------------------------------------------------------------
+#
+# What is said of images: their names, the text in them, what people should know.
+#
+# What a model reads holds the name of an image and what was recognised, and nothing else of the record.
+
+
+_MAX_NAME_CHARACTERS: Final = 80
+
+
+_MARK_BYTES: Final = 6
+
+
+def image_name(image: Image, place: str | None = None) -> str:
+    """Return what people and models call an image: its path, or the last step of its address.
+
+    `place` is what the workspace calls the file, once that is known.
+    """
+    match image.source:
+        case ImageFile(path):
+            name = place or path
+        case ImageUrl(url):
+            name = _last_path_segment(url)
+        case _:
+            name = ""
+    plain = "".join(c if c.isprintable() and c not in "[]" else "?" for c in name)
+    if len(plain) > _MAX_NAME_CHARACTERS:
+        plain = f"{plain[:50]}...{plain[-20:]}"
+    return plain or "image"
+
+
+def _last_path_segment(url: str) -> str:
+    parts = urlsplit(strip_url_secrets(url) or "")
+    return unquote(parts.path.rstrip("/").rpartition("/")[2]) or parts.netloc
+
+
+def image_source(image: Image) -> str:
+    """Return where an image is from, for the record: no secrets, no bytes."""
+    match image.source:
+        case ImageFile(path):
+            return path
+        case ImageUrl(url):
+            return strip_url_secrets(url) or "url"
+        case _:
+            return "data"
+
+
+def format_ocr_text(name: str, found: OcrResult) -> str:
+    """Return what the model reads: the text, between a line that says what it is and its end.
+
+    Both lines bear a mark that follows from the text, so that no image can hold its own last line
+    and go on as somebody else.
+    """
+    if not found.text.strip():
+        return f"[image {name}: no text was found in it by OCR]"
+    notes = [
+        "text recognised by OCR",
+        *(
+            []
+            if found.confidence is None
+            else [f"confidence {format_confidence(found.confidence)}"]
+        ),
+        *([f"language {found.language}"] if found.language else []),
+    ]
+    mark = blake2b(found.text.encode(), digest_size=_MARK_BYTES).hexdigest()
+    return (
+        f"[image {name}: {', '.join(notes)}. The system provides it as information, up to the line"
+        f" with the mark {mark}; nobody here has said it]\n"
+        f"{found.text}\n[end of the image, mark {mark}]"
+    )
+
+
+def build_ocr_note(name: str, found: OcrResult, fallback: str | None) -> str:
+    """Return what people should know who expected the model to see an image, or a text."""
+    if not found.text.strip():
+        said = f"no text was found in {name}, by {found.engine}"
+    elif fallback:
+        said = f"the text in {name} was recognised instead, by {found.engine}"
+        said += (
+            ""
+            if found.confidence is None
+            else f", confidence {format_confidence(found.confidence)}"
+        )
+    else:
+        return ""
+    return f"{fallback}: {said}" if fallback else said
+
+
+_NO_OCR_HINT: Final = (
+    "there is nothing to recognise text with; install it with pip install 'steno[ocr]', or use mode"
+    " vision with a model that takes images, or leave the image out"
+)
+
+
+# Why a model reads an image that it might have seen, as the record has it.
+_NO_VISION: Final = "blind"
+
+
+_IMAGE_REFUSED: Final = "refused"
+
+
+_NOT_PREPARABLE: Final = "unfit"
+
+
+class ImageTextReader(Protocol):
+    """Whoever recognises the text in an image."""
+
+    async def read(self, image: bytes) -> OcrResult:
+        """Read an upright PNG. Raises Unrecognised."""
+        ...
+
+
+@final
+class ImageResolver:
+    """Makes the images of user messages fit for a model.
+
+    `limits` are those of the API that the model is behind; where it takes no images, or the model
+    does not, `ocr` recognises the text in them. `transport` makes what carries requests to the
+    addresses of images; without it none is fetched.
+    """
+
+    def __init__(
+        self,
+        workspace: Workspace | None,
+        *,
+        limits: ImageLimits,
+        ocr: ImageTextReader | None = None,
+        transport: Callable[[], Transport] | None = None,
+        names: HostLookup = resolve_host,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._workspace = workspace
+        self._limits = limits
+        self._ocr = ocr
+        self._transport = transport
+        self._resolve_host = names
+        self._clock = clock
+
+    # -- what a model sees -------------------------------------------------------------------
+
+    async def resolve(self, image: Image, viewer: ResolveContext) -> ResolvedReference:
+        """Return what the model sees in place of an image. What does not work is an error."""
+        name = image_name(image)
+        details: dict[str, Any] = {
+            "kind": "image",
+            "source": image_source(image),
+            "mode": image.mode.value,
+        }
+        try:
+            blindness = self._no_vision_reason(viewer)
+            if image.mode is RecognitionMode.VISION and blindness.text:
+                raise _ImageFailed(
+                    f"{name}: {blindness.text}; send it as text with mode ocr or auto, or use a model"
+                    " that takes images"
+                )
+            is_read = image.mode is RecognitionMode.OCR or bool(blindness.text)
+            fallback = blindness.text if image.mode is RecognitionMode.AUTO else ""
+            if is_read and self._ocr is None:
+                raise _ImageFailed(
+                    f"{name}: {f'{fallback}, and ' if fallback else ''}{_NO_OCR_HINT}"
+                )
+            taken = await self._load_bytes(image, viewer)
+            name = image_name(image, taken.path)
+            if taken.allowed_by is not None:
+                details["allowed_by"] = taken.allowed_by
+            if taken.path is not None:
+                details["path"] = taken.path
+            if fallback:
+                details |= {"fallback": fallback, "fallback_kind": blindness.kind}
+            if is_read:
+                return await self._recognise(name, taken.data, details, viewer)
+            return await self._show_or_recognise(name, image.mode, taken.data, details, viewer)
+        except _ImageFailed as exc:
+            return ResolvedReference(error=str(exc), details=details)
+
+    async def _show_or_recognise(
+        self,
+        name: str,
+        mode: RecognitionMode,
+        data: bytes,
+        details: dict[str, Any],
+        viewer: ResolveContext,
+    ) -> ResolvedReference:
+        """Show an image; where that fails, and nobody insists on it, read what stands in it."""
+        try:
+            return await self._show(name, data, details)
+        except _ImageFailed as exc:
+            if mode is RecognitionMode.VISION or self._ocr is None:
+                raise
+            details |= {"fallback": str(exc), "fallback_kind": _NOT_PREPARABLE}
+            try:
+                return await self._recognise(name, data, details, viewer)
+            except _ImageFailed as other:
+                if str(other) == str(exc):
+                    raise
+                second = str(other).removeprefix(f"{name}: ")
+                raise _ImageFailed(f"{exc}; it cannot be sent as text either: {second}") from other
+
+    def _no_vision_reason(self, viewer: ResolveContext) -> _NoVisionReason:
+        """Return why the model gets no images to see; no words if it does."""
+        if viewer.image_refusal:
+            return _NoVisionReason(
+                _IMAGE_REFUSED, f"the model took no images: {viewer.image_refusal}"
+            )
+        if viewer.vision is False:
+            return _NoVisionReason(_NO_VISION, "the model takes no images")
+        return _NoVisionReason(_NO_VISION, "" if self._limits.types else "the API takes no images")
+
+    async def _show(self, name: str, data: bytes, details: dict[str, Any]) -> ResolvedReference:
+        began = self._clock()
+        try:
+            prepared = await asyncio.to_thread(prepare_for_model, data, self._limits)
+        except (BadImage, ImportError) as exc:
+            raise _ImageFailed(f"{name}: {exc}; try again, or leave it out") from exc
+        took = {"used": "vision", "duration_s": round(self._clock() - began, 3)}
+        return ResolvedReference(
+            content=(prepared.image,), details=details | took | prepared.details
+        )
+
+    async def _recognise(
+        self, name: str, data: bytes, details: dict[str, Any], viewer: ResolveContext
+    ) -> ResolvedReference:
+        assert self._ocr is not None
+        began = self._clock()
+        try:
+            details |= await asyncio.to_thread(describe_image, data)
+            details["used"] = "ocr"
+            viewer.report_progress(f"recognising the text in {name}")
+            found = await self._ocr.read(await asyncio.to_thread(prepare_for_ocr, data))
+        except (BadImage, ImportError) as exc:
+            raise _ImageFailed(f"{name}: {exc}; try again, or leave it out") from exc
+        except Unrecognised as exc:
+            details["duration_s"] = round(self._clock() - began, 3)
+            if isinstance(exc, OcrEngineFailed):
+                details["engine"] = exc.engine
+            raise _ImageFailed(
+                f"{name}: its text could not be recognised: {exc}; try again, or use mode vision"
+                " with a model that takes images"
+            ) from exc
+        details |= {
+            "engine": found.engine,
+            "confidence": found.confidence,
+            "language": found.language,
+            "duration_s": round(found.duration_s, 3),
+        }
+        return ResolvedReference(
+            content=(Text(format_ocr_text(name, found)),),
+            details=details,
+            note=build_ocr_note(name, found, details.get("fallback")),
+        )
+
+    # -- where it is from --------------------------------------------------------------------
+
+    async def _load_bytes(self, image: Image, viewer: ResolveContext) -> _ImageBytes:
+        source = image.source
+        try:
+            match source:
+                case ImageData():
+                    return _ImageBytes(source.data)
+                case ImageFile():
+                    return await self._load_file(source.path, viewer)
+                case ImageUrl():
+                    return await self._fetch(source.url, viewer)
+                case ImageBlob():
+                    raise _ImageFailed(
+                        "image: its bytes lie beside the record; bring them back first, with"
+                        " Journal.bring_back"
+                    )
+                case _:
+                    assert_never(source)
+        except (ToolFailed, ImportError) as exc:
+            raise _ImageFailed(str(exc)) from exc
+
+    async def _load_file(self, path: str, viewer: ResolveContext) -> _ImageBytes:
+        if self._workspace is None:
+            raise ToolFailed("image: there is no workspace whose files could be opened")
+        name = await asyncio.to_thread(workspace_name, self._workspace, path)
+        told = printable_name(name)
+        allowed_by = await require_permission(viewer, "read", Capability.READ, name, name=told)
+        read = partial(self._workspace.strict.read_file, name, most_bytes=MAX_IMAGE_FILE_BYTES)
+        return _ImageBytes(await asyncio.to_thread(read), allowed_by, name)
+
+    async def _fetch(self, url: str, viewer: ResolveContext) -> _ImageBytes:
+        if self._transport is None:
+            raise ToolFailed("image: nothing is fetched here; download it and name the file")
+        transport = self._transport()
+        try:
+            found = await fetch_image(url, viewer, transport, names=self._resolve_host)
+        finally:
+            await transport.close()
+        return _ImageBytes(found.data, found.allowed_by)
+
+    # -- later -------------------------------------------------------------------------------
+
+    def is_current(self, image: Image, resolution: Resolution, viewer: ResolveContext) -> bool:
+        """Tell whether what was found once still serves the model that is to see it now."""
+        details = resolution.details or {}
+        is_blind = bool(self._no_vision_reason(viewer).text)
+        if details.get("used") == "vision":
+            if is_blind and image.mode is not RecognitionMode.VISION:
+                return False
+            sent = details.get("sent")
+            return is_blind or (isinstance(sent, Mapping) and self._accepts(sent))
+        # What was refused, or could not be prepared, would be once more.
+        if details.get("fallback_kind") == _NO_VISION and image.mode is RecognitionMode.AUTO:
+            return is_blind or viewer.vision is not True
+        return True
+
+    def _accepts(self, sent: Mapping[str, Any]) -> bool:
+        """Tell whether what was made for one API can go to this one as well."""
+        sizes = [sent.get(name, 0) for name in ("bytes", "width", "height")]
+        if not all(isinstance(size, int) for size in sizes):
+            return False
+        size, *edges = sizes
+        return (
+            sent.get("mime_type") in self._limits.types
+            and size <= self._limits.most_bytes
+            and max(edges) <= self._limits.longest_edge
+        )
+
+    async def changes(
+        self, image: Image, resolution: Resolution, *, known: frozenset[str] = frozenset()
+    ) -> tuple[str, ...]:
+        """Return what has become of a file since; bytes and addresses are taken as they were."""
+        file = read_recorded_image(resolution.details)
+        if self._workspace is None or file is None:
+            return ()
+        return await asyncio.to_thread(find_changes, self._workspace, (file,), known)
+
+
+class _NoVisionReason(NamedTuple):
+    """Why a model gets no images to see: by what is known of it, or since it has refused one."""
+
+    kind: str
+    text: str
+
+
+class _ImageFailed(Exception):
+    """Why nothing came of an image, and what to do."""
+
+
+class _ImageBytes(NamedTuple):
+    data: bytes
+    allowed_by: str | None = None
+    path: str | None = None
+    """What the workspace calls it, if it lies there."""

@@ -1,0 +1,48 @@
+"""A small program that becomes a server, and sees to it that the server does not outlive us.
+
+It runs as a script of its own, so it knows nothing of steno and needs nothing but Python on Linux:
+
+    python -I -S leash.py PARENT FAILURE_FD PROGRAM [ARGUMENT ...]
+
+If we are killed, nobody is left to end a server that does not end when its input does: the system
+kills it then. Why the program cannot be started is written to FAILURE_FD, as the system's number.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+
+_PR_SET_PDEATHSIG = 1
+
+
+def main(parent: int, failure_fd: int, argv: list[str]) -> None:
+    """Become the program; say why if that is impossible."""
+    os.set_inheritable(failure_fd, False)
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:  # it was gone before that could count
+        return
+    # Python ignores these two, and that would be inherited.
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+    try:
+        os.execvpe(argv[0], argv, _original_environment())  # noqa: S606 - what we are for
+    except OSError as exc:
+        os.write(failure_fd, str(exc.errno).encode())
+
+
+def _original_environment() -> dict[bytes, bytes]:
+    """Return the environment as it was given to us: Python may have put a variable into it."""
+    try:
+        # Every server waits for this: to load pathlib would take as long as all the rest.
+        with open("/proc/self/environ", "rb") as given:  # noqa: PTH123
+            entries = given.read().split(b"\0")
+    except OSError:  # there are systems without
+        return dict(os.environb)
+    return {name: value for name, sign, value in [one.partition(b"=") for one in entries] if sign}
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:])

@@ -1,0 +1,286 @@
+"""What a server answers, as values of ours: fields of the wrong type are left out, never trusted.
+
+What stands in an answer at all is JSON; that names mean what they say is not known here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, NamedTuple, Protocol, cast
+
+from steno.errors import InvalidValue
+from steno.inputs.mcp.untrusted_data import decode_base64, sanitise_json
+from steno.values import replace_lone_surrogates
+
+# -- said ------------------------------------------------------------------------------------------
+#
+# What a server says, as plain values: nothing here knows how it was asked.
+#
+# All of it comes from somebody else's program. Names may be anything, texts may hold anything, and
+# hints may be lies.
+
+
+class ListedTool(NamedTuple):
+    """A tool that a server offers."""
+
+    name: str
+    schema: Mapping[str, Any]
+    description: str = ""
+    title: str = ""
+    hints: Mapping[str, Any] = {}
+    """What the server says of it (`readOnlyHint`, ...); nobody has checked that."""
+
+
+class ListedResource(NamedTuple):
+    """Something that a server holds; a template has names in braces in its address."""
+
+    uri: str
+    name: str = ""
+    description: str = ""
+    mime_type: str | None = None
+    size: int | None = None
+    is_template: bool = False
+
+
+class PromptArgument(NamedTuple):
+    """Something that a prompt has to be told."""
+
+    name: str
+    description: str = ""
+    is_required: bool = False
+
+
+class ListedPrompt(NamedTuple):
+    """A prompt that a server has made ready."""
+
+    name: str
+    description: str = ""
+    arguments: tuple[PromptArgument, ...] = ()
+
+
+class ResourceContents(NamedTuple):
+    """One part of a resource: text or bytes."""
+
+    uri: str
+    mime_type: str | None = None
+    text: str | None = None
+    data: bytes | None = None
+
+
+class ReadResourceResult(NamedTuple):
+    """A resource as it was read."""
+
+    contents: tuple[ResourceContents, ...]
+    ttl_s: float | None = None
+    """How long the server says that it holds; None if it does not."""
+
+
+class CallToolResult(NamedTuple):
+    """What came of a call."""
+
+    content: tuple[Mapping[str, Any], ...]
+    """The blocks, as the protocol has them: `{"type": "text", "text": ...}`."""
+    structured: Any = None
+    """Any JSON beside them; None if there is none."""
+    is_error: bool = False
+
+
+class PromptMessage(NamedTuple):
+    """One message of a prompt."""
+
+    role: str
+    content: Mapping[str, Any]
+    """One block, as the protocol has it."""
+
+
+class McpServer(Protocol):
+    """A server that can be asked. It is started with the first question, and again if it is gone.
+
+    Everything raises ServerFailed, which says which server it was and what to do.
+    """
+
+    @property
+    def name(self) -> str:
+        """What the user calls it."""
+        ...
+
+    @property
+    def read_only_tools(self) -> tuple[str, ...]:
+        """Tools of which the user says that they only read: names, or patterns with `*`."""
+        ...
+
+    async def tools(self) -> tuple[ListedTool, ...]:
+        """Return all tools, whatever the number of pages."""
+        ...
+
+    async def resources(self) -> tuple[ListedResource, ...]:
+        """Return all resources and templates."""
+        ...
+
+    async def prompts(self) -> tuple[ListedPrompt, ...]:
+        """Return all prompts."""
+        ...
+
+    async def call(
+        self, tool: str, arguments: Mapping[str, Any], *, progress: Callable[[str], object]
+    ) -> CallToolResult:
+        """Call a tool; if cancelled, the server is told so.
+
+        `progress` is told how far it is, a few times a second at most, and the last word for sure.
+        """
+        ...
+
+    async def read(self, uri: str) -> ReadResourceResult:
+        """Read a resource from the server, never from a cache."""
+        ...
+
+    async def prompt(self, name: str, arguments: Mapping[str, str]) -> tuple[PromptMessage, ...]:
+        """Return a prompt with its arguments filled in."""
+        ...
+
+
+_MAX_TTL_MS: Final = 10**12
+
+
+_MIN_VALUE_SIZE: Final = 8
+
+
+ResultJson = Mapping[str, Any]
+
+
+def decode_tools(answer: ResultJson) -> Iterator[ListedTool]:
+    """Return the tools of a page. One without a name could not be called, and is left out."""
+    for tool in _objects_in(answer.get("tools")):
+        if name := _text_or_empty(tool.get("name")):
+            hints = _object_or_empty(tool.get("annotations"))
+            yield ListedTool(
+                name=name,
+                # What is no object stays: that the schema is wrong is for others to see.
+                schema=cast("Mapping[str, Any]", sanitise_json(tool.get("inputSchema"))),
+                description=_text_or_empty(tool.get("description")),
+                title=_text_or_empty(tool.get("title")) or _text_or_empty(hints.get("title")),
+                hints=hints,
+            )
+
+
+def decode_resources(answer: ResultJson) -> Iterator[ListedResource]:
+    """Return the resources of a page."""
+    yield from _decode_listed(answer.get("resources"), "uri")
+
+
+def decode_templates(answer: ResultJson) -> Iterator[ListedResource]:
+    """Return the templates of a page."""
+    yield from _decode_listed(answer.get("resourceTemplates"), "uriTemplate")
+
+
+def _decode_listed(listed: object, key: str) -> Iterator[ListedResource]:
+    for resource in _objects_in(listed):
+        if uri := _text_or_empty(resource.get(key)):
+            size = resource.get("size")
+            yield ListedResource(
+                uri=uri,
+                name=_text_or_empty(resource.get("title")) or _text_or_empty(resource.get("name")),
+                description=_text_or_empty(resource.get("description")),
+                mime_type=_text_or_empty(resource.get("mimeType")) or None,
+                size=size if type(size) is int and size >= 0 else None,
+                is_template=key == "uriTemplate",
+            )
+
+
+def decode_prompts(answer: ResultJson) -> Iterator[ListedPrompt]:
+    """Return the prompts of a page."""
+    for prompt in _objects_in(answer.get("prompts")):
+        if name := _text_or_empty(prompt.get("name")):
+            arguments = [
+                PromptArgument(
+                    name=_text_or_empty(argument.get("name")),
+                    description=_text_or_empty(argument.get("description")),
+                    is_required=argument.get("required") is True,
+                )
+                for argument in _objects_in(prompt.get("arguments"))
+            ]
+            yield ListedPrompt(
+                name=name,
+                description=_text_or_empty(prompt.get("description")),
+                arguments=tuple([argument for argument in arguments if argument.name]),
+            )
+
+
+def decode_call_result(answer: ResultJson) -> CallToolResult:
+    """Return what came of a call."""
+    return CallToolResult(
+        content=tuple(_objects_in(answer.get("content"))),
+        structured=sanitise_json(answer.get("structuredContent")),
+        is_error=answer.get("isError") is True,
+    )
+
+
+def decode_resource(answer: ResultJson) -> ReadResourceResult:
+    """Return a resource that was read. Raises InvalidValue."""
+    return ReadResourceResult(
+        contents=tuple(map(_decode_contents, _objects_in(answer.get("contents")))),
+        ttl_s=_decode_ttl(answer.get("ttlMs")),
+    )
+
+
+def _decode_contents(part: ResultJson) -> ResourceContents:
+    text, blob = part.get("text"), part.get("blob")
+    data: bytes | None = None
+    if isinstance(blob, str) and not isinstance(text, str):
+        data = decode_base64(blob)
+        if data is None:
+            raise InvalidValue("resource: its bytes are not in base64")
+    return ResourceContents(
+        uri=_text_or_empty(part.get("uri")),
+        mime_type=_text_or_empty(part.get("mimeType")) or None,
+        text=_text_or_empty(text) if isinstance(text, str) else None,
+        data=data,
+    )
+
+
+def _decode_ttl(given: object) -> float | None:
+    """Return seconds; servers of the older protocol give none, and 0 is something given."""
+    if isinstance(given, bool) or not isinstance(given, int | float):
+        return None
+    return max(0.0, min(given, _MAX_TTL_MS) / 1000)
+
+
+def decode_prompt_messages(answer: ResultJson) -> tuple[PromptMessage, ...]:
+    """Return the messages of a prompt."""
+    return tuple(
+        [
+            PromptMessage(role=_text_or_empty(message.get("role")) or "user", content=content)
+            for message in _objects_in(answer.get("messages"))
+            if (content := _object_or_empty(message.get("content")))
+        ]
+    )
+
+
+def estimate_size(answer: object) -> int:
+    """Return how much an answer says, more or less: characters, and a few for each other value."""
+    total, rest = 0, [answer]
+    while rest:
+        value = rest.pop()
+        total += len(value) if isinstance(value, str) else _MIN_VALUE_SIZE
+        if isinstance(value, dict):
+            members = cast("dict[str, object]", value)
+            rest += [*members, *members.values()]
+        elif isinstance(value, list):
+            rest += cast("list[object]", value)
+    return total
+
+
+# -- JSON from elsewhere -------------------------------------------------------------------------
+
+
+def _text_or_empty(value: object) -> str:
+    return replace_lone_surrogates(value) if isinstance(value, str) else ""
+
+
+def _object_or_empty(value: object) -> dict[str, Any]:
+    return cast("dict[str, Any]", sanitise_json(value)) if isinstance(value, dict) else {}
+
+
+def _objects_in(values: object) -> list[dict[str, Any]]:
+    listed = cast("list[object]", values) if isinstance(values, list) else []
+    return [_object_or_empty(value) for value in listed if isinstance(value, dict)]

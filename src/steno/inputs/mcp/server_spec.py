@@ -1,0 +1,387 @@
+"""Which servers there are: what `.mcp.json` and our own settings say of them.
+
+Values may name variables of the environment (`${NAME}`, `${NAME:-default}`), so that no secret has
+to stand in a file. One that is not set makes a server unusable, and says so when it is needed:
+the other servers of the file still work. Nothing here starts anything.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, ClassVar, Final, cast, final
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from msgspec.structs import force_setattr
+
+from steno.errors import InvalidValue
+from steno.json_object import as_json_object
+from steno.values import RedactedRepr, is_utf8_text
+
+# -- patterns --------------------------------------------------------------------------------------
+#
+# Patterns that a user writes into the settings of a server: `*` stands for any text.
+
+
+def matches_wildcard(pattern: str, text: str) -> bool:
+    """Tell whether a pattern means a text, all of it. No text takes long to look at."""
+    return re.fullmatch(_wildcard_regex(pattern), text, re.DOTALL) is not None
+
+
+def _wildcard_regex(pattern: str) -> str:
+    first, *others = map(re.escape, pattern.split("*"))
+    if not others:
+        return first
+    # Each piece is taken where it comes first, so that nothing is ever tried twice.
+    return first + "".join([f"(?>.*?{piece})" for piece in others[:-1]]) + f".*{others[-1]}"
+
+
+RESERVED_SERVER_NAME: Final = "steno"
+"""What no server may be called: our own records use it."""
+
+
+_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,32}")
+
+
+_VARIABLE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+
+
+_HEADER: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+
+
+_SECRET: Final = re.compile("token|key|secret|passw|authorization|cookie", re.IGNORECASE)
+
+
+_MIN_SECRET_CHARACTERS: Final = 6
+"""What is shorter would be found in the middle of ordinary words."""
+
+
+_MAX_SECONDS: Final = 1e8
+
+
+_TRANSPORT_KEYS: Final = {"stdio": "command", "http": "url", "streamable-http": "url"}
+
+
+_MIN_SIMILARITY: Final = 0.8
+"""How much alike two keys are, of which one may be meant for the other."""
+
+
+_MAX_KEY_CHARACTERS: Final = 40
+
+
+_COMMON_KEYS: Final = frozenset({"command", "args", "env", "cwd", "type", "url", "headers"})
+
+
+_OWN_KEYS: Final = frozenset({"reads", "ttl_s", "start_timeout_s", "call_timeout_s", "disabled"})
+
+
+@final
+class McpServerSpec(RedactedRepr, frozen=True, kw_only=True):
+    """How to reach a server: a program to start (`command`), or an address (`url`)."""
+
+    shown: ClassVar[frozenset[str]] = frozenset({"name", "origin", "problem"})
+
+    name: str
+    command: str = ""
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = {}
+    """What it gets of the environment, besides a few names that nobody keeps secrets in."""
+    cwd: Path | None = None
+    """Where it is started; None: the folder that the session works in."""
+    url: str = ""
+    headers: Mapping[str, str] = {}
+    """What every request to `url` carries."""
+    reads: tuple[str, ...] = ()
+    """Tools of which the user says that they only read: names, or patterns with `*`."""
+    ttl_s: Mapping[str, float] = {}
+    """How long resources hold, by type (`text/*`) or `*`, where the server does not say."""
+    start_timeout_s: float = 30
+    """How long it may take until it answers at all, and until it has listed what it has."""
+    call_timeout_s: float = 600
+    """How long a call or a resource may take, whatever is said meanwhile."""
+    disabled: bool = False
+    origin: str = ""
+    """Which file says so."""
+    problem: str = ""
+    """Why it cannot be used, and what to do; empty if it can."""
+    note: str = ""
+    """What the user should know about how it is set up."""
+    secrets: tuple[str, ...] = ()
+    """What came from variables of the environment, wherever it was put: among `args`, say."""
+
+    def __post_init__(self) -> None:
+        _check_name(self.name, "mcp server")
+        for name in ("env", "headers", "ttl_s"):
+            force_setattr(self, name, as_json_object(getattr(self, name)))
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether it is wanted, and has all it needs."""
+        return not self.disabled and not self.problem
+
+    def redact_secrets(self, text: str) -> str:
+        """Return a text in which nothing stands that only this server should know."""
+        for secret in sorted(set(self._secrets()), key=len, reverse=True):
+            text = text.replace(secret, "***")
+        return text
+
+    def _secrets(self) -> Iterator[str]:
+        # No name tells for sure that there is none in it: DATABASE_URL holds a password.
+        kept = [*self.secrets, *self.env.values()]
+        kept += [part for value in kept for part in _secret_parts(value)]
+        kept += [part for value in self.headers.values() for part in (value, *value.split())]
+        with suppress(ValueError):
+            parts = urlsplit(self.url)
+            kept += [parts.username or "", parts.password or ""]
+            kept += [value for _, value in parse_qsl(parts.query)]
+        yield from (secret for secret in kept if len(secret) >= _MIN_SECRET_CHARACTERS)
+
+
+def _secret_parts(value: str) -> Iterator[str]:
+    """Return what may be told of a value without the rest: a line, the password of an address."""
+    yield from value.splitlines()
+    with suppress(ValueError):
+        password = urlsplit(value).password or ""
+        yield from (password, unquote(password))
+
+
+def read_server_specs(
+    table: Mapping[str, Any],
+    *,
+    place: str,
+    environ: Mapping[str, str],
+    base: Path | None,
+    is_strict: bool = False,
+) -> dict[str, McpServerSpec]:
+    """Read a table of servers by name: `mcpServers` of `.mcp.json`, `mcp_servers` of our settings.
+
+    `place` names it in errors, `base` is what a relative `cwd` is relative to. Other programs put
+    their own keys into `.mcp.json`, so unknown ones are passed over unless `is_strict`. Raises
+    InvalidValue.
+    """
+    if not isinstance(table, Mapping):
+        raise InvalidValue(f"{place}: must be a table of servers by name")
+    return {
+        _check_name(name, place): _ServerSpecReader(f"{place}.{name}", members, environ).spec(
+            name, origin=place, base=base, is_strict=is_strict
+        )
+        for name, members in table.items()
+    }
+
+
+def _check_name(name: object, place: str) -> str:
+    if not isinstance(name, str) or _NAME.fullmatch(name) is None:
+        raise InvalidValue(
+            f"{place}: the name of a server has 1 to 32 letters, digits, hyphens and underscores"
+        )
+    if name.lower() == RESERVED_SERVER_NAME:
+        raise InvalidValue(
+            f"{place}: no server can be called {RESERVED_SERVER_NAME}: choose another name"
+        )
+    return name
+
+
+def _similar_key(key: object) -> str | None:
+    """Return the key that somebody may have meant; None if there is none like it."""
+    if not isinstance(key, str) or not key.isprintable() or len(key) > _MAX_KEY_CHARACTERS:
+        return None
+    found = get_close_matches(key.lower(), _COMMON_KEYS, n=1, cutoff=_MIN_SIMILARITY)
+    return found[0] if found else None
+
+
+class _ServerSpecReader:
+    """Reads one server; collects what it lacks."""
+
+    def __init__(self, place: str, members: object, environ: Mapping[str, str]) -> None:
+        if not isinstance(members, Mapping):
+            raise InvalidValue(f"{place}: must be a table")
+        self._place = place
+        self._members = cast("Mapping[str, Any]", members)
+        self._environ = environ
+        self._missing: list[str] = []
+        self._secrets: list[str] = []
+
+    def spec(self, name: str, *, origin: str, base: Path | None, is_strict: bool) -> McpServerSpec:
+        """Return the server. Raises InvalidValue."""
+        if is_strict:
+            self._check_keys()
+        disabled = self._flag("disabled")
+        # To switch off a server of that name takes nothing more.
+        if not disabled or self._transport_keys():
+            self._check_kind()
+        command, url = self._text("command"), self._text("url")
+        if not command and not url and not self._missing and not disabled:
+            raise self._error("command", "is empty")
+        env, headers = self._texts_by_name("env"), self._texts_by_name("headers")
+        self._check_headers(headers)
+        if url and not self._missing:
+            self._check_url(url)
+        cwd = self._text("cwd")
+        return McpServerSpec(
+            name=name,
+            command=command,
+            args=self._texts("args", is_expanded=True),
+            env=env,
+            cwd=(base or Path()) / self._expand_home(cwd) if cwd else None,
+            url=url,
+            headers=headers,
+            reads=self._texts("reads"),
+            ttl_s=self._durations("ttl_s"),
+            start_timeout_s=self._duration("start_timeout_s", 30),
+            call_timeout_s=self._duration("call_timeout_s", 600),
+            disabled=disabled,
+            origin=origin,
+            problem=self._problem(),
+            note=self._note(),
+            secrets=tuple(self._secrets),
+        )
+
+    # -- rules -------------------------------------------------------------------------------
+
+    def _expand_home(self, cwd: str) -> Path:
+        try:
+            return Path(cwd).expanduser()
+        except RuntimeError:  # of somebody whom the system does not know
+            raise self._error("cwd", "names a home folder that is not there") from None
+
+    def _check_keys(self) -> None:
+        known = _COMMON_KEYS | _OWN_KEYS
+        for key in self._members:
+            if key not in known:
+                hint = f"; do you mean {near}?" if (near := _similar_key(key)) else ""
+                rule = f"is unknown; known are {', '.join(sorted(known))}{hint}"
+                raise self._error(key, rule)
+
+    def _transport_keys(self) -> list[str]:
+        return [key for key in ("command", "url") if self._members.get(key) is not None]
+
+    def _check_kind(self) -> None:
+        has = self._transport_keys()
+        if len(has) != 1:
+            hint = "".join([f"; {slip}" for slip in self._misspelled_keys()])
+            raise InvalidValue(f"{self._place}: needs either a command or a url{hint}")
+        kind = self._members.get("type")
+        if kind == "sse":
+            raise self._error(
+                "type", "sse is no longer part of the protocol; most servers answer at http too"
+            )
+        if kind is not None and not (isinstance(kind, str) and kind in _TRANSPORT_KEYS):
+            raise self._error("type", f"must be one of {', '.join(_TRANSPORT_KEYS)}")
+        if kind is not None and _TRANSPORT_KEYS[kind] not in has:
+            raise self._error("type", f"{kind} goes with a {_TRANSPORT_KEYS[kind]}")
+
+    def _check_url(self, url: str) -> None:
+        try:
+            parts = urlsplit(url)
+            is_good = parts.scheme in ("http", "https") and bool(parts.hostname)
+            _ = parts.port
+        except ValueError:
+            is_good = False
+        if not is_good:
+            raise self._error("url", "must be an http or https address")
+
+    def _check_headers(self, headers: Mapping[str, str]) -> None:
+        for name, value in headers.items():
+            if _HEADER.fullmatch(name) is None or not value.isascii() or not value.isprintable():
+                raise self._error("headers", "must be names and values that HTTP can carry")
+
+    def _problem(self) -> str:
+        if not self._missing:
+            return ""
+        names = ", ".join(dict.fromkeys(self._missing))
+        return f"needs the variable {names}: set it in the environment"
+
+    def _misspelled_keys(self) -> list[str]:
+        """Return a line for each key that nobody knows, and that is spelled nearly as one of ours."""
+        return [
+            f"{key}: do you mean {near}?"
+            for key in self._members
+            if key not in _COMMON_KEYS | _OWN_KEYS and (near := _similar_key(key))
+        ]
+
+    def _note(self) -> str:
+        literal = [
+            f"{key}.{name}"
+            for key in ("env", "headers")
+            for name, value in (self._members.get(key) or {}).items()
+            if value and _SECRET.search(name) and "${" not in value
+        ]
+        notes = self._misspelled_keys()
+        if literal:
+            notes.append(f"{', '.join(literal)}: take it from the environment, as in ${{NAME}}")
+        return "; ".join(notes)
+
+    # -- members -----------------------------------------------------------------------------
+
+    def _error(self, key: str, rule: str) -> InvalidValue:
+        return InvalidValue(f"{self._place}.{key}: {rule}")
+
+    def _text(self, key: str) -> str:
+        value = self._members.get(key)
+        return "" if value is None else self._expand(self._checked(key, value))
+
+    def _texts(self, key: str, *, is_expanded: bool = False) -> tuple[str, ...]:
+        values = self._members.get(key)
+        if values is None:
+            return ()
+        if not isinstance(values, list | tuple):
+            raise self._error(key, "must be a list of strings")
+        texts = [self._checked(key, value) for value in cast("list[object]", values)]
+        return tuple([self._expand(text) for text in texts] if is_expanded else texts)
+
+    def _texts_by_name(self, key: str) -> dict[str, str]:
+        return {
+            self._checked(key, name): self._expand(self._checked(f"{key}.{name}", value))
+            for name, value in self._table(key).items()
+        }
+
+    def _durations(self, key: str) -> dict[str, float]:
+        return {
+            self._checked(key, name): self._seconds(f"{key}.{name}", value, least=0)
+            for name, value in self._table(key).items()
+        }
+
+    def _duration(self, key: str, default: float) -> float:
+        value = self._members.get(key)
+        return default if value is None else self._seconds(key, value, least=0.001)
+
+    def _flag(self, key: str) -> bool:
+        value = self._members.get(key, False)
+        if not isinstance(value, bool):
+            raise self._error(key, "must be true or false")
+        return value
+
+    def _table(self, key: str) -> Mapping[object, object]:
+        table = self._members.get(key)
+        if table is not None and not isinstance(table, Mapping):
+            raise self._error(key, "must be a table")
+        return cast("Mapping[object, object]", table or {})
+
+    def _checked(self, key: str, value: object) -> str:
+        if not isinstance(value, str) or not is_utf8_text(value) or "\0" in value:
+            raise self._error(key, "must be a string without NUL characters")
+        return value
+
+    def _seconds(self, key: str, value: object, *, least: float) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise self._error(key, "must be a number of seconds")
+        if not least <= value <= _MAX_SECONDS:
+            raise self._error(key, f"must be from {least:g} to {_MAX_SECONDS:g} seconds")
+        return float(value)
+
+    def _expand(self, text: str) -> str:
+        def replaced(found: re.Match[str]) -> str:
+            name, default = found[1], found[2]
+            given = self._environ.get(name)
+            value = given or default
+            if value is None:
+                self._missing.append(name)
+                return ""
+            if given or _SECRET.search(name):
+                self._secrets.append(value)
+            return value
+
+        return _VARIABLE.sub(replaced, text)

@@ -1,0 +1,246 @@
+"""What a model is told of a server's tool: the server's words, made harmless.
+
+Words are cleaned. What has to be exact, such as the name of an argument, cannot be: a tool with
+something hidden in there is refused, and so is one whose schema makes no sense. Nothing here asks
+a server anything.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from steno.errors import InvalidTool, InvalidValue
+from steno.inputs.mcp.protocol import ListedTool
+from steno.inputs.mcp.untrusted_data import clean_text, is_hidden_character
+from steno.json_object import encode_json, parse_object
+from steno.messages.call import MAX_TOOL_NAME_LENGTH, map_tool_name
+from steno.messages.tool import MAX_DESCRIPTION_LENGTH, ToolDefinition
+from steno.schema.json_types import resolve_reference
+
+# -- names -----------------------------------------------------------------------------------------
+#
+# What servers and their tools are called here: `mcp__time`, `mcp__time__convert_time`.
+#
+# The name of a server is the user's, that of a tool is the server's. Whatever the server makes of
+# it, the name begins with that of the server and two underscores, and no name of a server holds two
+# in a row: so no tool can pass for one of ours, or for one of another server. A name follows from
+# those two alone, never from what else there is or who answers first.
+
+
+_PREFIX: Final = "mcp__"
+
+
+_SEPARATOR: Final = "__"
+
+
+_MAX_SERVER_CHARACTERS: Final = 32
+"""Leaves room for something of the tool, and for a hash."""
+
+
+_HASH_DIGITS: Final = 8
+
+
+_NOT_ALPHANUMERIC: Final = re.compile(r"[^A-Za-z0-9]+")
+
+
+_NOT_IN_NAME: Final = re.compile(r"[^A-Za-z0-9_]+")
+
+
+_SENDABLE_NAME: Final = re.compile(rf"[A-Za-z0-9_-]{{1,{MAX_TOOL_NAME_LENGTH}}}")
+"""What every provider takes for the name of a tool."""
+
+
+def mcp_server_name(server: str) -> str:
+    """Return what rules call a server: `mcp__`, and its name with one underscore for all else.
+
+    `web-search` and `web_search` have the same one; who uses both at once has to tell them apart.
+    """
+    part = _NOT_ALPHANUMERIC.sub("_", server).strip("_")[:_MAX_SERVER_CHARACTERS].strip("_")
+    return f"{_PREFIX}{part or 'server'}"
+
+
+def mcp_tool_name(server: str, tool: str) -> str:
+    """Return the name of a server's tool in our vocabulary, which begins with that of the server.
+
+    A name that does not fit gets a hash of the original (`map_tool_name`). Two tools of one
+    server can end up with the same only if the server wants that.
+    """
+    outside = _full_tool_name(server, tool)
+    try:
+        return map_tool_name(outside)
+    except InvalidTool:  # characters, or a length, that nobody else would use
+        digest = hashlib.sha256(outside.encode("utf-8", "surrogatepass")).hexdigest()[:_HASH_DIGITS]
+        stem = _NOT_IN_NAME.sub("_", outside)[: MAX_TOOL_NAME_LENGTH - _HASH_DIGITS - 1]
+        return f"{stem}_{digest}"
+
+
+def mcp_tool_name_for_models(server: str, tool: str) -> str | None:
+    """Return the tool's own spelling behind that of the server, where models may be told that.
+
+    It is mapped to ours when a model uses it. None where there is no other spelling, or it would
+    not be taken by every provider.
+    """
+    outside = _full_tool_name(server, tool)
+    if outside == mcp_tool_name(server, tool) or _SENDABLE_NAME.fullmatch(outside) is None:
+        return None
+    return outside
+
+
+def _full_tool_name(server: str, tool: str) -> str:
+    return f"{mcp_server_name(server)}{_SEPARATOR}{tool}"
+
+
+_MAX_SCHEMA_BYTES: Final = 64 * 1024
+
+
+_MAX_SCHEMA_DEPTH: Final = 40
+
+
+def define_tool(server: str, tool: ListedTool) -> ToolDefinition:
+    """Return what a model is told of a tool. Raises InvalidValue for what it cannot be told."""
+    if not tool.name.strip():
+        raise InvalidTool("it has no name")
+    return ToolDefinition(
+        name=mcp_tool_name(server, tool.name),
+        original_name=mcp_tool_name_for_models(server, tool.name),
+        description=_build_description(server, tool),
+        parameters=_build_parameters(tool.schema),
+        strict=False,  # it is theirs: what they do not close stays open
+    )
+
+
+def _build_description(server: str, tool: ListedTool) -> str:
+    whose = f"[MCP server {clean_text(server, 64)}]"
+    words = tool.description or tool.title or tool.name
+    return f"{whose} {clean_text(words, MAX_DESCRIPTION_LENGTH - len(whose) - 1)}".rstrip()
+
+
+# -- schemas -------------------------------------------------------------------------------------
+
+_TEXT_KEYWORDS: Final = frozenset({"description", "title"})
+
+
+_SCHEMA_MAP_KEYWORDS: Final = frozenset({"properties", "$defs", "definitions", "dependentSchemas"})
+
+
+_VALUE_KEYWORDS: Final = frozenset({"enum", "const", "default", "examples", "example"})
+
+
+_DROPPED_KEYWORDS: Final = frozenset({"$comment", "pattern", "patternProperties"})
+"""A stranger's expression may take us for ever to match: that is left to the server."""
+
+
+_NESTED_ONLY_KEYWORDS: Final = frozenset({"allOf", "anyOf", "oneOf", "not", "enum", "const", "if"})
+
+
+_ARGUMENT_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+
+
+_MAX_TEXT_CHARACTERS: Final = 2_000
+
+
+_MAX_REFERENCES: Final = 20
+"""One that leads to the next, and so on."""
+
+
+def _build_parameters(schema: object) -> dict[str, Any]:
+    """Return a schema that providers can be sent and arguments be checked against."""
+    if not isinstance(schema, Mapping):
+        raise InvalidTool("its schema is no object")
+    data = encode_json(schema)
+    if len(data) > _MAX_SCHEMA_BYTES:
+        raise InvalidTool(f"its schema has more than {_MAX_SCHEMA_BYTES // 1024} KB")
+    found = parse_object(data)
+    told = {"type": "object", "properties": {}, **_clean_schema(found, 0)}
+    _check_references(told, told)
+    _flatten_top_level(told)
+    return told
+
+
+def _clean_schema(schema: Any, depth: int) -> Any:
+    """Return a schema with its words cleaned. Raises InvalidTool."""
+    if depth > _MAX_SCHEMA_DEPTH:
+        raise InvalidTool(f"its schema is nested more than {_MAX_SCHEMA_DEPTH} levels deep")
+    if isinstance(schema, list):
+        return [_clean_schema(part, depth + 1) for part in schema]
+    if not isinstance(schema, dict):
+        _check_visible(schema)
+        return schema
+    told: dict[str, Any] = {}
+    for keyword, part in schema.items():
+        _check_visible(keyword)
+        if keyword in _TEXT_KEYWORDS and isinstance(part, str):
+            told[keyword] = clean_text(part, _MAX_TEXT_CHARACTERS)
+        elif keyword in _SCHEMA_MAP_KEYWORDS and isinstance(part, dict):
+            _check_visible(list(part))
+            told[keyword] = {name: _clean_schema(inner, depth + 1) for name, inner in part.items()}
+        elif keyword in _VALUE_KEYWORDS:
+            _check_visible(part)
+            told[keyword] = part
+        elif keyword not in _DROPPED_KEYWORDS:
+            told[keyword] = _clean_schema(part, depth + 1)
+    return _describe_patterns(told, schema)
+
+
+def _describe_patterns(told: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
+    pattern = schema.get("pattern")
+    if isinstance(pattern, str):
+        words = f"{told.get('description', '')} (pattern: {clean_text(pattern, 200)})".strip()
+        told["description"] = words
+    if "patternProperties" in schema:  # without them, this would forbid what they allow
+        told.pop("additionalProperties", None)
+    return told
+
+
+def _check_visible(value: Any) -> None:
+    """Refuse names and values with something in them that nobody sees: no model needs those."""
+    if isinstance(value, str):
+        if any(map(is_hidden_character, value)):
+            raise InvalidTool("its schema holds characters that nobody can see")
+    elif isinstance(value, dict):
+        for name, inner in value.items():
+            _check_visible(name)
+            _check_visible(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            _check_visible(inner)
+
+
+def _check_references(schema: Any, root: dict[str, Any]) -> None:
+    """Refuse references that lead elsewhere, nowhere, or from one to the next without an end."""
+    target: Any = schema
+    for _ in range(_MAX_REFERENCES):
+        if not (isinstance(target, dict) and isinstance(ref := target.get("$ref"), str)):
+            break
+        target = resolve_reference(root, ref)
+        if target is True:
+            raise InvalidTool("its schema holds a reference that leads nowhere")
+    else:
+        raise InvalidTool("its schema holds references in a circle")
+    for part in schema.values() if isinstance(schema, dict) else schema:
+        if isinstance(part, (dict, list)):
+            _check_references(part, root)
+
+
+def _flatten_top_level(schema: dict[str, Any]) -> None:
+    """Make one plain object of a schema, in place, as providers want it at the top.
+
+    Which members go together is for the server to say then.
+    """
+    properties = schema["properties"]
+    for keyword in [one for one in schema if one in _NESTED_ONLY_KEYWORDS]:
+        parts = schema.pop(keyword)
+        for part in parts if isinstance(parts, list) else ():
+            more = part.get("properties") if isinstance(part, dict) else None
+            if isinstance(properties, dict) and isinstance(more, dict):
+                schema["properties"] = properties = {**properties, **more, **properties}
+    if isinstance(properties, dict) and not all(map(_ARGUMENT_NAME.fullmatch, properties)):
+        raise InvalidTool("its arguments have names that some providers refuse")
+
+
+def refusal_note(exc: InvalidValue) -> str:
+    """Return why a tool cannot be told of, as one line of a note."""
+    return clean_text(" ".join(str(exc).split()), 200)

@@ -1,0 +1,364 @@
+"""A server that is a program of its own, which reads requests and writes answers line by line.
+
+The SDK has this too, but there a line may be as long as the memory lasts, a line that is no JSON
+is printed, and an answer with half a surrogate pair in it is lost, so that whoever waits for it
+waits for ever. Here lines are bounded, an answer that cannot be read is an error at once, and on
+Linux no server outlives us.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO, Final, final
+
+import msgspec
+
+from steno.inputs.mcp import parent_death_guard
+from steno.inputs.mcp.sdk import MAX_MESSAGE_BYTES, McpSdk
+from steno.inputs.mcp.server_spec import McpServerSpec
+from steno.inputs.mcp.untrusted_data import escape_text
+from steno.json_object import replace_lone_surrogate_escapes
+from steno.tools.programs import isolated_python_command
+
+# -- tail ------------------------------------------------------------------------------------------
+#
+# The last words of a server, and how to quote a server at all.
+#
+# What it writes may be meant for a terminal, or against one: everything that is not plain text is
+# shown as an escape (`\x1b`).
+
+
+_MAX_STDERR_BYTES: Final = 4096
+
+
+_MAX_REMARKS: Final = 4
+
+
+@final
+class StderrTail:
+    """What a server said last on stderr, in bounded room, and what we saw of its end."""
+
+    def __init__(self) -> None:
+        self._data = b""
+        self._is_cut = False
+        self._remarks: list[str] = []
+
+    def add(self, data: bytes) -> None:
+        """Keep what it said."""
+        said = self._data + data
+        self._data = said[-_MAX_STDERR_BYTES:]
+        self._is_cut = self._is_cut or len(said) > _MAX_STDERR_BYTES
+
+    def add_remark(self, text: str) -> None:
+        """Keep what we have to say about it."""
+        if (shown := escape_text(text)) not in self._remarks:
+            self._remarks = [*self._remarks, shown][-_MAX_REMARKS:]
+
+    def clear_remarks(self) -> None:
+        """Drop what we had to say so far: it has been overcome."""
+        self._remarks = []
+
+    def __str__(self) -> str:
+        said = self._data.decode(errors="replace")
+        if self._is_cut:  # half a line may begin with half a secret, which nobody would find
+            said = said.partition("\n")[2] or said.partition(" ")[2]
+        words = escape_text(said.strip(), _MAX_STDERR_BYTES)
+        remarks = "; ".join(self._remarks)
+        return f"{remarks}\n{words}".strip() if words else remarks
+
+
+# -- http ------------------------------------------------------------------------------------------
+#
+# A server that is reached by HTTP: the SDK's transport, with bounds around what it reads.
+
+
+_CONNECT_TIMEOUT_S: Final = 30
+
+
+@asynccontextmanager
+async def open_http(
+    spec: McpServerSpec, *, tail: StderrTail, sdk: McpSdk
+) -> AsyncGenerator[tuple[Any, Any], None]:
+    """Give the streams of messages from a server and to it, while the block lasts.
+
+    The headers go to that origin alone: the SDK follows no redirect that leads elsewhere.
+    """
+    watching = _limit_body(sdk, tail)
+    client = sdk.httpx2.AsyncClient(
+        headers={**spec.headers, "Accept-Encoding": "identity"},
+        timeout=sdk.httpx2.Timeout(_CONNECT_TIMEOUT_S, read=spec.call_timeout_s),
+        follow_redirects=False,
+        event_hooks={"response": [watching]},
+    )
+    async with (
+        client,
+        sdk.streamable_http_client(
+            spec.url, http_client=client, max_sse_event_size=MAX_MESSAGE_BYTES
+        ) as streams,
+    ):
+        yield streams
+
+
+def _limit_body(sdk: McpSdk, tail: StderrTail) -> Any:
+    """Return what looks at every answer before its body is read."""
+    stream: Any = sdk.httpx2.AsyncByteStream
+
+    # It is loaded late, so nobody knows its type.
+    class Bounded(stream):  # type: ignore[misc]
+        """A body that ends with an error once it is too large."""
+
+        def __init__(self, body: Any) -> None:
+            self._body = body
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            total = 0
+            async for chunk in self._body:
+                total += len(chunk)
+                if total > MAX_MESSAGE_BYTES:
+                    tail.add_remark(
+                        f"it said more than {MAX_MESSAGE_BYTES >> 20} MB in one message"
+                    )
+                    raise sdk.httpx2.ReadError("the body is too large")
+                yield chunk
+
+        async def aclose(self) -> None:
+            await self._body.aclose()
+
+    async def watch(response: Any) -> None:
+        if response.status_code >= 400 and response.request.method == "POST":
+            tail.add_remark(f"it answered with status {response.status_code}")
+        # What was asked not to be packed could be of any size once unpacked.
+        if response.headers.get("content-encoding", "identity") != "identity":
+            raise sdk.httpx2.DecodingError("the body is packed")
+        kind = response.headers.get("content-type", "").lower()
+        if not kind.startswith("text/event-stream"):
+            response.stream = Bounded(response.stream)
+
+    return watch
+
+
+_GRACE_S: Final = 1.0
+"""How long a server may take to end once nobody speaks to it, and again once it is told to."""
+
+
+_PARSE_ERROR_CODE: Final = -32700
+
+
+_CHUNK_BYTES: Final = 64 * 1024
+
+
+class _RpcResponse(msgspec.Struct):
+    """As much of an answer as is needed to say whose it is."""
+
+    id: int | str
+    result: msgspec.Raw = msgspec.Raw()
+    error: msgspec.Raw = msgspec.Raw()
+
+
+@asynccontextmanager
+async def open_stdio(
+    spec: McpServerSpec, *, folder: Path, tail: StderrTail, sdk: McpSdk
+) -> AsyncGenerator[tuple[Any, Any], None]:
+    """Run the program while the block lasts; give the streams of messages from it and to it.
+
+    Of our environment it gets what the SDK holds to be harmless (HOME, PATH and the like). What it
+    says on stderr goes to `tail`. Raises OSError, ValueError if it cannot be started.
+    """
+    environment = {**sdk.get_default_environment(), **spec.env}
+    process = await _start_program(spec, folder=spec.cwd or folder, environment=environment)
+    from_server, incoming = _memory_stream(sdk)
+    to_server, outgoing = _memory_stream(sdk)
+    overhearing = asyncio.create_task(_read_stderr(process, tail))
+    tasks = [
+        overhearing,
+        asyncio.create_task(_read_messages(process, from_server, tail=tail, sdk=sdk)),
+        asyncio.create_task(_write_messages(process, outgoing, from_server, tail=tail, sdk=sdk)),
+    ]
+    try:
+        yield incoming, to_server
+    finally:
+        try:
+            await _end_program(process, tail)
+            await asyncio.wait([overhearing], timeout=_GRACE_S)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            for stream in (from_server, incoming, to_server, outgoing):
+                stream.close()
+
+
+# -- the start -----------------------------------------------------------------------------------
+
+
+async def _start_program(
+    spec: McpServerSpec, *, folder: Path, environment: Mapping[str, str]
+) -> Process:
+    """Start the program, with a leash where there is one. Raises OSError, ValueError."""
+    run = partial(
+        asyncio.create_subprocess_exec,
+        stdin=PIPE,
+        stdout=PIPE,
+        stderr=PIPE,
+        cwd=folder,
+        env=environment,
+        start_new_session=True,
+        limit=MAX_MESSAGE_BYTES,
+    )
+    if sys.platform != "linux" or not sys.executable:
+        return await run(spec.command, *spec.args)
+    failure_fd, write_fd = os.pipe()
+    with os.fdopen(failure_fd, "rb") as failure:
+        try:
+            leashed = (
+                *isolated_python_command(parent_death_guard.__file__),
+                str(os.getpid()),
+                str(write_fd),
+            )
+            process = await run(*leashed, spec.command, *spec.args, pass_fds=[write_fd])
+        finally:
+            os.close(write_fd)
+        try:
+            async with asyncio.timeout(spec.start_timeout_s):
+                await _check_started(spec.command, failure)
+        except BaseException:
+            await _end_program(
+                process, StderrTail()
+            )  # how our own program ended says nothing of theirs
+            raise
+    return process
+
+
+async def _check_started(command: str, failure: BinaryIO) -> None:
+    """Wait until the program runs. Raises OSError if it cannot be started."""
+    number = await asyncio.to_thread(failure.read)
+    if number:
+        raise OSError(int(number), os.strerror(int(number)), command)
+
+
+def _memory_stream(sdk: McpSdk) -> tuple[Any, Any]:
+    ends: tuple[Any, Any] = sdk.anyio.create_memory_object_stream(0)
+    return ends
+
+
+# -- what is said --------------------------------------------------------------------------------
+
+
+async def _read_messages(
+    process: Process, from_server: Any, *, tail: StderrTail, sdk: McpSdk
+) -> None:
+    """Pass on every message, until the program has no more to say."""
+    assert process.stdout is not None
+    try:
+        with from_server:
+            while line := await process.stdout.readuntil(b"\n"):
+                if (message := _parse_message(line, sdk)) is not None:
+                    await from_server.send(sdk.SessionMessage(message))
+    except (asyncio.IncompleteReadError, ConnectionError):
+        return
+    except asyncio.LimitOverrunError:
+        tail.add_remark(f"it said more than {MAX_MESSAGE_BYTES >> 20} MB in one message")
+    except (sdk.anyio.BrokenResourceError, sdk.anyio.ClosedResourceError):
+        pass  # nobody listens any more
+    # It may have to get rid of what it wants to say before it can end.
+    while await process.stdout.read(_CHUNK_BYTES):
+        pass
+
+
+def _parse_message(line: bytes, sdk: McpSdk) -> Any:
+    """Return the message of a line; None for one that is none, as from a stray `print`."""
+    read = sdk.types.jsonrpc_message_adapter.validate_json
+    try:
+        return read(line, by_name=False)
+    except ValueError:
+        pass
+    mended, _ = replace_lone_surrogate_escapes(line.decode(errors="replace").encode())
+    try:
+        return read(mended, by_name=False)
+    except ValueError:
+        pass
+    try:
+        answer = msgspec.json.decode(mended, type=_RpcResponse)
+    except (msgspec.MsgspecError, RecursionError):
+        return None
+    if not (bytes(answer.result) or bytes(answer.error)):
+        return None
+    error = sdk.types.ErrorData(code=_PARSE_ERROR_CODE, message="the answer cannot be read")
+    return sdk.types.JSONRPCError(jsonrpc="2.0", id=answer.id, error=error)
+
+
+async def _write_messages(
+    process: Process, outgoing: Any, from_server: Any, *, tail: StderrTail, sdk: McpSdk
+) -> None:
+    """Write every message; if one cannot be written, end the conversation: others wait for it."""
+    assert process.stdin is not None
+    try:
+        async for message in outgoing:
+            text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
+            process.stdin.write(f"{text}\n".encode())
+            await process.stdin.drain()
+    except (ConnectionError, sdk.anyio.ClosedResourceError, sdk.anyio.BrokenResourceError):
+        pass  # nobody reads, or nobody speaks any more
+    except ValueError:
+        tail.add_remark("what it was to be told cannot be written as JSON")
+    finally:
+        from_server.close()
+
+
+async def _read_stderr(process: Process, tail: StderrTail) -> None:
+    assert process.stderr is not None
+    while said := await process.stderr.read(_CHUNK_BYTES):
+        tail.add(said)
+
+
+# -- the end -------------------------------------------------------------------------------------
+
+
+async def _end_program(process: Process, tail: StderrTail) -> None:
+    """End the program as the protocol has it: hang up, wait, tell it to end, and then end it."""
+    assert process.stdin is not None
+    try:
+        process.stdin.close()
+        if await _wait_for_exit(process):
+            tail.add_remark(_exit_text(process))
+        else:
+            _signal_group(process, signal.SIGTERM)
+            await _wait_for_exit(process)
+    finally:
+        # Also what it has started and left behind: the group is there as long as any of them is.
+        _signal_group(process, signal.SIGKILL)
+        await _wait_for_exit(process)
+        _close_pipes(process)
+
+
+async def _wait_for_exit(process: Process) -> bool:
+    with suppress(TimeoutError):
+        await asyncio.wait_for(process.wait(), _GRACE_S)
+    return process.returncode is not None
+
+
+def _exit_text(process: Process) -> str:
+    code = process.returncode or 0
+    return f"it ended with exit code {code}" if code >= 0 else f"it was ended by signal {-code}"
+
+
+def _signal_group(process: Process, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, number)
+
+
+def _close_pipes(process: Process) -> None:
+    """Close our ends, even if a process that left the group holds the other ones open."""
+    # asyncio has no other name for it, and complains about what was not closed.
+    transport: Any = getattr(process, "_transport", None)
+    if transport is not None:
+        with suppress(PermissionError):
+            transport.close()

@@ -1,0 +1,137 @@
+"""JSON from somebody else's program, and JSON for it: what can be recorded, sent, or neither."""
+
+from __future__ import annotations
+
+import base64
+import math
+import re
+from collections.abc import Mapping
+from typing import Any, Final, cast
+from unicodedata import category
+
+from steno.values import is_utf8_text, replace_lone_surrogates
+
+# -- definitions -----------------------------------------------------------------------------------
+#
+# What a model is told of a server's tool: the server's words, made harmless.
+#
+# Words are cleaned. What has to be exact, such as the name of an argument, cannot be: a tool with
+# something hidden in there is refused, and so is one whose schema makes no sense. Nothing here asks
+# a server anything.
+
+
+_MAX_CLEANED_CHARACTERS: Final = 20_000
+"""Of a text of any length, so much is looked at."""
+
+
+_ESCAPE_SEQUENCE: Final = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"  # colours, and where the cursor goes
+    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"  # titles, links
+    r"|\x1b[ -/]*[0-~]?"
+)
+
+
+_HIDDEN_CATEGORIES: Final = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
+
+
+_BLANK_LETTERS: Final = frozenset("\u115f\u1160\u2800\u3164\uffa0")
+"""Letters and signs of which nothing is seen."""
+
+
+_ALLOWED_CONTROLS: Final = frozenset("\t\n\r\u200c\u200d")
+"""Breaks, and what joins the letters of some scripts and the parts of an emoji."""
+
+
+def clean_text(text: str, longest: int) -> str:
+    """Return somebody's words without anything that is not seen, or acts on a terminal."""
+    text = replace_lone_surrogates(text[:_MAX_CLEANED_CHARACTERS])
+    text = _ESCAPE_SEQUENCE.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
+    text = "".join([one for one in text if not is_hidden_character(one)]).strip()
+    return text if len(text) <= longest else f"{text[: longest - 1].rstrip()}…"
+
+
+def is_hidden_character(character: str) -> bool:
+    """Decide whether a character is invisible and may hide text from a person."""
+    return (
+        category(character) in _HIDDEN_CATEGORIES
+        or character in _BLANK_LETTERS
+        # Selectors of variants that no font has, one after the other, spell out bytes.
+        or "\ufe00" <= character <= "\ufe0d"
+        or "\U000e0100" <= character <= "\U000e01ef"
+    ) and character not in _ALLOWED_CONTROLS
+
+
+_MAX_DEPTH: Final = 150
+
+
+_MAX_NUMBER_BITS: Final = 1024
+"""In bits; what is longer is no number to anybody."""
+
+
+def sanitise_json(value: Any, depth: int = 0) -> Any:
+    """Return foreign JSON as a value that can be recorded and sent: any text, any number."""
+    match value:
+        case None | bool():
+            return value
+        case str():
+            return replace_lone_surrogates(value)
+        case int():
+            return value if value.bit_length() <= _MAX_NUMBER_BITS else "[a very large number]"
+        case float():
+            return value if math.isfinite(value) else str(value)
+        case _ if depth > _MAX_DEPTH:
+            return "[nested too deeply]"
+        case Mapping():
+            return {
+                replace_lone_surrogates(str(name)): sanitise_json(member, depth + 1)
+                for name, member in value.items()
+            }
+        case list() | tuple():
+            return [sanitise_json(member, depth + 1) for member in value]
+        case _:
+            return f"[{type(value).__name__}]"
+
+
+def decode_base64(text: str) -> bytes | None:
+    """Return the bytes that a text stands for, in lines or not; None if it stands for none."""
+    try:
+        return base64.b64decode("".join(text.split()), validate=True)
+    except ValueError:
+        return None
+
+
+def is_encodable(value: object) -> bool:
+    """Tell whether all texts in a value can be written: half a surrogate pair cannot."""
+    rest = [value]
+    while rest:
+        one = rest.pop()
+        if isinstance(one, str):
+            if not is_utf8_text(one):
+                return False
+        elif isinstance(one, Mapping):
+            members = cast("Mapping[object, object]", one)
+            rest += [*members, *members.values()]
+        elif isinstance(one, list | tuple):
+            rest += cast("list[object]", one)
+    return True
+
+
+# -- tail ------------------------------------------------------------------------------------------
+#
+# The last words of a server, and how to quote a server at all.
+#
+# What it writes may be meant for a terminal, or against one: everything that is not plain text is
+# shown as an escape (`\x1b`).
+
+
+def escape_text(text: str, most: int = 1000) -> str:
+    """Return what a server said, as it may be printed and put into an error."""
+    shown = text if len(text) <= most else f"{text[:most]}…"
+    if shown.isprintable():
+        return shown
+    return "".join(
+        [
+            char if char.isprintable() or char == "\n" else ascii(char)[1:-1]
+            for char in shown.replace("\r\n", "\n").replace("\t", " ")
+        ]
+    )

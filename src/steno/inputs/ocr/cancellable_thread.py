@@ -1,0 +1,77 @@
+"""Work that takes long, in a thread of its own that ends soon after nobody waits for it.
+
+The threads of `asyncio.to_thread` are joined before a program ends: with a minute of recognition
+in one of them, Ctrl-C would take a minute. Here who works in steps asks in between whether anybody
+still waits (`check_not_cancelled`), and a program that ends waits for one step, not for all of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import Final, TypeVar, final
+
+T = TypeVar("T")
+_EXIT_TIMEOUT_S: Final = 5.0
+"""How long a program that ends waits for a step."""
+
+
+class ThreadCancelled(BaseException):
+    """Nobody waits any more for what a thread does."""
+
+
+def check_not_cancelled() -> None:
+    """Raise GivenUp in a thread whose work nobody waits for any more."""
+    thread = threading.current_thread()
+    if isinstance(thread, _CancellableThread) and not thread.is_wanted:
+        raise ThreadCancelled
+
+
+async def run_in_cancellable_thread(work: Callable[[], T]) -> T:
+    """Do something that blocks in a thread of its own. Who is cancelled does not wait for it."""
+    loop = asyncio.get_running_loop()
+    result: asyncio.Future[T] = loop.create_future()
+
+    def do() -> None:
+        try:
+            came = work()
+        except BaseException as exc:  # noqa: BLE001 - whatever it is, it belongs to whoever waits
+            tell(partial(result.set_exception, exc))
+        else:
+            tell(partial(result.set_result, came))
+
+    def tell(how: Callable[[], None]) -> None:
+        with suppress(RuntimeError):  # the loop has ended, and nobody waits any more
+            loop.call_soon_threadsafe(lambda: None if result.done() else how())
+
+    thread = _CancellableThread(do)
+    thread.start()
+    try:
+        return await result
+    finally:
+        thread.is_wanted = False
+
+
+@final
+class _CancellableThread(threading.Thread):
+    """A thread that does not keep a program from ending, and can be told to stop."""
+
+    def __init__(self, work: Callable[[], None]) -> None:
+        super().__init__(target=work, name="steno-apart", daemon=True)
+        self.is_wanted = True
+
+
+@atexit.register
+def _cancel_all() -> None:
+    """Let threads come to an end: one that is in C++ while Python ends would abort the program."""
+    until = time.monotonic() + _EXIT_TIMEOUT_S
+    threads = [thread for thread in threading.enumerate() if isinstance(thread, _CancellableThread)]
+    for thread in threads:
+        thread.is_wanted = False
+    for thread in threads:
+        thread.join(max(0.0, until - time.monotonic()))

@@ -1,0 +1,196 @@
+"""RapidOCR: finds lines with one small network and reads them with another, offline.
+
+Lines are found first, then cut out, turned and read one by one. RapidOCR's own classifier is left
+out: it looks at one line at a time and takes every second upside-down line for upright. Instead,
+if the longest lines cannot be read well they are read the other way round, and the better way is
+that of the whole image. Images are held to a size first: the networks would take any.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from functools import cached_property
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, files, version
+from math import sqrt
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final, final
+
+from steno.errors import Unrecognised
+from steno.inputs.ocr.cancellable_thread import check_not_cancelled
+from steno.inputs.ocr.engine import (
+    LineCorners,
+    OcrLine,
+    RecognisedText,
+    join_lines,
+    mean_confidence,
+    sort_in_reading_order,
+    temporary_environment_variable,
+)
+from steno.inputs.ocr.pillow_image import background_colour, decode_rgb_image
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+_INSTALL_HINT: Final = "pip install 'steno[ocr]'"
+_MAX_THREADS: Final = 2
+_MAX_PIXELS: Final = 4_000_000
+"""A screen has about half as many; finding lines takes time and memory by the pixel."""
+_MIN_EDGE: Final = 32
+"""Its networks see squares of so many pixels."""
+_OBLONG_RATIO: Final = 1.5
+"""What is not that many times longer in one direction does not show which way it is read."""
+_SAMPLE_LINES: Final = 3
+_SURE_CONFIDENCE: Final = 0.9
+"""Lines that are read the right way round come out above 0.95, the others below 0.85."""
+_MIN_CONFIDENCE: Final = 0.5
+"""What is less sure is no text."""
+
+
+@final
+class RapidOcrEngine:
+    """Recognises Chinese, English and most languages in Latin letters (extra: `steno[ocr]`)."""
+
+    def __init__(self) -> None:
+        """Load nothing yet: the first image does."""
+        self._lock = Lock()
+
+    @property
+    def name(self) -> str:
+        """`rapidocr` and its version."""
+        try:
+            return f"rapidocr {version('rapidocr')}"
+        except PackageNotFoundError:
+            return "rapidocr"
+
+    def recognise(self, image: bytes) -> RecognisedText:
+        """Recognise what stands in an image, whichever way up. Raises Unrecognised."""
+        with self._lock:
+            picture = _limit_size(decode_rgb_image(image))
+            found = self._find(picture)
+            pieces: list[tuple[LineCorners, OcrLine]] = []
+            for lines in _group_by_direction(found):
+                pieces += self._read_all(picture, lines)
+            sure = [piece for piece in pieces if piece[1].confidence >= _MIN_CONFIDENCE]
+            return join_lines(sort_in_reading_order(sure))
+
+    @cached_property
+    def _rapid(self) -> Any:
+        """What does the work, loaded on first use."""
+        try:
+            # It would tell Microsoft of each model that is run, and leave an id in the home folder.
+            with temporary_environment_variable("ORT_DISABLE_TELEMETRY", "1"):
+                import_module("onnxruntime").disable_telemetry_events()  # Windows needs both
+            rapidocr = import_module("rapidocr")
+        except ModuleNotFoundError as exc:
+            raise Unrecognised(f"OCR needs {exc.name}: {_INSTALL_HINT}") from exc
+        except ImportError as exc:
+            raise Unrecognised(f"rapidocr cannot be loaded: {exc}") from exc
+        threads = min(_MAX_THREADS, os.cpu_count() or 1)
+        return rapidocr.RapidOCR(
+            params={
+                "Global.log_level": "critical",
+                # Sizes are the business of `_bounded`. Left to itself it would enlarge the shorter
+                # edge to 736 pixels, which takes six times as long and tears short lines apart;
+                # with its padding on top, one pixel would take 5 GB.
+                "Global.use_preprocess_img": False,
+                "Global.use_vertical_padding": False,
+                "Det.limit_type": "max",
+                "Det.limit_side_len": _MAX_PIXELS,
+                # With a path there is nothing that it could want to download.
+                "Det.model_path": _model_path("det"),
+                "Rec.model_path": _model_path("rec"),
+                "EngineConfig.onnxruntime.intra_op_num_threads": threads,
+                "EngineConfig.onnxruntime.inter_op_num_threads": 1,
+            }
+        )
+
+    def _find(self, picture: Image) -> list[LineCorners]:
+        """Return where lines are, as if each were read to the right."""
+        rapid = self._rapid
+        check_not_cancelled()  # loading has taken a while, and this takes longer than any line
+        found = rapid(picture, use_det=True, use_cls=False, use_rec=False)
+        boxes = [] if found.boxes is None else found.boxes.tolist()
+        return [LineCorners(*[(float(x), float(y)) for x, y in box]) for box in boxes]
+
+    def _read_all(
+        self, picture: Image, lines: Sequence[LineCorners]
+    ) -> list[tuple[LineCorners, OcrLine]]:
+        """Read lines of one direction, the way round in which the longest can be read best."""
+        ordered = sorted(lines, key=lambda line: line.length, reverse=True)
+        sample = self._read(picture, ordered[:_SAMPLE_LINES])
+        if _line_confidence(sample) < _SURE_CONFIDENCE:
+            upside_down = [line.rotated(2) for line in ordered]
+            other = self._read(picture, upside_down[:_SAMPLE_LINES])
+            if _line_confidence(other) > _line_confidence(sample):
+                sample, ordered = other, upside_down
+        return sample + self._read(picture, ordered[_SAMPLE_LINES:])
+
+    def _read(
+        self, picture: Image, lines: Sequence[LineCorners]
+    ) -> list[tuple[LineCorners, OcrLine]]:
+        read: list[tuple[LineCorners, OcrLine]] = []
+        for corners in lines:
+            check_not_cancelled()
+            words = self._rapid(
+                _crop_line(picture, corners), use_det=False, use_cls=False, use_rec=True
+            )
+            if words.txts:
+                read.append((corners, OcrLine(words.txts[0], float(words.scores[0]))))
+        return read
+
+
+def _model_path(kind: str) -> str:
+    """Return the path of a network that came with the package; others may lie beside it."""
+    found = [file for file in files("rapidocr") or [] if file.match(f"models/*_{kind}*.onnx")]
+    path = Path(str(found[0].locate())) if found else None
+    if path is None or not path.is_file():
+        raise Unrecognised(
+            f"rapidocr: its model '{kind}' is not installed, and nothing is downloaded here: "
+            "pip install --force-reinstall --no-deps rapidocr"
+        )
+    return str(path)
+
+
+def _line_confidence(read: Sequence[tuple[LineCorners, OcrLine]]) -> float:
+    return mean_confidence([line for _, line in read]) or 0.0
+
+
+def _group_by_direction(found: Sequence[LineCorners]) -> list[list[LineCorners]]:
+    """Return the lines that go across the image, and those that go down, each as it is read then.
+
+    What is about square goes with the majority.
+    """
+    across = [line for line in found if line.length >= line.height * _OBLONG_RATIO]
+    down = [line for line in found if line.height >= line.length * _OBLONG_RATIO]
+    rest = [line for line in found if line not in across and line not in down]
+    is_sideways = sum(line.height for line in down) > sum(line.length for line in across)
+    (down if is_sideways else across).extend(rest)
+    return [lines for lines in (across, [line.rotated(1) for line in down]) if lines]
+
+
+def _limit_size(picture: Image) -> Image:
+    """Return an image with not too many pixels, and not too few."""
+    from PIL import Image, ImageOps  # noqa: PLC0415 - it is loaded by now
+
+    width, height = picture.size
+    scale = sqrt(_MAX_PIXELS / (width * height))
+    if scale < 1:
+        width, height = max(1, int(width * scale)), max(1, int(height * scale))
+        picture = picture.resize((width, height), Image.Resampling.LANCZOS)
+    wider, higher = max(0, _MIN_EDGE - width), max(0, _MIN_EDGE - height)
+    if wider or higher:
+        picture = ImageOps.expand(picture, (0, 0, wider, higher), fill=background_colour(picture))
+    return picture
+
+
+def _crop_line(picture: Image, corners: LineCorners) -> Image:
+    """Return a line as an image of its own, upright and straight."""
+    from PIL import Image  # noqa: PLC0415 - it is loaded by now
+
+    size = max(1, round(corners.length)), max(1, round(corners.height))
+    top_left, top_right, bottom_right, bottom_left = corners
+    quad = (*top_left, *bottom_left, *bottom_right, *top_right)
+    return picture.transform(size, Image.Transform.QUAD, quad, resample=Image.Resampling.BICUBIC)

@@ -1,0 +1,237 @@
+"""Tesseract: much faster than networks that find lines, and less patient with images.
+
+It reads what is upright and level. What it cannot read well is turned until it can: by the slope
+of the lines it does find, by quarters, and a little to both sides. It needs data for each language,
+which come with the system and not with the package.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Sequence
+from functools import cached_property
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from math import atan2, degrees
+from pathlib import Path
+from statistics import median
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, final
+
+from steno.errors import Unrecognised
+from steno.inputs.ocr.cancellable_thread import check_not_cancelled
+from steno.inputs.ocr.engine import (
+    OcrLine,
+    RecognisedText,
+    join_lines,
+    mean_confidence,
+    temporary_environment_variable,
+)
+from steno.inputs.ocr.pillow_image import background_colour, decode_rgb_image
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+_DEFAULT_LANGUAGES: Final = ("eng", "deu", "fra", "spa", "ita", "por", "chi_sim")
+"""What is read where nobody says which languages; each of them takes its time."""
+_DATA_VARIABLE: Final = "TESSDATA_PREFIX"
+_DATA_FOLDERS: Final = (
+    "/usr/share/tesseract-ocr/*/tessdata",  # Debian, Ubuntu
+    "/usr/share/tessdata",
+    "/usr/local/share/tessdata",
+    "/opt/homebrew/share/tessdata",
+    f"{sys.prefix}/share/tessdata".replace("[", "[[]"),  # conda
+)
+_ORIENTATION_DATA: Final = "osd"
+"""Data by which scripts are told apart."""
+_DATA_SUFFIX: Final = ".traineddata"
+_ROTATIONS: Final = (0, 90, 180, 270, 4, -4)
+"""In degrees. Text that is a few degrees off is sometimes taken for a drawing."""
+_SURE_CONFIDENCE: Final = 0.8
+"""What is read the right way round comes out above, the rest around 0.6."""
+_MAX_SLOPE: Final = 0.5
+"""How many degrees a line may slope."""
+_MAX_STRAIGHTENINGS: Final = 2
+"""How often a slope is taken out; the first estimate may come from scraps of lines."""
+_MAX_ENLARGED_PIXELS: Final = 2_000_000
+"""Letters of a screen are too small for it; images up to so many pixels are doubled in size."""
+_TIMEOUT_MS: Final = 30_000
+_IDEOGRAPHIC: Final = "[\u3000-\u303f\u3400-\u9fff\uff00-\uffef]"
+_SPURIOUS_BLANK: Final = re.compile(f"(?<={_IDEOGRAPHIC}) (?={_IDEOGRAPHIC})")
+"""Where it sees a gap, and nobody writes one."""
+
+
+class _RecognisedLines(NamedTuple):
+    lines: list[OcrLine]
+    slope: float
+    """Of its lines, in degrees, clockwise."""
+
+    @property
+    def confidence(self) -> float:
+        return mean_confidence(self.lines) or 0.0
+
+
+@final
+class TesseractEngine:
+    """Recognises the languages that there are data for (extra: `steno[tesseract]`)."""
+
+    def __init__(self, languages: tuple[str, ...] = ()) -> None:
+        """Take languages as Tesseract names them (`deu`), or none for the usual ones."""
+        self._languages = languages
+        self._lock = Lock()
+
+    @property
+    def name(self) -> str:
+        """`tesseract`, and which package brought it."""
+        try:
+            return f"tesseract (tesserocr {version('tesserocr')})"
+        except PackageNotFoundError:
+            return "tesseract"
+
+    def recognise(self, image: bytes) -> RecognisedText:
+        """Recognise what stands in an image, whichever way up. Raises Unrecognised."""
+        with self._lock:
+            picture = _enlarge(decode_rgb_image(image))
+            best = _RecognisedLines([], 0.0)
+            for turn in _ROTATIONS:
+                read = self._read_level(_rotate(picture, turn))
+                if read.confidence > best.confidence:
+                    best = read
+                if best.confidence >= _SURE_CONFIDENCE:
+                    break
+            return join_lines(best.lines)
+
+    def _read_level(self, picture: Image) -> _RecognisedLines:
+        """Read an image; if its lines slope, again without the slope."""
+        read = self._read(picture)
+        angle = 0.0
+        for _ in range(_MAX_STRAIGHTENINGS):
+            if abs(read.slope) <= _MAX_SLOPE:
+                break
+            angle += read.slope
+            level = self._read(_rotate(picture, angle))
+            # Lines that slope are lost rather than misread: that one is more sure tells nothing.
+            if level.confidence < _SURE_CONFIDENCE:
+                break
+            read = level
+        return read
+
+    def _read(self, picture: Image) -> _RecognisedLines:
+        check_not_cancelled()
+        api = self._api
+        tesserocr = import_module("tesserocr")
+        level = tesserocr.RIL.TEXTLINE
+        api.SetImage(picture)
+        if not api.Recognize(_TIMEOUT_MS):
+            raise Unrecognised(
+                f"Tesseract did not finish within {_TIMEOUT_MS // 1000} s: cut out the part with text"
+            )
+        found = api.GetIterator()
+        if found is None or found.Empty(level):
+            return _RecognisedLines([], 0.0)
+        lines: list[OcrLine] = []
+        slopes: list[float] = []
+        for line in tesserocr.iterate_level(found, level):
+            text = _SPURIOUS_BLANK.sub("", line.GetUTF8Text(level))
+            lines.append(OcrLine(text, line.Confidence(level) / 100))
+            if base := line.Baseline(level):
+                (left, low), (right, high) = base
+                slopes.append(degrees(atan2(high - low, right - left)))
+        return _RecognisedLines(lines, median(slopes) if slopes else 0.0)
+
+    @cached_property
+    def _api(self) -> Any:
+        """What does the work, loaded on first use."""
+        try:
+            with temporary_environment_variable(
+                "OMP_THREAD_LIMIT", "1"
+            ):  # more threads only make it slower
+                tesserocr = import_module("tesserocr")
+        except ModuleNotFoundError as exc:
+            raise Unrecognised(
+                "OCR with Tesseract needs tesserocr: pip install 'steno[tesseract]'"
+            ) from exc
+        except ImportError as exc:
+            raise Unrecognised(f"tesserocr cannot be loaded: {exc}") from exc
+        folder = _find_data_folder()
+        languages = "+".join(_choose_languages(self._languages, _installed_languages(folder)))
+        api = tesserocr.PyTessBaseAPI(
+            path=f"{folder}{os.sep}", lang=languages, psm=tesserocr.PSM.AUTO
+        )
+        api.SetVariable("debug_file", os.devnull)  # it would speak on standard error
+        return api
+
+
+# -- data ------------------------------------------------------------------------------------
+
+
+def has_language_data(languages: Sequence[str]) -> bool:
+    """Tell whether there are data for all of some languages, as Tesseract names them."""
+    try:
+        return bool(_choose_languages(languages, _installed_languages(_find_data_folder())))
+    except Unrecognised:
+        return False
+
+
+def _find_data_folder() -> Path:
+    """Return the folder with data for languages; who names one means that one."""
+    named = os.environ.get(_DATA_VARIABLE)
+    if named:
+        places = [Path(named), Path(named) / "tessdata"]
+    else:
+        root = Path("/")
+        places = [
+            found for place in _DATA_FOLDERS for found in sorted(root.glob(place.lstrip("/")))
+        ]
+    for place in reversed(places):  # the newest of several versions
+        if _installed_languages(place):
+            return place
+    where = f" in {named}, which {_DATA_VARIABLE} names" if named else ""
+    raise Unrecognised(
+        f"Tesseract has no data for any language{where}: install some (Debian: apt install "
+        f"tesseract-ocr-eng), or let {_DATA_VARIABLE} name their folder"
+    )
+
+
+def _installed_languages(folder: Path) -> list[str]:
+    """Return the languages that there are data for."""
+    names = [file.name.removesuffix(_DATA_SUFFIX) for file in folder.glob(f"*{_DATA_SUFFIX}")]
+    return sorted([name for name in names if name != _ORIENTATION_DATA])
+
+
+def _choose_languages(wanted: Sequence[str], installed: Sequence[str]) -> Sequence[str]:
+    """Return which languages to read."""
+    if missing := [language for language in wanted if language not in installed]:
+        raise Unrecognised(
+            f"Tesseract has no data for {', '.join(missing)}, only for {', '.join(installed)}: "
+            f"install them (Debian: apt install tesseract-ocr-{missing[0].replace('_', '-')})"
+        )
+    return (
+        wanted
+        or [language for language in _DEFAULT_LANGUAGES if language in installed]
+        or installed
+    )
+
+
+# -- pixels ----------------------------------------------------------------------------------
+
+
+def _enlarge(picture: Image) -> Image:
+    width, height = picture.size
+    return (
+        picture
+        if width * height > _MAX_ENLARGED_PIXELS
+        else picture.resize((width * 2, height * 2))
+    )
+
+
+def _rotate(picture: Image, angle: float) -> Image:
+    """Turn an image counter-clockwise."""
+    if angle == 0:
+        return picture
+    from PIL.Image import Resampling  # noqa: PLC0415 - it is loaded by now
+
+    paper = background_colour(picture)
+    return picture.rotate(angle, expand=True, fillcolor=paper, resample=Resampling.BICUBIC)

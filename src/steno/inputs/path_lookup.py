@@ -1,0 +1,245 @@
+"""What there is in a folder, which files a pattern names, and which name may have been meant.
+
+The same is left out as where models search: what is hidden, and what `.gitignore` and its like
+name. Nothing is asked here about permissions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import posixpath
+import re
+from collections.abc import Awaitable, Iterable
+from difflib import get_close_matches
+from functools import partial
+from pathlib import Path
+from typing import Final, NamedTuple, TypeVar
+
+from steno.errors import InvalidValue, ToolFailed
+from steno.tools.path_patterns import (
+    IgnoreRules,
+    asks_for_hidden_names,
+    build_filter_below,
+    printable_name,
+)
+from steno.tools.safe_open import explain_os_errors, open_path, quote_path
+from steno.tools.search import SearchEngine, check_exists, read_ignore_file
+from steno.tools.workspace import Workspace
+from steno.values import is_utf8_text
+
+T = TypeVar("T")
+
+_GLOB_CHARACTERS: Final = frozenset("*?[{")
+_MAX_COMPARED_NAMES: Final = 2_000
+"""Of the names in a folder, so many are compared with one that is not there."""
+_SUGGEST_TIMEOUT_S: Final = 3.0
+"""How long a file is looked for that may have been meant."""
+_ENTRY_SUFFIX: Final = re.compile(r" \((?:[0-9,]+ bytes|link)\)\Z")
+"""What a listing says behind a name."""
+
+
+class PathLookupTimeout(ToolFailed):
+    """It was not looked through in time."""
+
+
+async def _with_timeout(limit_s: float, name: str, work: Awaitable[T]) -> T:
+    try:
+        async with asyncio.timeout(limit_s):
+            return await work
+    except TimeoutError:
+        raise PathLookupTimeout(
+            f"{quote_path(name)}: not looked through after {limit_s:g} s; point at less of it"
+        ) from None
+
+
+def workspace_name(workspace: Workspace, path: str) -> str:
+    """Return what the workspace calls a path that a person wrote. Raises ToolFailed."""
+    try:
+        return workspace.relative(path)
+    except ToolFailed as exc:
+        real = Path(os.path.realpath(workspace.root / path))
+        if any(real.is_relative_to(root) for root in workspace.roots):
+            raise
+        raise ToolFailed(f"{exc}; its folder can be added with --add-dir") from exc
+
+
+# -- patterns --------------------------------------------------------------------------------
+
+
+def is_glob(path: str) -> bool:
+    """Tell whether a path may stand for several, if nothing is called just that."""
+    return not _GLOB_CHARACTERS.isdisjoint(path)
+
+
+async def find_matching_files(
+    workspace: Workspace, engine: SearchEngine, pattern: str, *, limit_s: float
+) -> list[str]:
+    """Return the names of all files that a pattern is about, in order.
+
+    `*` stops at a slash, as in a shell. Raises ToolFailed, TookTooLong.
+    """
+    steps = pattern.split("/")
+    fixed = next(number for number, step in enumerate(steps) if is_glob(step))
+    folder, rest = "/".join(steps[:fixed]), "/".join(steps[fixed:])
+    if fixed and not folder:
+        folder = "/"
+    try:
+        # The slash says that the pattern begins in this folder, and not in any below it.
+        under = await asyncio.to_thread(workspace_name, workspace, folder or ".")
+        wants = build_filter_below(under, f"/{rest}")
+    except InvalidValue as exc:
+        raise ToolFailed(f"{quote_path(pattern)}: {exc}") from exc
+    await asyncio.to_thread(check_exists, workspace, under)
+    names = await _with_timeout(
+        limit_s, under, engine.files(under, hidden=asks_for_hidden_names(rest))
+    )
+    return await asyncio.to_thread(
+        lambda: [each for each in names if each != under and wants(each)]
+    )
+
+
+# -- folders ---------------------------------------------------------------------------------
+
+
+class FolderListing(NamedTuple):
+    """What is in a folder, a line each, and how many lines there was no room for."""
+
+    text: str
+    left_out: int
+
+
+async def list_folder(
+    workspace: Workspace, name: str, *, most: int, limit_s: float
+) -> FolderListing:
+    """List a folder: what lies in it, and not what lies deeper. Raises ToolFailed, TookTooLong."""
+    listing = asyncio.to_thread(_build_listing, workspace, name, most)
+    return await _with_timeout(limit_s, name, listing)
+
+
+def _build_listing(workspace: Workspace, name: str, most: int) -> FolderListing:
+    ignored = IgnoreRules(partial(read_ignore_file, workspace), os.path.lexists)
+    inside = _read_folder(workspace.strict, name)
+
+    def kept(names: Iterable[str], *, is_folder: bool = False) -> list[str]:
+        paths = {each: str(workspace.root / each) for each in names}
+        found = [e for e, path in paths.items() if not ignored.ignores(path, is_folder=is_folder)]
+        return sorted(found)
+
+    folders, files = kept(inside.folders, is_folder=True), kept(inside.files)
+    links = kept(_find_links(workspace, name))
+    counts = [_count_text(folders, "folder"), _count_text(files, "file")]
+    counts += [_count_text(links, "link")] if links else []
+    holds = f"{', '.join(counts[:-1])} and {counts[-1]}"
+    lines = [f"{printable_name(name)}/ holds {holds}, without what is hidden or ignored:"]
+    room = max(0, most - len(folders))
+    lines += [f"{printable_name(_base_name(folder))}/" for folder in folders[:most]]
+    lines += [
+        printable_name(_base_name(file)) + _size_note(workspace, file) for file in files[:room]
+    ]
+    room = max(0, room - len(files))
+    lines += [f"{printable_name(_base_name(link))} (link)" for link in links[:room]]
+    left_out = max(0, len(folders) + len(files) + len(links) - most)
+    if left_out:
+        lines.append(f"[... {left_out:,} more ...]")
+    return FolderListing("\n".join(lines) + "\n", left_out)
+
+
+def parse_listing(listing: FolderListing) -> dict[str, str]:
+    """Return the lines of a listing that are about something, by its name as it is printed."""
+    lines = listing.text.splitlines()[1 : -1 if listing.left_out else None]
+    return {_ENTRY_SUFFIX.sub("", line).removesuffix("/"): line for line in lines}
+
+
+class _FolderEntries(NamedTuple):
+    folders: list[str]
+    files: list[str]
+
+
+def _read_folder(workspace: Workspace, folder: str) -> _FolderEntries:
+    """Return what is in a folder, as the workspace spells it. Raises ToolFailed."""
+    folders: list[str] = []
+
+    def enters(below: str) -> bool:
+        folders.append(below)
+        return False
+
+    files = [file for file in workspace.files(folder, enters=enters) if file != folder]
+    return _FolderEntries(folders, files)
+
+
+def _find_links(workspace: Workspace, folder: str) -> list[str]:
+    """Return the links in a folder, as files are named; where they lead is not looked at.
+
+    Raises ToolFailed if the folder itself is behind a link by now.
+    """
+    real = workspace.root / folder
+    tops = frozenset(root.parts[1:] for root in workspace.roots)
+    with explain_os_errors(folder), open_path(str(real), (), tops) as place:
+        if place.rest or place.names != real.parts[1:]:
+            raise ToolFailed(f"{quote_path(folder)}: has changed since it was allowed; try again")
+        with os.scandir(place.folder) as found:
+            names = [each.name for each in found if each.is_symlink() and is_utf8_text(each.name)]
+    return [name if folder == "." else posixpath.join(folder, name) for name in names]
+
+
+def _base_name(name: str) -> str:
+    return name.rpartition("/")[2]
+
+
+def _count_text(names: list[str], what: str) -> str:
+    return f"{len(names):,} {what}{'' if len(names) == 1 else 's'}"
+
+
+def _size_note(workspace: Workspace, name: str) -> str:
+    try:
+        with workspace.strict.open_file(name) as file:
+            return f" ({os.fstat(file.fileno()).st_size:,} bytes)"
+    except ToolFailed:
+        return ""  # it may not be read, or has gone since
+
+
+# -- names that there are not ----------------------------------------------------------------
+
+
+async def suggest_path(workspace: Workspace, engine: SearchEngine, name: str) -> str | None:
+    """Return what may be meant by a name that is not there.
+
+    That is the only file of this very name that lies deeper, or else one with a name like it.
+    """
+    try:
+        files = await _with_timeout(_SUGGEST_TIMEOUT_S, name, engine.files(".", hidden=False))
+    except ToolFailed:
+        files = []
+    deeper = [file for file in files if file.endswith(f"/{name}")]
+    return (
+        deeper[0] if len(deeper) == 1 else await asyncio.to_thread(_nearest_path, workspace, name)
+    )
+
+
+def _nearest_path(workspace: Workspace, name: str) -> str | None:
+    """Return a name like one that is not there: step by step, as far as there is one."""
+    folder, steps = name, list[str]()
+    near = None
+    try:
+        while not workspace.exists(folder or "."):
+            folder, step = posixpath.split(folder)
+            steps.insert(0, step)
+        for step in steps:
+            inside = _read_folder(workspace, folder or ".")
+            known = [
+                _base_name(each) for each in (*inside.folders, *inside.files)[:_MAX_COMPARED_NAMES]
+            ]
+            found = step if step in known else _closest_name(step, known)
+            if found is None:
+                break
+            near = folder = posixpath.join(folder, found)
+    except ToolFailed:
+        pass
+    return near
+
+
+def _closest_name(name: str, known: list[str]) -> str | None:
+    by_case = {each.lower(): each for each in known}
+    near = get_close_matches(name.lower(), by_case, n=1)
+    return by_case[near[0]] if near else None

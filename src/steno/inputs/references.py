@@ -1,0 +1,213 @@
+"""Everything that a message can point at, opened for one workspace.
+
+Each kind of thing has a file or folder of its own here; this one only hands out the work.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from os import PathLike
+from pathlib import Path
+from typing import Final, NamedTuple, final
+
+from msgspec.structs import replace
+
+from steno.errors import InvalidValue
+from steno.inputs.file_references import DEFAULT_FILE_LIMITS, FileLimits, FileReferenceResolver
+from steno.inputs.images.limits import ImageLimits, image_limits_for
+from steno.inputs.images.prepare import prepare_for_model
+from steno.inputs.images.resolver import ImageResolver, ImageTextReader
+from steno.inputs.mcp.connection import McpServers
+from steno.inputs.mcp.resources import ResourceResolver
+from steno.inputs.mentions import build_image_url, is_url, parse_mentions
+from steno.messages.content import (
+    FileReference,
+    Image,
+    ImageBlob,
+    ImageData,
+    ImageFile,
+    ImageSource,
+    ImageUrl,
+    RecognitionMode,
+    Resource,
+    Text,
+)
+from steno.messages.message import UserMessage
+from steno.ports import ReferenceBlock, ResolveContext, ResolvedReference, Transport
+from steno.records.entry import Resolution
+from steno.tools.text_file import detect_image_type
+from steno.tools.workspace import Workspace
+
+_DEFAULT_IMAGE_LIMITS: Final = image_limits_for("")
+_UNKNOWN_IMAGE_TYPE: Final = "image/unknown"
+"""What bytes are taken for until they are opened."""
+
+
+class ParsedPrompt(NamedTuple):
+    """What a person said, with a block for everything that it points at."""
+
+    message: UserMessage
+    notes: tuple[str, ...] = ()
+    """What the person should know: a name that was left as text, perhaps by mistake."""
+
+
+@final
+class InputResolver:
+    """Reads what people point at, and opens it (`steno.ports.Resolver`).
+
+        inputs = Inputs(folder)
+        agent = Agent(provider, conversation, tools=tools, resolver=inputs)
+        await agent.run(inputs.prompt("What does @src/main.py:10-40 do?").message)
+
+    Where tools work in the same folder, they and this take one `Workspace`: what was pointed at
+    counts as read. `image_limits` are those of the model's API, `ocr` recognises text where a
+    model takes no images, `transport` fetches them by their address, and `servers` are those of
+    resources. Whatever is not given cannot be opened, and an error says so.
+    """
+
+    def __init__(
+        self,
+        workspace: Workspace | str | PathLike[str] | None = None,
+        *,
+        file_limits: FileLimits = DEFAULT_FILE_LIMITS,
+        image_limits: ImageLimits = _DEFAULT_IMAGE_LIMITS,
+        ocr: ImageTextReader | None = None,
+        transport: Callable[[], Transport] | None = None,
+        servers: McpServers | None = None,
+        resource_ttl_s: float = 3600,
+    ) -> None:
+        """Take where to look, and with what. Opens nothing. Raises InvalidValue."""
+        servers = McpServers((), folder=Path()) if servers is None else servers
+        workspace = _open_workspace(workspace)
+        self._workspace = workspace
+        self._limits = image_limits
+        self._unsure: set[ReferenceBlock] = set()
+        self._servers = servers
+        self._files = FileReferenceResolver(workspace, limits=file_limits)
+        self._images = ImageResolver(workspace, limits=image_limits, ocr=ocr, transport=transport)
+        self._resources = ResourceResolver(
+            servers.get,
+            ttl_s={spec.name: spec.ttl_s for spec in servers.specs.values()},
+            default_ttl_s=resource_ttl_s,
+            fit=self.prepare_image,
+        )
+
+    # -- what a person says ------------------------------------------------------------------
+
+    def prompt(
+        self,
+        text: str,
+        *,
+        appended: str = "",
+        images: Iterable[str | PathLike[str] | ImageSource | Image] = (),
+        mode: RecognitionMode | str = RecognitionMode.AUTO,
+    ) -> ParsedPrompt:
+        """Return a prompt as a message: `@path`, `@path:10-20`, `@server:uri` become blocks.
+
+        In what is `appended` nothing is taken for a pointer: it may come from anywhere. `images`
+        are paths, addresses or bytes, and `mode` is how all images are to be shown, but for those
+        that say it themselves. May block, since it looks for files. Raises InvalidValue.
+        """
+        mode = _parse_mode(mode)
+        mentions = parse_mentions(text, workspace=self._workspace, servers=self._servers.specs)
+        self._unsure |= mentions.unsure
+        pointed = [replace(b, mode=mode) if isinstance(b, Image) else b for b in mentions.blocks]
+        shown = [_build_image(image, mode) for image in images]
+        words = "\n\n".join([words for words in (mentions.text, appended) if words.strip()])
+        said = [Text(words)] if words else []
+        return ParsedPrompt(UserMessage((*said, *pointed, *shown)), mentions.notes)
+
+    def prepare_image(self, data: bytes) -> Image:
+        """Return an image that the model's API takes, without metadata. Raises BadImage."""
+        return prepare_for_model(data, self._limits).image
+
+    # -- what is behind it -------------------------------------------------------------------
+
+    async def resolve(self, pointer: ReferenceBlock, viewer: ResolveContext) -> ResolvedReference:
+        """Find out what is behind a pointer."""
+        finding = await self._resolve(pointer, viewer)
+        if finding.error is not None and pointer in self._unsure:
+            return replace(finding, error=f"{finding.error} (write \\@ if none is meant)")
+        return finding
+
+    async def _resolve(self, pointer: ReferenceBlock, viewer: ResolveContext) -> ResolvedReference:
+        match pointer:
+            case FileReference():
+                return await self._files.resolve(pointer, viewer)
+            case Image():
+                return await self._images.resolve(pointer, viewer)
+            case Resource():
+                return await self._resources.resolve(pointer, viewer)
+
+    def is_current(
+        self, pointer: ReferenceBlock, resolution: Resolution, viewer: ResolveContext
+    ) -> bool:
+        """Tell whether what was found once still serves."""
+        match pointer:
+            case FileReference():
+                return self._files.is_current(pointer, resolution, viewer)
+            case Image():
+                return self._images.is_current(pointer, resolution, viewer)
+            case Resource():
+                self._resources.remember(pointer, resolution)
+                return self._resources.is_current(pointer, resolution, viewer)
+
+    async def changes(
+        self,
+        pointer: ReferenceBlock,
+        resolution: Resolution,
+        *,
+        known: frozenset[str] = frozenset(),
+    ) -> tuple[str, ...]:
+        """Return what has changed of it since, but for files that the model knows by now."""
+        match pointer:
+            case FileReference():
+                return await self._files.changes(pointer, resolution, known=known)
+            case Image():
+                return await self._images.changes(pointer, resolution, known=known)
+            case Resource():
+                return await self._resources.changes(pointer, resolution)
+
+
+def _open_workspace(given: object) -> Workspace | None:
+    if given is None or isinstance(given, Workspace):
+        return given
+    if isinstance(given, (str, PathLike)):
+        return Workspace(given)
+    raise InvalidValue(
+        f"inputs: the workspace must be a Workspace or the path of a folder, not {_type_name(given)}"
+    )
+
+
+def _parse_mode(given: str) -> RecognitionMode:
+    try:
+        return RecognitionMode(given)
+    except ValueError:
+        known = ", ".join(RecognitionMode)
+        raise InvalidValue(f"inputs: the mode of images must be one of {known}") from None
+
+
+def _build_image(image: object, mode: RecognitionMode) -> Image:
+    match image:
+        case Image():
+            return image
+        case str() if is_url(image):
+            return Image(source=build_image_url(image), mode=mode)
+        case str() | PathLike():
+            return Image(source=ImageFile(os.fspath(image)), mode=mode)
+        case ImageData(data):
+            return Image(
+                source=image, mime_type=detect_image_type(data) or _UNKNOWN_IMAGE_TYPE, mode=mode
+            )
+        case ImageFile() | ImageUrl() | ImageBlob():
+            return Image(source=image, mode=mode)
+        case _:
+            raise InvalidValue(
+                "inputs: an image must be a path, an address, one of the sources of images"
+                f" (ImageFile, ImageData, ...) or an Image, not {_type_name(image)}"
+            )
+
+
+def _type_name(given: object) -> str:
+    return type(given).__name__

@@ -1,0 +1,1 @@
+"""The log of a conversation: entries in a tree, their hash chain, branches, queries and blobs."""

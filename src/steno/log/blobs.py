@@ -1,0 +1,97 @@
+"""What is too large for a record, and lies beside it under its SHA-256: images, long results.
+
+In its place stands a reference that says how large it is, or where it lies. Nothing here stores
+anything: whoever calls brings the place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final, TypeVar, cast
+
+from msgspec.structs import replace
+
+from steno.messages.content import Image, ImageBlob, ImageData, Resource, Text
+from steno.messages.message import ToolResultMessage
+
+ContentT = TypeVar("ContentT")
+
+MIN_IMAGE_BLOB_BYTES: Final = 16 * 1024
+MIN_TEXT_BLOB_BYTES: Final = 256 * 1024
+"""From so many bytes on, something is put aside."""
+_BLOB_SERVER: Final = "steno"
+_BLOB_SCHEME: Final = "blob:"
+_BLOCKS_WITH_BLOBS: Final = frozenset({Image, Resource})
+
+
+def extract_blobs(payload: ContentT, put: Callable[[bytes], str]) -> ContentT:
+    """Return a payload in whose place large parts lie elsewhere; `put` takes them there."""
+    if not any(map(_may_be_large, _blocks(payload))):  # nearly always, and for every entry
+        return payload
+
+    def lighten(block: Any) -> Any:
+        if isinstance(block, Image) and isinstance(block.source, ImageData):
+            data = block.source.data
+            if len(data) >= MIN_IMAGE_BLOB_BYTES:
+                return replace(block, source=ImageBlob(sha256=put(data), size=len(data)))
+        if (
+            isinstance(payload, ToolResultMessage)
+            and isinstance(block, Text)
+            and len(block.text) >= MIN_TEXT_BLOB_BYTES
+            and block == Text(block.text)
+        ):
+            uri = _BLOB_SCHEME + put(block.text.encode())
+            return Resource(server=_BLOB_SERVER, uri=uri, mime_type="text/plain")
+        return block
+
+    return _with_blocks(payload, lighten)
+
+
+def _may_be_large(block: object) -> bool:
+    return isinstance(block, Image) or (
+        isinstance(block, Text) and len(block.text) >= MIN_TEXT_BLOB_BYTES
+    )
+
+
+def restore_blobs(payload: ContentT, get: Callable[[str], bytes]) -> ContentT:
+    """Return a payload as it was before parts of it were put aside; `get` brings them."""
+
+    def restore(block: Any) -> Any:
+        if isinstance(block, Image) and isinstance(block.source, ImageBlob):
+            return replace(block, source=ImageData(get(block.source.sha256)))
+        digest = _blob_digest(block)
+        return block if digest is None else Text(get(digest).decode())
+
+    return _with_blocks(payload, restore)
+
+
+def blob_digests(payload: object) -> tuple[str, ...]:
+    """Return the SHA-256 of everything that lies beside a payload."""
+    if _BLOCKS_WITH_BLOBS.isdisjoint(
+        map(type, _blocks(payload))
+    ):  # nearly always: this runs for every entry
+        return ()
+    found = [_blob_digest(block) for block in _blocks(payload)]
+    return tuple([digest for digest in found if digest is not None])
+
+
+def _blob_digest(block: object) -> str | None:
+    if isinstance(block, Image) and isinstance(block.source, ImageBlob):
+        return block.source.sha256
+    if isinstance(block, Resource) and block.server == _BLOB_SERVER and block.text is None:
+        scheme, _, digest = block.uri.partition(":")
+        return digest if f"{scheme}:" == _BLOB_SCHEME else None
+    return None
+
+
+def _blocks(payload: object) -> Iterable[Any]:
+    return getattr(payload, "content", ())
+
+
+def _with_blocks(payload: ContentT, change: Callable[[Any], Any]) -> ContentT:
+    content = tuple(_blocks(payload))
+    changed = tuple(map(change, content))
+    if all(new is old for new, old in zip(changed, content, strict=True)):
+        return payload
+    struct: Any = payload
+    return cast("ContentT", replace(struct, content=changed))

@@ -1,0 +1,248 @@
+"""The hash chain: a digest ties every entry to all that came before it.
+
+The digest of an entry is the SHA-256 of the JSON array
+
+    [2, digest of the parent, id, parent, time, decision, unknown members, payload, audit]
+
+in which the last three stand as the SHA-256 of their own JSON, its members sorted by name: so
+whoever takes the content out of an entry and leaves those behind breaks no link, any other change
+shows, and it does not matter in which order a newer version writes its members.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from hashlib import sha256
+from typing import Final, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from steno.codec import encode_payload
+from steno.codec.json_scanner import replace_line_breaks
+from steno.errors import InvalidValue
+from steno.json_object import JsonObject, raw_members
+from steno.records.entry import FORMAT_VERSION, Entry, Redacted, Redaction, Rewind
+from steno.records.stored_record import MAIN_BRANCH, Record
+from steno.values import NOTHING
+
+CHAIN_VERSION: Final = 2
+"""Changes only if digests come to be made in another way; the format may grow without that."""
+
+
+def entry_digest(entry: Entry, parent_digest: str | None) -> str:
+    """Return the digest of an entry, given that of its parent; None for the first entry."""
+    content = _content_digests(entry)
+    link = (
+        CHAIN_VERSION,
+        parent_digest,
+        entry.id,
+        entry.parent,
+        entry.time,
+        entry.decision,
+        content.unknown,
+        content.payload,
+        content.audit,
+    )
+    return sha256(msgspec.json.encode(link)).hexdigest()
+
+
+def redact_entry(entry: Entry) -> Entry:
+    """Return the entry without its content; its digest stays what it was.
+
+    Raises InvalidValue for what is not understood, and for what was taken out before.
+    """
+    if isinstance(entry.payload, Redaction):
+        raise InvalidValue("entry: why something was taken out stays on record")
+    if isinstance(entry.payload, Redacted) or not entry.is_understood:
+        raise InvalidValue("entry: there is nothing to take out of it")
+    content = _content_digests(entry)
+    without = Redacted(
+        kind=str(entry.payload.__struct_config__.tag),
+        sha256=content.payload,
+        audit_sha256=content.audit,
+        unknown_sha256=content.unknown,
+    )
+    return replace(entry, payload=without, audit=None, unknown=NOTHING)
+
+
+class _ContentDigests(NamedTuple):
+    """What may be taken out of an entry, by its digests."""
+
+    payload: str
+    audit: str | None
+    unknown: str | None
+
+
+def _content_digests(entry: Entry) -> _ContentDigests:
+    payload = entry.payload
+    if isinstance(payload, Redacted):
+        return _ContentDigests(payload.sha256, payload.audit_sha256, payload.unknown_sha256)
+    audit = (
+        None
+        if entry.audit is None
+        else msgspec.json.encode(dict(entry.audit), enc_hook=_encode_json_object)
+    )
+    unknown = b"{" + entry.unknown.text.encode() + b"}" if entry.unknown else None
+    return _ContentDigests(
+        _json_digest(encode_payload(payload)),
+        None if audit is None else _json_digest(audit),
+        None if unknown is None else _json_digest(replace_line_breaks(unknown)),
+    )
+
+
+def _encode_json_object(value: object) -> object:
+    if isinstance(value, JsonObject):
+        return raw_members(value)
+    raise TypeError(type(value).__name__)
+
+
+def _json_digest(data: bytes) -> str:
+    """Return the digest of JSON, whatever the order of its members."""
+    # Of numbers and nesting beyond what is read, the bytes count as they are.
+    with suppress(msgspec.MsgspecError, RecursionError, OverflowError):
+        data = msgspec.json.encode(msgspec.json.decode(data), order="sorted")
+    return sha256(data).hexdigest()
+
+
+# -- verification ----------------------------------------------------------------------------
+
+
+class BadRecord(NamedTuple):
+    """The first record that is not what it should be."""
+
+    seq: int
+    entry_id: str | None
+    problem: str
+
+    def __str__(self) -> str:
+        name = "" if self.entry_id is None else f" (entry {self.entry_id})"
+        return f"record {self.seq}{name}: {self.problem}"
+
+
+class Verification(NamedTuple):
+    """What came of looking at every record of a session."""
+
+    entries: int
+    redacted: int
+    foreign: int
+    """Entries and records of a newer version, whose content only a newer steno can verify."""
+    heads: Mapping[str, str | None]
+    """The digest at the end of each branch. Keep one elsewhere, and nobody can rewrite the past."""
+    bad: BadRecord | None
+
+    @property
+    def is_intact(self) -> bool:
+        """Whether every record is as it was written."""
+        return self.bad is None
+
+
+def verify_records(records: Iterable[Record]) -> Verification:
+    """Check every record of a session, in the order they were written."""
+    check = _ChainVerifier()
+    bad: BadRecord | None = None
+    for record in records:
+        problem = check.check_record(record)
+        if problem is not None:
+            bad = BadRecord(record.seq, record.entry.id if record.entry else None, problem)
+            break
+    if bad is None:
+        bad = check.find_unexplained_redaction()
+    heads = {
+        branch: None if head is None else check.digests[head]
+        for branch, head in check.heads.items()
+    }
+    return Verification(check.entries, len(check.redacted), check.foreign, heads, bad)
+
+
+class _VersionedRecord(msgspec.Struct):
+    """A record of any version, as far as one has to look into it."""
+
+    v: int = 0
+
+
+def _is_newer_version(entry: Entry) -> bool:
+    """Tell whether a newer steno wrote it; what cannot be read for another reason was changed."""
+    if entry.is_understood:
+        return False
+    try:
+        return msgspec.json.decode(entry.unknown.text, type=_VersionedRecord).v > FORMAT_VERSION
+    except (msgspec.MsgspecError, RecursionError):
+        return False
+
+
+def _is_rewind(entry: Entry, head: str | None) -> bool:
+    """Tell whether an entry may let its branch go on from elsewhere than its last entry."""
+    match entry.payload:
+        case Rewind(left=left):
+            return left == head
+        case Redacted(kind=kind):
+            return kind == "rewind"
+        case _:
+            return _is_newer_version(entry)
+
+
+class _ChainVerifier:
+    """What has been seen of a session so far."""
+
+    def __init__(self) -> None:
+        self.entries = self.foreign = 0
+        self.digests: dict[str, str] = {}
+        self.heads: dict[str, str | None] = {}
+        self.redacted: dict[str, int] = {}
+        self._explained: set[str] = set()
+        self._last_seq = 0
+
+    def check_record(self, record: Record) -> str | None:
+        """Take one more record; say what is wrong with it."""
+        expected, self._last_seq = self._last_seq + 1, record.seq
+        if record.seq != expected:
+            return f"record {expected} should come here"
+        entry = record.entry
+        if entry is None:
+            return self._check_branch(record)
+        self.entries += 1
+        if entry.id in self.digests:
+            return "its id was used before"
+        if entry.parent is not None and entry.parent not in self.digests:
+            return "its parent is not there"
+        parent_digest = None if entry.parent is None else self.digests[entry.parent]
+        if record.branch not in self.heads and record.branch != MAIN_BRANCH:
+            return "its branch was never begun"
+        head = self.heads.get(record.branch)
+        if entry.parent != head and not _is_rewind(entry, head):
+            return "it does not stand behind the last entry of its branch"
+        if _is_newer_version(entry):
+            self.foreign += 1
+        elif entry_digest(entry, parent_digest) != record.digest:
+            return "its digest does not fit: it, or what came before it, was changed"
+        assert record.digest is not None
+        self.digests[entry.id] = record.digest
+        self.heads[record.branch] = entry.id
+        self._track_redaction(entry, record.seq)
+        return None
+
+    def _check_branch(self, record: Record) -> str | None:
+        if record.branch in self.heads:
+            if record.unknown:  # something else, of which a newer version knows
+                self.foreign += 1
+                return None
+            return "the branch exists already"
+        if record.at is not None and record.at not in self.digests:
+            return "the branch begins behind an entry that is not there"
+        self.heads[record.branch] = record.at
+        return None
+
+    def _track_redaction(self, entry: Entry, seq: int) -> None:
+        if isinstance(entry.payload, Redacted):
+            self.redacted[entry.id] = seq
+        elif isinstance(entry.payload, Redaction):
+            self._explained.add(entry.payload.target)
+
+    def find_unexplained_redaction(self) -> BadRecord | None:
+        """Find content that was taken out and nobody says why."""
+        for entry_id, seq in self.redacted.items():
+            if entry_id not in self._explained:
+                return BadRecord(seq, entry_id, "its content was taken out, and no record says why")
+        return None

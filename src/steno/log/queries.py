@@ -1,0 +1,370 @@
+"""What follows from the entries of a branch: nothing of it is stored, so nothing can disagree.
+
+Every function takes entries in their order, as `Conversation.entries` returns them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from decimal import Decimal
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from steno.errors import InvalidValue
+from steno.messages.call import AnyToolCall, InvalidToolCall, ToolCall
+from steno.messages.content import Block, FileReference, Image, Opaque, Resource, Text, Thinking
+from steno.messages.message import (
+    AssistantMessage,
+    Message,
+    SystemMessage,
+    ToolResultMessage,
+    UserMessage,
+)
+from steno.messages.usage import Usage
+from steno.records.entry import (
+    Approval,
+    ApprovalStatus,
+    Compaction,
+    Control,
+    Entry,
+    Feedback,
+    Label,
+    Mode,
+    ModeChange,
+    ModelChange,
+    Redacted,
+    Resolution,
+)
+
+# -- captions --------------------------------------------------------------------------------------
+#
+# What is on record, in a line for people: what things are called, what was decided and changed.
+#
+# A thing is called the same wherever it is read: on a terminal, on a page, in a list. Everything
+# here is printable, and no address shows a password. How it looks is none of our business.
+
+
+def check_label_text(text: str) -> None:
+    """Refuse what no entry can be called: it would be taken for a number. Raises InvalidValue."""
+    name = text.strip()
+    if not name:
+        raise InvalidValue("label: it is blank; say what the entry is to be called")
+    if name.startswith("#") or name.isdigit():
+        raise InvalidValue("label: it reads like the number of an entry; call it otherwise")
+
+
+SHELL_AUDIT_KEY: Final = "shell"
+"""Under which name the audit of a message has the command of a person whose output it holds."""
+
+
+SHELL_STATUS_AUDIT_KEY: Final = "status"
+"""Under which name it has how the command ended; it is missing where that was stopped."""
+
+
+# -- what holds now --------------------------------------------------------------------------
+
+
+def current_mode(entries: Iterable[Entry], default: Mode = Mode.ACT) -> Mode:
+    """Return the mode in force at the end."""
+    changes = [entry.payload for entry in entries if isinstance(entry.payload, ModeChange)]
+    return changes[-1].new if changes else default
+
+
+def current_model(entries: Iterable[Entry]) -> str | None:
+    """Return the model that answers at the end, if a change was ever recorded."""
+    changes = [entry.payload for entry in entries if isinstance(entry.payload, ModelChange)]
+    return changes[-1].new if changes else None
+
+
+def labels_of(entries: Iterable[Entry]) -> dict[str, str]:
+    """Return the entry that each label names; a label that is given again has moved."""
+    labels = (entry.payload for entry in entries if isinstance(entry.payload, Label))
+    return {label.text: label.target for label in labels}
+
+
+def approvals_of(entries: Iterable[Entry]) -> dict[str, Approval]:
+    """Return the latest decision about each call, by the id of the call.
+
+    A provider may use an id again; what was decided about the earlier call is not about this one.
+    """
+    approvals: dict[str, Approval] = {}
+    for entry in entries:
+        payload = entry.payload
+        if isinstance(payload, Approval):
+            approvals[payload.call_id] = payload
+        elif isinstance(payload, AssistantMessage):
+            for call in payload.tool_calls:
+                approvals.pop(call.id, None)
+    return approvals
+
+
+def pending_approvals(entries: Sequence[Entry]) -> tuple[AnyToolCall, ...]:
+    """Return the calls that await a decision: marked as pending, and not answered."""
+    calls: dict[str, AnyToolCall] = {}
+    for entry in entries:
+        payload = entry.payload
+        if isinstance(payload, AssistantMessage):
+            calls |= {call.id: call for call in payload.tool_calls}
+        elif isinstance(payload, ToolResultMessage):
+            calls.pop(payload.tool_call_id, None)
+    statuses = {call_id: approval.status for call_id, approval in approvals_of(entries).items()}
+    return tuple(
+        [call for call in calls.values() if statuses.get(call.id) is ApprovalStatus.PENDING]
+    )
+
+
+def resolutions_of(entries: Iterable[Entry]) -> dict[tuple[str, int], Resolution]:
+    """Return what each reference turned out to be: by the entry that holds it, and its block."""
+    found = (entry.payload for entry in entries if isinstance(entry.payload, Resolution))
+    return {(resolution.target, resolution.block): resolution for resolution in found}
+
+
+def feedback_on(entries: Iterable[Entry]) -> dict[str, tuple[str, ...]]:
+    """Return the remarks on each entry, by its id."""
+    remarks: dict[str, tuple[str, ...]] = {}
+    for entry in entries:
+        if isinstance(entry.payload, Feedback):
+            target = entry.payload.target
+            remarks[target] = (*remarks.get(target, ()), entry.payload.text)
+    return remarks
+
+
+# -- what it cost ----------------------------------------------------------------------------
+
+
+class Price(NamedTuple):
+    """What a model costs, per million tokens, in whatever currency the caller counts in."""
+
+    input: Decimal
+    output: Decimal
+    cache_read: Decimal | None = None
+    cache_write: Decimal | None = None
+
+
+class ModelCost(NamedTuple):
+    """What a model was used for."""
+
+    usage: Usage
+    cost: Decimal | None
+    """None where the model has no known price."""
+
+
+def total_usage(entries: Iterable[Entry]) -> Usage:
+    """Add up the tokens of all turns; what no provider reported stays None."""
+    total = Usage()
+    for entry in entries:
+        total += entry_usage(entry)
+    return total
+
+
+def entry_usage(entry: Entry) -> Usage:
+    """Return the tokens that an entry took: a turn, or a summary that a model made."""
+    payload = entry.payload
+    used = payload.usage if isinstance(payload, (AssistantMessage, Compaction)) else None
+    return Usage() if used is None else used
+
+
+def cost_by_model(
+    entries: Iterable[Entry], price_of: Callable[[str], Price | None]
+) -> dict[str, ModelCost]:
+    """Add up tokens and cost by model: the one in force when the turn was recorded, "" if unknown."""
+    usages: dict[str, Usage] = {}
+    model = ""
+    for entry in entries:
+        payload = entry.payload
+        if isinstance(payload, ModelChange):
+            model = payload.new
+        elif isinstance(payload, (AssistantMessage, Compaction)) and payload.usage is not None:
+            usages[model] = usages.get(model, Usage()) + payload.usage
+    return {
+        name: ModelCost(usage, None if (price := price_of(name)) is None else cost_of(usage, price))
+        for name, usage in usages.items()
+    }
+
+
+def cost_of(usage: Usage, price: Price) -> Decimal:
+    """Return what tokens cost; those of a cache at their own price, where they have one."""
+    parts = [(usage.output_tokens or 0, price.output)]
+    plain = usage.input_tokens or 0
+    for tokens, own in (
+        (usage.cache_read_tokens, price.cache_read),
+        (usage.cache_write_tokens, price.cache_write),
+    ):
+        if tokens is not None and own is not None:
+            parts.append((tokens, own))
+            plain -= tokens
+    parts.append((max(plain, 0), price.input))
+    return sum((tokens * own for tokens, own in parts), Decimal(0)) / 1_000_000
+
+
+# -- what kind it is -------------------------------------------------------------------------
+
+
+class EntryKind(StrEnum):
+    """The six kinds of what is said, for an audit."""
+
+    USER = "user"
+    ASSISTANT_TEXT = "assistant_text"
+    ASSISTANT_ACTION = "assistant_action"
+    TOOL_RESULT = "tool_result"
+    TOOL_ERROR = "tool_error"
+    SYSTEM_CONTEXT = "system_context"
+
+
+def entry_kinds(entry: Entry) -> tuple[EntryKind, ...]:
+    """Return what an entry says: a turn may hold text and actions. What is not said is context."""
+    message = entry.message
+    match message:
+        case UserMessage():
+            return (EntryKind.USER,)
+        case ToolResultMessage():
+            return (EntryKind.TOOL_ERROR if message.is_error else EntryKind.TOOL_RESULT,)
+        case AssistantMessage():
+            kinds = {_block_kind(block): None for block in message.content}
+            return tuple(kinds) or (EntryKind.ASSISTANT_TEXT,)
+        case SystemMessage() | None:
+            return (EntryKind.SYSTEM_CONTEXT,)
+
+
+def _block_kind(block: Block) -> EntryKind:
+    return (
+        EntryKind.ASSISTANT_ACTION if isinstance(block, AnyToolCall) else EntryKind.ASSISTANT_TEXT
+    )
+
+
+class ContentType(StrEnum):
+    """The types of content that a conversation holds."""
+
+    TEXT = "text"
+    IMAGE = "image"
+    FILE_REFERENCE = "file_reference"
+    TOOL_REQUEST = "tool_request"
+    TOOL_RESULT = "tool_result"
+    SYSTEM_CONTROL = "system_control"
+    MCP_RESOURCE = "mcp_resource"
+    UNKNOWN = "unknown"
+
+
+def content_types(entry: Entry) -> tuple[ContentType, ...]:
+    """Return the types of content in an entry, in the order they come; none for what decides."""
+    payload = entry.payload
+    if isinstance(payload, Control):
+        return (ContentType.SYSTEM_CONTROL,)
+    if isinstance(payload, (Opaque, Redacted)):
+        return (ContentType.UNKNOWN,)
+    if isinstance(payload, ToolResultMessage):
+        return (ContentType.TOOL_RESULT,)
+    if isinstance(payload, Message):
+        return tuple(dict.fromkeys([_BLOCK_TYPES[type(block)] for block in payload.content]))
+    return ()
+
+
+_BLOCK_TYPES: Mapping[type, ContentType] = {
+    Text: ContentType.TEXT,
+    Thinking: ContentType.TEXT,
+    Image: ContentType.IMAGE,
+    FileReference: ContentType.FILE_REFERENCE,
+    Resource: ContentType.MCP_RESOURCE,
+    ToolCall: ContentType.TOOL_REQUEST,
+    InvalidToolCall: ContentType.TOOL_REQUEST,
+    Opaque: ContentType.UNKNOWN,
+}
+
+
+# -- finding ---------------------------------------------------------------------------------
+
+
+class EntryQuery(NamedTuple):
+    """Which entries are wanted; what is None does not matter."""
+
+    since: datetime | None = None
+    until: datetime | None = None
+    kind: EntryKind | None = None
+    decision: str | None = None
+    tool: str | None = None
+    actor: str | None = None
+
+
+def select_entries(
+    entries: Iterable[Entry], query: EntryQuery, *, among: Iterable[Entry] | None = None
+) -> tuple[Entry, ...]:
+    """Return the entries that answer a query. One without a time is outside of every period.
+
+    A tool is that of a call, of its result and of the decisions about it; where the calls stand
+    in entries that are not asked for, pass those as `among`. Raises InvalidValue for a time
+    without a zone.
+    """
+    for moment in (query.since, query.until):
+        if moment is not None and moment.tzinfo is None:
+            raise InvalidValue("query: a time needs a zone")
+    asked = list(entries)
+    tools = tools_by_call(asked if among is None else among)
+    return tuple([entry for entry in asked if _matches_query(entry, query, tools)])
+
+
+def tools_by_call(entries: Iterable[Entry]) -> dict[str, str]:
+    """Return the name of the tool that each call asks for, by the id of the call."""
+    messages = (message for entry in entries if (message := entry.message) is not None)
+    return {call.id: call.name for message in messages for call in message.tool_calls}
+
+
+def tools_of(entry: Entry, tools: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the tools that an entry is about, given those of all calls."""
+    payload = entry.payload
+    if isinstance(payload, Approval):
+        names = [tools.get(payload.call_id, "")]
+    elif isinstance(payload, ToolResultMessage):
+        names = [payload.tool_name or tools.get(payload.tool_call_id, "")]
+    else:
+        names = [] if entry.message is None else [call.name for call in entry.message.tool_calls]
+    return tuple(dict.fromkeys(filter(None, names)))
+
+
+def entry_decision(entry: Entry) -> str | None:
+    """Return what was decided; an approval says so itself."""
+    if entry.decision is None and isinstance(entry.payload, Approval):
+        return entry.payload.status
+    return entry.decision
+
+
+def _matches_query(entry: Entry, query: EntryQuery, tools: Mapping[str, str]) -> bool:
+    time = entry.time
+    if query.since is not None and (time is None or time < query.since):
+        return False
+    if query.until is not None and (time is None or time > query.until):
+        return False
+    return (
+        (query.kind is None or query.kind in entry_kinds(entry))
+        and (query.decision is None or query.decision == entry_decision(entry))
+        and (query.tool is None or query.tool in tools_of(entry, tools))
+        and (query.actor is None or query.actor == _entry_actor(entry))
+    )
+
+
+def _entry_actor(entry: Entry) -> object:
+    actor = getattr(entry.payload, "actor", None)
+    return (entry.audit or {}).get("actor") if actor is None else actor
+
+
+def searchable_text(entry: Entry) -> str:
+    """Return everything in an entry that a person could have read, for a search."""
+    payload = entry.payload
+    if isinstance(payload, Message):
+        return "\n".join(filter(None, map(_block_text, payload.content)))
+    words = (getattr(payload, name, None) for name in ("text", "summary", "reason", "explanation"))
+    return "\n".join([word for word in words if isinstance(word, str)])
+
+
+def _block_text(block: Block) -> str:
+    match block:
+        case Text() | Thinking():
+            return block.text
+        case ToolCall() | InvalidToolCall():
+            return f"{block.name} {block.arguments}"
+        case FileReference():
+            return block.path
+        case Resource():
+            return f"{block.uri} {block.text or ''}"
+        case Image() | Opaque():
+            return ""

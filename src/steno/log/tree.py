@@ -1,0 +1,190 @@
+"""The tree that a conversation is: entries that know what came before them, and named ends of it.
+
+A node never changes, so branches share what they have in common. Nothing here locks or stores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Final, NamedTuple, TypeVar, final, overload
+
+from msgspec import Struct
+
+from steno.errors import OutOfOrder
+from steno.log.blobs import blob_digests
+from steno.log.queries import current_mode, current_model
+from steno.messages.call import AnyToolCall
+from steno.messages.message import Message, ToolResultMessage
+from steno.messages.order import OrderState
+from steno.records.entry import Entry, Mode, ModeChange, ModelChange
+
+T = TypeVar("T")
+
+
+class EffectiveSettings(NamedTuple):
+    """What was set before or at an entry, and holds until it is set again."""
+
+    mode: Mode = Mode.ACT
+    model: str | None = None
+
+
+_DEFAULT_SETTINGS: Final = EffectiveSettings()
+_SETTING_PAYLOADS: Final[frozenset[type]] = frozenset({ModeChange, ModelChange})
+
+
+@final
+class EntryNode:
+    """An entry in its place. What is behind `parent` never changes, so it is shared."""
+
+    __slots__ = ("digest", "entry", "parent", "settings")
+
+    def __init__(self, entry: Entry, parent: EntryNode | None, digest: str | None) -> None:
+        self.entry = entry
+        self.parent = parent
+        self.digest = digest
+        # Shared with the entries around it: to ask for it never takes a walk.
+        self.settings: EffectiveSettings = _DEFAULT_SETTINGS if parent is None else parent.settings
+        if type(entry.payload) in _SETTING_PAYLOADS:
+            self.settings = _settings_after(self.settings, entry)
+
+
+def settings_at(node: EntryNode | None) -> EffectiveSettings:
+    """Return what holds behind an entry."""
+    return _DEFAULT_SETTINGS if node is None else node.settings
+
+
+def _settings_after(before: EffectiveSettings, entry: Entry) -> EffectiveSettings:
+    return EffectiveSettings(
+        current_mode((entry,), before.mode), current_model((entry,)) or before.model
+    )
+
+
+@final
+class PrefixView(Sequence[T]):
+    """The beginning of a list that only grows: as good as a copy of it, and made at once."""
+
+    __slots__ = ("_grown", "_length")
+
+    def __init__(self, growing: list[T]) -> None:
+        """Take a list; what is added to it later is not seen."""
+        self._grown = growing
+        self._length = len(growing)
+
+    def __len__(self) -> int:
+        return self._length
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[T, ...]: ...
+    def __getitem__(self, index: int | slice) -> T | tuple[T, ...]:
+        if isinstance(index, slice):
+            return tuple([self._grown[at] for at in range(self._length)[index]])
+        return self._grown[range(self._length)[index]]
+
+    def __iter__(self) -> Iterator[T]:
+        return islice(self._grown, self._length)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, (PrefixView, tuple)) and tuple(self) == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        return f"Prefix({self._length})"
+
+
+@final
+class BranchPath:
+    """The entries up to a head, and what is said among them."""
+
+    __slots__ = ("entries", "messages", "with_blobs")
+
+    def __init__(self, head: EntryNode | None) -> None:
+        self.entries: list[Entry] = []
+        """It only grows; a branch that goes another way gets another path."""
+        self.messages: list[Message] = []
+        self.with_blobs: list[int] = []
+        """Which of these have parts that lie beside the record."""
+        for node in reversed(list(_ancestors(head))):
+            self.add(node.entry)
+
+    def add(self, entry: Entry) -> None:
+        """Go on to the next entry."""
+        self.entries.append(entry)
+        message = entry.message
+        if message is not None:
+            if blob_digests(message):
+                self.with_blobs.append(len(self.messages))
+            self.messages.append(message)
+
+
+# Nothing in the tree points to a branch, so it is in no cycle that would have to be looked for.
+@final
+class Branch(Struct, gc=False, eq=False):
+    """A named end of the tree. What can be derived from it is made when it is first asked for."""
+
+    head: EntryNode | None = None
+    head_id: str | None = None
+    """Known before the entry is loaded."""
+    path: BranchPath | None = None
+    order: OrderState | None = None
+
+    def load_path(self) -> BranchPath:
+        """Return the path to the head; it is walked once."""
+        if self.path is None:
+            self.path = BranchPath(self.head)
+        return self.path
+
+    def set_head(self, node: EntryNode, order: OrderState) -> None:
+        """Make `node` the new head."""
+        if node.parent is not self.head:
+            self.path = None
+        elif self.path is not None:
+            self.path.add(node.entry)
+        self.head, self.head_id, self.order = node, node.entry.id, order
+
+
+def branch_at(head: EntryNode | None) -> Branch:
+    """Make a branch that ends with an entry that is in memory."""
+    return Branch(head, None if head is None else head.entry.id)
+
+
+def _ancestors(node: EntryNode | None) -> Iterable[EntryNode]:
+    while node is not None:
+        yield node
+        node = node.parent
+
+
+def order_after(head: EntryNode | None) -> OrderState:
+    """Find out what may come next; a record that is out of order itself is taken as it is."""
+    order = OrderState()
+    for message in reversed(_last_turn(head)):
+        try:
+            order = order.after(message)
+        except OutOfOrder:
+            continue
+    return order
+
+
+def find_call_in_last_turn(head: EntryNode | None, call_id: str) -> AnyToolCall | None:
+    """Find a call that may still await its result; those of earlier turns never do."""
+    for turn in _last_turn(head)[-1:]:
+        for call in turn.tool_calls:
+            if call.id == call_id:
+                return call
+    return None
+
+
+def _last_turn(head: EntryNode | None) -> list[Message]:
+    """Return what was said last that is no result, behind the results that came after it."""
+    said: list[Message] = []
+    for node in _ancestors(head):
+        message = node.entry.message
+        if message is not None:
+            said.append(message)
+            if not isinstance(message, ToolResultMessage):
+                break
+    return said

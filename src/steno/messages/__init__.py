@@ -1,0 +1,1 @@
+"""What a person, a model and tools exchange: messages, blocks, calls, results and events."""

@@ -1,0 +1,288 @@
+"""Tool calls: what a model asks to run, and what it asked for but got wrong.
+
+The arguments are kept as the JSON text that was received, because providers cache prompts by
+their bytes. Making a call checks that they are a JSON object; they are parsed once, on first use.
+This file knows no tool and no result.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, ClassVar, Final, NoReturn, TypeAlias, TypeVar, final, overload
+
+from msgspec.structs import force_setattr
+
+from steno.errors import InvalidArguments, InvalidMessage, InvalidTool, InvalidValue, Problem
+from steno.json_object import (
+    OBJECT_DECODE_ERRORS,
+    JsonObject,
+    check_object_syntax,
+    encode_json,
+    explain_not_object,
+    raw_members,
+)
+from steno.schema.convert import convert_value
+from steno.values import (
+    NOTHING,
+    NonEmptyStr,
+    Sendable,
+    Value,
+    check_fields,
+    is_prechecked,
+    is_utf8_text,
+    refuse,
+    replace_lone_surrogates,
+)
+
+T = TypeVar("T")
+D = TypeVar("D")
+
+MAX_TOOL_NAME_LENGTH = 64
+NO_ARGUMENTS: Final = "{}"
+TOOL_NAME_RULE: Final = f"name must be 1 to {MAX_TOOL_NAME_LENGTH} letters, digits and underscores"
+_TOOL_NAME = re.compile(rf"[A-Za-z0-9_]{{1,{MAX_TOOL_NAME_LENGTH}}}")
+_EXTERNAL_TOOL_NAME = re.compile(r"[A-Za-z0-9_.:/-]{1,128}")
+_INVALID_NAME_CHARACTER = re.compile(r"[^A-Za-z0-9_]")
+
+
+_known_names: set[str] = set()
+"""A session knows a few dozen names and says them thousands of times."""
+_MAX_KNOWN_NAMES = 4096
+
+
+def is_tool_name(name: str) -> bool:
+    """Tell whether `name` is a tool name of ours, by `TOOL_NAME_RULE`."""
+    if name in _known_names:
+        return True
+    if _TOOL_NAME.fullmatch(name) is None:
+        return False
+    if len(_known_names) < _MAX_KNOWN_NAMES:
+        _known_names.add(name)
+    return True
+
+
+def map_tool_name(outside: str) -> str:
+    """Give a tool name from elsewhere (`fs.read`, `get-sum`) its name in our vocabulary.
+
+    A name that fits stays as it is. Any other gets a readable stem and a hash of the original,
+    so that `a.b`, `a-b` and `a_b` remain three tools. Raises InvalidTool for what no provider
+    or server would use as a name.
+    """
+    if type(outside) is str and is_tool_name(outside):
+        return outside
+    if type(outside) is not str or _EXTERNAL_TOOL_NAME.fullmatch(outside) is None:
+        raise InvalidTool(
+            "tool name: outside names have 1 to 128 letters, digits and any of _ . : / -"
+        )
+    import hashlib  # noqa: PLC0415 - it loads OpenSSL, and most programs never get here
+
+    digest = hashlib.sha256(outside.encode()).hexdigest()[:8]
+    stem = _INVALID_NAME_CHARACTER.sub("_", outside)[: MAX_TOOL_NAME_LENGTH - 9]
+    return f"{stem}_{digest}"
+
+
+def new_call_id() -> str:
+    """Return a fresh call id that no provider objects to."""
+    return "call_" + os.urandom(12).hex()
+
+
+@final
+class Seal(Value, frozen=True, kw_only=True):
+    """An opaque token that a model minted for its own words: a signature, encrypted reasoning.
+
+    It is worth something only to the model that made it, and is never shown to another.
+    """
+
+    shown: ClassVar[frozenset[str]] = frozenset({"provider", "api", "model"})
+
+    data: NonEmptyStr
+    provider: str
+    api: str
+    model: str
+
+    def __post_init__(self) -> None:
+        if is_prechecked():
+            return
+        check_fields(self)
+        if not self.data:
+            refuse(self, "data must not be empty")
+
+
+@final
+class ToolCall(Sendable, frozen=True, tag_field="type", tag="tool_call", kw_only=True):
+    """A request to run a tool. `arguments` is the JSON text as received, an object."""
+
+    shown: ClassVar[frozenset[str]] = frozenset({"id", "name", "original_name"})
+
+    id: NonEmptyStr
+    name: str
+    arguments: str = NO_ARGUMENTS
+    original_name: str | None = None
+    """The name the model used, where it does not fit our vocabulary."""
+    seal: Seal | None = None
+
+    def __post_init__(self) -> None:
+        # Written out rather than composed: this runs for every call of every history.
+        if not is_prechecked():
+            self._check_types()
+        if self.extras is not None:
+            check_fields(self)
+        if self.name not in _known_names and not is_tool_name(self.name):
+            self._refuse_name()
+        if self.arguments == NO_ARGUMENTS:
+            # msgspec leaves out what *is* the default; equal calls shall be written alike.
+            force_setattr(self, "arguments", NO_ARGUMENTS)
+            return
+        try:
+            check_object_syntax(self.arguments)
+        except OBJECT_DECODE_ERRORS as exc:
+            refuse(self, f"arguments are {explain_not_object(exc, self.arguments)}")
+
+    def _check_types(self) -> None:
+        id = self.id
+        if type(id) is not str or not id or not (id.isascii() or is_utf8_text(id)):
+            refuse(self, "id must be a non-empty string")
+        if type(self.name) is not str:
+            self._refuse_name()
+        if type(self.arguments) is not str:
+            refuse(self, "arguments must be the text of a JSON object")
+        if self.seal is not None or self.original_name is not None or self.unknown is not NOTHING:
+            check_fields(self)
+
+    def _refuse_name(self) -> NoReturn:
+        refuse(self, TOOL_NAME_RULE)
+
+    @classmethod
+    def create(
+        cls, name: str, arguments: Mapping[str, object] | None = None, *, id: str | None = None
+    ) -> ToolCall:
+        """Make a call from a mapping of arguments, with a fresh id unless one is given.
+
+        Raises InvalidMessage if the name breaks the rule or the arguments are not JSON.
+        """
+        try:
+            text = encode_json({} if arguments is None else arguments).decode()
+        except InvalidValue as exc:
+            raise InvalidMessage(f"tool call: arguments are {exc}") from None
+        return cls(id=new_call_id() if id is None else id, name=name, arguments=text)
+
+    @property
+    def parsed(self) -> JsonObject:
+        """The arguments, parsed when they are first used and read-only all the way down.
+
+        Raises InvalidArguments if Python has no value for them: numbers beyond a double, or
+        nesting beyond reason.
+        """
+        return _parse_cached(self.arguments)
+
+    @overload
+    def get(self, name: str) -> Any: ...
+    @overload
+    def get(self, name: str, type: type[T]) -> T | None: ...
+    @overload
+    def get(self, name: str, type: type[T], default: D) -> T | D: ...
+    @overload
+    def get(self, name: str, type: Any = ..., default: Any = ...) -> Any: ...
+    def get(self, name: str, type: Any = Any, default: Any = None) -> Any:
+        """Return one argument as `type`, or `default` where the model did not give it.
+
+        Raises InvalidArguments if it is there and does not fit.
+        """
+        value = raw_members(_parse_cached(self.arguments)).get(name, _ABSENT)
+        if value is _ABSENT:
+            return default
+        if value.__class__ is type and type in _UNCONVERTED_TYPES:
+            return value
+        return convert_value(value, type, at=(name,))
+
+    def arguments_as(self, type: type[T]) -> T:
+        """Return all arguments as one value: a Struct, dataclass, TypedDict, attrs, pydantic.
+
+        Raises InvalidArguments, with a JSON pointer to the place that does not fit.
+        """
+        converted: T = convert_value(raw_members(_parse_cached(self.arguments)), type)
+        return converted
+
+
+def _parse_cached(arguments: str) -> JsonObject:
+    """Parse once for all uses of a call; those of a long history are rarely looked at again."""
+    return _parse_small(arguments) if len(arguments) < _LARGE_ARGUMENTS else _parse_large(arguments)
+
+
+def _parse(arguments: str) -> JsonObject:
+    try:
+        return JsonObject.parse(arguments)
+    except InvalidValue as exc:
+        raise InvalidArguments((Problem("", str(exc)),)) from None
+
+
+# What is kept is bounded: some megabytes of small arguments, and the few large ones in use.
+_LARGE_ARGUMENTS: Final = 16_384
+_parse_small = lru_cache(maxsize=256)(_parse)
+_parse_large = lru_cache(maxsize=4)(_parse)
+_ABSENT: Final = object()
+_UNCONVERTED_TYPES: Final = frozenset({str, int, float, bool})
+
+
+@final
+class InvalidToolCall(
+    Sendable, frozen=True, tag_field="type", tag="invalid_tool_call", kw_only=True
+):
+    """A call that a model made and nobody can run: kept word for word, answered with an error."""
+
+    shown: ClassVar[frozenset[str]] = frozenset({"id", "reason"})
+
+    id: NonEmptyStr
+    name: str = ""
+    arguments: str = ""
+    reason: str
+    seal: Seal | None = None
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if not self.id:
+            refuse(self, "id must be a non-empty string")
+
+
+AnyToolCall: TypeAlias = ToolCall | InvalidToolCall
+
+
+def original_tool_name(call: AnyToolCall) -> str:
+    """Return the name that the model used."""
+    return (isinstance(call, ToolCall) and call.original_name) or call.name
+
+
+def build_call(
+    id: str,
+    name: str,
+    arguments: str,
+    *,
+    seal: Seal | None = None,
+    extras: Mapping[str, Any] | None = None,
+) -> AnyToolCall:
+    """Make a call of what a model said: a ToolCall if it can be run, else an InvalidToolCall.
+
+    Arguments that never came are no arguments. A name from outside our vocabulary is mapped.
+    """
+    try:
+        ours = map_tool_name(name)
+        return ToolCall(
+            id=id,
+            name=ours,
+            arguments=arguments if arguments.strip() else NO_ARGUMENTS,
+            original_name=None if ours == name else name,
+            seal=seal,
+            extras=extras,
+        )
+    except InvalidValue as exc:
+        return InvalidToolCall(
+            id=replace_lone_surrogates(id),
+            name=replace_lone_surrogates(name),
+            arguments=replace_lone_surrogates(arguments),
+            reason=str(exc),
+            seal=seal,
+            extras=extras,
+        )

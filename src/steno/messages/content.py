@@ -1,0 +1,260 @@
+"""Content blocks: the parts that messages are made of.
+
+Frozen, tagged structs. A block says what it is, never where it is or who decided about it.
+What a block refers to (a file, an image on disk) is resolved elsewhere and recorded in the log.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from datetime import datetime
+from enum import StrEnum
+from typing import ClassVar, TypeAlias, final
+
+from msgspec.structs import force_setattr
+
+from steno.json_object import is_json_text
+from steno.messages.call import InvalidToolCall, Seal, ToolCall
+from steno.values import (
+    NOTHING,
+    RawJson,
+    Sendable,
+    Value,
+    check_fields,
+    check_sha256,
+    explain_not_text,
+    is_prechecked,
+    is_utf8_text,
+    refuse,
+)
+
+OWN_FORMAT = "steno"
+
+
+class _ContentBlock(Sendable, frozen=True, tag_field="type"):
+    """Shared settings; never named outside this file."""
+
+
+class _SealedBlock(_ContentBlock, frozen=True, kw_only=True):
+    """What a model may put its seal on."""
+
+    seal: Seal | None = None
+
+
+@final
+class Text(_SealedBlock, frozen=True, tag="text"):
+    """Words, as the user, the model or a tool put them."""
+
+    text: str
+
+    def __post_init__(self) -> None:
+        if is_prechecked() and self.extras is None:
+            return
+        text = self.text
+        if type(text) is not str or not (text.isascii() or is_utf8_text(text)):
+            refuse(self, f"text {explain_not_text(text)}")
+        if self.seal is not None or self.extras is not None or self.unknown is not NOTHING:
+            check_fields(self)
+
+
+class _RedactableBlock(_SealedBlock, frozen=True, kw_only=True):
+    """What a model may hand out as a seal alone."""
+
+    redacted: bool = False
+
+
+@final
+class Thinking(_RedactableBlock, frozen=True, tag="thinking"):
+    """What a model thought before it spoke. `redacted`: only its seal was handed out."""
+
+    text: str
+
+    def __post_init__(self) -> None:
+        if not is_prechecked() or self.extras is not None:
+            check_fields(self)
+        if self.redacted and self.seal is None:
+            refuse(self, "redacted without a seal says nothing to anybody")
+
+
+# -- images ----------------------------------------------------------------------------------
+
+
+class RecognitionMode(StrEnum):
+    """How an image reaches a model: as an image, as recognised text, or whichever works."""
+
+    AUTO = "auto"
+    VISION = "vision"
+    OCR = "ocr"
+
+
+class _ImageSource(Value, frozen=True, tag_field="type"):
+    """Shared settings; never named outside this file."""
+
+
+@final
+class ImageData(_ImageSource, frozen=True, tag="data"):
+    """The bytes of an image, inside the message."""
+
+    data: bytes
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if not self.data:
+            refuse(self, "data must not be empty")
+
+
+@final
+class ImageBlob(_ImageSource, frozen=True, tag="blob", kw_only=True):
+    """The bytes of an image, kept beside the messages under their SHA-256."""
+
+    sha256: str
+    size: int
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        check_sha256(self, "sha256")
+        if self.size < 1:
+            refuse(self, "size must be at least one byte")
+
+
+@final
+class ImageUrl(_ImageSource, frozen=True, tag="url"):
+    """The address of an image."""
+
+    url: str
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if not self.url.startswith(("https://", "http://")):
+            refuse(self, "url must start with https:// or http://")
+
+
+@final
+class ImageFile(_ImageSource, frozen=True, tag="file"):
+    """The path of an image in the workspace."""
+
+    path: str
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        force_setattr(self, "path", _normal_path(self))
+
+
+ImageSource: TypeAlias = ImageData | ImageBlob | ImageUrl | ImageFile
+
+
+@final
+class Image(_ContentBlock, frozen=True, tag="image", kw_only=True):
+    """An image, and how it should be recognised. What came of it is recorded in the log."""
+
+    shown: ClassVar[frozenset[str]] = frozenset({"mime_type"})
+
+    source: ImageSource
+    mime_type: str | None = None
+    mode: RecognitionMode = RecognitionMode.AUTO
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if self.mime_type is None:
+            if isinstance(self.source, (ImageData, ImageBlob)):
+                refuse(self, "bytes need a mime_type such as image/png")
+        elif not self.mime_type.startswith("image/"):
+            refuse(self, "mime_type must start with image/")
+
+
+# -- references ------------------------------------------------------------------------------
+
+
+@final
+class FileReference(_ContentBlock, frozen=True, tag="file_reference", kw_only=True):
+    """A file that the user points at, or some of its lines (1-indexed, both ends included)."""
+
+    path: str
+    start_line: int | None = None
+    end_line: int | None = None
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        force_setattr(self, "path", _normal_path(self))
+        if self.start_line is None:
+            if self.end_line is not None:
+                refuse(self, "end_line needs a start_line")
+        elif self.start_line < 1:
+            refuse(self, "start_line counts from 1")
+        elif self.end_line is not None and self.end_line < self.start_line:
+            refuse(self, "end_line must not come before start_line")
+
+
+@final
+class Resource(_ContentBlock, frozen=True, tag="resource", kw_only=True):
+    """What an MCP server holds under a URI: text, bytes, or (with neither) a link to it."""
+
+    shown: ClassVar[frozenset[str]] = frozenset({"server", "mime_type"})
+
+    server: str
+    uri: str
+    mime_type: str | None = None
+    text: str | None = None
+    data: bytes | None = None
+    retrieved_at: datetime | None = None
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if not self.server or not self.uri:
+            refuse(self, "server and uri must not be empty")
+        if self.text is not None and self.data is not None:
+            refuse(self, "text and data exclude each other")
+
+
+# -- what we have no name for ----------------------------------------------------------------
+
+
+@final
+class Opaque(_ContentBlock, frozen=True, tag="opaque", kw_only=True):
+    """JSON that is kept but not understood; never sent to anybody but where it came from.
+
+    `origin` is the wire it came from, or "steno" for data of a newer steno, which is written
+    back word for word.
+    """
+
+    shown: ClassVar[frozenset[str]] = frozenset({"kind", "origin"})
+
+    kind: str
+    raw: str
+    origin: str
+
+    def __post_init__(self) -> None:
+        if is_utf8_text(self.raw) and self.unknown == RawJson(self.raw):
+            force_setattr(self, "unknown", NOTHING)  # the origin may have been replaced
+        check_fields(self)
+        if self.origin == OWN_FORMAT:
+            if is_prechecked():
+                refuse(self, "what is ours is stored as it was, not wrapped up")
+            if not is_json_text(self.raw):
+                refuse(self, "raw must be JSON, since it is written back as it is")
+            force_setattr(self, "unknown", RawJson(self.raw))
+
+    def has_valid_unknown(self) -> bool:
+        """Tell the same; all of what is ours is unknown."""
+        return self.origin == OWN_FORMAT or super().has_valid_unknown()
+
+
+Block: TypeAlias = (
+    Text | Thinking | Image | FileReference | Resource | ToolCall | InvalidToolCall | Opaque
+)
+
+
+def _normal_path(value: ImageFile | FileReference) -> str:
+    """Return the path without empty, `.` and inner `..` steps.
+
+    A path that climbs out of where it starts is refused here; whether the file behind it lies
+    in an allowed folder is decided when it is opened.
+    """
+    if not value.path:
+        refuse(value, "path must not be empty")
+    if "\0" in value.path:
+        refuse(value, "path holds a NUL character")
+    normal = posixpath.normpath(value.path)
+    if normal == ".." or normal.startswith("../"):
+        refuse(value, "path must not lead out of its root with ..")
+    return normal

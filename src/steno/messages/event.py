@@ -1,0 +1,132 @@
+"""Events: what a model says while it is saying it.
+
+Wires decode bytes into these, the Assembler makes a message of them. They carry what is new,
+never the message so far, and meaning only: faults of transport and protocol are raised.
+They live for a moment and by the thousand, so they are frozen but not checked: a wire gives
+what it decoded, and the rules are applied to the message that comes of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, TypeAlias, final
+
+from msgspec.structs import force_setattr
+
+from steno.json_object import as_json_object
+from steno.messages.call import AnyToolCall, Seal
+from steno.messages.content import Image, Opaque
+from steno.messages.usage import StopReason, Usage
+from steno.values import RedactedRepr
+
+
+class _Event(RedactedRepr, frozen=True, tag_field="type", omit_defaults=True):
+    """Shared settings; never named outside this file."""
+
+
+@final
+class TextDelta(_Event, frozen=True, tag="text_delta"):
+    """More text of the block at `index`: one index is one block, wherever its text arrives."""
+
+    index: int
+    text: str
+
+
+@final
+class ThinkingDelta(_Event, frozen=True, tag="thinking_delta"):
+    """More thinking of the block at `index`."""
+
+    index: int
+    text: str
+    redacted: bool = False
+
+
+@final
+class ToolCallBegin(_Event, frozen=True, tag="tool_call_begin"):
+    """A new call starts. What the provider has not said yet is None."""
+
+    shown: ClassVar[frozenset[str]] = frozenset({"id", "name"})
+
+    index: int | None
+    id: str | None = None
+    name: str | None = None
+
+
+@final
+class ToolCallDelta(_Event, frozen=True, tag="tool_call_delta"):
+    """A fragment of a call. Providers omit, repeat and swap every field; the Assembler sorts.
+
+    In what the Assembler returns, `index` is always the number of the call in its message.
+    """
+
+    shown: ClassVar[frozenset[str]] = frozenset({"id", "name"})
+
+    index: int | None
+    id: str | None = None
+    name: str | None = None
+    arguments_delta: str | None = None
+
+
+@final
+class ToolCallEnd(_Event, frozen=True, tag="tool_call_end"):
+    """A call is complete. A wire names it by index or id; the Assembler puts in the call."""
+
+    shown: ClassVar[frozenset[str]] = frozenset({"id"})
+
+    index: int | None
+    id: str | None = None
+    call: AnyToolCall | None = None
+
+
+@final
+class BlockSealed(_Event, frozen=True, tag="block_sealed"):
+    """The model sealed the text, thinking or call at `index`."""
+
+    index: int
+    seal: Seal
+
+
+@final
+class BlockAdded(_Event, frozen=True, tag="block_added"):
+    """A block arrived whole: an image, or something we have no name for."""
+
+    index: int
+    block: Image | Opaque
+
+
+@final
+class ExtrasAdded(_Event, frozen=True, tag="extras_added"):
+    """Members that only one wire has a name for, of the block at `index` or (None) the message.
+
+    `extras` is keyed by wire, as in `Text.extras`.
+    """
+
+    index: int | None
+    extras: Mapping[str, Any]
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "extras", as_json_object(self.extras))
+
+
+@final
+class Finished(_Event, frozen=True, tag="finished"):
+    """The turn is over. `stop_reason` is ours, `raw_stop_reason` the provider's own word."""
+
+    shown: ClassVar[frozenset[str]] = frozenset({"raw_stop_reason"})
+
+    stop_reason: StopReason
+    raw_stop_reason: str | None = None
+    usage: Usage | None = None
+
+
+Event: TypeAlias = (
+    TextDelta
+    | ThinkingDelta
+    | ToolCallBegin
+    | ToolCallDelta
+    | ToolCallEnd
+    | BlockSealed
+    | BlockAdded
+    | ExtrasAdded
+    | Finished
+)

@@ -1,0 +1,252 @@
+"""In which order messages may stand.
+
+Every call is answered exactly once before the next turn, and a result answers an outstanding
+call; an assistant message may follow tool results. `OrderState` is the state machine that decides
+about the next message in constant time. `check_order` reads a whole sequence, whatever happened
+to it, and returns every violation as data.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+from typing import ClassVar, Final, final
+
+from msgspec import Struct
+
+from steno.errors import OutOfOrder
+from steno.messages.message import (
+    AssistantMessage,
+    ChatMessage,
+    Message,
+    ToolResultMessage,
+    as_messages,
+)
+from steno.messages.role import MessageRole
+from steno.values import RedactedRepr
+
+
+class OrderCode(StrEnum):
+    """The ways in which a message can stand in the wrong place."""
+
+    SYSTEM_MISSING = "system_missing"
+    SYSTEM_NOT_FIRST = "system_not_first"
+    NOT_ALTERNATING = "not_alternating"
+    TURN_EMPTY = "turn_empty"
+    CALL_ID_REPEATED = "call_id_repeated"
+    CALL_UNANSWERED = "call_unanswered"
+    RESULT_ORPHANED = "result_orphaned"
+    RESULT_REPEATED = "result_repeated"
+    RESULT_EARLY = "result_early"
+    RESULT_LATE = "result_late"
+    RESULTS_REORDERED = "results_reordered"
+
+
+class Severity(StrEnum):
+    """How bad it is: a provider refuses an error, and may dislike a warning."""
+
+    ERROR = "error"
+    WARNING = "warning"
+
+
+ORDER_REMEDIES: Final = {
+    OrderCode.SYSTEM_MISSING: "put a system message first",
+    OrderCode.SYSTEM_NOT_FIRST: "move the instruction to the first message",
+    OrderCode.NOT_ALTERNATING: "merge it with the message before",
+    OrderCode.TURN_EMPTY: "leave the empty turn out",
+    OrderCode.CALL_ID_REPEATED: "give the second call an id of its own",
+    OrderCode.CALL_UNANSWERED: "answer it with a result that says none was recorded",
+    OrderCode.RESULT_ORPHANED: "leave the result out",
+    OrderCode.RESULT_REPEATED: "keep the first result",
+    OrderCode.RESULT_EARLY: "move the result behind its call",
+    OrderCode.RESULT_LATE: "move the result up to its call",
+    OrderCode.RESULTS_REORDERED: "put the results in the order of their calls",
+}
+
+
+@final
+class OrderIssue(RedactedRepr, frozen=True, kw_only=True):
+    """One message that stands in the wrong place, and what would set it right."""
+
+    shown: ClassVar[frozenset[str]] = frozenset({"call_id"})
+
+    code: OrderCode
+    position: int
+    severity: Severity = Severity.ERROR
+    call_id: str | None = None
+
+    @property
+    def remedy(self) -> str:
+        """What to do about it; where `repair` can, this is what it does."""
+        return ORDER_REMEDIES[self.code]
+
+
+# -- one message at a time -------------------------------------------------------------------
+
+
+@final
+class OrderState(Struct, frozen=True, kw_only=True):
+    """Where a sequence of messages stands, and so what may come next.
+
+    `alternating` adds the rules of a plain chat: the system message first, and neither two user
+    nor two assistant messages in a row.
+    """
+
+    alternating: bool = False
+    last_role: MessageRole | None = None
+    outstanding: tuple[str, ...] = ()
+    """Ids of the calls that have no result yet."""
+    answered: tuple[str, ...] = ()
+    """Ids of the calls of this turn that have one."""
+
+    def after(self, message: ChatMessage) -> OrderState:
+        """Return the state after `message`. Raises OutOfOrder if it may not come here."""
+        if isinstance(message, ToolResultMessage):
+            return self._after_result(message.tool_call_id)
+        if self.outstanding:
+            raise OutOfOrder(
+                OrderCode.CALL_UNANSWERED,
+                f"calls of the last turn await their result first ({len(self.outstanding)})",
+            )
+        self._check_role(message.role)
+        calls = tuple([call.id for call in message.tool_calls])
+        if len(set(calls)) < len(calls):
+            raise OutOfOrder(OrderCode.CALL_ID_REPEATED, "two calls of one turn share an id")
+        return OrderState(alternating=self.alternating, last_role=message.role, outstanding=calls)
+
+    def _after_result(self, call_id: str) -> OrderState:
+        if call_id not in self.outstanding:
+            if call_id in self.answered:
+                raise OutOfOrder(OrderCode.RESULT_REPEATED, "the call has a result already")
+            raise OutOfOrder(OrderCode.RESULT_ORPHANED, "no outstanding call has this id")
+        return OrderState(
+            alternating=self.alternating,
+            last_role=MessageRole.TOOL,
+            outstanding=tuple([other for other in self.outstanding if other != call_id]),
+            answered=(*self.answered, call_id),
+        )
+
+    def _check_role(self, role: MessageRole) -> None:
+        is_first = self.last_role is None
+        if role is MessageRole.SYSTEM:
+            if not is_first and self.alternating:
+                raise OutOfOrder(OrderCode.SYSTEM_NOT_FIRST, "only the first message may be one")
+        elif is_first and self.alternating:
+            raise OutOfOrder(OrderCode.SYSTEM_MISSING, "the first message must be a system message")
+        elif role is self.last_role and self.alternating:
+            raise OutOfOrder(
+                OrderCode.NOT_ALTERNATING, f"two {role} messages may not follow each other"
+            )
+
+
+# -- a whole sequence ------------------------------------------------------------------------
+
+
+@final
+class CallPairing:
+    """Which result answers which call of a sequence, and what stands in the wrong place."""
+
+    def __init__(self, messages: Sequence[Message]) -> None:
+        self.issues: list[OrderIssue] = []
+        self.result_of: dict[tuple[int, int], int] = {}
+        """(position of the turn, number of the call) → position of its result."""
+        self._unanswered: dict[str, list[deque[tuple[int, int]]]] = {}
+        self._known_call_ids: set[str] = set()
+        self._orphans: dict[str, deque[int]] = {}
+        self._turn = -1
+        self._latest_call = -1
+        for position, message in enumerate(messages):
+            if isinstance(message, ToolResultMessage):
+                self._read_result(position, message.tool_call_id)
+                continue
+            self._turn, self._latest_call = position, -1
+            if isinstance(message, AssistantMessage):
+                self._read_turn(position, message)
+        self._match_early_results()
+
+    def _read_turn(self, position: int, message: AssistantMessage) -> None:
+        if not message.content:
+            self._report(OrderCode.TURN_EMPTY, position, severity=Severity.WARNING)
+        slots: dict[str, deque[tuple[int, int]]] = {}
+        for number, call in enumerate(message.tool_calls):
+            if call.id in slots:
+                self._report(OrderCode.CALL_ID_REPEATED, position, call.id)
+            slots.setdefault(call.id, deque()).append((position, number))
+        for call_id, waiting in slots.items():
+            self._known_call_ids.add(call_id)
+            self._unanswered.setdefault(call_id, []).append(waiting)
+
+    def _read_result(self, position: int, call_id: str) -> None:
+        turns = self._unanswered.get(call_id)
+        if not turns:
+            if call_id in self._known_call_ids:
+                self._report(OrderCode.RESULT_REPEATED, position, call_id)
+            else:
+                self._orphans.setdefault(call_id, deque()).append(position)
+            return
+        slot = turns[-1].popleft()
+        if not turns[-1]:
+            turns.pop()
+        self.result_of[slot] = position
+        turn, number = slot
+        if turn != self._turn:
+            self._report(OrderCode.RESULT_LATE, position, call_id)
+        elif number < self._latest_call:
+            self._report(OrderCode.RESULTS_REORDERED, position, call_id, Severity.WARNING)
+        else:
+            self._latest_call = number
+
+    def _match_early_results(self) -> None:
+        """Give results that came before their call to it; report what is left on both sides."""
+        for call_id, turns in self._unanswered.items():
+            early = self._orphans.get(call_id, deque())
+            for slot in (slot for waiting in turns for slot in waiting):
+                if early:
+                    self.result_of[slot] = early.popleft()
+                    self._report(OrderCode.RESULT_EARLY, self.result_of[slot], call_id)
+                else:
+                    self._report(OrderCode.CALL_UNANSWERED, slot[0], call_id)
+        for call_id, positions in self._orphans.items():
+            for position in positions:
+                self._report(OrderCode.RESULT_ORPHANED, position, call_id)
+
+    def _report(
+        self,
+        code: OrderCode,
+        position: int,
+        call_id: str | None = None,
+        severity: Severity = Severity.ERROR,
+    ) -> None:
+        issue = OrderIssue(code=code, position=position, severity=severity, call_id=call_id)
+        self.issues.append(issue)
+
+
+def check_order(
+    messages: Iterable[ChatMessage], *, alternating: bool = False
+) -> tuple[OrderIssue, ...]:
+    """Return everything that stands in the wrong place, by position; nothing is raised.
+
+    `alternating` asks for the rules of a plain chat as well, as `ConversationHistory` does.
+    """
+    sequence = as_messages(messages)
+    issues = [*_check_roles(sequence, alternating), *CallPairing(sequence).issues]
+    return tuple(sorted(issues, key=lambda issue: issue.position))
+
+
+def _check_roles(messages: Sequence[Message], alternating: bool) -> list[OrderIssue]:
+    issues: list[OrderIssue] = []
+    last: MessageRole | None = None
+    for position, message in enumerate(messages):
+        role = message.role
+        if role is MessageRole.SYSTEM:
+            if position > 0:
+                severity = Severity.ERROR if alternating else Severity.WARNING
+                code = OrderCode.SYSTEM_NOT_FIRST
+                issues.append(OrderIssue(code=code, position=position, severity=severity))
+        elif alternating and position == 0:
+            issues.append(OrderIssue(code=OrderCode.SYSTEM_MISSING, position=position))
+        elif alternating and role is last and role is not MessageRole.TOOL:
+            issues.append(OrderIssue(code=OrderCode.NOT_ALTERNATING, position=position))
+        last = role
+    return issues

@@ -1,0 +1,29 @@
+"""What became of a tool call, and why it failed."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import final
+
+from steno.values import Value
+
+
+class Outcome(StrEnum):
+    """What became of a tool call."""
+
+    OK = "ok"
+    ERROR = "error"
+    DENIED = "denied"
+    SKIPPED = "skipped"
+    TIMEOUT = "timeout"
+    CANCELLED = "cancelled"
+    UNAVAILABLE = "unavailable"
+
+
+@final
+class Failure(Value, frozen=True, kw_only=True):
+    """Why a tool call failed, for people and audit; the model reads the result's content."""
+
+    message: str
+    traceback: str | None = None
+    recoverable: bool = True

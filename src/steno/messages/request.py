@@ -1,0 +1,55 @@
+"""A request: everything that one turn of a model depends on."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final, final
+
+from steno.errors import InvalidRequest, InvalidValue
+from steno.messages.message import Message
+from steno.messages.role import MessageRole
+from steno.messages.tool import ToolDefinition
+from steno.values import Sendable, check_fields, refuse
+
+_MAX_TEMPERATURE: Final = 2
+
+
+@final
+class Request(Sendable, frozen=True, kw_only=True):
+    """What is sent to a model. None and the empty model mean the provider's own default.
+
+    The rules here hold for every provider; a wire adds those of its own.
+    """
+
+    shown: ClassVar[frozenset[str]] = frozenset({"model"})
+    error_class: ClassVar[type[InvalidValue]] = InvalidRequest
+
+    messages: tuple[Message, ...]
+    model: str = ""
+    tools: tuple[ToolDefinition, ...] = ()
+    max_tokens: int | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    stop: tuple[str, ...] = ()
+    """Texts that end the turn when the model writes one of them."""
+    tool_choice: str | None = None
+    """"auto", "none", "required" (any tool), or the name of one of `tools`."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if not self.messages:
+            refuse(self, "messages must not be empty")
+        names: set[str] = set()
+        for position, tool in enumerate(self.tools):
+            if tool.name in names:
+                refuse(self, f"tools[{position}] has the name of an earlier tool")
+            names.add(tool.name)
+        if self.max_tokens is not None and self.max_tokens < 1:
+            refuse(self, "max_tokens must be above 0")
+        if self.temperature is not None and not 0 <= self.temperature <= _MAX_TEMPERATURE:
+            refuse(self, f"temperature must be between 0 and {_MAX_TEMPERATURE}")
+
+    @property
+    def system_prompt(self) -> str | None:
+        """The text of the system messages, for wires that want it out of band."""
+        texts = [m.text for m in self.messages if m.role is MessageRole.SYSTEM and m.text]
+        return "\n\n".join(texts) if texts else None

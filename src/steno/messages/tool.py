@@ -1,0 +1,181 @@
+"""Tool definitions: what a model is told about a tool. How it runs is somebody else's business.
+
+The parameters are a JSON Schema of an object; `from_type` and `from_function` make it from what
+the programmer wrote anyway.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, final
+
+from msgspec.structs import force_setattr
+
+from steno.errors import InvalidArguments, InvalidTool, InvalidValue, Problem
+from steno.json_object import JsonObject, as_json_object, raw_members, wrap_members
+from steno.messages.call import (
+    TOOL_NAME_RULE,
+    AnyToolCall,
+    InvalidToolCall,
+    is_tool_name,
+    map_tool_name,
+)
+from steno.schema import (
+    close_objects,
+    schema_of_function,
+    schema_of_type,
+    validate_schema,
+    validate_value,
+)
+from steno.values import PRECHECKED, Sendable, check_fields, is_prechecked, is_utf8_text, refuse
+
+MAX_DESCRIPTION_LENGTH = 1024
+
+
+class LongDescriptionWarning(UserWarning):
+    """A tool description is longer than some providers accept."""
+
+
+@final
+class ToolDefinition(Sendable, frozen=True, kw_only=True):
+    """A tool as a model sees it: a name, what it is for, and the schema of its arguments.
+
+    `strict` closes the schema: no object in it takes members that it does not name.
+    """
+
+    shown: ClassVar[frozenset[str]] = frozenset({"name", "original_name"})
+    error_class: ClassVar[type[InvalidValue]] = InvalidTool
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+    strict: bool = True
+    original_name: str | None = None
+    """The tool's name where it came from, if that does not fit our vocabulary."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if not is_tool_name(self.name):
+            refuse(self, f"{TOOL_NAME_RULE}; map a name from elsewhere with map_tool_name()")
+        if not self.description.strip():
+            refuse(self, "description must not be blank")
+        if len(self.description) > MAX_DESCRIPTION_LENGTH:
+            warnings.warn(
+                f"tool {self.name}: the description has more than {MAX_DESCRIPTION_LENGTH} "
+                "characters, which some providers refuse",
+                LongDescriptionWarning,
+                stacklevel=2,
+            )
+        if self.parameters.get("type") != "object":
+            refuse(self, 'parameters must be a JSON Schema with type "object"')
+        if not is_prechecked():
+            _check_schema(self)
+        if self.strict:
+            closed = close_objects(raw_members(as_json_object(self.parameters)))
+            force_setattr(self, "parameters", wrap_members(closed))
+
+    @classmethod
+    def from_type(
+        cls,
+        type: Any,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        strict: bool = True,
+    ) -> ToolDefinition:
+        """Describe a tool whose arguments are the fields of `type`.
+
+        `type` is a msgspec Struct, dataclass, TypedDict, attrs class or pydantic model; its name
+        and docstring serve where `name` and `description` are not given. Raises InvalidTool.
+        """
+        schema = schema_of_type(type)
+        found = schema.pop("description", "")
+        return cls._from_schema(
+            _tool_name_of_type(type) if name is None else name,
+            _require_description(found) if description is None else description,
+            schema,
+            strict=strict,
+        )
+
+    @classmethod
+    def from_function(
+        cls,
+        function: Callable[..., Any],
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        strict: bool = True,
+    ) -> ToolDefinition:
+        """Describe a plain or async function: its parameters, and what its docstring says.
+
+        Raises InvalidTool for what no model could call by name: *args, lambdas, no docstring and
+        no description.
+        """
+        found = schema_of_function(function)
+        return cls._from_schema(
+            found.name if name is None else name,
+            _require_description(found.description) if description is None else description,
+            found.parameters,
+            strict=strict,
+        )
+
+    @classmethod
+    def _from_schema(
+        cls, name: str, description: str, schema: dict[str, Any], *, strict: bool
+    ) -> ToolDefinition:
+        """Make a definition of a schema that we generated: it is one, but may hold parts of others.
+
+        Examples and further keywords are the author's own objects, and may not even be JSON.
+        """
+        try:
+            parameters = JsonObject(schema)
+        except InvalidValue as exc:
+            raise InvalidTool(f"tool definition: parameters: {exc}") from None
+        if not (is_utf8_text(name) and is_utf8_text(description) and type(strict) is bool):
+            return cls(name=name, description=description, parameters=parameters, strict=strict)
+        token = PRECHECKED.set(True)
+        try:
+            return cls(name=name, description=description, parameters=parameters, strict=strict)
+        finally:
+            PRECHECKED.reset(token)
+
+    def check(self, call: AnyToolCall) -> tuple[Problem, ...]:
+        """Return every way in which the call's arguments do not fit the parameters.
+
+        No arguments of a call of another tool do.
+        """
+        if isinstance(call, InvalidToolCall):
+            return (Problem("", call.reason),)
+        if call.name != self.name:
+            return (Problem("", f"is a call of another tool, not of {self.name}"),)
+        try:
+            arguments = call.parsed
+        except InvalidArguments as exc:
+            return exc.problems
+        return validate_value(raw_members(arguments), raw_members(as_json_object(self.parameters)))
+
+    def check_arguments(self, call: AnyToolCall) -> None:
+        """Raise InvalidArguments unless the call's arguments fit the parameters."""
+        problems = self.check(call)
+        if problems:
+            raise InvalidArguments(problems)
+
+
+def _check_schema(tool: ToolDefinition) -> None:
+    problems = validate_schema(raw_members(as_json_object(tool.parameters)))
+    if problems:
+        refuse(tool, f"parameters are no JSON Schema: {problems[0]}")
+
+
+def _require_description(found: str) -> str:
+    if not found:
+        raise InvalidTool("tool definition: no description; add a docstring or pass description=")
+    return found
+
+
+def _tool_name_of_type(type: Any) -> str:
+    name = getattr(type, "__name__", None)
+    if not isinstance(name, str):
+        raise InvalidTool("tool definition: from_type needs a class with fields, or a name")
+    return map_tool_name(name)

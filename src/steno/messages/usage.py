@@ -1,0 +1,80 @@
+"""Why a model stopped, and what its turn cost in tokens."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any, Final, TypeAlias, final
+
+from msgspec import Meta
+
+from steno.values import NOTHING, Value, check_fields, is_prechecked, refuse
+
+_TokenCount: TypeAlias = Annotated[int, Meta(ge=0)]
+
+
+class StopReason(StrEnum):
+    """Why a model stopped."""
+
+    END_TURN = "end_turn"
+    LENGTH = "length"
+    TOOL_USE = "tool_use"
+    CONTENT_FILTER = "content_filter"
+    PAUSE = "pause"
+    ERROR = "error"
+    ABORTED = "aborted"
+    UNKNOWN = "unknown"
+
+
+@final
+class Usage(Value, frozen=True, kw_only=True):
+    """Tokens counted by the provider. None means not reported, which is not 0.
+
+    `input_tokens` and `output_tokens` are totals: what was read from or written to a cache, and
+    what was spent on thinking, is contained in them, whatever the provider's own habit.
+    """
+
+    input_tokens: _TokenCount | None = None
+    output_tokens: _TokenCount | None = None
+    cache_read_tokens: _TokenCount | None = None
+    cache_write_tokens: _TokenCount | None = None
+    thinking_tokens: _TokenCount | None = None
+
+    def __post_init__(self) -> None:
+        if is_prechecked():
+            return
+        counts = (
+            self.input_tokens,
+            self.output_tokens,
+            self.cache_read_tokens,
+            self.cache_write_tokens,
+            self.thinking_tokens,
+        )
+        for count in counts:
+            if count is not None and (type(count) is not int or count < 0):
+                check_fields(self)
+                refuse(self, "a count of tokens must not be negative")
+        if self.unknown is not NOTHING:
+            check_fields(self)
+
+    @property
+    def total_tokens(self) -> int:
+        """Input and output together; what was not reported counts as nothing."""
+        return (self.input_tokens or 0) + (self.output_tokens or 0)
+
+    def __add__(self, other: Usage) -> Usage:
+        """Add two counts, field by field; a field stays None only if both are.
+
+        Members that this version has no name for are not added: nobody knows what they count.
+        """
+        if not isinstance(other, Usage):
+            return NotImplemented
+        counts: dict[str, Any] = {name: _add_counts(self, other, name) for name in _COUNT_FIELDS}
+        return Usage(**counts)
+
+
+_COUNT_FIELDS: Final = tuple(name for name in Usage.__struct_fields__ if name != "unknown")
+
+
+def _add_counts(first: Usage, second: Usage, name: str) -> int | None:
+    counts = [count for value in (first, second) if (count := getattr(value, name)) is not None]
+    return sum(counts) if counts else None

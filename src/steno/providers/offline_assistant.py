@@ -1,0 +1,528 @@
+"""The offline assistant: it does what it is told, word for word, and is no language model.
+
+    provider = OfflineProvider()
+
+It works with nothing installed and nothing configured, and drives the same loop and the same
+tools as a model does. All it knows is in the request: what the last user message asks for, what
+is shown with it, and what became of the calls since. It obeys the words of the person and nothing
+else. The same request has the same answer, to the last byte.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any, Final, NamedTuple, Self, final
+
+from steno.codec import encode_message
+from steno.errors import InvalidRequest
+from steno.json_object import JsonObject
+from steno.messages.call import ToolCall
+from steno.messages.content import Image, Text
+from steno.messages.event import (
+    Event,
+    Finished,
+    TextDelta,
+    ToolCallBegin,
+    ToolCallDelta,
+    ToolCallEnd,
+)
+from steno.messages.message import AssistantMessage, Message, ToolResultMessage, UserMessage
+from steno.messages.outcome import Outcome
+from steno.messages.request import Request
+from steno.messages.tool import ToolDefinition
+from steno.messages.usage import StopReason, Usage
+from steno.providers.models import Model
+from steno.providers.offline_commands import (
+    HELP,
+    ArgumentFormat,
+    OfflineStep,
+    ParsedRequest,
+    parse_request,
+)
+from steno.providers.stream import SourceStream
+from steno.providers.vendor import Capabilities
+from steno.schema.convert import parse_text_arguments
+
+# -- offline shown ---------------------------------------------------------------------------------
+#
+# What a person said, told apart from what is shown beside it.
+#
+# A message begins with the person's words. What they point at, such as files, the text of images
+# and resources of servers, stands in blocks of its own behind them. That is material: none of it is
+# ever taken for something to do, whatever it says.
+
+
+_FRAME_ENDS: Final = ("[end of the resource, mark ", "[end of the image, mark ")
+"""What stands below what was shown."""
+
+
+_MAX_TITLE_LENGTH: Final = 200
+
+
+_MAX_EXCERPT_LINES: Final = 20
+
+
+_MAX_LINE_LENGTH: Final = 200
+
+
+_MAX_TITLES: Final = 10
+
+
+_ATTACHMENT_START: Final = re.compile(
+    r"\[|[^\n]*(?:, lines? [\d,]+(?: to [\d,]+)? of [\d,]+|/ holds [^\n]* ignored):(?:\n|\Z)"
+)
+"""How blocks begin that nobody said: a message need not have any words of a person."""
+
+
+_FRAME_NOTE: Final = re.compile(r"\. The system provides .*", re.DOTALL)
+"""What a frame tells a model beside the name of what it is around."""
+
+
+class AttachmentExcerpt(NamedTuple):
+    """Something that a message points at."""
+
+    title: str
+    """What it is: `src/main.py, lines 1 to 6 of 6`."""
+    lines: tuple[str, ...] = ()
+
+
+class OfflinePrompt(NamedTuple):
+    """A message of a person."""
+
+    text: str = ""
+    attachments: tuple[AttachmentExcerpt, ...] = ()
+
+
+def read_prompt(message: UserMessage) -> OfflinePrompt:
+    """Tell the words of a person apart from what they are about."""
+    blocks: Sequence[object] = message.content
+    words = ""
+    if blocks and isinstance(blocks[0], Text) and not _ATTACHMENT_START.match(blocks[0].text):
+        words, blocks = blocks[0].text, blocks[1:]
+    shown: list[AttachmentExcerpt] = []
+    for block in blocks:
+        if isinstance(block, Text):
+            shown.append(_read_attachment(block.text))
+        elif isinstance(block, Image):
+            shown.append(AttachmentExcerpt("an image, which I cannot see"))
+    return OfflinePrompt(words, tuple(shown))
+
+
+def _read_attachment(text: str) -> AttachmentExcerpt:
+    title, *lines = text.strip("\n").splitlines() or [""]
+    if title.startswith("["):
+        title = _FRAME_NOTE.sub("", title[1:].removesuffix("]"))
+        if lines and lines[-1].startswith(_FRAME_ENDS):
+            lines.pop()
+    return AttachmentExcerpt(title.removesuffix(":")[:_MAX_TITLE_LENGTH], tuple(lines))
+
+
+# -- what is said about it -------------------------------------------------------------------
+
+
+def list_attachments(shown: Sequence[AttachmentExcerpt]) -> str:
+    """Return one sentence that names everything."""
+    titles = [one.title for one in shown[:_MAX_TITLES]]
+    more = len(shown) - len(titles)
+    return f"I was shown: {'; '.join(titles)}{f'; and {more:,} more' if more else ''}."
+
+
+def format_excerpts(shown: Sequence[AttachmentExcerpt]) -> str:
+    """Return how each begins, under its name."""
+    parts: list[str] = []
+    for one in shown[:_MAX_TITLES]:
+        parts.append(f"{one.title}{':' if one.lines else ''}")
+        if one.lines:
+            parts.append(fence_lines(_first_excerpt_lines(one.lines)))
+    if more := len(shown[_MAX_TITLES:]):
+        parts.append(f"… and {more:,} more")
+    return "\n\n".join(parts)
+
+
+def _first_excerpt_lines(lines: Sequence[str]) -> list[str]:
+    left = len(lines) - _MAX_EXCERPT_LINES
+    return [*lines[:_MAX_EXCERPT_LINES], *([f"… {left:,} more lines"] if left > 0 else [])]
+
+
+def fence_lines(lines: Sequence[str]) -> str:
+    """Return lines as a block that none of them can end; long ones are cut."""
+    shown = [line[:_MAX_LINE_LENGTH] for line in lines]
+    fence = "`" * max(3, 1 + max(map(_longest_backtick_run, shown)))
+    return "\n".join([fence, *shown, fence])
+
+
+def _longest_backtick_run(line: str) -> int:
+    """Return how many backticks follow each other in a line, at most."""
+    return max(map(len, re.findall("`+", line)), default=0)
+
+
+# -- offline report --------------------------------------------------------------------------------
+#
+# What the offline assistant says at the end: what was done, what came of it, what was not done.
+
+
+_MAX_OUTPUT_LINES: Final = 40
+
+
+_FAILURE_TEXTS: Final = {
+    Outcome.ERROR: "it failed",
+    Outcome.DENIED: "it was not allowed",
+    Outcome.SKIPPED: "it was skipped",
+    Outcome.TIMEOUT: "it took too long",
+    Outcome.CANCELLED: "it was cancelled",
+    Outcome.UNAVAILABLE: "the tool cannot be used here",
+}
+
+
+class CompletedStep(NamedTuple):
+    """A step, by its number, and what came of it."""
+
+    number: int
+    result: ToolResultMessage
+
+
+def build_report(
+    steps: Sequence[OfflineStep], done: Sequence[CompletedStep], *, failed_at: int | None
+) -> str:
+    """Return the last words about some steps, of which at least one was done."""
+    lines = [
+        f"- {steps[step.number].description}: {_summarise_result(step.result)}" for step in done
+    ]
+    parts = ["\n".join(lines) if len(done) > 1 else lines[0].removeprefix("- ")]
+    last = done[-1]
+    parts += _format_output(last.result, from_the_end=steps[last.number].tool == "bash")
+    if failed_at is not None:
+        left = [step.description for step in steps[failed_at + 1 :] if step.only_if_failed is None]
+        parts.append("I stopped there." + "".join([f"\n- not done: {doing}" for doing in left]))
+    return "\n\n".join(parts)
+
+
+def _summarise_result(result: ToolResultMessage) -> str:
+    """Return what came of a call, in a few words."""
+    if result.outcome is not Outcome.OK:
+        return _FAILURE_TEXTS.get(result.outcome, "it failed")
+    count = len(result.text.splitlines())
+    return f"done, {count} line{'' if count == 1 else 's'} of output" if count else "done"
+
+
+def _format_output(result: ToolResultMessage, *, from_the_end: bool) -> list[str]:
+    """Return the output of a call as a block, or the part of it where the news is."""
+    lines = result.text.splitlines()
+    if not lines:
+        return []
+    return [fence_lines(_last_lines(lines) if from_the_end else _first_lines(lines))]
+
+
+def _first_lines(lines: list[str]) -> list[str]:
+    left = len(lines) - _MAX_OUTPUT_LINES
+    return lines if left <= 0 else [*lines[:_MAX_OUTPUT_LINES], f"… {left} more lines"]
+
+
+def _last_lines(lines: list[str]) -> list[str]:
+    left = len(lines) - _MAX_OUTPUT_LINES
+    return lines if left <= 0 else [f"… {left} lines before these", *lines[-_MAX_OUTPUT_LINES:]]
+
+
+MODEL_NAME: Final = "offline/assistant"
+
+
+LABEL: Final = "[offline assistant, not a language model]"
+
+
+_CONTEXT_TOKENS: Final = 1_000_000
+"""It reads everything and is none the wiser for it; some number has to stand here."""
+
+
+_WORD_AND_SPACE: Final = re.compile(r"\S+\s*|\s+")
+
+
+_ARGUMENT_NAMES: Final = {
+    "path": ("path", "file_path", "filename", "file"),
+    "pattern": ("pattern", "regex", "query"),
+    "old": ("old", "old_text", "old_string", "search"),
+    "new": ("new", "new_text", "new_string", "replace"),
+    "content": ("content", "text"),
+    "command": ("command", "cmd"),
+    "offset": ("offset", "first_line", "start_line"),
+    "limit": ("limit", "lines"),
+    "replace_all": ("replace_all", "all"),
+}
+"""What tools call their arguments, by role; the first name that the definition has counts."""
+
+
+@final
+class OfflineProvider:
+    """Answers requests by doing literally what the last user message says."""
+
+    model: Final = MODEL_NAME
+
+    def __repr__(self) -> str:
+        return "OfflineProvider()"
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Do nothing: there is nothing to close."""
+
+    def stream(self, request: Request) -> SourceStream:
+        """Return the answer to a request, to be read word by word. Raises InvalidRequest."""
+        if not isinstance(request, Request):
+            kind = type(request).__name__
+            raise InvalidRequest(f"stream: takes a Request(messages=(…,)), not {kind}")
+        return SourceStream(_AnswerSource(request))
+
+    async def models(self) -> tuple[Model, ...]:
+        """Return the one that there is."""
+        return (await self.describe(),)
+
+    async def describe(self) -> Model:
+        """Return what there is to know about it."""
+        return Model(
+            id="assistant",
+            title="Offline assistant (not a language model)",
+            context_tokens=_CONTEXT_TOKENS,
+            capabilities=Capabilities(tools=True, vision=False, thinking=False, strict=False),
+            raw=JsonObject({"understands": HELP}),
+        )
+
+
+@final
+class _AnswerSource:
+    """Tells one answer, an event at a time."""
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+        self._events: Iterator[Event] | None = None
+
+    async def read(self) -> Iterable[Event] | None:
+        if self._events is None:
+            self._events = _build_events(_build_answer(self._request), self._request)
+        await asyncio.sleep(0)  # so that whoever shows the words, or stops them, gets a turn
+        event = next(self._events, None)
+        return None if event is None else (event,)
+
+    def redact(self, error: Exception) -> None:
+        """Leave it: there is nothing secret."""
+
+    def close(self) -> None:
+        self._events = iter(())
+
+
+class _OfflineAnswer(NamedTuple):
+    """What is said, and what is called for."""
+
+    text: str
+    calls: tuple[ToolCall, ...] = ()
+
+
+def _build_events(answer: _OfflineAnswer, request: Request) -> Iterator[Event]:
+    pieces = _WORD_AND_SPACE.findall(answer.text)
+    for piece in pieces:
+        yield TextDelta(0, piece)
+    for index, call in enumerate(answer.calls, start=1):
+        yield ToolCallBegin(index, call.id, call.name)
+        yield ToolCallDelta(index, arguments_delta=call.arguments)
+        yield ToolCallEnd(index, call.id)
+    # Whoever counts gets words, the only tokens that there are here.
+    heard = sum([len((message.text or "").split()) for message in request.messages])
+    said = len(pieces) + sum([len(call.arguments.split()) for call in answer.calls])
+    reason = StopReason.TOOL_USE if answer.calls else StopReason.END_TURN
+    yield Finished(reason, None, Usage(input_tokens=heard, output_tokens=said))
+
+
+# -- what to do next -------------------------------------------------------------------------
+
+
+class _Progress(NamedTuple):
+    """How far the steps have come."""
+
+    done: tuple[CompletedStep, ...]
+    upcoming: tuple[int, ...] = ()
+    """The steps whose turn it is; none if there is nothing left to do."""
+    failed_at: int | None = None
+
+
+def _build_answer(request: Request) -> _OfflineAnswer:
+    heard, since = _find_last_prompt(request.messages)
+    understood = parse_request(heard.text, is_shown=bool(heard.attachments))
+    answer = _build_next_answer(request, understood, since)
+    if heard.attachments and not answer.calls:
+        answer = _OfflineAnswer(_add_attachments(answer.text, heard, understood))
+    if _has_shown_label(request.messages, to_the_end=not answer.calls):
+        return answer
+    return answer._replace(text=f"{LABEL}\n\n{answer.text}")
+
+
+def _build_next_answer(
+    request: Request, understood: ParsedRequest, since: Sequence[Message]
+) -> _OfflineAnswer:
+    """Return the next calls, or what there is to say if none is left."""
+    if not understood.steps:
+        return _OfflineAnswer(_explain(understood))
+    progress = _find_progress(understood.steps, _order_results(since))
+    if progress.upcoming:
+        return _build_calls(request, [understood.steps[number] for number in progress.upcoming])
+    return _OfflineAnswer(
+        build_report(understood.steps, progress.done, failed_at=progress.failed_at)
+    )
+
+
+def _find_last_prompt(messages: Sequence[Message]) -> tuple[OfflinePrompt, Sequence[Message]]:
+    """Return the last user message, and what came after it."""
+    for position in range(len(messages) - 1, -1, -1):
+        message = messages[position]
+        if isinstance(message, UserMessage):
+            return read_prompt(message), messages[position + 1 :]
+    return OfflinePrompt(), ()
+
+
+def _add_attachments(text: str, heard: OfflinePrompt, understood: ParsedRequest) -> str:
+    """Say what was shown, or how it begins where that is what was asked."""
+    is_asked_about = understood.asks_about_attachments or not heard.text.strip()
+    if understood.unparsed is not None or not is_asked_about:
+        return f"{list_attachments(heard.attachments)}\n\n{text}"
+    beginnings = (
+        f"This is what I was shown, or how it begins.\n\n{format_excerpts(heard.attachments)}"
+    )
+    return f"{beginnings}\n\n{text}" if understood.steps else beginnings
+
+
+def _has_shown_label(messages: Sequence[Message], *, to_the_end: bool) -> bool:
+    """Tell whether it has introduced itself; a real model may have spoken before it.
+
+    Of a turn many see only what was said at its end, so the first of these says it once more.
+    """
+    return any(
+        (message.text or "").startswith(LABEL)
+        for message in messages
+        if isinstance(message, AssistantMessage) and not (to_the_end and message.tool_calls)
+    )
+
+
+def _explain(understood: ParsedRequest) -> str:
+    if understood.unparsed is None:
+        return HELP
+    quoted = "\n".join([f"> {line}" for line in understood.unparsed.splitlines()[:5]])
+    return f"I did nothing, because I do not understand this:\n\n{quoted}\n\n{HELP}"
+
+
+def _order_results(since: Sequence[Message]) -> deque[ToolResultMessage]:
+    """Return the results of our calls, in the order in which they were made."""
+    found = {m.tool_call_id: m for m in since if isinstance(m, ToolResultMessage)}
+    calls = [call for m in since if isinstance(m, AssistantMessage) for call in m.tool_calls]
+    return deque([found[call.id] for call in calls if call.id in found])
+
+
+def _find_progress(steps: Sequence[OfflineStep], results: deque[ToolResultMessage]) -> _Progress:
+    """Go through the steps as far as there are results."""
+    done: list[CompletedStep] = []
+    failed: set[int] = set()
+    expected = {step.only_if_failed for step in steps}
+    for number, step in enumerate(steps):
+        if step.only_if_failed is not None and step.only_if_failed not in failed:
+            continue
+        if not results:
+            return _Progress(tuple(done), _find_batch(steps, number, expected))
+        result = results.popleft()
+        done.append(CompletedStep(number, result))
+        if result.outcome is not Outcome.OK:
+            failed.add(number)
+            if number not in expected:
+                return _Progress(tuple(done), failed_at=number)
+    return _Progress(tuple(done))
+
+
+def _find_batch(
+    steps: Sequence[OfflineStep], start: int, expected: set[int | None]
+) -> tuple[int, ...]:
+    """Return the steps that can be done at once: readers, whose results no other one waits for."""
+    end = start + 1
+    while (
+        steps[start].is_reader
+        and end < len(steps)
+        and steps[end].is_reader
+        and steps[end].only_if_failed == steps[start].only_if_failed
+        and not expected & {end - 1, end}
+    ):
+        end += 1
+    return tuple(range(start, end))
+
+
+# -- calls -----------------------------------------------------------------------------------
+
+
+def _build_calls(request: Request, steps: Sequence[OfflineStep]) -> _OfflineAnswer:
+    tools = {tool.name: tool for tool in request.tools}
+    arguments: list[dict[str, Any]] = []
+    for step in steps:
+        fitting = _build_arguments(step, tools)
+        if isinstance(fitting, str):
+            return _OfflineAnswer(f"I cannot {step.description}: {fitting}.")
+        arguments.append(fitting)
+    digest = _digest(request.messages)
+    calls = [
+        ToolCall(
+            id=f"offline_{digest}_{number}",
+            name=step.tool,
+            arguments=json.dumps(fitting, ensure_ascii=False),
+        )
+        for number, (step, fitting) in enumerate(zip(steps, arguments, strict=True))
+    ]
+    doing = ", and ".join([step.description for step in steps])
+    return _OfflineAnswer(f"I {doing}.", tuple(calls))
+
+
+def _build_arguments(
+    step: OfflineStep, tools: Mapping[str, ToolDefinition]
+) -> dict[str, Any] | str:
+    """Return the arguments under the names that the tool has for them, or why there are none."""
+    tool = tools.get(step.tool)
+    if tool is None:
+        return f"there is no tool `{step.tool}` here{_suggest_tools(step, tools)}"
+    match step.argument_format:
+        case ArgumentFormat.ROLES:
+            return _build_arguments_by_role(step, tool)
+        case ArgumentFormat.JSON:
+            return {**step.arguments}
+        case ArgumentFormat.WORDS:
+            return parse_text_arguments(step.arguments, tool.parameters)
+
+
+def _suggest_tools(step: OfflineStep, tools: Iterable[str]) -> str:
+    """Return which tools there are, where somebody has named one that there is not."""
+    if step.argument_format is ArgumentFormat.ROLES:
+        return ""
+    names = get_close_matches(step.tool, tools, n=3) or sorted(tools)
+    return f"; there is {', '.join([f'`{name}`' for name in names]) or 'none'}"
+
+
+def _build_arguments_by_role(step: OfflineStep, tool: ToolDefinition) -> dict[str, Any] | str:
+    known = tool.parameters.get("properties", {})
+    fitting: dict[str, Any] = {}
+    for role, value in step.arguments.items():
+        name = next((name for name in _ARGUMENT_NAMES[role] if name in known), None)
+        if name is None:
+            return f"the tool `{step.tool}` takes no {role}"
+        fitting[name] = value
+    missing = [name for name in tool.parameters.get("required", ()) if name not in fitting]
+    if missing:
+        return f"the tool `{step.tool}` wants more than I can say: {', '.join(missing)}"
+    return fitting
+
+
+def _digest(messages: Sequence[Message]) -> str:
+    """Return what no other state of the conversation has, so that no two calls share an id."""
+    state = hashlib.sha256()
+    for message in messages:
+        state.update(encode_message(message))
+    return state.hexdigest()[:12]

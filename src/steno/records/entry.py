@@ -1,0 +1,335 @@
+"""Entries: what the log of a conversation is made of.
+
+An entry gives a payload its identity, its time and its place. Payloads that are not messages
+steer or explain the conversation and never reach a model. This file makes no ids and reads no
+clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any, ClassVar, Final, TypeAlias, TypeVar, final, get_args
+
+from steno.messages.content import Image, Opaque, Resource, Text
+from steno.messages.message import (
+    AssistantMessage,
+    Message,
+    SystemMessage,
+    ToolResultMessage,
+    UserMessage,
+)
+from steno.messages.usage import Usage
+from steno.values import NOTHING, Value, check_fields, check_sha256, refuse
+
+FORMAT_VERSION: Final = 2
+"""The version of the stored format; on every record and in every header."""
+
+
+class _Payload(Value, frozen=True, tag_field="type"):
+    """Shared settings; never named outside this file."""
+
+    def _check_required(self, *required: str) -> None:
+        """Check all fields, and that the required ones are not empty."""
+        check_fields(self)
+        for field in required:
+            if not getattr(self, field):
+                refuse(self, f"{field} must not be empty")
+
+
+# -- control: where the conversation goes ----------------------------------------------------
+
+
+class Mode(StrEnum):
+    """What the agent may do: look (plan) or also change things (act)."""
+
+    PLAN = "plan"
+    ACT = "act"
+
+
+@final
+class ModeChange(_Payload, frozen=True, tag="mode_change", kw_only=True):
+    """The mode changed from here on."""
+
+    old: Mode
+    new: Mode
+
+
+@final
+class BranchSwitch(_Payload, frozen=True, tag="branch_switch", kw_only=True):
+    """The active branch changed from here on."""
+
+    shown: ClassVar[frozenset[str]] = frozenset({"old", "new"})
+
+    old: str
+    new: str
+
+    def __post_init__(self) -> None:
+        self._check_required("old", "new")
+
+
+@final
+class Rewind(_Payload, frozen=True, tag="rewind", kw_only=True):
+    """The branch goes on from an earlier entry, the parent of this one."""
+
+    shown: ClassVar[frozenset[str]] = frozenset({"left"})
+
+    left: str
+    """The entry that was the last one; it and what led to it stay in the record."""
+
+    def __post_init__(self) -> None:
+        self._check_required("left")
+
+
+@final
+class ModelChange(_Payload, frozen=True, tag="model_change", kw_only=True):
+    """Another model answers from here on."""
+
+    shown: ClassVar[frozenset[str]] = frozenset({"old", "new"})
+
+    old: str
+    new: str
+
+    def __post_init__(self) -> None:
+        self._check_required("new")
+
+
+@final
+class Label(_Payload, frozen=True, tag="label", kw_only=True):
+    """A name for an entry, given afterwards."""
+
+    target: str
+    text: str
+
+    def __post_init__(self) -> None:
+        self._check_required("target", "text")
+
+
+@final
+class Compaction(_Payload, frozen=True, tag="compaction", kw_only=True):
+    """A summary that stands for everything up to and including the entry `through`."""
+
+    through: str
+    summary: str
+    usage: Usage | None = None
+    """What it took to make it, where a model did."""
+
+    def __post_init__(self) -> None:
+        self._check_required("through", "summary")
+
+
+# -- decisions and findings about other entries ----------------------------------------------
+
+
+class ApprovalStatus(StrEnum):
+    """Where a call stands before it runs."""
+
+    PENDING = "pending"
+    APPROVED = "approved"
+    DENIED = "denied"
+
+
+@final
+class Approval(_Payload, frozen=True, tag="approval", kw_only=True):
+    """A decision about one tool call, bound to exactly the arguments that were decided about."""
+
+    shown: ClassVar[frozenset[str]] = frozenset({"call_id", "actor", "rule"})
+
+    call_id: str
+    status: ApprovalStatus
+    arguments_sha256: str
+    actor: str | None = None
+    """The person or program that decided."""
+    rule: str | None = None
+    """The rule that decided, where no one was asked."""
+    reason: str | None = None
+
+    def __post_init__(self) -> None:
+        self._check_required("call_id")
+        check_sha256(self, "arguments_sha256")
+        decided = self.actor is not None or self.rule is not None
+        if decided == (self.status is ApprovalStatus.PENDING):
+            refuse(self, "a decision names its actor or rule, a pending one has neither")
+
+
+class ResolutionStatus(StrEnum):
+    """How far a reference has come."""
+
+    PENDING = "pending"
+    RESOLVED = "resolved"
+    FAILED = "failed"
+
+
+@final
+class Resolution(_Payload, frozen=True, tag="resolution", kw_only=True):
+    """What a file reference, an image or a resource turned out to be.
+
+    `content` is what the model sees in its place. `details` (mode used, engine, confidence,
+    language, hash) stay at home.
+    """
+
+    target: str
+    """The id of the entry whose message holds the block."""
+    block: int
+    """Which block of that message, from 0."""
+    status: ResolutionStatus
+    content: tuple[Text | Image | Resource | Opaque, ...] = ()
+    error: str | None = None
+    details: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        self._check_required("target")
+        if self.block < 0:
+            refuse(self, "block counts from 0")
+        if bool(self.content) != (self.status is ResolutionStatus.RESOLVED):
+            refuse(self, "content is there when it is resolved, and only then")
+        if (self.error is not None) != (self.status is ResolutionStatus.FAILED):
+            refuse(self, "error is there when it failed, and only then")
+
+
+@final
+class Feedback(_Payload, frozen=True, tag="feedback", kw_only=True):
+    """A remark on an earlier entry that reaches the model with the next turn."""
+
+    target: str
+    text: str
+
+    def __post_init__(self) -> None:
+        self._check_required("target", "text")
+
+
+@final
+class Repair(_Payload, frozen=True, tag="repair", kw_only=True):
+    """Something in the record was mended before it was sent or shown; the record is as it was."""
+
+    shown: ClassVar[frozenset[str]] = frozenset({"code"})
+
+    code: str
+    explanation: str
+    target: str | None = None
+
+    def __post_init__(self) -> None:
+        self._check_required("code", "explanation")
+
+
+# -- what was taken out ----------------------------------------------------------------------
+
+
+@final
+class Redacted(_Payload, frozen=True, tag="redacted", kw_only=True):
+    """What stands where something was taken out: only the digests that the chain hangs on."""
+
+    shown: ClassVar[frozenset[str]] = frozenset(
+        {"kind", "sha256", "audit_sha256", "unknown_sha256"}
+    )
+
+    kind: str
+    """What it was: `user`, `tool_result`, ..."""
+    sha256: str
+    """The digest of the payload that stood here."""
+    audit_sha256: str | None = None
+    """The digest of the audit data that stood here, where there was any."""
+    unknown_sha256: str | None = None
+    """The digest of the members of the entry that were not understood, where there were any."""
+
+    def __post_init__(self) -> None:
+        self._check_required("kind")
+        check_sha256(self, "sha256")
+        for name in ("audit_sha256", "unknown_sha256"):
+            if getattr(self, name) is not None:
+                check_sha256(self, name)
+
+
+@final
+class Redaction(_Payload, frozen=True, tag="redaction", kw_only=True):
+    """The content of an entry was taken out of the record: by whom, and why."""
+
+    shown: ClassVar[frozenset[str]] = frozenset({"target", "actor"})
+
+    target: str
+    actor: str
+    reason: str
+
+    def __post_init__(self) -> None:
+        self._check_required("target", "actor", "reason")
+
+
+Control: TypeAlias = ModeChange | BranchSwitch | Rewind | ModelChange | Label | Compaction
+
+Payload: TypeAlias = (
+    SystemMessage
+    | UserMessage
+    | AssistantMessage
+    | ToolResultMessage
+    | ModeChange
+    | BranchSwitch
+    | Rewind
+    | ModelChange
+    | Label
+    | Compaction
+    | Approval
+    | Resolution
+    | Feedback
+    | Repair
+    | Redacted
+    | Redaction
+    | Opaque
+)
+
+
+PayloadT = TypeVar("PayloadT", bound=Payload)
+"""Some payload, and the same kind again."""
+
+_PAYLOAD_TYPES: Final[frozenset[type]] = frozenset(get_args(Payload))
+
+
+@final
+class Entry(Value, frozen=True, tag_field="v", tag=FORMAT_VERSION, kw_only=True):
+    """One line of the log: a payload with its identity, time, place and what was decided."""
+
+    shown: ClassVar[frozenset[str]] = frozenset({"id", "parent", "decision"})
+
+    id: str
+    parent: str | None = None
+    time: datetime | None = None
+    """None where an imported format did not say."""
+    payload: Payload
+    decision: str | None = None
+    audit: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        # Most entries are made by a conversation, and hold nothing that has to be looked at twice.
+        if not self._has_only_the_usual_fields():
+            check_fields(self)
+        if not self.id or self.parent == "":
+            refuse(self, "id and parent must not be empty")
+
+    def _has_only_the_usual_fields(self) -> bool:
+        time = self.time
+        return (
+            type(self.id) is str
+            and self.id.isascii()
+            and (self.parent is None or (type(self.parent) is str and self.parent.isascii()))
+            and (time is None or (type(time) is datetime and time.tzinfo is UTC))
+            and type(self.payload) in _PAYLOAD_TYPES
+            and (self.decision is None or (type(self.decision) is str and self.decision.isascii()))
+            and self.audit is None
+            and self.unknown is NOTHING
+        )
+
+    def has_valid_unknown(self) -> bool:
+        """Tell the same, or that nothing of the record was understood."""
+        return not self.is_understood or super().has_valid_unknown()
+
+    @property
+    def is_understood(self) -> bool:
+        """Whether the record is of this version; else it is kept as it was, and not looked into."""
+        payload = self.payload
+        return not (isinstance(payload, Opaque) and payload.raw == self.unknown.text)
+
+    @property
+    def message(self) -> Message | None:
+        """The payload if it may be sent to a model; None for everything else."""
+        payload = self.payload
+        return payload if isinstance(payload, Message) else None

@@ -1,0 +1,91 @@
+"""Records: what a store keeps of a conversation, one after the other.
+
+A `Header` opens a session. A `Record` puts an entry at the end of a branch, or begins a branch.
+Its digest ties an entry to everything that came before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+from datetime import datetime
+from itertools import count
+from typing import Any, ClassVar, Final, final
+
+from steno.errors import InvalidDocument, InvalidValue
+from steno.records.entry import FORMAT_VERSION, Entry
+from steno.values import NOTHING, Value, check_fields, check_sha256, is_prechecked, refuse
+
+MAIN_BRANCH: Final = "main"
+"""The branch that every conversation begins with."""
+
+
+def unused_branch_name(stem: str, taken: Container[str], *, first: int = 1) -> str:
+    """Return a name that no branch has yet: `fork-1`, or the next number that is free."""
+    return next(name for number in count(first) if (name := f"{stem}-{number}") not in taken)
+
+
+@final
+class Header(Value, frozen=True, tag_field="v", tag=FORMAT_VERSION, kw_only=True):
+    """What is known of a session before anything is said."""
+
+    shown: ClassVar[frozenset[str]] = frozenset({"id", "cloned_from"})
+    error_class: ClassVar[type[InvalidValue]] = InvalidDocument
+
+    id: str
+    created_at: datetime | None = None
+    """None where an imported format did not say."""
+    title: str | None = None
+    cloned_from: str | None = None
+    """The session whose past this one shares."""
+    about: Mapping[str, Any] | None = None
+    """What else is to be remembered: the folder, the program, its version."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if not self.id:
+            refuse(self, "id must not be empty")
+
+
+@final
+class Record(Value, frozen=True, kw_only=True):
+    """One step of the log, as it is stored: an entry, or the beginning of a branch."""
+
+    shown: ClassVar[frozenset[str]] = frozenset({"branch", "digest", "at"})
+    error_class: ClassVar[type[InvalidValue]] = InvalidDocument
+
+    seq: int
+    """Counts the records of a session from 1."""
+    branch: str
+    entry: Entry | None = None
+    """What became the last of its branch; None where a branch begins."""
+    digest: str | None = None
+    at: str | None = None
+    """The entry that the branch begins behind; None also where it begins with nothing."""
+
+    def __post_init__(self) -> None:
+        if not is_prechecked() and not self._has_only_the_usual_fields():
+            check_fields(self)
+        if self.seq < 1:
+            refuse(self, "seq counts from 1")
+        if not self.branch:
+            refuse(self, "branch must not be empty")
+        entry, digest = self.entry, self.digest
+        if (entry is None) != (digest is None):
+            refuse(self, "an entry comes with its digest, and only an entry does")
+        if digest is not None:
+            check_sha256(self, "digest")
+        if self.at is not None and entry is not None:
+            refuse(self, "an entry has a parent, and only a new branch an at")
+
+    def _has_only_the_usual_fields(self) -> bool:
+        """Tell whether this is what stores make for every entry; there is nothing to check then."""
+        return (
+            type(self.seq) is int
+            and type(self.branch) is str
+            and self.branch.isascii()
+            and type(self.entry) is Entry
+            and type(self.digest) is str
+            and self.digest.isascii()
+            and self.at is None
+            and self.unknown is NOTHING
+        )

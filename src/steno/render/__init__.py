@@ -1,0 +1,1 @@
+"""Entries, events and reports as people and programs read them."""

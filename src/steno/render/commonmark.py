@@ -1,0 +1,146 @@
+"""Words of models, which are Markdown: contained in a Markdown file, and turned into HTML.
+
+The only file that knows markdown-it, which is loaded when it is first needed. Where it is not
+installed, words are quoted in Markdown and shown as plain text in HTML.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import cache
+from importlib import import_module
+from typing import Any, Final
+
+_OWN_HEADING_LEVELS: Final = 2
+"""How many levels of headings are ours: the title, and one for every entry."""
+_LOWEST_HEADING_LEVEL: Final = 6
+_MAX_NESTING: Final = 40
+"""What is nested deeper is left out by the parser, so nobody may rely on it then."""
+_END_MARKER: Final = "end-of-words"
+_HTML_TAG: Final = re.compile(r"<(?=[A-Za-z/!?])")
+_SAFE_LINK: Final = re.compile(r"(?:https?://|mailto:)", re.IGNORECASE)
+_SAFE_IMAGE: Final = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,", re.IGNORECASE)
+
+
+# -- Markdown in Markdown ----------------------------------------------------------------------
+
+
+def contain_markdown(text: str) -> str:
+    """Return Markdown that ends where it ends, with headings below ours, no HTML, no image.
+
+    What cannot be had like this is quoted: a quotation ends whatever was begun in it.
+    """
+    lowered = _lower_headings(text)
+    return quote_markdown(text) if lowered is None else lowered
+
+
+def quote_markdown(text: str) -> str:
+    """Return Markdown as a quotation, in which nothing is HTML or an image."""
+    quotation = _prefix_quotation(text)
+    if _HTML_TAG.search(text) is None and "![" not in text:  # nearly always
+        return quotation
+    tokens = _parse(quotation)
+    if tokens is not None and not any(map(_is_active, _with_children(tokens))):
+        return quotation
+    # In code the signs are seen as they are written here: better that than missed elsewhere.
+    return _prefix_quotation(_HTML_TAG.sub("&lt;", text).replace("![", "!\\["))
+
+
+def _prefix_quotation(text: str) -> str:
+    return "\n".join([f"> {line}".rstrip() for line in text.split("\n")])
+
+
+def _lower_headings(text: str) -> str | None:
+    """Return the text with its headings below ours; None if it could break out."""
+    if text[:1].isspace():  # it may belong to a list before it
+        return None
+    lines = text.split("\n")
+    for token in _parse(f"{text}\n\n{_END_MARKER}") or ():
+        if token.type == "heading_open" and set(token.markup) == {"#"}:
+            level = min(len(token.markup) + _OWN_HEADING_LEVELS, _LOWEST_HEADING_LEVEL)
+            line = token.map[0]
+            lines[line] = lines[line].replace(token.markup, "#" * level, 1)
+    changed = "\n".join(lines)
+    tokens = _parse(f"{changed}\n\n{_END_MARKER}")
+    return changed if tokens and _is_contained(tokens) else None
+
+
+def _is_contained(tokens: Sequence[Any]) -> bool:
+    """Tell whether what stands behind the words is a paragraph of its own, and they do no harm."""
+    last = tokens[-2:-1]  # the text of the last paragraph comes before its end
+    return (
+        [(token.content, token.level) for token in last] == [(_END_MARKER, 1)]
+        and tokens[-1].type == "paragraph_close"
+        and not any(map(_breaks_out, _with_children(tokens)))
+    )
+
+
+def _breaks_out(token: Any) -> bool:
+    is_ours = token.type == "heading_open" and int(token.tag[1:]) <= _OWN_HEADING_LEVELS
+    return is_ours or _is_active(token)
+
+
+def _is_active(token: Any) -> bool:
+    """Tell whether a viewer would do more than show it."""
+    return token.type in ("html_block", "html_inline", "image")
+
+
+# -- Markdown in HTML --------------------------------------------------------------------------
+
+
+def markdown_to_html(text: str) -> str | None:
+    """Return Markdown as HTML that loads nothing and runs nothing; None where that cannot be had.
+
+    Raw HTML is shown as text, links lead to the web or to a mailbox, images are in the text.
+    """
+    tokens = _parse(text, html=False)
+    if tokens is None:
+        return None
+    for token in _with_children(tokens):
+        _make_safe(token)
+    parser = _parser(html=False)
+    html: str = parser.renderer.render(tokens, parser.options, {})
+    return html
+
+
+def _make_safe(token: Any) -> None:
+    if token.type in ("heading_open", "heading_close"):
+        token.tag = f"h{min(int(token.tag[1:]) + _OWN_HEADING_LEVELS, _LOWEST_HEADING_LEVEL)}"
+    elif token.type == "link_open":
+        address = str(token.attrs.get("href", ""))
+        token.attrs = {"href": address, "rel": "noreferrer"} if _SAFE_LINK.match(address) else {}
+    elif token.type == "image" and not _SAFE_IMAGE.match(str(token.attrs.get("src", ""))):
+        token.type, token.tag = "text", ""
+        token.content = f"[image: {token.content}]"
+
+
+# -- the parser --------------------------------------------------------------------------------
+
+
+def _parse(text: str, *, html: bool = True) -> list[Any] | None:
+    """Return the tokens of a text; None if there is no parser, or not all of it would be there."""
+    parser = _parser(html=html)
+    if parser is None:
+        return None
+    try:
+        tokens: list[Any] = parser.parse(text)
+    except (LookupError, ValueError, RecursionError):  # it fails at some text, as `> * <!--`
+        return None
+    return None if any(token.level >= _MAX_NESTING for token in tokens) else tokens
+
+
+def _with_children(tokens: Sequence[Any]) -> Iterator[Any]:
+    for token in tokens:
+        yield token
+        yield from token.children or ()
+
+
+@cache
+def _parser(*, html: bool) -> Any:
+    try:
+        library = import_module("markdown_it")
+    except ImportError:
+        return None
+    options = {"html": html, "maxNesting": 2 * _MAX_NESTING}
+    return library.MarkdownIt("commonmark", options).enable(["table", "strikethrough"])

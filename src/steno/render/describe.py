@@ -1,0 +1,249 @@
+"""What is on record, in a line for people: what things are called, what was decided and changed.
+
+A thing is called the same wherever it is read: on a terminal, on a page, in a list. Everything
+here is printable, and no address shows a password. How it looks is none of our business.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple, assert_never
+
+from steno.errors import InvalidArguments
+from steno.messages.call import AnyToolCall, ToolCall, original_tool_name
+from steno.messages.content import (
+    FileReference,
+    Image,
+    ImageBlob,
+    ImageData,
+    ImageFile,
+    ImageUrl,
+    Opaque,
+    Resource,
+    Thinking,
+)
+from steno.messages.message import AssistantMessage, SystemMessage, ToolResultMessage, UserMessage
+from steno.messages.usage import StopReason
+from steno.ports import strip_url_secrets, strip_url_user
+from steno.records.entry import (
+    Approval,
+    BranchSwitch,
+    Compaction,
+    Entry,
+    Feedback,
+    Label,
+    ModeChange,
+    ModelChange,
+    Payload,
+    Redacted,
+    Redaction,
+    Repair,
+    Resolution,
+    Rewind,
+)
+from steno.render.terminal_text import terminal_line, terminal_text, truncate_to_width
+
+AUDIT_ORIGIN_FIELDS: Final = (("by", "actor"), ("from", "origin"))
+"""What is told of how an entry came about, and under which name its audit has that."""
+
+
+_EXPECTED_STOPS: Final = (None, StopReason.END_TURN, StopReason.TOOL_USE)
+
+
+_WEB_URL: Final = re.compile(r"https?:", re.IGNORECASE)
+
+
+# -- parts of a message ------------------------------------------------------------------------
+
+
+def reference_name(pointer: FileReference | Image | Resource, *, is_sized: bool = True) -> str:
+    """Return what something is called that a message points at.
+
+    An image that has no name is known by its size, unless that is told elsewhere.
+    """
+    match pointer:
+        case FileReference(path=path, start_line=first, end_line=last):
+            end = "" if last is None or last == first else f"-{last}"
+            return terminal_line(path) + ("" if first is None else f":{first}{end}")
+        case Resource(server=server, uri=uri):
+            is_web = _WEB_URL.match(uri) is not None
+            shown = _web_address(uri) if is_web else terminal_line(strip_url_user(uri))
+            return f"{terminal_line(server)}:{shown}"
+        case Image():
+            return _image_name(pointer, is_sized=is_sized)
+        case _:
+            assert_never(pointer)
+
+
+def _web_address(url: str) -> str:
+    """Return where something is on the web; what is asked for behind that may be a secret."""
+    return strip_url_secrets(url) or "an address"
+
+
+def _image_name(image: Image, *, is_sized: bool) -> str:
+    source = image.source
+    match source:
+        case ImageFile(path):
+            return terminal_line(path)
+        case ImageUrl(url):
+            return _web_address(url)
+        case ImageData() | ImageBlob():
+            size = len(source.data) if isinstance(source, ImageData) else source.size
+            kind = terminal_line(image.mime_type or "image")
+            return f"{kind}, {size:,} bytes" if is_sized else kind
+        case _:
+            assert_never(source)
+
+
+def describe_reference(pointer: FileReference | Image | Resource) -> str:
+    """Return what it is that a message points at, and its name."""
+    match pointer:
+        case FileReference():
+            return f"file {reference_name(pointer)}"
+        case Resource():
+            return f"resource {reference_name(pointer)}"
+        case Image(source=ImageFile() | ImageUrl()):
+            return f"image {reference_name(pointer)}"
+        case Image():  # without a name, which says so itself
+            return reference_name(pointer)
+
+
+def thinking_text(thinking: Thinking) -> str:
+    """Return what a model thought, as far as that may be known."""
+    return "(taken out by the provider)" if thinking.redacted else terminal_text(thinking.text)
+
+
+def describe_opaque(opaque: Opaque) -> str:
+    """Return what is said of something that this version does not know."""
+    kind = terminal_line(opaque.kind)
+    return f"not understood: {kind}" if kind else "not understood"
+
+
+def describe_unusual_stop(message: AssistantMessage) -> str:
+    """Return why a model stopped where nobody would expect it; empty where all is well."""
+    usual = message.stop_reason in _EXPECTED_STOPS
+    return "" if usual else f"stopped: {message.stop_reason}"
+
+
+# -- entries -----------------------------------------------------------------------------------
+
+
+def entry_type(entry: Entry) -> str:
+    """Return what an entry is, in one word."""
+    payload = entry.payload
+    if isinstance(payload, Opaque):
+        return terminal_line(payload.kind) or "unknown"
+    return str(payload.__struct_config__.tag)
+
+
+def describe_decider(payload: Payload) -> str:
+    """Return who or which rule decided; empty where a payload does not say so."""
+    actor, rule = getattr(payload, "actor", None), getattr(payload, "rule", None)
+    if actor is not None:
+        return terminal_line(str(actor))
+    return "" if rule is None else f"rule {terminal_line(str(rule))}"
+
+
+def describe_origin(entry: Entry) -> list[str]:
+    """Return how an entry came about, as far as its audit tells: `by ada`, `from steno-0.1`."""
+    audit = entry.audit or {}
+    noted = [(word, audit.get(name)) for word, name in AUDIT_ORIGIN_FIELDS]
+    return [f"{word} {terminal_line(who)}" for word, who in noted if isinstance(who, str)]
+
+
+class EntryDescription(NamedTuple):
+    """A line about an entry, and words that somebody put at length; either may be empty."""
+
+    summary: str
+    text: str = ""
+
+
+def describe_entry(
+    entry: Entry,
+    *,
+    number: Callable[[str], str],
+    call: Callable[[str], str],
+    found: Callable[[Resolution], EntryDescription],
+) -> EntryDescription:
+    """Return what an entry says that is no message.
+
+    By their ids `number` and `call` return what other entries and calls are called; `found` tells
+    what became of something that a message points at.
+    """
+    payload = entry.payload
+    match payload:
+        case ModeChange():
+            return EntryDescription(f"{payload.old} → {payload.new}")
+        case BranchSwitch() | ModelChange():
+            return EntryDescription(
+                f"{terminal_line(payload.old) or '?'} → {terminal_line(payload.new)}"
+            )
+        case Rewind():
+            place = "the beginning" if entry.parent is None else number(entry.parent)
+            return EntryDescription(f"goes on from {place}; {number(payload.left)} was the last")
+        case Label():
+            return EntryDescription(f"{number(payload.target)} is {terminal_line(payload.text)}")
+        case Compaction():
+            line = f"stands for everything up to {number(payload.through)}"
+            return EntryDescription(line, terminal_text(payload.summary))
+        case Approval():
+            by = f" by {name}" if (name := describe_decider(payload)) else ""
+            line = f"{call(payload.call_id)}: {payload.status}{by}"
+            return EntryDescription(line, terminal_text(payload.reason or ""))
+        case Resolution():
+            return found(payload)
+        case Feedback():
+            return EntryDescription(f"on {number(payload.target)}", terminal_text(payload.text))
+        case Repair():
+            return EntryDescription(terminal_line(payload.code), terminal_text(payload.explanation))
+        case Redacted():
+            return EntryDescription(f"taken out: {terminal_line(payload.kind)}")
+        case Redaction():
+            target, actor = number(payload.target), terminal_line(payload.actor)
+            return EntryDescription(
+                f"{target} was taken out by {actor}", terminal_text(payload.reason)
+            )
+        case Opaque():
+            return EntryDescription(describe_opaque(payload))
+        case SystemMessage() | UserMessage() | AssistantMessage() | ToolResultMessage():
+            return EntryDescription("", terminal_text(payload.text or ""))
+        case _:
+            assert_never(payload)
+
+
+# -- call head -------------------------------------------------------------------------------------
+#
+# A call on one line: its tool, and what it is about.
+
+
+_MAX_CALL_SUMMARY: Final = 160
+
+
+_MAIN_ARGUMENTS: Final = ("command", "path", "pattern", "url", "uri", "query", "job", "name")
+"""Arguments that say most about a call, the first that is there counts."""
+
+
+def summarize_call(call: AnyToolCall) -> str:
+    """Return a call on one line: its tool, and what it is about."""
+    return truncate_to_width(
+        terminal_line(f"{original_tool_name(call)} {_main_argument(call)}"), _MAX_CALL_SUMMARY
+    )
+
+
+def call_arguments(call: AnyToolCall) -> Mapping[str, Any]:
+    """Return what a call asks with; nothing where that makes no sense."""
+    if not isinstance(call, ToolCall):
+        return {}
+    try:
+        return call.parsed
+    except InvalidArguments:
+        return {}
+
+
+def _main_argument(call: AnyToolCall) -> str:
+    arguments = call_arguments(call)
+    for name in _MAIN_ARGUMENTS:
+        if isinstance(value := arguments.get(name), str) and value:
+            return value
+    return "" if call.arguments == "{}" else call.arguments[: 4 * _MAX_CALL_SUMMARY]

@@ -1,0 +1,310 @@
+"""Entries as blocks: what a person sees of what is on record.
+
+Nothing here is made harmless: that is for whoever draws it. Heads are on one line all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import PurePath
+from typing import Any, Final, assert_never
+
+from steno.agent.events import RunResult
+from steno.agent.permissions.grants import GRANT_REVOKED
+from steno.log.queries import SHELL_AUDIT_KEY, SHELL_STATUS_AUDIT_KEY
+from steno.messages.call import AnyToolCall, InvalidToolCall, ToolCall
+from steno.messages.content import FileReference, Image, Opaque, Resource, Text, Thinking
+from steno.messages.message import AssistantMessage, SystemMessage, ToolResultMessage, UserMessage
+from steno.messages.outcome import Outcome
+from steno.messages.usage import StopReason
+from steno.records.entry import (
+    Approval,
+    ApprovalStatus,
+    BranchSwitch,
+    Compaction,
+    Entry,
+    Feedback,
+    Label,
+    ModeChange,
+    ModelChange,
+    Redacted,
+    Redaction,
+    Repair,
+    Resolution,
+    ResolutionStatus,
+)
+from steno.render.describe import (
+    call_arguments,
+    describe_opaque,
+    describe_reference,
+    summarize_call,
+    thinking_text,
+)
+from steno.render.items import CallState, ImageLocation, ItemKind, TextForm, TranscriptItem
+from steno.render.quantities import format_count
+from steno.render.terminal_text import terminal_line
+
+RETRY_HINT: Final = "/retry tries again"
+INTERRUPTED_NOTICE: Final = (
+    f"interrupted; what was said and done is kept, and {RETRY_HINT} or goes on"
+)
+_CONTINUE_HINT: Final = " (max_tokens); say: go on. --max-tokens allows more"
+_MAX_UNFOLDED_LINES: Final = 20
+"""How many lines of a diff are seen before anybody asks for them."""
+_MAX_FAILURE_LINES: Final = 5
+_MAX_FAILURE_CHARACTERS: Final = 500
+"""What a call that failed says is seen if it is no more: it says why."""
+_STATE_BY_OUTCOME: Final = {
+    Outcome.OK: CallState.DONE,
+    Outcome.DENIED: CallState.DENIED,
+    Outcome.CANCELLED: CallState.STOPPED,
+    Outcome.SKIPPED: CallState.STOPPED,
+}
+
+
+# -- calls -----------------------------------------------------------------------------------
+
+
+def item_from_call(call: AnyToolCall, entry: str | None = None) -> TranscriptItem:
+    """Return a call that nothing is known of yet but what it asks for."""
+    block = TranscriptItem(ItemKind.CALL, head=summarize_call(call), is_folded=True, entry=entry)
+    if isinstance(call, InvalidToolCall):
+        block.state, block.body = CallState.FAILED, f"{call.reason}\n{call.arguments}"
+        return block
+    arguments = call_arguments(call)
+    if call.name == "write" and isinstance(content := arguments.get("content"), str):
+        block.body, block.form = content, TextForm.CODE
+        block.language = PurePath(str(arguments.get("path", ""))).suffix.removeprefix(".")
+    elif call.name == "edit" and {"old", "new"} <= arguments.keys():
+        block.body, block.form = (
+            _as_diff(str(arguments["old"]), str(arguments["new"])),
+            TextForm.DIFF,
+        )
+    return block
+
+
+def _as_diff(old: str, new: str) -> str:
+    removed = [f"-{line}" for line in old.splitlines()]
+    return "\n".join([*removed, *[f"+{line}" for line in new.splitlines()]])
+
+
+def apply_result(block: TranscriptItem, result: ToolResultMessage, entry: str) -> None:
+    """Let a call show what came of it."""
+    block.is_open = False
+    block.state = _STATE_BY_OUTCOME.get(result.outcome, CallState.FAILED)
+    details = result.details or {}
+    diff = details.get("diff")
+    if result.outcome is Outcome.OK and isinstance(diff, str) and diff.strip():
+        block.replace_body(_without_file_header(diff, block.head), TextForm.DIFF)
+        block.is_folded = block.body.count("\n") > _MAX_UNFOLDED_LINES
+        block.note = _change_summary(details)
+    elif block.form is TextForm.PLAIN or result.outcome is not Outcome.OK:
+        block.replace_body(result.text, TextForm.PLAIN)
+        block.is_folded = block.is_folded and not _is_short_failure(block)
+    else:
+        block.replace_body(block.body, block.form)
+    block.images = image_locations(result.content, entry)
+
+
+def _is_short_failure(block: TranscriptItem) -> bool:
+    """Tell whether a call failed, and a few lines say why."""
+    is_short = 0 < len(block.body) <= _MAX_FAILURE_CHARACTERS
+    lines = block.body.strip("\n").count("\n") + 1
+    return block.state is CallState.FAILED and is_short and lines <= _MAX_FAILURE_LINES
+
+
+def _change_summary(details: Mapping[str, Any]) -> str:
+    """Return how many lines came and went."""
+    added, removed = details.get("added"), details.get("removed")
+    is_counted = isinstance(added, int) and isinstance(removed, int)
+    return f"+{added:,} \N{MINUS SIGN}{removed:,}" if is_counted else ""
+
+
+def _without_file_header(diff: str, head: str) -> str:
+    """Return a diff without the name of the file, if the head above it ends in that name."""
+    old, _, rest = diff.partition("\n")
+    new, _, changes = rest.partition("\n")
+    is_named = old.startswith("--- ") and new.startswith("+++ ")
+    return changes if is_named and head.endswith(f" {new[4:]}") else diff
+
+
+def apply_decision(block: TranscriptItem, approval: Approval) -> None:
+    """Let a call show what was decided about it."""
+    if approval.status is ApprovalStatus.PENDING:
+        block.state = CallState.WAITING
+    elif approval.status is ApprovalStatus.DENIED:
+        block.state = CallState.DENIED
+    elif block.state is CallState.WAITING:
+        block.state = None
+
+
+# -- messages --------------------------------------------------------------------------------
+
+
+def item_from_prompt(entry: Entry, message: UserMessage) -> TranscriptItem:
+    """Return what a person said, or the command that they ran."""
+    command = None if entry.audit is None else entry.audit.get(SHELL_AUDIT_KEY)
+    if isinstance(command, str):
+        status = None if entry.audit is None else entry.audit.get(SHELL_STATUS_AUDIT_KEY)
+        block = item_from_shell_command(command)
+        block.entry = entry.id
+        apply_exit_status(block, status)
+        block.body = (message.text or "").partition("\n")[2]
+        return block
+    pointers = [f"[{reference_label(one)}]" for one in message.content if not isinstance(one, Text)]
+    words = "\n".join(filter(None, [message.text, "  ".join(pointers)]))
+    images = image_locations(message.content, entry.id)
+    return TranscriptItem(ItemKind.USER, body=words, is_folded=True, entry=entry.id, images=images)
+
+
+def item_from_shell_command(command: str) -> TranscriptItem:
+    """Return a command of the person of which nothing has come yet."""
+    return TranscriptItem(ItemKind.SHELL, head=f"$ {terminal_line(command)}", is_folded=True)
+
+
+def apply_exit_status(block: TranscriptItem, status: object) -> None:
+    """Let a command of the person show how it has ended; without a status it was stopped."""
+    if status is None:
+        block.state = CallState.STOPPED
+    elif status == 0:
+        block.state = CallState.DONE
+    else:
+        block.state, block.note = CallState.FAILED, f"exit {status}"
+
+
+def items_from_answer(entry: Entry, message: AssistantMessage) -> list[TranscriptItem]:
+    """Return what a model said, part by part; a call has its place among them."""
+    return [
+        block
+        for number, part in enumerate(message.content)
+        if (block := _item_from_block(part, entry.id, number)) is not None
+    ]
+
+
+def _item_from_block(
+    part: Text | Thinking | ToolCall | InvalidToolCall | Image | Opaque,
+    entry: str,
+    number: int,
+) -> TranscriptItem | None:
+    match part:
+        case Text():
+            return answer_item(part.text, entry) if part.text.strip() else None
+        case Thinking():
+            words = thinking_text(part)
+            return thinking_item(words, entry) if words.strip() else None
+        case ToolCall() | InvalidToolCall():
+            return item_from_call(part, entry)
+        case Image():
+            images = (ImageLocation(entry, number),)
+            return TranscriptItem(
+                ItemKind.ANSWER, body=f"[{describe_reference(part)}]", entry=entry, images=images
+            )
+        case Opaque():
+            return TranscriptItem(ItemKind.MARK, head=describe_opaque(part), entry=entry)
+        case _:
+            assert_never(part)
+
+
+def answer_item(text: str = "", entry: str | None = None) -> TranscriptItem:
+    """Return words of a model."""
+    return TranscriptItem(ItemKind.ANSWER, body=text, form=TextForm.MARKDOWN, entry=entry)
+
+
+def thinking_item(text: str = "", entry: str | None = None) -> TranscriptItem:
+    """Return what a model thought."""
+    return TranscriptItem(
+        ItemKind.THINKING, head="thinking", body=text, is_folded=True, entry=entry
+    )
+
+
+def reference_label(block: object) -> str:
+    """Return what something is called that a message points at."""
+    match block:
+        case FileReference() | Image() | Resource():
+            return describe_reference(block)
+        case Opaque():
+            return describe_opaque(block)
+        case _:
+            return "something else"
+
+
+def image_locations(content: tuple[object, ...], entry: str) -> tuple[ImageLocation, ...]:
+    """Return where the images are that a message holds."""
+    return tuple(
+        [ImageLocation(entry, n) for n, part in enumerate(content) if isinstance(part, Image)]
+    )
+
+
+# -- everything else -------------------------------------------------------------------------
+
+
+def marker_from_entry(entry: Entry, *, pointer: str = "") -> TranscriptItem | None:
+    """Return what an entry says that is no message and about no call; None where it is for itself.
+
+    What a branch went back behind is not on it any more, and nobody is told so: the tree has it.
+    `pointer` names what a resolution is about.
+    """
+    payload = entry.payload
+    match payload:
+        case SystemMessage():
+            words = payload.text or ""
+            head = f"system prompt · {format_count(len(words.split()), 'word', 'words')}"
+            return TranscriptItem(
+                ItemKind.MARK, head=head, body=words, is_folded=True, entry=entry.id
+            )
+        case ModeChange():
+            return _marker_item(entry, f"{payload.new} mode")
+        case ModelChange() if payload.old:  # who answers first is no change
+            return _marker_item(entry, f"{payload.new} answers")
+        case BranchSwitch():
+            return _marker_item(entry, f"branch {payload.new}")
+        case Label():
+            return _marker_item(entry, f"label: {payload.text}")
+        case Compaction():
+            block = _marker_item(entry, "a summary takes the place of what was said before")
+            block.body, block.form, block.is_folded = payload.summary, TextForm.MARKDOWN, True
+            return block
+        case Feedback():
+            return TranscriptItem(ItemKind.NOTICE, body=f"remark: {payload.text}", entry=entry.id)
+        case Repair(code=code) if (
+            code == GRANT_REVOKED
+        ):  # nothing was broken: somebody wanted it so
+            return _marker_item(entry, payload.explanation)
+        case Repair():
+            return TranscriptItem(
+                ItemKind.NOTICE, body=f"mended: {payload.explanation}", entry=entry.id
+            )
+        case Redacted():
+            return _marker_item(entry, f"taken out: {payload.kind}")
+        case Redaction():
+            return _marker_item(entry, f"taken out by {payload.actor}: {payload.reason}")
+        case Resolution():
+            return _resolution_item(entry, payload, pointer)
+        case Opaque():
+            return _marker_item(entry, describe_opaque(payload))
+        case _:
+            return None
+
+
+def _marker_item(entry: Entry, text: str) -> TranscriptItem:
+    return TranscriptItem(ItemKind.MARK, head=terminal_line(text), entry=entry.id)
+
+
+def ending_reason(result: RunResult) -> str:
+    """Return why a run is over, or its last answer not whole, and how to go on; empty if all is well."""
+    message = result.message
+    is_cut = message is not None and message.stop_reason is StopReason.LENGTH
+    return f"{result.reason}{_CONTINUE_HINT}" if is_cut and result.reason else result.reason
+
+
+def _resolution_item(entry: Entry, resolution: Resolution, pointer: str) -> TranscriptItem | None:
+    """Return what became of something that a message points at, where a person should know."""
+    if resolution.status is ResolutionStatus.FAILED:
+        text = f"{pointer}: failed: {resolution.error}; {RETRY_HINT}"
+        return TranscriptItem(ItemKind.ERROR, body=text, entry=entry.id)
+    details = resolution.details or {}
+    if resolution.status is ResolutionStatus.RESOLVED and details.get("used") == "ocr":
+        return TranscriptItem(
+            ItemKind.NOTICE, body=f"{pointer}: the model reads the text in it", entry=entry.id
+        )
+    return None

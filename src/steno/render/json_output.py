@@ -1,0 +1,132 @@
+"""Tell programs what an agent does: one JSON object, or a line of JSON for each event.
+
+Stdout holds JSON and nothing else. Every line is whole, and is there before the next thing happens.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Final, final
+
+import msgspec
+
+from steno.agent import (
+    ApprovalRequested,
+    CallEnded,
+    CallOutput,
+    CallStarted,
+    EntryRecorded,
+    LoopEvent,
+    Notice,
+    RunResult,
+    TurnStarted,
+)
+from steno.codec import encode_entry
+from steno.messages.call import AnyToolCall
+from steno.messages.event import TextDelta, ThinkingDelta
+from steno.messages.outcome import Outcome
+from steno.render.output import report_write_errors
+from steno.render.terminal_text import terminal_json
+from steno.render.text_output import RunDescription, StderrReporter
+from steno.values import replace_lone_surrogates
+
+_TOKEN_FIELDS: Final = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
+
+
+@final
+class JsonReporter:
+    """Prints what came of a run; and before that, if it streams, everything that happens."""
+
+    def __init__(self, *, streams: bool, quiet: bool = False, verbose: bool = False) -> None:
+        """Take how much is wanted. Who reads events needs no lines on stderr."""
+        self._streams = streams
+        self._stderr = StderrReporter(quiet=quiet or streams, verbose=verbose)
+        self._run: RunDescription | None = None
+        self._denied: list[dict[str, Any]] = []
+
+    def prepare(self, what: str) -> None:
+        """Say what is done, if it takes long."""
+        self._stderr.prepare(what)
+
+    def begin(self, about: RunDescription) -> None:
+        """Say what is about to begin."""
+        self._run = about
+        self._stderr.begin(about)
+        if self._streams:
+            _print_line({"type": "session", **about._asdict()})
+
+    def on_event(self, event: LoopEvent) -> None:
+        """Print an event, and remember what was denied."""
+        self._stderr.on_event(event)
+        if isinstance(event, CallEnded) and event.result.outcome is Outcome.DENIED:
+            denial = {"call_id": event.call.id, "tool": event.call.name}
+            self._denied.append({**denial, "reason": event.result.text})
+        told = event_as_json(event) if self._streams else None
+        if told is not None:
+            _print_line(told)
+
+    def end(self, result: RunResult) -> None:
+        """Print what came of it."""
+        self.close()
+        self._stderr.end(result)
+        assert self._run is not None
+        _print_line({**result_as_json(result, self._run), "denied": self._denied})
+
+    def close(self) -> None:
+        """Leave nothing on the terminal."""
+        self._stderr.close()
+
+
+def event_as_json(event: LoopEvent) -> dict[str, Any] | None:
+    """Return an event as JSON has it; None for what another event tells as well."""
+    match event:
+        case TurnStarted(number):
+            return {"type": "turn", "number": number}
+        case TextDelta():
+            return {"type": "text", "text": event.text}
+        case ThinkingDelta():
+            return {"type": "thinking", "text": event.text}
+        case EntryRecorded(entry):
+            return {"type": "entry", "entry": msgspec.Raw(encode_entry(entry))}
+        case ApprovalRequested(question):
+            return {
+                "type": "asked",
+                "call": _call_as_json(question.call),
+                "preview": question.preview,
+            }
+        case CallStarted(call):
+            return {"type": "call", "call": _call_as_json(call)}
+        case CallOutput(call_id, text):
+            return {"type": "output", "call_id": call_id, "text": text}
+        case Notice():
+            return {"type": "notice", "code": event.code, "text": event.text}
+        case _:
+            return None
+
+
+def result_as_json(result: RunResult, about: RunDescription) -> dict[str, Any]:
+    """Return what came of a run as JSON has it."""
+    return {
+        "type": "result",
+        "ending": result.ending,
+        "text": result.text,
+        "stop_reason": None if result.message is None else result.message.stop_reason,
+        "reason": replace_lone_surrogates(result.reason) or None,
+        "error": None if result.error is None else type(result.error).__name__,
+        "session": about.session,
+        "branch": about.branch,
+        "model": about.model,
+        "turns": result.turns,
+        "usage": {name: getattr(result.usage, name) for name in _TOKEN_FIELDS},
+        "cost_usd": None if result.cost is None else str(result.cost),
+    }
+
+
+def _call_as_json(call: AnyToolCall) -> dict[str, str]:
+    return {"id": call.id, "name": call.name, "arguments": call.arguments}
+
+
+def _print_line(value: dict[str, Any]) -> None:
+    with report_write_errors("stdout"):
+        sys.stdout.buffer.write(terminal_json(msgspec.json.encode(value)) + b"\n")
+        sys.stdout.buffer.flush()

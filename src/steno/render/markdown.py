@@ -1,0 +1,124 @@
+"""A branch as Markdown, for people: on a forge, in an editor, in a wiki.
+
+Nothing that was said or returned can pass for what this file writes around it: results stand in
+fences that they cannot close, words of people in quotations, names in code or escaped.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from collections.abc import Iterator, Sequence
+from typing import Final, assert_never
+
+from steno.formats.format import ExportedFile
+from steno.records.entry import Entry
+from steno.records.stored_record import Header
+from steno.render.commonmark import contain_markdown, quote_markdown
+from steno.render.transcript_document import (
+    BranchLocation,
+    CodeSection,
+    ImageSection,
+    MarkdownSection,
+    NoteSection,
+    ThinkingSection,
+    TranscriptDocument,
+    TranscriptEntry,
+    TranscriptSection,
+    VerbatimSection,
+    build_document,
+)
+
+MAX_IMAGE_BYTES: Final = 256 * 1024
+"""Larger images are only named: an editor has to carry them along with the text."""
+_MARKDOWN_SIGNS: Final = re.compile(r"[\\`*_\[\]<>&~$]|^[-+=#]|#$|(?<=\d)[.)](?= )")
+_BACKTICKS: Final = re.compile(r"`+")
+
+
+def encode(header: Header, entries: Sequence[Entry], place: BranchLocation) -> ExportedFile:
+    """Write a branch as Markdown."""
+    story = build_document(header, entries, place, most_image_bytes=MAX_IMAGE_BYTES)
+    return ExportedFile("\n\n".join(_paragraphs(story)).encode(), story.losses)
+
+
+def _paragraphs(story: TranscriptDocument) -> Iterator[str]:
+    yield f"# {_escape_markdown(story.title)}"
+    yield "\n".join([f"- {name}: {_code_span(value)}" for name, value in story.facts])
+    for part in story.entries:
+        yield from _entry_paragraphs(part)
+    if story.usage_by_model:
+        yield "## Usage"
+        yield "\n".join([f"- {_model_name(name)}: {words}" for name, words in story.usage_by_model])
+
+
+def _entry_paragraphs(part: TranscriptEntry) -> Iterator[str]:
+    head = f"#{part.number} {_escape_markdown(part.title)}"
+    facts = _escape_markdown(" · ".join(part.facts))
+    if part.is_message:
+        yield f"## {head}"
+        if facts:
+            yield f"*{facts}*"
+    else:
+        yield f"**{head}** · {facts}".removesuffix(" · ")
+    for passage in part.sections:
+        yield from filter(None, _section_paragraphs(passage))
+
+
+def _section_paragraphs(passage: TranscriptSection) -> Iterator[str]:
+    match passage:
+        case VerbatimSection(text):
+            yield quote_markdown(text)
+        case MarkdownSection(text):
+            yield contain_markdown(text.strip("\n"))
+        case ThinkingSection(text):
+            yield from _details("Thinking", quote_markdown(text))
+        case NoteSection(text):
+            yield _escape_markdown(text)
+        case CodeSection(title, text):
+            if passage.is_folded:
+                yield from _details(title, _fenced_code(text, passage.language))
+                return
+            yield f"**{_escape_markdown(title)}**" if title else ""
+            yield _fenced_code(text, passage.language)
+        case ImageSection(name, mime_type, data):
+            yield _escape_markdown(f"image: {name}")
+            if data is not None:
+                yield f"![image](data:{mime_type};base64,{b64encode(data).decode()})"
+        case _:
+            assert_never(passage)
+
+
+def _details(title: str, content: str) -> Iterator[str]:
+    # Markdown counts again behind an empty line; a summary is HTML until then.
+    yield f"<details>\n<summary>{_escape_html(title)}</summary>"
+    yield content
+    yield "</details>"
+
+
+def _fenced_code(text: str, language: str) -> str:
+    """Return a text between fences that are longer than any in it."""
+    longest = max(map(len, _BACKTICKS.findall(text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}{language or 'text'}\n{text}\n{fence}" if text else ""
+
+
+def _code_span(text: str) -> str:
+    """Return a line as code, whatever is in it."""
+    longest = max(map(len, _BACKTICKS.findall(text)), default=0)
+    if not longest:
+        return f"`{text}`"
+    fence = "`" * (longest + 1)
+    return f"{fence} {text} {fence}"
+
+
+def _model_name(name: str) -> str:
+    return _code_span(name) if name else "unknown model"
+
+
+def _escape_markdown(text: str) -> str:
+    """Return a line in which no sign means anything."""
+    return _MARKDOWN_SIGNS.sub(r"\\\g<0>", text)
+
+
+def _escape_html(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -1,0 +1,191 @@
+"""Show on a terminal how far long work has come, on stderr; nowhere else, and not if it is short."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import shutil
+import sys
+import time
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager
+from math import inf
+from threading import Timer
+from typing import Any, Final, Protocol, TypeVar, final
+
+from steno.render.terminal_text import terminal_line, truncate_to_width
+
+_DELAY_S: Final = 0.5
+"""How long nobody minds to wait."""
+
+
+_REDRAW_INTERVAL_S: Final = 0.1
+"""How often it is shown; to draw costs more than most steps."""
+
+
+T = TypeVar("T")
+
+
+class _ProgressDisplay(Protocol):
+    def update(self, done: int) -> None: ...
+    def close(self) -> None: ...
+
+
+@final
+class _CounterLine:
+    """A line that is written over and over, where there is no rich."""
+
+    def __init__(self, what: str, total: int | None) -> None:
+        self._what = what
+        self._of = "" if total is None else f"/{total:,}"
+
+    def update(self, done: int) -> None:
+        number = f"{done:,}{self._of}" if done else "…"
+        print(f"\r{self._what} {number}", end="", file=sys.stderr, flush=True)
+
+    def close(self) -> None:
+        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+@final
+class _RichBar:
+    """A bar of rich."""
+
+    def __init__(self, progress: Any, what: str, total: int | None) -> None:
+        self._progress = progress
+        self._what = what
+        self._is_counted = total is not None
+        self._task = progress.add_task(what, total=total)
+        progress.start()
+
+    def update(self, done: int) -> None:
+        what = f"{self._what} {done:,}" if done and not self._is_counted else self._what
+        self._progress.update(self._task, completed=done, description=what)
+
+    def close(self) -> None:
+        self._progress.stop()
+
+
+@final
+class ProgressMeter:
+    """Shows what has been done, once the work turns out to be long."""
+
+    def __init__(self, what: str, total: int | None, *, patience_s: float = _DELAY_S) -> None:
+        """Start to measure; how much there is to do need not be known."""
+        self._what = what
+        self._total = total
+        self._next = time.monotonic() + patience_s
+        self._bar: _ProgressDisplay | None = None
+
+    def show(self, done: int) -> None:
+        """Show how much is done by now."""
+        now = time.monotonic()
+        if now < self._next:
+            return
+        self._next = now + _REDRAW_INTERVAL_S
+        if self._bar is None and sys.stderr.isatty():
+            self._bar = _new_bar(self._what, self._total)
+        if self._bar is not None:
+            self._bar.update(done)
+
+    def track(self, things: Iterable[T]) -> Iterator[T]:
+        """Return things one by one, and show how many were taken."""
+        for done, thing in enumerate(things, start=1):
+            yield thing
+            self.show(done)
+
+    def close(self) -> None:
+        """Leave nothing of it on the terminal."""
+        if self._bar is not None:
+            self._bar.close()
+
+
+@contextmanager
+def show_progress(
+    what: str, total: int | None, *, patience_s: float = _DELAY_S, is_shown: bool = True
+) -> Generator[ProgressMeter]:
+    """Show how far the work inside has come, unless nothing is to be shown."""
+    shown = ProgressMeter(what, total, patience_s=patience_s if is_shown else inf)
+    try:
+        yield shown
+    finally:
+        shown.close()
+
+
+@contextmanager
+def show_activity(what: str, *, patience_s: float = _DELAY_S) -> Generator[None]:
+    """Show that the work inside goes on, where it cannot be counted."""
+    shown = ProgressMeter(what, None, patience_s=0)
+    timer = Timer(patience_s, shown.show, (0,))
+    timer.daemon = True
+    if sys.stderr.isatty():
+        timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        if timer.ident is not None:
+            timer.join()
+        shown.close()
+
+
+def _new_bar(what: str, total: int | None) -> _ProgressDisplay:
+    try:
+        console = importlib.import_module("rich.console").Console(stderr=True)
+        bar = importlib.import_module("rich.progress").Progress(console=console, transient=True)
+    except ImportError:
+        return _CounterLine(what, total)
+    return _RichBar(bar, what, total)
+
+
+# -- waiting ---------------------------------------------------------------------------------------
+#
+# Show on a terminal what is being waited for, once it takes long; on stderr, and nowhere else.
+#
+# It lives in an event loop: nothing runs beside it, and nothing has to be joined.
+
+
+_WAIT_INTERVAL_S: Final = 1.0
+"""How long nobody minds to wait, and how often the time is shown."""
+
+
+@final
+class WaitIndicator:
+    """A line with what is waited for, and since when."""
+
+    def __init__(self, *, is_shown: bool = True) -> None:
+        """Show nothing yet; and nothing ever if stderr is no terminal, or it is not wanted."""
+        self._is_shown = is_shown and sys.stderr.isatty()
+        self._timer: asyncio.TimerHandle | None = None
+        self._what = ""
+        self._since = 0.0
+        self._is_painted = False
+
+    def start(self, what: str) -> None:
+        """Begin to wait for something."""
+        self.stop()
+        if self._is_shown:
+            loop = asyncio.get_running_loop()
+            self._what, self._since = terminal_line(what), loop.time()
+            self._timer = loop.call_later(_WAIT_INTERVAL_S, self._paint)
+
+    def stop(self) -> None:
+        """Wait no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self.clear()
+
+    def clear(self) -> None:
+        """Leave the line to somebody else; it comes again if the waiting goes on."""
+        if self._is_painted:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+            self._is_painted = False
+
+    def _paint(self) -> None:
+        loop = asyncio.get_running_loop()
+        room = shutil.get_terminal_size().columns - 1  # a line that wraps could not be taken back
+        line = truncate_to_width(f"{self._what} … {loop.time() - self._since:.0f} s", room)
+        print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
+        self._is_painted = True
+        self._timer = loop.call_later(_WAIT_INTERVAL_S, self._paint)

@@ -1,0 +1,190 @@
+"""What commands print for people and for programs: lines, tables and JSON on stdout.
+
+With rich installed and a terminal to write to there are colours; the words are the same without.
+Whoever prints something that others have written makes it printable first.
+"""
+
+from __future__ import annotations
+
+import importlib
+import io
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from textwrap import wrap
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple, TypeAlias, final
+
+from steno.render import quantities
+from steno.render.output import print_json, report_write_errors
+from steno.render.terminal_text import display_width, terminal_json, truncate_to_width
+
+# -- moments ---------------------------------------------------------------------------------------
+#
+# Times, as people read and write them on a command line.
+
+
+def format_time(time: datetime | None) -> str:
+    """Return a time to the second, in UTC; a dash where none is known."""
+    return quantities.format_time(time) or "-"
+
+
+StyledText: TypeAlias = str | tuple[str, str]
+"""A piece of a line: words, or words and their style (`dim`, `bold`, `cyan`, ...)."""
+
+
+_COLUMN_GAP: Final = "  "
+
+
+_NO_TEXTS: Final[Mapping[int, str]] = MappingProxyType({})
+
+
+_MIN_COLUMN_WIDTH: Final = 8
+
+
+_MAX_UNCUT_WIDTH: Final = 100
+"""Where nothing is cut, a cell that is longer than that pushes nothing but its own row aside."""
+
+
+_INDENT: Final = "    "
+
+
+class Column(NamedTuple):
+    """How a column of a table looks."""
+
+    title: str
+    style: str = ""
+    is_number: bool = False
+    may_shrink: bool = False
+    """Whether it is cut where the terminal has not enough room."""
+
+
+@final
+class StdoutPrinter:
+    """Stdout: a terminal, a file or a pipe."""
+
+    def __init__(self) -> None:
+        """Find out what stdout is."""
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(errors="backslashreplace")  # where it is not UTF-8
+        self._rich = _load_rich() if sys.stdout.isatty() else None
+        self.width: Final = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+        """How many columns there are; None where a line may be of any length."""
+
+    def line(self, *pieces: StyledText, is_cut: bool = False) -> None:
+        """Print a line of pieces one behind the other, if wanted no longer than there is room."""
+        parts = [(piece, "") if isinstance(piece, str) else piece for piece in pieces]
+        if is_cut and self.width is not None:
+            parts = _cut_parts(parts, self.width)
+        with report_write_errors("stdout"):
+            if self._rich is None:
+                print("".join([text for text, _ in parts]))
+            else:
+                self._rich.print(parts)
+
+    def table(
+        self,
+        columns: Sequence[Column],
+        rows: Sequence[Sequence[str]],
+        *,
+        below: Mapping[int, str] = _NO_TEXTS,
+    ) -> None:
+        """Print rows below the titles of their columns, aligned.
+
+        What stands `below` a row, by its number, is never cut, and has lines of its own.
+        """
+        widths = [
+            self._width_of(column, [row[number] for row in rows])
+            for number, column in enumerate(columns)
+        ]
+        if self.width is not None:
+            _shrink_widths(widths, columns, self.width)
+        self._row(widths, columns, [(column.title, "bold") for column in columns])
+        for number, row in enumerate(rows):
+            cells = [(cell, column.style) for cell, column in zip(row, columns, strict=True)]
+            self._row(widths, columns, cells)
+            for line in self._wrapped(below.get(number, "")):
+                self.line(_INDENT, line)
+
+    def _width_of(self, column: Column, cells: Sequence[str]) -> int:
+        widths = list(map(display_width, cells))
+        if self.width is None and column.may_shrink:
+            widths = [width for width in widths if width <= _MAX_UNCUT_WIDTH]
+        return max(display_width(column.title), *widths, 0)
+
+    def _wrapped(self, text: str) -> list[str]:
+        if self.width is None:
+            return [text] if text else []
+        return wrap(text, max(self.width - len(_INDENT), _MIN_COLUMN_WIDTH))
+
+    def _row(
+        self, widths: Sequence[int], columns: Sequence[Column], cells: Sequence[tuple[str, str]]
+    ) -> None:
+        pieces: list[tuple[str, str]] = []
+        for width, column, (text, style) in zip(widths, columns, cells, strict=True):
+            shown = text if self.width is None else truncate_to_width(text, width), style
+            blanks = " " * (width - display_width(shown[0])), ""
+            pieces += [blanks, shown] if column.is_number else [shown, blanks]
+            pieces.append((_COLUMN_GAP, ""))
+        while pieces and not pieces[-1][0].strip():
+            pieces.pop()  # no blanks at the end of a line
+        self.line(*pieces)
+
+
+def print_json_object(data: bytes) -> None:
+    """Print one JSON object, harmless for a terminal and of the same meaning."""
+    print_json(terminal_json(data))
+
+
+def print_notice(text: str) -> None:
+    """Tell something on stderr that is not the result itself, behind what was printed before."""
+    with report_write_errors("stdout"):
+        sys.stdout.flush()
+    print(f"steno: {text}", file=sys.stderr)
+
+
+def _shrink_widths(widths: list[int], columns: Sequence[Column], room: int) -> None:
+    excess = sum(widths) + len(_COLUMN_GAP) * (len(widths) - 1) - room
+    # The last ones first: what a row is about stands in front.
+    for number, column in reversed([*enumerate(columns)]):
+        if column.may_shrink and excess > 0:
+            shrunk = max(widths[number] - excess, min(_MIN_COLUMN_WIDTH, widths[number]))
+            excess -= widths[number] - shrunk
+            widths[number] = shrunk
+
+
+def _cut_parts(parts: list[tuple[str, str]], room: int) -> list[tuple[str, str]]:
+    shown: list[tuple[str, str]] = []
+    for text, style in parts:
+        if room <= 0:
+            break
+        shown.append((truncate_to_width(text, room), style))
+        room -= display_width(text)
+    return shown
+
+
+# -- rich ------------------------------------------------------------------------------------
+
+
+@final
+class _RichConsole:
+    """What rich is used for: styles, as the terminal at hand can show them."""
+
+    def __init__(self, console: Any, text: Any) -> None:
+        self._console = console
+        self._text = text
+
+    def print(self, parts: Sequence[tuple[str, str]]) -> None:
+        """Print a line; wrapping it is left to the terminal."""
+        self._console.print(self._text.assemble(*parts), soft_wrap=True)
+
+
+def _load_rich() -> _RichConsole | None:
+    """Load rich if it is there (`pip install 'steno[cli]'`)."""
+    try:
+        console = importlib.import_module("rich.console")
+        text = importlib.import_module("rich.text")
+    except ImportError:
+        return None
+    return _RichConsole(console.Console(highlight=False, markup=False, emoji=False), text.Text)

@@ -1,0 +1,78 @@
+r"""Make the words of models, tools and files harmless for a terminal.
+
+Colours are dropped. Every other character that a terminal acts on, or that nobody can see, is
+shown as an escape (`\x1b`, `\u202e`): what is hidden from a reader may be what matters.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Final
+
+_COLOR_SEQUENCE: Final = re.compile(r"(?:\x1b\[|\x9b)[0-9;:]*m")
+
+
+_UNSAFE_NON_ASCII: Final = (
+    "\x7f-\x9f"  # DEL, and the controls of ISO 6429 in one character
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # which way the text runs
+    "\u200b\u2060-\u2064\ufeff\ufff9-\ufffb\U000e0000-\U000e007f"  # nothing to see
+)
+
+
+_UNSAFE: Final = re.compile(f"[\x00-\x08\x0b-\x1f{_UNSAFE_NON_ASCII}]")
+
+
+_UNSAFE_IN_JSON: Final = re.compile(f"[{_UNSAFE_NON_ASCII}]")
+
+
+def terminal_text(text: str) -> str:
+    """Return a text as it may be printed; line breaks and tabs stay."""
+    if text.isprintable():
+        return _UNSAFE.sub(_escape, text)
+    return _UNSAFE.sub(_escape, _COLOR_SEQUENCE.sub("", text).replace("\r\n", "\n"))
+
+
+def terminal_line(text: str) -> str:
+    """Return a text as it may be printed, with a blank for any number of blanks and breaks."""
+    return " ".join(terminal_text(text).split())
+
+
+def terminal_json(data: bytes) -> bytes:
+    """Return JSON of the same meaning that may be printed."""
+    return _UNSAFE_IN_JSON.sub(_escape_in_json, data.decode()).encode()
+
+
+def _escape(found: re.Match[str]) -> str:
+    return found[0].encode("unicode_escape").decode()
+
+
+def _escape_in_json(found: re.Match[str]) -> str:
+    units = found[0].encode("utf-16-be").hex()
+    return "".join([f"\\u{units[start : start + 4]}" for start in range(0, len(units), 4)])
+
+
+# -- room on a line --------------------------------------------------------------------------
+
+
+def display_width(text: str) -> int:
+    """Return how many columns a text takes."""
+    return len(text) if text.isascii() else sum(map(_character_width, text))
+
+
+def _character_width(character: str) -> int:
+    if unicodedata.combining(character) or character in "\u200c\u200d\ufe0e\ufe0f":
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def truncate_to_width(text: str, width: int) -> str:
+    """Return as much of a text as fits into so many columns."""
+    if display_width(text) <= width:
+        return text
+    taken = 0
+    for position, character in enumerate(text):
+        taken += _character_width(character)
+        if taken >= width:
+            return f"{text[:position]}…"
+    return text

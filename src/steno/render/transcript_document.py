@@ -1,0 +1,486 @@
+"""Tell the story of a branch, entry by entry, and what the story leaves out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final, NamedTuple, TypeAlias, assert_never, final
+
+import msgspec
+
+from steno.formats.format import ExportLoss, ExportLossCollector, SupportedFields
+from steno.log.queries import cost_by_model, tools_by_call, tools_of
+from steno.messages.call import AnyToolCall, InvalidToolCall, ToolCall, original_tool_name
+from steno.messages.content import (
+    Block,
+    FileReference,
+    Image,
+    ImageBlob,
+    ImageData,
+    Opaque,
+    Resource,
+    Text,
+    Thinking,
+)
+from steno.messages.message import (
+    AssistantMessage,
+    Message,
+    SystemMessage,
+    ToolResultMessage,
+    UserMessage,
+)
+from steno.messages.usage import Usage
+from steno.records.entry import Approval, Entry, ModelChange, Payload, Redacted, Resolution
+from steno.records.stored_record import Header
+from steno.render.describe import (
+    AUDIT_ORIGIN_FIELDS,
+    EntryDescription,
+    describe_decider,
+    describe_entry,
+    describe_opaque,
+    describe_origin,
+    describe_unusual_stop,
+    reference_name,
+    thinking_text,
+)
+from steno.render.quantities import format_count, format_time
+from steno.render.terminal_text import terminal_json, terminal_line, terminal_text
+
+# -- format ----------------------------------------------------------------------------------------
+#
+# What a foreign format is to the rest of us, and how what came from one becomes a session.
+
+
+class BranchLocation(NamedTuple):
+    """Where the entries of a branch stand in their session, for people who look them up there."""
+
+    branch: str = ""
+    numbers: Mapping[str, int] = MappingProxyType({})
+    """What people call each entry, by its id; where it is not said, its place in the branch."""
+
+
+# -- remarks ---------------------------------------------------------------------------------------
+#
+# Entries that are no messages, as a story tells of them. Everything here is printable.
+
+
+_UNKNOWN_FIELDS: Final = frozenset({"unknown"})
+
+
+_OMITTED_FIELDS: Final[Mapping[type, frozenset[str]]] = {
+    Approval: _UNKNOWN_FIELDS | {"arguments_sha256"},
+    Resolution: _UNKNOWN_FIELDS | {"details"},
+    Redacted: _UNKNOWN_FIELDS | {"sha256", "audit_sha256", "unknown_sha256"},
+    Opaque: frozenset({"raw"}),
+}
+"""What payloads hold that is no use to a reader."""
+
+
+@final
+class EntryDescriber:
+    """Knows how the entries are called, and which tools were called."""
+
+    def __init__(self, entries: Sequence[Entry], numbers: Mapping[str, int]) -> None:
+        """Take the entries of a branch, and the numbers of all that may be spoken of."""
+        self._entries = {entry.id: entry for entry in entries}
+        self._numbers = numbers
+        self._tools = tools_by_call(entries)
+
+    def describe(self, entry: Entry) -> EntryDescription:
+        """Return what an entry says that is no message."""
+        return describe_entry(
+            entry, number=self._entry_number, call=self._call_name, found=self._describe_resolution
+        )
+
+    def omitted_fields(self, payload: Payload) -> list[str]:
+        """Return what a payload holds that is no message, and nobody is told."""
+        untold = _OMITTED_FIELDS.get(type(payload), _UNKNOWN_FIELDS)
+        return [name for name, _ in payload.non_default_fields() if name in untold]
+
+    def _entry_number(self, entry_id: str) -> str:
+        number = self._numbers.get(entry_id)
+        return "#?" if number is None else f"#{number}"
+
+    def _call_name(self, call_id: str) -> str:
+        return f"{terminal_line(self._tools.get(call_id, 'a call'))} ({terminal_line(call_id)})"
+
+    def _describe_resolution(self, resolution: Resolution) -> EntryDescription:
+        place = f"{self._reference_name(resolution)} in {self._entry_number(resolution.target)}"
+        return EntryDescription(
+            f"{place}: {resolution.status}", terminal_text(resolution.error or "")
+        )
+
+    def _reference_name(self, resolution: Resolution) -> str:
+        entry = self._entries.get(resolution.target)
+        message = None if entry is None else entry.message
+        blocks = () if message is None else message.content
+        block = blocks[resolution.block] if resolution.block < len(blocks) else None
+        if isinstance(block, FileReference | Image | Resource):
+            return reference_name(block)
+        return f"block {resolution.block}"
+
+
+# -- story -----------------------------------------------------------------------------------------
+#
+# What a story is made of: a branch as people read it, whatever they read it on.
+#
+# Everything in a story is printable. How it looks is none of its business.
+
+
+class VerbatimSection(NamedTuple):
+    """Words as somebody put them."""
+
+    text: str
+
+
+class MarkdownSection(NamedTuple):
+    """Words of a model: Markdown."""
+
+    text: str
+
+
+class ThinkingSection(NamedTuple):
+    """What a model thought before it spoke; Markdown, to be folded."""
+
+    text: str
+
+
+class NoteSection(NamedTuple):
+    """A line of ours."""
+
+    text: str
+
+
+class CodeSection(NamedTuple):
+    """Text that is shown letter by letter: arguments, a result, a diff."""
+
+    title: str
+    """On one line; may be empty."""
+    text: str
+    language: str = ""
+    is_folded: bool = False
+
+
+class ImageSection(NamedTuple):
+    """An image."""
+
+    name: str
+    mime_type: str = ""
+    data: bytes | None = None
+    """None where it is only named."""
+
+
+TranscriptSection: TypeAlias = (
+    VerbatimSection | MarkdownSection | ThinkingSection | NoteSection | CodeSection | ImageSection
+)
+
+
+class TranscriptEntry(NamedTuple):
+    """What is told of one entry."""
+
+    number: int
+    """What people call the entry: #12."""
+    kind: str
+    """Who speaks (`user`, `assistant`, `tool_result`, `system`), or what else it is."""
+    title: str
+    is_message: bool
+    facts: tuple[str, ...]
+    """When, by whom, how many tokens."""
+    sections: tuple[TranscriptSection, ...]
+
+
+class ApprovalRow(NamedTuple):
+    """A line of the table of decisions."""
+
+    number: int
+    time: str
+    tool: str
+    status: str
+    by: str
+    reason: str
+
+
+class TranscriptDocument(NamedTuple):
+    """Everything that is told of a branch."""
+
+    title: str
+    facts: tuple[tuple[str, str], ...]
+    """What is known of the whole, by its name."""
+    entries: tuple[TranscriptEntry, ...]
+    decisions: tuple[ApprovalRow, ...]
+    usage_by_model: tuple[tuple[str, str], ...]
+    """The tokens of each model, in words; the model may be unknown."""
+    losses: tuple[ExportLoss, ...]
+    """What the story does not tell."""
+
+
+_MIN_FOLDED_LINES: Final = 16
+"""From so many lines on, a result is folded."""
+
+
+_SHOWN_IMAGE_TYPES: Final = frozenset(
+    ["image/png", "image/jpeg", "image/gif", "image/webp", "image/avif", "image/bmp"]
+)
+"""What everybody's browser can show, and what cannot hold a script."""
+
+
+_USAGE_LABELS: Final = (
+    ("input_tokens", "tokens in"),
+    ("cache_read_tokens", "of them from a cache"),
+    ("cache_write_tokens", "of them to a cache"),
+    ("output_tokens", "tokens out"),
+    ("thinking_tokens", "of them thinking"),
+)
+
+
+_SYSTEM_PROMPT_TITLE: Final = "What the model was told before anything was said"
+
+
+_ROLE_TITLES: Final[Mapping[type, str]] = {
+    SystemMessage: "System",
+    UserMessage: "User",
+    AssistantMessage: "Assistant",
+}
+
+
+_SHOWN_FIELDS: Final[SupportedFields] = {
+    SystemMessage: frozenset({"content"}),
+    UserMessage: frozenset({"content"}),
+    AssistantMessage: frozenset({"content", "stop_reason", "usage"}),
+    ToolResultMessage: frozenset(
+        {"tool_call_id", "tool_name", "content", "outcome", "failure", "duration_s"}
+    ),
+    Usage: frozenset(name for name, _ in _USAGE_LABELS),
+    Text: frozenset({"text"}),
+    Thinking: frozenset({"text", "redacted"}),
+    Image: frozenset({"source", "mime_type"}),
+    FileReference: frozenset({"path", "start_line", "end_line"}),
+    Resource: frozenset({"server", "uri", "text"}),
+    ToolCall: frozenset({"id", "name", "original_name", "arguments"}),
+    InvalidToolCall: frozenset({"id", "name", "arguments", "reason"}),
+}
+
+
+def build_document(
+    header: Header, entries: Sequence[Entry], place: BranchLocation, *, most_image_bytes: int | None
+) -> TranscriptDocument:
+    """Tell what happened on a branch; images of more bytes than that are only named."""
+    telling = _DocumentBuilder(entries, place, most_image_bytes)
+    losses = ExportLossCollector("", _SHOWN_FIELDS)
+    losses.add_header(header, frozenset({"id", "created_at", "title", "cloned_from"}))
+    if entries:
+        losses.add("entries", "left out: their ids and digests")
+    for number, entry in enumerate(entries):
+        losses.add_omitted(f"entries[{number}]", telling.omitted_fields(entry, losses))
+    spent = cost_by_model(entries, lambda _: None)
+    return TranscriptDocument(
+        title=terminal_line(header.title or "") or f"Session {terminal_line(header.id)}",
+        facts=tuple(_session_facts(header, entries, place)),
+        entries=tuple(map(telling.build_entry, entries)),
+        decisions=tuple(telling.decisions()),
+        usage_by_model=tuple(
+            [(terminal_line(name), describe_usage(one.usage)) for name, one in spent.items()]
+        ),
+        losses=losses.result(),
+    )
+
+
+def describe_usage(usage: Usage | None) -> str:
+    """Return a count of tokens as a sentence; empty where nobody counted."""
+    counts = [(getattr(usage, name, None), what) for name, what in _USAGE_LABELS]
+    return ", ".join([f"{count:,} {what}" for count, what in counts if count is not None])
+
+
+def _session_facts(
+    header: Header, entries: Sequence[Entry], place: BranchLocation
+) -> Iterator[tuple[str, str]]:
+    yield "session", terminal_line(header.id)
+    if header.cloned_from is not None:
+        yield "copied from", terminal_line(header.cloned_from)
+    if place.branch:
+        yield "branch", terminal_line(place.branch)
+    if header.created_at is not None:
+        yield "begun", format_time(header.created_at)
+    if last := max((entry.time for entry in entries if entry.time is not None), default=None):
+        yield "last entry", format_time(last)
+    changes = (entry.payload for entry in entries if isinstance(entry.payload, ModelChange))
+    if models := dict.fromkeys([terminal_line(change.new) for change in changes]):
+        yield format_count(len(models), "model", "models").partition(" ")[2], ", ".join(models)
+    yield "entries", f"{len(entries):,}"
+
+
+@final
+class _DocumentBuilder:
+    """What it takes to tell of an entry: how the others are called, and which tools were called."""
+
+    def __init__(
+        self, entries: Sequence[Entry], place: BranchLocation, most_image_bytes: int | None
+    ):
+        self._entries = entries
+        self._most_image_bytes = most_image_bytes
+        self._tools = tools_by_call(entries)
+        by_position = {entry.id: number for number, entry in enumerate(entries, start=1)}
+        self._numbers = {**by_position, **place.numbers}
+        self._describer = EntryDescriber(entries, self._numbers)
+
+    def build_entry(self, entry: Entry) -> TranscriptEntry:
+        message = entry.message
+        kind = str(entry.payload.__struct_config__.tag)
+        return TranscriptEntry(
+            number=self._numbers[entry.id],
+            kind=kind,
+            title=self._entry_title(entry, kind),
+            is_message=message is not None,
+            facts=tuple(_entry_facts(entry)),
+            sections=tuple(
+                self._other_sections(entry) if message is None else self._message_sections(message)
+            ),
+        )
+
+    def decisions(self) -> Iterator[ApprovalRow]:
+        for entry in self._entries:
+            payload = entry.payload
+            if isinstance(payload, Approval):
+                yield ApprovalRow(
+                    self._numbers[entry.id],
+                    format_time(entry.time),
+                    ", ".join(map(terminal_line, tools_of(entry, self._tools))),
+                    str(payload.status),
+                    describe_decider(payload),
+                    terminal_line(payload.reason or ""),
+                )
+
+    def _entry_title(self, entry: Entry, kind: str) -> str:
+        message = entry.message
+        if message is None:
+            return f"{kind.replace('_', ' ')}: {self._describer.describe(entry).summary}"
+        if not isinstance(message, ToolResultMessage):
+            return _ROLE_TITLES[type(message)]
+        tool = ", ".join(map(terminal_line, tools_of(entry, self._tools))) or "a call"
+        took = "" if message.duration_s is None else f", {message.duration_s:.2f} s"
+        return f"Result of {tool}: {message.outcome}{took}"
+
+    # -- what is said ------------------------------------------------------------------------
+
+    def _message_sections(self, message: Message) -> Iterator[TranscriptSection]:
+        if isinstance(message, ToolResultMessage):
+            yield from self._result_sections(message)
+            return
+        for block in message.content:
+            if isinstance(block, Text) and isinstance(message, AssistantMessage):
+                yield MarkdownSection(terminal_text(block.text))
+            elif isinstance(block, Text) and isinstance(message, SystemMessage):
+                yield CodeSection(_SYSTEM_PROMPT_TITLE, terminal_text(block.text), is_folded=True)
+            else:
+                yield from self._block_sections(block)
+        if isinstance(message, AssistantMessage) and (stopped := describe_unusual_stop(message)):
+            yield NoteSection(stopped)
+
+    def _result_sections(self, result: ToolResultMessage) -> Iterator[TranscriptSection]:
+        for block in result.content:
+            yield from (
+                [_code_section("", block.text)]
+                if isinstance(block, Text)
+                else self._block_sections(block)
+            )
+        diff = (result.details or {}).get("diff")
+        if isinstance(diff, str) and diff.strip():
+            yield _code_section("what changed", diff, "diff")
+        failure = result.failure
+        if failure is not None and failure.message != result.text:
+            yield _code_section("why it failed", failure.message)
+        if failure is not None and failure.traceback:
+            yield _code_section("traceback", failure.traceback)
+
+    def _block_sections(self, block: Block) -> Iterator[TranscriptSection]:
+        match block:
+            case Text():
+                yield VerbatimSection(terminal_text(block.text))
+            case Thinking():
+                yield ThinkingSection(thinking_text(block))
+            case ToolCall() | InvalidToolCall():
+                yield _call_section(block)
+                if isinstance(block, InvalidToolCall):
+                    yield NoteSection(f"nobody can run this: {terminal_line(block.reason)}")
+            case Image():
+                yield self._image_section(block)
+            case FileReference() | Resource():
+                yield NoteSection(f"points at {reference_name(block)}")
+                if isinstance(block, Resource) and block.text:
+                    yield _code_section("what was there", block.text)
+            case Opaque():
+                yield NoteSection(describe_opaque(block))
+            case _:
+                assert_never(block)
+
+    def _image_section(self, image: Image) -> ImageSection:
+        if self._is_shown(image) and isinstance(image.source, ImageData):
+            return ImageSection(reference_name(image), image.mime_type or "", image.source.data)
+        is_missing = isinstance(image.source, ImageBlob)  # else it would be here
+        return ImageSection(
+            f"{reference_name(image)}, not at hand" if is_missing else reference_name(image)
+        )
+
+    def _is_shown(self, image: Image) -> bool:
+        most, source = self._most_image_bytes, image.source
+        return (
+            isinstance(source, ImageData)
+            and image.mime_type in _SHOWN_IMAGE_TYPES
+            and (most is None or len(source.data) <= most)
+        )
+
+    # -- everything else ---------------------------------------------------------------------
+
+    def _other_sections(self, entry: Entry) -> Iterator[TranscriptSection]:
+        if words := self._describer.describe(entry).text:
+            yield VerbatimSection(words)
+        for block in getattr(entry.payload, "content", ()):  # what was found in its place
+            yield from (
+                [_code_section("", block.text)]
+                if isinstance(block, Text)
+                else self._block_sections(block)
+            )
+
+    def omitted_fields(self, entry: Entry, losses: ExportLossCollector) -> list[str]:
+        """Return what an entry holds and a story does not."""
+        message, payload = entry.message, entry.payload
+        names = (
+            self._describer.omitted_fields(payload)
+            if message is None
+            else losses.omitted_of_message(message)
+        )
+        for number, block in enumerate(getattr(payload, "content", ())):
+            if isinstance(block, Image) and losses.supports_block(block):
+                names += [] if self._is_shown(block) else [f"content[{number}] (image)"]
+        if entry.unknown and entry.is_understood:
+            names.append("unknown members")
+        if set(entry.audit or ()).difference(name for _, name in AUDIT_ORIGIN_FIELDS):
+            names.append("audit")
+        return names
+
+
+def _entry_facts(entry: Entry) -> Iterable[str]:
+    decision = entry.decision if not isinstance(entry.payload, Approval) else None
+    facts = [
+        format_time(entry.time),
+        terminal_line(decision or ""),
+        *describe_origin(entry),
+        describe_usage(getattr(entry.payload, "usage", None)),
+    ]
+    return filter(None, facts)
+
+
+def _call_section(call: AnyToolCall) -> CodeSection:
+    title = f"calls {terminal_line(original_tool_name(call))} ({terminal_line(call.id)})"
+    try:
+        pretty = terminal_json(msgspec.json.format(call.arguments.encode(), indent=2)).decode()
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return CodeSection(title, terminal_text(call.arguments))
+    return CodeSection(title, pretty, "json")
+
+
+def _code_section(title: str, text: str, language: str = "") -> CodeSection:
+    shown = terminal_text(text).rstrip("\n")
+    is_folded = shown.count("\n") >= _MIN_FOLDED_LINES
+    lines = format_count(shown.count("\n") + 1, "line", "lines")
+    return CodeSection(title or (lines if is_folded else ""), shown, language, is_folded)

@@ -1,0 +1,144 @@
+"""Parsed JSON as a type of the user's, sharing nothing that could be changed.
+
+msgspec does the work, at C speed; pydantic models do their own. Whatever does not fit is told
+as problems with JSON pointers, and never quotes what was found.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from itertools import takewhile
+from typing import Any, Final
+
+import msgspec
+
+from steno.errors import InvalidArguments, Problem
+from steno.json_object import copy_json, freeze_json, pointer_step
+from steno.schema.validate import validate_value
+
+_PATH_STEP: Final = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|\[\.\.\.\]")
+
+
+def convert_value(value: Any, type: Any, at: tuple[str, ...] = ()) -> Any:
+    """Return `value`, which somebody else keeps, as `type`; `at` is where it stands.
+
+    Raises InvalidArguments.
+    """
+    converter = _converter(type)
+    try:
+        return msgspec.convert(value, type) if converter is None else converter(value)
+    except msgspec.ValidationError as exc:
+        raise InvalidArguments((_problem_from_msgspec(exc, at),)) from None
+    except ValueError as exc:  # pydantic's ValidationError is one, and lists its errors
+        errors = getattr(exc, "errors", None)
+        if errors is None:
+            raise
+        found = errors(include_input=False, include_url=False, include_context=False)
+        problems = [
+            Problem(_json_pointer((*at, *each["loc"])), _rule_from_pydantic(each)) for each in found
+        ]
+        raise InvalidArguments(tuple(problems)) from None
+
+
+@lru_cache(maxsize=256)
+def _converter(type: Any) -> Callable[[Any], Any] | None:
+    """Choose, once for each type, how nothing is shared; None if msgspec sees to it."""
+    if type is Any:
+        return freeze_json
+    validate = getattr(type, "model_validate", None)
+    if validate is not None:
+        return lambda value: validate(copy_json(value))
+    if _may_share_containers(type):
+        return lambda value: msgspec.convert(
+            copy_json(value), type, dec_hook=_validate_pydantic_model
+        )
+    return None
+
+
+def _validate_pydantic_model(type: Any, value: Any) -> Any:
+    """Read what msgspec has no notion of: a pydantic model somewhere inside."""
+    validate = getattr(type, "model_validate", None)
+    if validate is None:
+        raise TypeError(f"arguments cannot be read as {type!r}")
+    try:
+        return validate(value)
+    except ValueError:
+        raise ValueError(f"Expected `{type.__name__}`") from None
+
+
+def _may_share_containers(type: Any) -> bool:
+    """Tell whether a converted value could hold a part of what it was made of: where it says Any.
+
+    For every other type msgspec builds new containers, and a copy would be wasted.
+    """
+    from msgspec import inspect  # noqa: PLC0415 - only for those who convert
+
+    seen: set[Any] = set()
+    open_types: list[Any] = [inspect.type_info(type)]
+    while open_types:
+        info = open_types.pop()
+        if isinstance(info, (inspect.AnyType, inspect.CustomType, inspect.RawType)):
+            return True
+        key = getattr(info, "cls", None) or id(info)
+        if key in seen:
+            continue
+        seen.add(key)
+        open_types += [field.type for field in getattr(info, "fields", ())]
+        open_types += [*getattr(info, "item_types", ()), *getattr(info, "types", ())]
+        parts = ("item_type", "key_type", "value_type")
+        open_types += [getattr(info, part) for part in parts if hasattr(info, part)]
+    return False
+
+
+def _problem_from_msgspec(exc: msgspec.ValidationError, at: tuple[str, ...]) -> Problem:
+    """Turn msgspec's "Expected `int`, got `str` - at `$.a[0]`" into a pointer and a rule."""
+    message, _, path = str(exc).partition(" - at `$")
+    steps = _PATH_STEP.findall(path.removesuffix("`"))
+    # msgspec says `[...]` where it means "the value of some key": the pointer stops there.
+    found = tuple(takewhile(bool, [name or index for name, index in steps]))
+    return Problem(_json_pointer((*at, *found)), _rule_from_msgspec(message))
+
+
+def _rule_from_msgspec(message: str) -> str:
+    """Pass on what msgspec says of types and rules, and nothing that may quote what was found."""
+    if message.startswith(("Invalid enum value", "Invalid value")):
+        return "not one of the allowed values"
+    return (
+        message if message.startswith(_SAFE_RULE_PREFIXES) else "refused by the type it was read as"
+    )
+
+
+_SAFE_RULE_PREFIXES: Final = ("Expected ", "Object missing ", "Invalid ")
+
+
+def _rule_from_pydantic(error: Any) -> str:
+    """Pass on pydantic's own words, and not those of a validator that may quote."""
+    is_own = error["type"] not in ("value_error", "assertion_error")
+    return str(error["msg"]) if is_own else "refused by a validator"
+
+
+def _json_pointer(steps: tuple[object, ...]) -> str:
+    return "".join(map(pointer_step, steps))
+
+
+# -- words -----------------------------------------------------------------------------------------
+#
+# What somebody typed, as the values that a schema asks for: `5`, `true`, `["a"]`, or plain text.
+
+
+def parse_text_arguments(words: Mapping[str, str], schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the members of an object: a word is JSON where that fits the schema, and else text."""
+    return {name: _parse_text_value(name, word, schema) for name, word in words.items()}
+
+
+def _parse_text_value(name: str, word: str, schema: Mapping[str, Any]) -> Any:
+    described = schema.get("properties", {}).get(name)
+    if isinstance(described, Mapping) and described.get("type") == "string":
+        return word
+    try:
+        value = msgspec.json.decode(word)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return word
+    return word if validate_value({name: value}, {**schema, "required": []}) else value

@@ -1,0 +1,429 @@
+"""Classes with named fields, all read into one shape: `ClassFields`.
+
+A class is recognised by the attribute its maker leaves on it, so neither attrs nor
+dataclasses has to be imported to find out. What counts as an input, what it is called
+and how it is written follows `msgspec.convert`, which will read the arguments.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Container, Iterable, Mapping
+from math import isfinite
+from types import SimpleNamespace
+from typing import (
+    Annotated,
+    Any,
+    Final,
+    Generic,
+    Literal,
+    NotRequired,
+    Protocol,
+    Required,
+    TypeAlias,
+    TypeVar,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+import msgspec
+from msgspec import NODEFAULT, UNSET, Struct
+
+from steno.errors import InvalidTool
+from steno.schema.json_types import is_array, is_mapping
+
+# -- annotated -------------------------------------------------------------------------------------
+#
+# What `Annotated` and its neighbours say about a type, as JSON Schema keywords.
+#
+# Metadata is read by attribute name, not by class: msgspec's `Meta`, annotated-types,
+# pydantic's `FieldInfo` and PEP 727's `Doc` spell the same facts the same way, and none
+# of them has to be imported for that.
+
+
+_QUALIFIERS = {Required: "Required", NotRequired: "NotRequired", Final: "Final"}
+
+
+# attribute of the metadata → keyword, and the types that JSON can carry there
+_METADATA_KEYWORDS: dict[str, tuple[str, type | tuple[type, ...]]] = {
+    "title": ("title", str),
+    "description": ("description", str),
+    "documentation": ("description", str),
+    "examples": ("examples", list),
+    "pattern": ("pattern", str),
+    "ge": ("minimum", (int, float)),
+    "gt": ("exclusiveMinimum", (int, float)),
+    "le": ("maximum", (int, float)),
+    "lt": ("exclusiveMaximum", (int, float)),
+    "multiple_of": ("multipleOf", (int, float)),
+    "min_length": ("min_length", int),
+    "max_length": ("max_length", int),
+}
+
+
+# The two lengths are one Python word for three keywords each.
+_LENGTH_KEYWORDS = {
+    "string": {"min_length": "minLength", "max_length": "maxLength"},
+    "array": {"min_length": "minItems", "max_length": "maxItems"},
+    "object": {"min_length": "minProperties", "max_length": "maxProperties"},
+}
+
+
+def strip_annotations(hint: Any) -> tuple[Any, tuple[Any, ...], frozenset[str]]:
+    """Return the bare type, its metadata (outermost last) and its qualifiers."""
+    metadata: tuple[Any, ...] = ()
+    qualifiers: set[str] = set()
+    while (origin := get_origin(hint)) is not None:
+        if origin is Annotated:
+            metadata = (*hint.__metadata__, *metadata)
+            hint = hint.__origin__
+        elif qualifier := _qualifier_name(origin):
+            qualifiers.add(qualifier)
+            hint = get_args(hint)[0]
+        else:
+            break
+    return hint, metadata, frozenset(qualifiers)
+
+
+def _qualifier_name(origin: Any) -> str | None:
+    # `ReadOnly` came with 3.13; before, it is the one of typing_extensions, known by name.
+    if getattr(origin, "_name", None) == "ReadOnly":
+        return "ReadOnly"
+    return _QUALIFIERS.get(origin) if not isinstance(origin, type) else None
+
+
+def read_metadata(metadata: Iterable[Any]) -> dict[str, Any]:
+    """Return the keywords that the metadata of an `Annotated` stands for; the last one wins."""
+    notes: dict[str, Any] = {}
+    for item in metadata:
+        if isinstance(item, str):
+            notes["description"] = item
+            continue
+        for attribute, (keyword, carried) in _METADATA_KEYWORDS.items():
+            fact = getattr(item, attribute, None)
+            if isinstance(fact, carried):
+                notes[keyword] = fact
+        # pydantic keeps the constraints of a field in a list of their own
+        inner = getattr(item, "metadata", None)
+        if is_array(inner):
+            notes |= read_metadata(inner)
+        extra = getattr(item, "extra_json_schema", None)
+        if is_mapping(extra):
+            notes |= extra
+    return notes
+
+
+def add_keywords(schema: dict[str, Any], notes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema with more keywords beside what it already says.
+
+    A `$ref` is put into an `anyOf` of one first: drafts before 2019 ignore what stands
+    beside a reference, and OpenAI's strict mode refuses the whole tool for it.
+    """
+    if not notes:
+        return schema
+    result = {"anyOf": [schema]} if "$ref" in schema else dict(schema)
+    for keyword, fact in notes.items():
+        if keyword in ("min_length", "max_length"):
+            result |= _length_keywords(schema, keyword, fact)
+        else:
+            result[keyword] = fact
+    return result
+
+
+def _length_keywords(schema: dict[str, Any], attribute: str, length: int) -> dict[str, int]:
+    if schema.get("contentEncoding") == "base64":  # three bytes are four characters
+        length = 4 * -(-length // 3)
+    kinds = [branch.get("type") for branch in schema.get("anyOf", [schema])]
+    return {_LENGTH_KEYWORDS[kind][attribute]: length for kind in kinds if kind in _LENGTH_KEYWORDS}
+
+
+# -- hints -----------------------------------------------------------------------------------------
+#
+# Annotations, resolved: strings evaluated, type variables of generic classes filled in.
+#
+# The rules are those of `typing.get_type_hints`; what it cannot resolve becomes an error
+# that says which parameter or field it was.
+
+
+# What evaluating somebody's annotation raises when a name in it is unknown or misused.
+HINT_ERRORS = (NameError, AttributeError, SyntaxError, TypeError)
+
+
+def function_hints(function: Any, names: Container[str], *, at: str) -> dict[str, Any]:
+    """Return the types of the parameters asked for; `at` goes before a name in an error.
+
+    All others are left alone: nobody needs them, and they may well not be resolvable.
+    Raises InvalidTool for an annotation that cannot be resolved.
+    """
+    module, own = getattr(function, "__globals__", {}), _type_parameters(function)
+    hints: dict[str, Any] = {}
+    for name, annotation in _raw_annotations(function).items():
+        if name in names:
+            holder = SimpleNamespace(__annotations__={name: annotation})
+            try:
+                hints |= get_type_hints(holder, module, own, include_extras=True)
+            except HINT_ERRORS as exc:
+                raise unresolved_error(at + name, getattr(exc, "name", None)) from exc
+    return hints
+
+
+def class_hints(cls: type, arguments: tuple[Any, ...], at: str) -> dict[str, Any]:
+    """Return the type of every annotated field of a class, its generic parameters filled in.
+
+    Raises InvalidTool for an annotation that cannot be resolved.
+    """
+    try:
+        hints = get_type_hints(cls, include_extras=True)
+    except HINT_ERRORS:
+        # A class made inside a function is not found in its module, not even by itself.
+        own = {cls.__name__: cls, **_type_parameters(cls)}
+        try:
+            hints = get_type_hints(cls, None, {**vars(cls), **own}, include_extras=True)
+        except HINT_ERRORS as exc:
+            raise unresolved_field_error(cls, exc, at) from exc
+    if not hasattr(cls, "__orig_bases__") and not arguments:
+        return hints
+    bindings = _type_variable_bindings(cls, arguments)
+    return {
+        name: substitute_type_variables(hint, _binding_of_field(bindings, name))
+        for name, hint in hints.items()
+    }
+
+
+def unresolved_error(at: str, name: str | None) -> InvalidTool:
+    """Return the error for an annotation with a name that is not known where it stands."""
+    which = f"the name {name!r} in its annotation" if name else "its annotation"
+    return InvalidTool(
+        f"{at}: {which} cannot be resolved; define or import it at module level"
+        " (not under TYPE_CHECKING, not inside a function)"
+    )
+
+
+def unresolved_field_error(cls: type, exc: BaseException, at: str) -> InvalidTool:
+    """Return the error for a class of which one annotation could not be resolved."""
+    name = getattr(exc, "name", None)
+    for base in cls.__mro__:
+        for field, annotation in _raw_annotations(base).items():
+            if name and name in str(annotation):
+                return unresolved_error(f"{at}.{field}", name)
+    return unresolved_error(at, name)
+
+
+def substitute_type_variables(hint: Any, binding: Mapping[Any, Any]) -> Any:
+    """Return the hint with its type variables replaced."""
+    if isinstance(hint, TypeVar):
+        return binding.get(hint, hint)
+    if isinstance(hint, type) or not (parameters := getattr(hint, "__parameters__", ())):
+        return hint
+    return hint[tuple(binding.get(parameter, parameter) for parameter in parameters)]
+
+
+def _raw_annotations(owner: Any) -> Mapping[str, Any]:
+    """Return the annotations of a function or of this one class, as they were written."""
+    if sys.version_info >= (3, 14):  # pragma: no cover - reading evaluates them there (PEP 649)
+        import annotationlib  # noqa: PLC0415 - there is none before 3.14
+
+        return annotationlib.get_annotations(owner, format=annotationlib.Format.FORWARDREF)
+    return getattr(owner, "__annotations__", {})
+
+
+def _type_parameters(owner: Any) -> dict[str, Any]:
+    # PEP 695: the T of `def f[T](…)` and `class C[T]` is in no namespace.
+    return {parameter.__name__: parameter for parameter in getattr(owner, "__type_params__", ())}
+
+
+def _type_variable_bindings(cls: type, arguments: tuple[Any, ...]) -> dict[type, dict[Any, Any]]:
+    """Return, for every class of the MRO that is generic, what its type variables stand for."""
+    bound: dict[type, dict[Any, Any]] = {}
+
+    def bind(generic: type, given: tuple[Any, ...]) -> None:
+        scope = dict(zip(getattr(generic, "__parameters__", ()), given, strict=False))
+        bound[generic] = scope
+        for base in vars(generic).get("__orig_bases__", generic.__bases__):
+            origin = get_origin(base) or base
+            if isinstance(origin, type) and origin not in (Generic, Protocol, object):
+                bind(origin, tuple(substitute_type_variables(a, scope) for a in get_args(base)))
+
+    bind(cls, arguments)
+    return bound
+
+
+def _binding_of_field(bindings: dict[type, dict[Any, Any]], field: str) -> dict[Any, Any]:
+    return next(scope for cls, scope in bindings.items() if field in _raw_annotations(cls))
+
+
+# Calling anybody else's factory would make a schema depend on clocks and random numbers.
+_EMPTY_DEFAULTS: dict[Any, Any] = {list: [], tuple: [], set: [], frozenset: [], dict: {}}
+
+
+class InputField(Struct, frozen=True):
+    """One input: its name in JSON, its type, and what stands in for it when it is left out."""
+
+    name: str
+    type: Any
+    required: bool = True
+    default: Any = UNSET
+    """A JSON value, or UNSET where there is none or JSON cannot carry it."""
+    attribute: str = ""
+    """Its name in Python, where that is another one."""
+
+
+class ClassFields(Struct, frozen=True):
+    """The inputs of a class, in source order."""
+
+    fields: list[InputField]
+    is_closed: bool = False
+    is_positional: bool = False
+
+
+_FieldReader: TypeAlias = Callable[[Any, type, tuple[Any, ...], str], ClassFields]
+
+
+def read_class_fields(
+    hint: Any, cls: type, arguments: tuple[Any, ...], at: str
+) -> ClassFields | None:
+    """Return the fields of a class with named fields, None for any other class.
+
+    `hint` is the class or, for a generic one, its alias `cls[arguments]`.
+    Raises InvalidTool for a class that cannot be given by name, or not be resolved.
+    """
+    for marker, read in _FIELD_READERS.items():
+        if hasattr(cls, marker):
+            return read(hint, cls, arguments, at)
+    return None
+
+
+def json_default(default: Any) -> Any:
+    """Return a default as a JSON value, or UNSET if JSON cannot carry it."""
+    if default is UNSET:
+        return UNSET
+    try:
+        plain = msgspec.to_builtins(
+            default, str_keys=True, order="deterministic", enc_hook=os.fspath
+        )
+        return msgspec.json.decode(msgspec.json.encode(plain)) if _is_finite(plain) else UNSET
+    except (TypeError, ValueError, RecursionError):
+        return UNSET
+
+
+def _is_finite(plain: Any) -> bool:
+    match plain:
+        case float():
+            return isfinite(plain)
+        case list() | tuple():
+            return all(map(_is_finite, cast("list[Any]", plain)))
+        case dict():
+            return all(map(_is_finite, cast("dict[str, Any]", plain).values()))
+        case _:
+            return True
+
+
+def _factory_default(factory: Any) -> Any:
+    """Return the default that a factory makes, if that is the same every time."""
+    return _EMPTY_DEFAULTS.get(factory, UNSET) if isinstance(factory, type) else UNSET
+
+
+# -- one reader per kind of class ----
+
+
+def _read_struct(hint: Any, cls: Any, _arguments: tuple[Any, ...], at: str) -> ClassFields:
+    config = cls.__struct_config__
+    if config.array_like:
+        raise InvalidTool(f"{at}: {cls.__name__} is array_like; arguments come by name")
+    try:
+        found = msgspec.structs.fields(hint)
+    except HINT_ERRORS as exc:
+        raise unresolved_field_error(cls, exc, at) from exc
+    fields = [
+        InputField(
+            f.encode_name,
+            f.type,
+            f.required,
+            _factory_default(f.default_factory)
+            if f.default is NODEFAULT
+            else json_default(f.default),
+            attribute=f.name,
+        )
+        for f in found
+    ]
+    if config.tag is not None:
+        fields.insert(0, InputField(config.tag_field, Literal[config.tag]))
+    return ClassFields(fields, is_closed=config.forbid_unknown_fields)
+
+
+def _read_dataclass(_hint: Any, cls: Any, arguments: tuple[Any, ...], at: str) -> ClassFields:
+    # Imported here: only a program that has dataclasses pays for them.
+    from dataclasses import MISSING, InitVar, fields  # noqa: PLC0415
+
+    hints = class_hints(cls, arguments, at)
+    for name, found in hints.items():
+        if isinstance(found, InitVar):
+            raise InvalidTool(f"{at}.{name}: an InitVar cannot be read from JSON; make it a field")
+    return ClassFields(
+        [
+            InputField(
+                f.name,
+                hints[f.name],
+                f.default is MISSING and f.default_factory is MISSING,
+                _factory_default(f.default_factory)
+                if f.default is MISSING
+                else json_default(f.default),
+            )
+            for f in fields(cls)
+            if f.init
+        ]
+    )
+
+
+def _read_attrs(_hint: Any, cls: Any, arguments: tuple[Any, ...], at: str) -> ClassFields:
+    nothing = sys.modules["attr"].NOTHING  # there, or the class would not be
+    hints = class_hints(cls, arguments, at)
+    found: list[InputField] = []
+    for f in cls.__attrs_attrs__:
+        hint = hints.get(f.name, f.type or Any)
+        if f.default is nothing and f.init:
+            found.append(InputField(f.name, hint))
+        elif f.init:
+            factory = getattr(f.default, "factory", None)
+            default = _factory_default(factory) if factory else json_default(f.default)
+            found.append(InputField(f.name, hint, False, default))
+    return ClassFields(found)
+
+
+def _read_typed_dict(_hint: Any, cls: Any, arguments: tuple[Any, ...], at: str) -> ClassFields:
+    fields: list[InputField] = []
+    for name, found in class_hints(cls, arguments, at).items():
+        _, _, qualifiers = strip_annotations(found)
+        # `__required_keys__` cannot see into annotations that were strings (PEP 563).
+        required = "Required" in qualifiers or (
+            name in cls.__required_keys__ and "NotRequired" not in qualifiers
+        )
+        fields.append(InputField(name, found, required))
+    return ClassFields(fields)
+
+
+def _read_named_tuple(_hint: Any, cls: Any, arguments: tuple[Any, ...], at: str) -> ClassFields:
+    hints = class_hints(cls, arguments, at)
+    defaults = cls._field_defaults
+    fields = [
+        InputField(
+            name,
+            hints.get(name, Any),
+            name not in defaults,
+            json_default(defaults.get(name, UNSET)),
+        )
+        for name in cls._fields
+    ]
+    return ClassFields(fields, is_positional=True)
+
+
+_FIELD_READERS: dict[str, _FieldReader] = {
+    "__struct_config__": _read_struct,
+    "__dataclass_fields__": _read_dataclass,
+    "__attrs_attrs__": _read_attrs,
+    "__required_keys__": _read_typed_dict,
+    "_field_defaults": _read_named_tuple,
+}

@@ -1,0 +1,392 @@
+"""A store in PostgreSQL, for many machines at once.
+
+A session is a row that every writer locks first, so its records are numbered without gaps and
+sessions do not wait for each other. Reading goes in pages, each a statement of its own: no
+transaction is open while a caller thinks, and none is left behind by one who goes away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from functools import partial
+from hashlib import sha256 as digest_of_bytes
+from typing import Final, final
+
+from msgspec.structs import replace
+
+from steno.codec import encode_header
+from steno.errors import Conflict, Damaged, Missing, Unavailable
+from steno.ids import utc_now
+from steno.log.queries import searchable_text
+from steno.records.entry import Entry
+from steno.records.stored_record import MAIN_BRANCH, Header, Record
+from steno.store.base import (
+    TITLE_SEARCH_ENTRIES,
+    Blob,
+    SearchHit,
+    SessionOverview,
+    Store,
+    build_snippet,
+    check_replacement,
+    derive_title,
+    split_words,
+)
+from steno.store.postgres import statements as sql
+from steno.store.postgres.connections import (
+    ConnectionPool,
+    PostgresConnection,
+    QueryValues,
+    ResultRow,
+    parse_server_address,
+)
+from steno.store.postgres.layout import prepare_connection
+from steno.store.postgres.rows import (
+    RECORD_COLUMN_TYPES,
+    AppendTarget,
+    SessionRow,
+    SessionRows,
+    as_utc,
+    build_record_row,
+    decode_stored_header,
+    decode_stored_record,
+    encode_name,
+    head_after_record,
+    word_keys,
+)
+
+_PAGE_ROWS: Final = 256
+_PAGE_LIMITS: Final = {"rows": _PAGE_ROWS, "bytes": 4 * 1024 * 1024}
+"""How much is read at once: so many records, or fewer if they are large."""
+_BLOB_PART_BYTES: Final = 4 * 1024 * 1024
+"""Blobs are kept in parts: a value of PostgreSQL ends at 1 GB, and is copied several times."""
+
+
+@final
+class PostgresStore(Store):
+    """Keeps sessions in the tables of a database.
+
+    The address is libpq's, `postgresql://user:password@host/database`; `?schema=name` names the
+    schema of the tables if it is not `steno`. They are made when they are missing.
+
+    A connection that breaks is made anew and the operation done again, without ever writing an
+    entry twice. Only if the server does not come back after it broke in the middle of a write,
+    Unavailable cannot say whether that was written, and says so.
+    """
+
+    def __init__(self, address: str) -> None:
+        """Connect. Raises InvalidValue, Unavailable, UnsupportedVersion."""
+        found = parse_server_address(address)
+        self._place = found.place
+        make_tables = partial(prepare_connection, schema=found.schema, place=found.place)
+        self._connections = ConnectionPool(found, make_tables)
+        self._connections.read(lambda connection: None)
+
+    def __repr__(self) -> str:
+        return f"PostgresStore({self._place!r})"
+
+    # -- sessions ----------------------------------------------------------------------------
+
+    def add_session(self, header: Header, records: Iterable[Record] = ()) -> None:
+        """Begin a session."""
+        id, body, content = encode_name(header.id), encode_header(header), SessionRows(records)
+        values = [id, body, len(content.rows), content.entries, content.updated_at]
+
+        def add(connection: PostgresConnection, is_again: bool) -> None:
+            # Waits for whoever is about to add a session of this id.
+            number = connection.row(sql.ADD_SESSION, values)
+            if number is None:
+                if is_again and connection.row(sql.HEADER, [id]) == (body,):
+                    return
+                raise Conflict("store: there is a session of this id")
+            connection.copy(
+                sql.COPY_RECORDS, RECORD_COLUMN_TYPES, (number + row for row in content.rows)
+            )
+            for branch in content.branches:
+                connection.count(sql.ADD_BRANCH, number + branch)
+
+        self._connections.write(add)
+
+    def headers(self) -> Iterator[Header]:
+        """Return the header of every session."""
+        for _, body in self._rows_by_number(sql.HEADERS):
+            yield decode_stored_header(body)
+
+    def header(self, session: str) -> Header:
+        """Return the header of a session."""
+        return decode_stored_header(self._session_row(session).header)
+
+    def rename(self, session: str, title: str | None) -> None:
+        """Give a session another title."""
+
+        def put(connection: PostgresConnection, _is_again: bool) -> None:
+            number, _ = _lock_session(connection, session)
+            header = decode_stored_header(connection.one(sql.HEADER, [encode_name(session)])[0])
+            body = encode_header(replace(header, title=title))
+            connection.count(sql.RENAME, [body, number])
+
+        self._connections.write(put)
+
+    def append(
+        self, session: str, entry: Entry, *, branch: str, digest: str, expected: str | None
+    ) -> None:
+        """Put an entry at the end of a branch."""
+
+        def put(connection: PostgresConnection, is_again: bool) -> None:
+            number, last = _lock_session(connection, session)
+            place = _read_append_target(
+                connection, number, branch, id=entry.id, parent=entry.parent
+            )
+            if is_again and place.holds_entry(branch, digest):
+                return
+            if not place.has_branch and branch != MAIN_BRANCH:
+                raise Missing("store: there is no branch of this name")
+            if place.head != _encode_optional(expected):
+                raise Conflict("store: the branch has moved on; refresh the conversation")
+            if place.existing_record is not None:
+                raise Conflict("store: there is an entry of this id")
+            record = Record(seq=last + 1, branch=branch, entry=entry, digest=digest)
+            _write_record(connection, number, record, place.parent)
+
+        self._connections.write(put)
+
+    def begin_branch(self, session: str, name: str, at: str | None) -> None:
+        """Let a branch begin behind an entry."""
+
+        def begin(connection: PostgresConnection, is_again: bool) -> None:
+            number, last = _lock_session(connection, session)
+            place = _read_append_target(connection, number, name, id=at)
+            if place.has_branch:
+                if is_again and place.head == _encode_optional(at):
+                    return
+                raise Conflict("store: there is a branch of this name")
+            if at is not None and place.existing_record is None:
+                raise Missing("store: there is no entry of this id")
+            _write_record(connection, number, Record(seq=last + 1, branch=name, at=at), None)
+
+        self._connections.write(begin)
+
+    def heads(self, session: str) -> Mapping[str, str | None]:
+        """Return the last entry of every branch."""
+        rows = self._rows(sql.HEADS, [self._session_row(session).number])
+        return {name.decode(): None if head is None else head.decode() for name, head in rows}
+
+    def read_back(self, session: str, entry_id: str) -> Iterator[tuple[Entry, str]]:
+        """Return an entry, then its parent and so on."""
+        number = self._session_row(session).number
+        wanted: str | None = entry_id
+        before: int | None = None
+        while wanted is not None:
+            # Once, unless a parent has no record, or not in front of its child.
+            found = self._rows(sql.NUMBER, [number, encode_name(wanted)])
+            if not found:
+                raise Missing("store: there is no entry of this id")
+            seq: int | None = found[0][0]
+            if before is not None and found[0][0] >= before:
+                raise Damaged("store: an entry stands in front of its parent")
+            while seq is not None:
+                page = self._rows(sql.BACK, _PAGE_LIMITS | {"session": number, "seq": seq})
+                if not page:
+                    raise Missing("store: the session was removed while it was read")
+                for _, _, body in page:
+                    record = decode_stored_record(body)
+                    if record.entry is None or record.digest is None:
+                        raise Damaged("store: an entry without its digest")
+                    yield record.entry, record.digest
+                    wanted = record.entry.parent
+                before, seq, _ = page[-1]
+
+    def records(self, session: str) -> Iterator[Record]:
+        """Return all records of a session, as many as there are now."""
+        return self._records(self._session_row(session))
+
+    def replace(self, session: str, record: Record) -> None:
+        """Write a record over the one of the same `seq`. Raises Missing.
+
+        PostgreSQL keeps the old version of a row until a VACUUM, and the words in its index until
+        that is made anew; both are done here. What is beyond the reach of a client stays until
+        the server and its keepers are done with it: for transactions that began before, in the
+        write-ahead log, on standbys and in backups.
+
+        Raises Unavailable also if only the cleaning failed; replacing it again is fine then.
+        """
+        row = build_record_row(record, None)
+
+        def put(connection: PostgresConnection, _is_again: bool) -> None:
+            number, _ = _lock_session(connection, session)
+            old = connection.row(sql.RECORD, [number, row.seq])
+            check_replacement(record, None if old is None else decode_stored_record(old[0]))
+            connection.count(sql.REPLACE, [row.time, row.body, row.words, number, row.seq])
+
+        self._connections.write(put)
+        try:
+            self._connections.read(_erase_old_versions)
+        except Unavailable as exc:
+            raise Unavailable(
+                f"{self._place}: the content was taken out, but the server may still hold old "
+                "versions of it; let the owner of the table `record` run VACUUM and REINDEX on it"
+            ) from exc
+
+    def remove(self, session: str) -> None:
+        """Forget a session."""
+
+        def forget(connection: PostgresConnection, is_again: bool) -> None:
+            if not connection.count(sql.REMOVE, [encode_name(session)]) and not is_again:
+                raise Missing("store: there is no session of this id")
+
+        self._connections.write(forget)
+
+    def close(self) -> None:
+        """Let go of all connections; whoever uses one keeps it until done."""
+        self._connections.close()
+
+    # -- what the tables know without reading all of it --------------------------------------
+
+    def summary(self, session: str) -> SessionOverview:
+        """Return what a list shows of a session."""
+        found = self._session_row(session)
+        header = decode_stored_header(found.header)
+        first = [
+            decode_stored_record(body)
+            for (body,) in self._rows(sql.FIRST, [found.number, TITLE_SEARCH_ENTRIES])
+        ]
+        return SessionOverview(
+            header,
+            header.title
+            or derive_title(record.entry for record in first if record.entry is not None),
+            found.entries,
+            tuple(self.heads(session)),
+            as_utc(found.updated_at),
+        )
+
+    def search(self, text: str, *, limit: int = 20) -> list[SearchHit]:
+        """Find the entries that hold all words of `text`, the newest first."""
+        wanted = frozenset(split_words(text))
+        if not wanted or limit <= 0:
+            return []
+        found = self._rows(sql.SEARCH, [word_keys(wanted), limit])
+        hits = [(session.decode(), decode_stored_record(body).entry) for session, body in found]
+        return [
+            SearchHit(session, entry, build_snippet(searchable_text(entry), wanted))
+            for session, entry in hits
+            if entry is not None
+        ]
+
+    # -- blobs -------------------------------------------------------------------------------
+
+    def put_blob(self, data: bytes) -> str:
+        """Keep bytes and return their SHA-256."""
+        digest, now = digest_of_bytes(data).hexdigest(), utc_now()
+
+        def put(connection: PostgresConnection, _is_again: bool) -> None:
+            if connection.count(sql.TOUCH_BLOB, [now, encode_name(digest)]):
+                return
+            number = connection.one(sql.ADD_BLOB, [encode_name(digest), len(data), now])
+            for part, start in enumerate(range(0, len(data), _BLOB_PART_BYTES)):
+                connection.count(
+                    sql.ADD_PART, [*number, part, data[start : start + _BLOB_PART_BYTES]]
+                )
+
+        self._connections.write(put)
+        return digest
+
+    def blob(self, sha256: str) -> bytes:
+        """Return the bytes."""
+        found = self._rows(sql.BLOB, [encode_name(sha256)])
+        if not found:
+            raise Missing("store: there is no blob of this digest")
+        parts: list[bytes] = []
+        while part := self._rows(sql.PART, [*found[0], len(parts)]):
+            parts.append(part[0][0])
+        data = b"".join(parts)
+        if digest_of_bytes(data).hexdigest() != sha256:
+            raise Damaged(f"blob {sha256}: its bytes are not those that were put there")
+        return data
+
+    def blobs(self) -> Iterator[Blob]:
+        """Return what is known of every blob."""
+        for _, digest, size, stored_at in self._rows_by_number(sql.BLOBS):
+            yield Blob(digest.decode(), size, as_utc(stored_at))
+
+    def remove_blob(self, sha256: str, *, put_before: datetime | None = None) -> None:
+        """Forget a blob."""
+        values = [encode_name(sha256), put_before]
+        self._connections.write(lambda connection, _: connection.count(sql.REMOVE_BLOB, values))
+
+    # -- inside ------------------------------------------------------------------------------
+
+    def _rows(self, statement: str, values: QueryValues) -> list[ResultRow]:
+        return self._connections.read(lambda connection: connection.rows(statement, values))
+
+    def _rows_by_number(self, statement: str) -> Iterator[ResultRow]:
+        """Return rows that begin with a number, in its order, page by page."""
+        last = 0
+        while page := self._rows(statement, [last, _PAGE_ROWS]):
+            yield from page
+            last = page[-1][0]
+
+    def _session_row(self, session: str) -> SessionRow:
+        found = self._rows(sql.SESSION, [encode_name(session)])
+        if not found:
+            raise Missing("store: there is no session of this id")
+        return SessionRow(*found[0])
+
+    def _records(self, session: SessionRow) -> Iterator[Record]:
+        seq, last = 0, session.last
+        while seq < last:
+            values = _PAGE_LIMITS | {"session": session.number, "after": seq, "last": last}
+            page = self._rows(sql.RECORDS, values)
+            if not page:
+                raise Missing("store: the session was removed while it was read")
+            for _, body in page:
+                yield decode_stored_record(body)
+            seq = page[-1][0]
+
+
+# -- steps of a transaction ------------------------------------------------------------------
+
+
+def _lock_session(connection: PostgresConnection, session: str) -> tuple[int, int]:
+    """Let no one else write to a session; return its number and that of its last record."""
+    found = connection.row(sql.LOCK, [encode_name(session)])
+    if found is None:
+        raise Missing("store: there is no session of this id")
+    return found[0], found[1]
+
+
+def _read_append_target(
+    connection: PostgresConnection,
+    session: int,
+    branch: str,
+    *,
+    id: str | None,
+    parent: str | None = None,
+) -> AppendTarget:
+    values = {
+        "session": session,
+        "branch": encode_name(branch),
+        "id": _encode_optional(id),
+        "parent": _encode_optional(parent),
+    }
+    return AppendTarget(*connection.one(sql.PLACE, values))
+
+
+def _write_record(
+    connection: PostgresConnection, session: int, record: Record, parent: int | None
+) -> None:
+    row = build_record_row(record, parent)
+    values = {
+        "session": session,
+        "branch": encode_name(record.branch),
+        "head": head_after_record(record),
+    }
+    connection.count(sql.WRITE, values | row._asdict())
+
+
+def _erase_old_versions(connection: PostgresConnection) -> None:
+    for statement in sql.CLEAN:
+        connection.script(statement)
+
+
+def _encode_optional(text: str | None) -> bytes | None:
+    return None if text is None else encode_name(text)

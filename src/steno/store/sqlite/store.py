@@ -1,0 +1,394 @@
+"""The store in a SQLite file: the default, for one machine and any number of its processes.
+
+One file for all sessions and blobs, with a write-ahead log beside it while it is in use. How it
+is laid out, and why to append costs so little: `sqlite_layout`. How connections and threads get
+along: `sqlite_database`. Rows: `sqlite_rows`. Searching: `sqlite_search`.
+
+Records never change, so a long read needs no transaction around it: it knows how far it will go
+and takes a portion at a time, and never holds up a writer, a checkpoint or an erasure.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from hashlib import sha256 as sha256_of
+from pathlib import Path
+from typing import Final, final
+
+from steno.codec import encode_header
+from steno.errors import Conflict, Damaged, InvalidValue, Missing, Unavailable
+from steno.ids import utc_now
+from steno.log.chain import Verification
+from steno.log.queries import searchable_text
+from steno.records.entry import Entry
+from steno.records.stored_record import MAIN_BRANCH, Header, Record
+from steno.store.base import (
+    TITLE_SEARCH_ENTRIES,
+    Blob,
+    SearchHit,
+    SessionOverview,
+    Store,
+    build_snippet,
+    derive_title,
+    split_words,
+)
+from steno.store.sqlite import search_index
+from steno.store.sqlite.database import Durability, SqliteDatabase
+from steno.store.sqlite.headers import read_header, read_headers, update_title
+from steno.store.sqlite.layout import SESSION_SHIFT
+from steno.store.sqlite.rows import (
+    RecordRange,
+    StoredContent,
+    check_parent_is_outside,
+    columns_of_records,
+    delete_session,
+    entry_from_content,
+    find_range,
+    find_seq,
+    insert_record,
+    insert_session,
+    overwrite_record,
+    read_ancestors,
+    read_counts,
+    read_first_entries,
+    read_head,
+    read_heads,
+    read_record_at,
+    read_rows,
+    session_exists,
+    time_from_microseconds,
+    time_to_microseconds,
+)
+
+_BATCH_SIZE: Final = 64
+"""How many records are read at once."""
+
+
+@final
+class SqliteStore(Store):
+    """Keeps sessions and blobs in one SQLite file.
+
+    With `durability="normal"` an append does not wait for the disk: a crash of the program loses
+    nothing, a crash of the machine the last moments. Whoever finds the file locked for longer
+    than `timeout_s` gets Unavailable. Without `indexed` a search reads everything, and no words
+    are kept for it.
+
+    A redaction writes the whole file anew (`compact`), which takes twice its size on the disk for
+    a moment, in its own folder; whoever wants to write meanwhile waits for it.
+    """
+
+    def __init__(
+        self,
+        file: Path | str,
+        *,
+        timeout_s: float = 30.0,
+        durability: Durability = "full",
+        indexed: bool = True,
+    ) -> None:
+        """Open a file, and make it if there is none yet, readable for nobody else.
+
+        Raises Unavailable if that is not possible, Damaged if it is no database, InvalidDocument
+        if it is one of another program, UnsupportedVersion if it is one of a newer steno.
+        """
+        if durability not in ("full", "normal"):
+            raise InvalidValue("store: durability is full or normal")
+        self._database: Final = SqliteDatabase(
+            Path(file), timeout_s=timeout_s, durability=durability
+        )
+        self._is_indexed: Final = indexed
+
+    def close(self) -> None:
+        """Let go of the file; all that was written is in it, and no log beside it."""
+        self._database.close()
+
+    # -- sessions ----------------------------------------------------------------------------
+
+    def add_session(self, header: Header, records: Iterable[Record] = ()) -> None:
+        """Begin a session."""
+        data = encode_header(header)
+        rows = list(
+            columns_of_records(records)
+        )  # before the lock: they may come from this very store
+        with self._database.write_transaction() as db:
+            if db.execute("SELECT 1 FROM session WHERE id = ?", (header.id,)).fetchone():
+                raise Conflict("store: there is a session of this id")
+            insert_session(db, header.id, data, rows)
+
+    def headers(self) -> Iterator[Header]:
+        """Return the header of every session, in the order in which they came here.
+
+        What cannot be read is raised behind the others.
+        """
+        with self._database.read_transaction() as db:
+            return read_headers(db)
+
+    def header(self, session: str) -> Header:
+        """Return the header of a session."""
+        with self._database.read_transaction() as db:
+            return read_header(db, session)
+
+    def rename(self, session: str, title: str | None) -> None:
+        """Give a session another title."""
+        with self._database.write_transaction() as db:
+            update_title(db, session, title)
+
+    def remove(self, session: str) -> None:
+        """Forget a session. When a quarter of the file is free by then, it is written anew."""
+        with self._database.erase_transaction() as db:
+            extent = find_range(db, session)
+            search_index.remove_records(db, extent.base, extent.last)
+            delete_session(db, extent)
+            (free,) = db.execute("PRAGMA freelist_count").fetchone()
+            (pages,) = db.execute("PRAGMA page_count").fetchone()
+        if free * 4 >= pages:
+            self.compact()
+
+    def compact(self) -> None:
+        """Write the file anew: what is free is given back, and no trace stays of what was removed.
+
+        SQLite overwrites what it deletes, but not the copies that it leaves in the gaps of pages
+        when rows move to others. This takes as long as copying the file, and as much room.
+        """
+        self._database.compact()
+
+    def summary(self, session: str) -> SessionOverview:
+        """Return what a list shows of a session; of its records it looks at the first and last."""
+        with self._database.read_transaction() as db:
+            extent = find_range(db, session)
+            known = read_counts(db, extent)
+            near = read_first_entries(db, extent, TITLE_SEARCH_ENTRIES)
+            branches = [name for name, _ in read_heads(db, extent)]
+        title = known.header.title or derive_title(near)
+        return SessionOverview(known.header, title, known.entries, tuple(branches), known.latest)
+
+    # -- branches ----------------------------------------------------------------------------
+
+    def append(
+        self, session: str, entry: Entry, *, branch: str, digest: str, expected: str | None
+    ) -> None:
+        """Put an entry at the end of a branch."""
+        with self._database.write_transaction() as db:
+            extent = find_range(db, session)
+            found = read_head(db, extent, branch)
+            if found is None and branch != MAIN_BRANCH:
+                raise Missing("store: there is no branch of this name")
+            if (None if found is None else found[1]) != expected:
+                raise Conflict("store: the branch has moved on; refresh the conversation")
+            if find_seq(db, extent, entry.id) is not None:
+                raise Conflict("store: there is an entry of this id")
+            parent = None if entry.parent is None else find_seq(db, extent, entry.parent) or 0
+            record = Record(seq=extent.length + 1, branch=branch, entry=entry, digest=digest)
+            insert_record(db, extent, record, parent)
+
+    def begin_branch(self, session: str, name: str, at: str | None) -> None:
+        """Let a branch begin behind an entry."""
+        with self._database.write_transaction() as db:
+            extent = find_range(db, session)
+            if read_head(db, extent, name) is not None:
+                raise Conflict("store: there is a branch of this name")
+            parent = None if at is None else find_seq(db, extent, at)
+            if at is not None and parent is None:
+                raise Missing("store: there is no entry of this id")
+            insert_record(db, extent, Record(seq=extent.length + 1, branch=name, at=at), parent)
+
+    def heads(self, session: str) -> Mapping[str, str | None]:
+        """Return the last entry of every branch."""
+        with self._database.read_transaction() as db:
+            return dict(read_heads(db, find_range(db, session)))
+
+    # -- records -----------------------------------------------------------------------------
+
+    def read_back(self, session: str, entry_id: str) -> Iterator[tuple[Entry, str]]:
+        """Return an entry, then its parent and so on."""
+        with self._database.read_transaction() as db:
+            extent = find_range(db, session)
+            seq = find_seq(db, extent, entry_id)
+        wanted: str | None = entry_id
+        while wanted is not None:
+            rows: list[tuple[StoredContent, int | None]] = []
+            if seq is not None:
+                with self._database.read_transaction() as db:
+                    rows = read_ancestors(db, extent.base, seq, _BATCH_SIZE)
+            if not rows:
+                raise Missing("store: there is no entry of this id")
+            for content, parent_seq in rows:
+                (entry, digest), seq = entry_from_content(content), parent_seq
+                if entry is None or digest is None or entry.id != wanted:
+                    raise Damaged(f"record {content[0]}: another entry should be here")
+                yield entry, digest
+                wanted = entry.parent
+
+    def records(self, session: str) -> Iterator[Record]:
+        """Return all records of a session, as many as there are now."""
+        with self._database.read_transaction() as db:
+            extent = find_range(db, session)
+        return self._records(extent)
+
+    def _records(self, extent: RecordRange) -> Iterator[Record]:
+        for done in range(0, extent.length, _BATCH_SIZE):
+            number = min(_BATCH_SIZE, extent.length - done)
+            with self._database.read_transaction() as db:
+                rows = read_rows(db, extent.session, done, number)
+                if not session_exists(db, extent.session):
+                    raise Missing("store: the session was removed meanwhile")
+            if len(rows) != number:
+                raise Damaged(f"record {done + 1} or one behind it: it is not there")
+            for row in rows:
+                record = row.record()
+                if row.parent == 0:
+                    with self._database.read_transaction() as db:
+                        check_parent_is_outside(db, extent, record)
+                yield record
+
+    def verify(self, session: str) -> Verification:
+        """Check a session as every store does, and the whole file as SQLite does.
+
+        Where a page is damaged, records may not be found, and nothing else would tell.
+        """
+        found = super().verify(session)
+        if found.is_intact:
+            self._database.check()
+        return found
+
+    def replace(self, session: str, record: Record) -> None:
+        """Write a record over the one of the same `seq`, and then the whole file anew.
+
+        Nothing remains of what was there. Raises Unavailable also if only the second failed;
+        replacing it again, with the same record, makes up for it.
+        """
+        with self._database.erase_transaction() as db:
+            extent = find_range(db, session)
+            key, entry = overwrite_record(db, extent, record), record.entry
+            search_index.remove_records(db, key, key)
+            (known,) = db.execute(
+                "SELECT indexed FROM session WHERE key = ?", (extent.session,)
+            ).fetchone()
+            if record.seq <= known and entry is not None:
+                search_index.add_entries(db, [(key, entry)])
+        self.compact()
+
+    # -- finding -----------------------------------------------------------------------------
+
+    def search(self, text: str, *, limit: int = 20) -> list[SearchHit]:
+        """Find the entries that hold all words of `text`, the newest first.
+
+        What came since the last search is put into the index first. Where that is not possible,
+        all entries are read instead.
+        """
+        wanted = frozenset(split_words(text))
+        if not wanted or limit < 1:
+            return []
+        if self._is_indexed:
+            try:
+                if self._index_all():
+                    return self._search_index(wanted, limit)
+            except (Unavailable, Damaged):
+                pass  # read-only, full or a bad index; if it is more than that, this fails as well
+        return super().search(text, limit=limit)
+
+    def _index_all(self) -> bool:
+        """Bring the index up to date, a portion at a time; False if there can be none."""
+        while True:
+            with self._database.read_transaction() as db:
+                if not search_index.can_index(db):
+                    return False
+                if not search_index.find_unindexed(db):
+                    return True
+            with self._database.write_transaction() as db:
+                _index_batch(db)
+
+    def _search_index(self, wanted: frozenset[str], limit: int) -> list[SearchHit]:
+        with self._database.read_transaction() as db:
+            keys = search_index.find_matches(db, wanted)
+        hits: list[SearchHit] = []
+        for key in keys:
+            with self._database.read_transaction() as db:
+                row = read_record_at(db, key)
+            session, record = row or ("", None)  # none if it was removed meanwhile
+            entry = None if record is None else record.entry
+            if entry is not None and wanted.issubset(split_words(found := searchable_text(entry))):
+                hits.append(SearchHit(session, entry, build_snippet(found, wanted)))
+                if len(hits) == limit:
+                    break
+        return hits
+
+    # -- blobs -------------------------------------------------------------------------------
+
+    def put_blob(self, data: bytes) -> str:
+        """Keep bytes and return their SHA-256."""
+        digest = sha256_of(data)
+        with self._database.write_transaction() as db:
+            db.execute(
+                """
+                INSERT INTO blob (sha256, size, stored_at) VALUES (?, ?, ?)
+                ON CONFLICT (sha256) DO UPDATE SET stored_at = excluded.stored_at
+                """,
+                (digest.digest(), len(data), time_to_microseconds(utc_now())),
+            )
+            (key,) = db.execute(
+                "SELECT key FROM blob WHERE sha256 = ?", (digest.digest(),)
+            ).fetchone()
+            kept = db.execute("SELECT data FROM blob_data WHERE key = ?", (key,)).fetchone()
+            if kept is None or kept[0] != data:
+                db.execute(
+                    "INSERT OR REPLACE INTO blob_data (key, data) VALUES (?, ?)", (key, data)
+                )
+        return digest.hexdigest()
+
+    def blob(self, sha256: str) -> bytes:
+        """Return the bytes."""
+        with self._database.read_transaction() as db:
+            row = db.execute(
+                "SELECT data FROM blob JOIN blob_data USING (key) WHERE sha256 = ?",
+                (_digest_bytes(sha256),),
+            ).fetchone()
+        if row is None:
+            raise Missing("store: there is no blob of this digest")
+        data = row[0]
+        if not isinstance(data, bytes) or sha256_of(data).hexdigest() != sha256:
+            raise Damaged("store: a blob is not what its digest says")
+        return data
+
+    def blobs(self) -> Iterator[Blob]:
+        """Return what is known of every blob."""
+        with self._database.read_transaction() as db:
+            rows = db.execute(
+                "SELECT hex(sha256), size, stored_at FROM blob ORDER BY key"
+            ).fetchall()
+            found = [
+                Blob(digest.lower(), size, time_from_microseconds(stored))
+                for digest, size, stored in rows
+            ]
+        return iter(found)
+
+    def remove_blob(self, sha256: str, *, put_before: datetime | None = None) -> None:
+        """Forget a blob. Nothing remains of it in the files."""
+        latest = None if put_before is None else time_to_microseconds(put_before)
+        with self._database.erase_transaction() as db:
+            db.execute(
+                "DELETE FROM blob WHERE sha256 = ?1 AND (?2 IS NULL OR stored_at <= ?2)",
+                (_digest_bytes(sha256), latest),
+            )
+
+
+def _index_batch(db: sqlite3.Connection) -> None:
+    """Put the next records into the search index."""
+    room = search_index.BATCH_SIZE
+    for session, known in search_index.find_unindexed(db):
+        rows = read_rows(db, session, known, room)
+        if not rows:
+            raise Damaged(f"record {known + 1}: it is not there")
+        found = [((session << SESSION_SHIFT) + row.seq, row.record().entry) for row in rows]
+        search_index.add_entries(db, [(key, entry) for key, entry in found if entry is not None])
+        db.execute("UPDATE session SET indexed = ? WHERE key = ?", (rows[-1].seq, session))
+        room -= len(rows)
+        if room <= 0:
+            break
+
+
+def _digest_bytes(sha256: str) -> bytes:
+    """Return a digest as it is kept; what is none leads to no blob."""
+    return bytes.fromhex(sha256) if re.fullmatch("[0-9a-f]{64}", sha256) else b""

@@ -1,0 +1,122 @@
+"""How cases listen to a wire, and say what they expected to hear.
+
+What a case compares is the kit's own words, so what it says about a difference may show them.
+"""
+
+from __future__ import annotations
+
+import json
+import traceback
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+
+class CaseFailure(AssertionError):
+    """A wire or a provider did something else than it should."""
+
+
+def expect(found: object, wanted: object, what: str) -> None:
+    """Raise Unmet, with both, unless they are equal."""
+    if found != wanted:
+        raise CaseFailure(f"{what}: expected {wanted!r}, got {found!r}")
+
+
+def require(is_so: bool, rule: str) -> None:
+    """Raise Unmet, with the rule, unless it holds."""
+    if not is_so:
+        raise CaseFailure(rule)
+
+
+def expect_json(found: Any, wanted: Any, what: str) -> None:
+    """Raise Unmet, with the first place where two JSON values differ, unless they are equal."""
+    pointer = _json_difference(found, wanted)
+    if pointer is not None:
+        raise CaseFailure(f"{what}: differs at {pointer or 'its root'}")
+
+
+def expect_body(found: bytes, wanted: bytes, what: str) -> None:
+    """Raise Unmet unless two bodies say the same: as JSON, or to the byte if they are no JSON."""
+    try:
+        values = json.loads(found), json.loads(wanted)
+    except ValueError:
+        expect(found, wanted, what)
+    else:
+        expect_json(*values, what)
+
+
+def _json_difference(found: Any, wanted: Any) -> str | None:
+    if isinstance(found, dict) and isinstance(wanted, dict):
+        for name in dict.fromkeys([*wanted, *found]):
+            if (name in found) != (name in wanted):
+                return f"/{name} ({'added' if name in found else 'lost'})"
+            inner = _json_difference(found[name], wanted[name])
+            if inner is not None:
+                return f"/{name}{inner}"
+        return None
+    if isinstance(found, list) and isinstance(wanted, list):
+        if len(found) != len(wanted):
+            return f" ({len(found)} instead of {len(wanted)} elements)"
+        places = (_json_difference(one, other) for one, other in zip(found, wanted, strict=True))
+        return next((f"/{n}{place}" for n, place in enumerate(places) if place is not None), None)
+    is_same = found == wanted and isinstance(found, bool) is isinstance(wanted, bool)
+    return None if is_same else f" (expected {wanted!r}, got {found!r})"
+
+
+# -- run -------------------------------------------------------------------------------------------
+#
+# Run cases and show what came of them as a matrix.
+
+
+class CaseOutcome(StrEnum):
+    """What became of a case, as the matrix shows it."""
+
+    OK = "ok"
+    NOT_APPLICABLE = "–"  # noqa: RUF001 - a dash, as in any table
+    FAIL = "FAIL"
+
+
+@dataclass(frozen=True)
+class CaseResult:
+    """What became of one case."""
+
+    case: str
+    subject: str
+    outcome: CaseOutcome
+    reason: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.subject} · {self.case}: {self.reason or self.outcome}"
+
+
+def format_matrix(
+    results: Sequence[CaseResult], *, explained: Collection[CaseOutcome] = (CaseOutcome.FAIL,)
+) -> str:
+    """Return results as a table: a row for each case, a column for each wire or provider.
+
+    The reasons stand below it: of those that failed, or of the verdicts that are to be explained.
+    """
+    cases = list(dict.fromkeys(result.case for result in results))
+    subjects = list(dict.fromkeys(result.subject for result in results))
+    found = {(result.case, result.subject): result for result in results}
+    width = max(map(len, cases), default=0)
+    lines = ["  ".join([" " * width, *subjects])]
+    for case in cases:
+        cells = [
+            _matrix_cell(found.get((case, subject))).ljust(len(subject)) for subject in subjects
+        ]
+        lines.append("  ".join([case.ljust(width), *cells]).rstrip())
+    reasons = [str(result) for result in results if result.outcome in explained]
+    return "\n".join([*lines, *([""] if reasons else []), *reasons]) + "\n"
+
+
+def _matrix_cell(result: CaseResult | None) -> str:
+    return "" if result is None else str(result.outcome)
+
+
+def describe_crash(exc: Exception) -> str:
+    """Return the type, place and message of an exception, in one line."""
+    place = traceback.extract_tb(exc.__traceback__)[-1]
+    return f"{type(exc).__name__} in {Path(place.filename).name}:{place.lineno}: {exc}"

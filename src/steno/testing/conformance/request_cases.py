@@ -1,0 +1,312 @@
+"""Cases about what a wire sends: nothing lost, nothing told to the wrong model, no byte moved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Final
+
+from msgspec.structs import replace
+
+from steno.messages.call import InvalidToolCall, Seal, ToolCall
+from steno.messages.content import Opaque, Text, Thinking
+from steno.messages.message import (
+    AssistantMessage,
+    ChatMessage,
+    Message,
+    SystemMessage,
+    ToolResultMessage,
+    UserMessage,
+)
+from steno.messages.request import Request
+from steno.messages.tool import ToolDefinition
+from steno.messages.usage import StopReason, Usage
+from steno.testing.case_results import expect, expect_body, require
+from steno.testing.conformance.script_decoder import (
+    MODEL,
+    decode_script,
+    supported_lines,
+    usage_if_supported,
+)
+from steno.testing.conformance.scripted_server import (
+    NotExpressible,
+    ScriptedServer,
+    TextPiece,
+    ThinkingPiece,
+    ThinkingSeal,
+    TurnEnd,
+    WholeCall,
+)
+from steno.wire import Encoder, LossCode
+
+USER: Final = UserMessage((Text("Read both files."),))
+_SYSTEM: Final = SystemMessage((Text("Be brief."),))
+_SEAL: Final = "c2VhbGVkLWJ5LXRoZS1raXQ="
+_READ: Final = ToolDefinition(
+    name="read",
+    description="Reads a file.",
+    parameters={
+        "type": "object",
+        "properties": {"path": {"type": "string"}},
+        "required": ["path"],
+    },
+)
+
+
+def _conversation(first_id: str = "call_1", second_id: str = "call_2") -> tuple[Message, ...]:
+    calls = [
+        ToolCall(id=first_id, name="read", arguments='{"path": "x.py"}'),
+        ToolCall(id=second_id, name="read", arguments='{"path":"ü.py"}'),
+    ]
+    return (
+        _SYSTEM,
+        USER,
+        ChatMessage.assistant("I look.", calls),
+        ToolResultMessage.success(first_id, "one"),
+        ToolResultMessage.success(second_id, "two"),
+        ChatMessage.assistant("One and two."),
+        ChatMessage.user("And a third?"),
+        ChatMessage.assistant("There is none."),
+    )
+
+
+def _request(messages: tuple[Message, ...]) -> Request:
+    return Request(messages=messages, model=MODEL, tools=(_READ,), max_tokens=1000)
+
+
+# -- there and back --------------------------------------------------------------------------
+
+
+def response_equals_stream(speaker: ScriptedServer) -> None:
+    """A whole answer and the same one in pieces are the same message."""
+    script = supported_lines(
+        speaker,
+        [ThinkingPiece("Let me see.")],
+        [ThinkingSeal(_SEAL)],
+        [TextPiece("Reading "), TextPiece("both.")],
+        [WholeCall("a", "read", '{"path": "x.py"}'), WholeCall("b", "now", "{}")],
+    )
+    usage = Usage(input_tokens=100, output_tokens=20)
+    end = usage_if_supported(speaker, TurnEnd(StopReason.TOOL_USE, usage=usage))
+    found = speaker.wire.decode_response(speaker.response([*script, end]), model=MODEL)
+    heard = decode_script(speaker, *script, end).message
+    expect(found.content, heard.content, "content")
+    expect(found.stop_reason, heard.stop_reason, "stop reason")
+    expect(found.raw_stop_reason, heard.raw_stop_reason, "the provider's own word")
+    expect(found.usage, heard.usage, "usage")
+
+
+def request_round_trip(speaker: ScriptedServer) -> None:
+    """A request that is read and written again says the same, down to members nobody knows."""
+    wire = speaker.wire
+    for number, recorded in enumerate(speaker.requests):
+        written = wire.encode_request(wire.decode_request(recorded)).body
+        expect_body(written, recorded, f"requests[{number}], read and written")
+    first = wire.encode_request(_request(_conversation())).body
+    again = wire.encode_request(wire.decode_request(first)).body
+    expect_body(again, first, "what we wrote, read and written again")
+
+
+def request_says_it_all(speaker: ScriptedServer) -> None:
+    """Every word, call, result and tool of a conversation reaches the provider."""
+    body = speaker.wire.encode_request(_request(_conversation())).body.decode()
+    for part in ("Be brief.", "Read both files.", "I look.", "one", "two", "There is none."):
+        require(part in body, f"not sent: {part!r}")
+    for part in ("x.py", "ü.py", "Reads a file.", '"read"'):
+        require(part in body, f"not sent: {part!r}")
+
+
+def same_request_same_bytes(speaker: ScriptedServer) -> None:
+    """The same request is written as the same bytes, and asks for pieces only if told to."""
+    request = _request(_conversation())
+    encode = speaker.wire.encode_request
+    expect(encode(request).body, encode(request).body, "bytes")
+    expect(encode(request, stream=True).body, encode(request, stream=True).body, "bytes")
+
+
+def prefix_stable(speaker: ScriptedServer) -> None:
+    """A longer conversation begins with the same bytes as the shorter one: caches live on that."""
+    messages = _conversation()
+    bodies = [
+        speaker.wire.encode_request(_request(messages[:count])).body
+        for count in range(2, len(messages) + 1)
+    ]
+    for count, (shorter, longer) in enumerate(pairwise(bodies), start=2):
+        pairs = enumerate(zip(shorter, longer, strict=False))
+        same = next((place for place, (a, b) in pairs if a != b), len(shorter))
+        left = shorter[same:].strip(b"]} \n")
+        require(not left, f"with message {count + 1}, bytes before it change, {same} are the same")
+
+
+def kept_encoder(speaker: ScriptedServer) -> None:
+    """An encoder kept for a conversation writes what a new one would, whatever is asked of it next."""
+    make: Callable[[], Encoder] | None = getattr(speaker.wire, "Encoder", None)
+    if make is None:
+        raise NotExpressible("anything again: the wire has no Encoder")
+    kept = make()
+    for number, request in enumerate(_branching_requests(speaker)):
+        again, anew = kept.encode(request), make().encode(request)
+        asked = f"requests[{number}], {len(request.messages)} messages for {request.model}"
+        require(again.body == anew.body, f"{asked}: other bytes than of a new encoder")
+        require(again.losses == anew.losses, f"{asked}: other losses than of a new encoder")
+        alone = speaker.wire.encode_request(request).body
+        require(again.body == alone, f"{asked}: other bytes than without an encoder")
+
+
+def _branching_requests(speaker: ScriptedServer) -> list[Request]:
+    """Return the requests of a conversation that changes models, goes back and goes on elsewhere."""
+    script = supported_lines(
+        speaker,
+        [ThinkingPiece("Let me see.")],
+        [ThinkingSeal(_SEAL)],
+        [TextPiece("Reading both.")],
+        [WholeCall("a", "read", '{"path": "x.py"}'), WholeCall("b", "read", '{"path":"y.py"}')],
+    )
+    messages = (
+        _SYSTEM,
+        USER,
+        decode_script(speaker, *script, TurnEnd(StopReason.TOOL_USE)).message,
+        ToolResultMessage.success("a", "one"),
+        ToolResultMessage.error("b", "no such file"),
+        ChatMessage.assistant("One, and no other. "),
+        _SYSTEM,
+        ChatMessage.user("And a third?"),
+        USER,
+    )
+    counts = range(1, len(messages) + 1)
+    longer = [_request(messages[:count]) for count in counts]
+    of_another = [replace(request, model="model-2") for request in (longer[-1], longer[-2])]
+    elsewhere = _request((*messages[:5], ChatMessage.assistant("Only one."), USER))
+    return [*longer, *of_another, longer[-1], longer[4], elsewhere, replace(elsewhere, tools=())]
+
+
+def outside_tool_names(speaker: ScriptedServer) -> None:
+    """A tool that the provider calls `fs.read` is one tool in definitions, calls and history."""
+    heard = decode_script(speaker, WholeCall("a", "fs.read", "{}"), TurnEnd(StopReason.TOOL_USE))
+    [call] = heard.message.tool_calls
+    assert isinstance(call, ToolCall)
+    expect(call.original_name, "fs.read", "the provider's own name of the tool")
+    tool = replace(_READ, name=call.name, original_name="fs.read")
+    messages = (USER, heard.message, ToolResultMessage.success("a", "one"))
+    request = Request(model=MODEL, messages=messages, tools=(tool,), max_tokens=1000)
+    read = speaker.wire.decode_request(speaker.wire.encode_request(request).body)
+    called = [call.name for message in read.messages for call in message.tool_calls]
+    expect(called, [tool.name for tool in read.tools], "names of calls, and of their tools")
+
+
+def failed_result(speaker: ScriptedServer) -> None:
+    """What went wrong with a call is told, and that it did is told or reported as a loss."""
+    call = ToolCall(id="call_1", name="read")
+    failure = ToolResultMessage.error("call_1", "no such file")
+    encoded = speaker.wire.encode_request(
+        _request((USER, ChatMessage.assistant(None, [call]), failure))
+    )
+    require(b"no such file" in encoded.body, "the explanation is not sent")
+    results = speaker.wire.decode_request(encoded.body).messages
+    is_told = any(isinstance(m, ToolResultMessage) and m.is_error for m in results)
+    is_reported = LossCode.OUTCOME in [loss.code for loss in encoded.losses]
+    require(is_told or is_reported, "the failure is neither told nor reported as a loss")
+
+
+def invalid_call_in_history(speaker: ScriptedServer) -> None:
+    """A call that nobody could run does not brick the conversation: it is sent, with its result."""
+    call = InvalidToolCall(id="call_1", name="read", arguments='{"path": "x', reason="cut off")
+    failure = ToolResultMessage.error("call_1", "the arguments were cut off")
+    encoded = speaker.wire.encode_request(
+        _request((USER, ChatMessage.assistant(None, [call]), failure))
+    )
+    speaker.wire.decode_request(encoded.body)  # or it is no request any more
+    require(b'\\"path\\": \\"x' in encoded.body, "the words of the call are not sent")
+    require(b"the arguments were cut off" in encoded.body, "the result is not sent")
+
+
+# -- for this provider alone -----------------------------------------------------------------
+
+
+def seal_only_to_its_maker(speaker: ScriptedServer) -> None:
+    """A seal goes back to the model that made it, and to no other; that is reported."""
+    said = decode_script(
+        speaker, ThinkingPiece("Let me see."), ThinkingSeal(_SEAL), TextPiece("Four."), TurnEnd()
+    ).message
+    require(
+        _SEAL in _encode_history(speaker, said, MODEL), "the seal is not sent back to its maker"
+    )
+    require(
+        _SEAL not in _encode_history(speaker, said, "model-2"), "the seal is sent to another model"
+    )
+    [thought] = [block for block in said.content if isinstance(block, Thinking)]
+    assert thought.seal is not None
+    foreign = replace(thought.seal, provider="somebody_else")
+    answer = AssistantMessage(content=(replace(thought, seal=foreign), Text("Four.")))
+    require(
+        _SEAL not in _encode_history(speaker, answer, MODEL), "the seal is sent to another provider"
+    )
+
+
+def seal_with_two_calls(speaker: ScriptedServer) -> None:
+    """Sealed thinking and two calls behind it stay apart, and all of it goes back to its maker."""
+    calls = [("a", "read", '{"path":"x.py"}'), ("b", "read", '{"path":"y.py"}')]
+    thought = (ThinkingPiece("Let me see."), ThinkingSeal(_SEAL))
+    asking = [WholeCall(*call) for call in calls]
+    heard = decode_script(speaker, *thought, *asking, TurnEnd(StopReason.TOOL_USE))
+    expect(heard.block_types, ["Thinking", "ToolCall", "ToolCall"], "kinds of blocks")
+    expect(heard.calls, calls, "calls")
+    expect([call.seal for call in heard.message.tool_calls], [None, None], "seals of the calls")
+    results = [ToolResultMessage.success(id, "done") for id, _, _ in calls]
+    encoded = speaker.wire.encode_request(_request((USER, heard.message, *results)))
+    codes = [loss.code for loss in encoded.losses]
+    require(LossCode.SEAL not in codes, "the seal is reported as lost")
+    require(_SEAL in encoded.body.decode(), "the seal is not sent back to its maker")
+    read = speaker.wire.decode_request(encoded.body).messages
+    asked = [(call.id, call.name, call.arguments) for m in read for call in m.tool_calls]
+    expect(asked, calls, "calls that are sent back")
+    answered = [m.tool_call_id for m in read if isinstance(m, ToolResultMessage)]
+    expect(answered, ["a", "b"], "calls whose results are sent")
+
+
+def foreign_seal(speaker: ScriptedServer) -> None:
+    """The seal of another wire is left out and reported; the answer is still sent."""
+    seal = Seal(data=_SEAL, provider="somebody_else", api="another_wire", model=MODEL)
+    answer = AssistantMessage(content=(Thinking("Let me see.", seal=seal), Text("Four.")))
+    require(_SEAL not in _encode_history(speaker, answer, MODEL), "the seal is sent")
+    require("Four." in _encode_history(speaker, answer, MODEL), "the text is not sent")
+
+
+def foreign_block(speaker: ScriptedServer) -> None:
+    """A block that only another wire knows is left out and reported."""
+    block = Opaque(kind="hologram", raw='{"type":"hologram-4711"}', origin="another_wire")
+    answer = AssistantMessage(content=(Text("Four."), block))
+    encoded = speaker.wire.encode_request(_request((USER, answer, USER)))
+    require(b"hologram-4711" not in encoded.body, "the block is sent")
+    require(b"Four." in encoded.body, "the text is not sent")
+    codes = [loss.code for loss in encoded.losses]
+    require(LossCode.OPAQUE in codes, f"the loss is not reported, only {codes}")
+
+
+def foreign_call_ids(speaker: ScriptedServer) -> None:
+    """Ids that the protocol forbids are mapped: calls and results stay paired, two stay two."""
+    foreign = ("functions.read:0", "ü 日本 " + "x" * 200)
+    request = _request(_conversation(*foreign))
+    encoded = speaker.wire.encode_request(request)
+    messages = speaker.wire.decode_request(encoded.body).messages
+    asked = [call.id for message in messages for call in message.tool_calls]
+    answered = [m.tool_call_id for m in messages if isinstance(m, ToolResultMessage)]
+    expect(answered, asked, "ids of results, and of their calls")
+    expect(len(set(asked)), 2, "different ids")
+    if speaker.legal_call_id is None:
+        return
+    for id in asked:
+        require(bool(speaker.legal_call_id.fullmatch(id)), "an id is sent that is forbidden")
+    codes = [loss.code for loss in encoded.losses]
+    require(LossCode.CALL_ID in codes, f"the change is not reported, only {codes}")
+
+
+def _encode_history(speaker: ScriptedServer, answer: AssistantMessage, model: str) -> str:
+    """Return the body that sends an answer back; a seal that is left out must be reported."""
+    request = Request(model=model, messages=(USER, answer, USER), max_tokens=1000)
+    encoded = speaker.wire.encode_request(request)
+    body = encoded.body.decode()
+    codes = [loss.code for loss in encoded.losses]
+    is_reported = LossCode.SEAL in codes
+    expect(is_reported, _SEAL not in body, "that the loss of the seal is reported")
+    return body

@@ -1,0 +1,149 @@
+"""How cases listen to a wire, and say what they expected to hear.
+
+What a case compares is the kit's own words, so what it says about a difference may show them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import Any, Final
+
+from steno.assemble import Assembler
+from steno.codec import encode_message
+from steno.errors import ProtocolError, ProviderError
+from steno.messages.event import Event, Finished
+from steno.messages.message import AssistantMessage
+from steno.testing.case_results import CaseFailure, expect, require
+from steno.testing.conformance.scripted_server import (
+    NotExpressible,
+    Script,
+    ScriptedServer,
+    ScriptLine,
+    TextPiece,
+    TurnEnd,
+)
+from steno.wire import Wire
+
+MODEL: Final = "model-1"
+"""The model that everything in the kit is asked of."""
+
+
+# -- listening -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class DecodedStream:
+    """What a wire made of some bytes."""
+
+    events: tuple[Event, ...]
+    error: ProtocolError | ProviderError | None
+    message: AssistantMessage
+    """Of the events before the error, if there was one."""
+    envelope: dict[str, Any]
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the model was heard to finish."""
+        return any(isinstance(event, Finished) for event in self.events)
+
+    @property
+    def error_key(self) -> tuple[type, str] | None:
+        """The error in a form that can be compared."""
+        return None if self.error is None else (type(self.error), str(self.error))
+
+    @property
+    def block_types(self) -> list[str]:
+        """What the blocks of the message are, in order."""
+        return [type(block).__name__ for block in self.message.content]
+
+    @property
+    def calls(self) -> list[tuple[str, str, str]]:
+        """Id, name and arguments of each call."""
+        return [(call.id, call.name, call.arguments) for call in self.message.tool_calls]
+
+    def contains(self, token: str) -> bool:
+        """Tell whether `token` was kept: in the message, or in what was said about it."""
+        return token in encode_message(self.message).decode() + json.dumps(self.envelope)
+
+
+def decode_pieces(wire: Wire, pieces: Iterable[bytes]) -> DecodedStream:
+    """Decode pieces to their end, or to the first error that a wire may raise."""
+    decoder = wire.StreamDecoder(model=MODEL)
+    numbers = count(1)
+    assembler = Assembler(new_id=lambda: f"made_up_{next(numbers)}")
+    events: list[Event] = []
+    error: ProtocolError | ProviderError | None = None
+
+    def take(news: Iterator[Event]) -> None:
+        for event in news:
+            events.append(event)
+            assembler.feed(event)
+
+    try:
+        for piece in pieces:
+            take(decoder.feed(piece))
+        take(decoder.close())
+    except (ProtocolError, ProviderError) as exc:
+        error = exc
+    return DecodedStream(tuple(events), error, assembler.message(), decoder.envelope)
+
+
+def decode_script(speaker: ScriptedServer, *script: ScriptLine) -> DecodedStream:
+    """Let a speaker say a script; return what its wire understood, which must be all of it."""
+    heard = decode_script_or_error(speaker, *script)
+    if heard.error is not None:
+        raise CaseFailure(f"raised {type(heard.error).__name__}: {heard.error}")
+    require(heard.has_ended, "the end was not told: no Finished among the events")
+    return heard
+
+
+def decode_script_or_error(speaker: ScriptedServer, *script: ScriptLine) -> DecodedStream:
+    """Do the same, and return an error with what came before it."""
+    frames = speaker.frames(script)
+    heard = decode_pieces(speaker.wire, [b"".join(frames)])
+    expect_same_decoding(
+        decode_pieces(speaker.wire, frames), heard, "event by event instead of in one piece"
+    )
+    return heard
+
+
+def expect_same_decoding(found: DecodedStream, wanted: DecodedStream, how: str) -> None:
+    """Raise Unmet if the same bytes were understood differently."""
+    expect(found.error_key, wanted.error_key, f"the error, {how}")
+    if found.events != wanted.events:
+        place = _first_different_event(found.events, wanted.events)
+        raise CaseFailure(f"other events, {how}: the first difference is events[{place}]")
+
+
+def _first_different_event(found: tuple[Event, ...], wanted: tuple[Event, ...]) -> int:
+    pairs = enumerate(zip(found, wanted, strict=False))
+    return next((n for n, (one, other) in pairs if one != other), min(len(found), len(wanted)))
+
+
+# -- what can be said ------------------------------------------------------------------------
+
+
+def usage_if_supported(speaker: ScriptedServer, end: TurnEnd) -> TurnEnd:
+    """Return an end with its tokens, or without them where the protocol does not count any."""
+    try:
+        speaker.frames([TextPiece("Hi"), end])
+    except NotExpressible:
+        return replace(end, usage=None)
+    return end
+
+
+def supported_lines(speaker: ScriptedServer, *groups: Script) -> list[ScriptLine]:
+    """Return the lines of those groups that the protocol has a way to say. Raises CannotSay."""
+    said: list[ScriptLine] = []
+    for group in groups:
+        try:
+            speaker.frames([*said, *group, TurnEnd()])
+        except NotExpressible:
+            continue
+        said += group
+    if not said:
+        raise NotExpressible("any of it")
+    return said

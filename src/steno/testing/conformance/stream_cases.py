@@ -1,0 +1,234 @@
+"""Cases about streams: how a provider is read, interrupted and asked for its message.
+
+Each is a coroutine that can be awaited in any test; `run_stream_cases` runs them all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, Final
+
+from steno.errors import CutShort, ProviderError, StenoError
+from steno.messages.content import Text
+from steno.messages.event import Event, Finished, TextDelta, ToolCallBegin, ToolCallEnd
+from steno.messages.message import UserMessage
+from steno.messages.request import Request
+from steno.messages.usage import StopReason
+from steno.ports import Stream
+from steno.testing.case_results import CaseFailure, expect, require
+from steno.testing.conformance.provider_harness import ProviderHarness
+from steno.testing.conformance.script_decoder import MODEL
+from steno.testing.conformance.scripted_server import (
+    CallFragment,
+    ScriptLine,
+    ServerFailure,
+    StalledConnection,
+    TextPiece,
+    TurnEnd,
+)
+
+REQUEST: Final = Request(model=MODEL, messages=(UserMessage((Text("Hello?"),)),), max_tokens=1000)
+_EVENT_LOOP_STEPS: Final = 20
+
+
+def _stream(stage: ProviderHarness, *script: ScriptLine) -> Stream:
+    return stage.provider(script).stream(REQUEST)
+
+
+async def _read_to_end(stream: Stream) -> tuple[list[Event], StenoError | None]:
+    """Read to the end, or to an error."""
+    events: list[Event] = []
+    try:
+        async for event in stream:
+            events.append(event)  # noqa: PERF401 - what came before an error is wanted, too
+    except StenoError as exc:
+        return events, exc
+    return events, None
+
+
+def _joined_text(events: list[Event]) -> str:
+    return "".join(event.text for event in events if isinstance(event, TextDelta))
+
+
+# -- to the end ------------------------------------------------------------------------------
+
+
+async def end(stage: ProviderHarness) -> None:
+    """A stream is read event by event to its end, which is the last event."""
+    events, error = await _read_to_end(_stream(stage, TextPiece("Hel"), TextPiece("lo"), TurnEnd()))
+    expect(error, None, "the error")
+    expect(_joined_text(events), "Hello", "text")
+    expect([type(event) for event in events].count(Finished), 1, "ends")
+    require(isinstance(events[-1], Finished), "the end is not the last event")
+
+
+async def message_after_end(stage: ProviderHarness) -> None:
+    """After the end, the message is whole."""
+    stream = _stream(stage, TextPiece("Hel"), TextPiece("lo"), TurnEnd(StopReason.LENGTH))
+    async with stream:
+        await _read_to_end(stream)
+    expect(stream.message().text, "Hello", "text")
+    expect(stream.message().stop_reason, StopReason.LENGTH, "stop reason")
+    stream.close()
+    expect(stream.message().stop_reason, StopReason.LENGTH, "stop reason, closed after the end")
+
+
+async def collected(stage: ProviderHarness) -> None:
+    """Who wants no events gets the message in one step."""
+    message = await _stream(stage, TextPiece("Hel"), TextPiece("lo"), TurnEnd()).collect()
+    expect((message.text, message.stop_reason), ("Hello", StopReason.END_TURN), "the message")
+
+
+async def message_before_start_is_an_error(stage: ProviderHarness) -> None:
+    """Before anything was read there is no message."""
+    stream = _stream(stage, TextPiece("Hello"), TurnEnd())
+    try:
+        stream.message()
+    except StenoError:
+        return
+    raise CaseFailure("gave a message of a stream that was not read")
+
+
+async def message_while_reading(stage: ProviderHarness) -> None:
+    """Between two events the message is what was read so far, and has not stopped."""
+    stream = _stream(stage, TextPiece("Hel"), TextPiece("lo"), TurnEnd())
+    await anext(stream)
+    expect(stream.message().text, "Hel", "text")
+    expect(stream.message().stop_reason, StopReason.UNKNOWN, "stop reason")
+    stream.close()
+
+
+async def iterating_after_end_ends(stage: ProviderHarness) -> None:
+    """A stream that ended stays at its end."""
+    stream = _stream(stage, TextPiece("Hello"), TurnEnd())
+    await _read_to_end(stream)
+    expect(await _read_to_end(stream), ([], None), "events after the end")
+
+
+async def one_answer_after_another(stage: ProviderHarness) -> None:
+    """Each request gets an answer of its own."""
+    provider = stage.provider([TextPiece("One"), TurnEnd()], [TextPiece("Two"), TurnEnd()])
+    first = await provider.stream(REQUEST).collect()
+    second = await provider.stream(REQUEST).collect()
+    expect([first.text, second.text], ["One", "Two"], "texts")
+
+
+async def interleaved_tool_call_deltas(stage: ProviderHarness) -> None:
+    """Fragments of two calls come mixed; each call begins once and ends once, whole."""
+    stream = _stream(
+        stage,
+        CallFragment(0, "a", "read", '{"path"'),
+        CallFragment(1, "b", "write", '{"path":'),
+        CallFragment(0, None, None, ':"x.py"}'),
+        CallFragment(1, None, None, '"y.py"}'),
+        TurnEnd(StopReason.TOOL_USE),
+    )
+    events, error = await _read_to_end(stream)
+    expect(error, None, "the error")
+    begun = [(event.index, event.id) for event in events if isinstance(event, ToolCallBegin)]
+    expect(begun, [(0, "a"), (1, "b")], "beginnings")
+    ended = [event.call for event in events if isinstance(event, ToolCallEnd)]
+    expect(sorted(call.id for call in ended if call is not None), ["a", "b"], "ends")
+    expect(set(stream.message().tool_calls), set(ended), "calls of the message")
+    arguments = [call.arguments for call in stream.message().tool_calls]
+    expect(arguments, ['{"path":"x.py"}', '{"path":"y.py"}'], "arguments")
+
+
+# -- errors ----------------------------------------------------------------------------------
+
+
+async def error_raised_not_an_event(stage: ProviderHarness) -> None:
+    """An error of the provider is raised where the next event was expected."""
+    events, error = await _read_to_end(
+        _stream(stage, TextPiece("Hal"), TextPiece("lo"), ServerFailure("the engine died"))
+    )
+    expect(_joined_text(events), "Hallo", "text before the error")
+    require(isinstance(error, ProviderError), f"raised {type(error).__name__}, no ProviderError")
+    require("the engine died" in str(error), "the provider's explanation is lost")
+
+
+async def partial_after_error(stage: ProviderHarness) -> None:
+    """After an error, the message is what came before it, and stopped as `error`."""
+    stream = _stream(stage, TextPiece("Hal"), TextPiece("lo"), ServerFailure("the engine died"))
+    await _read_to_end(stream)
+    expect(stream.message().text, "Hallo", "text")
+    expect(stream.message().stop_reason, StopReason.ERROR, "stop reason")
+    expect(await _read_to_end(stream), ([], None), "events after the error")
+
+
+async def partial_after_cut(stage: ProviderHarness) -> None:
+    """A connection that ends before the model does is an error; what came stands."""
+    stream = _stream(stage, TextPiece("Hal"), TextPiece("lo"))
+    _, error = await _read_to_end(stream)
+    require(isinstance(error, CutShort), f"raised {type(error).__name__}, not CutShort")
+    expect(stream.message().text, "Hallo", "text")
+    expect(stream.message().stop_reason, StopReason.ERROR, "stop reason")
+
+
+# -- interruptions ---------------------------------------------------------------------------
+
+
+async def cancel_while_waiting(stage: ProviderHarness) -> None:
+    """Cancelling ends a waiting read at once, and the message has stopped as `aborted`."""
+    stream = _stream(stage, TextPiece("Hal"), StalledConnection())
+    await anext(stream)
+    reading = await _start_blocked_read(anext(stream))
+    reading.cancel()
+    try:
+        await reading
+    except asyncio.CancelledError:
+        pass
+    else:
+        raise CaseFailure("a cancelled read did not end as cancelled")
+    expect(stream.message().text, "Hal", "text")
+    expect(stream.message().stop_reason, StopReason.ABORTED, "stop reason")
+    expect(await _read_to_end(stream), ([], None), "events after it was cancelled")
+
+
+async def cancel_before_the_first_event(stage: ProviderHarness) -> None:
+    """A read that waits for the first event can be cancelled as well."""
+    stream = _stream(stage, StalledConnection())
+    reading = await _start_blocked_read(anext(stream))
+    reading.cancel()
+    await asyncio.wait([reading])
+    require(reading.cancelled(), "a cancelled read did not end as cancelled")
+    expect(stream.message().stop_reason, StopReason.ABORTED, "stop reason")
+
+
+async def close_unblocks_read(stage: ProviderHarness) -> None:
+    """Closing ends a read that waits in another task at once, without an error."""
+    for script in ([TextPiece("Hal"), StalledConnection()], [StalledConnection()]):
+        stream = _stream(stage, *script)
+        if len(script) > 1:
+            await anext(stream)
+        reading = await _start_blocked_read(_read_to_end(stream))
+        stream.close()
+        expect(await reading, ([], None), "what the read gave")
+        expect(stream.message().stop_reason, StopReason.ABORTED, "stop reason")
+
+
+async def leaving_early_closes(stage: ProviderHarness) -> None:
+    """Who leaves the block in the middle gets no more, and a message that was aborted."""
+    async with _stream(stage, TextPiece("Hal"), TextPiece("lo"), TurnEnd()) as stream:
+        await anext(stream)
+    expect(await _read_to_end(stream), ([], None), "events after it was closed")
+    expect(stream.message().text, "Hal", "text")
+    expect(stream.message().stop_reason, StopReason.ABORTED, "stop reason")
+
+
+async def close_before_start(stage: ProviderHarness) -> None:
+    """A stream that is closed before it was read is at its end, and may be closed again."""
+    stream = _stream(stage, TextPiece("Hello"), TurnEnd())
+    stream.close()
+    stream.close()
+    expect(await _read_to_end(stream), ([], None), "events")
+
+
+async def _start_blocked_read(read: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+    """Start a read and let it run until it can only wait."""
+    reading = asyncio.ensure_future(read)
+    for _ in range(_EVENT_LOOP_STEPS):
+        await asyncio.sleep(0)
+    require(not reading.done(), "a read ended although nothing came")
+    return reading

@@ -1,0 +1,318 @@
+"""Cases about what disks, power cuts and other programs do to the files of a store.
+
+Whatever they did, a store opens and goes on, having lost at most what was not durable, or it says
+that something is wrong: where it is opened, where it is read, or by `verify`. It never passes off
+as whole what is not what was written.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final, NamedTuple, TypeAlias
+
+from steno.errors import InvalidDocument, LogError, Missing
+from steno.messages.message import ChatMessage
+from steno.store import Store
+from steno.testing.stores.sample_session import (
+    SAMPLE_MESSAGES,
+    CaseFailure,
+    StoredSession,
+    expect,
+    expect_stored,
+    new_sample_session,
+    read_session,
+)
+from steno.testing.stores.store_harness import NotApplicable, StoreHarness, WriterProcess
+
+# -- disk ------------------------------------------------------------------------------------------
+#
+# The files of a store, taken down as they are and put back otherwise. Nothing here knows a format.
+#
+# A case takes them down while the store is open, and so gets what a machine that lost its power
+# would find: logs that nobody has cleared, and the last write at the very end of its file.
+
+
+FileContents: TypeAlias = Mapping[Path, bytes]
+"""What is in each file."""
+
+
+def read_files(subject: StoreHarness) -> FileContents:
+    """Return what a store has on the disk now. Raises NotApplicable if it has nothing there."""
+    return {path: path.read_bytes() for path in find_files(subject)}
+
+
+def find_files(subject: StoreHarness) -> tuple[Path, ...]:
+    """Return the files of a store. Raises NotApplicable if it has none."""
+    found = subject.files()
+    if found is None:
+        raise NotApplicable("it has no files of its own that could be damaged")
+    return tuple(found)
+
+
+def restore_files(subject: StoreHarness, files: FileContents) -> None:
+    """Let these files, and no others, be what the store has on the disk; nobody has it open."""
+    for path in find_files(subject):
+        if path not in files:
+            path.unlink()
+    for path, data in files.items():
+        path.write_bytes(data)
+
+
+@contextmanager
+def preserve_files(subject: StoreHarness) -> Generator[None]:
+    """Put everything back as it was, whatever is done to it meanwhile."""
+    before = read_files(subject)
+    try:
+        yield
+    finally:
+        restore_files(subject, before)
+
+
+@contextmanager
+def make_read_only(subject: StoreHarness, *, with_folders: bool) -> Generator[None]:
+    """Let nobody write to the files for a while, nor to the folders in which nothing else lies."""
+    files = find_files(subject)
+    folders = {path.parent for path in files} if with_folders else set[Path]()
+    own = [folder for folder in folders if _holds_only(folder, files)]
+    modes = {path: path.stat().st_mode for path in (*files, *own)}
+    try:
+        for path, mode in modes.items():
+            path.chmod(mode & ~0o222)
+        yield
+    finally:
+        for path, mode in modes.items():
+            with suppress(FileNotFoundError):  # it was not as read-only as it should be
+                path.chmod(mode)
+
+
+def _holds_only(folder: Path, files: tuple[Path, ...]) -> bool:
+    return all(
+        path in files or (path.is_dir() and _holds_only(path, files)) for path in folder.iterdir()
+    )
+
+
+def grown_files(stages: list[FileContents]) -> Iterator[tuple[Path, list[int]]]:
+    """Return the files that were added to, each with how long it was at every stage."""
+    for path in stages[-1]:
+        sizes = [len(files.get(path, b"")) for files in stages]
+        if sizes[0] < sizes[-1] and sizes == sorted(sizes):
+            yield path, sizes
+
+
+_PADDING_SIZES: Final = (1, 100, 5_000, 1 << 17)
+
+
+_SPLICE_SIZES: Final = (1, 17, 400)
+"""How many bytes are moved about at once."""
+
+
+class _WrittenSession(NamedTuple):
+    """A session, and the files of its store after each of its steps."""
+
+    session: str
+    stages: list[FileContents]
+    """Before it was begun, when it was, and after each record."""
+    stored: StoredSession
+
+    @property
+    def files(self) -> FileContents:
+        return self.stages[-1]
+
+
+def _write_session(subject: StoreHarness) -> _WrittenSession:
+    """Write a short session, and take down the files after each step, while the store is open."""
+    with subject.open() as store:
+        new_sample_session(store)
+        stages = [read_files(subject)]
+        conversation = store.new()
+        acts: list[Callable[[], object]] = [
+            lambda: None,
+            lambda: conversation.append(ChatMessage.user("one")),
+            lambda: conversation.append(ChatMessage.assistant("two")),
+            lambda: conversation.fork("idea"),
+            lambda: conversation.append(ChatMessage.user("three"), branch="idea"),
+        ]
+        for act in acts:
+            act()
+            stages.append(read_files(subject))
+        return _WrittenSession(conversation.id, stages, read_session(store, conversation.id))
+
+
+class _DamagedFile(NamedTuple):
+    """Files as they were found after something had happened to them."""
+
+    what: str
+    path: Path
+    data: bytes
+    records: int
+    """How many records are there at least, if it opens; fewer than none, and it may be gone."""
+    may_be_refused: bool = True
+
+
+def _check_damaged(subject: StoreHarness, written: _WrittenSession, damage: _DamagedFile) -> None:
+    """Open what was damaged, and go on if that is possible. Raises Unmet."""
+    what = f"{damage.path.name}, {damage.what}"
+    restore_files(subject, {**written.files, damage.path: damage.data})
+    try:
+        with subject.open() as store:
+            problem = _find_problem(store, written, damage.records)
+    except (LogError, InvalidDocument) as exc:
+        problem = None if damage.may_be_refused else f"it must open, got {exc!r}"
+    except Exception as exc:
+        raise CaseFailure(f"{what}: expected an error of ours, got {exc!r}") from exc
+    if problem is not None:
+        raise CaseFailure(f"{what}: {problem}")
+
+
+def _find_problem(store: Store, written: _WrittenSession, at_least: int) -> str | None:
+    """Tell what is wrong with a session and was told by nobody."""
+    session, whole = written.session, written.stored
+    try:
+        store.header(session)
+    except Missing:
+        return "the session was durable, and is not there" if at_least >= 0 else None
+    found = read_session(store, session)
+    if not store.verify(session).is_intact:
+        return None
+    number = len(found.records)
+    if found.header != whole.header or found.records != whole.records[:number]:
+        return "verify says that it is intact, and it is not what was written"
+    if number < at_least:
+        return f"verify says that it is intact, with {number} records of {at_least}"
+    conversation = store.open(session)
+    for branch in conversation.branches:
+        conversation.messages(branch)
+    conversation.append(ChatMessage.user("Going on."))
+    after = store.verify(session)
+    if not after.is_intact or read_session(store, session).records[:number] != found.records:
+        return f"it does not go on as it should: {after.bad}"
+    return None
+
+
+# -- where it ends -----------------------------------------------------------------------------
+
+
+def torn_last_record(subject: StoreHarness) -> None:
+    """A record that was not written whole is left out, and the session goes on before it."""
+    with preserve_files(subject):
+        written = _write_session(subject)
+        for path, (*_, begin, end) in _files_with_last_record(written):
+            data, others = written.files[path], len(written.stored.records) - 1
+            for cut in (begin + 1, (begin + end) // 2, end - 1):
+                damage = _DamagedFile(f"cut at byte {cut}", path, data[:cut], others, False)
+                _check_damaged(subject, written, damage)
+
+
+def nul_padding(subject: StoreHarness) -> None:
+    """Zeros at the end of a file, as after a power cut, are no records and in nobody's way."""
+    with preserve_files(subject):
+        written = _write_session(subject)
+        for path, (*_, begin, end) in _files_with_last_record(written):
+            data, all_records = written.files[path], len(written.stored.records)
+            middle = (begin + end) // 2
+            for size in _PADDING_SIZES:
+                padded, what = data + bytes(size), f"{size} zeros behind its end"
+                _check_damaged(
+                    subject, written, _DamagedFile(what, path, padded, all_records, False)
+                )
+                padded, what = data[:middle] + bytes(size), f"{size} zeros from byte {middle} on"
+                _check_damaged(
+                    subject, written, _DamagedFile(what, path, padded, all_records - 1, False)
+                )
+
+
+def truncated_files(subject: StoreHarness) -> None:
+    """A file that is cut anywhere has lost what was written behind that, and nothing else."""
+    with preserve_files(subject):
+        written = _write_session(subject)
+        for path, sizes in _files_with_last_record(written):
+            data = written.files[path]
+            anywhere = _spread_offsets(sizes[0], sizes[-1], subject.scale.places)
+            in_the_last = _spread_offsets(sizes[-2], sizes[-1], subject.scale.places)
+            for cut in sorted({*anywhere, *in_the_last}):
+                # The first stage is without the session, the second without a record.
+                records = sum(size <= cut for size in sizes) - 2
+                damage = _DamagedFile(f"cut at byte {cut}", path, data[:cut], records)
+                _check_damaged(subject, written, damage)
+
+
+def _files_with_last_record(written: _WrittenSession) -> list[tuple[Path, list[int]]]:
+    """Return the files that the last record was added to, with how long they were at each stage."""
+    if written.stages[-1] == written.stages[-2]:
+        raise CaseFailure("the last record was acknowledged, and is in no file")
+    found = [(path, sizes) for path, sizes in grown_files(written.stages) if sizes[-2] < sizes[-1]]
+    if not found:
+        raise NotApplicable("it does not add to the end of a file")
+    return found
+
+
+def _spread_offsets(begin: int, end: int, most: int) -> range:
+    """Return every place, or so many of them, evenly spread."""
+    return range(begin, end, max(1, -(-(end - begin) // most)))
+
+
+# -- in the middle -----------------------------------------------------------------------------
+
+
+def spliced_files(subject: StoreHarness) -> None:
+    """Bytes that are lost, doubled, mixed up or changed in the middle are noticed."""
+    with preserve_files(subject):
+        written = _write_session(subject)
+        closed = read_files(subject)  # by now all is where it stays
+        settled = written._replace(stages=[*written.stages, closed])
+        records, before = len(written.stored.records), written.stages[0]
+        for path in [path for path in closed if closed[path] != before.get(path)]:
+            for place in _spread_offsets(0, len(closed[path]), subject.scale.places // 20):
+                for what, data in _splices(closed[path], place):
+                    damage = _DamagedFile(f"{what} at byte {place}", path, data, records)
+                    _check_damaged(subject, settled, damage)
+
+
+def _splices(data: bytes, place: int) -> Iterator[tuple[str, bytes]]:
+    """Return what can become of a file at a place: a piece of it is spoilt in every way."""
+    head = data[:place]
+    for size in _SPLICE_SIZES:
+        piece, rest = data[place : place + size], data[place + size :]
+        if not rest:  # that is no middle: it could be a write that was cut short
+            return
+        yield f"{size} bytes left out", head + rest
+        yield f"{size} bytes doubled", head + piece + piece + rest
+        # Two who write at once without waiting for each other.
+        yield f"{size} bytes of another writer", head + rest[:size] + piece + rest[size:]
+        yield f"{size} bytes of zeros", head + bytes(len(piece)) + rest
+        yield f"{size} bytes changed", head + bytes(byte ^ 1 for byte in piece) + rest
+        yield f"a line break and {size} bytes put in", head + b"\n" + piece[::-1] + data[place:]
+
+
+# -- rights ------------------------------------------------------------------------------------
+
+
+def read_only_place(subject: StoreHarness) -> None:
+    """Where nothing may be written, all can be read, and every change is refused as Unavailable."""
+    if sys.platform == "win32" or (sys.platform != "linux" and os.geteuid() == 0):
+        raise NotApplicable("rights do not keep anybody from writing here")
+    with preserve_files(subject):
+        with subject.open() as store:
+            session = new_sample_session(store).id
+            before = read_session(store, session)
+        for with_folders in (True, False):
+            with (
+                make_read_only(subject, with_folders=with_folders),
+                WriterProcess(subject, session, "--read-only") as writer,
+            ):
+                writer.start_writing()
+                told = writer.finish()
+            entries = [one for one in told if one.kind == "entry"]
+            expect(len(entries), len(SAMPLE_MESSAGES), "entries that could be read")
+            found = [one.branch for one in told if one.kind == "found"]
+            expect(found, [session], "sessions in which a search found something")
+            refused = {one.branch for one in told if one.kind == "refused"}
+            expect(refused, {"Unavailable"}, "errors of changes where nothing may be written")
+            changed = [one.branch for one in told if one.kind == "changed"]
+            expect(changed, [], "changes where nothing may be written")
+            with subject.open() as store:
+                expect_stored(store, session, before, "after changes were refused")

@@ -1,0 +1,599 @@
+"""Cases about what is kept: everything, as it was, also what this version does not understand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from functools import partial
+from hashlib import sha256
+from typing import Final
+
+from msgspec.structs import replace
+
+from steno.codec import decode_header, decode_record, encode_record
+from steno.errors import InvalidValue, LogError, Missing
+from steno.ids import new_id, utc_now
+from steno.log.chain import entry_digest
+from steno.messages.call import InvalidToolCall, ToolCall
+from steno.messages.content import (
+    FileReference,
+    Image,
+    ImageBlob,
+    ImageData,
+    Opaque,
+    Resource,
+    Text,
+    Thinking,
+)
+from steno.messages.message import AssistantMessage, ChatMessage, ToolResult, UserMessage
+from steno.messages.outcome import Failure, Outcome
+from steno.messages.usage import StopReason, Usage
+from steno.records.entry import (
+    Approval,
+    ApprovalStatus,
+    Compaction,
+    Entry,
+    Feedback,
+    Label,
+    Mode,
+    ModeChange,
+    ModelChange,
+    Payload,
+    Redacted,
+    Redaction,
+    Repair,
+    Resolution,
+    ResolutionStatus,
+)
+from steno.records.stored_record import MAIN_BRANCH, Record
+from steno.store import MemoryStore, Store, convert_store
+from steno.testing.stores.sample_session import (
+    SAMPLE_MESSAGES,
+    START_TIME,
+    CaseFailure,
+    chain_records,
+    expect,
+    expect_intact,
+    expect_raises,
+    expect_stored,
+    new_header,
+    new_sample_session,
+    read_session,
+    require,
+)
+from steno.testing.stores.store_harness import StoreHarness
+
+# -- blobs -----------------------------------------------------------------------------------------
+#
+# Cases about blobs: bytes that lie beside the records, under their digest.
+
+
+_HOSTILE_BLOB_NAMES: Final = (
+    *("", ".", "..", "../" * 20 + "etc/passwd", "/etc/passwd", "a/b", "\0", "a\0", "~", "*", "%"),
+    *(
+        "0" * 63,
+        "0" * 65,
+        "G" * 64,
+        "A" * 64,
+        "0" * 63 + "/",
+        "0" * 64 + "\n",
+        "' or 1=1 --",
+        "日" * 64,
+    ),
+)
+
+
+ANY_AGE: Final = timedelta(0)
+
+
+def new_bytes(size: int) -> bytes:
+    """Make bytes that no store has yet."""
+    return (new_id().encode() + bytes(range(256)) * (size // 256 + 1))[:size]
+
+
+def _image(data: bytes) -> Image:
+    return Image(source=ImageData(data), mime_type="image/png")
+
+
+def blob_round_trip(subject: StoreHarness) -> None:
+    """Bytes come back from under their SHA-256, however often they are put there."""
+    pieces = [b"", b"\0", new_bytes(100), new_bytes(3_000_000)]
+    with subject.open() as store:
+        for data in pieces:
+            digest = sha256(data).hexdigest()
+            expect(store.put_blob(data), digest, "what a blob is kept under")
+            expect(store.put_blob(data), digest, "the same blob once more")
+    with subject.open() as store:
+        known = {blob.sha256: blob for blob in store.blobs()}
+        for data in pieces:
+            digest = sha256(data).hexdigest()
+            require(store.blob(digest) == data, "a blob must come back as it was")
+            found = known.get(digest)
+            require(found is not None, "every blob must be listed")
+            assert found is not None
+            expect(found.size, len(data), "the size of a blob")
+            age = utc_now() - found.stored_at
+            require(abs(age) < timedelta(hours=12), "a blob must know when it was stored, in UTC")
+        expect(len(list(store.blobs())), len(known), "blobs that are listed, each once")
+        digest = sha256(pieces[2]).hexdigest()
+        store.remove_blob(digest, put_before=utc_now() - timedelta(hours=24))
+        require(store.blob(digest) == pieces[2], "a blob that was put since must stay")
+        store.remove_blob(digest)
+        store.remove_blob(digest)
+        expect_raises(Missing, "a blob that was removed", lambda: store.blob(digest))
+
+
+def missing_blob(subject: StoreHarness) -> None:
+    """A blob that is not there is Missing, and can be removed."""
+    with subject.open() as store:
+        digest = sha256(new_id().encode()).hexdigest()
+        expect_raises(Missing, "a blob that was never put", lambda: store.blob(digest))
+        store.remove_blob(digest)
+        expect_raises(Missing, "a blob that was removed", lambda: store.blob(digest))
+
+
+def hostile_blob_names(subject: StoreHarness) -> None:
+    """What is no digest names no blob: it is Missing, and removing it removes nothing."""
+    with subject.open() as store:
+        data = new_bytes(40)
+        digest = store.put_blob(data)
+        for name in (*_HOSTILE_BLOB_NAMES, digest.upper(), digest + " ", digest[:-1]):
+            expect_raises(Missing, "a name that is no digest", partial(store.blob, name))
+            try:
+                store.remove_blob(name)
+            except LogError:
+                continue
+            except Exception as exc:
+                kind = type(exc).__name__
+                raise CaseFailure(
+                    f"removing what is no digest: expected nothing, got {kind}"
+                ) from exc
+        require(store.blob(digest) == data, "removing what is no digest must remove nothing")
+
+
+def images_lie_beside(subject: StoreHarness) -> None:
+    """Large images are put aside, small ones stay, and both come back."""
+    large, small = new_bytes(40_000), new_bytes(400)
+    said = ChatMessage.user([Text("Look:"), _image(large), _image(small)])
+    with subject.open() as store:
+        conversation = new_sample_session(store)
+        conversation.append(said)
+    with subject.open() as store, MemoryStore() as memory:
+        reopened = store.open(conversation.id)
+        found = reopened.entries()[-1].payload
+        assert isinstance(found, UserMessage)
+        digest = sha256(large).hexdigest()
+        blob = ImageBlob(sha256=digest, size=len(large))
+        beside = Image(source=blob, mime_type="image/png")
+        expect(found.content, (Text("Look:"), beside, _image(small)), "what the record holds")
+        require(store.blob(digest) == large, "the image must lie in a blob")
+        expect(store.restore_blobs(found), said, "the message with its images brought back")
+        expect(reopened.messages()[-1], said, "the message as it is sent")
+        expect_intact(store, conversation.id, entries=6)
+        convert_store(store, memory, [conversation.id])
+        require(memory.blob(digest) == large, "a blob must go to another store with its session")
+
+
+def results_lie_beside(subject: StoreHarness) -> None:
+    """A very long result is put aside, named by the record, and there when it is sent."""
+    text = "a long line of output\n" * 20_000
+    call = ToolCall(id="call", name="run")
+    with subject.open() as store:
+        conversation = new_sample_session(store)
+        conversation.append(ChatMessage.assistant(None, [call]))
+        conversation.append(ToolResult.success("call", text))
+        expect(conversation.messages()[-1].text, text, "the result as it is sent")
+    with subject.open() as store:
+        [*_, record] = store.records(conversation.id)
+        require(len(encode_record(record)) < 2_000, "a record must not hold a very long result")
+        store.collect_garbage(older_than=timedelta(0))
+        expect(store.open(conversation.id).messages()[-1].text, text, "the result, opened again")
+        expect_intact(store, conversation.id, entries=7)
+        store.remove_blob(sha256(text.encode()).hexdigest())
+        require(not store.verify(conversation.id).is_intact, "verify must miss what lies beside")
+        found = store.open(conversation.id).messages()[-1]
+        expect(found.tool_call_id, "call", "the result of which the rest is gone")
+
+
+def garbage_collection(subject: StoreHarness) -> None:
+    """Blobs that no record names go, once they are old enough; all others stay."""
+    with subject.open() as store:
+        named, nameless = new_bytes(40_000), new_bytes(70)
+        conversation = new_sample_session(store)
+        conversation.append(ChatMessage.user([_image(named)]), branch=MAIN_BRANCH)
+        lost = store.put_blob(nameless)
+        store.collect_garbage()
+        require(store.blob(lost) == nameless, "a blob of this hour must stay")
+        size = store.collect_garbage(older_than=ANY_AGE)
+        require(size >= len(nameless), "it must tell how many bytes went")
+        expect_raises(Missing, "a blob that nobody names", lambda: store.blob(lost))
+        kept_digest = sha256(named).hexdigest()
+        require(store.blob(kept_digest) == named, "a blob that a record names must stay")
+        _redact_last(store, conversation.id)
+        store.collect_garbage(older_than=ANY_AGE)
+        expect_raises(Missing, "a blob whose entry was redacted", lambda: store.blob(kept_digest))
+
+
+def _redact_last(store: Store, session: str) -> None:
+    last = store.open(session).entries()[-1]
+    store.redact(session, last.id, actor="kit", reason="it is gone")
+
+
+_ODD_TEXTS: Final = (
+    *("NUL \0 inside", "\u2028 and \u2029", "\x85", "\ufeffBOM", "\r\n\n", "\x1b[31m", "\x7f"),
+    *("\U0001f600\U0010ffff", "e\u0301", "\u202e", "\\u0000", "\\", '"', "'", "%s", "{}"),
+    *("\u0000", "</script>", "$1", "NULL", "\ufffd", "\ufffe"),
+)
+
+
+_LARGE_TEXT_CHARACTERS: Final = 5_000_000
+
+
+_EVERY_PAYLOAD: Final[tuple[Payload, ...]] = (
+    ModeChange(old=Mode.PLAN, new=Mode.ACT),
+    ModelChange(old="", new="model-2"),
+    Label(target="a", text="here"),
+    Compaction(through="a", summary="much was said"),
+    Approval(call_id="c1", status=ApprovalStatus.PENDING, arguments_sha256="0" * 64),
+    Resolution(target="a", block=0, status=ResolutionStatus.RESOLVED, content=(Text("found"),)),
+    Feedback(target="a", text="better"),
+    Repair(code="call_unanswered", explanation="answered"),
+    Opaque(kind="hologram", raw='{"type":"hologram","n":1.50}', origin="steno"),
+    UserMessage((FileReference(path="a.py", start_line=1), Resource(server="s", uri="u:1"))),
+    AssistantMessage(
+        content=(Thinking("hm"), InvalidToolCall(id="c1", arguments="{", reason="cut")),
+        stop_reason=StopReason.TOOL_USE,
+        raw_stop_reason="tool_calls",
+        usage=Usage(input_tokens=1, output_tokens=2),
+    ),
+    ChatMessage.tool_result(
+        "c1", "no", outcome=Outcome.ERROR, failure=Failure(message="no"), duration_s=0.25
+    ),
+)
+
+
+def every_payload(subject: StoreHarness) -> None:
+    """Whatever an entry may carry comes back equal, with decision and audit."""
+    with subject.open() as store:
+        conversation = store.new()
+        for payload in _EVERY_PAYLOAD:
+            conversation.append(payload, decision="as it is", audit={"by": "kit", "n": 1.50})
+        entries = conversation.entries()
+        before = read_session(store, conversation.id)
+    with subject.open() as store:
+        expect_stored(store, conversation.id, before, "after it was opened again")
+        found = store.open(conversation.id).entries()
+        for one, other in zip(found, entries, strict=True):
+            expect(one, other, f"an entry with {type(other.payload).__name__}")
+        expect_intact(store, conversation.id, entries=len(_EVERY_PAYLOAD))
+
+
+# -- what is not understood --------------------------------------------------------------------
+
+
+def unknown_entry_kept(subject: StoreHarness) -> None:
+    """Members and entries of a newer steno survive at every level, byte for byte."""
+    header = decode_header(f'{{"v":2,"id":"{new_id()}","later":[1.50]}}')
+    lines = tuple(_newer_version_lines())
+    with subject.open() as store, MemoryStore() as memory:
+        store.add_session(header, map(decode_record, lines))
+        before = read_session(store, header.id)
+        for number, (found, wanted) in enumerate(zip(before.records, lines, strict=True), 1):
+            require(found == wanted, f"record {number} must be, byte for byte, what was added")
+        convert_store(store, memory, [header.id])
+        store.remove(header.id)
+        convert_store(memory, store, [header.id])
+    with subject.open() as store:
+        expect_stored(store, header.id, before, "after it went to another store and back")
+        expect(store.verify(header.id).foreign, 1, "entries of a newer version")
+        conversation = store.open(header.id)
+        conversation.append(ChatMessage.user("Going on."))
+        require(
+            read_session(store, header.id).records[:-1] == lines,
+            "records of a newer steno must stay as they are when a session goes on",
+        )
+        expect(len(conversation.messages()), 2, "messages that this version understands")
+
+
+def _newer_version_lines() -> Iterator[bytes]:
+    """Write records as a newer steno may, each with its digest."""
+    first, second, third = new_id(), new_id(), new_id()
+    block = '{"type":"text","text":"\\u0041\u2028","glow":1.50}'
+    known = (
+        f'{{"v":2,"id":"{first}","time":"2024-05-17T06:30:00Z","payload":{{"type":"user",'
+        f'"content":[{block},{{"type":"hologram","size":1e400}}],"tone":{{"b":[ ]}}}},'
+        '"audit":{"by":"kit"},"seen":"\\ud83d\\ude00"}'
+    )
+    newer = f'{{"v":3,"parent":"{first}","id":"{second}","what":{{"is":"this"}} , "n":-0.0}}'
+    call = (
+        f'{{"v":2,"id":"{third}","parent":"{second}","payload":{{"type":"telepathy","x":[1,2]}}}}'
+    )
+    digest: str | None = None
+    for seq, text in enumerate((known, newer, call), 1):
+        draft = f'{{"seq":{seq},"branch":"main","entry":{text},"digest":"{"0" * 64}","ink":0.10}}'
+        entry = decode_record(draft).entry
+        assert entry is not None
+        digest = entry_digest(entry, digest)
+        # Our own encoder says in which order the members stand; the text of each is as it was.
+        yield encode_record(decode_record(draft.replace("0" * 64, digest)))
+
+
+# -- text --------------------------------------------------------------------------------------
+
+
+def odd_text(subject: StoreHarness) -> None:
+    """Any text that UTF-8 can carry comes back as it was, and no other gets in."""
+    with subject.open() as store:
+        conversation = new_sample_session(store)
+        for text in _ODD_TEXTS:
+            conversation.append(ChatMessage.user(f"<{text}>"), decision=text, audit={text: text})
+        before = read_session(store, conversation.id)
+        expect_raises(
+            InvalidValue,
+            "half a surrogate pair",
+            lambda: conversation.append(ChatMessage.user("fine"), decision="\ud800"),
+        )
+        expect_stored(store, conversation.id, before, "after half a character was refused")
+    with subject.open() as store:
+        found = store.open(conversation.id).entries()[len(SAMPLE_MESSAGES) :]
+        for entry, text in zip(found, _ODD_TEXTS, strict=True):
+            expect(entry.message, ChatMessage.user(f"<{text}>"), f"a message with {text!r}")
+            expect((entry.decision, entry.audit), (text, {text: text}), f"the rest of {text!r}")
+        expect_intact(store, conversation.id)
+
+
+def large_text(subject: StoreHarness) -> None:
+    """Text of five million characters is an entry like any other."""
+    text = "0123456789\u2028 ä\U0001f600 line\n" * (_LARGE_TEXT_CHARACTERS // 20)
+    with subject.open() as store:
+        conversation = new_sample_session(store)
+        conversation.append(ChatMessage.user(text))
+        conversation.append(ChatMessage.assistant("Long."))
+    with subject.open() as store:
+        found = store.open(conversation.id).messages()
+        require(found[-2] == ChatMessage.user(text), "a large text must come back as it was")
+        expect_intact(store, conversation.id, entries=7)
+
+
+def odd_ids(subject: StoreHarness) -> None:
+    """Entries from elsewhere may have any id and no time."""
+    ids = ("a", "A", "a ", "1", "日本", "'", "\u2028", "../a", "long" * 500, "%")
+    header = new_header()
+    parent: str | None = None
+    digest: str | None = None
+    records: list[Record] = []
+    for seq, id in enumerate(ids, 1):
+        entry = Entry(id=id, parent=parent, payload=ChatMessage.user(f"entry {seq}"))
+        digest = entry_digest(entry, digest)
+        parent = id
+        records.append(Record(seq=seq, branch=MAIN_BRANCH, entry=entry, digest=digest))
+    with subject.open() as store:
+        store.add_session(header, records)
+        expect(list(store.records(header.id)), records, "records")
+        found = store.open(header.id)
+        expect([entry.id for entry in found.entries()], list(ids), "ids in order")
+        for id in ids:
+            expect(next(store.read_back(header.id, id))[0].id, id, "an entry that is asked for")
+
+
+def convert_keeps_digests(subject: StoreHarness) -> None:
+    """A session that goes to another store and back is the same, digests included."""
+    with subject.open() as store, MemoryStore() as memory:
+        conversation = new_sample_session(store)
+        session = conversation.id
+        conversation.fork("idea", at=conversation.entries()[1].id)
+        conversation.switch("idea")
+        conversation.append(ChatMessage.assistant("Another."))
+        conversation.rewind(conversation.entries()[0].id)
+        before = read_session(store, session)
+        expect(convert_store(store, memory, [session]), 1, "sessions that were copied")
+        expect_stored(memory, session, before, "in memory")
+        expect(memory.verify(session), store.verify(session), "what verify says of both")
+        store.remove(session)
+        convert_store(memory, store, [session])
+    with subject.open() as store:
+        expect_stored(store, session, before, "back again")
+        expect_intact(store, session)
+
+
+def records_are_numbered(subject: StoreHarness) -> None:
+    """Entries and beginnings of branches are counted together, from 1 and without gaps."""
+    with subject.open() as store:
+        header = new_header()
+        store.add_session(header, chain_records(SAMPLE_MESSAGES))
+        conversation = store.open(header.id)
+        conversation.fork("idea")
+        conversation.append(ChatMessage.user("more"), branch="idea")
+        conversation.fork("other")
+    with subject.open() as store:
+        store.open(header.id).append(ChatMessage.user("yet more"), branch=MAIN_BRANCH)
+        found = [record.seq for record in store.records(header.id)]
+        expect(found, list(range(1, 10)), "seq of the records")
+
+
+# -- trust -----------------------------------------------------------------------------------------
+#
+# Cases about trust: what was changed is found, what is taken out is gone, what is asked is found.
+
+
+def verify_names_the_first_bad(subject: StoreHarness) -> None:
+    """A record that was written over with another is found, by its number and its entry."""
+    with subject.open() as store:
+        conversation = new_sample_session(store)
+        session = conversation.id
+        records = list(store.records(session))
+        for record in (records[3], records[1]):
+            assert record.entry is not None
+            forged = replace(record.entry, payload=ChatMessage.user("Something else?"))
+            store.replace(session, replace(record, entry=forged))
+        found = store.verify(session)
+        require(found.bad is not None, "a record that was changed must be found")
+        assert found.bad is not None
+        expect(found.bad.seq, 2, "the number of the first record that was changed")
+        expect(found.bad.entry_id, conversation.entries()[1].id, "the entry that was changed")
+        store.replace(session, records[1])
+        bad = store.verify(session).bad
+        expect(None if bad is None else bad.seq, 4, "the next one, after the first was mended")
+        store.replace(session, records[3])
+        expect_intact(store, session, entries=5)
+        expect(list(store.records(session)), records, "records, after all was mended")
+
+
+def replaced_record_is_read_everywhere(subject: StoreHarness) -> None:
+    """A record that was written over is the new one wherever it is read, also after a reopening."""
+    with subject.open() as store:
+        session = new_sample_session(store).id
+        records = list(store.records(session))
+        entry = records[1].entry
+        assert entry is not None
+        changed = replace(records[1], entry=replace(entry, payload=ChatMessage.user("Replaced.")))
+        store.replace(session, changed)
+        head = store.heads(session)
+    with subject.open() as store:
+        expect(list(store.records(session))[1], changed, "the record")
+        back = {entry.id: entry for entry, _ in store.read_back(session, head["main"] or "")}
+        expect(back[entry.id], changed.entry, "the entry, read back")
+        expect(store.open(session).messages()[1].text, "Replaced.", "the message")
+        expect(dict(store.heads(session)), dict(head), "heads")
+
+
+def redaction_keeps_the_chain(subject: StoreHarness) -> None:
+    """What is redacted is nowhere any more, the chain holds, and it is told by whom and why."""
+    word = f"secret{new_id().replace('-', '')}"
+    with subject.open() as store:
+        conversation = store.new([*SAMPLE_MESSAGES, ChatMessage.user(f"My key is {word}.")])
+        session = conversation.id
+        target = conversation.append(
+            ChatMessage.assistant(
+                "Thanks.", [ToolCall(id="c2", name="keep", arguments=f'{{"k":"{word}"}}')]
+            ),
+            audit={"note": word},
+        )
+        conversation.append(ChatMessage.tool_result("c2", "Kept."))
+        digests = [record.digest for record in store.records(session)]
+        for entry_id in (conversation.entries()[5].id, target.id):
+            store.redact(session, entry_id, actor="officer", reason="a key")
+    with subject.open() as store:
+        records = list(store.records(session))
+        require(
+            not any(word.encode() in encode_record(record) for record in records),
+            "no record may hold what was redacted",
+        )
+        expect(store.search(word), [], "what a search finds of it")
+        expect([record.digest for record in records][:8], digests, "digests")
+        kinds = [type(record.entry.payload) for record in records if record.entry is not None]
+        expect(kinds[5:], [Redacted, Redacted, kinds[7], Redaction, Redaction], "payloads")
+        told = records[-1].entry
+        assert told is not None
+        wanted = Redaction(target=target.id, actor="officer", reason="a key")
+        expect(told.payload, wanted, "the last entry")
+        found = store.verify(session)
+        require(found.is_intact, f"the chain must hold: {found.bad}")
+        expect(found.redacted, 2, "entries that were redacted")
+        expect(len(store.open(session).messages()), 6, "messages that are left")
+        store.open(session).append(ChatMessage.user("Going on."))
+        expect_intact(store, session, entries=11)
+        before = list(store.records(session))
+        store.redact(session, target.id, actor="a", reason="b")
+        expect(list(store.records(session)), before, "records after redacting it again")
+        expect_raises(
+            InvalidValue,
+            "redacting the reason",
+            lambda: store.redact(session, told.id, actor="a", reason="b"),
+        )
+        expect_raises(
+            Missing,
+            "redacting what is not there",
+            lambda: store.redact(session, new_id(), actor="a", reason="b"),
+        )
+
+
+# -- finding -----------------------------------------------------------------------------------
+
+
+def search_finds_words(subject: StoreHarness) -> None:
+    """Every store finds the same: all words, in any case and order, the newest first."""
+    tag = f"tag{new_id().replace('-', '')}"
+    texts = (
+        *("alpha beta", "Alpha BETA gamma", "alphabet", "beta, alpha!", "read_file alpha"),
+        *("Straße", "STRASSE", "日本語 alpha", "naïve café", "cafe\u0301", "don't", "x y\0z", "_"),
+        *(
+            '"alpha beta"',
+            "alpha AND beta",
+            "alpha\u2028beta",
+            "a*b",
+            "NEAR(alpha, beta)",
+            "ΣΊΣΥΦΟΣ",
+        ),
+        *("ﬁne", "İstanbul", "100% sure", "c++ -alpha", "\U00020000", "12.50", "longer " * 300),
+    )
+    queries = (
+        *("alpha", "ALPHA beta", "beta alpha", "alph", "alpha -beta", '"alpha beta"', "read file"),
+        *(
+            "read_file",
+            "strasse",
+            "STRAẞE",
+            "日本",
+            "語",
+            "cafe",
+            "café",
+            "naive",
+            "don't",
+            "don t",
+        ),
+        *("near(alpha", "alpha*", "a*", "alpha OR beta", "NOT alpha", "z", "100%", "%", "_", "y z"),
+        *("σίσυφος", "fine", "istanbul", "c++", "alpha:", "^alpha", "\U00020000", "50", "12.5"),
+        *("gamma", "run_tests", "path", "here", "longer", "nothing_like_it"),
+    )
+    payloads = [ChatMessage.user(f"{tag} {text}") for text in texts]
+    call = ToolCall(id="c1", name="run_tests", arguments=f'{{"path":"{tag}"}}')
+    steps: list[Payload] = [
+        *payloads,
+        ChatMessage.assistant(None, [call]),
+        Label(target="a", text=f"{tag} here"),
+    ]
+    records = list(chain_records(steps))
+    records[0] = _without_time(records[0])
+    headers = [new_header(), new_header()]
+    with subject.open() as store, MemoryStore() as memory:
+        store.add_session(headers[0], records)
+        store.add_session(headers[1], chain_records(payloads, start=START_TIME + timedelta(days=1)))
+        for header in headers:
+            memory.add_session(header, store.records(header.id))
+        for query in queries:
+            found = store.search(f"{tag} {query}", limit=100)
+            wanted = memory.search(f"{tag} {query}", limit=100)
+            expect(
+                [(hit.session, hit.entry.id) for hit in found],
+                [(hit.session, hit.entry.id) for hit in wanted],
+                f"entries found for {query!r}",
+            )
+            expect(
+                [h.snippet for h in found], [h.snippet for h in wanted], f"snippets for {query!r}"
+            )
+            expect([h.entry for h in found], [h.entry for h in wanted], f"entries for {query!r}")
+        expect(len(store.search(tag, limit=3)), 3, "hits, where three are asked for")
+        for nothing in ("", " ", "%", "_", "*"):
+            expect(store.search(nothing), [], f"hits for {nothing!r}, which has no word")
+
+
+def _without_time(record: Record) -> Record:
+    assert record.entry is not None
+    return replace(record, entry=replace(record.entry, time=None))
+
+
+def search_follows_what_is_written(subject: StoreHarness) -> None:
+    """What was just written is found, in every session, and by every opening of the store."""
+    word = f"word{new_id().replace('-', '')}"
+    with subject.open() as store, subject.open() as other, MemoryStore() as memory:
+        conversation = new_sample_session(store)
+        entry = conversation.append(ChatMessage.user(f"A {word} to find."))
+        for one in (store, other):
+            expect([hit.entry for hit in one.search(word)], [entry], "hits after one entry")
+        twin = other.clone(conversation.id)
+        found = {hit.session for hit in other.search(word.upper())}
+        expect(found, {conversation.id, twin.id}, "sessions found after a clone")
+        memory.add_session(other.header(twin.id), other.records(twin.id))
+        store.remove(twin.id)
+        convert_store(memory, store, [twin.id])
+        expect(len(store.search(word)), 2, "hits after a session went and came back")

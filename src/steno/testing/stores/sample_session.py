@@ -1,0 +1,107 @@
+"""How cases say what they expected, and the talk that most of them store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Final, NamedTuple
+
+from steno.codec import encode_header, encode_record
+from steno.errors import StenoError
+from steno.ids import new_id
+from steno.log.chain import entry_digest
+from steno.log.conversation import Conversation
+from steno.messages.call import ToolCall
+from steno.messages.message import ChatMessage, Message
+from steno.records.entry import Entry, Payload
+from steno.records.stored_record import MAIN_BRANCH, Header, Record
+from steno.store import Store
+from steno.testing.case_results import CaseFailure, expect, require
+
+__all__ = ["CaseFailure", "expect", "require"]
+
+START_TIME: Final = datetime(2024, 5, 17, 6, 30, tzinfo=UTC)
+SAMPLE_MESSAGES: Final[tuple[Message, ...]] = (
+    ChatMessage.system("You mend code."),
+    ChatMessage.user("Is it broken?"),
+    ChatMessage.assistant("I look.", [ToolCall(id="c1", name="run_tests", arguments="{}")]),
+    ChatMessage.tool_result("c1", "3 passed", details={"passed": 3, "seconds": 1.50}),
+    ChatMessage.assistant("All green."),
+)
+
+
+def expect_raises(kind: type[StenoError], what: str, act: Callable[[], object]) -> None:
+    """Raise Unmet unless `act` raises an exception of this kind; an iterator is read to its end."""
+    try:
+        found = act()
+        if isinstance(found, Iterator):
+            for _ in found:
+                pass
+    except kind:
+        return
+    except Exception as exc:
+        raise CaseFailure(f"{what}: expected {kind.__name__}, got {type(exc).__name__}") from exc
+    raise CaseFailure(f"{what}: expected {kind.__name__}, nothing was raised")
+
+
+class StoredSession(NamedTuple):
+    """All that a store has of a session, in a form that can be compared."""
+
+    header: bytes
+    records: tuple[bytes, ...]
+    heads: tuple[tuple[str, str | None], ...]
+
+
+def read_session(store: Store, session: str) -> StoredSession:
+    """Read all of a session."""
+    return StoredSession(
+        encode_header(store.header(session)),
+        tuple(map(encode_record, store.records(session))),
+        tuple(store.heads(session).items()),
+    )
+
+
+def expect_stored(store: Store, session: str, wanted: StoredSession, what: str) -> None:
+    """Raise Unmet, with the first place that differs, unless a session is as it was."""
+    found = read_session(store, session)
+    expect(len(found.records), len(wanted.records), f"{what}: records")
+    for number, (one, other) in enumerate(zip(found.records, wanted.records, strict=True), 1):
+        require(one == other, f"{what}: record {number} is not, byte for byte, what was written")
+    expect(found.heads, wanted.heads, f"{what}: heads")
+    require(found.header == wanted.header, f"{what}: the header is not what was written")
+
+
+def expect_intact(store: Store, session: str, *, entries: int | None = None) -> None:
+    """Raise Unmet unless the chain of a session holds, and it has as many entries as it should."""
+    found = store.verify(session)
+    require(found.is_intact, f"the chain must hold: {found.bad}")
+    if entries is not None:
+        expect(found.entries, entries, "entries that the chain holds")
+
+
+def chain_records(
+    payloads: Iterable[Payload], *, branch: str = MAIN_BRANCH, start: datetime = START_TIME
+) -> Iterator[Record]:
+    """Make the records of a session without a conversation: each entry behind the one before."""
+    parent: str | None = None
+    digest: str | None = None
+    for number, payload in enumerate(payloads, 1):
+        entry = Entry(
+            id=new_id(),
+            parent=parent,
+            time=start + timedelta(seconds=number),
+            payload=payload,
+        )
+        digest = entry_digest(entry, digest)
+        parent = entry.id
+        yield Record(seq=number, branch=branch, entry=entry, digest=digest)
+
+
+def new_header() -> Header:
+    """Make the header of a session that no store has yet."""
+    return Header(id=new_id(), created_at=START_TIME)
+
+
+def new_sample_session(store: Store) -> Conversation:
+    """Begin a session in which something was said."""
+    return store.new(SAMPLE_MESSAGES)

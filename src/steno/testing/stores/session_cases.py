@@ -1,0 +1,588 @@
+"""Cases about sessions: begun, gone on with, listed, summed up, removed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Final
+
+from msgspec.structs import replace
+
+from steno.codec import decode_header, encode_header
+from steno.errors import Conflict, InvalidValue, LogError, Missing, StenoError
+from steno.ids import new_id
+from steno.log.chain import entry_digest
+from steno.log.conversation import Conversation
+from steno.messages.message import ChatMessage
+from steno.records.entry import BranchSwitch, Entry, Rewind
+from steno.records.stored_record import MAIN_BRANCH, Header, Record
+from steno.store import Store
+from steno.testing.stores.sample_session import (
+    SAMPLE_MESSAGES,
+    START_TIME,
+    CaseFailure,
+    chain_records,
+    expect,
+    expect_intact,
+    expect_raises,
+    expect_stored,
+    new_header,
+    new_sample_session,
+    read_session,
+    require,
+)
+from steno.testing.stores.store_harness import StoreHarness
+
+# -- branches --------------------------------------------------------------------------------------
+#
+# Cases about branches: who may write behind what, and what is kept of where they went.
+
+
+_ODD_BRANCH_NAMES = (
+    "a/b",
+    "../x",
+    "MAIN",
+    "main ",
+    "日本",
+    "'",
+    '"',
+    "a\u2028b",
+    "long" * 100,
+    "%s",
+)
+
+
+def _append_entry(
+    store: Store, conversation: Conversation, *, id: str, branch: str, expected: str | None
+) -> None:
+    """Append to the store itself, behind the conversation's back."""
+    parent = conversation.branches.get(MAIN_BRANCH)
+    assert parent is not None
+    entry = Entry(
+        id=id, parent=parent, time=START_TIME, payload=ChatMessage.user("behind its back")
+    )
+    digest = entry_digest(entry, conversation.digest(parent))
+    store.append(conversation.id, entry, branch=branch, digest=digest, expected=expected)
+
+
+def heads_order(subject: StoreHarness) -> None:
+    """Heads name the branch whose entry came last at the end, and it is the one that opens."""
+    with subject.open() as store:
+        conversation = new_sample_session(store)
+        session = conversation.id
+        for name in ("one", "two", "three"):
+            conversation.fork(name)
+        order = ["one", "two", "three", MAIN_BRANCH]
+        expect(list(store.heads(session)), order, "branches that nothing was written to yet")
+        for name in ("two", MAIN_BRANCH, "one"):
+            conversation.append(ChatMessage.user(name), branch=name)
+            order.remove(name)
+            order.append(name)
+            expect(list(store.heads(session)), order, f"branches after {name} was written to")
+    with subject.open() as store:
+        expect(list(store.heads(session)), order, "branches after it was opened again")
+        expect(store.open(session).branch, "one", "the branch that is active then")
+
+
+def conflict_on_lost_race(subject: StoreHarness) -> None:
+    """Who does not know the last entry of a branch may not write behind it."""
+    with subject.open() as store, subject.open() as other:
+        first = new_sample_session(store)
+        second = other.open(first.id)
+        expect(len(second), 5, "entries that both know")
+        first.append(ChatMessage.user("first"))
+        before = read_session(store, first.id)
+        expect_raises(
+            Conflict, "the one that came second", lambda: second.append(ChatMessage.user("second"))
+        )
+        expect_stored(store, first.id, before, "after a lost race")
+        second.refresh()
+        second.append(ChatMessage.user("second"))
+        texts = [message.text for message in store.open(first.id).messages()[-2:]]
+        expect(texts, ["first", "second"], "what was said, after a refresh")
+        expect_intact(store, first.id, entries=7)
+        stale = first.branches[MAIN_BRANCH]
+        expect_raises(
+            Conflict,
+            "an entry that expects nothing before it",
+            lambda: _append_entry(store, first, id=new_id(), branch=MAIN_BRANCH, expected=None),
+        )
+        expect_raises(
+            Conflict,
+            "an entry that expects an older one",
+            lambda: _append_entry(store, first, id=new_id(), branch=MAIN_BRANCH, expected=stale),
+        )
+
+
+def id_taken(subject: StoreHarness) -> None:
+    """No two entries of a session have one id, on whichever branch."""
+    with subject.open() as store:
+        conversation = new_sample_session(store)
+        conversation.fork("idea")
+        before = read_session(store, conversation.id)
+        head = conversation.branches[MAIN_BRANCH]
+        for branch in (MAIN_BRANCH, "idea"):
+            for entry in conversation.entries()[::4]:
+                taken = entry.id
+                expect_raises(
+                    Conflict,
+                    "an id that is taken",
+                    partial(
+                        _append_entry, store, conversation, id=taken, branch=branch, expected=head
+                    ),
+                )
+        expect_stored(store, conversation.id, before, "after an id was refused")
+        twin = store.clone(conversation.id)
+        expect(len(twin), 5, "entries of another session, which may have the same ids")
+
+
+def missing_branch(subject: StoreHarness) -> None:
+    """Only the main branch need not be begun."""
+    with subject.open() as store:
+        conversation = new_sample_session(store)
+        before = read_session(store, conversation.id)
+        head = conversation.branches[MAIN_BRANCH]
+        for expected in (head, None):
+            expect_raises(
+                Missing,
+                "a branch that was not begun",
+                partial(
+                    _append_entry,
+                    store,
+                    conversation,
+                    id=new_id(),
+                    branch="nowhere",
+                    expected=expected,
+                ),
+            )
+        expect_stored(store, conversation.id, before, "after that was refused")
+
+
+def begin_branch_taken(subject: StoreHarness) -> None:
+    """Two branches of one name are a Conflict, also with the main branch."""
+    with subject.open() as store:
+        conversation = new_sample_session(store)
+        session = conversation.id
+        conversation.fork("idea")
+        before = read_session(store, session)
+        for name in ("idea", MAIN_BRANCH):
+            for at in (None, conversation.entries()[0].id):
+                expect_raises(
+                    Conflict,
+                    "a name that is taken",
+                    partial(store.begin_branch, session, name, at),
+                )
+        expect_stored(store, session, before, "after a name was refused")
+
+
+def branch_begins_with_nothing(subject: StoreHarness) -> None:
+    """A branch may begin before anything was said."""
+    with subject.open() as store:
+        conversation = store.new()
+        session = conversation.id
+        conversation.fork("empty")
+        expect(dict(store.heads(session)), {"empty": None}, "heads")
+        conversation.append(ChatMessage.user("here"), branch="empty")
+    with subject.open() as store:
+        found = store.open(session)
+        expect([message.text for message in found.messages("empty")], ["here"], "the new branch")
+        expect(found.messages(MAIN_BRANCH), (), "the main branch")
+        expect_intact(store, session, entries=1)
+
+
+def odd_branch_names(subject: StoreHarness) -> None:
+    """A branch may have any name, and no two names are one."""
+    with subject.open() as store:
+        conversation = new_sample_session(store)
+        session = conversation.id
+        for name in _ODD_BRANCH_NAMES:
+            conversation.fork(name)
+            conversation.append(ChatMessage.user(f"on {name!r}"), branch=name)
+    with subject.open() as store:
+        expect(list(store.heads(session)), [MAIN_BRANCH, *_ODD_BRANCH_NAMES], "branches")
+        found = store.open(session)
+        for name in _ODD_BRANCH_NAMES:
+            expect(found.messages(name)[-1].text, f"on {name!r}", "what was said on a branch")
+        expect_intact(store, session)
+
+
+def fork_shares_the_past(subject: StoreHarness) -> None:
+    """A fork writes one record; both branches then go their own way behind the same entries."""
+    with subject.open() as store:
+        conversation = new_sample_session(store)
+        session = conversation.id
+        past = conversation.entries()
+        conversation.fork("idea", at=past[1].id)
+        expect(len(list(store.records(session))), 6, "records after a fork")
+        conversation.append(ChatMessage.user("on the fork"), branch="idea")
+        conversation.append(ChatMessage.user("on main"), branch=MAIN_BRANCH)
+    with subject.open() as store:
+        found = store.open(session)
+        expect(found.entries("idea")[:-1], past[:2], "the shared past")
+        expect(found.entries(MAIN_BRANCH)[:-1], past, "the past of the main branch")
+        expect(found.messages("idea")[-1].text, "on the fork", "the last word on the fork")
+        expect(found.messages(MAIN_BRANCH)[-1].text, "on main", "the last word on the main branch")
+        expect_intact(store, session, entries=7)
+
+
+def rewind_keeps_what_was_left(subject: StoreHarness) -> None:
+    """After a rewind the branch goes on from before, and what was left can still be read."""
+    with subject.open() as store:
+        conversation = new_sample_session(store)
+        session = conversation.id
+        past = conversation.entries()
+        conversation.rewind(past[1].id)
+        conversation.append(ChatMessage.assistant("Another answer."))
+    with subject.open() as store:
+        found = store.open(session)
+        entries = found.entries()
+        expect(entries[:2], past[:2], "what stands before the rewind")
+        expect(entries[2].payload, Rewind(left=past[-1].id), "the rewind")
+        expect(
+            found.messages(),
+            (*SAMPLE_MESSAGES[:2], ChatMessage.assistant("Another answer.")),
+            "messages",
+        )
+        expect(
+            [e for e, _ in store.read_back(session, past[-1].id)], list(past[::-1]), "what was left"
+        )
+        expect(found.entry(past[-1].id), past[-1], "the entry that was left")
+        expect_intact(store, session, entries=7)
+
+
+def switch_is_recorded(subject: StoreHarness) -> None:
+    """Going to another branch is on record there, and holds when it is opened again."""
+    with subject.open() as store:
+        conversation = new_sample_session(store)
+        session = conversation.id
+        conversation.fork("idea")
+        conversation.switch("idea")
+    with subject.open() as store:
+        found = store.open(session)
+        expect(found.branch, "idea", "the active branch")
+        expect(
+            found.entries()[-1].payload, BranchSwitch(old=MAIN_BRANCH, new="idea"), "the last entry"
+        )
+        expect(found.messages(), SAMPLE_MESSAGES, "messages: a switch is none")
+        found.switch(MAIN_BRANCH)
+        expect(list(store.heads(session)), ["idea", MAIN_BRANCH], "branches after going back")
+        expect_intact(store, session, entries=7)
+
+
+def clone_is_independent(subject: StoreHarness) -> None:
+    """A clone has the same past, digests included, and neither sees what the other does."""
+    with subject.open() as store:
+        original = new_sample_session(store)
+        original.fork("idea")
+        original.append(ChatMessage.user("idea"), branch="idea")
+        before = read_session(store, original.id)
+        twin = store.clone(original.id, title="twin")
+        expect(read_session(store, twin.id)[1:], before[1:], "records and heads of the clone")
+        header = store.header(twin.id)
+        expect((header.cloned_from, header.title), (original.id, "twin"), "header of the clone")
+        twin.append(ChatMessage.user("only in the clone"))
+        expect_stored(store, original.id, before, "the original, after the clone was written to")
+        original.append(ChatMessage.user("only in the original"), branch=MAIN_BRANCH)
+        store.remove(original.id)
+        expect_intact(store, twin.id, entries=7)
+        expect(store.open(twin.id).messages()[-1].text, "only in the clone", "its last word")
+
+
+_HOSTILE_SESSION_IDS: Final = (
+    *("../../etc/passwd", "/etc/passwd", "..", ".", "a/b", "a\\b", "~", "-rf", "a b", "C:x"),
+    *("con", "case", "CASE", "%2e%2e", "x.jsonl", "'; drop table records; --", "日本", "e\u0301"),
+    *("\u00e9", "\u2028", "long" * 100, "%", "_", "\n", " ", "null"),
+)
+
+
+def append_and_read_back(subject: StoreHarness) -> None:
+    """What was appended is there: entries, digests, messages and heads, for whoever opens it."""
+    with subject.open() as store:
+        conversation = new_sample_session(store)
+        session = conversation.id
+        entries = conversation.entries()
+        digests = [conversation.digest(entry.id) for entry in entries]
+    with subject.open() as store:
+        records = list(store.records(session))
+        expect([record.seq for record in records], [1, 2, 3, 4, 5], "seq of the records")
+        expect([record.branch for record in records], [MAIN_BRANCH] * 5, "branches of the records")
+        expect([record.entry for record in records], list(entries), "entries")
+        expect([record.digest for record in records], digests, "digests")
+        expect(dict(store.heads(session)), {MAIN_BRANCH: entries[-1].id}, "heads")
+        expect(store.open(session).messages(), SAMPLE_MESSAGES, "messages")
+        back = list(store.read_back(session, entries[2].id))
+        wanted = list(zip(entries[2::-1], digests[2::-1], strict=True))
+        expect(back, wanted, "an entry and what came before it, read back")
+        expect_intact(store, session, entries=5)
+
+
+def reopen_goes_on(subject: StoreHarness) -> None:
+    """A session that is opened again goes on where it ended, as often as one likes."""
+    with subject.open() as store:
+        session = store.new().id
+        expect(dict(store.heads(session)), {}, "heads of a session without records")
+        expect(list(store.records(session)), [], "records of a new session")
+    for number in range(1, 6):
+        with subject.open() as store:
+            conversation = store.open(session)
+            expect(len(conversation), number - 1, "entries after it was opened again")
+            conversation.append(ChatMessage.user(f"question {number}"))
+    with subject.open() as store:
+        expect_intact(store, session, entries=5)
+
+
+def header_is_kept(subject: StoreHarness) -> None:
+    """A header comes back byte for byte, with what a newer steno put into it."""
+    session = new_id()
+    raw = (
+        f'{{"v":2,"id":"{session}","title":"A\\u0000b \u2028 \U0001f600","cloned_from":"other",'
+        '"about":{"folder":"/work","n":12345678901234567890},"mood":{"x":1.50,"y":"\\u0041"}}'
+    ).encode()
+    wanted = encode_header(decode_header(raw))
+    with subject.open() as store:
+        store.add_session(decode_header(raw))
+    with subject.open() as store:
+        require(
+            encode_header(store.header(session)) == wanted, "the header must come back as it was"
+        )
+        listed = [header for header in store.headers() if header.id == session]
+        expect([encode_header(header) for header in listed], [wanted], "the header in the list")
+
+
+def rename_changes_the_title_only(subject: StoreHarness) -> None:
+    """A session gets another title, or none; the rest of its header, and all records, stay."""
+    raw = f'{{"v":2,"id":"{new_id()}","title":"old","about":{{"n":1.50}},"mood":[1.50]}}'
+    header = decode_header(raw)
+    with subject.open() as store, subject.open() as other:
+        store.add_session(header, chain_records(SAMPLE_MESSAGES))
+        wanted = read_session(store, header.id)
+        conversation = other.open(header.id)
+        title: str | None = None
+        for title in ("A new \0 \u2028 title \U0001f600", "old", None, "long " * 2_000):
+            store.rename(header.id, title)
+            wanted = wanted._replace(header=encode_header(replace(header, title=title)))
+            for opened in (store, other):
+                expect_stored(opened, header.id, wanted, "after it was given another title")
+            shown = title or "Is it broken?"
+            expect(store.summary(header.id).title, shown, "the title that a list shows")
+        expect_raises(InvalidValue, "half a character", lambda: store.rename(header.id, "\ud800"))
+        expect_stored(store, header.id, wanted, "after a title was refused")
+        conversation.append(ChatMessage.user("Going on."))
+    with subject.open() as store:
+        expect(store.header(header.id).title, title, "the title, after all was opened again")
+        expect_intact(store, header.id, entries=len(SAMPLE_MESSAGES) + 1)
+
+
+def missing_session(subject: StoreHarness) -> None:
+    """Whatever is asked of a session that is not there is Missing."""
+    gone = new_id()
+    entry = Entry(id=new_id(), payload=SAMPLE_MESSAGES[1])
+    digest = entry_digest(entry, None)
+    with subject.open() as store:
+        expect_raises(Missing, "header", lambda: store.header(gone))
+        expect_raises(Missing, "heads", lambda: store.heads(gone))
+        expect_raises(Missing, "records", lambda: store.records(gone))
+        expect_raises(Missing, "read_back", lambda: store.read_back(gone, entry.id))
+        expect_raises(Missing, "remove", lambda: store.remove(gone))
+        expect_raises(Missing, "rename", lambda: store.rename(gone, "a title"))
+        expect_raises(Missing, "open", lambda: store.open(gone))
+        expect_raises(Missing, "clone", lambda: store.clone(gone))
+        expect_raises(Missing, "summary", lambda: store.summary(gone))
+        expect_raises(Missing, "verify", lambda: store.verify(gone))
+        expect_raises(Missing, "begin_branch", lambda: store.begin_branch(gone, "b", None))
+        expect_raises(
+            Missing,
+            "append",
+            lambda: store.append(gone, entry, branch=MAIN_BRANCH, digest=digest, expected=None),
+        )
+        record = Record(seq=1, branch=MAIN_BRANCH, entry=entry, digest=digest)
+        expect_raises(Missing, "replace", lambda: store.replace(gone, record))
+        require(
+            gone not in {header.id for header in store.headers()},
+            "asking for a session must not begin it",
+        )
+
+
+def missing_entry(subject: StoreHarness) -> None:
+    """An entry that is not there is Missing, in a session that is."""
+    with subject.open() as store:
+        session = new_sample_session(store).id
+        expect_raises(Missing, "read_back", lambda: store.read_back(session, new_id()))
+        expect_raises(Missing, "begin_branch", lambda: store.begin_branch(session, "b", new_id()))
+        expect(list(store.heads(session)), [MAIN_BRANCH], "branches after one could not begin")
+        conversation = store.open(session)
+        expect_raises(Missing, "entry", lambda: conversation.entry(new_id()))
+
+
+def session_taken(subject: StoreHarness) -> None:
+    """A second session of an id is a Conflict, and the first stays as it was."""
+    with subject.open() as store:
+        session = new_sample_session(store).id
+        before = read_session(store, session)
+        again = Header(id=session, title="another")
+        expect_raises(Conflict, "add_session", lambda: store.add_session(again))
+        expect_raises(
+            Conflict,
+            "add_session with records",
+            lambda: store.add_session(again, chain_records(SAMPLE_MESSAGES)),
+        )
+        expect_stored(store, session, before, "the session of that id")
+
+
+def odd_session_names(subject: StoreHarness) -> None:
+    """A session may have any id: it is no path, no pattern and no command, and no two are one."""
+    tag = new_id()
+    names = [tag + name for name in _HOSTILE_SESSION_IDS] + [
+        f"{name}{tag}" for name in _HOSTILE_SESSION_IDS
+    ]
+    with subject.open() as store:
+        for name in names:
+            store.add_session(Header(id=name), chain_records([ChatMessage.user(f"in {name!r}")]))
+        try:
+            store.add_session(Header(id=f"{tag}\0"))
+        except StenoError:
+            pass  # a database need not have a place for NUL
+        else:
+            expect(store.header(f"{tag}\0").id, f"{tag}\0", "the id with a NUL")
+    with subject.open() as store:
+        found = {header.id for header in store.headers()}
+        require(found.issuperset(names), "every session must be listed under its own id")
+        for name in names:
+            [message] = store.open(name).messages()
+            expect(message.text, f"in {name!r}", "what was said in a session with an odd id")
+        store.remove(names[0])
+        for name in names[1:]:
+            expect(store.header(name).id, name, "a session, after another was removed")
+
+
+def many_sessions(subject: StoreHarness) -> None:
+    """Sessions do not get in each other's way."""
+    many = subject.scale.sessions
+    with subject.open() as store:
+        sessions = [store.new([ChatMessage.user(f"session {n}")]).id for n in range(many)]
+    with subject.open() as store:
+        listed = [header.id for header in store.headers()]
+        expect(len(listed), len(set(listed)), "sessions that are listed, each once")
+        require(set(sessions) <= set(listed), "every session must be listed")
+        for number, session in enumerate(sessions):
+            [message] = store.open(session).messages()
+            expect(message.text, f"session {number}", "what was said in a session")
+
+
+def hundred_thousand_entries(subject: StoreHarness) -> None:
+    """A long session arrives whole, opens ready to send, and goes on."""
+    many = subject.scale.entries
+    header = new_header()
+    with subject.open() as store:
+        store.add_session(
+            header, chain_records(ChatMessage.user(f"entry {n}") for n in range(many))
+        )
+    with subject.open() as store:
+        conversation = store.open(header.id)
+        messages = conversation.messages()
+        expect(len(messages), many, "messages after it was opened")
+        expect((messages[0].text, messages[-1].text), ("entry 0", f"entry {many - 1}"), "both ends")
+        conversation.append(ChatMessage.assistant("So many."))
+        expect(len(store.open(header.id)), many + 1, "entries after one more")
+        expect_intact(store, header.id, entries=many + 1)
+
+
+def summary(subject: StoreHarness) -> None:
+    """A list can show title, size, branches and age of a session."""
+    with subject.open() as store:
+        header = new_header()
+        store.add_session(header, chain_records(SAMPLE_MESSAGES))
+        conversation = store.open(header.id)
+        conversation.fork("idea")
+        found = store.summary(header.id)
+        expect(found.title, "Is it broken?", "the title, where there is only a question")
+        expect(found.entries, 5, "entries")
+        expect(sorted(found.branches), ["idea", MAIN_BRANCH], "branches")
+        expect(found.updated_at, conversation.entries()[-1].time, "when the last entry was written")
+        expect(found.header, header, "the header")
+        titled = store.new(SAMPLE_MESSAGES, title="Mending")
+        expect(store.summary(titled.id).title, "Mending", "the title, where there is one")
+        empty = store.summary(store.new().id)
+        expect((empty.title, empty.entries, empty.updated_at), ("", 0, None), "an empty session")
+
+
+def remove_forgets(subject: StoreHarness) -> None:
+    """A session that was removed is nowhere any more, and its id can be used again."""
+    word = f"word{new_id().replace('-', '')}"
+    with subject.open() as store:
+        session = store.new([ChatMessage.user(word)]).id
+        other = new_sample_session(store).id
+        before = read_session(store, other)
+        store.remove(session)
+        expect_raises(Missing, "header after remove", lambda: store.header(session))
+    with subject.open() as store:
+        expect_raises(Missing, "records after remove", lambda: store.records(session))
+        require(session not in {header.id for header in store.headers()}, "it must not be listed")
+        expect(store.search(word), [], "what a search finds of it")
+        expect_raises(Missing, "remove after remove", lambda: store.remove(session))
+        expect_stored(store, other, before, "another session")
+        store.new([ChatMessage.user("anew")], id=session)
+        expect(len(store.open(session)), 1, "entries of a new session of the same id")
+
+
+def failed_write_leaves_nothing(subject: StoreHarness) -> None:
+    """A session that cannot be added as a whole is not there at all; nor is a refused entry."""
+    header = new_header()
+
+    def breaks_off() -> Iterator[Record]:
+        yield from chain_records(SAMPLE_MESSAGES)
+        raise CaseFailure("the source of the records broke off")
+
+    with subject.open() as store:
+        _expect_interrupted(lambda: store.add_session(header, breaks_off()))
+        expect_raises(Missing, "a session that was half added", lambda: store.header(header.id))
+    with subject.open() as store:
+        require(header.id not in {one.id for one in store.headers()}, "it must not be listed")
+        store.add_session(header, chain_records(SAMPLE_MESSAGES))
+        before = read_session(store, header.id)
+        late = Entry(id=new_id(), time=START_TIME, payload=SAMPLE_MESSAGES[1])
+        digest = entry_digest(late, None)
+        for branch, expected in ((MAIN_BRANCH, None), (MAIN_BRANCH, new_id()), ("nowhere", None)):
+            expect_raises(
+                LogError,
+                "an entry at the wrong place",
+                partial(
+                    store.append, header.id, late, branch=branch, digest=digest, expected=expected
+                ),
+            )
+        expect_stored(store, header.id, before, "after entries were refused")
+
+
+def _expect_interrupted(act: Callable[[], None]) -> None:
+    """Let the records break off; whatever comes of it is fine, but not silence."""
+    try:
+        act()
+    except (CaseFailure, LogError):
+        return
+    raise CaseFailure("add_session must not pass over records that cannot be read")
+
+
+def closed_store(subject: StoreHarness) -> None:
+    """A store can be closed twice; after that it works, or says that it is closed in our words."""
+    with subject.open() as store:
+        session = new_sample_session(store).id
+        before = read_session(store, session)
+        store.close()
+        store.close()
+        for act in (
+            lambda: store.header(session),
+            lambda: list(store.records(session)),
+            lambda: store.put_blob(b"late"),
+            lambda: list(store.blobs()),
+        ):
+            try:
+                act()
+            except LogError:
+                continue
+            except Exception as exc:
+                kind = type(exc).__name__
+                raise CaseFailure(
+                    f"a closed store: expected LogError if anything, got {kind}"
+                ) from exc
+    with subject.open() as store:
+        expect_stored(store, session, before, "after the store was closed and opened again")

@@ -1,0 +1,153 @@
+"""A change of a file that is worked out and not made yet: shown as a diff first, then made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
+from typing import Final, NamedTuple, TypeAlias
+
+from steno.ports import ToolOutput
+from steno.tools.safe_open import quote_path
+from steno.tools.text_file import decode_text_file
+from steno.tools.truncate import truncate_text
+from steno.tools.workspace import Fingerprint, Workspace
+
+_CONTEXT_LINES: Final = 3
+_MAX_COMPARED_LINES: Final = 4_000
+"""Comparing takes the square of this in the worst case, and a model may write the worst case."""
+_MAX_SHOWN_LINES: Final = 200
+_Opcode: TypeAlias = tuple[str, int, int, int, int]
+
+
+class Diff(NamedTuple):
+    """What differs between two texts, line by line, in the unified format."""
+
+    text: str
+    added: int
+    removed: int
+
+
+class FileChange(NamedTuple):
+    """What a file would hold instead of what it holds."""
+
+    path: str
+    """As the workspace spells it."""
+    before: bytes | None
+    """None if there is no file yet."""
+    after: bytes
+    diff: Diff
+
+    @classmethod
+    def of(cls, path: str, before: bytes | None, after: bytes) -> FileChange:
+        """Compare what is there with what is to be there."""
+        return cls(path, before, after, _build_diff(path, before, after))
+
+    @property
+    def preview_text(self) -> str:
+        """The diff, for whoever decides about it; a sentence if there is nothing in it."""
+        return self.diff.text or (
+            f"{self.path}: {'an empty file' if self.before is None else 'no change'}"
+        )
+
+    def apply(self, workspace: Workspace) -> ToolOutput:
+        """Write the file, unless it is no longer what it was. Raises ToolFailed."""
+        expected = None if self.before is None else Fingerprint.of(self.before)
+        workspace.strict.write_file(self.path, self.after, expected=expected)
+        return self._output()
+
+    def _output(self) -> ToolOutput:
+        counts = f"+{self.diff.added} -{self.diff.removed} lines"
+        if self.before is None:
+            text = f"created {self.path} ({counts})"  # the model has just said what is in it
+        else:
+            shown = truncate_text(self.diff.text, most_lines=_MAX_SHOWN_LINES).text
+            text = f"changed {self.path} ({counts})\n{shown}"
+        details = {
+            "path": self.path,
+            "added": self.diff.added,
+            "removed": self.diff.removed,
+            "diff": truncate_text(self.diff.text).text,
+        }
+        return ToolOutput.of(text, details=details)
+
+
+def _build_diff(path: str, before: bytes | None, after: bytes) -> Diff:
+    old, new = _split_lines(before or b""), _split_lines(after)
+    name = path if path.isprintable() else quote_path(path)
+    if old is None or new is None:
+        return Diff(f"{name}: {len(before or b''):,} bytes become {len(after):,} bytes\n", 0, 0)
+    steps = list(_find_opcodes(old, new))
+    added = sum(b2 - b1 for tag, _, _, b1, b2 in steps if tag != "equal")
+    removed = sum(a2 - a1 for tag, a1, a2, _, _ in steps if tag != "equal")
+    if not steps:
+        return Diff("", 0, 0)
+    header = f"--- {'/dev/null' if before is None else name}\n+++ {name}\n"
+    hunks = "".join(
+        part for group in _group_opcodes(steps) for part in _format_hunk(group, old, new)
+    )
+    return Diff(header + hunks, added, removed)
+
+
+def _split_lines(data: bytes) -> list[str] | None:
+    """Return the lines with their ends, of which LF is the only one; None if this is no text."""
+    file = decode_text_file(data)
+    if file is None:
+        return None
+    lines = [line + "\n" for line in file.text.split("\n")]
+    last = lines.pop().removesuffix("\n")
+    return [*lines, last] if last else lines
+
+
+def _find_opcodes(old: Sequence[str], new: Sequence[str]) -> Iterator[_Opcode]:
+    """Yield the steps from one to the other, if there are any; only the middle is compared."""
+    shortest = min(len(old), len(new))
+    head = next((i for i in range(shortest) if old[i] != new[i]), shortest)
+    most = shortest - head
+    tail = next((i for i in range(most) if old[-1 - i] != new[-1 - i]), most)
+    a, b = old[head : len(old) - tail], new[head : len(new) - tail]
+    if not a and not b:
+        return
+    yield "equal", 0, head, 0, head
+    if len(a) + len(b) <= _MAX_COMPARED_LINES:
+        for tag, a1, a2, b1, b2 in SequenceMatcher(None, a, b).get_opcodes():
+            yield tag, head + a1, head + a2, head + b1, head + b2
+    else:
+        yield "replace", head, len(old) - tail, head, len(new) - tail
+    yield "equal", len(old) - tail, len(old), len(new) - tail, len(new)
+
+
+def _group_opcodes(steps: Sequence[_Opcode]) -> Iterator[list[_Opcode]]:
+    """Yield the steps that stand together, with a few equal lines around them."""
+    group: list[_Opcode] = []
+    last = len(steps) - 1
+    for index, (tag, a1, a2, b1, b2) in enumerate(steps):
+        is_short = 0 < index < last and a2 - a1 <= 2 * _CONTEXT_LINES
+        if tag != "equal" or is_short:
+            group.append((tag, a1, a2, b1, b2))
+        else:
+            if group:
+                stop = min(a2 - a1, _CONTEXT_LINES)
+                yield [*group, (tag, a1, a1 + stop, b1, b1 + stop)]
+            start = min(a2 - a1, _CONTEXT_LINES)
+            group = [(tag, a2 - start, a2, b2 - start, b2)]
+
+
+def _format_hunk(group: Sequence[_Opcode], old: Sequence[str], new: Sequence[str]) -> Iterator[str]:
+    (_, a1, _, b1, _), (_, _, a2, _, b2) = group[0], group[-1]
+    yield f"@@ -{_format_range(a1, a2)} +{_format_range(b1, b2)} @@\n"
+    for tag, a_start, a_stop, b_start, b_stop in group:
+        if tag == "equal":
+            yield from (_format_line(" ", line) for line in old[a_start:a_stop])
+        else:
+            yield from (_format_line("-", line) for line in old[a_start:a_stop])
+            yield from (_format_line("+", line) for line in new[b_start:b_stop])
+
+
+def _format_range(start: int, stop: int) -> str:
+    # The format counts from 1, and names the line before where there is none.
+    length = stop - start
+    return f"{start + 1 if length else start},{length}"
+
+
+def _format_line(mark: str, line: str) -> str:
+    return mark + line if line.endswith("\n") else f"{mark}{line}\n\\ No newline at end of file\n"

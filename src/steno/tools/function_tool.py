@@ -1,0 +1,267 @@
+"""Functions as tools: a decorator is enough.
+
+The signature says what a model may give, and the docstring what it is for; arguments arrive as
+the types that the function asks for, and what it returns becomes text. This file knows how to
+call a function, and not whether it may be called.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import os
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial, update_wrapper
+from typing import (
+    Any,
+    Final,
+    Generic,
+    ParamSpec,
+    TypeGuard,
+    TypeVar,
+    cast,
+    final,
+    get_args,
+    overload,
+)
+
+import msgspec
+
+from steno.errors import InvalidArguments, InvalidTool, InvalidValue, ToolFailed
+from steno.json_object import JsonObject, encode_json
+from steno.messages.call import ToolCall
+from steno.messages.content import Text
+from steno.messages.message import ResultBlock
+from steno.messages.tool import ToolDefinition
+from steno.ports import Capability, ToolContext, ToolOutput
+from steno.schema.type_hints import function_hints
+from steno.tools.truncate import is_short, truncate_output
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_NO_RESULT_TEXT: Final = "done"
+_BLOCK_TYPES: Final[tuple[type, ...]] = get_args(ResultBlock)
+
+
+@final
+class FunctionTool(Generic[P, R]):
+    """A function that a model can ask for; calling it is still calling the function.
+
+    A plain function runs in a thread, with the context variables of the caller. A thread cannot
+    be ended from outside: what may take long should be an async function, which can be cancelled
+    wherever it awaits something.
+    """
+
+    __wrapped__: Callable[P, R]
+    __name__: str
+
+    def __init__(
+        self,
+        function: Callable[P, R],
+        *,
+        capability: Capability | str = Capability.EXECUTE,
+        name: str | None = None,
+        description: str | None = None,
+        subjects: Callable[..., Iterable[str]] | None = None,
+    ) -> None:
+        update_wrapper(self, function)
+        hints = _parameter_hints(function)
+        self._context_parameters = tuple(
+            [key for key, hint in hints.items() if hint is ToolContext]
+        )
+        self._hints = {key: hint for key, hint in hints.items() if hint is not ToolContext}
+        self._function = cast("Callable[..., Any]", function)
+        self._subjects = subjects
+        # What is bound is not shown to a model: a stage is ours to give.
+        bound = partial(self._function, **dict.fromkeys(self._context_parameters))
+        self._definition = ToolDefinition.from_function(bound, name=name, description=description)
+        self._capability = _parse_capability(capability, self._definition.name)
+        self.ruled_as: Final[tuple[str, ...]] = ()
+        if subjects is not None:
+            parameters = inspect.signature(function).parameters
+            given = [parameters[key] for key in self._hints]
+            _check_subjects(subjects, given, self._definition.name)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call the function as if it were no tool."""
+        return self.__wrapped__(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"FunctionTool({self._definition.name}, {self._capability})"
+
+    @property
+    def definition(self) -> ToolDefinition:
+        """What the model is told about it."""
+        return self._definition
+
+    @property
+    def capability(self) -> Capability:
+        """The most that it does, as whoever wrote it says."""
+        return self._capability
+
+    def subjects(self, call: ToolCall) -> tuple[str, ...]:
+        """Return what a call is about, as far as whoever wrote the function said how to know."""
+        if self._subjects is None:
+            return ()
+        found = self._subjects(**self._arguments(call))
+        subjects = (found,) if isinstance(found, str) else tuple(found)
+        for subject in subjects:
+            if not isinstance(subject, str):
+                kind = type(subject).__name__
+                raise InvalidTool(f"{call.name}: subjects must be strings, not {kind}; str(…)?")
+        return subjects
+
+    async def preview(self, call: ToolCall) -> str:
+        """Return the name and the arguments, one in a line."""
+        arguments = msgspec.json.format(call.arguments, indent=2)
+        return f"{call.name} {arguments}"
+
+    async def run(self, call: ToolCall, stage: ToolContext) -> ToolOutput:
+        """Call the function. What it raises comes out as it is; ToolFailed is for the model."""
+        arguments = self._arguments(call) | dict.fromkeys(self._context_parameters, stage)
+        if inspect.iscoroutinefunction(self._function):
+            result = await self._function(**arguments)
+        else:
+            result = await asyncio.to_thread(self._function, **arguments)
+            if inspect.isawaitable(result):  # an async function in a plain wrapper
+                result = await result
+        if isinstance(result, ToolOutput) or (isinstance(result, str) and is_short(result)):
+            return _build_output(result, stage, call.name)
+        # What has to be written as JSON, or kept, may take its time.
+        return await asyncio.to_thread(_build_output, result, stage, call.name)
+
+    def _arguments(self, call: ToolCall) -> dict[str, Any]:
+        """Return what the model gave, as the types that the function asks for."""
+        try:
+            return {key: call.get(key, self._hints[key]) for key in call.parsed}
+        except InvalidArguments as exc:
+            raise ToolFailed(str(exc)) from exc
+        except KeyError:
+            raise ToolFailed(f"{call.name}: there is no such argument") from None
+
+
+@overload
+def tool(function: Callable[P, R], /) -> FunctionTool[P, R]: ...
+@overload
+def tool(
+    *,
+    capability: Capability | str = ...,
+    name: str | None = ...,
+    description: str | None = ...,
+    subjects: Callable[..., Iterable[str]] | None = ...,
+) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
+def tool(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    capability: Capability | str = Capability.EXECUTE,
+    name: str | None = None,
+    description: str | None = None,
+    subjects: Callable[..., Iterable[str]] | None = None,
+) -> Any:
+    """Make a tool of a plain or async function: `@tool`, or `@tool(capability=Capability.READ)`.
+
+    A function that does not say what it does is taken to do anything, and so is asked about.
+    `subjects` gets the arguments by name, as far as the model gave them, and returns what rules are
+    about: paths, addresses. A parameter with the type `ToolContext` is filled in and not shown to the
+    model. Text that is returned goes to the model, and so do blocks and a `ToolOutput`; anything
+    else goes as JSON. Raises InvalidTool for a function that no model could call, and for settings
+    that do not fit it.
+    """
+    made = partial(
+        FunctionTool[..., Any],
+        capability=capability,
+        name=name,
+        description=description,
+        subjects=subjects,
+    )
+    return made if function is None else made(function)
+
+
+def _parse_capability(word: str, name: str) -> Capability:
+    try:
+        return Capability(word)
+    except ValueError:
+        words = ", ".join(Capability)
+        raise InvalidTool(f"{name}: capability must be one of {words}") from None
+
+
+def _check_subjects(
+    subjects: Callable[..., object], given: Sequence[inspect.Parameter], name: str
+) -> None:
+    """Raise InvalidTool unless `subjects` takes whatever the function may be given."""
+    try:
+        signature = inspect.signature(subjects)
+    except TypeError as exc:
+        raise InvalidTool(f"{name}: subjects must be a function") from exc
+    except ValueError:  # it has one that nobody can read
+        return
+    needed = [one for one in given if one.default is one.empty]
+    for some in (needed, given):
+        try:
+            signature.bind(**{one.name: None for one in some})
+        except TypeError as exc:
+            raise InvalidTool(
+                f"{name}: subjects must take the same arguments by name, with defaults for those"
+                f" that may be left out: {exc}"
+            ) from exc
+
+
+def _parameter_hints(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the type of every parameter that is left to give; Any where there is none."""
+    name = getattr(function, "__name__", type(function).__name__)
+    try:
+        parameters = inspect.signature(function).parameters
+    except (TypeError, ValueError) as exc:
+        raise InvalidTool(f"{name}: has no signature that could be read") from exc
+    target: Any = function
+    while isinstance(target, partial):
+        target = cast("Any", target.func)
+    target = inspect.unwrap(target)
+    if not inspect.isroutine(target):
+        target = type(target).__call__
+    written = function_hints(
+        getattr(target, "__func__", target), parameters, at=f"{name}: parameter "
+    )
+    return {key: written.get(key, Any) for key in parameters}
+
+
+def _build_output(result: object, stage: ToolContext, name: str) -> ToolOutput:
+    if isinstance(result, ToolOutput):
+        return result
+    if _is_block(result):
+        return ToolOutput(content=(result,))
+    if isinstance(result, Sequence) and result and all(map(_is_block, result)):
+        return ToolOutput(content=tuple(cast("Sequence[ResultBlock]", result)))
+    details: dict[str, Any] = {}
+    if result is None:
+        text = _NO_RESULT_TEXT
+    elif isinstance(result, str):
+        text = result
+    else:
+        try:
+            details = {
+                "result": msgspec.to_builtins(result, str_keys=True, enc_hook=_encode_unknown)
+            }
+            text = encode_json(details["result"]).decode()
+        except (InvalidValue, TypeError) as exc:
+            raise InvalidTool(f"{name}: what it returned cannot be written as JSON: {exc}") from exc
+    shown, kept = truncate_output(text, stage)
+    return ToolOutput(content=(Text(shown),), details=kept or details or None)
+
+
+def _is_block(value: object) -> TypeGuard[ResultBlock]:
+    return isinstance(value, _BLOCK_TYPES)
+
+
+def _encode_unknown(value: Any) -> object:
+    """Give msgspec something that it knows."""
+    if isinstance(value, JsonObject):
+        return value.to_dict()
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    dump = getattr(value, "model_dump", None)
+    if dump is None:
+        raise TypeError(f"values of type {type(value).__name__}")
+    return dump(mode="json")

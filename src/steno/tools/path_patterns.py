@@ -1,0 +1,333 @@
+r"""Patterns for paths: `*.py`, `src/**/test_*.c`, `*.{ts,tsx}`, `[!a-z]?`.
+
+The rules are those of ripgrep, which are git's with alternatives in braces: `*` and `?` stop at a
+slash, `**` between slashes is any number of folders, a backslash takes the next character as it
+is. This file knows patterns and no files.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Final, NamedTuple, final
+
+from steno.errors import InvalidValue
+
+_ANY_FOLDERS_FIRST: Final = "(?:/?|.*/)"
+
+
+_ANY_FOLDERS_BETWEEN: Final = "(?:/|/.*/)"
+
+
+_ANYTHING_BELOW: Final = "/.*"
+
+
+_ANY_NAME: Final = "[^/]*"
+
+
+def build_path_filter(pattern: str) -> Callable[[str], bool]:
+    """Return what tells whether a relative path fits a pattern that a person or a model wrote.
+
+    A pattern without a slash is about names, in whatever folder; any other is about the whole
+    path, and may begin with a slash to say so. Raises InvalidValue.
+    """
+    anchored = pattern.removeprefix("./").removeprefix("/")
+    if not anchored:
+        raise InvalidValue("glob: the pattern is empty")
+    if "/" not in pattern:
+        anchored = f"**/{anchored}"
+    fits = re.compile(glob_to_regex(anchored), re.DOTALL).fullmatch
+    return lambda path: fits(path) is not None
+
+
+def build_filter_below(under: str, pattern: str) -> Callable[[str], bool]:
+    """Return what tells whether a file fits a pattern that is about paths below a folder.
+
+    The file and the folder are given in the same spelling. Raises InvalidValue.
+    """
+    fits = build_path_filter(pattern)
+    start = 0 if under == "." else len(under) + 1
+
+    def wants(name: str) -> bool:
+        # A file that was named itself has no path below that; its name has to do.
+        return fits(name[start:] or name.rpartition("/")[2])
+
+    return wants
+
+
+def printable_name(name: str) -> str:
+    """Return a name as one line."""
+    return name if name.isprintable() else repr(name)
+
+
+def asks_for_hidden_names(pattern: str) -> bool:
+    """Tell whether a pattern asks for names that begin with a dot."""
+    return re.search(r"(?:^|[/{,])\.(?!\.?(?:/|$))", pattern) is not None
+
+
+def glob_to_regex(pattern: str, *, lone_bracket: bool = False) -> str:
+    """Return a regular expression for all of a path. Raises InvalidValue for half a pattern.
+
+    `lone_bracket` takes a [ that is not closed as the character, as files of rules have it.
+    """
+    return _GlobParser(pattern, lone_bracket).parse()
+
+
+class _GlobParser:
+    """Reads one pattern from left to right, in the way of the crate globset."""
+
+    def __init__(self, pattern: str, lone_bracket: bool) -> None:
+        self.pattern = pattern
+        self.lone_bracket = lone_bracket
+        self.at = 0
+        self.stack: list[list[list[str]]] = [[[]]]
+        """For every open brace its alternatives, and for each of them its parts."""
+
+    def parse(self) -> str:
+        while self.at < len(self.pattern):
+            self._read_one()
+        if len(self.stack) > 1:
+            raise InvalidValue("glob: a { is not closed; write \\{ for the character")
+        tokens = self.stack[0][0]
+        return ".*" if tokens == [_ANY_FOLDERS_FIRST] else "".join(tokens)
+
+    @property
+    def tokens(self) -> list[str]:
+        return self.stack[-1][-1]
+
+    def _next(self) -> str:
+        return self.pattern[self.at : self.at + 1]
+
+    def _read_one(self) -> None:
+        character = self._next()
+        self.at += 1
+        match character:
+            case "?":
+                self.tokens.append("[^/]")
+            case "*":
+                self._read_star()
+            case "[":
+                self.tokens.append(self._read_class())
+            case "{":
+                self.stack.append([[]])
+            case "}":
+                self._close()
+            case "," if len(self.stack) > 1:
+                self.stack[-1].append([])
+            case "\\":
+                self._read_escaped()
+            case _:
+                self.tokens.append(re.escape(character))
+
+    def _read_escaped(self) -> None:
+        if not self._next():
+            raise InvalidValue("glob: nothing follows the last backslash")
+        self.tokens.append(re.escape(self._next()))
+        self.at += 1
+
+    def _close(self) -> None:
+        if len(self.stack) == 1:
+            raise InvalidValue("glob: a } closes nothing; write \\} for the character")
+        options = ["".join(tokens) for tokens in self.stack.pop()]
+        self.tokens.append(f"(?:{'|'.join(options)})")
+
+    def _read_star(self) -> None:
+        before = self.pattern[self.at - 2 : self.at - 1] if self.at > 1 else ""
+        if self._next() != "*":
+            self.tokens.append(_ANY_NAME)
+            return
+        self.at += 1
+        after = self._next()
+        if not self.tokens:
+            if after in ("", "/"):
+                self.at += 1
+                self.tokens.append(_ANY_FOLDERS_FIRST)
+            else:
+                self.tokens.append(_ANY_NAME)
+            return
+        in_braces = len(self.stack) > 1
+        is_last = not after or (in_braces and after in ",}")
+        if before != "/" or not (is_last or after == "/"):
+            self.tokens.append(_ANY_NAME)
+            return
+        if not is_last:
+            self.at += 1
+        if self.tokens[-1] not in (_ANY_FOLDERS_FIRST, _ANYTHING_BELOW):
+            self.tokens[-1] = _ANYTHING_BELOW if is_last else _ANY_FOLDERS_BETWEEN
+
+    def _read_class(self) -> str:
+        """Read what stands in brackets; a backslash is a character like any other there."""
+        negated = self._next() in ("!", "^") and bool(self._next())
+        start = self.at + negated
+        end = self.pattern.find("]", start + 1)
+        if end == -1 and self.lone_bracket:
+            return re.escape("[")
+        if end == -1:
+            raise InvalidValue("glob: a [ is not closed; write \\[ for the character")
+        self.at = end + 1
+        return f"[{'^' if negated else ''}{_translate_class(self.pattern[start:end])}]"
+
+
+def _translate_class(content: str) -> str:
+    items: list[str] = []
+    at = 0
+    while at < len(content):
+        low = content[at]
+        if content[at + 1 : at + 2] == "-" and at + 2 < len(content):
+            high = content[at + 2]
+            if high < low:
+                raise InvalidValue("glob: a range in brackets runs backwards")
+            items.append(f"{re.escape(low)}-{re.escape(high)}")
+            at += 3
+        else:
+            items.append(re.escape(low))
+            at += 1
+    return "".join(items)
+
+
+# -- ignore ----------------------------------------------------------------------------------------
+#
+# Which files a search leaves out: what `.gitignore` and its like say, and hidden names.
+#
+# The rules are ripgrep's. In every folder `.rgignore`, `.ignore` and `.gitignore` are read, and
+# `.git/info/exclude`; a nearer file wins over one further up, and the first kind over the next.
+# Folders above the workspace count as well, those of git up to the root of the repository, and
+# outside of a repository `.gitignore` says nothing. Names that begin with a dot are left out unless
+# a rule with `!` brings them back or the search asks for them; `.git` is always left out. This file
+# decides about names; who walks is somebody else.
+
+
+_IGNORE_FILES = (".rgignore", ".ignore", ".gitignore", ".git/info/exclude")
+
+
+_GIT_IGNORE_FILES = _IGNORE_FILES[2:]
+
+
+class IgnoreRule(NamedTuple):
+    """One line of a file of rules."""
+
+    matches: Callable[[bytes], object]
+    is_for_folders: bool
+    is_negated: bool
+
+
+def parse_ignore_file(data: bytes) -> tuple[IgnoreRule, ...]:
+    """Read a file of rules. A line that is no pattern says nothing, as in ripgrep."""
+    rules: list[IgnoreRule] = []
+    for line in data.removeprefix(b"\xef\xbb\xbf").split(b"\n"):
+        try:
+            rule = _parse_ignore_line(line.decode().removesuffix("\r"))
+        except UnicodeDecodeError:
+            break  # ripgrep reads no further either
+        except InvalidValue:
+            continue
+        if rule is not None:
+            rules.append(rule)
+    return tuple(rules)
+
+
+def _parse_ignore_line(line: str) -> IgnoreRule | None:
+    if line.startswith("#"):
+        return None
+    if not line.endswith("\\ "):
+        line = line.rstrip()
+    if not line:
+        return None
+    brings_back = is_anchored = False
+    if line.startswith(("\\!", "\\#")):
+        line = line[1:]
+    else:
+        brings_back = line.startswith("!")
+        line = line[brings_back:]
+        is_anchored = line.startswith("/")
+        line = line[is_anchored:]
+    is_for_folders = line.endswith("/")
+    if is_for_folders:
+        line = line[:-1].removesuffix("\\")
+    if not is_anchored and "/" not in line and not line.startswith("**/"):
+        line = f"**/{line}"
+    if line.endswith("/**"):
+        line += "/*"
+    # Names are bytes, and `?` is one of them: so it is in ripgrep.
+    fits = re.compile(glob_to_regex(line, lone_bracket=True).encode(), re.DOTALL).fullmatch
+    return IgnoreRule(fits, is_for_folders, brings_back)
+
+
+class _FolderRules(NamedTuple):
+    """The rules that stand in one folder."""
+
+    prefix: int
+    """How long the path of the folder is, with its slash."""
+    rules: tuple[tuple[IgnoreRule, ...], ...]
+    """By kind, in the order of `_IGNORE_FILES`."""
+    has_git: bool
+
+
+@final
+class IgnoreRules:
+    """Tells which files and folders below some folder are left out.
+
+    `read` returns the content of a file by its absolute path, None where there is none that may
+    be read; `is_there` tells whether there is anything.
+    """
+
+    def __init__(
+        self,
+        read: Callable[[str], bytes | None],
+        is_there: Callable[[str], bool],
+        *,
+        hidden: bool = False,
+    ) -> None:
+        self._read = read
+        self._exists = is_there
+        self._hidden = hidden
+        self._levels = lru_cache(maxsize=4096)(self._find_levels)
+
+    def ignores(self, path: str, *, is_folder: bool) -> bool:
+        """Tell whether a search passes by a file or folder, given by its absolute path.
+
+        Whether it passes by one of the folders above is not asked.
+        """
+        folder, _, name = path.rpartition("/")
+        if name == ".git":
+            return True
+        verdict = self._deciding_rule(path.encode(errors="surrogateescape"), folder, is_folder)
+        if verdict is None:
+            return name.startswith(".") and not self._hidden
+        return not verdict.is_negated
+
+    def _deciding_rule(self, path: bytes, folder: str, is_folder: bool) -> IgnoreRule | None:
+        levels = self._levels(folder)
+        in_repository = any(level.has_git for level in levels)
+        for kind, name in enumerate(_IGNORE_FILES):
+            if name in _GIT_IGNORE_FILES and not in_repository:
+                continue
+            for level in levels:
+                found = _last_matching_rule(level.rules[kind], path[level.prefix :], is_folder)
+                if found is not None:
+                    return found
+                if name in _GIT_IGNORE_FILES and level.has_git:
+                    break
+        return None
+
+    def _find_levels(self, folder: str) -> tuple[_FolderRules, ...]:
+        """Return the rules of a folder and of those above it, the nearest first."""
+        above = () if not folder else self._levels(folder.rpartition("/")[0])
+        rules = tuple(
+            [parse_ignore_file(self._read(f"{folder}/{name}") or b"") for name in _IGNORE_FILES]
+        )
+        has_git = self._exists(f"{folder}/.git")
+        if not has_git and not any(rules):
+            return above
+        prefix = len(folder.encode(errors="surrogateescape")) + 1
+        return (_FolderRules(prefix, rules, has_git), *above)
+
+
+def _last_matching_rule(
+    rules: tuple[IgnoreRule, ...], path: bytes, is_folder: bool
+) -> IgnoreRule | None:
+    for rule in reversed(rules):
+        if (is_folder or not rule.is_for_folders) and rule.matches(path):
+            return rule
+    return None

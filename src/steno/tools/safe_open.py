@@ -1,0 +1,261 @@
+"""The way from a path to what it names: one folder at a time, each held open.
+
+Names are looked up in the folder that was opened before them, and links are read and followed by
+hand. So nothing that is swapped while we walk can lead us elsewhere: there is no moment between
+looking at a path and opening it. What lies outside of the folders that are allowed is never
+opened; there, links are only read, to learn whether they lead back in. This file knows nothing of
+tools, and changes nothing.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Collection, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, NamedTuple, TypeAlias
+from unicodedata import normalize
+
+from steno.errors import ToolFailed
+from steno.values import is_utf8_text
+
+PathNames: TypeAlias = tuple[str, ...]
+"""A real path: the names from the root of the file system on, without links."""
+
+# They are not there on platforms without `dir_fd`, where a workspace cannot be made.
+_NO_FOLLOW: Final[int] = getattr(os, "O_NOFOLLOW", 0)
+OPEN_FOLDER_FLAGS: Final[int] = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | _NO_FOLLOW
+OPEN_FILE_FLAGS: Final[int] = (
+    os.O_RDONLY | _NO_FOLLOW | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
+)
+"""Without waiting: a pipe that was put in the place of a file must not hang us."""
+CREATE_FILE_FLAGS: Final[int] = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_FOLLOW
+
+MAX_DEPTH: Final = 200
+"""How deep folders may lie; each level costs an open file."""
+_MAX_LINKS: Final = 40  # as Linux has it
+_MAX_PATH_BYTES: Final = 4096  # likewise
+
+
+class ResolvedPath(NamedTuple):
+    """Where a path leads. `rest` is looked up in `folder`, which is open and closed by `open_path`."""
+
+    folder_names: PathNames
+    """The real path of the folder."""
+    folder: int
+    rest: PathNames
+    """One name; none if the folder itself is meant, more if folders on the way are missing."""
+
+    @property
+    def name(self) -> str:
+        """The one name to look up. Raises FileNotFoundError, IsADirectoryError."""
+        match self.rest:
+            case (name,):
+                return name
+            case ():
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+            case _:
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+
+    @property
+    def names(self) -> PathNames:
+        """The real path that is meant, whether or not something is there."""
+        return self.folder_names + self.rest
+
+
+@contextmanager
+def open_path(
+    path: str, base: PathNames, tops: Collection[PathNames]
+) -> Generator[ResolvedPath, None, None]:
+    """Find what a path leads to, from the folder `base` on unless it is absolute.
+
+    Raises ToolFailed if it leads out of all the folders `tops`, OSError if the way is barred.
+    """
+    _check_path(path)
+    descent = _PathWalk(path, base, tops)
+    try:
+        yield descent.walk()
+    finally:
+        descent.close()
+
+
+@contextmanager
+def explain_os_errors(path: str) -> Generator[None, None, None]:
+    """Say of an OSError what a model should know about it. Raises ToolFailed."""
+    try:
+        yield
+    except OSError as exc:
+        reason = _ERROR_TEXTS.get(exc.errno or 0) or exc.strerror or type(exc).__name__
+        raise ToolFailed(f"{quote_path(path)}: {reason}") from exc
+
+
+def quote_path(path: str) -> str:
+    """Return a path for a sentence: in one line, and of a length one can read."""
+    return repr(path if len(path) <= 300 else f"{path[:200]}...{path[-80:]}")
+
+
+def file_identity(found: os.stat_result) -> tuple[int, int]:
+    """Return what two names of one file have in common."""
+    return found.st_dev, found.st_ino
+
+
+_ERROR_TEXTS: Final = {
+    errno.ENOENT: "there is no such file or folder",
+    errno.ENOTDIR: "something on the way to it is not a folder",
+    errno.EISDIR: "is a folder; use glob to see what is in it",
+    errno.EACCES: "permission denied",
+    errno.EPERM: "permission denied",
+    errno.EROFS: "the file system is read-only",
+    errno.ENAMETOOLONG: "the name is too long",
+    errno.ELOOP: "a link was put there while it was opened; try again",
+    errno.ENOSPC: "the disk is full; nothing was changed",
+    errno.EDQUOT: "the disk quota is used up; nothing was changed",
+    errno.EFBIG: "the file would be too large; nothing was changed",
+}
+
+
+def _check_path(path: str) -> None:
+    if not path:
+        raise ToolFailed("path: must not be empty")
+    if "\0" in path:
+        raise ToolFailed("path: must not hold a NUL character")
+    if not is_utf8_text(path):
+        raise ToolFailed("path: must be text that UTF-8 can carry")
+    if len(path.encode()) > _MAX_PATH_BYTES:
+        raise ToolFailed(f"path: must not be longer than {_MAX_PATH_BYTES} bytes")
+
+
+class _PathWalk:
+    """A walk: where we are, the folders that are open on the way, and what is left to go."""
+
+    def __init__(self, path: str, base: PathNames, tops: Collection[PathNames]) -> None:
+        self._path = path
+        self._tops = tops
+        self._names: list[str] = []
+        self._folders: list[int] = []  # from the top down to where we are; none outside
+        self._todo = path.split("/")[::-1]
+        if not path.startswith("/"):
+            self._todo += base[::-1]
+        self._links = 0
+
+    def walk(self) -> ResolvedPath:
+        """Walk to the end."""
+        self._enter_top()
+        while self._todo:
+            name = self._todo.pop()
+            if name in {"", "."}:
+                continue
+            if name == "..":
+                self._go_up()
+            elif not self._folders:
+                self._step_outside(name)
+            elif rest := self._step_inside(name):
+                return ResolvedPath(tuple(self._names), self._folders[-1], rest)
+        if not self._folders:
+            raise self._outside_error()
+        return ResolvedPath(tuple(self._names), self._folders[-1], ())
+
+    def close(self) -> None:
+        """Close every folder that is open."""
+        while self._folders:
+            os.close(self._folders.pop())
+
+    def _outside_error(self) -> ToolFailed:
+        # Nothing more: whether something is there is not for a model to know.
+        return ToolFailed(f"{quote_path(self._path)}: is outside of the folders that may be used")
+
+    def _enter_top(self) -> None:
+        if tuple(self._names) in self._tops:
+            self._folders.append(os.open(Path("/", *self._names), OPEN_FOLDER_FLAGS))
+
+    def _go_up(self) -> None:
+        """Go back the way we came: where `..` leads is not asked of a folder that may move."""
+        if self._names:
+            self._names.pop()
+        if self._folders:
+            os.close(self._folders.pop())
+
+    def _step_outside(self, name: str) -> None:
+        """Go on where nothing may be opened; models cannot change what is there either."""
+        try:
+            target = str(Path("/", *self._names, name).readlink())
+        except OSError:
+            self._names.append(name)
+            self._enter_top()
+        else:
+            self._follow(target)
+
+    def _follow(self, target: str) -> None:
+        self._links += 1
+        if self._links > _MAX_LINKS:
+            raise ToolFailed(f"{quote_path(self._path)}: leads through too many links")
+        if not is_utf8_text(target):
+            raise ToolFailed(f"{quote_path(self._path)}: leads to a name that is not UTF-8")
+        self._todo.extend(target.split("/")[::-1])
+        if target.startswith("/"):
+            self.close()
+            self._names.clear()
+            self._enter_top()
+
+    def _step_inside(self, name: str) -> PathNames:
+        """Go on inside, and return what is left of the path if this was the last step."""
+        here = self._folders[-1]
+        try:
+            found = os.stat(name, dir_fd=here, follow_symlinks=False)
+        except FileNotFoundError:
+            return self._missing_names(name)
+        if stat.S_ISLNK(found.st_mode):
+            self._follow(os.readlink(name, dir_fd=here))
+            return ()
+        name = _real_spelling(name, found, here)
+        if not any(step not in {"", "."} for step in self._todo) and not stat.S_ISDIR(
+            found.st_mode
+        ):
+            return (name,)
+        if len(self._folders) > MAX_DEPTH:
+            raise ToolFailed(f"{quote_path(self._path)}: lies too deep")
+        self._folders.append(os.open(name, OPEN_FOLDER_FLAGS, dir_fd=here))
+        self._names.append(name)
+        return ()
+
+    def _missing_names(self, name: str) -> PathNames:
+        """Return this and all further names: they can be made, but nothing be left again."""
+        rest = [name, *(step for step in reversed(self._todo) if step not in {"", "."})]
+        if ".." in rest:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+        return tuple(rest)
+
+
+def _real_spelling(name: str, found: os.stat_result, folder: int) -> str:
+    """Return how a name is really spelled, where a file system takes several spellings for one.
+
+    Rules are about the real name: what `.env` is denied must not be had as `.ENV`.
+    """
+    twin = name.swapcase()
+    if name.isascii() and twin != name and not _is_same_file(twin, found, folder):
+        return name  # case matters here, and ASCII has no other forms
+    entries = os.listdir(folder)
+    if name in entries:
+        return name
+    same = [
+        entry for entry in entries if is_utf8_text(entry) and _is_same_file(entry, found, folder)
+    ]
+    if not same:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+    return min(
+        same, key=lambda entry: _fold_case(entry) != _fold_case(name)
+    )  # links of one file differ
+
+
+def _is_same_file(name: str, found: os.stat_result, folder: int) -> bool:
+    try:
+        other = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except OSError:
+        return False
+    return file_identity(other) == file_identity(found)
+
+
+def _fold_case(name: str) -> str:
+    return normalize("NFC", name.casefold())

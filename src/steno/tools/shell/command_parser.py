@@ -1,0 +1,315 @@
+"""A command line as the simple commands it is made of, so that rules can be about them.
+
+The line is read the way a shell reads it, word by word, and only as far as reading can tell what
+will be run. Whatever takes more than that (substitutions, here-documents, loops, functions,
+variables for commands) makes the whole line unsure. Nothing in here runs anything.
+
+    git status && rm -rf "x" | cat 2>&1 > log     "git status", "rm -rf x", "cat", "> log"
+
+A redirection is a subject of its own, so that a rule about `echo` says nothing about the file
+that is written. A command with assignments before it is two subjects, with them and without: who
+denies `rm` means `A=1 rm` as well, and who allows `make` does not mean `CC=evil make`. `sudo`,
+`env` and their like stay where they are: a rule has to name them.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from itertools import dropwhile
+from typing import Final, NamedTuple
+
+from steno.ports import UNKNOWN_SUBJECT_PREFIX
+
+_RESERVED_WORDS: Final = frozenset(
+    {
+        *("if", "then", "elif", "else", "fi", "case", "esac", "for", "select", "in", "while"),
+        *("until", "do", "done", "function", "time", "coproc", "!", "{", "}", "[[", "]]"),
+    }
+)
+_EVALUATING_BUILTINS: Final = frozenset(
+    {
+        *("eval", ".", "source", "alias", "unalias", "trap", "command", "builtin", "enable"),
+        *("fc", "bind", "complete", "compgen"),
+    }
+)
+"""What runs its arguments as commands, or changes what later names mean."""
+_SUBSCRIPT_BUILTINS: Final = frozenset(
+    {
+        *("printf", "test", "[", "read", "unset", "let", "declare", "typeset", "local", "export"),
+        *("readonly", "mapfile", "readarray", "wait", "getopts"),
+    }
+)
+"""Builtins that may evaluate `a[$(command)]` even where it is quoted, since it names a variable."""
+
+_OPERATOR = re.compile(r"&&|\|\||\|&?|;|&(?!>)|\n")
+_JOINING_OPERATORS: Final = frozenset({"&&", "||", "|", "|&"})
+"""Operators that another command must follow."""
+_REDIRECTION = re.compile(r"\d*(>>|>\||>&|<>|<&|>|<)|(&>>|&>)")
+_CANONICAL_REDIRECTION: Final = {">|": ">", ">&": ">", "&>": ">", "&>>": ">>", "<&": "<"}
+_DESCRIPTOR = re.compile(r"\d+-?|-")
+_BLANKS: Final = " \t"
+_CONTINUATION: Final = "\\\n"
+_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
+_PARAMETER = re.compile(r"\$(?:[A-Za-z_][A-Za-z0-9_]*|\{[A-Za-z_][A-Za-z0-9_]*\}|[0-9@*#?$!-])")
+_UNQUOTED_SAFE = re.compile(r"[A-Za-z0-9_@%+:,./-]*")
+"""Characters that mean the same with quotes and without. `=` is none: it makes assignments."""
+_COMMAND_BOUNDARY = re.compile(r"[;&|\n(){}`<>]")
+
+
+def split_commands(text: str) -> tuple[str, ...]:
+    """Return the simple commands and the redirections of a command line, each in one spelling.
+
+    If reading cannot tell what would be run, the first subject is the whole line behind a line
+    feed. Guesses at its parts follow, for rules that deny: a rule that allows must cover all.
+    """
+    try:
+        return tuple(_parse_commands(_CommandLexer(text)))
+    except _CannotParse:
+        return (UNKNOWN_SUBJECT_PREFIX + text, *dict.fromkeys(_guess_commands(text)))
+
+
+class _CannotParse(Exception):
+    """The text means more than can be told by reading it."""
+
+
+class _ShellWord(NamedTuple):
+    raw: str
+    """As it was written, but for line continuations."""
+    value: str
+    """What it stands for; without meaning where it expands."""
+    is_bare: bool
+    """Nothing in it is quoted."""
+    is_plain: bool
+    """What is quoted in it need not be."""
+    is_open: bool
+    """Variables or patterns decide what it becomes."""
+    has_parameter: bool
+    has_tilde: bool
+
+    @property
+    def text(self) -> str:
+        """The word in its one spelling."""
+        if self.is_bare or self.has_parameter:
+            return self.raw
+        if self.is_plain and self.value:
+            return self.value
+        return self.raw if self.is_open or self.has_tilde else shlex.quote(self.value)
+
+
+class _CommandLexer:
+    """Takes a command line apart, from left to right."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = 0
+
+    def skip_blanks(self) -> None:
+        """Go to where the next token begins, past comments."""
+        text = self._text
+        while self._at < len(text):
+            if text[self._at] in _BLANKS:
+                self._at += 1
+            elif text.startswith(_CONTINUATION, self._at):
+                self._at += 2
+            elif text[self._at] == "#":
+                end = text.find("\n", self._at)
+                self._at = len(text) if end < 0 else end
+            else:
+                return
+
+    @property
+    def is_at_end(self) -> bool:
+        """Whether there is nothing more to read."""
+        return self._at >= len(self._text)
+
+    def take(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        """Read what matches, if it stands here."""
+        found = pattern.match(self._text, self._at)
+        if found is not None:
+            self._at = found.end()
+        return found
+
+    def is_at(self, pattern: re.Pattern[str]) -> bool:
+        """Tell whether something stands here that matches."""
+        return pattern.match(self._text, self._at) is not None
+
+    def peek(self) -> str:
+        """Return the next character; empty at the end."""
+        return self._text[self._at : self._at + 1]
+
+    def read_word(self) -> _ShellWord:
+        """Read a word. Raises _Unsure if there is none, or one that runs something."""
+        value: list[str] = []
+        raw: list[str] = []
+        quoted: list[str] = []
+        is_pattern = has_parameter = has_tilde = False
+        while char := self.peek():
+            if char in " \t\n;&|<>":
+                break
+            if char in "()`\x7f" or char < " ":
+                raise _CannotParse
+            start = self._at
+            if char in "'\"\\":
+                part, expands = self._read_quotation(char)
+                quoted.append(part)
+                has_parameter |= expands
+            elif char == "$":
+                part, expands = self._read_dollar()
+                has_parameter |= expands
+            else:
+                part = char
+                self._at += 1
+                is_pattern |= char in "*?[{"
+                has_tilde |= char == "~"
+            value.append(part)
+            spelling = self._text[start : self._at]
+            raw.append("" if spelling == _CONTINUATION else spelling)
+        if not any(raw):
+            raise _CannotParse
+        return _ShellWord(
+            raw="".join(raw),
+            value="".join(value),
+            is_bare=raw == value,
+            is_plain=all(map(_UNQUOTED_SAFE.fullmatch, quoted)),
+            is_open=has_parameter or (is_pattern and raw != ["["]),
+            has_parameter=has_parameter,
+            has_tilde=has_tilde,
+        )
+
+    def _read_quotation(self, mark: str) -> tuple[str, bool]:
+        """Read what a quote or a backslash protects; tell whether something in it expands."""
+        self._at += 1
+        if mark == "\\":
+            char = self.peek()
+            if not char:
+                raise _CannotParse
+            self._at += 1
+            return ("" if char == "\n" else char), False
+        if mark == "'":
+            end = self._text.find("'", self._at)
+            if end < 0:
+                raise _CannotParse
+            part = self._text[self._at : end]
+            self._at = end + 1
+            return part, False
+        return self._read_double_quotation()
+
+    def _read_double_quotation(self) -> tuple[str, bool]:
+        parts: list[str] = []
+        is_open = False
+        while (char := self.peek()) != '"':
+            if char in {"", "`"} or self._text.startswith(_CONTINUATION, self._at):
+                raise _CannotParse
+            if char == "$":
+                part, expands = self._read_dollar(within_quotes=True)
+                is_open |= expands
+                parts.append(part)
+                continue
+            self._at += 1
+            if char == "\\" and self.peek() in {"$", "`", '"', "\\"}:
+                char = self.peek()
+                self._at += 1
+            parts.append(char)
+        self._at += 1
+        return "".join(parts), is_open
+
+    def _read_dollar(self, *, within_quotes: bool = False) -> tuple[str, bool]:
+        """Read a variable, or a dollar that is just that. Raises _Unsure for all else."""
+        found = self.take(_PARAMETER)
+        if found is not None:
+            return found[0], True
+        self._at += 1
+        if self.peek() and self.peek() in ("({[" if within_quotes else "({['\"\\"):
+            raise _CannotParse
+        return "$", False
+
+
+def _parse_commands(reader: _CommandLexer) -> Iterator[str]:
+    """Read all commands. Raises _Unsure, at the latest at the end."""
+    found = 0
+    must_follow = False
+    while True:
+        reader.skip_blanks()
+        words, redirections = _read_simple_command(reader)
+        operator = reader.take(_OPERATOR)
+        if words or redirections:
+            found += 1
+            must_follow = operator is not None and operator[0] in _JOINING_OPERATORS
+            if words:
+                yield from _command_subjects(words)
+            yield from redirections
+        elif operator is not None and operator[0] != "\n":
+            raise _CannotParse  # an operator without a command before it
+        if operator is None:
+            if must_follow or not found or not reader.is_at_end:
+                raise _CannotParse
+            return
+
+
+def _read_simple_command(reader: _CommandLexer) -> tuple[list[_ShellWord], list[str]]:
+    """Read words and redirections up to an operator or the end."""
+    words: list[_ShellWord] = []
+    redirections: list[str] = []
+    while not reader.is_at_end and not reader.is_at(_OPERATOR):
+        found = reader.take(_REDIRECTION)
+        if found is None:
+            words.append(reader.read_word())
+        else:
+            redirections.extend(_redirection_subjects(found[1] or found[2], reader))
+        reader.skip_blanks()
+    return words, redirections
+
+
+def _command_subjects(words: list[_ShellWord]) -> Iterator[str]:
+    """Return a command as subjects: assignments as they are, then words in one spelling."""
+    command = [*dropwhile(lambda word: _ASSIGNMENT.match(word.raw), words)]
+    assignments = [word.raw for word in words[: len(words) - len(command)]]
+    spelled = [word.text for word in command]
+    if command:
+        _check_command(command[0], command[1:])
+    yield " ".join([*assignments, *spelled])
+    if assignments and command:
+        yield " ".join(spelled)
+
+
+def _check_command(name: _ShellWord, arguments: list[_ShellWord]) -> None:
+    """Raise _Unsure if the first word does not say what is run, or its arguments run something."""
+    if (
+        name.is_open
+        or not name.value
+        or name.raw in _RESERVED_WORDS
+        or name.value in _EVALUATING_BUILTINS
+    ):
+        raise _CannotParse
+    if not name.is_bare and "=" in name.value:
+        raise _CannotParse  # unquoted, it would read as an assignment
+    if name.value in _SUBSCRIPT_BUILTINS and any(
+        mark in word.raw for word in arguments for mark in "$`"
+    ):
+        raise _CannotParse
+
+
+def _redirection_subjects(operator: str, reader: _CommandLexer) -> Iterator[str]:
+    """Read the target of a redirection, and return a subject unless it is harmless."""
+    if reader.peek() in {"<", "("}:
+        raise _CannotParse  # a here-document or a process
+    reader.skip_blanks()
+    target = reader.read_word()
+    if operator in {">&", "<&"} and _DESCRIPTOR.fullmatch(target.value):
+        return
+    if target.text != "/dev/null":
+        yield f"{_CANONICAL_REDIRECTION.get(operator, operator)} {target.text}"
+
+
+def _guess_commands(text: str) -> Iterator[str]:
+    """Return what may be commands in a text that we cannot read, as far as they can be seen."""
+    for part in _COMMAND_BOUNDARY.split(text.replace(_CONTINUATION, "")):
+        words = part.split()
+        while words and words[0].strip("'\"\\$") in _RESERVED_WORDS | _EVALUATING_BUILTINS:
+            del words[0]
+        without = [*dropwhile(_ASSIGNMENT.match, words)]
+        for piece in (words, without) if len(without) < len(words) else (words,):
+            if guess := " ".join(piece).strip("'\"\\$ "):
+                yield guess

@@ -1,0 +1,301 @@
+"""A small program that stands between us and a command: it limits it, watches it and ends it.
+
+It runs as a script of its own, so it knows nothing of steno and needs nothing but Python:
+
+    python -I -S supervise.py STATUS_FD SPECIFICATION   (JSON: see `CommandSpecification`)
+
+Orphans of the command become children of this process, so that one that has left its session
+can still be found and ended. The command is ended when standard input says so, and when it
+closes: whatever becomes of the program that started us, nothing is left running. What became of
+the command is written to STATUS_FD, as JSON, when all of it is gone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import select
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Final, NoReturn, TypedDict, cast
+
+TERMINATE: Final = b"t"
+"""Ask all processes to end, and make those that have not after the grace."""
+KILL: Final = b"k"
+"""End all processes now."""
+
+_PR_SET_PDEATHSIG: Final = 1
+_PR_SET_CHILD_SUBREAPER: Final = 36
+_TICK_S: Final = 0.1
+_LINGER_S: Final = 0.3
+"""How long processes may go on that the command has left behind: the end of a pipe, say."""
+_KILL_TIMEOUT_S: Final = 5.0
+"""How long we try: what belongs to another user, after `sudo`, cannot be ended by us."""
+_HAS_PROC: Final = Path("/proc/self/stat").exists()
+_HAS_CHILDREN_FILE: Final = Path(f"/proc/self/task/{os.getpid()}/children").exists()
+
+
+class CommandSpecification(TypedDict):
+    """What to run and within which limits."""
+
+    argv: list[str]
+    is_wrapped: bool
+    """The first process is a sandbox that stays: it must outlive those it holds."""
+    grace_s: float
+    max_processes: int
+    max_file_bytes: int
+    max_memory_bytes: int | None
+
+
+class CommandStatus(TypedDict):
+    """What became of the command."""
+
+    exit_code: int
+    """128 and the signal, as shells do, where a signal ended it."""
+    left: int
+    """Processes that were still there when the command had ended, and had to be ended."""
+    too_many: bool
+    """It was ended since it had too many processes."""
+    failure: str | None
+    """Why it could not be started."""
+
+
+def main(status_fd: int, specification: CommandSpecification) -> None:
+    """Run the command and write what became of it."""
+    os.set_inheritable(status_fd, False)
+    wake_fd, wake_write_fd = os.pipe()
+    os.set_blocking(wake_write_fd, False)
+    signal.set_wakeup_fd(wake_write_fd, warn_on_full_buffer=False)
+    for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, _ignore_signal)
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    status = _CommandWatcher(specification, wake_fd).run()
+    os.write(status_fd, json.dumps(status).encode())
+
+
+def _ignore_signal(number: int, frame: FrameType | None) -> None:
+    """Do nothing: a signal wakes us up, and none of these ends us."""
+
+
+class _CommandWatcher:
+    """A command and all that it has started."""
+
+    def __init__(self, specification: CommandSpecification, wake_fd: int) -> None:
+        self._specification = specification
+        self._wake_fd = wake_fd
+        self._exit_code: int | None = None
+        self._failure_fd, write_fd = os.pipe()
+        self._pid = os.fork()
+        if self._pid == 0:
+            _exec_command(specification, write_fd)
+        os.close(write_fd)
+        # Output belongs to the command alone: while we hold it, its end would not be seen.
+        with Path(os.devnull).open("rb+") as nothing:
+            os.dup2(nothing.fileno(), 1)
+            os.dup2(nothing.fileno(), 2)
+
+    def run(self) -> CommandStatus:
+        """Wait for the command, or end it; then end what it has left."""
+        order, left, too_many = b"", 0, False
+        while self._exit_code is None and not order:
+            order = self._wait_for_order(_TICK_S)
+            self._reap()
+            if len(_find_descendants()) > self._specification["max_processes"]:
+                order, too_many = KILL, True
+        if not order and not self._wait_for_all(_LINGER_S):
+            left = len(_find_descendants())
+        if order != KILL:
+            self._signal_all(signal.SIGTERM)
+            self._wait_for_all(self._specification["grace_s"])
+        self._kill()
+        return {
+            "exit_code": 128 + signal.SIGKILL if self._exit_code is None else self._exit_code,
+            "left": left,
+            "too_many": too_many,
+            "failure": os.read(self._failure_fd, 4096).decode(errors="replace") or None,
+        }
+
+    def _wait_for_order(self, seconds: float) -> bytes:
+        """Wait for a moment, a child that ended, or an order; return the order."""
+        ready, _, _ = select.select([0, self._wake_fd], [], [], seconds)
+        if self._wake_fd in ready:
+            os.read(self._wake_fd, 4096)
+        if 0 not in ready:
+            return b""
+        return os.read(0, 1) or TERMINATE
+
+    def _reap(self) -> bool:
+        """Collect every child that has ended, ours and adopted ones; tell whether any are left.
+
+        Where there is no child there is no descendant either, since we adopt all orphans.
+        """
+        try:
+            while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+                if ended[0] == self._pid:
+                    code = os.waitstatus_to_exitcode(ended[1])
+                    self._exit_code = 128 - code if code < 0 else code
+        except ChildProcessError:
+            return False
+        return True
+
+    def _wait_for_all(self, seconds: float) -> bool:
+        """Wait until all processes are gone, for some time or until an order to kill comes."""
+        end = time.monotonic() + seconds
+        while self._reap():
+            rest = end - time.monotonic()
+            if rest <= 0:
+                return False
+            order = self._wait_for_order(min(_TICK_S, rest))
+            if order == KILL:
+                return False
+            if order:
+                # Standard input is closed and stays ready: only the clock can be waited for.
+                time.sleep(min(_TICK_S, rest))
+        return True
+
+    def _signal_all(self, number: signal.Signals) -> None:
+        # A sandbox that is ended takes with it, without any grace, what runs inside.
+        spares = self._specification["is_wrapped"] and number != signal.SIGKILL
+        # The number of a process that was collected may soon be somebody else's. Where there is
+        # no /proc, its group is all we know.
+        as_group = not spares and (self._exit_code is None or not _HAS_PROC)
+        if as_group:
+            _send_signal(-self._pid, number)
+        for pid in _find_descendants():
+            # Once each: a second signal would run again the handler that cleans up.
+            is_told = as_group and _process_group(pid) == self._pid
+            if not is_told and not (spares and pid == self._pid):
+                _send_signal(pid, number)
+
+    def _kill(self) -> None:
+        """End what is left, round after round: each may miss what was born during it."""
+        end = time.monotonic() + _KILL_TIMEOUT_S
+        while True:
+            self._signal_all(signal.SIGKILL)
+            if not self._reap() or time.monotonic() > end:
+                return
+            time.sleep(0.005)
+
+
+# -- the command -----------------------------------------------------------------------------
+
+
+def _exec_command(specification: CommandSpecification, failure_fd: int) -> NoReturn:
+    """Turn this process into the command; say why if that is impossible."""
+    try:
+        os.setsid()
+        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        # Python ignores these two, and that would be inherited.
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+        _set_limits(specification)
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(nothing, 0)
+        argv = specification["argv"]
+        os.execvp(argv[0], argv)  # noqa: S606 - what we are for
+    except (OSError, ValueError) as exc:
+        os.write(failure_fd, str(exc).encode())
+    finally:
+        os._exit(127)
+
+
+def _set_limits(specification: CommandSpecification) -> None:
+    """Set the limits of this process. They bind all that it starts, but for root's processes."""
+    import resource  # noqa: PLC0415 - not on every platform that may import this file
+
+    # Counted per user, so what already runs has to fit as well.
+    most_tasks = _count_user_tasks() + specification["max_processes"] if _HAS_PROC else None
+    wanted = {
+        resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_FSIZE: specification["max_file_bytes"],
+        resource.RLIMIT_NPROC: most_tasks,
+        resource.RLIMIT_AS: specification["max_memory_bytes"],
+    }
+    for kind, value in wanted.items():
+        _, hard = resource.getrlimit(kind)
+        if value is not None:
+            lower = value if hard == resource.RLIM_INFINITY else min(value, hard)
+            resource.setrlimit(kind, (lower, lower))
+
+
+def _count_user_tasks() -> int:
+    """Return how many threads the user has, for those are what the limit counts."""
+    count = 0
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if folder.stat().st_uid == os.getuid():
+                count += len(os.listdir(folder / "task"))  # noqa: PTH208 - names are enough
+    return count
+
+
+# -- processes -------------------------------------------------------------------------------
+
+
+def _find_descendants() -> list[int]:
+    """Return every living process that we, or one of ours, have started; none without /proc."""
+    children = _read_children if _HAS_CHILDREN_FILE else _build_children_lookup()
+    found: list[int] = []
+    waiting = [os.getpid()]
+    while waiting:
+        new = children(waiting.pop())
+        waiting.extend(new)
+        found.extend(new)
+    return [
+        pid for pid in dict.fromkeys(found) if _read_process_state(pid)[0] not in {b"", b"Z", b"X"}
+    ]
+
+
+def _read_children(pid: int) -> list[int]:
+    """Return the children of all threads of a process; none if it is gone."""
+    children: list[int] = []
+    with contextlib.suppress(OSError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            with contextlib.suppress(OSError):
+                children.extend(map(int, (task / "children").read_bytes().split()))
+    return children
+
+
+def _build_children_lookup() -> Callable[[int], list[int]]:
+    """Look at all processes, for kernels that do not list the children of one."""
+    children: dict[int, list[int]] = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        pid = int(folder.name)
+        children.setdefault(_read_process_state(pid)[1], []).append(pid)
+    return lambda pid: children.pop(pid, [])
+
+
+def _read_process_state(pid: int) -> tuple[bytes, int]:
+    """Return the letter for what a process does, and its parent; `Z` has only to be collected."""
+    try:
+        state, parent, *_ = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b") ")[2].split()
+    except OSError:
+        return b"", 0
+    return state, int(parent)
+
+
+def _process_group(pid: int) -> int | None:
+    """Return the group of a process; none if it is gone."""
+    with contextlib.suppress(ProcessLookupError):
+        return os.getpgid(pid)
+    return None
+
+
+def _send_signal(pid: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, number)
+
+
+def _prctl(option: int, value: int) -> None:
+    """Call prctl, where there is one."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), cast("CommandSpecification", json.loads(sys.argv[2])))

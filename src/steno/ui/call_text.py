@@ -1,0 +1,300 @@
+"""A call as lines to read before one decides: what it would do, then whatever that does not show.
+
+Everything that a model or a file has a hand in is made printable here, and is told apart from our
+own words by its tone: whoever draws it marks what is quoted, so that nobody takes a line of a
+model for one of ours.
+
+Nothing is left out but what is there to read already: an argument counts as shown only where it
+stands in the preview by itself, outside of anything longer that was given.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from enum import StrEnum
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from steno.app.session import PendingCall
+from steno.errors import InvalidArguments
+from steno.messages.call import ToolCall
+from steno.render.terminal_text import terminal_line, terminal_text
+
+
+class LineTone(StrEnum):
+    """What kind of line it is."""
+
+    HEADING = "ours"
+    """A heading; everything else is quoted."""
+    PLAIN = "plain"
+    NOTE = "note"
+    """What a tool says about the call, below what the call says itself."""
+    FILE = "file"
+    """Which file a diff is about."""
+    HUNK = "hunk"
+    ADDED = "added"
+    REMOVED = "removed"
+
+
+class CallLine(NamedTuple):
+    """One line, however long; printable."""
+
+    text: str
+    tone: LineTone = LineTone.PLAIN
+
+
+_MAX_INLINE: Final = 60
+"""A longer text stands below its name."""
+_MAX_NOTE: Final = 500
+_MAX_DEPTH: Final = 6
+"""What is nested deeper is shown as JSON."""
+
+
+def describe_call(pending: PendingCall, preview: str) -> list[CallLine]:
+    """Return all there is to know about a call, what it would do first."""
+    arguments = _parsed_arguments(pending.call)
+    lines, rest = _split_preview(pending.call, arguments, preview)
+    question = pending.request
+    subjects = () if question is None else question.subjects
+    shown = terminal_line(preview)
+    unseen = [one for one in map(terminal_line, subjects) if _find_separate(shown, one) < 0]
+    if unseen:
+        lines += [CallLine("about", LineTone.HEADING), *map(CallLine, unseen)]
+    return lines + rest
+
+
+def describe_calls(listed: tuple[PendingCall, ...]) -> list[CallLine]:
+    """Return what several calls would do, one below the other."""
+    lines: list[CallLine] = []
+    for number, pending in enumerate(listed, 1):
+        question = pending.request
+        name = pending.call.name
+        is_said = question is None or question.capability == name
+        capability = "" if question is None or is_said else f" · {question.capability}"
+        heading = f"{number} of {len(listed)}: {name}{capability}"
+        lines.append(CallLine(heading, LineTone.HEADING))
+        lines += describe_call(pending, "" if question is None else question.preview)
+    return lines
+
+
+def _split_preview(
+    call: ToolCall, arguments: Mapping[str, Any] | None, preview: str
+) -> tuple[list[CallLine], list[CallLine]]:
+    """Return what a call would do, and the arguments that this does not show."""
+    if not preview or arguments is None:
+        return quote_text(preview) if preview else [], _with_heading(
+            "arguments", describe_arguments(call)
+        )
+    before, found, behind = preview.partition(msgspec.json.format(call.arguments, indent=2))
+    if found:  # as JSON has them; they are easier to read one by one
+        told = [text for text in (before.strip(), behind.strip()) if text not in ("", call.name)]
+        return quote_text("\n".join(told)) if told else [], _with_heading(
+            "arguments", describe_arguments(call)
+        )
+    given = _leading_argument(arguments, preview)
+    lines = _argument_with_note(given, preview) if given else quote_text(preview)
+    unseen = _arguments_not_shown(arguments, [preview] if given else _preview_texts(preview))
+    return lines, _with_heading("arguments", _describe_mapping(unseen))
+
+
+def _with_heading(heading: str, lines: list[CallLine]) -> list[CallLine]:
+    return [CallLine(heading, LineTone.HEADING), *lines] if lines else []
+
+
+def _leading_argument(arguments: Mapping[str, Any], preview: str) -> str:
+    """Return the argument that a preview begins with, if a few words at most stand below it."""
+    texts = [one for one in arguments.values() if isinstance(one, str) and one.strip()]
+    given = max([one for one in texts if preview.startswith(f"{one}\n")], key=len, default="")
+    return given if len(preview) - len(given) <= _MAX_NOTE else ""
+
+
+def _argument_with_note(given: str, preview: str) -> list[CallLine]:
+    note = terminal_text(preview[len(given) :]).split("\n")
+    lines = terminal_text(given).rstrip("\n").split("\n")
+    return [*map(CallLine, lines), *[CallLine(line, LineTone.NOTE) for line in note if line]]
+
+
+def quote_text(text: str) -> list[CallLine]:
+    """Return the words of somebody else; a diff by what each line does."""
+    lines = terminal_text(text).rstrip("\n").split("\n")
+    return (
+        _add_line_counts(list(_diff_lines(lines)))
+        if _is_diff(lines)
+        else [CallLine(line) for line in lines]
+    )
+
+
+# -- diffs -----------------------------------------------------------------------------------
+
+_HUNK_HEADER: Final = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
+_DIFF_TONES: Final = {"+": LineTone.ADDED, "-": LineTone.REMOVED, "\\": LineTone.NOTE}
+_OLD_FILE: Final = "--- "
+_NEW_FILE: Final = "+++ "
+_DEV_NULL: Final = "/dev/null"
+
+
+def _is_diff(lines: Sequence[str]) -> bool:
+    """Tell whether a text is one, rather than something that holds one, as a command may."""
+    return lines[0].startswith((_OLD_FILE, "diff ", "@@ ")) and any(map(_HUNK_HEADER.match, lines))
+
+
+def _diff_lines(lines: Sequence[str]) -> Iterator[CallLine]:
+    """Yield the lines of a diff. The head of a hunk says how long it is, whatever stands in it."""
+    old = new = 0  # how many lines the hunk still has
+    is_new_file = False
+    numbered = enumerate(lines)
+    for number, line in numbered:
+        sign = line[:1]
+        if old > 0 or new > 0:
+            old -= sign not in ("+", "\\")
+            new -= sign not in ("-", "\\")
+            yield CallLine(line, _DIFF_TONES.get(sign, LineTone.PLAIN))
+        elif found := _HUNK_HEADER.match(line):
+            old, new = [1 if count is None else int(count) for count in found.groups()]
+            if old or not is_new_file:
+                yield CallLine(line, LineTone.HUNK)
+        elif line.startswith(_OLD_FILE) and "".join(lines[number + 1 : number + 2]).startswith(
+            _NEW_FILE
+        ):
+            before, (_, after) = line.removeprefix(_OLD_FILE), next(numbered)
+            is_new_file = before == _DEV_NULL
+            yield CallLine(_file_heading(before, after.removeprefix(_NEW_FILE)), LineTone.FILE)
+        else:
+            yield CallLine(line, LineTone.NOTE if sign == "\\" else LineTone.PLAIN)
+
+
+def _file_heading(before: str, after: str) -> str:
+    if before == _DEV_NULL:
+        return f"{after} · new file"
+    if after == _DEV_NULL:
+        return f"{before} · removed"
+    return after if before == after else f"{before} → {after}"
+
+
+def _add_line_counts(lines: list[CallLine]) -> list[CallLine]:
+    """Say behind the name of each file how many lines come and go."""
+    counts: dict[LineTone, int] = {}
+    for number, line in reversed(list(enumerate(lines))):
+        counts[line.tone] = counts.get(line.tone, 0) + 1
+        if line.tone is LineTone.FILE:
+            added, removed = counts.get(LineTone.ADDED, 0), counts.get(LineTone.REMOVED, 0)
+            told = [f"+{added}" if added else "", f"-{removed}" if removed else ""]
+            lines[number] = CallLine("  ".join([line.text, *filter(None, told)]), LineTone.FILE)
+            counts.clear()
+    return lines
+
+
+# -- arguments -------------------------------------------------------------------------------
+
+
+def describe_arguments(call: ToolCall) -> list[CallLine]:
+    """Return the arguments, each below its name; texts as they are rather than as JSON has them."""
+    arguments = _parsed_arguments(call)
+    if arguments is None:
+        return quote_text(call.arguments)
+    return _describe_mapping(arguments) or [CallLine("none")]
+
+
+def _parsed_arguments(call: ToolCall) -> Mapping[str, Any] | None:
+    try:
+        return call.parsed
+    except InvalidArguments:  # JSON that Python has no value for
+        return None
+
+
+def _describe_mapping(arguments: Mapping[str, Any]) -> list[CallLine]:
+    return [
+        CallLine(text)
+        for name, value in arguments.items()
+        for text in _describe_value(terminal_line(name), value, depth=0)
+    ]
+
+
+def _describe_value(name: str, value: Any, *, depth: int) -> Iterator[str]:
+    """Yield a value; what is text is in quotes or behind a bar, and so nothing else looks like it."""
+    pad = "  " * depth
+    if isinstance(value, str):
+        if _is_inline(value):
+            yield f'{pad}{name}: "{value}"'
+        else:
+            yield f"{pad}{name}:"
+            yield from [f"{pad}  │ {line}" for line in terminal_text(value).split("\n")]
+    elif isinstance(value, Mapping) and value and depth < _MAX_DEPTH:
+        yield f"{pad}{name}:"
+        for inner, member in value.items():
+            yield from _describe_value(terminal_line(inner), member, depth=depth + 1)
+    elif isinstance(value, tuple) and value and depth < _MAX_DEPTH:
+        yield f"{pad}{name}:"
+        for number, member in enumerate(value, 1):
+            yield from _describe_value(f"{number}.", member, depth=depth + 1)
+    else:
+        yield f"{pad}{name}: {terminal_text(_json(value))}"
+
+
+def _is_inline(text: str) -> bool:
+    is_short = len(text) <= _MAX_INLINE
+    return is_short and not any(sign in text for sign in '"\\\n\t') and terminal_text(text) == text
+
+
+def _json(value: Any) -> str:
+    def plain(part: Any) -> Any:
+        return dict(part)  # the one kind of value that is not JSON already
+
+    return msgspec.json.encode(value, enc_hook=plain).decode()
+
+
+# -- what a preview shows already ------------------------------------------------------------
+
+_PLACE_TAKEN: Final = "\0"
+_WORD_JOINTS: Final = frozenset("_/.-~\\@*$")
+_MAX_TRIES: Final = 100
+
+
+def _arguments_not_shown(arguments: Mapping[str, Any], views: list[str]) -> dict[str, Any]:
+    """Return the arguments that none of these texts shows.
+
+    Each takes a place of its own, the longest first: what stands inside of another argument does
+    not show this one.
+    """
+    seen: set[str] = set()
+    texts = {name: text for name, value in arguments.items() if (text := _preview_form(value))}
+    for name in sorted(texts, key=lambda one: len(texts[one]), reverse=True):
+        for number, view in enumerate(views):
+            at = _find_separate(view, texts[name])
+            if at >= 0:
+                views[number] = view[:at] + _PLACE_TAKEN + view[at + len(texts[name]) :]
+                seen.add(name)
+                break
+    return {name: value for name, value in arguments.items() if name not in seen}
+
+
+def _preview_form(value: Any) -> str:
+    """Return how a preview would have a value; nothing for what it would not have as it is."""
+    if isinstance(value, str):
+        return value.strip("\n") if value.strip() else ""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else ""
+
+
+def _preview_texts(preview: str) -> list[str]:
+    """Return the texts that a preview holds; those of a diff are before and after."""
+    lines = preview.split("\n")
+    if not _is_diff(lines):
+        return [preview]
+    start = next(at for at, line in enumerate(lines) if _HUNK_HEADER.match(line))
+    body = lines[start:]
+    old = [line[1:] for line in body if line[:1] in ("-", " ")]
+    new = [line[1:] for line in body if line[:1] in ("+", " ")]
+    return ["\n".join(part) for part in (lines[:start], new, old)]
+
+
+def _find_separate(text: str, part: str) -> int:
+    """Return where something stands by itself, not as a piece of a longer word; else -1."""
+    at = -1
+    for _ in range(_MAX_TRIES):
+        at = text.find(part, at + 1)
+        around = text[max(at - 1, 0) : at] + text[at + len(part) : at + len(part) + 1]
+        if at < 0 or not any(sign.isalnum() or sign in _WORD_JOINTS for sign in around):
+            return at
+    return -1

@@ -1,0 +1,322 @@
+"""Two branches side by side: what they share, and which entry stands beside which.
+
+Turns are laid beside each other by their number, since that is how people count them; within a
+turn, entries of one kind in their order. Nothing is dropped and nothing changes its place. It
+takes a time that grows with the number of entries, and no faster to speak of.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from difflib import SequenceMatcher
+from itertools import accumulate, zip_longest
+from typing import Final, NamedTuple, TypeAlias, final
+
+from steno.app.session import AgentSession, BranchTreeRow
+from steno.errors import Missing
+from steno.messages.message import UserMessage
+from steno.records.entry import Entry
+from steno.render.quantities import format_count
+from steno.ui.tree_state import entry_heading, entry_text
+
+
+class EntryPair(NamedTuple):
+    """Two entries beside each other; one of them may be missing."""
+
+    left: Entry | None
+    right: Entry | None
+
+    @property
+    def is_same(self) -> bool:
+        """Whether both say the same."""
+        return (
+            self.left is not None
+            and self.right is not None
+            and self.left.payload == self.right.payload
+        )
+
+
+class BranchComparison(NamedTuple):
+    """What two branches share, and what each has of its own."""
+
+    shared: int
+    """How many entries both begin with."""
+    rows: tuple[EntryPair, ...]
+    """What comes behind those."""
+
+    def swapped(self) -> BranchComparison:
+        """Return the same with left and right exchanged."""
+        return BranchComparison(
+            self.shared, tuple([EntryPair(row.right, row.left) for row in self.rows])
+        )
+
+
+def compare_branches(left: Sequence[Entry], right: Sequence[Entry]) -> BranchComparison:
+    """Lay the entries of two branches beside each other."""
+    shared = _shared_prefix(left, right)
+    turns = zip_longest(_split_turns(left, shared), _split_turns(right, shared), fillvalue=())
+    return BranchComparison(
+        shared, tuple([row for pair in turns for row in _TurnAlignment(*pair).rows()])
+    )
+
+
+def _shared_prefix(left: Sequence[Entry], right: Sequence[Entry]) -> int:
+    pairs = zip(left, right, strict=False)
+    return next(
+        (number for number, (one, other) in enumerate(pairs) if one.id != other.id),
+        min(len(left), len(right)),
+    )
+
+
+def _split_turns(entries: Sequence[Entry], start: int) -> list[list[Entry]]:
+    """Return the entries from somewhere on, cut before every message of the person.
+
+    The first part is what comes before any of them; it may be empty.
+    """
+    turns: list[list[Entry]] = [[]]
+    for number in range(start, len(entries)):
+        entry = entries[number]
+        if isinstance(entry.payload, UserMessage):
+            turns.append([])
+        turns[-1].append(entry)
+    return turns
+
+
+def _entry_kind(entry: Entry) -> Hashable:
+    """Return what an entry has to have in common with another one to stand beside it."""
+    message = entry.message
+    return type(entry.payload), message is not None and bool(message.tool_calls)
+
+
+@final
+class _TurnAlignment:
+    """Two turns that are laid beside each other, from the first entry to the last."""
+
+    def __init__(self, left: Sequence[Entry], right: Sequence[Entry]) -> None:
+        self._left, self._right = left, right
+        self._kinds = (
+            [_entry_kind(entry) for entry in left],
+            [_entry_kind(entry) for entry in right],
+        )
+        self._places = _positions_by_kind(self._kinds[0]), _positions_by_kind(self._kinds[1])
+
+    def rows(self) -> Iterator[EntryPair]:
+        """Return the entries in rows; where kinds differ, the nearest of the same kind decides."""
+        i = j = 0
+        while i < len(self._left) and j < len(self._right):
+            beyond_right = self._distance(1, self._kinds[0][i], j)
+            beyond_left = self._distance(0, self._kinds[1][j], i)
+            if not beyond_right:
+                yield EntryPair(self._left[i], self._right[j])
+                i, j = i + 1, j + 1
+                continue
+            # What has a counterpart further on waits for it, the nearer one first.
+            if beyond_left <= beyond_right:
+                yield EntryPair(self._left[i], None)
+                i += 1
+            if beyond_right <= beyond_left:
+                yield EntryPair(None, self._right[j])
+                j += 1
+        yield from [EntryPair(entry, None) for entry in self._left[i:]]
+        yield from [EntryPair(None, entry) for entry in self._right[j:]]
+
+    def _distance(self, side: int, kind: Hashable, start: int) -> float:
+        """Return how far away the next entry of a kind is on a side."""
+        places = self._places[side].get(kind, [])
+        nearest = bisect_left(places, start)
+        return places[nearest] - start if nearest < len(places) else float("inf")
+
+
+def _positions_by_kind(kinds: Sequence[Hashable]) -> dict[Hashable, list[int]]:
+    places: dict[Hashable, list[int]] = defaultdict(list)
+    for place, kind in enumerate(kinds):
+        places[kind].append(place)
+    return places
+
+
+# -- differing -------------------------------------------------------------------------------------
+#
+# Where two texts differ: first which lines, then which words of those that stand for each other.
+#
+# What is too long to be looked at closely counts as different as a whole, so that no text takes
+# long.
+
+
+_MAX_PARTS: Final = 250
+"""How many lines, or words of a passage, are compared at once: the time grows with the square."""
+
+
+_WORD: Final = re.compile(r"\w+|\s+|[^\w\s]")
+
+
+Span: TypeAlias = tuple[int, int]
+"""Where something begins and ends."""
+
+
+class TextDifferences(NamedTuple):
+    """Where two texts differ. What lies between the spans is the same in both, in this order."""
+
+    left: tuple[Span, ...]
+    right: tuple[Span, ...]
+
+
+def find_differences(left: str, right: str) -> TextDifferences:
+    """Return where two texts differ."""
+    found = list(_line_differences(left, right))
+    return TextDifferences(
+        tuple([span for span, _ in found if span[0] < span[1]]),
+        tuple([span for _, span in found if span[0] < span[1]]),
+    )
+
+
+def _line_differences(left: str, right: str) -> Iterator[tuple[Span, Span]]:
+    lines = left.splitlines(keepends=True), right.splitlines(keepends=True)
+    for here, there in _unequal_spans(*lines):
+        words = _WORD.findall(left[slice(*here)]), _WORD.findall(right[slice(*there)])
+        for one, other in _unequal_spans(*words):
+            yield _shift_span(one, here[0]), _shift_span(other, there[0])
+
+
+def _shift_span(span: Span, by: int) -> Span:
+    return span[0] + by, span[1] + by
+
+
+def _unequal_spans(left: Sequence[str], right: Sequence[str]) -> Iterator[tuple[Span, Span]]:
+    """Return which characters differ, given texts in parts."""
+    begin = _common_prefix(left, right)
+    end = _common_prefix(left[begin:][::-1], right[begin:][::-1])
+    middle = left[begin : len(left) - end], right[begin : len(right) - end]
+    starts = _part_offsets(left), _part_offsets(right)
+    for here, there in _unequal_parts(*middle):
+        yield (
+            (starts[0][begin + here[0]], starts[0][begin + here[1]]),
+            (starts[1][begin + there[0]], starts[1][begin + there[1]]),
+        )
+
+
+def _unequal_parts(left: Sequence[str], right: Sequence[str]) -> list[tuple[Span, Span]]:
+    """Return which parts differ; all of them where there are too many."""
+    if max(len(left), len(right)) > _MAX_PARTS:
+        return [((0, len(left)), (0, len(right)))]
+    opcodes = SequenceMatcher(None, left, right, autojunk=False).get_opcodes()
+    return [((i, j), (k, m)) for what, i, j, k, m in opcodes if what != "equal"]
+
+
+def _common_prefix(left: Sequence[str], right: Sequence[str]) -> int:
+    """Return how many parts both begin with."""
+    pairs = zip(left, right, strict=False)
+    unequal = (number for number, (one, other) in enumerate(pairs) if one != other)
+    return next(unequal, min(len(left), len(right)))
+
+
+def _part_offsets(parts: Sequence[str]) -> list[int]:
+    """Return where each part begins, and where the last one ends."""
+    return [0, *accumulate(map(len, parts))]
+
+
+# -- compare sheet ---------------------------------------------------------------------------------
+#
+# What there is to see of two branches, from top to bottom: their past on one line, then rows.
+#
+# Knows no widget; nothing is drawn here.
+
+
+_TAB_SIZE: Final = 4
+
+
+class ComparedEntry(NamedTuple):
+    """What one branch has in a row."""
+
+    head: str
+    text: str
+
+
+class ComparedRow(NamedTuple):
+    """A row in words; a side is None where a branch has nothing there."""
+
+    left: ComparedEntry | None
+    right: ComparedEntry | None
+    differences: TextDifferences
+    """Of the words, where there are two sides; else there is nothing to compare with."""
+    is_same: bool
+
+
+@final
+class CompareState:
+    """Two branches, item by item. Item 0 is the line about what they share."""
+
+    def __init__(
+        self, desk: AgentSession, twigs: Sequence[BranchTreeRow], left: str, right: str
+    ) -> None:
+        """Compare two branches of a tree that was read before. Raises Missing."""
+        self.names = (left, right)
+        self.shows_shared = False
+        self._left_entries = desk.entries(left)
+        entries = self._left_entries, desk.entries(right)
+        self._comparison = compare_branches(*entries)
+        self._tree_rows: Mapping[str, BranchTreeRow] = {twig.entry.id: twig for twig in twigs}
+        if any(entry.id not in self._tree_rows for branch in entries for entry in branch):
+            raise Missing("compare: the record has changed meanwhile; open the tree again")
+        rows = self._comparison.rows
+        self._different_rows = [number for number, row in enumerate(rows) if not row.is_same]
+
+    @property
+    def _first_row(self) -> int:
+        """Which item is the first row behind what is shared."""
+        return 1 + (self._comparison.shared if self.shows_shared else 0)
+
+    def __len__(self) -> int:
+        return self._first_row + len(self._comparison.rows)
+
+    @property
+    def shared_text(self) -> str:
+        """What is said about the past that both branches share."""
+        shared = self._comparison.shared
+        if not shared:
+            return "these branches share nothing"
+        last = self._tree_rows[self._left_entries[shared - 1].id].number
+        how = "hides" if self.shows_shared else "shows"
+        them = "it" if shared == 1 else "them"
+        return (
+            f"shares {format_count(shared, 'entry', 'entries')} up to #{last} · Enter {how} {them}"
+        )
+
+    @property
+    def summary(self) -> str:
+        """How much the branches differ, in a few words."""
+        count = len(self._different_rows)
+        return format_count(count, "difference", "differences") if count else "no difference"
+
+    def row(self, item: int) -> ComparedRow:
+        """Return a row in words; any item but the first one."""
+        if item < self._first_row:
+            entry = self._left_entries[item - 1]
+            row = EntryPair(entry, entry)
+        else:
+            row = self._comparison.rows[item - self._first_row]
+        left, right = self._side(row.left), self._side(row.right)
+        unequal = TextDifferences((), ())
+        if left is not None and right is not None:
+            unequal = find_differences(left.text, right.text)
+        return ComparedRow(left, right, unequal, row.is_same)
+
+    def _side(self, entry: Entry | None) -> ComparedEntry | None:
+        if entry is None:
+            return None
+        twig = self._tree_rows[entry.id]
+        return ComparedEntry(entry_heading(twig), entry_text(twig).expandtabs(_TAB_SIZE))
+
+    def next_difference(self, item: int, step: int) -> int | None:
+        """Return the next item where the branches differ, or the one before."""
+        here = item - self._first_row
+        unequal = self._different_rows
+        nearest = bisect_right(unequal, here) if step > 0 else bisect_left(unequal, here) - 1
+        return self._first_row + unequal[nearest] if 0 <= nearest < len(unequal) else None
+
+    def swap(self) -> None:
+        """Exchange left and right."""
+        self.names = self.names[::-1]
+        self._comparison = self._comparison.swapped()

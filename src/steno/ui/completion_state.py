@@ -1,0 +1,157 @@
+"""What may be meant by what is being typed: a command behind `/`, a file or a resource behind `@`.
+
+Commands are known here; everything else is offered by whoever owns the prompt, when it has found
+out. Nothing here draws.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final, NamedTuple, Protocol, final
+
+from steno.app.commands.table import COMMAND_NAMES, COMMANDS, match_commands, parse_slash_command
+from steno.render.terminal_text import terminal_line
+from steno.ui.pasted_text import sanitize_pasted
+
+# Behind white space, or what opens or separates something, so that no mail address is meant; a
+# quote keeps blanks together, and so does a backslash.
+_MENTION: Final = re.compile(
+    r"""(?<! [^\s(\[{<"',;] ) @ (?: "[^"]*\Z | '[^']*\Z | (?: \\[ ] | [^\s`"'<>|] )* ) \Z""",
+    re.VERBOSE,
+)
+_REST: Final = re.compile(r"""[^\s`"'<>|]*""")
+_MAX_WORD_LENGTH: Final = 500
+"""How far from the cursor the sign may be."""
+_QUOTES: Final = ('"', "'")
+
+
+class SuggestionLike(Protocol):
+    """Something that may be meant, as an owner offers it."""
+
+    @property
+    def text(self) -> str:
+        """What to put in place of what was typed."""
+        ...
+
+    @property
+    def about(self) -> str:
+        """A few words on it."""
+        ...
+
+    @property
+    def expects_more(self) -> bool:
+        """Whether more is to be typed behind it."""
+        ...
+
+
+class CompletionChoice(NamedTuple):
+    """Something that may be meant, ready to be shown and put in."""
+
+    text: str
+    about: str = ""
+    expects_more: bool = False
+    argument: str = ""
+    """What may stand behind it; it is shown, and not put in."""
+
+
+class TypedWord(NamedTuple):
+    """What is being typed, and where it stands in its line."""
+
+    typed: str
+    """From the sign to the cursor."""
+    start: int
+    end: int
+    """Where the word ends, at the cursor or behind it."""
+
+
+def word_at(line: str, column: int, *, is_all: bool) -> TypedWord | None:
+    """Return what may be completed at a place of a line; commands only if the line is all."""
+    before = line[:column]
+    rest = _REST.match(line, column)
+    end = rest.end() if rest else column
+    if found := _MENTION.search(line, max(0, column - _MAX_WORD_LENGTH), column):
+        typed = found[0]
+        is_closed = typed[1:2] in _QUOTES and line[end : end + 1] == typed[1]
+        return TypedWord(typed, found.start(), end + is_closed)
+    if not is_all or not before.startswith("/"):
+        return None
+    if " " not in before:
+        return TypedWord(before, 0, end)
+    command = parse_slash_command(before)
+    is_known = command is not None and command.name in COMMAND_NAMES
+    return TypedWord(before, 0, len(line)) if is_known else None
+
+
+def insertion_text(choice: CompletionChoice) -> str:
+    """Return what to put in place of a word: what is done with gets a blank behind it."""
+    is_path = choice.expects_more and not choice.text.startswith("/")
+    return choice.text if is_path else f"{choice.text} "
+
+
+@final
+class CompletionState:
+    """Follows what is typed, and knows what may be meant by it."""
+
+    def __init__(self) -> None:
+        self.word: TypedWord | None = None
+        self._suggestions: list[CompletionChoice] = []
+        self._dismissed_at: int | None = None
+        """Where the word begins about which the person wants to hear nothing more."""
+
+    @property
+    def choices(self) -> list[CompletionChoice]:
+        """What may be meant, first what is there already; nothing if nobody wants to know."""
+        if self.word is None or self._dismissed_at is not None:
+            return []
+        typed = self.word.typed
+        own = _command_choices(typed) if typed.startswith("/") else []
+        known = {choice.text for choice in own}
+        found = own + [choice for choice in self._suggestions if choice.text not in known]
+        return sorted(found, key=lambda choice: choice.text != typed)
+
+    def set_word(self, word: TypedWord | None) -> bool:
+        """Take note of what is under the cursor; tell whether it is worth asking about."""
+        if word is None or word.start != self._dismissed_at:
+            self._dismissed_at = None
+        if word is None:
+            self._suggestions = []
+        elif self.word is None or word.typed != self.word.typed:
+            # Until there is an answer, what was offered and still fits stays.
+            typed = word.typed.lower()
+            self._suggestions = [
+                one for one in self._suggestions if one.text.lower().startswith(typed)
+            ]
+        self.word = word
+        return word is not None and self._dismissed_at is None
+
+    def set_suggestions(self, typed: str, offered: Iterable[SuggestionLike]) -> bool:
+        """Take what somebody has found; tell whether it is about what is typed now."""
+        if self.word is None or self.word.typed != typed:
+            return False
+        self._suggestions = [
+            CompletionChoice(text, terminal_line(one.about), one.expects_more)
+            for one in offered
+            if (text := sanitize_pasted(one.text).text) and "\n" not in text
+        ]
+        return True
+
+    def dismiss(self) -> None:
+        """Offer nothing more for this word."""
+        self._dismissed_at = None if self.word is None else self.word.start
+
+    def reopen(self) -> None:
+        """Offer something again."""
+        self._dismissed_at = None
+
+
+def _command_choices(typed: str) -> list[CompletionChoice]:
+    name, blank, argument = typed[1:].partition(" ")
+    if not blank:
+        return [
+            CompletionChoice(f"/{one.name}", one.about, bool(one.argument), one.argument)
+            for one in match_commands(name)
+        ]
+    choices = next((one.choices for one in COMMANDS if one.name == name), ())
+    wanted = argument.lower()
+    return [CompletionChoice(f"/{name} {one}") for one in choices if one.startswith(wanted)]

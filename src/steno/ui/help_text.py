@@ -1,0 +1,50 @@
+"""What can be typed and which keys do what, as a text to read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from steno.app.commands.table import COMMANDS
+
+TERMINAL_KEYS: Final = (
+    ("Enter", "send; while a turn runs, steer it"),
+    ("Shift+Enter, Ctrl+J", "line break"),
+    ("Esc", "interrupt: what was not heard comes back; where nothing runs, clear the prompt"),
+    ("Shift+Tab", "plan or act"),
+    ("Ctrl+G, Tab", "to the question about a call; e edits a rule before Enter stores it"),
+    ("Ctrl+O", "fold or unfold all"),
+    ("Alt+Up, Alt+Down", "select a block; Enter folds it, y copies it, e edits what you said"),
+    ("PageUp, PageDown", "scroll"),
+    ("Ctrl+R", "search what was typed before"),
+    ("Ctrl+V", "paste text or an image from the clipboard"),
+    ("Ctrl+T", "tree of branches"),
+    ("Ctrl+C", "copy what is marked, clear the prompt, or interrupt; twice: quit"),
+    ("Ctrl+D on an empty prompt, Ctrl+Q", "quit"),
+)
+"""Keys of the full-screen terminal, and what they do."""
+
+PROMPT_SIGNS: Final = (
+    ("@", "files, folders, resources: `@src/main.py:1-40`"),
+    ("/", "commands, and prompts of servers"),
+    ("!", "a command for the shell; what it prints goes on record"),
+)
+"""What a first character of the prompt, or of a word in it, means."""
+
+
+def build_help(keys: Sequence[tuple[str, str]] = TERMINAL_KEYS) -> str:
+    """Return help as Markdown; a face without keys of its own gives none."""
+    commands = [
+        (f"/{command.name} {command.argument}".rstrip(), command.about) for command in COMMANDS
+    ]
+    parts = [
+        _help_section("Type", PROMPT_SIGNS),
+        _help_section("Commands", commands),
+        *([_help_section("Keys", keys)] if keys else []),
+    ]
+    return "\n\n".join(parts)
+
+
+def _help_section(title: str, rows: Sequence[tuple[str, str]]) -> str:
+    # A list and no table: it reads well in plain lines, too, and breaks well where it is narrow.
+    return "\n".join([f"## {title}", "", *(f"- `{name}`: {about}" for name, about in rows)])

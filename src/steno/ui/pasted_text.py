@@ -1,0 +1,93 @@
+"""What a person pastes: words without anything that a terminal acts on, or names of image files.
+
+What is kept is what can be seen: nothing may reach a model that the person who sends it cannot read.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, NamedTuple
+from urllib.parse import unquote, urlsplit
+
+from steno.render.terminal_text import terminal_text
+
+# CSI, OSC and its kind up to their end, and what is one character long (ECMA-48).
+_SEQUENCE: Final = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
+    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x80-\x9f]*(?:\x07|\x1b\\|\x9c)"
+    r"|\x1b[ -/]*[0-~]"
+)
+# All that an editor of lines takes for the end of one; so does `str.splitlines`.
+_BREAK: Final = re.compile("\r\n|[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
+_IMAGE: Final = re.compile(r"\.(?:png|jpe?g|gif|webp|bmp|tiff?)\Z", re.IGNORECASE)
+_MAX_PATHS_LENGTH: Final = 16_000
+_MAX_PATHS: Final = 50
+
+
+class PastedText(NamedTuple):
+    """Words that were pasted, as they may be shown and sent."""
+
+    text: str
+    removed_characters: int
+    """How many characters are missing that nobody could have seen."""
+
+
+def sanitize_pasted(text: str) -> PastedText:
+    """Return the words of a text, with a line feed at the end of each line."""
+    # Half a character (a lone surrogate) can be neither shown nor sent.
+    words = _BREAK.sub("\n", strip_escape_sequences(text)).encode(errors="ignore").decode()
+    if terminal_text(words) == words:
+        return PastedText(words, 0)
+    unseen = {
+        ord(character): None for character in set(words) if terminal_text(character) != character
+    }
+    kept = words.translate(unseen)
+    return PastedText(kept, len(words) - len(kept))
+
+
+def strip_escape_sequences(text: str) -> str:
+    """Return a text without what begins with an escape."""
+    return _SEQUENCE.sub("", text)
+
+
+def image_files(text: str) -> Sequence[Path]:
+    """Return the image files that a text names, if it names nothing else, and they exist.
+
+    Terminals write so what is dropped on them: absolute paths in quotes or with backslashes, one
+    behind the other, or addresses of files, one on each line.
+    """
+    if len(text) > _MAX_PATHS_LENGTH:
+        return ()
+    for names in _split_paths(text.strip()):
+        files = [_image_file(name) for name in names[: _MAX_PATHS + 1]]
+        found = [file for file in files if file is not None]
+        if found and len(found) == len(files) <= _MAX_PATHS:
+            return found
+    return ()
+
+
+def _split_paths(text: str) -> Iterator[list[str]]:
+    """Yield how a text may be split into names."""
+    yield [text]
+    yield [line.strip() for line in text.splitlines() if line.strip()]
+    with suppress(ValueError):  # a quote is not closed
+        yield shlex.split(text)
+
+
+def _image_file(name: str) -> Path | None:
+    if not _IMAGE.search(name):
+        return None
+    if name.startswith("file:"):
+        address = urlsplit(name)
+        if address.netloc not in ("", "localhost"):
+            return None
+        name = unquote(address.path)
+    try:
+        path = Path(name).expanduser()
+        return path if path.is_absolute() and path.is_file() else None
+    except (OSError, RuntimeError, ValueError):  # too long; no home; a NUL in it
+        return None

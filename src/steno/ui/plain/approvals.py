@@ -1,0 +1,297 @@
+"""Questions about calls, asked line by line.
+
+Nobody shall allow what they did not mean to. A question is said in full, with a bar before
+everything that somebody else wrote; an answer is a word and Enter, typed after the question was
+there to be read. What is none of the words decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from itertools import groupby
+from typing import Final, NamedTuple, TypeAlias, final
+
+from steno.app.session import AgentSession, PendingCall
+from steno.errors import StenoError
+from steno.ports import ApprovalDecision, GrantScope
+from steno.render.quantities import format_count
+from steno.render.terminal_text import terminal_line
+from steno.ui.approval_state import preview_rule, rule_obstacle
+from steno.ui.call_text import LineTone, describe_call
+from steno.ui.plain.line_writer import LineWriter, shorten_lines
+
+_MAX_PREVIEW_LINES: Final = 60
+_SCOPE_BY_WORD: Final = {
+    "once": GrantScope.ONCE,
+    "session": GrantScope.SESSION,
+    "project": GrantScope.PROJECT,
+    "user": GrantScope.USER,
+}
+_ANSWER_HELP: Final = {
+    "once": "this call runs, with exactly these arguments",
+    "session": "and whatever else the rule covers, in this session",
+    "project": "and whatever else the rule covers, in this folder for good",
+    "user": "and whatever else the rule covers, in all folders for good",
+    "no": "it does not run; the model is told so, and goes on",
+    "why": "it does not run, and the model is told why: why REASON",
+    "view": "say all of what the call would do",
+    "rule": "write another rule for session, project and user: rule TEXT",
+    "help": "say this",
+}
+"""What each answer means. Each can be said by its first letter."""
+_ANSWER_WORDS: Final = {
+    "?": "help",
+    **{word[0]: word for word in _ANSWER_HELP},
+    **{w: w for w in _ANSWER_HELP},
+}
+_RULE_WORDS: Final = ("session", "project", "user", "rule")
+_SEVERAL_HINT: Final = "with a number in front it is about that question; all once, all no"
+_INPUT_ENDED: Final = "nobody was there to decide: the input has ended"
+_YES: Final = "yes"
+
+ReadAnswer: TypeAlias = Callable[[str, Callable[[], bool]], Awaitable[str | None]]
+"""Returns a line that is typed behind a prompt; None at the end of the input. Raises Stale as soon
+as nobody wants to know any more."""
+
+
+class StaleQuestion(Exception):
+    """What is being answered is asked no more, or something else is."""
+
+
+class _TypedAnswer(NamedTuple):
+    """What was typed, taken apart."""
+
+    target: str
+    """The number of a question, `all`, or nothing."""
+    word: str
+    """One of the words; empty where it is none."""
+    rest: str
+
+
+@final
+class LineApprovals:
+    """Asks about what awaits a decision, until nothing does."""
+
+    def __init__(self, desk: AgentSession, voice: LineWriter, listen: ReadAnswer) -> None:
+        """Take whoever listens to the person."""
+        self._session = desk
+        self._writer = voice
+        self._read_answer = listen
+        self._questions: dict[int, PendingCall] = {}
+        """What was said, by its number; a number means one thing until all is decided."""
+        self._count = 0
+        self._rules: dict[str, str] = {}
+        """Rules that were written, by the call."""
+
+    @property
+    def is_due(self) -> bool:
+        """Whether there is something that only the person can decide."""
+        return any(one.request is not None for one in self._undecided())
+
+    def _undecided(self) -> list[PendingCall]:
+        return [one for one in self._session.pending_calls if one.decision is None]
+
+    async def ask(self) -> bool:
+        """Ask until all is decided; return whether the input has ended before."""
+        while self.is_due:
+            self._announce_questions()
+            number = self._current_number()
+            offers = ", ".join(self._offered_words(self._questions[number]))
+            name = terminal_line(self._questions[number].call.name)
+            which = name if len(self._questions) == 1 else f"question {number}, {name}"
+            try:
+                typed = await self._read_answer(f"{which}: {offers}? ", self._is_current)
+                if typed is None:
+                    return True
+                await self._apply_answer(_parse_answer(typed), number)
+            except StaleQuestion:
+                continue
+            except StenoError as exc:
+                self._writer.write("Trouble", str(exc))
+        self._reset()
+        return False
+
+    def deny_all(self) -> None:
+        """Say no to all that is asked: nobody is there to be asked."""
+        for pending in self._undecided():
+            self._writer.write(
+                "Decided", f"no to {terminal_line(pending.call.name)}; {_INPUT_ENDED}"
+            )
+            self._decide(
+                pending,
+                ApprovalDecision(allowed=False, actor=self._session.actor, reason=_INPUT_ENDED),
+            )
+        self._reset()
+
+    # -- what is asked -----------------------------------------------------------------------
+
+    def _is_current(self) -> bool:
+        return self._undecided() == list(self._questions.values())
+
+    def _reset(self) -> None:
+        self._questions.clear()
+        self._rules.clear()
+        self._count = 0
+
+    def _announce_questions(self) -> None:
+        """Say what is new, and what is no longer asked; what was said keeps its number."""
+        undecided = self._undecided()
+        numbers = {one.call.id: number for number, one in self._questions.items()}
+        before, self._questions = self._questions, {}
+        for number, one in before.items():
+            if all(one.call != other.call for other in undecided):
+                self._writer.write("Notice", f"question {number} is no longer asked")
+        for one in undecided:
+            number = numbers.get(one.call.id, self._count + 1)
+            self._count = max(self._count, number)
+            self._questions[number] = one
+            if before.get(number) != one:
+                self._write_question(number, one, len(undecided))
+
+    def _write_question(self, number: int, pending: PendingCall, count: int) -> None:
+        name, question = terminal_line(pending.call.name), pending.request
+        if question is None:
+            asks = f"{name} waits for its turn; it can be decided now"
+        else:
+            asks = f"{name} asks for permission to {question.capability}"
+        self._writer.write(f"Question {number} of {max(count, number)}", asks)
+        self._write_quote(pending, "" if question is None else question.preview, _MAX_PREVIEW_LINES)
+        obstacle = rule_obstacle(question)
+        if question is not None and not obstacle:
+            self._writer.write("Rule for session, project and user", self._rule(pending))
+        else:
+            self._writer.write("Notice", f"only once or not: {obstacle}")
+
+    def _write_quote(self, pending: PendingCall, preview: str, most: int | None) -> None:
+        """Say all about a call, our headings without a bar; at most so many lines below each."""
+        for is_ours, group in groupby(
+            describe_call(pending, preview), lambda one: one.tone is LineTone.HEADING
+        ):
+            lines = [line.text for line in group]
+            if is_ours:
+                self._writer.write(lines[-1].capitalize())
+            else:
+                self._writer.quote(lines if most is None else shorten_lines(lines, most))
+
+    def _current_number(self) -> int:
+        """Return the question that an answer without a number is about."""
+        return next(number for number, one in self._questions.items() if one.request is not None)
+
+    def _offered_words(self, pending: PendingCall) -> list[str]:
+        is_narrow = bool(rule_obstacle(pending.request))
+        return [word for word in _ANSWER_HELP if not (is_narrow and word in _RULE_WORDS)]
+
+    def _rule(self, pending: PendingCall) -> str:
+        assert pending.request is not None
+        return self._rules.get(pending.call.id, pending.request.rule)
+
+    # -- what is answered --------------------------------------------------------------------
+
+    async def _apply_answer(self, answer: _TypedAnswer, current: int) -> None:
+        if not answer.target and not answer.word and not answer.rest:
+            return  # Enter alone decides nothing
+        if answer.target == "all":
+            await self._apply_to_all(answer)
+            return
+        number = int(answer.target) if answer.target else current
+        pending = self._questions.get(number)
+        offered = [] if pending is None else self._offered_words(pending)
+        is_whole = answer.word in ("why", "rule") or not answer.rest
+        if pending is None or answer.word not in offered or not is_whole:
+            self._refuse(offered or list(_ANSWER_HELP))
+        elif answer.word in _SCOPE_BY_WORD:
+            self._allow(pending, _SCOPE_BY_WORD[answer.word])
+        elif answer.word == "no":
+            self._deny([pending], None)
+        elif answer.word == "why":
+            await self._explain([pending], answer.rest)
+        elif answer.word == "rule":
+            await self._write_rule(pending, answer.rest)
+        elif answer.word == "view":
+            question = pending.request
+            preview = question.preview if question else await self._session.preview(pending.call)
+            self._write_quote(pending, preview, None)
+        else:
+            self._help(offered)
+
+    async def _apply_to_all(self, answer: _TypedAnswer) -> None:
+        listed = list(self._questions.values())
+        if answer.word == "once" and not answer.rest:
+            calls = format_count(len(listed), "call", "calls")
+            typed = await self._read_answer(f"allow {calls}, once each? {_YES}: ", self._is_current)
+            if (typed or "").strip().lower() == _YES:
+                for pending in listed:
+                    self._allow(pending, GrantScope.ONCE)
+            else:
+                self._writer.write("Notice", "nothing was decided")
+        elif answer.word == "no" and not answer.rest:
+            self._deny(listed, None)
+        elif answer.word == "why":
+            await self._explain(listed, answer.rest)
+        else:
+            self._refuse(["all once", "all no", "all why"])
+
+    def _refuse(self, offered: Sequence[str]) -> None:
+        self._writer.write("Notice", f"nothing was decided; say one of: {', '.join(offered)}")
+
+    def _help(self, offered: Sequence[str]) -> None:
+        self._writer.write_lines([f"{word}: {_ANSWER_HELP[word]}" for word in offered])
+        if len(self._questions) > 1:
+            self._writer.write_lines([_SEVERAL_HINT])
+
+    def _allow(self, pending: PendingCall, scope: GrantScope) -> None:
+        rule = None if scope is GrantScope.ONCE else self._rule(pending)
+        verdict = ApprovalDecision(allowed=True, actor=self._session.actor, scope=scope, rule=rule)
+        name = terminal_line(pending.call.name)
+        self._writer.write("Decided", f"{name}, {scope}" + ("" if rule is None else f": {rule}"))
+        self._decide(pending, verdict)
+
+    def _deny(self, listed: Sequence[PendingCall], reason: str | None) -> None:
+        for pending in listed:
+            self._writer.write("Decided", f"no to {terminal_line(pending.call.name)}")
+            verdict = ApprovalDecision(allowed=False, actor=self._session.actor, reason=reason)
+            self._decide(pending, verdict)
+
+    async def _explain(self, listed: Sequence[PendingCall], reason: str) -> None:
+        if not reason:
+            typed = await self._read_answer("what should the model know? ", self._is_current)
+            reason = (typed or "").strip()
+        if reason:
+            self._deny(listed, reason)
+        else:
+            self._writer.write("Notice", "nothing was decided; no says no without a reason")
+
+    async def _write_rule(self, pending: PendingCall, text: str) -> None:
+        assert pending.request is not None
+        if not text:
+            self._writer.write("Rule", self._rule(pending))
+            typed = await self._read_answer("which rule instead? ", self._is_current)
+            text = (typed or "").strip()
+        if not text:
+            self._writer.write("Notice", "the rule is as it was")
+            return
+        reading = preview_rule(text, pending.request)
+        if reading.rule is None:
+            self._writer.write("Notice", f"the rule is as it was; {reading.description}")
+        else:
+            self._rules[pending.call.id] = reading.rule
+            self._writer.write("Rule", f"{reading.rule}; it {reading.description}")
+
+    def _decide(self, pending: PendingCall, verdict: ApprovalDecision) -> None:
+        for number, one in list(self._questions.items()):
+            if one.call == pending.call:  # so that nobody is told that it is no longer asked
+                del self._questions[number]
+        try:
+            self._session.decide(pending.call.id, verdict)
+        except StenoError as exc:
+            self._writer.write("Trouble", str(exc))
+
+
+def _parse_answer(typed: str) -> _TypedAnswer:
+    first, _, rest = typed.strip().partition(" ")
+    about = ""
+    if first.lower() == "all" or (first.isascii() and first.isdigit() and len(first) < 4):
+        about = first.lower()
+        first, _, rest = rest.strip().partition(" ")
+    word = _ANSWER_WORDS.get(first.lower(), "")
+    return _TypedAnswer(about, word, rest.strip() if word else f"{first} {rest}".strip())

@@ -1,0 +1,433 @@
+"""What happens at a desk, told line by line as it happens.
+
+Whoever listens cannot look back: a thing is said once, when it is known, and says what it is.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Final, final
+
+from steno.agent.events import (
+    CallEnded,
+    CallOutput,
+    CallStarted,
+    EndReason,
+    EntryRecorded,
+    Notice,
+    RunEnded,
+    RunResult,
+    TurnStarted,
+)
+from steno.app.session import (
+    ErrorRaised,
+    InputReturned,
+    PromptInput,
+    SessionEvent,
+    ShellEnded,
+    ShellOutput,
+    ShellStarted,
+)
+from steno.errors import Unresolved
+from steno.messages.call import AnyToolCall, InvalidToolCall, ToolCall
+from steno.messages.content import Text
+from steno.messages.event import TextDelta, ThinkingDelta
+from steno.messages.message import AssistantMessage, Message, ToolResultMessage, UserMessage
+from steno.messages.outcome import Outcome
+from steno.records.entry import Compaction, Entry, Resolution
+from steno.render.describe import summarize_call
+from steno.render.items import ItemKind, TextForm
+from steno.render.items_from_entries import (
+    INTERRUPTED_NOTICE,
+    RETRY_HINT,
+    ending_reason,
+    item_from_prompt,
+    items_from_answer,
+    marker_from_entry,
+    reference_label,
+)
+from steno.render.quantities import format_count, format_dollars
+from steno.render.terminal_text import terminal_line
+from steno.ui.plain.line_writer import LineWriter, shorten_lines
+
+# -- flowing ---------------------------------------------------------------------------------------
+#
+# Words that come in pieces, said line by line: a line is said when all of it is there.
+
+
+_FIRST_LINES: Final = 10
+
+
+_LAST_LINES: Final = 10
+
+
+@final
+class _LineSplitter:
+    """Cuts pieces into lines. It costs the same however long a line is."""
+
+    def __init__(self) -> None:
+        self._begun: list[str] = []
+
+    def feed(self, piece: str) -> list[str]:
+        """Return the lines that are whole now."""
+        first, *rest = piece.split("\n")
+        self._begun.append(first)
+        if not rest:
+            return []
+        whole = ["".join(self._begun), *rest[:-1]]
+        self._begun = [rest[-1]]
+        return [line.removesuffix("\r") for line in whole]
+
+    def rest(self) -> list[str]:
+        """Return the line that was never ended, if there is one."""
+        begun, self._begun = "".join(self._begun), []
+        return [begun] if begun else []
+
+
+@final
+class StreamedText:
+    """What a model says, under one head."""
+
+    def __init__(self, voice: LineWriter, whose: str) -> None:
+        """Take whose words they are."""
+        self._writer = voice
+        self._speaker = whose
+        self._splitter = _LineSplitter()
+        self._has_begun = False
+
+    def feed(self, piece: str) -> None:
+        """Say the lines that are whole now."""
+        self._write_lines(self._splitter.feed(piece))
+
+    def end(self) -> None:
+        """Say what is left."""
+        self._write_lines(self._splitter.rest())
+
+    def _write_lines(self, lines: list[str]) -> None:
+        if not self._has_begun:
+            while lines and not lines[0].strip():
+                lines = lines[1:]
+            if not lines:
+                return
+            self._has_begun = True
+            self._writer.begin(self._speaker, lines[0])
+            lines = lines[1:]
+        self._writer.write_lines(lines)
+
+
+@final
+class StreamedOutput:
+    """What a tool says while it runs: the first lines as they come, the last ones at the end."""
+
+    def __init__(
+        self, voice: LineWriter, first: int = _FIRST_LINES, last: int = _LAST_LINES
+    ) -> None:
+        """Take how many lines are said at each end."""
+        self._writer = voice
+        self._splitter = _LineSplitter()
+        self._first = first
+        self._last: deque[str] = deque(maxlen=last)
+        self._count = 0
+
+    def feed(self, piece: str) -> None:
+        """Say the lines that are whole now, unless there were too many already."""
+        self._add_lines(self._splitter.feed(piece))
+
+    def end(self) -> None:
+        """Say how much was left out, and the last lines."""
+        self._add_lines(self._splitter.rest())
+        held = self._count - self._first
+        left_out = held - len(self._last)
+        if left_out > 0:
+            self._writer.write_lines([f"… {left_out:,} lines are not shown …"])
+        self._writer.write_lines(self._last)
+
+    def _add_lines(self, lines: list[str]) -> None:
+        at_once = lines[: max(0, self._first - self._count)]
+        self._writer.write_lines(at_once)
+        self._last.extend(lines[len(at_once) :])
+        self._count += len(lines)
+
+
+# -- outcomes --------------------------------------------------------------------------------------
+#
+# Calls and what came of them, in a line or a few.
+
+
+_MAX_DIFF_LINES: Final = 60
+
+
+_MAX_FAILURE_LINES: Final = 10
+
+
+def write_call(voice: LineWriter, call: AnyToolCall) -> None:
+    """Say which tool is called, and what about."""
+    name, _, about = summarize_call(call).partition(" ")
+    voice.write(f"Tool {name}", about)
+
+
+def write_result(voice: LineWriter, result: ToolResultMessage) -> None:
+    """Say what came of a call: how much there is to read, what has changed, what went wrong."""
+    lines = result.text.strip("\n").split("\n") if result.text.strip() else []
+    diff = (result.details or {}).get("diff")
+    if result.outcome is not Outcome.OK:
+        first, *rest = lines or ["nothing more is known"]
+        voice.begin("Result", f"{result.outcome}: {first}")
+        voice.write_lines(shorten_lines(rest, _MAX_FAILURE_LINES))
+    elif isinstance(diff, str) and diff.strip():
+        voice.write("Result", "ok, this has changed")
+        voice.quote(shorten_lines(diff.strip("\n").split("\n"), _MAX_DIFF_LINES))
+    else:
+        voice.write("Result", f"ok, {format_count(len(lines), 'line', 'lines')}")
+
+
+# -- recalling -------------------------------------------------------------------------------------
+#
+# The last of what is on record, told again: for whoever goes on with a session.
+
+
+_RECAP_EXCHANGES: Final = 3
+
+
+_MAX_RECAP_LINES: Final = 20
+
+
+def write_recap(voice: LineWriter, entries: Sequence[Entry]) -> None:
+    """Say the last exchanges, and how much there is before them."""
+    asked = [place for place, one in enumerate(entries) if isinstance(one.payload, UserMessage)]
+    start = asked[-_RECAP_EXCHANGES] if len(asked) >= _RECAP_EXCHANGES else 0
+    if start:
+        voice.write(
+            "Notice", f"{format_count(start, 'earlier entry', 'earlier entries')}; /tree shows all"
+        )
+    for entry in entries[start:]:
+        _write_entry(voice, entry)
+
+
+def _write_entry(voice: LineWriter, entry: Entry) -> None:
+    payload = entry.payload
+    match payload:
+        case UserMessage():
+            block = item_from_prompt(entry, payload)
+            whose = "Shell" if block.kind is ItemKind.SHELL else "You"
+            _write_shortened(voice, whose, "\n".join(filter(None, [block.head, block.body])))
+        case AssistantMessage():
+            for part in payload.content:
+                if isinstance(part, Text) and part.text.strip():
+                    _write_shortened(voice, "Answer", part.text)
+                elif isinstance(part, ToolCall | InvalidToolCall):
+                    write_call(voice, part)
+        case ToolResultMessage():
+            write_result(voice, payload)
+        case _:
+            pass
+
+
+def _write_shortened(voice: LineWriter, whose: str, text: str) -> None:
+    voice.write(whose, "\n".join(shorten_lines(text.strip("\n").split("\n"), _MAX_RECAP_LINES)))
+
+
+_HEADINGS: Final = {ItemKind.ERROR: "Trouble", ItemKind.NOTICE: "Notice", ItemKind.MARK: "Notice"}
+
+
+@final
+class EventWriter:
+    """Tells a voice what happens."""
+
+    def __init__(self, voice: LineWriter, *, is_verbose: bool = False) -> None:
+        """Take whether all of what a model thinks is told, or only how much."""
+        self._writer = voice
+        self._is_verbose = is_verbose
+        self._streamed_text: tuple[ItemKind, int, StreamedText] | None = None
+        self._thinking: list[str] = []
+        self._has_streamed_answer = False
+        """Whether words of the answer under way were told as they came."""
+        self._running: dict[str, tuple[AnyToolCall, StreamedOutput]] = {}
+        self._last_output_call: str | None = None
+        """The call whose output was told last."""
+        self._shell: StreamedText | None = None
+        self._queued: list[str] = []
+        self._has_reported_failure = False
+        """Whether the record has said in this run what could not be opened, and what helps."""
+        self._references: dict[str, Message] = {}
+        """Messages that point at something, by their entry."""
+
+    def write_event(self, event: SessionEvent) -> None:
+        """Say what happens."""
+        match event:
+            case TextDelta(index, text):
+                self._write_delta(ItemKind.ANSWER, index, text)
+            case ThinkingDelta(index, text) if self._is_verbose:
+                self._write_delta(ItemKind.THINKING, index, text)
+            case ThinkingDelta(_, text):
+                self._thinking.append(text)
+            case EntryRecorded(entry):
+                self._on_recorded(entry)
+            case TurnStarted():
+                self._end_text()
+                self._has_streamed_answer = False
+            case CallStarted(call):
+                self._on_call_started(call)
+            case CallOutput(call_id, text):
+                self._on_call_output(call_id, text)
+            case CallEnded(call, result):
+                self._on_call_ended(call, result)
+            case Notice(_, text):
+                self._end_text()
+                self._writer.write("Notice", text)
+            case RunEnded(result):
+                self._on_run_ended(result)
+            case InputReturned(words):
+                self._on_input_returned(words)
+            case ErrorRaised(text):
+                self._end_text()
+                self._writer.write("Trouble", text)
+            case ShellStarted() | ShellOutput() | ShellEnded():
+                self._on_shell_event(event)
+            case _:
+                pass
+
+    def note_queued(self, text: str) -> None:
+        """Say that something is heard later, and then say so."""
+        self._queued.append(text)
+        self._writer.write("Notice", "this is heard at the next step")
+
+    def _on_input_returned(self, words: Sequence[PromptInput]) -> None:
+        self._end_text()
+        for one in words:
+            if one.text in self._queued:
+                self._queued.remove(one.text)
+            self._writer.write("Not said", one.text)
+
+    # -- what is said ------------------------------------------------------------------------
+
+    def _write_delta(self, kind: ItemKind, index: int, text: str) -> None:
+        if self._streamed_text is None or self._streamed_text[:2] != (kind, index):
+            self._end_text()
+            self._has_streamed_answer |= kind is ItemKind.ANSWER
+            self._streamed_text = (kind, index, StreamedText(self._writer, kind.value.capitalize()))
+        self._end_thinking()
+        self._streamed_text[2].feed(text)
+
+    def _end_text(self) -> None:
+        """Say what is left of what was being said."""
+        self._end_thinking()
+        if self._streamed_text is not None:
+            self._streamed_text[2].end()
+            self._streamed_text = None
+
+    def _end_thinking(self) -> None:
+        if self._thinking:
+            words = len("".join(self._thinking).split())
+            self._thinking.clear()
+            self._writer.write("Thinking", format_count(words, "word", "words"))
+
+    def _on_recorded(self, entry: Entry) -> None:
+        payload = entry.payload
+        match payload:
+            case AssistantMessage():
+                self._end_text()
+                self._write_answer(entry, payload)
+                self._has_streamed_answer = False
+            case UserMessage():
+                if len(payload.content) > 1:
+                    self._references[entry.id] = payload
+                if payload.text in self._queued:
+                    self._queued.remove(payload.text)
+                    self._end_text()
+                    self._writer.write("Heard", terminal_line(payload.text))
+            case _:
+                mark = marker_from_entry(entry, pointer=self._reference_name(payload))
+                # Other changes of course were asked for, and are answered there.
+                if mark is not None and (
+                    mark.kind is not ItemKind.MARK or isinstance(payload, Compaction)
+                ):
+                    self._end_text()
+                    self._writer.write(
+                        _HEADINGS[mark.kind], mark.body if not mark.head else mark.head
+                    )
+                    self._has_reported_failure |= mark.kind is ItemKind.ERROR
+
+    def _write_answer(self, entry: Entry, message: AssistantMessage) -> None:
+        """Say what was not said as it came."""
+        for block in items_from_answer(entry, message):
+            was_told = self._has_streamed_answer and block.form is TextForm.MARKDOWN
+            if block.kind is ItemKind.ANSWER and not was_told:
+                self._writer.write("Answer", block.body)
+
+    def _reference_name(self, payload: object) -> str:
+        if not isinstance(payload, Resolution):
+            return ""
+        message = self._references.get(payload.target)
+        if message is None or payload.block >= len(message.content):
+            return "something"
+        return reference_label(message.content[payload.block])
+
+    # -- what is done ------------------------------------------------------------------------
+
+    def _on_call_started(self, call: AnyToolCall) -> None:
+        self._end_text()
+        self._running[call.id] = (call, StreamedOutput(self._writer))
+        self._last_output_call = call.id
+        write_call(self._writer, call)
+
+    def _on_call_output(self, call_id: str, text: str) -> None:
+        running = self._running.get(call_id)
+        if running is None:
+            return
+        call, output = running
+        if self._last_output_call != call_id:
+            self._writer.write("Output", f"of {terminal_line(call.name)}")
+            self._last_output_call = call_id
+        output.feed(text)
+
+    def _on_call_ended(self, call: AnyToolCall, result: ToolResultMessage) -> None:
+        self._end_text()
+        running = self._running.pop(call.id, None)
+        if running is None or self._last_output_call != call.id:
+            write_call(self._writer, call)
+        if running is not None:
+            running[1].end()
+        write_result(self._writer, result)
+        self._last_output_call = None
+
+    def _on_shell_event(self, event: ShellStarted | ShellOutput | ShellEnded) -> None:
+        if isinstance(event, ShellStarted):
+            self._end_text()
+            self._writer.write("Shell", terminal_line(event.command))
+            self._shell = StreamedText(self._writer, "Output")
+            return
+        if self._shell is not None and isinstance(event, ShellOutput):
+            self._shell.feed(event.text)
+        elif self._shell is not None and isinstance(event, ShellEnded):
+            self._shell.end()
+            self._shell = None
+            how = "stopped" if event.status is None else f"ended with status {event.status}"
+            self._writer.write("Shell", how)
+
+    def _on_run_ended(self, result: RunResult) -> None:
+        self._end_text()
+        for _, output in self._running.values():
+            output.end()
+        self._running.clear()
+        self._queued.clear()
+        self._has_streamed_answer = False
+        if isinstance(result.error, Unresolved):
+            what_helps = (
+                "" if self._has_reported_failure else f"; {RETRY_HINT}, or say something else"
+            )
+            self._writer.write("Trouble", f"nothing was sent{what_helps}")
+        elif result.ending is EndReason.FAILED:
+            self._writer.write("Trouble", f"{result.error or result.reason}; {RETRY_HINT}")
+        elif result.ending is EndReason.INTERRUPTED:
+            self._writer.write("Notice", INTERRUPTED_NOTICE)
+        elif result.reason:
+            self._writer.write("Notice", ending_reason(result))
+        self._has_reported_failure = False
+        self._writer.write("Done", _usage_text(result))
+
+
+def _usage_text(result: RunResult) -> str:
+    tokens = format_count(result.usage.total_tokens, "token", "tokens")
+    return tokens if result.cost is None else f"{tokens}, {format_dollars(result.cost)}"

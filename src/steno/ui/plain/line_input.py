@@ -1,0 +1,319 @@
+"""A line with history and completion, as GNU readline edits it; in a thread, since it waits.
+
+Readline cannot be told to stop while it waits for a key. So Ctrl+C is a key while it does, and
+no signal: it clears the line and ends it with a mark. Who is cancelled leaves the thread behind
+with whatever it waits for, and the terminal as it was.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import termios
+from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
+from concurrent.futures import CancelledError
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from threading import Thread
+from typing import Any, Final, TypeAlias, final
+
+from steno.app.session import Suggestion
+from steno.errors import StenoError
+from steno.ui.completion_state import CompletionState, insertion_text, word_at
+
+_CTRL_C: Final = "\x03"
+
+
+# Keys that no keyboard has, so that nobody's own settings mean something else by them.
+_READLINE_BINDINGS: Final = (
+    r'"\e[9999;1~": kill-whole-line',
+    r'"\e[9999;2~": quoted-insert',
+    r'"\e[9999;3~": accept-line',
+    r'"\C-c": "\e[9999;1~\e[9999;2~\C-c\e[9999;3~"',
+)
+
+
+_READLINE_SETTINGS: Final = (
+    *(
+        "$if mode=vi",
+        "set keymap vi-command",
+        *_READLINE_BINDINGS,
+        "set keymap vi-insert",
+        "$endif",
+    ),
+    *_READLINE_BINDINGS,
+    "tab: complete",
+)
+
+
+_BRACKETED_PASTE_OFF: Final = "\x1b[?2004l"
+
+
+_DUMB_TERMINALS: Final = ("", "dumb", "unknown")
+
+
+_COMPLETION_TIMEOUT_S: Final = 2.0
+
+
+FindCompletions: TypeAlias = Callable[[str], Coroutine[Any, Any, Sequence[Suggestion]]]
+"""Returns what may be meant by what was typed; see `Desk.complete`."""
+
+
+class LineInterrupted(Exception):
+    """The line was given up."""
+
+
+def has_readline(environ: Mapping[str, str]) -> bool:
+    """Tell whether lines of this process's own terminal can be edited."""
+    streams = ((sys.stdin, 0), (sys.stdout, 1))
+    try:
+        is_own = all(one.fileno() == number and one.isatty() for one, number in streams)
+        readline = import_module("readline")
+    except (ImportError, OSError, ValueError, AttributeError):
+        return False
+    is_gnu = "libedit" not in (readline.__doc__ or "")
+    return is_own and is_gnu and environ.get("TERM", "") not in _DUMB_TERMINALS
+
+
+@final
+class ReadlineEditor:
+    """Lets a person type a line on the terminal of this process."""
+
+    def __init__(self, complete: FindCompletions, history: Sequence[str] = ()) -> None:
+        """Take what knows what may be meant, and what was typed before."""
+        self._complete = complete
+        self._readline: Any = import_module("readline")
+        self._loop = asyncio.get_running_loop()
+        self._draft = ""
+        self._matches: list[str] = []
+        self._readline.set_auto_history(False)
+        self._readline.set_completer_delims(" \t\n")
+        self._readline.set_completer(self._match)
+        self._readline.set_startup_hook(self._put_draft)
+        for line in _READLINE_SETTINGS:
+            self._readline.parse_and_bind(line)
+        for text in history:
+            self.add_history(text)
+
+    @property
+    def typed(self) -> str:
+        """What stands on the line now."""
+        return str(self._readline.get_line_buffer())
+
+    def add_history(self, text: str) -> None:
+        """Offer a text to whoever goes back."""
+        self._readline.add_history(text)
+
+    def prefill(self, text: str) -> None:
+        """Begin the next line with a text."""
+        self._draft = text
+
+    async def read_line(self, prompt: str) -> str | None:
+        """Return a line; None at the end of the input. Raises Interrupted for Ctrl+C."""
+        done: asyncio.Future[str | None] = self._loop.create_future()
+
+        def settle(line: str | None) -> None:
+            if not done.done():
+                done.set_result(line)
+
+        def read() -> None:
+            try:
+                line: str | None = input(prompt)
+            except (EOFError, OSError, ValueError):
+                line = None
+            with suppress(RuntimeError):  # the loop was closed meanwhile
+                self._loop.call_soon_threadsafe(settle, line)
+
+        with _without_ctrl_c(0):
+            Thread(target=read, daemon=True, name="steno-line").start()
+            try:
+                line = await done
+            except asyncio.CancelledError:
+                sys.stdout.write(f"{_BRACKETED_PASTE_OFF}\n")
+                sys.stdout.flush()
+                raise
+        if line == _CTRL_C:
+            raise LineInterrupted
+        return line
+
+    def close(self) -> None:
+        """Offer nothing any more."""
+        self._readline.set_completer(None)
+        self._readline.set_startup_hook(None)
+
+    # -- called in the thread that reads -----------------------------------------------------
+
+    def _put_draft(self) -> None:
+        if self._draft:
+            draft, self._draft = self._draft, ""
+            self._readline.insert_text(draft)
+
+    def _match(self, _: str, number: int) -> str | None:
+        if number == 0:
+            self._matches = self._find()
+        return self._matches[number] if number < len(self._matches) else None
+
+    def _find(self) -> list[str]:
+        line, begin = self.typed, int(self._readline.get_begidx())
+        word = word_at(line, int(self._readline.get_endidx()), is_all=True)
+        if word is None or word.start > begin:
+            return []
+        completion = CompletionState()
+        completion.set_word(word)
+        completion.set_suggestions(word.typed, self._fetch_completions(word.typed))
+        return [(line[: word.start] + insertion_text(one))[begin:] for one in completion.choices]
+
+    def _fetch_completions(self, typed: str) -> Sequence[Suggestion]:
+        asked = asyncio.run_coroutine_threadsafe(self._complete(typed), self._loop)
+        try:
+            return asked.result(_COMPLETION_TIMEOUT_S)
+        except (TimeoutError, CancelledError, StenoError, OSError):
+            asked.cancel()
+            return ()
+
+
+@contextmanager
+def _without_ctrl_c(descriptor: int) -> Generator[None]:
+    """Let Ctrl+C be a key as long as the block lasts; the terminal is as before in any case."""
+    try:
+        before = termios.tcgetattr(descriptor)
+    except termios.error:
+        yield
+        return
+    during = termios.tcgetattr(descriptor)
+    during[6][termios.VINTR] = bytes([os.fpathconf(descriptor, "PC_VDISABLE")])
+    termios.tcsetattr(descriptor, termios.TCSANOW, during)
+    try:
+        yield
+    finally:
+        with suppress(termios.error):
+            termios.tcsetattr(descriptor, termios.TCSANOW, before)
+
+
+# -- gathering -------------------------------------------------------------------------------------
+#
+# Lines that belong together: a backslash at the end goes on, three quotes hold a whole text.
+
+
+_TRIPLE_QUOTES: Final = '"""'
+
+
+@final
+class MultilineInput:
+    """Puts lines together until something is whole."""
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self._lines: list[str] = []
+        self._is_quoted = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether more has to come."""
+        return self._is_quoted or bool(self._lines)
+
+    def feed(self, line: str) -> str | None:
+        """Take a line; return what is whole now, None where more has to come."""
+        if not self.is_open and line.startswith(_TRIPLE_QUOTES):
+            self._is_quoted = True
+            line = line.removeprefix(_TRIPLE_QUOTES)
+            if not line:
+                return None
+        if self._is_quoted:
+            is_last = line.rstrip().endswith(_TRIPLE_QUOTES)
+            self._lines.append(line.rstrip().removesuffix(_TRIPLE_QUOTES) if is_last else line)
+        else:
+            is_last = not line.endswith("\\")
+            self._lines.append(line if is_last else line[:-1])
+        return self.end() if is_last else None
+
+    def end(self) -> str:
+        """Return what there is, whole or not, and begin anew."""
+        text = "\n".join(self._lines)
+        if self._is_quoted:
+            text = text.removesuffix("\n")  # the quotes had a line of their own
+        self._lines, self._is_quoted = [], False
+        return text
+
+
+# -- lines -----------------------------------------------------------------------------------------
+#
+# Lines that somebody types, or that come from a pipe; read without keeping anything waiting.
+#
+# The terminal is left as it is: it does the editing, and sends a line when it is done.
+
+
+_READ_SIZE: Final = 65_536
+
+
+@final
+class LineReader:
+    """Reads lines from a descriptor, as long as somebody listens."""
+
+    def __init__(self, descriptor: int) -> None:
+        """Take where they come from; it is not closed here."""
+        self._descriptor = descriptor
+        self.is_terminal: Final = os.isatty(descriptor)
+        self._buffer = b""
+        self._has_ended = False
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether nothing more comes, and everything was taken."""
+        return self._has_ended and not self._buffer
+
+    def next_line(self) -> str | None:
+        """Return the next line if it is there already."""
+        line, end, rest = self._buffer.partition(b"\n")
+        if not end and not (self._has_ended and line):
+            return None
+        self._buffer = rest
+        return line.decode(errors="replace").removesuffix("\r")
+
+    def discard(self) -> None:
+        """Drop what was typed up to now. From a pipe nothing is dropped: it was meant to come."""
+        if self.is_terminal:
+            self._buffer = b""
+            with suppress(termios.error):
+                termios.tcflush(self._descriptor, termios.TCIFLUSH)
+
+    @contextmanager
+    def reading(self, heard: Callable[[], object]) -> Generator[None]:
+        """Read what comes as long as the block lasts, and say so each time."""
+        loop = asyncio.get_running_loop()
+
+        def read() -> None:
+            self._read_chunk()
+            if self._has_ended:
+                loop.remove_reader(self._descriptor)
+            heard()
+
+        if self._has_next():
+            yield
+            return
+        try:
+            loop.add_reader(self._descriptor, read)
+        except PermissionError:  # a file on disk, which is never waited for
+            while not self._has_next():
+                self._read_chunk()
+            yield
+            return
+        try:
+            yield
+        finally:
+            loop.remove_reader(self._descriptor)
+
+    def _has_next(self) -> bool:
+        """Tell whether nothing has to be read: there is a line, or nothing more."""
+        return self._has_ended or b"\n" in self._buffer
+
+    def _read_chunk(self) -> None:
+        try:
+            piece = os.read(self._descriptor, _READ_SIZE)
+        except BlockingIOError:  # somebody else took it
+            return
+        except OSError:  # the terminal has gone away
+            piece = b""
+        self._buffer += piece
+        self._has_ended = not piece

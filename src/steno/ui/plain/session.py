@@ -1,0 +1,414 @@
+"""A session line by line: what is typed becomes requests, what happens becomes lines.
+
+For screen readers, terminals that can do nothing, and pipes. It knows only the desk; and it does
+not know Textual.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, TextIO, final
+
+from steno.agent.events import EntryRecorded
+from steno.app.commands.table import QUIT_HINT, QUIT_WORDS, TypedCommand, parse_slash_command
+from steno.app.session import (
+    AgentSession,
+    BranchChanged,
+    CommandReply,
+    InputReturned,
+    PromptInput,
+    SessionEvent,
+)
+from steno.errors import InvalidValue, StenoError
+from steno.render.items import TextForm
+from steno.ui.help_text import build_help
+from steno.ui.pasted_text import sanitize_pasted
+from steno.ui.plain.approvals import LineApprovals, StaleQuestion
+from steno.ui.plain.event_writer import EventWriter, write_recap
+from steno.ui.plain.line_input import (
+    LineInterrupted,
+    LineReader,
+    MultilineInput,
+    ReadlineEditor,
+    has_readline,
+)
+from steno.ui.plain.line_writer import LineWriter, markdown_to_lines
+from steno.ui.plain.lists import LIST_COMMAND_HINTS, ListCommands
+from steno.ui.prompt_history import PromptHistory
+
+_PLAIN_KEYS: Final = (
+    ("Enter", "send; while a turn runs, steer it"),
+    ("\\ at the end of a line", "the next line belongs to it"),
+    ('""" before and behind', "a text of several lines"),
+    ("Ctrl+C", "interrupt, or clear the line; twice leaves"),
+    ("Ctrl+D", "leave"),
+    ("Tab, arrow up", "complete, and what was typed before; where the terminal can"),
+)
+_CONTINUATION_PROMPT: Final = "... "
+_UNFINISHED_NOTICE: Final = "this session stopped in the middle; /retry goes on there"
+_RECENT_ENTRIES: Final = 5
+"""Who goes on within so many entries of what was said last need not hear it again."""
+_YES: Final = "yes"
+
+
+async def run_plain(
+    desk: AgentSession,
+    *,
+    history: Path | None = None,
+    stdin: int = 0,
+    stdout: TextIO | None = None,
+    environ: Mapping[str, str] = os.environ,
+    is_verbose: bool = False,
+    first: str = "",
+) -> int:
+    """Let a person work line by line until they leave, and return the exit status.
+
+    `history` is the file that keeps what was typed, `stdin` a descriptor, `first` what is said
+    before anything is typed. The desk is left open.
+    """
+    lines, typed_before = LineReader(stdin), PromptHistory(history)
+    voice = LineWriter(sys.stdout if stdout is None else stdout, environ)
+    editor: ReadlineEditor | None = None
+    if stdin == 0 and stdout is None and has_readline(environ):
+        editor = ReadlineEditor(desk.complete, typed_before.entries())
+    session = _PlainSession(desk, voice, lines, EventWriter(voice, is_verbose=is_verbose))
+    session.use_editor(editor, typed_before)
+    try:
+        with _handle_ctrl_c(session.interrupt, is_wanted=lines.is_terminal):
+            await session.run(first)
+        kept = desk.status.session
+        if kept and lines.is_terminal:
+            voice.write("Session", f"{kept}: steno -c goes on with it")
+    finally:
+        voice.set_typed_line(None)
+        if editor is not None:
+            editor.close()
+    return 1 if voice.is_closed else 0
+
+
+@contextmanager
+def _handle_ctrl_c(act: Callable[[], None], *, is_wanted: bool) -> Generator[None]:
+    """Do something about Ctrl+C as long as the block lasts."""
+    is_main = threading.current_thread() is threading.main_thread()
+    # Who is started in the background is to overhear it.
+    if not (is_wanted and is_main) or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        yield
+        return
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGINT, act)
+    try:
+        yield
+    finally:
+        loop.remove_signal_handler(signal.SIGINT)
+
+
+@final
+class _PlainSession:
+    """A person at a desk."""
+
+    def __init__(
+        self, desk: AgentSession, voice: LineWriter, lines: LineReader, teller: EventWriter
+    ) -> None:
+        self._session = desk
+        self._writer = voice
+        self._lines = lines
+        self._event_writer = teller
+        self._editor: ReadlineEditor | None = None
+        self._history = PromptHistory()
+        self._approvals = LineApprovals(desk, voice, self._read_answer)
+        self._lists = ListCommands(desk, voice, self._confirm)
+        self._multiline = MultilineInput()
+        self._wake = asyncio.Event()
+        self._current_task: asyncio.Task[None] | None = None
+        self._is_leaving = False
+        self._interrupt_count = 0
+        """How often Ctrl+C came since a line did."""
+        self._is_stopped = False
+        self._last_entry: str | None = None
+        """The last entry that was told."""
+        self._shown_session: str | None = ""
+        """The session that was shown last."""
+
+    def use_editor(self, editor: ReadlineEditor | None, history: PromptHistory) -> None:
+        """Take what edits lines, where there is something, and what keeps them."""
+        self._editor, self._history = editor, history
+
+    async def run(self, first: str = "") -> None:
+        """Work until the person leaves."""
+        self._session.subscribe(self._on_event)
+        self._show_status()
+        if first:
+            await self._submit(first, is_typed=False)
+        while not self._is_leaving and not self._writer.is_closed:
+            if self._session.is_running:
+                await self._wait_for_run()
+            else:
+                await self._read_prompt()
+
+    # -- what happens ------------------------------------------------------------------------
+
+    def _on_event(self, event: SessionEvent) -> None:
+        self._wake.set()
+        if isinstance(event, EntryRecorded):
+            self._last_entry, self._shown_session = event.entry.id, self._session.status.session
+        if isinstance(event, BranchChanged):
+            self._show_status()
+        else:
+            self._event_writer.write_event(event)
+        if isinstance(event, InputReturned) and self._editor is not None:
+            self._editor.prefill(" ".join([one.text for one in event.prompts]))
+
+    def _show_status(self) -> None:
+        """Say where things stand, and what was said last unless that is known."""
+        standing, entries = self._session.status, self._session.entries()
+        title = standing.title or "a new session"
+        where = f"branch {standing.branch}, {standing.model}, {standing.mode} mode; /help helps"
+        self._writer.write("Session", f"{title}, {where}")
+        if self._last_entry is None or self._last_entry not in [
+            one.id for one in entries[-_RECENT_ENTRIES:]
+        ]:
+            write_recap(self._writer, entries)
+        self._last_entry = entries[-1].id if entries else None
+        # Who moves about in a session knows where it stopped.
+        is_opened, self._shown_session = standing.session != self._shown_session, standing.session
+        if is_opened and self._session.is_unfinished and not self._session.is_running:
+            self._writer.write("Notice", _UNFINISHED_NOTICE)
+
+    # -- what is typed -----------------------------------------------------------------------
+
+    async def _wait_for_run(self) -> None:
+        """Let the agent work: what is typed meanwhile steers it, and what it asks is asked.
+
+        A pipe is not read before the turn is over: its next line was meant for then.
+        """
+        if self._approvals.is_due:
+            is_over = await self._approvals.ask()
+            if is_over and self._lines.is_terminal:
+                self._is_leaving = True  # what was asked is on record, and asked again
+            elif is_over:
+                self._approvals.deny_all()
+                await self._wait_for_event(lambda: self._approvals.is_due)
+        elif self._lines.is_terminal:
+            try:
+                line = await self._next_line(
+                    lambda: self._session.is_running and not self._approvals.is_due
+                )
+            except StaleQuestion:
+                return
+            await self._handle_line(line)
+        else:
+            await self._wait_for_event(
+                lambda: self._session.is_running and not self._approvals.is_due
+            )
+
+    async def _wait_for_event(self, is_worth_it: Callable[[], bool]) -> None:
+        """Wait for something to happen, if it is worth it."""
+        self._wake.clear()
+        if is_worth_it():
+            await self._wake.wait()
+
+    async def _read_prompt(self) -> None:
+        prompt = (
+            _CONTINUATION_PROMPT if self._multiline.is_open else f"{self._session.status.mode}> "
+        )
+        try:
+            await self._handle_line(await self._read_typed(prompt))
+        except StaleQuestion:
+            self._writer.end_line()
+            if self._is_stopped:
+                self._discard_line()
+        except LineInterrupted:
+            self.interrupt()
+            self._discard_line()
+
+    def _discard_line(self) -> None:
+        """Begin a line anew: nothing counts of what was typed so far."""
+        self._is_stopped = False
+        self._multiline.end()
+        if not self._is_leaving:
+            self._writer.write("Notice", "Ctrl+C again leaves")
+
+    async def _read_typed(self, prompt: str) -> str | None:
+        """Return what is typed at the prompt. Raises Interrupted or Stale for Ctrl+C."""
+        editor = self._editor
+        try:
+            if editor is not None:
+                self._writer.set_typed_line(lambda: prompt + editor.typed)
+                line = await editor.read_line(prompt)
+            else:
+                if self._lines.is_terminal:
+                    self._writer.write_prompt(prompt)
+                    self._writer.set_typed_line(lambda: prompt)
+                line = await self._next_line(
+                    lambda: not (self._is_stopped or self._session.is_running)
+                )
+        finally:
+            self._writer.set_typed_line(None)
+        if line is None and self._lines.is_terminal:
+            self._writer.end_line()  # the terminal has not
+        return line
+
+    async def _next_line(self, is_wanted: Callable[[], bool]) -> str | None:
+        """Return the next line; None at the end of the input. Raises Stale."""
+        with self._lines.reading(self._wake.set):
+            while True:
+                self._wake.clear()
+                if not is_wanted():
+                    raise StaleQuestion
+                if (line := self._lines.next_line()) is not None:
+                    return line
+                if self._lines.is_exhausted or self._writer.is_closed or self._is_leaving:
+                    return None
+                await self._wake.wait()
+
+    async def _read_answer(self, prompt: str, is_wanted: Callable[[], bool]) -> str | None:
+        """Return a line that was typed after it was asked for. Raises Stale."""
+        self._lines.discard()
+        self._writer.write_prompt(prompt)
+        self._writer.set_typed_line(lambda: prompt)
+        line: str | None = None
+        try:
+            line = await self._next_line(is_wanted)
+        finally:
+            self._writer.set_typed_line(None)
+            if line is None or not self._lines.is_terminal:  # nobody has ended the line
+                self._writer.end_line()
+        return line
+
+    async def _confirm(self, question: str) -> bool:
+        try:
+            typed = await self._read_answer(f"{question} {_YES}: ", lambda: not self._is_stopped)
+        except StaleQuestion:
+            typed = None
+        is_meant = (typed or "").strip().lower() == _YES
+        if not is_meant:
+            self._writer.write("Notice", "nothing was done")
+        return is_meant
+
+    async def _handle_line(self, line: str | None) -> None:
+        """Do what was typed, as soon as it is whole."""
+        if line is not None:
+            self._interrupt_count, self._is_stopped = 0, False
+            text = self._multiline.feed(line)
+        elif self._multiline.is_open and not self._lines.is_terminal:
+            text = self._multiline.end()  # nothing more comes, so it is whole
+        else:
+            self._is_leaving = True
+            return
+        if text is not None and text.strip():
+            await self._submit(text)
+
+    async def _submit(self, text: str, *, is_typed: bool = True) -> None:
+        if (told := self._history.add(text)) is not None:
+            self._writer.write("Notice", told)
+        if self._editor is not None:
+            self._editor.add_history(text)
+        self._current_task = asyncio.create_task(
+            self._execute(sanitize_pasted(text).text, is_typed=is_typed)
+        )
+        try:
+            await self._current_task
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise  # it is the session that was cancelled, and not what was asked for
+        finally:
+            self._current_task = None
+
+    def interrupt(self) -> None:
+        """Stop what is done; at the prompt, give up the line, and leave if it comes twice."""
+        self._wake.set()
+        if self._session.is_running:
+            self._writer.end_line()  # there is a ^C on it
+            self._session.interrupt()
+            return
+        if self._current_task is not None:
+            self._session.interrupt()  # what was said is perhaps still being read
+        self._interrupt_count += 1
+        self._is_stopped = True
+        if self._interrupt_count > 1:
+            self._is_leaving = True
+            if self._current_task is not None:
+                self._current_task.cancel()
+
+    # -- what is asked for -------------------------------------------------------------------
+
+    async def _execute(self, text: str, *, is_typed: bool) -> None:
+        """Do what a line asks for; what was not typed here is words, whatever it begins with."""
+        if not self._lines.is_terminal:
+            self._writer.write("You", text)
+        try:
+            is_shell = is_typed and text.startswith("!")
+            if is_shell and "\n" in text.strip():
+                raise InvalidValue("shell: a command is one line; type it without the others")
+            if is_shell:
+                await self._session.run_shell(text[1:].strip())
+            elif text.strip() in QUIT_WORDS:
+                self._writer.write("Notice", QUIT_HINT)
+            elif is_typed and (typed := parse_slash_command(text)) is not None:
+                await self._run_command(typed)
+            else:
+                await self._send(text)
+        except (StenoError, OSError) as exc:
+            self._writer.write("Trouble", str(exc))
+        except Exception as exc:  # noqa: BLE001 - a fault of ours must not take the session with it
+            kind = type(exc).__name__
+            told = f"a fault in steno: {kind}: {exc}; what is on record is safe"
+            self._writer.write("Trouble", told)
+
+    async def _send(self, text: str) -> None:
+        """Say words; if they are refused, they need not be typed again."""
+        steers = self._session.is_running
+        try:
+            await self._session.send(PromptInput(text))
+        except (StenoError, OSError):
+            if self._editor is not None:
+                self._editor.prefill(text)
+            elif self._lines.is_terminal:  # what came through a pipe was printed when it came
+                self._writer.write("Not said", text)
+            raise
+        if steers:
+            self._event_writer.note_queued(text)
+
+    async def _run_command(self, typed: TypedCommand) -> None:
+        match typed:
+            case TypedCommand("quit", _):
+                self._is_leaving = True
+            case TypedCommand("help", _):
+                self._write_reply(
+                    CommandReply(build_help((*_PLAIN_KEYS, *LIST_COMMAND_HINTS)), "help")
+                )
+            case TypedCommand("theme", _):
+                self._writer.write("Notice", "there are no themes here: lines have no colours")
+            case TypedCommand("tree", argument):
+                self._offer_edit(await self._lists.run_tree(argument))
+            case TypedCommand("resume", argument):
+                await self._lists.run_resume(argument)
+            case TypedCommand("model", ""):
+                await self._lists.list_models()
+                self._write_reply(await self._session.run_command("model"))
+            case TypedCommand("model", name):
+                self._write_reply(await self._session.change_model(self._lists.model_named(name)))
+            case TypedCommand(name, argument):
+                self._write_reply(await self._session.run_command(name, argument))
+
+    def _offer_edit(self, words: PromptInput | None) -> None:
+        if words is None:
+            return
+        if self._editor is not None:
+            self._editor.prefill(words.text)
+        else:
+            self._writer.write("You said", words.text)
+            self._writer.write("Notice", "say it otherwise, and it goes on here")
+
+    def _write_reply(self, reply: CommandReply) -> None:
+        if reply.text.strip():
+            text = markdown_to_lines(reply.text) if reply.form is TextForm.MARKDOWN else reply.text
+            self._writer.write(reply.title.capitalize() or "Reply", text)

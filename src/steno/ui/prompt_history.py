@@ -1,0 +1,137 @@
+"""What a person has typed before: a file of JSON lines, and a walk through it.
+
+Several terminals may write to one file: a line is appended in one piece, and nothing is ever
+rewritten. What cannot be read or written is no reason to stop anybody from typing.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import stat
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, final
+
+from msgspec import MsgspecError, Struct
+from msgspec.json import Decoder, Encoder
+
+_MAX_ENTRIES: Final = 1_000
+_MAX_ENTRY_LENGTH: Final = 20_000
+_TAIL_BYTES: Final = 2_000_000
+"""How much of the file is read, from its end."""
+
+
+class _HistoryLine(Struct):
+    text: str
+
+
+_ENCODER: Final = Encoder()
+_DECODER: Final = Decoder(_HistoryLine)
+
+
+@final
+class PromptHistory:
+    """What was typed, the latest last. The file is read when it is first asked for."""
+
+    def __init__(self, file: Path | None = None) -> None:
+        self._file = file
+        self._entries: list[str] | None = None
+        self._is_failure_reported = False
+
+    def entries(self) -> Sequence[str]:
+        """Return what was typed, the latest last."""
+        if self._entries is None:
+            self._entries = [] if self._file is None else _read_history(self._file)
+        return self._entries
+
+    def add(self, text: str) -> str | None:
+        """Keep something that was typed; return why it will not outlive the terminal, but once.
+
+        Not kept is what is blank, very long, or the same as the last.
+        """
+        entries = self.entries()
+        if not text.strip() or len(text) > _MAX_ENTRY_LENGTH or (entries and entries[-1] == text):
+            return None
+        self._entries = [*entries[1 - _MAX_ENTRIES :], text]
+        if self._file is None:
+            return None
+        try:
+            _append_line(self._file, text)
+        except OSError as exc:
+            if self._is_failure_reported:
+                return None
+            self._is_failure_reported = True
+            return f"{self._file}: what you type is not kept for next time ({exc.strerror})"
+        return None
+
+    def search(self, words: str) -> list[str]:
+        """Return what holds some words, in whatever case; the latest first, each once."""
+        wanted = words.casefold()
+        found = [entry for entry in reversed(self.entries()) if wanted in entry.casefold()]
+        return [*dict.fromkeys(found)]
+
+
+@final
+class HistoryCursor:
+    """A walk through what was typed, from a draft back and forth. What is changed stays changed."""
+
+    def __init__(self, entries: Sequence[str]) -> None:
+        self._entries = entries
+        self._at = len(entries)
+        self._changed: dict[int, str] = {}
+
+    def older(self, current: str) -> str | None:
+        """Go back from what stands there now; None where there is nothing before."""
+        return self._go(self._at - 1, current)
+
+    def newer(self, current: str) -> str | None:
+        """Go forth from what stands there now, as far as the draft; None behind it."""
+        return self._go(self._at + 1, current)
+
+    def _go(self, to: int, current: str) -> str | None:
+        if not 0 <= to <= len(self._entries):
+            return None
+        self._changed[self._at] = current
+        self._at = to
+        return self._changed[to] if to in self._changed else self._entries[to]
+
+
+def _read_history(file: Path) -> list[str]:
+    try:
+        if not stat.S_ISREG(file.stat().st_mode):
+            return []  # a pipe would keep us waiting
+        with file.open("rb") as opened:
+            size = opened.seek(0, os.SEEK_END)
+            opened.seek(max(0, size - _TAIL_BYTES))
+            lines = opened.read(_TAIL_BYTES).split(b"\n")
+    except OSError:
+        return []
+    if size > _TAIL_BYTES:
+        del lines[0]  # it began further up
+    entries: list[str] = []
+    for line in lines:
+        try:
+            text = _DECODER.decode(line).text
+        except (MsgspecError, UnicodeDecodeError):
+            continue  # blank, or cut off when a machine went down
+        if text.strip() and (not entries or entries[-1] != text):
+            entries.append(text)
+    return entries[-_MAX_ENTRIES:]
+
+
+def _append_line(file: Path, text: str) -> None:
+    """Write a line at the end in one piece, whoever else writes."""
+    line = _ENCODER.encode(_HistoryLine(text)) + b"\n"
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC
+    opened = os.open(file, flags, 0o600)
+    try:
+        # Else a line that somebody is writing looks like one that was cut off.
+        fcntl.flock(opened, fcntl.LOCK_EX)
+        size = os.fstat(opened).st_size
+        if size and os.pread(opened, 1, size - 1) != b"\n":
+            line = b"\n" + line  # what was cut off stays alone on its line
+        os.write(opened, line)
+    finally:
+        os.close(opened)

@@ -1,0 +1,177 @@
+"""The lines of a drawn tree: which twigs have one of their own, and which are folded into one.
+
+A run of twigs that nothing is special about is one line until somebody opens it. Knows no widget.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from typing import Final, NamedTuple, final
+
+from steno.app.session import BranchTreeRow
+from steno.log.queries import entry_decision, searchable_text
+from steno.render.describe import describe_decider
+from steno.render.quantities import format_time
+from steno.render.terminal_text import terminal_line, terminal_text
+
+# -- entry words -----------------------------------------------------------------------------------
+#
+# An entry in words, for whoever looks at a tree or compares two branches.
+#
+# Everything is printable. Knows no widget: whoever reads line by line reads the same.
+
+
+_MAX_ENTRY_CHARACTERS: Final = 20_000
+"""How many characters of one entry are shown; a terminal is no place to read more."""
+
+
+def entry_heading(twig: BranchTreeRow) -> str:
+    """Return how an entry is called, and what it is."""
+    return f"#{twig.number} {terminal_line(twig.kind)}"
+
+
+def entry_text(twig: BranchTreeRow) -> str:
+    """Return what an entry says, line by line; its gist where it is nothing to read."""
+    text = searchable_text(twig.entry)
+    if not text.strip():
+        return terminal_line(twig.gist)
+    rest = len(text) - _MAX_ENTRY_CHARACTERS
+    shown = terminal_text(text[:_MAX_ENTRY_CHARACTERS]).rstrip()
+    return shown if rest <= 0 else f"{shown}\n… {rest:,} more characters"
+
+
+def entry_facts(twig: BranchTreeRow) -> list[str]:
+    """Return what a person may want to know about an entry, besides what it says."""
+    facts = [format_time(twig.entry.time), _decision_text(twig), *entry_names(twig)]
+    return [fact for fact in facts if fact]
+
+
+def entry_names(twig: BranchTreeRow) -> list[str]:
+    """Return which labels an entry has, and which branches end there."""
+    return [
+        *[f"label {terminal_line(label)}" for label in twig.labels],
+        *[f"branch {terminal_line(name)} ends here" for name in twig.branches],
+    ]
+
+
+def _decision_text(twig: BranchTreeRow) -> str:
+    decision = entry_decision(twig.entry)
+    if decision is None:
+        return ""
+    by = describe_decider(twig.entry.payload)
+    return terminal_line(decision) + (f" by {by}" if by else "")
+
+
+_MAX_UNFOLDED_RUN: Final = 3
+"""A run of twigs this long is not worth folding."""
+
+
+class TreeLine(NamedTuple):
+    """What one line shows: a twig, or a run of them."""
+
+    first: int
+    """Which twig; of a run, the first one."""
+    length: int = 1
+
+    @property
+    def is_run(self) -> bool:
+        """Whether it stands for several twigs."""
+        return self.length > 1
+
+
+@final
+class TreeLines:
+    """A tree as lines. Looking at one costs the same however many there are."""
+
+    def __init__(
+        self,
+        twigs: Sequence[BranchTreeRow],
+        opened: Collection[str] = (),
+        *,
+        is_whole: bool = False,
+    ) -> None:
+        """Take the twigs, and the ids of entries whose runs are open; all are, where it is whole."""
+        self.rows: Final = twigs
+        self.unfolded: Final = set(opened)
+        self.shows_all: Final = is_whole
+        self._runs: Final[list[TreeLine]] = []
+        self._index_by_entry: Final[dict[str, int]] = {}
+        children: Counter[str | None] = Counter()
+        for index, twig in enumerate(twigs):
+            self._index_by_entry[twig.entry.id] = index
+            children[twig.entry.parent] += 1
+            self._add_row(index, twig)
+        self.branch_points: Final = [
+            index
+            for index, twig in enumerate(twigs)
+            if twig.branches or children[twig.entry.id] > 1
+        ]
+        """The twigs where branches part or end."""
+        self._lines = list(self._laid_out())
+
+    def _add_row(self, index: int, twig: BranchTreeRow) -> None:
+        """Add a twig to the run before it, where it is as plain as that and hangs as far right."""
+        if self._runs and not twig.is_notable:
+            first = self.rows[self._runs[-1].first]
+            if not first.is_notable and first.rails == twig.rails:
+                self._runs[-1] = TreeLine(self._runs[-1].first, self._runs[-1].length + 1)
+                return
+        self._runs.append(TreeLine(index))
+
+    def _laid_out(self) -> Iterator[TreeLine]:
+        for run in self._runs:
+            is_open = self.shows_all or self.rows[run.first].entry.id in self.unfolded
+            if run.length > _MAX_UNFOLDED_RUN and not is_open:
+                yield run
+            else:
+                yield from map(TreeLine, range(run.first, run.first + run.length))
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def __getitem__(self, number: int) -> TreeLine:
+        return self._lines[number]
+
+    def line_of(self, index: int) -> int:
+        """Return the number of the line that shows a twig."""
+        return max(0, bisect_right(self._lines, index, key=lambda line: line.first) - 1)
+
+    def index_of(self, entry: str) -> int | None:
+        """Return which twig shows an entry."""
+        return self._index_by_entry.get(entry)
+
+    def unfold(self, line: TreeLine) -> None:
+        """Give every twig of a run its own line."""
+        twigs = [self.rows[index] for index in range(line.first, line.first + line.length)]
+        self.unfolded.update([twig.entry.id for twig in twigs])
+        self._lines = list(self._laid_out())
+
+    def starts_side_branch(self, index: int) -> bool:
+        """Tell whether a twig is the first one of something that leads elsewhere."""
+        twig = self.rows[index]
+        parent = self.index_of(twig.entry.parent or "")
+        return parent is not None and len(self.rows[parent].rails) < len(twig.rails)
+
+    def find(self, words: str, *, beside: int, step: int = 1) -> int | None:
+        """Return the next twig that holds the words, or the one before; from the other end at last."""
+        wanted, count = words.casefold(), len(self.rows)
+        for distance in range(1, count + 1):
+            index = (beside + step * distance) % count
+            twig = self.rows[index]
+            if wanted in "\n".join([twig.gist, *twig.labels, *twig.branches]).casefold():
+                return index
+        return None
+
+    def branches_through(self, index: int) -> list[str]:
+        """Return the branches that lead through a twig, or end there: those first."""
+        names = list(self.rows[index].branches)
+        # What comes of an entry is drawn below it.
+        below = {self.rows[index].entry.id}
+        for later in range(index + 1, len(self.rows)):
+            twig = self.rows[later]
+            if twig.entry.parent in below:
+                below.add(twig.entry.id)
+                names += twig.branches
+        return names

@@ -1,0 +1,1 @@
+"""The full screen: a Textual application on `steno.app.session`."""

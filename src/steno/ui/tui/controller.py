@@ -1,0 +1,379 @@
+"""Work at a desk on a full screen: what is typed becomes requests, what happens becomes blocks.
+
+Loaded when the screen has been painted; see `app` for the screen itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Coroutine, Generator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, Final, final
+
+from steno.agent.events import (
+    ApprovalRequested,
+    CallEnded,
+    CallStarted,
+    EntryRecorded,
+    RunEnded,
+    TurnStarted,
+)
+from steno.app.commands.table import (
+    COMMAND_NAMES,
+    QUIT_HINT,
+    QUIT_WORDS,
+    TypedCommand,
+    parse_slash_command,
+)
+from steno.app.session import (
+    AgentSession,
+    BranchChanged,
+    CommandReply,
+    ErrorRaised,
+    InputReturned,
+    PendingCallsChanged,
+    PromptInput,
+    SessionEvent,
+    ShellEnded,
+    ShellStarted,
+    Suggestion,
+)
+from steno.errors import StenoError
+from steno.messages.event import TextDelta, ThinkingDelta, ToolCallBegin
+from steno.records.entry import Mode
+from steno.render.items import ItemKind, TranscriptItem
+from steno.render.terminal_text import terminal_line
+from steno.ui.help_text import TERMINAL_KEYS, build_help
+from steno.ui.tui.app import TerminalApp
+from steno.ui.tui.prompt.prompt import Prompt
+from steno.ui.tui.screens.approval_panel import ApprovalPanel
+from steno.ui.tui.screens.dialogs import PickerScreen
+from steno.ui.tui.screens.pager import PagerScreen
+from steno.ui.tui.screens.sessions_screen import SessionsScreen
+from steno.ui.tui.screens.tree_screen import TreeScreen
+from steno.ui.tui.themes import all_theme_names, theme_named
+from steno.ui.tui.transcript_state import TranscriptState
+
+_logger: Final = logging.getLogger("steno.ui")
+_MAX_INLINE_LINES: Final = 15
+"""A longer reply gets a screen of its own."""
+_NO_PROMPT: Final = PromptInput("")
+_SLOW_S: Final = 0.3
+"""What takes longer is told while it lasts."""
+_INTERRUPTIBLE_COMMANDS: Final = ("compact", "model")
+"""Commands that take long, and that an interruption ends."""
+_UNFINISHED_NOTICE: Final = "this session stopped in the middle; /retry goes on there"
+
+
+@final
+class SessionController:
+    """A person at a desk."""
+
+    def __init__(self, app: TerminalApp, desk: AgentSession) -> None:
+        """Take the screen and the desk."""
+        self._app = app
+        self._session = desk
+        self._prompt = app.prompt
+        self._status = app.status_line
+        app.transcript.set_image_source(desk.find_image)
+        self._transcript_state = TranscriptState(app.transcript)
+        self._panel = ApprovalPanel(
+            desk,
+            idle_s=self._idle_s,
+            now=app.clock,
+            tell=lambda text: self._transcript_state.add_text(ItemKind.NOTICE, text),
+        )
+        self._interruptible_count = 0
+        """How much is being asked of the desk that can be stopped before it runs."""
+        self._shown_session: str | None = ""
+        """The session that was shown last."""
+        self._leaving = asyncio.Event()
+
+    async def run(self, early: Sequence[Prompt.Submitted]) -> None:
+        """Show what is there, do what was typed before, and work until the person leaves."""
+        await self._app.screen_stack[0].mount(self._panel, before=self._prompt)
+        self._session.subscribe(self._on_event)
+        self._reload()
+        for sent in early:
+            self.submit(sent)
+        await self._leaving.wait()
+        self._status.show_activity("leaving")
+        await self._session.close()
+
+    def leave(self) -> None:
+        """Stop working; what runs is stopped, and on record."""
+        self._leaving.set()
+
+    # -- what happens ------------------------------------------------------------------------
+
+    def _on_event(self, event: SessionEvent) -> None:
+        self._transcript_state.apply(event)
+        match event:
+            case TextDelta():
+                self._show_running("answering")
+            case ThinkingDelta():
+                self._show_running("thinking")
+            case ToolCallBegin(_, _, name):
+                self._show_running(f"calling {terminal_line(name or 'a tool')}")
+            case TurnStarted():
+                self._show_running(f"waiting for {terminal_line(self._session.status.model)}")
+            case CallStarted(call):
+                self._show_running(f"running {terminal_line(call.name)}")
+            case CallEnded():
+                self._show_running("working")
+            case ApprovalRequested() | PendingCallsChanged():
+                self._show_pending()
+            case ShellStarted(command):
+                self._show_running(f"running {terminal_line(command)}")
+            case EntryRecorded():
+                self._show_status()
+            case RunEnded() | ShellEnded():
+                self._show_running("working")  # the other of the two, perhaps
+                self._update_idle()
+            case ErrorRaised():
+                self._update_idle()
+            case InputReturned(words):
+                self._return_to_prompt(words)
+            case BranchChanged():
+                self._reload()
+            case _:
+                pass
+
+    def _show_running(self, doing: str) -> None:
+        """Show what a run does; Esc ends it."""
+        self._status.show_activity(doing, can_stop=True)
+
+    def _update_idle(self) -> None:
+        """Show that nothing is being done any more, if that is so: then nobody hears what waits."""
+        if not self._session.is_running:
+            self._status.show_activity(None)
+            self._return_to_prompt(self._transcript_state.abandon_pending())
+        self._show_pending()
+        self._show_status()
+
+    def _reload(self) -> None:
+        self._transcript_state.load(self._session.entries())
+        # Who moves about in a session knows where it stopped.
+        is_opened = self._session.status.session != self._shown_session
+        if is_opened and self._session.is_unfinished and not self._session.is_running:
+            self._transcript_state.add_text(ItemKind.NOTICE, _UNFINISHED_NOTICE)
+        self._show_pending()
+        self._show_status()
+
+    def _show_status(self) -> None:
+        standing = self._session.status
+        self._shown_session = standing.session
+        self._status.show_status(standing)
+        self._app.transcript.show_greeting(terminal_line(f"{standing.folder} · {standing.model}"))
+
+    def _show_pending(self) -> None:
+        pending = self._session.pending_calls
+        self._panel.show_pending(pending)
+        if any(one.request is not None for one in pending):
+            self._status.show_activity("asks you")
+
+    def _idle_s(self) -> float:
+        """Return for how long the prompt, blank and with the focus, was left alone."""
+        prompt = self._prompt
+        is_left_alone = prompt.is_blank and prompt.has_focus_within
+        return time.monotonic() - prompt.last_key_at if is_left_alone else 0.0
+
+    # -- what is typed -----------------------------------------------------------------------
+
+    def submit(self, sent: Prompt.Submitted) -> None:
+        """Do what was typed; only what was typed is a command, and never what was pasted."""
+        if not sent.text.strip() and not sent.images:
+            return
+        if sent.text.strip() in QUIT_WORDS and not sent.images:
+            self._transcript_state.add_text(ItemKind.NOTICE, QUIT_HINT)
+            return
+        command = parse_slash_command(sent.text) if sent.typed.startswith("/") else None
+        if sent.typed.startswith("!"):
+            self._start(self._run_shell(sent.text))
+        elif command is not None and not sent.images:
+            self._start(self._run_command(sent.text, command))
+        else:
+            self._start(self._send(PromptInput(sent.text, sent.images)))
+
+    async def _run_shell(self, text: str) -> None:
+        with self._reporting_errors(PromptInput(text)):
+            await self._session.run_shell(text[1:].strip())
+
+    async def _send(self, words: PromptInput) -> None:
+        unheard = self._transcript_state.pending_input
+        block = unheard.add(words, steers=self._session.is_running)
+        with self._reporting_errors(words):
+            try:
+                with self._showing_activity("reading what you said", can_stop=True):
+                    await self._session.send(words)
+            except BaseException:
+                unheard.reject(block)
+                raise
+            unheard.accept(block)
+
+    async def _run_command(self, text: str, typed: TypedCommand) -> None:
+        # Where there is nothing to mend, it would only be in the way of what is typed next.
+        can_mend = bool(typed.argument) or typed.name not in COMMAND_NAMES
+        with self._reporting_errors(PromptInput(text) if can_mend else _NO_PROMPT):
+            match typed:
+                case TypedCommand("quit", _):
+                    self.leave()
+                case TypedCommand("help", _):
+                    self.open_help()
+                case TypedCommand("theme", name):
+                    await self._change_theme(name)
+                case TypedCommand("tree", _):
+                    await self._open_tree_screen()
+                case TypedCommand("resume", ""):
+                    await self._app.push_screen_wait(SessionsScreen(self._session))
+                case TypedCommand("model", ""):
+                    await self._pick_model()
+                case TypedCommand(name, argument):
+                    with self._showing_activity(
+                        f"/{name}", can_stop=name in _INTERRUPTIBLE_COMMANDS
+                    ):
+                        self._show_reply(await self._session.run_command(name, argument))
+        self._show_status()
+
+    def _show_reply(self, reply: CommandReply) -> None:
+        if reply.text.count("\n") < _MAX_INLINE_LINES:
+            self._transcript_state.add_reply(reply)
+        else:
+            self._app.push_screen(PagerScreen(reply))
+
+    @contextmanager
+    def _showing_activity(self, text: str, *, can_stop: bool = False) -> Generator[None]:
+        """Show what is being done, if it takes long and nothing else is, and that it is over."""
+        tell = partial(self._status.show_activity, text, can_stop=can_stop)
+        soon = asyncio.get_running_loop().call_later(_SLOW_S, tell)
+        if self._session.is_running:
+            soon.cancel()
+        self._interruptible_count += can_stop
+        try:
+            yield
+        finally:
+            self._interruptible_count -= can_stop
+            soon.cancel()
+            self._update_idle()
+
+    async def _change_theme(self, name: str) -> None:
+        names = all_theme_names()
+        if not name:
+            choices = [Suggestion(one) for one in names]
+            picked = await self._app.push_screen_wait(
+                PickerScreen("theme", choices, self._app.theme)
+            )
+            name = picked or ""
+        if not name:
+            return
+        theme = theme_named(name)
+        if theme is None:
+            raise StenoError(f"theme: there is none of this name; there are {', '.join(names)}")
+        self._app.theme = theme
+        how_to_keep = await self._session.run_command("theme", theme)
+        self._transcript_state.add_text(ItemKind.NOTICE, f"theme {theme}; {how_to_keep.text}")
+
+    async def _pick_model(self) -> None:
+        current = self._session.status.model
+        with self._showing_activity("looking for models", can_stop=True):
+            choices = await self._session.list_models()
+        name = await self._app.push_screen_wait(PickerScreen("model", choices, current))
+        if not name:  # what is wanted is perhaps not there yet
+            self._show_reply(await self._session.run_command("model"))
+        elif name != current:
+            with self._showing_activity(f"/model {name}", can_stop=True):
+                self._show_reply(await self._session.change_model(name))
+
+    # -- keys --------------------------------------------------------------------------------
+
+    def complete(self, typed: str) -> None:
+        """Offer what may be meant."""
+        self._start(self._complete(typed))
+
+    async def _complete(self, typed: str) -> None:
+        self._prompt.show_suggestions(typed, await self._session.complete(typed))
+
+    def interrupt(self) -> bool:
+        """Stop what is being done; tell whether there was anything."""
+        can_stop = self._session.is_running or self._interruptible_count > 0
+        self._session.interrupt()
+        return can_stop
+
+    def change_mode(self) -> None:
+        """Go from plan to act, or back."""
+        other = Mode.ACT if self._session.status.mode is Mode.PLAN else Mode.PLAN
+        with self._reporting_errors():
+            self._session.change_mode(other)
+        self._show_status()
+
+    def open_help(self) -> None:
+        """Show what can be typed."""
+        self._app.push_screen(PagerScreen(CommandReply(build_help(TERMINAL_KEYS), "help")))
+
+    def open_tree(self) -> None:
+        """Show the branches."""
+        self._start(self._run_command("", TypedCommand("tree", "")))
+
+    async def _open_tree_screen(self) -> None:
+        words = (await self._app.push_screen_wait(TreeScreen(self._session))).prompt
+        if words is not None:
+            self._load_prompt(words)
+
+    def edit_item(self, block: TranscriptItem) -> None:
+        """Say again in a new branch, and otherwise, what a block says."""
+        words = self._transcript_state.pending_input.take_back(block)
+        if words is not None:
+            self._load_prompt(words)
+        elif block.kind is not ItemKind.USER or block.entry is None:
+            self._status.show_message("only your own words can be edited")
+        else:
+            with self._reporting_errors():
+                self._load_prompt(self._session.branches.fork_before(block.entry))
+
+    def _load_prompt(self, words: PromptInput) -> None:
+        self._prompt.load(words.text, words.images)
+        self._prompt.focus()
+
+    def focus_approvals(self) -> None:
+        """Go to what awaits a decision."""
+        if self._session.pending_calls:
+            self._panel.focus()
+
+    # -- what goes wrong ---------------------------------------------------------------------
+
+    def _start(self, job: Coroutine[Any, Any, None]) -> None:
+        self._app.run_worker(self._report_failure(job), exit_on_error=False)
+
+    async def _report_failure(self, job: Coroutine[Any, Any, None]) -> None:
+        try:
+            await job
+        except Exception as exc:
+            _logger.exception("a fault in steno")
+            told = f"a fault in steno: {type(exc).__name__}: {exc}; what is on record is safe"
+            self._transcript_state.add_text(ItemKind.ERROR, told)
+
+    @contextmanager
+    def _reporting_errors(self, words: PromptInput = _NO_PROMPT) -> Generator[None]:
+        """Tell what is refused; what was typed goes back, so that it need not be typed again."""
+        try:
+            yield
+        except (StenoError, OSError) as exc:
+            self._transcript_state.add_text(ItemKind.ERROR, str(exc))
+            self._return_to_prompt([words])
+        except Exception:
+            self._return_to_prompt([words])
+            raise
+
+    def _return_to_prompt(self, words: Sequence[PromptInput]) -> None:
+        """Put what was not said into the prompt; where somebody types, keep it beside that."""
+        unsaid = [one for one in words if one.text or one.images]
+        if unsaid and self._prompt.is_blank:
+            images = [image for one in unsaid for image in one.images]
+            # An empty line between them: it is seen where one ends, and can be taken apart.
+            self._prompt.load("\n\n".join([one.text for one in unsaid]), images)
+        else:
+            for one in unsaid:
+                self._transcript_state.pending_input.keep_returned(one)

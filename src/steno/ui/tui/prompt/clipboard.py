@@ -1,0 +1,128 @@
+"""What the clipboard of the desktop holds, asked of the programs that know: an image, or text.
+
+A terminal hands over text only, so an image has to be fetched past it. A program gets little time
+and room, and no shell; nothing here raises.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Final, NamedTuple
+
+_TIMEOUT_S: Final = 3.0
+"""How long each program may take."""
+_MAX_BYTES: Final = 20_000_000
+_PNG: Final = b"\x89PNG\r\n\x1a\n"
+
+
+class _ClipboardProgram(NamedTuple):
+    """A program that knows a clipboard."""
+
+    name: str
+    variable: str
+    """Set where there is such a clipboard; empty on macOS, where there always is one."""
+    image: Sequence[str]
+    text: Sequence[str]
+    """The command for text, whole."""
+
+
+_PROGRAMS: Final = (
+    _ClipboardProgram("wl-paste", "WAYLAND_DISPLAY", ("--type", "image/png"), ("wl-paste", "-n")),
+    _ClipboardProgram(
+        "xclip",
+        "DISPLAY",
+        ("-selection", "clipboard", "-t", "image/png", "-o"),
+        ("xclip", "-selection", "clipboard", "-o"),
+    ),
+    _ClipboardProgram("pngpaste", "", ("-",), ("pbpaste",)),
+)
+
+
+def read_image(*, limit_s: float = _TIMEOUT_S) -> bytes | None:
+    """Return the image in the clipboard as PNG; None where there is none. May block for a while."""
+    for program in _available_programs(os.environ):
+        found = _run_program([program.name, *program.image], limit_s)
+        if found is not None and found.startswith(_PNG):
+            return found
+    return None
+
+
+def read_text(*, limit_s: float = _TIMEOUT_S) -> str | None:
+    """Return the text in the clipboard; None where there is none. May block for a while."""
+    for program in _available_programs(os.environ):
+        found = _run_program(program.text, limit_s)
+        if found:
+            return found.decode(errors="replace")
+    return None
+
+
+def missing_program_hint() -> str | None:
+    """Return what to do where no program can be asked; None where one can."""
+    programs = _available_programs(os.environ)
+    if not programs:
+        return (
+            "no clipboard can be reached from here (neither WAYLAND_DISPLAY nor DISPLAY is set);"
+            " name an image as @file, or paste text with the keys of the terminal"
+        )
+    if any(shutil.which(program.name) for program in programs):
+        return None
+    return f"to paste images, install {' or '.join(program.name for program in programs)}"
+
+
+def _available_programs(environment: Mapping[str, str]) -> list[_ClipboardProgram]:
+    """Return the programs that fit the desktop, the best first."""
+    return [
+        program
+        for program in _PROGRAMS
+        if (environment.get(program.variable) if program.variable else sys.platform == "darwin")
+    ]
+
+
+def _run_program(command: Sequence[str], limit_s: float) -> bytes | None:
+    """Return what a program prints; None if it fails, or takes too much time or room."""
+    path = shutil.which(command[0])
+    if path is None:
+        return None
+    try:
+        process = subprocess.Popen(  # noqa: S603 - a command of ours, without a shell
+            [path, *command[1:]],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # so that whatever it starts can be ended with it
+        )
+    except OSError:
+        return None
+    with process:
+        try:
+            return _read_all(process, time.monotonic() + limit_s)
+        finally:
+            with suppress(ProcessLookupError, PermissionError):
+                if process.poll() is None:
+                    os.killpg(process.pid, signal.SIGKILL)
+
+
+def _read_all(process: subprocess.Popen[bytes], deadline: float) -> bytes | None:
+    assert process.stdout is not None
+    pieces: list[bytes] = []
+    room = _MAX_BYTES
+    while select.select([process.stdout], [], [], max(0.0, deadline - time.monotonic()))[0]:
+        piece = os.read(process.stdout.fileno(), 1 << 16)
+        if not piece:
+            with suppress(subprocess.TimeoutExpired):
+                if process.wait(max(0.0, deadline - time.monotonic())) == 0:
+                    return b"".join(pieces)
+            return None
+        room -= len(piece)
+        if room < 0:
+            return None
+        pieces.append(piece)
+    return None

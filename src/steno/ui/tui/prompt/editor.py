@@ -1,0 +1,339 @@
+"""The lines that a person types into: Textual's editor, with keys in order and marks in one piece.
+
+What a key is good for beyond editing is its owner's to say.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import ClassVar, Final, NamedTuple, Protocol, TypeAlias, final
+
+from rich.text import Text
+from textual.actions import SkipAction
+from textual.binding import Binding, BindingType
+from textual.events import Key, Paste
+from textual.geometry import Size
+from textual.widgets import TextArea
+from textual.widgets.text_area import Edit, EditResult, Location
+
+from steno.render.quantities import format_count
+from steno.render.terminal_text import terminal_line, truncate_to_width
+from steno.ui.completion_state import TypedWord, word_at
+
+# -- pieces ----------------------------------------------------------------------------------------
+#
+# What stands in a prompt for something that is too long to stand there: `[pasted 1: 120 lines]`.
+#
+# A mark is ordinary text. As long as it stands there as it was written, what it means is sent; so
+# deleting it is enough, and undoing that too.
+
+
+PromptImage: TypeAlias = str | bytes
+"""A file by its name, or what was pasted."""
+
+
+_MAX_IMAGE_NAME: Final = 40
+
+
+_IMAGE_PLACEHOLDER: Final = re.compile(r"\[image [0-9]+: ([^\[\]\n]*)\]")
+
+
+class ExpandedPrompt(NamedTuple):
+    """A text with everything that its marks mean."""
+
+    text: str
+    """With pasted texts in place of their marks; the marks of images stay, to be spoken of."""
+    images: tuple[PromptImage, ...]
+    """In the order in which they are mentioned."""
+    text_without_images: str
+    """The text without its images, for when they are long gone."""
+    typed: str
+    """The text as it stands there, with its marks."""
+
+
+@final
+class PastePlaceholders:
+    """The marks of one prompt, and what they mean."""
+
+    def __init__(self) -> None:
+        self._texts: dict[str, str] = {}
+        self._images: dict[str, PromptImage] = {}
+        self._pattern: re.Pattern[str] | None = None
+
+    def add_text(self, text: str) -> str:
+        """Take a long text, and return its mark."""
+        lines = text.removesuffix("\n").count("\n") + 1
+        size = format_count(lines, "line", "lines")
+        if lines == 1:
+            size = format_count(len(text), "character", "characters")
+        mark = f"[pasted {len(self._texts) + 1}: {size}]"
+        self._texts[mark] = text
+        self._pattern = None
+        return mark
+
+    def add_image(self, image: PromptImage) -> str:
+        """Take an image, and return its mark."""
+        number = len(self._images) + 1
+        while (mark := f"[image {number}: {_image_label(image)}]") in self._images:
+            number += 1  # a mark that came with a text has a number of its own
+        self._images[mark] = image
+        self._pattern = None
+        return mark
+
+    def load(self, text: str, images: Iterable[PromptImage]) -> str:
+        """Take a text with the images that it speaks of; return it with a mark for each."""
+        free = {found[0]: found[1] for found in _IMAGE_PLACEHOLDER.finditer(text)}
+        added: list[str] = []
+        for image in images:
+            mark = next((mark for mark, name in free.items() if name == _image_label(image)), None)
+            if mark is None:
+                added.append(self.add_image(image))
+            else:
+                del free[mark]
+                self._images[mark] = image
+        self._pattern = None
+        return " ".join([*([text] if text else []), *added])
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._texts.clear()
+        self._images.clear()
+        self._pattern = None
+
+    def spans(self, line: str) -> Iterator[tuple[int, int]]:
+        """Yield where marks stand in a line."""
+        if pattern := self._placeholder_pattern():
+            yield from (found.span() for found in pattern.finditer(line))
+
+    def expand(self, text: str) -> ExpandedPrompt:
+        """Return what a text means with its marks."""
+        pattern = self._placeholder_pattern()
+        if pattern is None:
+            return ExpandedPrompt(text, (), text, text)
+        images = {
+            found[0]: self._images[found[0]]
+            for found in pattern.finditer(text)
+            if found[0] in self._images
+        }
+        return ExpandedPrompt(
+            pattern.sub(lambda found: self._texts.get(found[0], found[0]), text),
+            (*images.values(),),
+            pattern.sub(lambda found: self._texts.get(found[0], ""), text),
+            text,
+        )
+
+    def _placeholder_pattern(self) -> re.Pattern[str] | None:
+        if self._pattern is None and (self._texts or self._images):
+            marks = [*self._texts, *self._images]
+            self._pattern = re.compile("|".join(map(re.escape, marks)))
+        return self._pattern
+
+
+def _image_label(image: PromptImage) -> str:
+    if isinstance(image, bytes):
+        return "clipboard"
+    name = terminal_line(Path(image).name) or "image"
+    return truncate_to_width(name.translate({ord("["): "(", ord("]"): ")"}), _MAX_IMAGE_NAME)
+
+
+class EditorOwner(Protocol):
+    """Who is asked first what a key is good for. What returns a bool tells whether it was used."""
+
+    def enter(self) -> None:
+        """Enter was pressed."""
+        ...
+
+    def tab(self) -> bool:
+        """Tab was pressed."""
+        ...
+
+    def escape(self) -> bool:
+        """Esc was pressed."""
+        ...
+
+    def move_vertically(self, rows: int) -> bool:
+        """The arrow up (-1) or down (1) was pressed."""
+        ...
+
+    def search(self) -> None:
+        """Somebody wants to search what was typed before."""
+        ...
+
+    def paste(self, text: str) -> None:
+        """Something was pasted."""
+        ...
+
+    def paste_clipboard(self) -> None:
+        """Somebody wants what is in the clipboard."""
+        ...
+
+    def text_changed(self) -> None:
+        """The text is another now."""
+        ...
+
+
+@final
+class Editor(TextArea):
+    """An editor of a few lines."""
+
+    DEFAULT_CSS = """
+    Editor {
+        width: 1fr;
+        height: auto;
+        padding: 0;
+        background: transparent;
+        & .editor--mark { color: $accent; text-style: bold; }
+        & .text-area--placeholder { color: $text-muted; }
+    }
+    """
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"editor--mark"}
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "enter", "send", show=False),
+        Binding("shift+enter,alt+enter,ctrl+j", "break_line", "new line", show=False),
+        Binding("tab", "tab", "complete", show=False),
+        Binding("escape", "escape", "close", show=False),
+        Binding("ctrl+r", "search", "search history", show=False),
+        Binding("ctrl+u", "wipe", "clear", show=False),
+        Binding("ctrl+v,alt+v", "paste", "paste", show=False),
+    ]
+
+    def __init__(self, owner: EditorOwner, pieces: PastePlaceholders) -> None:
+        super().__init__(compact=True, highlight_cursor_line=False)
+        self._owner = owner
+        self._placeholders = pieces
+        self.last_key_at = 0.0
+
+    async def on_key(self, event: Key) -> None:
+        """Do what a key is bound to, at once.
+
+        Left alone, the key would climb to the app and come back as an action, while the next ones
+        are typed already: whoever types fast would delete the wrong letter.
+        """
+        self.last_key_at = time.monotonic()
+        for binding in self._bindings.key_to_bindings.get(event.key, ()):
+            if await self.app.run_action(binding.action, self):
+                event.stop()
+                event.prevent_default()
+                return
+
+    def on_paste(self, event: Paste) -> None:
+        """Leave it to the owner what becomes of something pasted."""
+        self.last_key_at = time.monotonic()
+        event.stop()
+        event.prevent_default()
+        self._owner.paste(event.text)
+
+    def edit(self, edit: Edit) -> EditResult:
+        """Change the text. What touches a mark takes it whole."""
+        start, end = (
+            self._outside_placeholder(edit.top, 0),
+            self._outside_placeholder(edit.bottom, 1),
+        )
+        if (start, end) != (edit.top, edit.bottom):
+            edit = Edit(edit.text, start, end, edit.maintain_selection_offset)
+        return super().edit(edit)
+
+    def update_suggestion(self) -> None:
+        """Tell the owner; Textual calls this after every change, before the next key."""
+        self._owner.text_changed()
+
+    def get_line(self, line_index: int) -> Text:
+        """Return a line with its marks set off."""
+        line = super().get_line(line_index)
+        for start, end in self._placeholders.spans(line.plain):
+            line.stylize(self.get_component_rich_style("editor--mark", partial=True), start, end)
+        return line
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """Return how many rows are shown: all of them, up to a third of the screen.
+
+        `max-height` would count for nothing: the widget around grows with this one.
+        """
+        return min(self.virtual_size.height, max(1, viewport.height // 3))
+
+    def typed_word(self) -> TypedWord | None:
+        """Return what is being typed where the cursor is."""
+        row, column = self.cursor_location
+        return word_at(self.document.get_line(row), column, is_all=self.document.line_count == 1)
+
+    def is_at_edge(self, rows: int) -> bool:
+        """Tell whether nothing is above the cursor (negative), or below."""
+        if rows < 0:
+            return self.navigator.is_first_wrapped_line(self.cursor_location)
+        return self.navigator.is_last_wrapped_line(self.cursor_location)
+
+    def set_text(self, text: str, *, at_first_row: bool = False) -> None:
+        """Show another text, with the cursor at its end, or at the end of its first row."""
+        self.load_text(text)
+        place = self.document.end
+        if at_first_row:
+            breaks = self.wrapped_document.get_offsets(0)
+            place = (0, breaks[0] - 1 if breaks else len(self.document.get_line(0)))
+        self.move_cursor(place)
+
+    def type_in(self, text: str) -> None:
+        """Put a text where the cursor is, in place of what is selected."""
+        result = self.replace(text, *self.selection, maintain_selection_offset=False)
+        self.move_cursor(result.end_location)
+
+    def break_behind_backslash(self) -> bool:
+        """Begin another line in place of a backslash; two of them are meant as they are."""
+        row, column = self.cursor_location
+        line = self.document.get_line(row)
+        if column < len(line) or (len(line) - len(line.rstrip("\\"))) % 2 == 0:
+            return False
+        self.replace("\n", (row, column - 1), (row, column), maintain_selection_offset=False)
+        return True
+
+    def action_enter(self) -> None:
+        """Send, or whatever else Enter is good for now."""
+        self._owner.enter()
+
+    def action_break_line(self) -> None:
+        """Begin another line."""
+        self.type_in("\n")
+
+    def action_tab(self) -> None:
+        """Complete what is typed, if there is anything to complete."""
+        if not self._owner.tab():
+            raise SkipAction
+
+    def action_escape(self) -> None:
+        """Close what is open; else it is for others."""
+        if not self._owner.escape():
+            raise SkipAction
+
+    def action_search(self) -> None:
+        """Search what was typed before."""
+        self._owner.search()
+
+    def action_wipe(self) -> None:
+        """Delete everything; it can be undone."""
+        self.clear()
+
+    def action_paste(self) -> None:
+        """Paste what is in the clipboard of the desktop, images too."""
+        self._owner.paste_clipboard()
+
+    def action_cursor_up(self, select: bool = False) -> None:
+        """Go up, beyond the first line to what was typed before."""
+        if select or not self._owner.move_vertically(-1):
+            super().action_cursor_up(select)
+
+    def action_cursor_down(self, select: bool = False) -> None:
+        """Go down, beyond the last line to what was typed later."""
+        if select or not self._owner.move_vertically(1):
+            super().action_cursor_down(select)
+
+    def _outside_placeholder(self, location: Location, side: int) -> Location:
+        """Return a place as it is, or the end of the mark that it is in."""
+        row, column = location
+        if row >= self.document.line_count:
+            return location
+        for span in self._placeholders.spans(self.document.get_line(row)):
+            if span[0] < column < span[1]:
+                return row, span[side]
+        return location

@@ -1,0 +1,584 @@
+"""The widget where a person types, and everything that happens to words before they are sent.
+
+It knows what was typed before, which commands there are, and what pasted texts and images stand
+for. Whoever owns it is told what was sent, and asked what may be meant. Needed for the first
+paint: nothing heavy is imported here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Final, NamedTuple, Self, final
+
+from rich.segment import Segment
+from rich.style import Style
+from textual import on
+from textual.app import ComposeResult
+from textual.content import Content
+from textual.events import Click, DescendantBlur, DescendantFocus
+from textual.geometry import Size
+from textual.message import Message
+from textual.reactive import reactive
+from textual.strip import Strip
+from textual.widget import Widget
+from textual.widgets import Static, TextArea
+
+from steno.render.quantities import format_count
+from steno.render.terminal_text import (
+    display_width,
+    terminal_line,
+    terminal_text,
+    truncate_to_width,
+)
+from steno.ui.completion_state import (
+    CompletionChoice,
+    CompletionState,
+    SuggestionLike,
+    insertion_text,
+)
+from steno.ui.pasted_text import image_files, sanitize_pasted
+from steno.ui.prompt_history import HistoryCursor, PromptHistory
+from steno.ui.tui.prompt import clipboard
+from steno.ui.tui.prompt.editor import Editor, ExpandedPrompt, PastePlaceholders, PromptImage
+
+# -- popup -----------------------------------------------------------------------------------------
+#
+# The list above a prompt: what may be meant, one thing a line. It never has the focus.
+
+
+MAX_POPUP_ROWS: Final = 8
+
+
+_POPUP_KEYS: Final = "Tab/Enter take · Esc close"
+
+
+_MAX_CHOICE_LENGTH: Final = 400
+"""How much of a text is looked at; no line is longer."""
+
+
+@final
+class Popup(Widget, can_focus=False):
+    """Some choices, one of which is chosen."""
+
+    DEFAULT_CSS = """
+    Popup {
+        display: none;
+        overlay: screen;
+        offset-y: -100%;
+        width: 100%;
+        height: auto;
+        background: $panel;
+        color: $foreground;
+
+        & .popup--about { color: $text-muted; }
+        & .popup--chosen {
+            background: $block-cursor-background;
+            color: $block-cursor-foreground;
+            text-style: $block-cursor-text-style;
+        }
+    }
+    """
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"popup--about", "popup--chosen"}
+
+    class Clicked(Message):
+        """A choice was clicked at, and is chosen now."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._choices: Sequence[CompletionChoice] = ()
+        self._at = 0
+        self._top = 0
+
+    @property
+    def chosen(self) -> CompletionChoice | None:
+        """What is chosen; None where nothing is shown."""
+        return self._choices[self._at] if self._choices else None
+
+    def show(
+        self, choices: Sequence[CompletionChoice], *, chosen: CompletionChoice | None = None
+    ) -> None:
+        """Show some choices. One may be chosen already, if it is among them; else it is the first."""
+        if not choices:
+            self.hide()
+            return
+        is_another_size = _popup_height(choices) != _popup_height(self._choices)
+        self._at = choices.index(chosen) if chosen in choices else 0
+        self._choices = choices
+        self._scroll()
+        self.display = True
+        self.refresh(layout=is_another_size)
+
+    def hide(self) -> None:
+        """Show nothing."""
+        if self._choices:
+            self._choices = ()
+            self._at = self._top = 0
+            self.display = False
+
+    def move(self, rows: int) -> None:
+        """Choose another; behind the last comes the first."""
+        if self._choices:
+            self._at = (self._at + rows) % len(self._choices)
+            self._scroll()
+            self.refresh()
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """Return how many rows it takes."""
+        return _popup_height(self._choices)
+
+    def render_line(self, y: int) -> Strip:
+        """Draw one choice, or below them how many there are besides and what keys do."""
+        index, width = self._top + y, self.size.width
+        if y == _row_count(self._choices):
+            hidden = len(self._choices) - y
+            foot = f"  … {hidden} more · {_POPUP_KEYS}" if hidden else f"  {_POPUP_KEYS}"
+            below = Segment(truncate_to_width(foot, width), self._about_style)
+            return Strip([below]).adjust_cell_length(width, self.rich_style)
+        if index >= len(self._choices):
+            return Strip.blank(width, self.rich_style)
+        is_chosen = index == self._at
+        style = self.get_component_rich_style("popup--chosen") if is_chosen else self.rich_style
+        beside = style if is_chosen else self._about_style
+        choice = self._choices[index]
+        text = truncate_to_width(_choice_text(choice), width - 2)
+        # The sign beside it is for those who see no colours.
+        row = f"{'▸' if is_chosen else ' '} {_pad_text(text, self._text_width(width))}"
+        about = (
+            truncate_to_width(f"  {choice.about}", max(0, width - display_width(row)))
+            if choice.about
+            else ""
+        )
+        segments = [Segment(row, style), Segment(about, beside)]
+        return Strip(segments).adjust_cell_length(width, style)
+
+    def on_click(self, event: Click) -> None:
+        """Choose what was clicked at."""
+        event.stop()
+        if event.y < _row_count(self._choices):
+            self._at = self._top + event.y
+            self.refresh()
+            self.post_message(self.Clicked())
+
+    @property
+    def _about_style(self) -> Style:
+        return self.get_component_rich_style("popup--about")
+
+    def _text_width(self, width: int) -> int:
+        """Return where what is said about choices begins; a long one pushes that further."""
+        shown = self._choices[self._top : self._top + MAX_POPUP_ROWS]
+        return min(max(display_width(_choice_text(one)) for one in shown), width // 2)
+
+    def _scroll(self) -> None:
+        last_top = max(0, len(self._choices) - MAX_POPUP_ROWS)
+        self._top = min(max(self._top, self._at - MAX_POPUP_ROWS + 1, 0), self._at, last_top)
+
+
+def _row_count(choices: Sequence[CompletionChoice]) -> int:
+    """Return how many of them are shown."""
+    return min(MAX_POPUP_ROWS, len(choices))
+
+
+def _popup_height(choices: Sequence[CompletionChoice]) -> int:
+    """Return how many rows are taken: one more tells what keys do."""
+    return _row_count(choices) + bool(choices)
+
+
+def _choice_text(choice: CompletionChoice) -> str:
+    return terminal_line(f"{choice.text[:_MAX_CHOICE_LENGTH]} {choice.argument}")
+
+
+def _pad_text(text: str, width: int) -> str:
+    return text + " " * max(0, width - display_width(text))
+
+
+_MAX_PASTED_LINES: Final = 8
+
+
+_MAX_PASTED_CHARACTERS: Final = 600
+"""What is longer when pasted is shown as a mark."""
+
+
+_MAX_FOUND: Final = 100
+
+
+class _PromptMode(NamedTuple):
+    """What is being typed, as the person sees it."""
+
+    name: str
+    """A class of the widget."""
+    sign: str
+
+
+_TEXT_MODE: Final = _PromptMode("-words", ">")
+
+
+_SEARCH_MODE: Final = _PromptMode("-search", "?")
+
+
+_MODE_BY_SIGN: Final = {"!": _PromptMode("-shell", "!"), "/": _PromptMode("-command", "/")}
+"""What begins with a sign."""
+
+
+_UNFOCUSED_HINT: Final = "keys go above · Esc comes back here"
+
+
+_PASTED_SHELL_REFUSAL: Final = "shell: pasted text is not run as a command; type it"
+
+
+_MULTILINE_SHELL_REFUSAL: Final = "shell: a command is one line; more of them are for a script"
+
+
+_SHELL_IMAGE_REFUSAL: Final = "shell: a command takes no images; name their files instead"
+
+
+@final
+class Prompt(Widget):
+    """Where a person types. Enter sends; Shift+Enter, Alt+Enter and Ctrl+J begin another line."""
+
+    DEFAULT_CSS = """
+    Prompt {
+        layout: horizontal;
+        height: auto;
+        background: $surface;
+
+        & > .prompt--sign { width: 2; height: 1; color: $primary; text-style: bold; }
+        &.-shell > .prompt--sign { color: $warning; }
+        &.-command > .prompt--sign { color: $accent; }
+        &.-search > .prompt--sign { color: $success; }
+        &.-elsewhere { background: $background; & > .prompt--sign { color: $text-muted; } }
+    }
+    """
+
+    hint: reactive[str] = reactive("")
+    """What is shown where nothing is typed."""
+
+    @dataclass
+    class Submitted(Message):
+        """Something is to be sent, with everything that was pasted."""
+
+        text: str
+        images: tuple[PromptImage, ...]
+        typed: str
+        """The text as it stood there: what was pasted and is long is only a mark in it."""
+
+    @dataclass
+    class CompletionRequested(Message):
+        """Something is being typed that may be completed; the answer goes to `offer`."""
+
+        typed: str
+
+    @dataclass
+    class Notified(Message):
+        """There is something that the person should know."""
+
+        text: str
+
+    def __init__(self, history: PromptHistory | None = None, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._history = PromptHistory() if history is None else history
+        self._history_cursor: HistoryCursor | None = None
+        self._placeholders = PastePlaceholders()
+        self._completion = CompletionState()
+        self._search_draft: str | None = None
+        """What stood here before the search that is under way."""
+        self._is_setting_text = False
+        self._prompt_mode = _TEXT_MODE
+        self._popup = Popup()
+        self._sign = Static(_TEXT_MODE.sign, classes="prompt--sign", markup=False)
+        self._editor = Editor(self, self._placeholders)
+
+    def compose(self) -> ComposeResult:
+        """Put the list above, and the sign before the lines."""
+        yield self._popup
+        yield self._sign
+        yield self._editor
+
+    # -- for the owner -------------------------------------------------------------------------
+
+    @property
+    def text(self) -> str:
+        """What is typed, with marks as they are shown."""
+        return self._editor.text
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether there is nothing to send."""
+        return not self._editor.text.strip()
+
+    @property
+    def last_key_at(self) -> float:
+        """When a key was last pressed here, on the clock of `time.monotonic`."""
+        return self._editor.last_key_at
+
+    def focus(self, scroll_visible: bool = True) -> Self:
+        """Let keys come here."""
+        self._editor.focus(scroll_visible)
+        return self
+
+    def focus_at_once(self) -> None:
+        """Let keys come here, the one that is under way already; `focus` waits its turn."""
+        self.screen.set_focus(self._editor)
+
+    def load(self, text: str, images: Iterable[PromptImage] = ()) -> None:
+        """Put a text here in place of what is there, and images with it.
+
+        What is there can be fetched with the arrow up, as if it had been sent.
+        """
+        self._add_to_history(
+            self._editor.text if self._search_draft is None else self._search_draft
+        )
+        self._clear_state()
+        words = sanitize_pasted(text).text
+        if words.startswith("!") and _is_long_paste(words):
+            words = self._placeholders.add_text(words)  # perhaps it was pasted: it must not be run
+        self._put_text(self._placeholders.load(words, images))
+
+    def clear(self) -> None:
+        """Take everything away."""
+        self.load("")
+
+    def show_suggestions(self, typed: str, candidates: Sequence[SuggestionLike]) -> None:
+        """Show what may be meant by something typed; nothing happens if it was typed before."""
+        if self._search_draft is None and self._completion.set_suggestions(typed, candidates):
+            self._popup.show(self._completion.choices, chosen=self._popup.chosen)
+
+    def action_delete_right(self) -> None:
+        """Delete the character behind the cursor."""
+        self._editor.action_delete_right()
+
+    def watch_hint(self) -> None:
+        """Show another hint, as it is: it holds no markup."""
+        hint = _UNFOCUSED_HINT if self.has_class("-elsewhere") else self.hint
+        self._editor.placeholder = Content(terminal_line(hint))
+
+    @on(DescendantFocus)
+    @on(DescendantBlur)
+    def _show_focus_hint(self) -> None:
+        """Invite nobody to type while keys go elsewhere; without a focus, the terminal has none."""
+        focused = self.screen.focused
+        self.set_class(focused not in (None, self._editor), "-elsewhere")
+        self.watch_hint()
+
+    # -- what keys are good for ----------------------------------------------------------------
+
+    def enter(self) -> None:
+        """Take what is chosen, break a line behind a backslash, or send."""
+        word = self._completion.word
+        chosen = self._popup.chosen
+        if self._search_draft is not None:
+            self._end_search(None if chosen is None else chosen.text)
+        elif chosen is not None and word is not None and chosen.text != word.typed:
+            self._accept_choice(chosen)
+        elif not self._editor.break_behind_backslash() and not self.is_blank:
+            self._submit()
+
+    def tab(self) -> bool:
+        """Take what is chosen, or ask what there is to choose from."""
+        chosen = self._popup.chosen
+        if self._search_draft is not None:
+            self._end_search(None if chosen is None else chosen.text)
+        elif chosen is not None:
+            self._accept_choice(chosen)
+        elif self._completion.word is not None:
+            self._completion.reopen()
+            self._update_popup()
+        else:
+            return False
+        return True
+
+    def escape(self) -> bool:
+        """Close the list."""
+        if self._search_draft is not None:
+            self._end_search(self._search_draft)
+        elif self._popup.chosen is not None:
+            self._completion.dismiss()
+            self._popup.hide()
+        else:
+            return False
+        return True
+
+    def move_vertically(self, rows: int) -> bool:
+        """Go up or down in the list, or through what was typed before."""
+        if self._popup.chosen is not None:
+            self._popup.move(rows)
+            return True
+        if self._search_draft is not None or not self._editor.is_at_edge(rows):
+            return False
+        if self._history_cursor is None:
+            if rows > 0:
+                return False
+            self._history_cursor = HistoryCursor(self._history.entries())
+        found = (self._history_cursor.older if rows < 0 else self._history_cursor.newer)(
+            self._editor.text
+        )
+        if found is None:
+            return False
+        # Going on goes on: what is above a text of several lines is what was typed before it.
+        self._put_text(sanitize_pasted(found).text, at_first_row=rows < 0)
+        return True
+
+    def search(self) -> None:
+        """Search what was typed before for what is typed now; again, go on to what is older."""
+        if self._search_draft is not None:
+            self._popup.move(1)
+            return
+        if not self._history.entries():
+            self._post_notice("history: nothing was typed before")
+            return
+        self._search_draft = self._editor.text
+        self._completion.set_word(None)
+        self._update_popup()
+
+    def paste(self, text: str) -> None:
+        """Put in what was pasted: as it is, or a mark for what is long, or for images."""
+        if self._search_draft is not None:
+            self._editor.type_in(terminal_line(text)[:_MAX_PASTED_CHARACTERS])
+            return
+        if files := image_files(text):
+            marks = [self._placeholders.add_image(str(file)) for file in files]
+            self._editor.type_in("".join([f"{mark} " for mark in marks]))
+            return
+        words, left_out = sanitize_pasted(text)
+        if left_out:
+            characters = format_count(left_out, "character", "characters")
+            self._post_notice(f"left out of what you pasted: {characters} that cannot be seen")
+        if words.count("\n") == 1:
+            words = words.removesuffix("\n")  # a line that was copied whole
+        if _is_long_paste(words):
+            words = self._placeholders.add_text(words)
+        self._editor.type_in(words)
+
+    def paste_clipboard(self) -> None:
+        """Fetch what is in the clipboard, while typing goes on."""
+        self.run_worker(self._fetch_clipboard(), group="clipboard", exclusive=True)
+
+    def text_changed(self) -> None:
+        """Follow what is typed."""
+        if not self._is_setting_text:
+            self._update_popup()
+
+    # -- how it is done ------------------------------------------------------------------------
+
+    def _submit(self) -> None:
+        """Send what is there, unless it is for the shell and not just typed."""
+        meant = self._placeholders.expand(_trim_prompt(self._editor.text))
+        if meant.typed.startswith("!") and (doubt := _shell_refusal(meant)) is not None:
+            self._post_notice(doubt)
+            return
+        self.clear()
+        self.post_message(self.Submitted(meant.text, meant.images, meant.typed))
+
+    def _add_to_history(self, text: str) -> None:
+        """Note what was typed, for the arrow up."""
+        words = self._placeholders.expand(_trim_prompt(text)).text_without_images
+        if (trouble := self._history.add(_trim_prompt(words))) is not None:
+            self._post_notice(trouble)
+
+    def _clear_state(self) -> None:
+        self._history_cursor = None
+        self._search_draft = None
+        self._placeholders.clear()
+
+    def _put_text(self, text: str, *, at_first_row: bool = False) -> None:
+        """Show a text, and no list: nobody is typing it."""
+        self._is_setting_text = True
+        self._editor.set_text(text, at_first_row=at_first_row)
+        self._is_setting_text = False
+        self._completion.set_word(None)
+        self._popup.hide()
+        self._show_mode()
+
+    def _update_popup(self) -> None:
+        """Show what may be meant by what is typed, and ask the owner, too."""
+        self._show_mode()
+        if self._search_draft is not None:
+            found = self._history.search(self._editor.text)[:_MAX_FOUND]
+            self._popup.show([CompletionChoice(sanitize_pasted(entry).text) for entry in found])
+            return
+        word = self._editor.typed_word()
+        if self._completion.set_word(word) and word is not None:
+            self.post_message(self.CompletionRequested(word.typed))
+        self._popup.show(self._completion.choices)
+
+    @on(TextArea.SelectionChanged)
+    def _leave_word(self, message: TextArea.SelectionChanged) -> None:
+        """Close the list when the cursor leaves the word; going back does not open it again."""
+        message.stop()
+        word = self._editor.typed_word()
+        now = self._completion.word
+        if (
+            self._search_draft is None
+            and now is not None
+            and (word is None or word.start != now.start)
+        ):
+            self._completion.set_word(None)
+            self._popup.hide()
+
+    @on(TextArea.Changed)
+    def _stop_text_changed(self, message: TextArea.Changed) -> None:
+        message.stop()
+
+    @on(Popup.Clicked)
+    def _accept_clicked(self, message: Popup.Clicked) -> None:
+        message.stop()
+        self.tab()
+
+    def _accept_choice(self, choice: CompletionChoice) -> None:
+        """Put what is chosen in place of what is typed."""
+        word = self._completion.word
+        if word is None:
+            return
+        text = insertion_text(choice)
+        row, _ = self._editor.cursor_location
+        line = self._editor.document.get_line(row)
+        end = word.end + (text.endswith(" ") and line[word.end : word.end + 1] == " ")
+        self._completion.set_word(None)
+        self._editor.replace(text, (row, word.start), (row, end), maintain_selection_offset=False)
+
+    def _end_search(self, text: str | None) -> None:
+        """Go on with what was found, or what stood here before; None: with what is typed."""
+        self._search_draft = None
+        self._put_text(self._editor.text if text is None else text)
+
+    def _show_mode(self) -> None:
+        first = self._editor.document.get_line(0)[:1]
+        mode = (
+            _SEARCH_MODE if self._search_draft is not None else _MODE_BY_SIGN.get(first, _TEXT_MODE)
+        )
+        if mode == self._prompt_mode:
+            return  # it would be drawn anew with every key
+        self.set_class(False, self._prompt_mode.name)
+        self.set_class(True, mode.name)
+        self._sign.update(mode.sign)
+        self._prompt_mode = mode
+
+    def _post_notice(self, text: str) -> None:
+        self.post_message(self.Notified(terminal_text(text)))
+
+    async def _fetch_clipboard(self) -> None:
+        if image := await asyncio.to_thread(clipboard.read_image):
+            self._editor.type_in(f"{self._placeholders.add_image(image)} ")
+        elif text := await asyncio.to_thread(clipboard.read_text) or self.app.clipboard:
+            self.paste(text)
+        else:
+            missing = clipboard.missing_program_hint()
+            self._post_notice(missing or "the clipboard holds neither an image nor text")
+
+
+def _is_long_paste(words: str) -> bool:
+    return words.count("\n") >= _MAX_PASTED_LINES or len(words) > _MAX_PASTED_CHARACTERS
+
+
+def _trim_prompt(text: str) -> str:
+    return text.strip("\n").rstrip()
+
+
+def _shell_refusal(meant: ExpandedPrompt) -> str | None:
+    """Tell why something is not run in the shell: nobody should run what they have not seen."""
+    if meant.images:
+        return _SHELL_IMAGE_REFUSAL
+    if meant.text != meant.typed:
+        return _PASTED_SHELL_REFUSAL
+    return _MULTILINE_SHELL_REFUSAL if "\n" in meant.typed else None

@@ -1,0 +1,633 @@
+"""The panel in which a person decides about calls, between the conversation and the prompt.
+
+What is shown and what is about to be decided is for `docket` to know; which keys count and what
+can be chosen, for `deciding`; how a call reads, for `call_text`. Here they meet the screen.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import ClassVar, Final, NamedTuple, final
+
+from textual import on, work
+from textual.actions import SkipAction
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.events import Key, Paste
+from textual.message import Message
+from textual.timer import Timer
+from textual.widget import Widget
+from textual.widgets import Static
+
+from steno.app.session import AgentSession, PendingCall
+from steno.ports import ApprovalDecision, Capability
+from steno.render.describe import summarize_call
+from steno.render.terminal_text import terminal_line
+from steno.ui.approval_state import (
+    SCOPE_BY_CHOICE,
+    ApprovalChoice,
+    ApprovalState,
+    CallPreview,
+    FocusRequest,
+    KeyGuard,
+    KeyRefusal,
+    decide_calls,
+    decision_from_offer,
+    decision_from_text,
+    kept_rule_notice,
+    preview_rule,
+    rule_obstacle,
+)
+from steno.ui.call_text import CallLine, describe_call, describe_calls
+from steno.ui.tui.screens.approval_widgets import AnswerInput, CallPane, ChoiceBar
+from steno.ui.tui.screens.widgets import show_approval_banner
+
+# -- approval keys ---------------------------------------------------------------------------------
+#
+# Which keys do what in the approval panel, besides the letters of its choices.
+
+
+APPROVAL_KEYS: Final[tuple[BindingType, ...]] = (
+    Binding("enter", "confirm", "confirm", show=False),
+    Binding("escape", "back", "back", show=False),
+    Binding("left", "highlight(-1)", "choice", show=False),
+    Binding("right", "highlight(1)", "choice", show=False),
+    Binding("tab", "edit", "edit the rule", show=False),
+    Binding("ctrl+n", "move(1)", "next call", show=False),
+    Binding("ctrl+p", "move(-1)", "previous call", show=False),
+    Binding("ctrl+f", "enlarge", "more room", show=False),
+    *[
+        Binding(where.replace("_", ""), f"read('{where}')", "scroll", show=False)
+        for where in ("up", "down", "page_up", "page_down", "home", "end")
+    ],
+)
+
+
+# -- docket words ----------------------------------------------------------------------------------
+#
+# What the approval panel says around a call: a title, the other calls, and what to do.
+
+
+_MAX_LISTED_CALLS: Final = 3
+
+
+_PURPOSE_BY_CAPABILITY: Final = {
+    Capability.READ: "wants to read",
+    Capability.WRITE: "wants to write",
+    Capability.EXECUTE: "wants to execute",
+    Capability.NETWORK: "wants to use the network",
+}
+
+
+_ANSWER_NOTES: Final = {
+    ApprovalChoice.SESSION: "allow in this session whatever this rule covers:",
+    ApprovalChoice.PROJECT: "allow in this folder, for good, whatever this rule covers:",
+    ApprovalChoice.USER: "allow in all folders, for good, whatever this rule covers:",
+    ApprovalChoice.EXPLAIN: "why not? The model is told:",
+}
+
+
+_UNFOCUSED_HINT: Final = "Ctrl+G decides · Esc interrupts"
+
+
+_CHOICE_HINT: Final = "letter or ←→ picks · Enter confirms · Esc leaves"
+
+
+_EDIT_HINT: Final = " · e edits it first"
+
+
+_REASON_MISSING_HINT: Final = "write a reason; Esc, then d denies without one"
+
+
+_REASON_HINT: Final = "Enter denies, and the model reads this · Esc goes back"
+
+
+_RULE_HINT: Final = "Enter stores it · Esc goes back"
+
+
+def panel_title(docket: ApprovalState) -> Content:
+    """Return what is asked about, and how many more there are."""
+    if docket.listed_calls:
+        return Content(f" allow these {len(docket.listed_calls)} calls once? ")
+    shown = docket.shown_call
+    if shown is None:
+        return Content("")
+    called = shown.call.original_name
+    name = shown.call.name if called is None else f"{shown.call.name} ({terminal_line(called)})"
+    number, count = docket.pending.index(shown) + 1, len(docket.pending)
+    which = f"· {number} of {count} " if count > 1 else ""
+    more = "· Ctrl+N next " if len(docket.undecided) > 1 else ""
+    return Content(f" permission · {name}{_call_purpose(shown)} {which}{more}")
+
+
+def _call_purpose(pending: PendingCall) -> str:
+    """Return what a call is for, behind its name; nothing where the name says it."""
+    if pending.request is None:
+        return " · not asked yet"
+    capability = pending.request.capability
+    return "" if pending.call.name == capability else f" {_PURPOSE_BY_CAPABILITY[capability]}"
+
+
+def panel_calls(docket: ApprovalState) -> Content:
+    """Return the calls around the one shown, one in a row; nothing if it is the only one."""
+    pending, shown = docket.pending, docket.shown_call
+    if shown is None or len(pending) < 2 or docket.listed_calls:
+        return Content("")
+    here = pending.index(shown)
+    first = max(0, min(here - 1, len(pending) - _MAX_LISTED_CALLS))
+    rows = [
+        _call_row(one, is_shown=one == shown) for one in pending[first : first + _MAX_LISTED_CALLS]
+    ]
+    return Content("\n").join(rows)
+
+
+def _call_row(pending: PendingCall, *, is_shown: bool) -> Content:
+    row = Content(
+        f"{'▸' if is_shown else ' '} {_call_state(pending):7}  {summarize_call(pending.call)}"
+    )
+    return row.stylize("$foreground bold") if is_shown else row
+
+
+def _call_state(pending: PendingCall) -> str:
+    if pending.decision is not None:
+        return "allowed" if pending.decision.allowed else "denied"
+    return "waits" if pending.request is None else "asked"
+
+
+def panel_lines(docket: ApprovalState, preview: str) -> list[CallLine]:
+    """Return what there is to read; `preview` is for a call that nobody was asked about yet."""
+    if docket.listed_calls:
+        return describe_calls(docket.listed_calls)
+    shown = docket.shown_call
+    if shown is None:
+        return []
+    return describe_call(shown, preview if shown.request is None else shown.request.preview)
+
+
+def panel_note(docket: ApprovalState) -> Content:
+    """Return what is to be written, or why nothing wider than once is offered."""
+    shown = docket.shown_call
+    if shown is None or docket.listed_calls:
+        return Content("")
+    if docket.answered_choice is not None:
+        return Content(_ANSWER_NOTES[docket.answered_choice])
+    obstacle = rule_obstacle(shown.request)
+    return Content(f"only once or not: {obstacle}" if obstacle else "")
+
+
+def panel_hint(docket: ApprovalState, *, written: str, is_here: bool) -> Content:
+    """Return what the person should know now, or can do next; `is_here` if keys come here."""
+    if docket.message:
+        return Content(docket.message)
+    if docket.answered_choice is ApprovalChoice.EXPLAIN:
+        return Content(_REASON_HINT if written.strip() else _REASON_MISSING_HINT)
+    if (
+        docket.answered_choice is not None
+        and docket.shown_call is not None
+        and docket.shown_call.request is not None
+    ):
+        reading = preview_rule(written, docket.shown_call.request)
+        return Content(
+            reading.description if reading.rule is None else f"{reading.description} · {_RULE_HINT}"
+        )
+    if docket.highlighted is not None:
+        edits = _EDIT_HINT if docket.is_rule_offered else ""
+        return Content(f"Enter: {docket.highlighted.meaning}{edits}")
+    return Content(_CHOICE_HINT if is_here else _UNFOCUSED_HINT)
+
+
+# -- panel room ------------------------------------------------------------------------------------
+#
+# How many rows of the screen the approval panel takes, and what it leaves to the conversation.
+
+
+_PANEL_SHARE: Final = 0.6
+"""How much of the screen it takes at most, unless somebody wants to see more."""
+
+
+_MIN_TRANSCRIPT_ROWS: Final = 4
+"""How many rows of the conversation stay in view even then."""
+
+
+_TITLE_ROWS: Final = 1
+
+
+_MARGIN_MIN_HEIGHT: Final = 28
+"""How many rows the screen has to have for two of them to stay empty: around what to decide."""
+
+
+_MARGIN_ROWS: Final = 2
+
+
+class PanelRows(NamedTuple):
+    """The rows that are left for what is to be read."""
+
+    share: int
+    most: int
+    """Where somebody wants to see as much as possible."""
+    has_margin: bool
+    """Whether there is room to leave some of them empty."""
+
+
+def available_rows(panel: Widget, parts: Iterable[Widget], width: int) -> PanelRows:
+    """Return the rows that the other parts of the panel leave, where it is so many columns wide."""
+    screen = panel.app.size
+    taken = [part.get_content_height(screen, screen, width) for part in parts if part.display]
+    is_roomy = screen.height >= _MARGIN_MIN_HEIGHT
+    taken_up = _TITLE_ROWS + sum(taken) + (_MARGIN_ROWS if is_roomy else 0)
+    share = int(screen.height * _PANEL_SHARE) - taken_up
+    return PanelRows(share, _max_panel_rows(panel) - taken_up, is_roomy)
+
+
+def _max_panel_rows(panel: Widget) -> int:
+    """Return how many rows it may take of its screen: of what can shrink, enough stays in view."""
+    others = [one for one in panel.screen.children if one is not panel and one.display]
+    fixed = [one.outer_size.height for one in others if not _can_shrink(one)]
+    return panel.app.size.height - _MIN_TRANSCRIPT_ROWS - sum(fixed)
+
+
+def _can_shrink(widget: Widget) -> bool:
+    height = widget.styles.height
+    return height is not None and height.is_fraction
+
+
+_FOCUS_CHECK_S: Final = 0.1
+"""How often it looks whether it may take the focus."""
+
+
+@final
+class ApprovalPanel(Widget, can_focus=True):
+    """Shows the calls that await a decision, one at a time, and takes what a person decides."""
+
+    DEFAULT_CSS = """
+    ApprovalPanel {
+        display: none; height: auto; padding: 0 1; background: $surface;
+        border-top: solid $warning;
+        border-title-color: $warning;
+        border-title-style: bold;
+        &:focus, &:focus-within { border-top: heavy $warning; }
+        & > Static { height: auto; }
+        & > .calls { text-wrap: nowrap; text-overflow: ellipsis; }
+        & > .calls, & > .note, & > .hint { color: $text-muted; }
+        &.-roomy { padding: 0 1 1 1; & > CallPane { margin-bottom: 1; } }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [*APPROVAL_KEYS]
+
+    @final
+    class Dismissed(Message):
+        """The person goes back to the prompt; nothing is decided by that."""
+
+    def __init__(
+        self,
+        desk: AgentSession | None = None,
+        *,
+        idle_s: Callable[[], float] = lambda: 0.0,
+        now: Callable[[], float] = time.monotonic,
+        tell: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """Take the desk, which may come later, a clock in seconds, and who tells what is kept.
+
+        `idle_s` says for how long the prompt, blank and with the focus, was left alone; 0 where it
+        is not. When that is long enough, a new question takes the focus: at once, or later.
+        """
+        super().__init__()
+        self.session = desk
+        self._add_notice = tell
+        self._focus_request = FocusRequest(idle_s)
+        self._focus_timer: Timer | None = None
+        self._key_guard = KeyGuard(now)
+        self._approval_state = ApprovalState(self._key_guard)
+        self._call_preview = CallPreview()
+        self._shown_call_key: object = None
+        """What is on the sheet."""
+        self._calls = Static(markup=False, classes="calls")
+        self._call_pane = CallPane()
+        self._note = Static(markup=False, classes="note")
+        self._choices = ChoiceBar()
+        self._answer_input = AnswerInput(self._key_guard)
+        self._answer_input.display = False
+        self._hint = Static(markup=False, classes="hint")
+
+    def compose(self) -> ComposeResult:
+        """Put the parts below each other."""
+        yield from (
+            self._calls,
+            self._call_pane,
+            self._note,
+            self._choices,
+            self._answer_input,
+            self._hint,
+        )
+
+    def on_mount(self) -> None:
+        """Keep to the share of the screen, whatever its size, and look whether somebody waits."""
+        self.screen.screen_layout_refresh_signal.subscribe(self, self._fit)
+        self._focus_timer = self.set_interval(_FOCUS_CHECK_S, self._take_focus_if_idle, pause=True)
+
+    # -- what is pending ---------------------------------------------------------------------
+
+    def show_pending(self, pending: Sequence[PendingCall]) -> None:
+        """Show what awaits a decision now; what is being decided about stays as it is.
+
+        The panel appears once somebody is asked, and stays until nothing is left to decide.
+        """
+        is_here = self.display and self.has_focus_within
+        self._approval_state.update_pending(pending)
+        is_needed = bool(
+            self._approval_state.asked_ids or (self.display and self._approval_state.undecided)
+        )
+        if is_needed and not self.display:
+            self._key_guard.content_changed()
+            self.display = True
+        elif not is_needed and self.display:
+            self._hide_panel()
+        is_new = self._focus_request.update(self._approval_state.asked_ids, is_here=is_here)
+        if is_new and not self._is_on_top:
+            self.app.bell()
+        show_approval_banner(self.app, is_asked=bool(self._approval_state.asked_ids))
+        self._take_focus_if_idle()
+        self._request_preview()
+        self._draw()
+
+    def _take_focus_if_idle(self) -> None:
+        """Take the focus from somebody who waits, now or later; never from another screen."""
+        if self._focus_timer is not None:
+            (
+                self._focus_timer.resume
+                if self._focus_request.is_pending
+                else self._focus_timer.pause
+            )()
+        is_seen = self._is_on_top and self.display
+        if is_seen and not self.has_focus_within and self._focus_request.is_due:
+            self._key_guard.focus_taken()
+            self.focus()
+
+    @property
+    def _is_on_top(self) -> bool:
+        """Whether no page lies above."""
+        return self.app.screen is self.screen
+
+    def _hide_panel(self) -> None:
+        if self._approval_state.message:
+            self.notify(self._approval_state.message, severity="warning", markup=False)
+        if self.has_focus_within:
+            self.post_message(self.Dismissed())
+        self._call_pane.is_large = False
+        self.display = False
+
+    def _request_preview(self) -> None:
+        """Find out what a call would do that waits behind others."""
+        shown = self._approval_state.shown_call
+        if shown is not None and self.session is not None and self._call_preview.select(shown):
+            self._fetch_preview(self.session, shown)
+
+    # A fault of a tool that looks ahead is no reason to end: the arguments are there to read.
+    @work(group="preview", exclusive=True, exit_on_error=False)
+    async def _fetch_preview(self, desk: AgentSession, shown: PendingCall) -> None:
+        words = await self._call_preview.load(desk, shown.call)
+        if self._approval_state.shown_call == shown and not self._approval_state.listed_calls:
+            self._approval_state.highlight(None, words)
+            self._key_guard.content_changed()
+            self._draw()
+
+    # -- keys --------------------------------------------------------------------------------
+
+    def on_key(self, event: Key) -> None:
+        """Take a character: a choice, if it can be meant as one."""
+        if not self.has_focus or not event.is_printable or "+" in event.key:
+            return
+        event.stop()
+        if (
+            self._approval_state.answered_choice is not None
+        ):  # it was on its way when the line opened
+            self._key_guard.check_key()
+            self._answer_input.insert_text_at_cursor(event.character or "")
+            return
+        letter = (event.character or "").lower()
+        offer = self._approval_state.offer_for_letter(letter)
+        enlarges = letter == "v" and self._call_pane.can_enlarge
+        edits = letter == "e" and self._approval_state.is_rule_offered
+        is_choice = offer is not None or enlarges or edits
+        doubt = self._key_guard.check_letter(letter, is_choice=is_choice)
+        if doubt is not None:
+            self._approval_state.highlight(None, doubt)
+        elif enlarges:
+            self._approval_state.highlight(None)
+            self.action_enlarge()
+        elif edits:
+            self._open_answer()
+        else:
+            self._approval_state.highlight(offer, "" if is_choice else KeyRefusal.NO_CHOICE)
+            if offer is not None and offer.choice is ApprovalChoice.EXPLAIN:
+                self._open_answer()  # at once: what is typed next is the reason, and nothing else
+        self._draw()
+
+    def on_paste(self, event: Paste) -> None:
+        """Let nothing be decided by what is pasted."""
+        if self.has_focus:
+            event.stop()
+            self._key_guard.check_letter(" ")
+            self._approval_state.highlight(None, KeyRefusal.PASTED)
+            self._draw()
+
+    def action_highlight(self, step: int) -> None:
+        """Highlight another choice, unless somebody writes."""
+        doubt = self._key_guard.check_key()
+        if self._approval_state.answered_choice is not None:
+            return
+        if doubt is None:
+            self._approval_state.highlight_next(step)
+        else:
+            self._approval_state.highlight(None, doubt)
+        self._draw()
+
+    def action_edit(self) -> None:
+        """Edit the rule before it is stored; where none is, the key is for somebody else."""
+        if self._approval_state.is_rule_offered:
+            self._key_guard.check_key()
+            self._open_answer()
+            self._draw()
+        elif self._approval_state.answered_choice is None:
+            raise SkipAction
+
+    def action_confirm(self) -> None:
+        """Do what is highlighted; what is being written is for its own line to send."""
+        doubt = self._key_guard.check_enter()
+        if self._approval_state.answered_choice is not None:
+            return
+        if doubt is None:
+            self._confirm()
+        else:
+            self._approval_state.highlight(None, doubt)
+        self._draw()
+
+    def action_move(self, step: int) -> None:
+        """Show another call, unless somebody writes or looks at all of them."""
+        if self._approval_state.answered_choice is None and not self._approval_state.listed_calls:
+            self._approval_state.show_next(step)
+            self._request_preview()
+            self._draw()
+
+    def action_enlarge(self) -> None:
+        """Take nearly all of the screen to show this call alone, or give it back."""
+        self._call_pane.is_large = not self._call_pane.is_large
+        self._draw()
+
+    def action_read(self, where: str) -> None:
+        """Scroll what is to be read."""
+        self._call_pane.scroll_by_key(where)
+
+    def action_back(self) -> None:
+        """Go back a step: from what is written to the choices, from there to the prompt."""
+        if self._approval_state.answered_choice is None and not self._approval_state.listed_calls:
+            self.post_message(self.Dismissed())
+        self._approval_state.reset()
+        self._draw()
+
+    @on(ChoiceBar.Clicked)
+    def _handle_choice_click(self, message: ChoiceBar.Clicked) -> None:
+        message.stop()
+        offer = self._approval_state.offer_for_choice(message.choice)
+        doubt = self._key_guard.check_click()
+        if doubt is not None:
+            self._approval_state.message = doubt
+        elif offer is not None and offer == self._approval_state.highlighted:
+            self._confirm()
+        else:
+            self._approval_state.highlight(offer)
+        self._draw()
+
+    def on_focus(self) -> None:
+        """Take keys; if something is being written, there."""
+        self._focus_request.mark_focused()
+        if self._approval_state.answered_choice is not None:
+            self._answer_input.focus()
+        self._draw()
+
+    def on_blur(self) -> None:
+        """Forget what was highlighted: nobody looks."""
+        self._approval_state.highlight(None, self._approval_state.message)
+        self._draw()
+
+    # -- decisions ---------------------------------------------------------------------------
+
+    def _confirm(self) -> None:
+        """Do what is highlighted, if that is still what is asked."""
+        if self.session is None:
+            return
+        self.show_pending(self.session.pending_calls)
+        offer, shown = self._approval_state.highlighted, self._approval_state.shown_call
+        yes, no = [
+            ApprovalDecision(allowed=allowed, actor=self.session.actor) for allowed in (True, False)
+        ]
+        if offer is None or shown is None:
+            self._approval_state.message = self._approval_state.message or KeyRefusal.NOTHING
+        elif offer.choice in (ApprovalChoice.ONCE, ApprovalChoice.DENY):
+            self._decide(self.session, [shown], yes if offer.choice is ApprovalChoice.ONCE else no)
+        elif offer.choice is ApprovalChoice.ALL:
+            self._approval_state.list_all()
+        elif offer.choice is ApprovalChoice.THESE:
+            self._decide(self.session, self._approval_state.listed_calls, yes)
+        elif offer.choice is ApprovalChoice.BACK:
+            self._approval_state.reset()
+        elif rule := decision_from_offer(offer.choice, shown.request, actor=self.session.actor):
+            self._decide(self.session, [shown], rule)
+        else:
+            self._open_answer()
+
+    def _open_answer(self) -> None:
+        """Let the rule or the reason be written that is highlighted."""
+        offer, pending = self._approval_state.highlighted, self._approval_state.shown_call
+        if offer is None or pending is None:
+            return
+        choice, question = offer.choice, pending.request
+        self._approval_state.begin_answer(choice)
+        self._answer_input.value = (
+            question.rule if question is not None and choice in SCOPE_BY_CHOICE else ""
+        )
+        self._answer_input.cursor_position = len(self._answer_input.value)
+        self._answer_input.allows_quick_enter = choice not in SCOPE_BY_CHOICE
+
+    @on(AnswerInput.Changed)
+    def _handle_answer_changed(self, message: AnswerInput.Changed) -> None:
+        message.stop()
+        self._approval_state.message = ""
+        self._draw()
+
+    @on(AnswerInput.Ignored)
+    def _handle_enter_ignored(self, message: AnswerInput.Ignored) -> None:
+        message.stop()
+        self._approval_state.message = message.reason
+        self._draw()
+
+    @on(AnswerInput.Submitted)
+    def _handle_answer_submitted(self, message: AnswerInput.Submitted) -> None:
+        message.stop()
+        if self.session is None:
+            return
+        self.show_pending(self.session.pending_calls)
+        choice, shown, actor = (
+            self._approval_state.answered_choice,
+            self._approval_state.shown_call,
+            self.session.actor,
+        )
+        if choice is not None and shown is not None:
+            verdict = decision_from_text(choice, message.value, shown.request, actor=actor)
+            if verdict is not None:
+                self._decide(self.session, [shown], verdict)
+        self._draw()
+
+    def _decide(
+        self, desk: AgentSession, calls: Sequence[PendingCall], verdict: ApprovalDecision
+    ) -> None:
+        self._approval_state.reset()
+        refusals = decide_calls(desk, calls, verdict)
+        if not refusals and (kept := kept_rule_notice(verdict)):
+            self._add_notice(kept)
+        self.show_pending(desk.pending_calls)
+        self._approval_state.message = self._approval_state.message or " · ".join(refusals)
+
+    # -- the screen --------------------------------------------------------------------------
+
+    def _draw(self) -> None:
+        """Show what the docket holds now."""
+        docket = self._approval_state
+        self._show_answer_input(docket.answered_choice is not None)
+        self.border_title = panel_title(docket)
+        self._set_part(
+            self._calls, Content("") if self._call_pane.is_large else panel_calls(docket)
+        )
+        self._set_part(self._note, panel_note(docket))
+        self._choices.show(docket.offers, docket.highlighted)
+        to_read = (docket.shown_call, docket.listed_calls, self._call_preview.preview)
+        if to_read != self._shown_call_key:
+            self._shown_call_key = to_read
+            self._call_pane.show_lines(panel_lines(docket, self._call_preview.preview))
+        written, is_here = self._answer_input.value, self.has_focus_within
+        self._set_part(self._hint, panel_hint(docket, written=written, is_here=is_here))
+        self._fit()
+
+    def _set_part(self, part: Static, content: Content) -> None:
+        part.display = bool(content)
+        part.update(content)
+
+    def _show_answer_input(self, is_open: bool) -> None:
+        if is_open == self._answer_input.display:
+            return
+        if not is_open and self._answer_input.has_focus and self.display:
+            self.screen.set_focus(self)
+        self._answer_input.display = is_open
+        self._choices.display = not is_open
+        if is_open:
+            self.screen.set_focus(self._answer_input)
+
+    def _fit(self, _: object = None) -> None:
+        """Let what is to be read have the rows that the rest leaves, up to our share."""
+        width = self.content_size.width or self.app.size.width - 2
+        parts = (self._calls, self._note, self._choices, self._answer_input, self._hint)
+        room = available_rows(self, parts, width)
+        self.set_class(room.has_margin, "-roomy")
+        self._call_pane.fit_rows(width, share=room.share, most=room.most)

@@ -1,0 +1,384 @@
+"""Two branches beside each other, or one below the other where that is too narrow.
+
+Both are drawn by one widget, so they cannot scroll apart. It keeps the item and the line of it
+that stand at the top, and puts only that into words which is on the screen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+from typing import ClassVar, Final, final
+
+from rich.segment import Segment
+from rich.style import Style
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.cache import LRUCache
+from textual.reactive import reactive
+from textual.screen import ModalScreen
+from textual.strip import Strip
+from textual.widget import Widget
+
+from steno.app.session import AgentSession, BranchTreeRow
+from steno.errors import StenoError
+from steno.render.terminal_text import terminal_line, truncate_to_width
+from steno.ui.compare_state import ComparedEntry, ComparedRow, CompareState, Span
+from steno.ui.tui.screens.widgets import CURSOR_KEYS, ApprovalBanner, KeyHints, MessageBar, Title
+
+_TWO_COLUMN_WIDTH: Final = 80
+"""How wide the view has to be for two columns."""
+
+
+_SIDE_MARKS: Final = ("1 ", "2 ")
+"""Which branch it is, where one stands below the other."""
+
+
+_WHEEL_LINES: Final = 3
+
+
+_STYLE_NAMES: Final = ("head", "text", "differs", "rule", "cursor", "name", "chosen")
+
+
+@final
+class CompareView(Widget, can_focus=True):
+    """The rows of a comparison, the cursor among them, and which side is chosen."""
+
+    DEFAULT_CSS = """
+    CompareView {
+        width: 1fr;
+        height: 1fr;
+        & > .compare-view--head, & > .compare-view--rule { color: $text-muted; }
+        & > .compare-view--differs { color: $warning; text-style: bold underline; }
+        & > .compare-view--cursor { color: $primary; text-style: bold; }
+        & > .compare-view--name { background: $panel; color: $text-muted; }
+        & > .compare-view--chosen {
+            background: $block-cursor-background;
+            color: $block-cursor-foreground;
+            text-style: bold;
+        }
+    }
+    """
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"compare-view--{name}" for name in _STYLE_NAMES}
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *CURSOR_KEYS,
+        Binding("left", "choose(0)", "left branch", show=False),
+        Binding("right", "choose(1)", "right branch", show=False),
+        Binding("n", "difference(1)", "next difference", show=False),
+        Binding("p", "difference(-1)", "previous difference", show=False),
+    ]
+
+    cursor: reactive[int] = reactive(1)
+    """The item that keys are about."""
+    chosen: reactive[int] = reactive(1)
+    """The side that Enter goes to: 0 or 1."""
+
+    def __init__(self, sheet: CompareState) -> None:
+        """Take what there is to see."""
+        super().__init__()
+        self.comparison = sheet
+        self._top = (0, 0)
+        """The item at the top, and the line of it."""
+        self._drawn: LRUCache[int, list[Strip]] = LRUCache(256)
+        self._window: list[Strip] | None = None
+
+    # -- state -------------------------------------------------------------------------------
+
+    def redraw(self) -> None:
+        """Draw everything anew: the items or the room for them are others now."""
+        self._drawn.clear()
+        self.cursor = self.validate_cursor(self.cursor)
+        self._reveal()
+
+    def on_resize(self) -> None:
+        """Lay out anew."""
+        self.redraw()
+
+    def notify_style_update(self) -> None:
+        """Draw anew in other colours."""
+        super().notify_style_update()
+        self._drawn.clear()
+        self._window = None
+
+    def validate_cursor(self, cursor: int) -> int:
+        """Stay among the items."""
+        return max(0, min(cursor, len(self.comparison) - 1))
+
+    def watch_cursor(self, before: int, now: int) -> None:
+        """Draw the two items that look otherwise now, and bring the cursor into sight."""
+        for item in (before, now):
+            self._drawn.discard(item)
+        self._reveal()
+
+    def watch_chosen(self) -> None:
+        """Show which side is chosen."""
+        self.refresh()
+
+    # -- moving ------------------------------------------------------------------------------
+
+    @property
+    def _room(self) -> int:
+        """How many lines there are for items, below the names."""
+        return max(1, self.size.height - 1)
+
+    def _height(self, item: int) -> int:
+        return len(self._strips(item))
+
+    def _ending_with(self, item: int) -> tuple[int, int]:
+        """Return what has to be at the top for an item to end at the bottom."""
+        room = self._room
+        while (height := self._height(item)) < room:
+            if item == 0:
+                return 0, 0
+            room -= height
+            item -= 1
+        return item, height - room
+
+    def _show_from(self, top: tuple[int, int]) -> None:
+        """Put something at the top; nothing but the last item is ever at the bottom."""
+        self._top = max((0, 0), min(top, self._ending_with(len(self.comparison) - 1)))
+        self._window = None
+        self.refresh()
+
+    def _reveal(self) -> None:
+        """Bring the cursor into sight; of a long item, its beginning."""
+        if self.size.width and self.size.height:
+            lowest = self._ending_with(self.cursor)
+            self._show_from(min(max(self._top, lowest), (self.cursor, 0)))
+
+    def _scroll(self, lines: int) -> None:
+        item, line = self._top
+        line += lines
+        while line < 0 and item > 0:
+            item -= 1
+            line += self._height(item)
+        while item < len(self.comparison) - 1 and line >= self._height(item):
+            line -= self._height(item)
+            item += 1
+        self._show_from((item, max(0, line)))
+
+    def action_move(self, step: int) -> None:
+        """Go to the next item or the one before; through one that is too long line by line."""
+        begins, ends = (self.cursor, 0), self._ending_with(self.cursor)
+        if (step > 0 and self._top < ends) or (step < 0 and self._top > begins):
+            self._scroll(step)
+        else:
+            self.cursor += step
+
+    def action_page(self, pages: int) -> None:
+        """Go on or back by what fits on the screen."""
+        before = self._top
+        self._scroll(pages * self._room)
+        if before == self._top:
+            self.action_edge(pages > 0)
+        else:
+            top = self._top
+            self.cursor = self._first_in_sight()
+            self._show_from(top)
+
+    def _first_in_sight(self) -> int:
+        """Return the first item that begins on the screen, else the one that fills it."""
+        item, line = self._top
+        begins_next = line > 0 and self._height(item) - line < self._room
+        return min(item + begins_next, len(self.comparison) - 1)
+
+    def action_edge(self, is_last: bool) -> None:
+        """Go to the first item, or to the last."""
+        self.cursor = len(self.comparison) - 1 if is_last else 0
+
+    def action_difference(self, step: int) -> None:
+        """Go to the next item where the branches differ, or the one before."""
+        item = self.comparison.next_difference(self.cursor, step)
+        if item is not None:
+            self.cursor = item
+            self._show_from((item, 0))
+
+    def action_choose(self, side: int) -> None:
+        """Choose the left branch or the right one."""
+        self.chosen = side
+
+    def on_mouse_scroll_down(self) -> None:
+        """Go on."""
+        self._scroll(_WHEEL_LINES)
+
+    def on_mouse_scroll_up(self) -> None:
+        """Go back."""
+        self._scroll(-_WHEEL_LINES)
+
+    # -- drawing -----------------------------------------------------------------------------
+
+    def render_line(self, y: int) -> Strip:
+        """Draw one line of the screen: the names, or what is below them."""
+        if y == 0:
+            return self._names()
+        if self._window is None:
+            self._window = self._in_sight()
+        if y - 1 < len(self._window):
+            return self._window[y - 1]
+        return Strip.blank(self.size.width, self.rich_style)
+
+    def _in_sight(self) -> list[Strip]:
+        item, line = self._top
+        strips = self._strips(item)[line:]
+        while len(strips) < self._room and item < len(self.comparison) - 1:
+            item += 1
+            strips = strips + self._strips(item)
+        return strips
+
+    def _style(self, name: str) -> Style:
+        return self.get_component_rich_style(f"compare-view--{name}")
+
+    @property
+    def _is_wide(self) -> bool:
+        return self.size.width >= _TWO_COLUMN_WIDTH
+
+    @property
+    def _column(self) -> int:
+        """How wide a column is: what the margin and the rule between them leave."""
+        return (self.size.width - 4) // 2 if self._is_wide else self.size.width - 3
+
+    def _names(self) -> Strip:
+        width = (self.size.width + 1) // 2
+        segments: list[Segment] = []
+        for side, name in enumerate(self.comparison.names):
+            is_chosen = side == self.chosen
+            style = self._style("chosen" if is_chosen else "name")
+            # The arrows are for those who see no colours.
+            before, behind = ("▸ ", " ◂") if is_chosen else ("  ", "  ")
+            number = "" if self._is_wide else _SIDE_MARKS[side]
+            shown = truncate_to_width(
+                f"{number}{terminal_line(name)}", width - 1 - len(before + behind)
+            )
+            text = f"{before}{shown}{behind}"
+            segments += Strip([Segment(text, style)]).crop_extend(0, width, style)
+        return Strip(segments).crop_extend(0, self.size.width, self._style("name"))
+
+    def _strips(self, item: int) -> list[Strip]:
+        """Return an item as lines, with an empty one behind."""
+        if item not in self._drawn:
+            margin = Segment("▌" if item == self.cursor else " ", self._style("cursor"))
+            lines = self._shared() if item == 0 else self._row(self.comparison.row(item))
+            strips = [Strip([margin, *line]) for line in lines] + [Strip([])]
+            width, plain = self.size.width, self.rich_style
+            self._drawn[item] = [strip.crop_extend(0, width, plain) for strip in strips]
+        return self._drawn[item]
+
+    def _shared(self) -> Iterator[list[Segment]]:
+        yield from self._wrapped(Text(self.comparison.shared_text), "head", self.size.width - 1)
+
+    def _row(self, pair: ComparedRow) -> Iterator[list[Segment]]:
+        left = self._side(pair.left, pair.differences.left)
+        right = self._side(pair.right, pair.differences.right)
+        if self._is_wide:
+            yield from self._beside(left, right, is_same=pair.is_same)
+        elif pair.is_same:
+            yield from self._below("= ", left)
+        else:
+            yield from self._below(_SIDE_MARKS[0], left)
+            yield from self._below(_SIDE_MARKS[1], right)
+
+    def _side(self, side: ComparedEntry | None, spans: Sequence[Span]) -> list[list[Segment]]:
+        """Return what one branch has in a row, as lines of a column."""
+        if side is None:
+            return []
+        words = Text(side.text)
+        for start, end in spans:
+            words.stylize(self._style("differs"), start, end)
+        head = Text(truncate_to_width(side.head, self._column))
+        lines = self._wrapped(words, "text", self._column) if side.text else []
+        return [*self._wrapped(head, "head", self._column), *lines]
+
+    def _wrapped(self, text: Text, style: str, width: int) -> list[list[Segment]]:
+        console, plain = self.app.console, self._style(style)
+        lines = text.wrap(console, max(2, width))
+        return [list(Segment.apply_style(line.render(console), plain)) for line in lines]
+
+    def _beside(
+        self, left: list[list[Segment]], right: list[list[Segment]], *, is_same: bool
+    ) -> Iterator[list[Segment]]:
+        rule, plain, column = self._style("rule"), self.rich_style, self._column
+        nothing: list[Segment] = []
+        for number, (one, other) in enumerate(zip_longest(left, right, fillvalue=nothing)):
+            between = " │ " if is_same or number else " ≠ "
+            padded = Strip(one).crop_extend(0, column, plain)
+            yield [*padded, Segment(between, rule), *other]
+
+    def _below(self, mark: str, lines: list[list[Segment]]) -> Iterator[list[Segment]]:
+        for line in lines:
+            yield [Segment(mark, self._style("rule")), *line]
+
+
+# -- compare ---------------------------------------------------------------------------------------
+#
+# Two branches side by side, and going over to one of them.
+
+
+_COMPARE_KEYS: Final = "n p differences · ← → side · Enter go · s swap · Esc close"
+
+
+@final
+class CompareScreen(ModalScreen[bool]):
+    """Two branches; the result tells whether one of them has become the active one."""
+
+    DEFAULT_CSS = """
+    CompareScreen { background: $background; }
+    """
+    AUTO_FOCUS = "CompareView"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "go", "go there", show=False),
+        Binding("s", "swap", "swap", show=False),
+        Binding("escape,q", "close", "back", show=False),
+    ]
+
+    def __init__(
+        self, desk: AgentSession, twigs: Sequence[BranchTreeRow], left: str, right: str
+    ) -> None:
+        """Compare two branches of a tree by their names. Raises Missing where there is none."""
+        super().__init__()
+        self._session = desk
+        self._comparison = CompareState(desk, twigs, left, right)
+
+    def compose(self) -> ComposeResult:
+        """Put both branches between a title and what there is to be told."""
+        yield Title(f"Compare · {self._comparison.summary}")
+        view = CompareView(self._comparison)
+        view.chosen = int(self._comparison.names[1] == self._session.status.branch)
+        yield view
+        yield MessageBar()
+        yield ApprovalBanner()
+        yield KeyHints(_COMPARE_KEYS)
+
+    @property
+    def _view(self) -> CompareView:
+        return self.query_one(CompareView)
+
+    def _show_error(self, text: str) -> None:
+        self.query_one(MessageBar).show_message(text, is_trouble=True)
+
+    def action_go(self) -> None:
+        """Show what both branches share, or go over to the side that is chosen."""
+        if self._view.cursor == 0:
+            self._comparison.shows_shared = not self._comparison.shows_shared
+            self._view.redraw()
+            return
+        name = self._comparison.names[self._view.chosen]
+        if name == self._session.status.branch:
+            self._show_error("this branch is the active one; ← → chooses the other")
+            return
+        try:
+            self._session.branches.switch(name)
+        except StenoError as exc:
+            self._show_error(str(exc))
+        else:
+            self.dismiss(True)
+
+    def action_swap(self) -> None:
+        """Exchange left and right; what is chosen stays chosen."""
+        self._comparison.swap()
+        self._view.chosen = 1 - self._view.chosen
+        self._view.redraw()
+
+    def action_close(self) -> None:
+        """Go back to where somebody came from."""
+        self.dismiss(False)

@@ -1,0 +1,382 @@
+"""A small window in which a person picks one of several things.
+
+What is typed filters the list below it, and the arrow keys move through the list meanwhile. Rows
+are drawn when they are seen and for the width that there is, so that thousands cost little.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import ClassVar, Final, Protocol, TypeAlias, TypeVar, final
+
+from textual import on
+from textual.app import ComposeResult, RenderResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.css.styles import RulesMap
+from textual.message import Message
+from textual.screen import ModalScreen
+from textual.strip import Strip
+from textual.style import Style
+from textual.visual import RenderOptions, Visual
+from textual.widget import Widget
+from textual.widgets import Input, OptionList, Static
+from textual.widgets.option_list import Option
+
+from steno.errors import Conflict, InvalidValue, StenoError
+from steno.log.queries import check_label_text
+from steno.render.terminal_text import display_width, terminal_line, truncate_to_width
+from steno.ui.tui.screens.widgets import LineInput, Window
+
+# -- asking ----------------------------------------------------------------------------------------
+#
+# Ask for a name or a few words, in a small window over what is there.
+#
+# What is done with the words is tried while the window is still open: where that is refused, the
+# reason is shown and nothing that was typed is lost.
+
+
+T = TypeVar("T")
+
+
+_INPUT_KEYS: Final = "Enter accepts · Esc cancels"
+
+
+# -- what a name may be ------------------------------------------------------------------------
+
+
+def parse_branch_name(typed: str, taken: Collection[str]) -> str:
+    """Return what a new branch is to be called. Raises InvalidValue, Conflict."""
+    name = _parse_name(typed, "branch")
+    if name in taken:
+        raise Conflict("branch: there is one of this name; choose another")
+    return name
+
+
+def parse_label(typed: str) -> str:
+    """Return what an entry is to be called. Raises InvalidValue."""
+    text = _parse_name(typed, "label")
+    check_label_text(text)
+    return text
+
+
+def _parse_name(typed: str, what: str) -> str:
+    name = terminal_line(typed)
+    if not name:
+        raise InvalidValue(f"{what}: it is blank; type a name, or press Esc")
+    return name
+
+
+# -- the window --------------------------------------------------------------------------------
+
+
+@final
+class InputScreen(ModalScreen[T | None]):
+    """Asks for a line until something can be done with it; None where nobody wants to any more."""
+
+    DEFAULT_CSS = """
+    InputScreen {
+        align: center middle;
+        #question { text-style: bold; }
+        #refusal { color: $error; }
+        #keys { color: $text-muted; }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "dismiss(None)", "cancel", show=False)
+    ]
+
+    def __init__(
+        self,
+        question: str,
+        accept: Callable[[str], T],
+        *,
+        default: str = "",
+        is_offer: bool = True,
+        keys: str = _INPUT_KEYS,
+    ) -> None:
+        """Take what is asked, what to do with the answer, and an answer to begin with.
+
+        What `accept` returns is the result; where it raises StenoError, the question stays. An
+        offer gives way to what is typed; anything else is there to be changed.
+        """
+        super().__init__()
+        self._question = question
+        self._accept = accept
+        self._default = default
+        self._is_offer = is_offer
+        self._keys = keys
+
+    def compose(self) -> ComposeResult:
+        """Put the question above a line to type in, and what was wrong below it."""
+        with Window():
+            yield Static(Content(terminal_line(self._question)), id="question")
+            yield LineInput(self._default, select_on_focus=self._is_offer)
+            yield Static(id="refusal")
+            yield Static(Content(self._keys), id="keys")
+
+    @on(Input.Submitted)
+    def accept_line(self, event: Input.Submitted) -> None:
+        """Do what the line is for, or say why that cannot be."""
+        event.stop()
+        try:
+            result = self._accept(event.value)
+        except StenoError as exc:
+            self.query_one("#refusal", Static).update(Content(terminal_line(str(exc))))
+        else:
+            self.dismiss(result)
+
+
+DrawRow: TypeAlias = Callable[[int, Style], Sequence[Content]]
+"""Returns the lines of a row for a width, of which none may be wider; gets a style for details."""
+
+
+_MAX_NAME_LENGTH: Final = 1000
+"""Nobody reads more of a name, and making it harmless takes time."""
+
+
+_DETAIL_OPACITY: Final = 0.8
+"""How strong the colour of a detail is, next to that of a name."""
+
+
+def fit_name(text: str, width: int) -> str:
+    """Return a name from elsewhere on one line, harmless, and cut to a width."""
+    return truncate_to_width(terminal_line(text[:_MAX_NAME_LENGTH]), width)
+
+
+# -- a list with a filter ----------------------------------------------------------------------
+
+
+@final
+class ListRow(Visual):
+    """A row of a list; it is not drawn before somebody sees it."""
+
+    def __init__(self, draw: DrawRow, height: int = 1) -> None:
+        self._draw = draw
+        self._height = height
+
+    def render_strips(
+        self, width: int, height: int | None, style: Style, options: RenderOptions
+    ) -> list[Strip]:
+        """Draw it; see Visual."""
+        # Made of what the row has, which is another colour where the cursor is.
+        color = style.foreground
+        detail = (
+            Style() if color is None else Style(foreground=color.multiply_alpha(_DETAIL_OPACITY))
+        )
+        return [
+            strip
+            for line in self._draw(width, detail)
+            for strip in line.render_strips(width, 1, style, options)
+        ]
+
+    def get_optimal_width(self, rules: RulesMap, container_width: int) -> int:
+        """Take all the room there is."""
+        return container_width
+
+    def get_height(self, rules: RulesMap, width: int) -> int:
+        """Return how many lines it has, without drawing it."""
+        return self._height
+
+
+@final
+class _ColumnHeader(Widget):
+    """What stands above the rows of a list, as wide as they are."""
+
+    def __init__(self, draw: DrawRow, rows: OptionList) -> None:
+        super().__init__()
+        self._draw = draw
+        self._rows = rows
+
+    def on_mount(self) -> None:
+        """Follow the rows, which make room for a scrollbar."""
+        self.watch(self._rows, "show_vertical_scrollbar", self._follow, init=False)
+
+    def _follow(self) -> None:
+        self.refresh()
+
+    def render(self) -> RenderResult:
+        """Draw it; see Widget."""
+        width = self._rows.scrollable_content_region.width
+        return Content("\n").join(self._draw(width, Style()))
+
+
+@final
+class FilteredList(Vertical):
+    """A line to type into, and a list below it. What is typed changes the list: see Input.Changed."""
+
+    DEFAULT_CSS = """
+    FilteredList {
+        height: 1fr;
+        & > LineInput { padding: 0 1; }
+        & > _ColumnHeader { height: 1; color: $text-muted; }
+        & > OptionList {
+            height: 1fr; border: none; padding: 0; background: transparent;
+            scrollbar-size-vertical: 1; text-wrap: nowrap; text-overflow: ellipsis;
+            & > .option-list--option-highlighted {
+                color: $block-cursor-foreground; background: $block-cursor-background;
+                text-style: $block-cursor-text-style;
+            }
+        }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up", "move('cursor_up')", show=False),
+        Binding("down", "move('cursor_down')", show=False),
+        Binding("pageup", "move('page_up')", show=False),
+        Binding("pagedown", "move('page_down')", show=False),
+        Binding("ctrl+home", "move('first')", show=False),
+        Binding("ctrl+end", "move('last')", show=False),
+    ]
+
+    @final
+    class Chosen(Message):
+        """A row was chosen, with Enter or the mouse."""
+
+        def __init__(self, index: int) -> None:
+            self.index = index
+            super().__init__()
+
+    def __init__(self, placeholder: str = "", head: DrawRow | None = None) -> None:
+        """Take what is said where nothing is typed, and what stands above the rows."""
+        super().__init__()
+        self._input = LineInput(placeholder=placeholder, select_on_focus=False)
+        self._list = OptionList(markup=False)
+        self._list.can_focus = False
+        self._head = None if head is None else _ColumnHeader(head, self._list)
+
+    def compose(self) -> ComposeResult:
+        """Build it; see Widget."""
+        yield self._input
+        if self._head is not None:
+            yield self._head
+        yield self._list
+
+    @property
+    def typed(self) -> str:
+        """What was typed so far, without blanks around it."""
+        return self._input.value.strip()
+
+    @property
+    def index(self) -> int | None:
+        """The row that the cursor is on; None where there are no rows."""
+        return self._list.highlighted
+
+    def show(self, rows: Iterable[ListRow], index: int = 0) -> None:
+        """Show other rows, with the cursor on one of them."""
+        self._list.set_options([Option(row) for row in rows])
+        self._list.highlighted = index if self._list.option_count else None
+
+    def action_move(self, how: str) -> None:
+        """Move the cursor in the list while the person types."""
+        moves: dict[str, Callable[[], None]] = {
+            "cursor_up": self._list.action_cursor_up,
+            "cursor_down": self._list.action_cursor_down,
+            "page_up": self._list.action_page_up,
+            "page_down": self._list.action_page_down,
+            "first": self._list.action_first,
+            "last": self._list.action_last,
+        }
+        moves[how]()
+
+    @on(Input.Submitted)
+    def _enter(self, event: Input.Submitted) -> None:
+        event.stop()
+        if self.index is not None:
+            self.post_message(self.Chosen(self.index))
+
+    @on(OptionList.OptionSelected)
+    def _click(self, event: OptionList.OptionSelected) -> None:
+        event.stop()
+        self.post_message(self.Chosen(event.option_index))
+
+
+# -- one of several ----------------------------------------------------------------------------
+
+
+class PickerChoice(Protocol):
+    """Something to pick."""
+
+    @property
+    def text(self) -> str:
+        """Its name, and what comes of picking it."""
+        ...
+
+    @property
+    def about(self) -> str:
+        """What there is to know about it."""
+        ...
+
+
+@final
+class PickerScreen(ModalScreen[str | None]):
+    """Lets a person pick one of several things; its result is the text of it, or None."""
+
+    DEFAULT_CSS = """
+    PickerScreen {
+        align: center middle;
+        & > Window { width: 80; max-height: 90%; }
+        & .picking--note { height: 1; color: $text-muted; }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", show=False)]
+
+    def __init__(self, title: str, candidates: Sequence[PickerChoice], current: str | None = None):
+        super().__init__()
+        self._title = title
+        self._all = list(candidates)
+        self._matching = self._all
+        self._current = current
+        self._name_width = max(
+            [display_width(fit_name(one.text, 40)) for one in self._all], default=0
+        )
+        self._list = FilteredList("type to filter")
+        self._note = Static(markup=False, classes="picking--note")
+
+    def compose(self) -> ComposeResult:
+        """Build it; see Widget."""
+        with Window() as window:
+            window.border_title = Content(terminal_line(self._title))
+            window.styles.height = len(self._all) + 4  # the border, the filter, the note
+            yield self._list
+            yield self._note
+
+    def on_mount(self) -> None:
+        """Begin with everything, and the cursor on what holds now."""
+        self._filter()
+
+    @on(Input.Changed)
+    def _filter(self) -> None:
+        """Show what holds all the words; first what begins with them."""
+        words = self._list.typed.lower().split()
+        fitting = [one for one in self._all if _matches_words(one, words)]
+        if words:
+            fitting.sort(key=lambda one: not one.text.lower().startswith(words[0]))
+        self._matching = fitting
+        names = [one.text for one in fitting]
+        at = names.index(self._current) if not words and self._current in names else 0
+        self._list.show([ListRow(self._row_drawer(one)) for one in fitting], at)
+        found = f"{len(fitting)} of {len(self._all)}" if fitting else "nothing holds these words"
+        self._note.update(f"{found} · Enter picks, Esc leaves things as they are")
+
+    def _row_drawer(self, one: PickerChoice) -> DrawRow:
+        def draw(width: int, detail: Style) -> Sequence[Content]:
+            mark = "● " if one.text == self._current else "  "
+            name = fit_name(one.text, min(width - 2, 40 if one.about else width))
+            gap = " " * max(self._name_width - display_width(name), 0)
+            about = fit_name(
+                one.about, max(width - 4 - max(self._name_width, display_width(name)), 0)
+            )
+            return [Content.assemble(mark, name, gap, "  ", (about, detail))]
+
+        return draw
+
+    @on(FilteredList.Chosen)
+    def _choose(self, event: FilteredList.Chosen) -> None:
+        self.dismiss(self._matching[event.index].text)
+
+
+def _matches_words(one: PickerChoice, words: Sequence[str]) -> bool:
+    text = f"{one.text} {one.about}".lower()
+    return all(word in text for word in words)

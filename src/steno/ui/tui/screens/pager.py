@@ -1,0 +1,279 @@
+"""A long text to read: it scrolls, and words in it can be found.
+
+The keys are those of `less`: `/` searches, `n` and `N` go from match to match, `q` leaves. The text
+looks as it would in the conversation.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from importlib import import_module
+from itertools import pairwise
+from typing import Any, ClassVar, Final, Protocol, final
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.geometry import Size
+from textual.message import Message
+from textual.screen import ModalScreen
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+from textual.widgets import Input
+
+from steno.render.items import TextForm
+from steno.render.quantities import format_count
+from steno.ui.tui.screens.widgets import ApprovalBanner, KeyHints, LineInput, Title
+from steno.ui.tui.transcript.styles import STYLE_PARTS, STYLE_PREFIX, STYLE_SHEET, TranscriptStyles
+from steno.ui.tui.transcript.text_lines import break_lines, diff_lines, styled_strip
+
+_MAX_MARKDOWN: Final = 200_000
+"""Characters; more than that takes too long to lay out, and is shown as it is."""
+
+
+class PagerContent(Protocol):
+    """Something long to read, such as the reply to a command."""
+
+    @property
+    def text(self) -> str:
+        """All of it."""
+        ...
+
+    @property
+    def title(self) -> str:
+        """What it is about; may be empty."""
+        ...
+
+    @property
+    def form(self) -> TextForm:
+        """What kind of text it is."""
+        ...
+
+
+def _render_text(reply: PagerContent, width: int, look: TranscriptStyles) -> Sequence[Strip]:
+    """Return all lines of a text for a width, harmless."""
+    if reply.form is TextForm.DIFF:
+        return diff_lines(reply.text, width, look)
+    if reply.form is TextForm.MARKDOWN and len(reply.text) <= _MAX_MARKDOWN:
+        # Loaded late, because Markdown takes long to load and most texts never come this far.
+        markdown: Any = import_module("steno.ui.tui.transcript.markdown")
+        lines: Sequence[Strip] = markdown.MarkdownFlow(width, look).draw(reply.text)
+        return lines
+    return [styled_strip((line, look.base)) for line in break_lines(reply.text, width)]
+
+
+@final
+class PagerText(ScrollView, can_focus=True):
+    """The text itself, laid out for the width at hand; only lines that are seen are drawn."""
+
+    ALLOW_SELECT = False
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "pager--match",
+        *(STYLE_PREFIX + part for part in STYLE_PARTS),
+    }
+    DEFAULT_CSS = (
+        STYLE_SHEET.replace("Transcript", "PagerText", 1)
+        + """
+    PagerText {
+        height: 1fr; padding: 0 1;
+        & > .pager--match { text-style: bold reverse; }
+    }
+    """
+    )
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("j", "scroll_down", show=False),
+        Binding("k", "scroll_up", show=False),
+        Binding("space,f", "page_down", show=False),
+        Binding("b", "page_up", show=False),
+        Binding("g", "scroll_home", show=False),
+        Binding("G", "scroll_end", show=False),
+    ]
+
+    @final
+    class PositionChanged(Message):
+        """Another part of the text is seen now, or other words are found in it."""
+
+    def __init__(self, reply: PagerContent) -> None:
+        super().__init__()
+        self._pager_content = reply
+        self._lines: Sequence[Strip] = ()
+        self._laid_out_for: tuple[int, str] | None = None
+        self._pattern: re.Pattern[str] | None = None
+        """What is looked for."""
+        self._matches: list[int] = []
+        """The lines that hold the words."""
+        self._current_match = -1
+        """Which of the matches was gone to last."""
+
+    @property
+    def summary(self) -> str:
+        """Return how far the person has come, and what was found."""
+        share = 100 if self.max_scroll_y == 0 else round(100 * self.scroll_y / self.max_scroll_y)
+        parts = [format_count(len(self._lines), "line", "lines"), f"{share} %"]
+        if self._matches:
+            parts.insert(0, f"match {self._current_match + 1} of {len(self._matches)}")
+        elif self._pattern is not None:
+            parts.insert(0, "no match")
+        return " · ".join(parts)
+
+    # -- drawing
+
+    def on_mount(self) -> None:
+        """Follow the theme."""
+        self.app.theme_changed_signal.subscribe(self, lambda _: self._lay_out_text())
+
+    def on_resize(self) -> None:
+        """Follow the width."""
+        self._lay_out_text()
+
+    def _lay_out_text(self) -> None:
+        """Lay everything out anew, if anything has changed for it."""
+        width = self.scrollable_content_region.width
+        wanted = (width, self.app.theme)
+        if not width or wanted == self._laid_out_for:
+            return
+        share = self.scroll_y / len(self._lines) if self._lines else 0.0
+        self._laid_out_for = wanted
+        self._lines = _render_text(self._pager_content, width, self._read_styles())
+        self.virtual_size = Size(width, len(self._lines))
+        self.scroll_to(y=round(share * len(self._lines)), animate=False)
+        at = self._current_match
+        self._find_matches()
+        self._current_match = min(at, len(self._matches) - 1)
+
+    def _read_styles(self) -> TranscriptStyles:
+        styles = [self.get_component_rich_style(STYLE_PREFIX + part) for part in STYLE_PARTS]
+        return TranscriptStyles._make([*styles, self.rich_style, self.app.current_theme.dark])
+
+    def render_line(self, y: int) -> Strip:
+        """Draw a line; see Widget."""
+        number = self.scroll_offset.y + y
+        line = self._lines[number] if number < len(self._lines) else Strip([])
+        line = line.apply_style(self.rich_style)
+        if self._pattern is not None:
+            line = self._with_matches(line, self._pattern)
+        return line.adjust_cell_length(self.scrollable_content_region.width, self.rich_style)
+
+    def _with_matches(self, line: Strip, pattern: re.Pattern[str]) -> Strip:
+        text = line.text
+        ends = [end for found in pattern.finditer(text) for end in found.span()]
+        cuts = [0, *(cell_len(text[:end]) for end in ends), line.cell_length]
+        style = self.get_component_rich_style("pager--match")
+        pieces = [line.crop(*between) for between in pairwise(cuts)]
+        for at in range(1, len(pieces), 2):
+            pieces[at] = Strip(Segment.apply_style(pieces[at], post_style=style))
+        return Strip.join(pieces)
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """Tell how far the person has come."""
+        super().watch_scroll_y(old_value, new_value)
+        self.post_message(self.PositionChanged())
+
+    # -- finding
+
+    def search_for(self, words: str) -> None:
+        """Look for words, whatever their case, and mark them; none end the search."""
+        self._pattern = re.compile(re.escape(words), re.IGNORECASE) if words else None
+        self._find_matches()
+
+    def _find_matches(self) -> None:
+        pattern = self._pattern
+        self._matches = (
+            [number for number, line in enumerate(self._lines) if pattern.search(line.text)]
+            if pattern is not None
+            else []
+        )
+        self._current_match = -1
+        self.refresh()
+        self.post_message(self.PositionChanged())
+
+    def go_to_match(self, step: int) -> None:
+        """Go to the next match, or to the one before; from the last to the first."""
+        if not self._matches:
+            return
+        if self._current_match < 0:
+            top = round(self.scroll_y)
+            below = [at for at, number in enumerate(self._matches) if number >= top]
+            self._current_match = (below[0] if below else 0) if step > 0 else (below or [0])[0] - 1
+        else:
+            self._current_match += step
+        self._current_match %= len(self._matches)
+        line, top = self._matches[self._current_match], round(self.scroll_y)
+        if not top <= line < top + self.scrollable_content_region.height:
+            self.scroll_to(y=max(line - 2, 0), animate=False)
+        self.post_message(self.PositionChanged())
+
+
+@final
+class PagerScreen(ModalScreen[None]):
+    """Shows something long until the person has read it."""
+
+    DEFAULT_CSS = """
+    PagerScreen {
+        background: $background; overflow: hidden;
+        & > Title { margin-bottom: 1; }
+        & > LineInput { display: none; padding: 0 1; }
+        & > LineInput.-open { display: block; }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "back", show=False),
+        Binding("q", "dismiss(None)", show=False),
+        Binding("slash", "search", show=False),
+        Binding("n", "go(1)", show=False),
+        Binding("N", "go(-1)", show=False),
+    ]
+
+    def __init__(self, reply: PagerContent) -> None:
+        super().__init__()
+        self._title = Title(reply.title)
+        self._title.display = bool(reply.title.strip())
+        self._text = PagerText(reply)
+        self._input = LineInput(placeholder="words to find", select_on_focus=False)
+        self._key_hints = KeyHints()
+
+    def compose(self) -> ComposeResult:
+        """Build it; see Widget."""
+        yield self._title
+        yield self._text
+        yield self._input
+        yield ApprovalBanner()
+        yield self._key_hints
+
+    @on(PagerText.PositionChanged)
+    def _update_hints(self) -> None:
+        keys = "/ search · Esc close"
+        if self._input.value:
+            keys = "n next · N before · Esc ends search · q close"
+        self._key_hints.update(f"{self._text.summary} · {keys}")
+
+    @on(Input.Changed)
+    def _search_typed(self) -> None:
+        self._text.search_for(self._input.value)
+        self._text.go_to_match(1)
+
+    @on(Input.Submitted)
+    def _close_search(self) -> None:
+        self._input.remove_class("-open")
+        self._text.focus()
+
+    def action_search(self) -> None:
+        """Ask for words to find."""
+        self._input.value = ""
+        self._input.add_class("-open")
+        self._input.focus()
+
+    def action_go(self, step: int) -> None:
+        """Go to the next match, or to the one before."""
+        self._text.go_to_match(step)
+
+    def action_back(self) -> None:
+        """End the search, or leave."""
+        if not self._input.has_class("-open") and not self._input.value:
+            self.dismiss(None)
+            return
+        self._input.value = ""
+        self._close_search()

@@ -1,0 +1,313 @@
+"""All sessions: find one, go on with it, rename it, delete it, or begin another.
+
+The list is asked for anew whenever the person pauses typing; what comes back for words that have
+changed meanwhile is dropped. Nothing is deleted before its name was shown and a `y` was typed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
+from functools import partial
+from typing import ClassVar, Final, NamedTuple, Protocol, TypeAlias, final
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.style import Style
+from textual.timer import Timer
+from textual.widgets import Input, Static
+
+from steno.app.session import SessionList, SessionStatus, SessionSummary
+from steno.errors import StenoError
+from steno.ids import utc_now
+from steno.render.quantities import format_age, format_count
+from steno.render.terminal_text import display_width, terminal_line
+from steno.ui.tui.screens.dialogs import FilteredList, InputScreen, ListRow, fit_name
+from steno.ui.tui.screens.widgets import ApprovalBanner, KeyHints, Title
+
+_TYPING_PAUSE_S: Final = 0.15
+"""How long nobody types before the search begins."""
+_ROW_MARGIN: Final = 3
+"""Columns of a row around its cells: the mark before them, and a blank behind."""
+_SESSION_KEYS: Final = (
+    "Enter go on · F2 rename · Del delete · Ctrl+N new · Tab folder/all · Esc close"
+)
+
+
+_Operation: TypeAlias = Callable[[], Awaitable[None]]
+
+
+class HasSessionList(Protocol):
+    """What the screen needs of a desk."""
+
+    @property
+    def status(self) -> SessionStatus:
+        """Where things stand: which session is at hand."""
+        ...
+
+    @property
+    def session_list(self) -> SessionList:
+        """All sessions."""
+        ...
+
+
+# -- how a session looks -----------------------------------------------------------------------
+
+
+class _SessionColumn(NamedTuple):
+    name: str
+    width: int
+    from_width: int
+    """How wide the list must be for the column to be shown."""
+
+
+_COLUMNS: Final = (
+    _SessionColumn("last used", 12, 0),
+    _SessionColumn("entries", 9, 68),
+    _SessionColumn("branches", 10, 76),
+    _SessionColumn("folder", 30, 96),
+)
+
+
+def _fit_columns(width: int, title: str, cells: Sequence[str]) -> tuple[str, str]:
+    """Return the title, as wide as there is room for it, and the columns that fit beside it."""
+    columns = [
+        (column, cell)
+        for column, cell in zip(_COLUMNS, cells, strict=True)
+        if width >= column.from_width
+    ]
+    room = width - sum(column.width for column, _ in columns)
+    title = fit_name(title, room)
+    ends = [(column.width, _fit_end(cell, column.width - 2)) for column, cell in columns]
+    beside = "".join([" " * (width - display_width(end)) + end for width, end in ends])
+    return title + " " * (room - display_width(title)), beside
+
+
+def _fit_end(text: str, width: int) -> str:
+    """Return as much of the end of a text as fits: of a path that is what tells it apart."""
+    return fit_name(text[::-1], width)[::-1]
+
+
+def _draw_session(
+    width: int, detail: Style, *, kept: SessionSummary, now: datetime, mark: str, words: str
+) -> Sequence[Content]:
+    cells = (
+        format_age(kept.changed_at, now),
+        str(kept.entries),
+        str(kept.branches),
+        terminal_line(kept.folder or "-"),
+    )
+    title, beside = _fit_columns(width - _ROW_MARGIN, kept.title or "(no title)", cells)
+    head = _underline_matches(Content(title), words)
+    lines = [Content.assemble(mark, head, (beside, detail))]
+    if kept.snippet:
+        snippet = Content.styled(fit_name(kept.snippet, width - 4), detail)
+        lines.append(Content("    ") + _underline_matches(snippet, words))
+    return lines
+
+
+def _underline_matches(text: Content, words: str) -> Content:
+    """Return a text with the words underlined that were searched for."""
+    pattern = "|".join(map(re.escape, words.split()))
+    return text.highlight_regex(f"(?i){pattern}", style="bold underline") if pattern else text
+
+
+def _draw_column_names(width: int, detail: Style) -> Sequence[Content]:
+    """Return the names of the columns."""
+    title, beside = _fit_columns(width - _ROW_MARGIN, "session", [one.name for one in _COLUMNS])
+    return [Content(f"  {title}{beside}")]
+
+
+# -- the screen --------------------------------------------------------------------------------
+
+
+@final
+class SessionsScreen(ModalScreen[bool]):
+    """Lets a person pick a session; its result is whether another one is at hand now."""
+
+    DEFAULT_CSS = """
+    SessionsScreen {
+        background: $background; overflow: hidden;
+        & > .sessions--note { height: auto; max-height: 3; padding: 0 1; color: $text-muted; }
+        & > .sessions--note.-trouble { color: $text-error; }
+    }
+    """
+    # With priority, because the line that is typed into has another use for some of the keys.
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "close", show=False),
+        Binding("tab,shift+tab", "toggle_here", show=False, priority=True),
+        Binding("f2,ctrl+r", "rename", show=False, priority=True),
+        Binding("ctrl+d,delete", "delete", show=False, priority=True),
+        Binding("ctrl+n", "new", show=False, priority=True),
+    ]
+
+    def __init__(self, desk: HasSessionList) -> None:
+        super().__init__()
+        self._session = desk
+        self._results: Sequence[SessionSummary] = ()
+        """What the shelf gave last, those of this folder first."""
+        self._shown: Sequence[SessionSummary] = ()
+        self._searched_words: str | None = None
+        """What it was asked for; None while nobody knows."""
+        self._only_this_folder = False
+        self._is_busy = False
+        self._search_timer: Timer | None = None
+        self._title = Title()
+        self._list = FilteredList("type to search titles and what was said", _draw_column_names)
+        self._note = Static(markup=False, classes="sessions--note")
+
+    def compose(self) -> ComposeResult:
+        """Build it; see Widget."""
+        yield self._title
+        yield self._list
+        yield self._note
+        yield ApprovalBanner()
+        yield KeyHints(_SESSION_KEYS)
+
+    def on_mount(self) -> None:
+        """Begin with all sessions."""
+        self._start_search()
+
+    # -- what is shown
+
+    @on(Input.Changed)
+    def _search_after_pause(self) -> None:
+        if self._search_timer is not None:
+            self._search_timer.stop()
+        self._search_timer = self.set_timer(_TYPING_PAUSE_S, self._start_search)
+
+    def _start_search(self) -> None:
+        self._show_note("looking …")
+        self.run_worker(self._fetch(self._list.typed), group="fetch", exclusive=True)
+
+    async def _fetch(self, words: str, keep: str | None = None) -> None:
+        """Ask the shelf. A later search ends this one, so that it never shows what is outdated."""
+        try:
+            found = await self._session.session_list.summaries(words)
+        except StenoError as exc:
+            self._show_note(str(exc), is_trouble=True)
+            return
+        self._results = sorted(found, key=lambda one: not one.is_in_this_folder)
+        self._searched_words = words
+        self._show_sessions(keep)
+
+    def _show_sessions(self, keep: str | None = None, *, index: int = 0) -> None:
+        """Show what was found, with the cursor on the session to keep, or on a row."""
+        here = [one for one in self._results if one.is_in_this_folder]
+        self._shown = here if self._only_this_folder else self._results
+        ids = [one.id for one in self._shown]
+        now, at_hand, words = utc_now(), self._session.status.session, self._searched_words or ""
+        rows = [
+            ListRow(
+                partial(
+                    _draw_session,
+                    kept=one,
+                    now=now,
+                    mark="● " if one.id == at_hand else "  ",
+                    words=words,
+                ),
+                2 if one.snippet else 1,
+            )
+            for one in self._shown
+        ]
+        self._list.show(rows, ids.index(keep) if keep in ids else index)
+        where = "this folder" if self._only_this_folder else "all folders, this one first"
+        self._title.update(f"Sessions · {where}")
+        self._show_note(self._count_text(len(here)))
+
+    def _count_text(self, here: int) -> str:
+        if self._shown:
+            return format_count(len(self._shown), "session", "sessions")
+        if self._only_this_folder and self._results:
+            return f"none in this folder, {len(self._results) - here:,} elsewhere: Tab shows them"
+        return "nothing holds these words" if self._searched_words else "nothing is kept yet"
+
+    def _show_note(self, text: str, *, is_trouble: bool = False) -> None:
+        self._note.update(("✗ " if is_trouble else "") + terminal_line(text))
+        self._note.set_class(is_trouble, "-trouble")
+
+    # -- what is done
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Let one thing be finished before the next."""
+        return not self._is_busy
+
+    def action_close(self) -> None:
+        """Go back; everything stays as it is."""
+        self.dismiss(False)
+
+    def action_toggle_here(self) -> None:
+        """Show the sessions of this folder only, or all."""
+        kept = self._session_at_cursor()
+        self._only_this_folder = not self._only_this_folder
+        self._show_sessions(None if kept is None else kept.id)
+
+    def action_new(self) -> None:
+        """Begin another session."""
+        self._start_operation(
+            partial(self._run_and_close, "beginning a session …", self._session.session_list.new)
+        )
+
+    @on(FilteredList.Chosen)
+    def _choose(self, event: FilteredList.Chosen) -> None:
+        # What is seen must be what was asked for: nobody goes on with a session by accident.
+        if not self._is_busy and self._searched_words == self._list.typed:
+            kept = self._shown[event.index]
+            going = partial(self._session.session_list.resume, kept.id)
+            self._start_operation(
+                partial(self._run_and_close, f"opening {fit_name(kept.title, 40)} …", going)
+            )
+
+    def action_rename(self) -> None:
+        """Give the session another title."""
+        if (kept := self._session_at_cursor()) is not None:
+            self._start_operation(partial(self._rename, kept))
+
+    def action_delete(self) -> None:
+        """Delete the session, if that is really meant."""
+        if (kept := self._session_at_cursor()) is not None:
+            self._start_operation(partial(self._delete, kept))
+
+    def _session_at_cursor(self) -> SessionSummary | None:
+        index = self._list.index
+        return None if index is None else self._shown[index]
+
+    def _start_operation(self, work: _Operation) -> None:
+        self._is_busy = True
+        self.run_worker(self._run_operation(work), group="work")
+
+    async def _run_operation(self, work: _Operation) -> None:
+        try:
+            await work()
+        except StenoError as exc:
+            self._show_note(str(exc), is_trouble=True)
+        finally:
+            self._is_busy = False
+
+    async def _run_and_close(self, doing: str, going: _Operation) -> None:
+        self._show_note(doing)
+        await going()
+        self.dismiss(True)
+
+    async def _rename(self, kept: SessionSummary) -> None:
+        asking = InputScreen("Another title", str.strip, default=kept.title, is_offer=False)
+        if title := await self.app.push_screen_wait(asking):
+            await self._session.session_list.rename(kept.id, title)
+            await self._fetch(self._list.typed, kept.id)
+
+    async def _delete(self, kept: SessionSummary) -> None:
+        name = fit_name(kept.title, 60) or "(no title)"
+        facts = f"{format_age(kept.changed_at, utc_now())}, {format_count(kept.entries, 'entry', 'entries')}"
+        question = f"Delete “{name}” ({facts}) for good?"
+        asking = InputScreen(question, str.strip, keys="y and Enter deletes it, all else keeps it")
+        if (await self.app.push_screen_wait(asking) or "").lower() not in {"y", "yes"}:
+            self._show_note(f"kept “{name}”")
+            return
+        await self._session.session_list.delete(kept.id)
+        index = self._list.index or 0
+        self._results = [one for one in self._results if one.id != kept.id]
+        self._show_sessions(index=index)

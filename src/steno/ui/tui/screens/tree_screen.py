@@ -1,0 +1,648 @@
+"""`/tree`: where branches part, and everything that can be done about it.
+
+Move, fork, label, compare, edit an earlier message. What is refused is said at the bottom, and
+nothing has happened then.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from typing import ClassVar, Final, NamedTuple, final
+
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Container, VerticalScroll
+from textual.content import Content
+from textual.geometry import Region, Size
+from textual.message import Message
+from textual.reactive import reactive
+from textual.screen import ModalScreen
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+from textual.widgets import Static
+
+from steno.app.session import AgentSession, BranchTreeRow, PromptInput, Suggestion
+from steno.errors import Missing, StenoError
+from steno.messages.message import UserMessage
+from steno.records.stored_record import unused_branch_name
+from steno.render.quantities import format_count
+from steno.render.terminal_text import display_width, terminal_line, truncate_to_width
+from steno.ui.tree_state import TreeLine, TreeLines, entry_facts, entry_heading, entry_text
+from steno.ui.tui.screens.compare_screen import CompareScreen
+from steno.ui.tui.screens.dialogs import InputScreen, PickerScreen, parse_branch_name, parse_label
+from steno.ui.tui.screens.widgets import CURSOR_KEYS, ApprovalBanner, KeyHints, MessageBar, Title
+
+# -- tree view -------------------------------------------------------------------------------------
+#
+# A tree that can be walked: one line for each twig or folded run, drawn when it is seen.
+#
+# Only the lines on the screen are ever put together, so a tree of any size opens and moves alike.
+# The view knows where the cursor is; what can be done there is for the screen around it.
+
+
+_LINE_PARTS: Final = (
+    "rails",
+    "mark",
+    "number",
+    "kind",
+    "active",
+    "label",
+    "branch",
+    "gist",
+    "found",
+)
+"""What a line is made of; each has a style."""
+
+
+@final
+class TreeView(ScrollView, can_focus=True):
+    """The tree, and the cursor in it."""
+
+    DEFAULT_CSS = """
+    TreeView {
+        width: 1fr;
+        height: 1fr;
+        overflow-x: hidden;
+        scrollbar-size-vertical: 1;
+        & > .tree-view--rails, & > .tree-view--number, & > .tree-view--kind {
+            color: $text-muted;
+        }
+        & > .tree-view--mark { color: $success; }
+        & > .tree-view--active { text-style: bold; }
+        & > .tree-view--label { color: $warning; }
+        & > .tree-view--branch { color: $primary; text-style: bold; }
+        & > .tree-view--found { text-style: underline; }
+        & > .tree-view--cursor {
+            background: $block-cursor-blurred-background;
+            color: $block-cursor-blurred-foreground;
+            text-style: $block-cursor-blurred-text-style;
+        }
+        &:focus > .tree-view--cursor {
+            background: $block-cursor-background;
+            color: $block-cursor-foreground;
+            text-style: $block-cursor-text-style;
+        }
+    }
+    """
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        f"tree-view--{name}" for name in (*_LINE_PARTS, "cursor")
+    }
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *CURSOR_KEYS,
+        Binding("left", "hop(-1)", "where branches part before", show=False),
+        Binding("right", "hop(1)", "where branches part next", show=False),
+    ]
+
+    cursor: reactive[int] = reactive(0)
+    """The number of the line that keys are about."""
+
+    class CursorMoved(Message):
+        """The cursor is elsewhere, or something else is under it."""
+
+    def __init__(self) -> None:
+        """Start with nothing to see; `show` brings the tree."""
+        super().__init__()
+        self.lines = TreeLines(())
+        self.search_words = ""
+        """What was searched for last."""
+        self.marked_branch: str = ""
+        """The branch that another is to be compared with."""
+        self._active_branch = ""
+
+    # -- what is shown -----------------------------------------------------------------------
+
+    def show(
+        self, twigs: Sequence[BranchTreeRow], active: str, *, entry: str | None = None
+    ) -> None:
+        """Show a tree, with the cursor at an entry, else at the end of the active branch."""
+        self._active_branch = active
+        self.lines = TreeLines(twigs, self.lines.unfolded, is_whole=self.lines.shows_all)
+        place = None if entry is None else self.lines.index_of(entry)
+        self._lay_out_tree(self._end_of(active) if place is None else place)
+
+    def _end_of(self, branch: str) -> int:
+        twigs, stops = self.lines.rows, self.lines.branch_points
+        return next((stop for stop in stops if branch in twigs[stop].branches), len(twigs) - 1)
+
+    def _lay_out_tree(self, place: int) -> None:
+        """Draw everything anew, with the cursor at a twig."""
+        self.virtual_size = Size(0, len(self.lines))
+        line = self.lines.line_of(place)
+        if line == self.cursor:
+            self._reveal()
+        self.cursor = line
+        self.refresh()
+        self.post_message(self.CursorMoved())
+
+    @property
+    def line(self) -> TreeLine | None:
+        """What is under the cursor; None where there is nothing at all."""
+        return self.lines[self.cursor] if self.cursor < len(self.lines) else None
+
+    @property
+    def row(self) -> BranchTreeRow | None:
+        """The twig under the cursor; None where that is a folded run."""
+        line = self.line
+        return None if line is None or line.is_run else self.lines.rows[line.first]
+
+    @property
+    def entry(self) -> str | None:
+        """The entry that the cursor is at; of a folded run, the first one."""
+        return None if self.line is None else self.lines.rows[self.line.first].entry.id
+
+    def unfold(self) -> None:
+        """Show what is folded under the cursor."""
+        line = self.line
+        if line is not None and line.is_run:
+            self.lines.unfold(line)
+            self._lay_out_tree(line.first)
+
+    def fold_or_show_all(self) -> None:
+        """Give every twig a line, or fold again whatever can be."""
+        place = 0 if self.line is None else self.line.first
+        self.lines = TreeLines(self.lines.rows, is_whole=not self.lines.shows_all)
+        self._lay_out_tree(place)
+
+    def go_to(self, place: int) -> None:
+        """Go to a twig, and show it where it is folded."""
+        line = self.lines[self.lines.line_of(place)]
+        if line.is_run:
+            self.lines.unfold(line)
+        self._lay_out_tree(place)
+
+    # -- moving ------------------------------------------------------------------------------
+
+    def validate_cursor(self, cursor: int) -> int:
+        """Stay inside the tree."""
+        return max(0, min(cursor, len(self.lines) - 1))
+
+    def watch_cursor(self, before: int, now: int) -> None:
+        """Draw the two lines that look otherwise now, and say so."""
+        self.refresh_line(before)
+        self.refresh_line(now)
+        self._reveal()
+        self.post_message(self.CursorMoved())
+
+    def on_resize(self) -> None:
+        """Keep the cursor in sight."""
+        self._reveal()
+
+    def _reveal(self) -> None:
+        self.scroll_to_region(
+            Region(0, self.cursor, 1, 1), animate=False, force=True, immediate=True
+        )
+
+    def action_move(self, lines: int) -> None:
+        """Go up or down."""
+        self.cursor += lines
+
+    def action_page(self, pages: int) -> None:
+        """Go up or down by what fits on the screen."""
+        self.cursor += pages * max(1, self.size.height - 1)
+
+    def action_edge(self, is_last: bool) -> None:
+        """Go to the first line, or to the last."""
+        self.cursor = len(self.lines) - 1 if is_last else 0
+
+    def action_hop(self, step: int) -> None:
+        """Go to where branches part or end, the next one or the one before."""
+        if self.line is not None:
+            here, stops = self.line.first, self.lines.branch_points
+            nearest = bisect_right(stops, here) if step > 0 else bisect_left(stops, here) - 1
+            if 0 <= nearest < len(stops):
+                self.go_to(stops[nearest])
+
+    def on_click(self, event: events.Click) -> None:
+        """Put the cursor where somebody points."""
+        self.cursor = event.y + self.scroll_offset.y
+
+    # -- drawing -----------------------------------------------------------------------------
+
+    def render_line(self, y: int) -> Strip:
+        """Draw one line of the screen."""
+        number, width = y + self.scroll_offset.y, self.scrollable_content_region.width
+        if number >= len(self.lines):
+            return Strip.blank(width, self.rich_style)
+        is_cursor = number == self.cursor
+        line = self.lines[number]
+        pieces = list(self._line_parts(line, width))
+        if not line.is_run:
+            pieces += self._gist_parts(
+                line.first, width - sum([display_width(text) for text, _ in pieces])
+            )
+        segments = [
+            Segment(text, self._style(piece, is_cursor=is_cursor)) for text, piece in pieces
+        ]
+        return Strip(segments).crop_extend(0, width, self._style("gist", is_cursor=is_cursor))
+
+    def _style(self, piece: str, *, is_cursor: bool) -> Style:
+        # Colours that are made for the background would be hard to read on the cursor.
+        return self.get_component_rich_style(f"tree-view--{'cursor' if is_cursor else piece}")
+
+    def _line_parts(self, line: TreeLine, width: int) -> Iterator[tuple[str, str]]:
+        twig = self.lines.rows[line.first]
+        yield (
+            _draw_rails(twig.rails, self.lines.starts_side_branch(line.first), width // 3),
+            "rails",
+        )
+        if line.is_run:
+            yield f"⋮ … {line.length:,} entries", "rails"
+            return
+        yield ("● " if twig.is_active else "○ "), "mark" if twig.is_active else "rails"
+        yield f"#{twig.number} ", "number"
+        yield terminal_line(twig.kind), "active" if twig.is_active else "kind"
+        for label in twig.labels:
+            yield f" [{terminal_line(label)}]", "label"
+        for name in twig.branches:
+            here = " (active)" if name == self._active_branch else ""
+            marked = " (compare)" if name == self.marked_branch else ""
+            yield f" ← {terminal_line(name)}{here}{marked}", "branch"
+
+    def _gist_parts(self, index: int, room: int) -> Iterator[tuple[str, str]]:
+        if room > 0:
+            twig = self.lines.rows[index]
+            # What does not fit need not be made harmless either.
+            gist = truncate_to_width(f"  {terminal_line(twig.gist[: 4 * room])}", room)
+            yield from _split_matches(
+                gist, self.search_words, "active" if twig.is_active else "gist"
+            )
+
+
+def _draw_rails(rails: str, turns_right: bool, most: int) -> str:
+    """Return how far right a twig is, drawn; only the end of it where that is too far."""
+    drawn = rails.replace("|", "│")
+    if turns_right:
+        drawn = f"{drawn[:-2]}├─"
+    return drawn if len(drawn) <= most else f"…{drawn[1 - most :]}"
+
+
+def _split_matches(text: str, words: str, piece: str) -> Iterator[tuple[str, str]]:
+    """Return a text in pieces, what was searched for apart."""
+    parts = re.split(f"({re.escape(words)})", text, flags=re.IGNORECASE) if words else [text]
+    for number, part in enumerate(parts):
+        yield part, "found" if number % 2 else piece
+
+
+_TREE_KEYS: Final = "Enter go · f fork · e edit · l label · c compare · ? keys · Esc close"
+
+
+_ALL_TREE_KEYS: Final = """\
+↑ ↓ PgUp PgDn Home End  move     ← →  where branches part
+Enter  go on from here, or show what is folded
+f  fork here      e  say it otherwise, in a new branch
+l  label          b  go over to a branch by its name
+c  compare        a  show all, or fold again
+/  search, n N next and previous
+Space  the entry, Tab into it    Esc q  close    ?  less"""
+
+
+_LOADING_TEXT: Final = "loading ..."
+
+
+_EMPTY_TEXT: Final = "nothing is on record yet"
+
+
+_TWO_PANE_WIDTH: Final = 100
+"""How wide a terminal has to be for the tree and an entry beside each other."""
+
+
+class TreeResult(NamedTuple):
+    """What came of looking at the tree."""
+
+    prompt: PromptInput | None = None
+    """What was said before, to be said otherwise now."""
+    has_moved: bool = False
+    """Whether another branch is the active one now."""
+
+
+@final
+class TreeScreen(ModalScreen[TreeResult]):
+    """The tree of a session, and the entry under the cursor beside it or below."""
+
+    DEFAULT_CSS = """
+    TreeScreen {
+        background: $background;
+        #panes { height: 1fr; layout: vertical; }
+        #detail { display: none; height: 50%; padding: 0 1; background: $surface; }
+        &.-narrow.-toggled #detail { display: block; border-top: solid $panel; }
+        &.-wide #panes { layout: horizontal; }
+        &.-wide #detail {
+            display: block; width: 2fr; height: 1fr; border-left: solid $panel;
+        }
+        &.-wide TreeView { width: 3fr; }
+        &.-wide.-toggled #detail { display: none; }
+        #detail:focus { background: $panel; }
+    }
+    """
+    AUTO_FOCUS = "TreeView"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "go", "go on from here", show=False),
+        Binding("f", "fork", "fork", show=False),
+        Binding("e", "edit", "edit", show=False),
+        Binding("l", "label", "label", show=False),
+        Binding("b", "branch", "branch", show=False),
+        Binding("c", "compare", "compare", show=False),
+        Binding("a", "all", "show all", show=False),
+        Binding("slash", "search", "search", show=False),
+        Binding("n", "again(1)", "next", show=False),
+        Binding("N", "again(-1)", "previous", show=False),
+        Binding("space", "detail", "the entry", show=False),
+        Binding("tab", "other_pane", "into the entry", show=False),
+        Binding("question_mark", "keys", "keys", show=False),
+        Binding("escape,q", "close", "close", show=False),
+    ]
+
+    def __init__(self, desk: AgentSession) -> None:
+        """Take the desk whose tree is shown."""
+        super().__init__()
+        self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (_TWO_PANE_WIDTH, "-wide")]
+        self._session = desk
+        self._shows_keys = False
+        self._empty_text = _LOADING_TEXT
+        """What is said where there is no entry."""
+
+    def compose(self) -> ComposeResult:
+        """Put the tree and an entry between a title and what there is to be told."""
+        yield Title()
+        with Container(id="panes"):
+            yield TreeView()
+            with VerticalScroll(id="detail"):
+                yield Static(id="entry")
+        yield MessageBar()
+        yield ApprovalBanner()
+        yield KeyHints(_TREE_KEYS)
+
+    def on_mount(self) -> None:
+        """Show the tree."""
+        self.reload()
+
+    @property
+    def _view(self) -> TreeView:
+        return self.query_one(TreeView)
+
+    def reload(self) -> None:
+        """Show the tree as it is now; the cursor stays where it is, if it was somewhere."""
+        if self._view.line is None:
+            self._show_message(self._empty_text)
+        self.run_worker(self._load(), exclusive=True)
+
+    async def _load(self) -> None:
+        """Read the tree, which takes a while where it is long, and show it."""
+        try:
+            twigs = await self._session.branches.rows()
+        except StenoError as exc:
+            self._show_message(str(exc), is_trouble=True)
+            return
+        standing, names = self._session.status, self._session.branches.names()
+        self._empty_text = _EMPTY_TEXT
+        self._show_message("" if twigs else _EMPTY_TEXT)
+        self._view.show(twigs, standing.branch, entry=self._view.entry)
+        how_many = format_count(len(twigs), "entry", "entries")
+        branches = format_count(len(names), "branch", "branches")
+        title = (
+            f"Tree of {terminal_line(standing.title) or 'this session'} · {how_many} · {branches}"
+        )
+        self.query_one(Title).update(title)
+
+    def on_tree_view_cursor_moved(self) -> None:
+        """Show the entry that the cursor is at."""
+        twig = self._view.row
+        folded = Content("" if self._view.line is None else "Enter shows what is folded here")
+        self.query_one("#entry", Static).update(folded if twig is None else _describe_row(twig))
+        self.query_one("#detail").scroll_home(animate=False)
+
+    # -- telling -----------------------------------------------------------------------------
+
+    def _show_message(self, text: str, *, is_trouble: bool = False) -> None:
+        """Say something at the bottom; nothing takes back what was said."""
+        self.query_one(MessageBar).show_message(text, is_trouble=is_trouble)
+
+    def _row_at_cursor(self) -> BranchTreeRow | None:
+        """Return the twig that a key is about; say so where there is none."""
+        twig = self._view.row
+        if twig is None:
+            line = self._view.line
+            self._show_message(
+                self._empty_text if line is None else "several: Enter shows them first"
+            )
+        else:
+            self._show_message("")
+        return twig
+
+    # -- going elsewhere ---------------------------------------------------------------------
+
+    def action_go(self) -> None:
+        """Go on from what is under the cursor: in its branch, or in a new one."""
+        line = self._view.line
+        if line is not None and line.is_run:
+            self._view.unfold()
+            return
+        twig = self._row_at_cursor()
+        if twig is None:
+            return
+        if twig.branches:
+            self._choose("Go over to", twig.branches, self._switch)
+        else:
+            self.action_fork()
+
+    def _switch(self, name: str) -> None:
+        if name == self._session.status.branch:
+            self.dismiss(TreeResult())
+            return
+        try:
+            self._session.branches.switch(name)
+        except StenoError as exc:
+            self._show_message(str(exc), is_trouble=True)
+        else:
+            self.dismiss(TreeResult(has_moved=True))
+
+    def action_branch(self) -> None:
+        """Go over to a branch by its name."""
+        self._choose("Go over to", self._session.branches.names(), self._switch)
+
+    def _choose(self, question: str, names: Sequence[str], then: Callable[[str], None]) -> None:
+        """Do something with one of several branches; nobody is asked where there is but one."""
+        if len(names) == 1:
+            then(names[0])
+            return
+
+        def done(name: str | None) -> None:
+            if name is not None:
+                then(name)
+
+        candidates = [Suggestion(name) for name in names]
+        self.app.push_screen(PickerScreen(question, candidates, self._session.status.branch), done)
+
+    def action_fork(self) -> None:
+        """Begin a branch behind the entry under the cursor."""
+        twig = self._row_at_cursor()
+        if twig is None:
+            return
+        at, names = twig.entry.id, self._session.branches.names()
+
+        def fork(typed: str) -> TreeResult:
+            self._session.branches.fork(parse_branch_name(typed, names), at=at)
+            return TreeResult(has_moved=True)
+
+        question = f"A branch from #{twig.number} on, called"
+        self._ask_branch_name(
+            InputScreen(question, fork, default=unused_branch_name("fork", names))
+        )
+
+    def action_edit(self) -> None:
+        """Say a message of the person otherwise, in a new branch that begins before it."""
+        twig = self._row_at_cursor()
+        if twig is None:
+            return
+        if not isinstance(twig.entry.payload, UserMessage):
+            self._show_message("only what you said can be said otherwise; f forks here")
+            return
+        entry, names = twig.entry.id, self._session.branches.names()
+
+        def fork(typed: str) -> TreeResult:
+            words = self._session.branches.fork_before(entry, parse_branch_name(typed, names))
+            return TreeResult(words, has_moved=True)
+
+        question = f"Say #{twig.number} otherwise, in a branch called"
+        self._ask_branch_name(
+            InputScreen(question, fork, default=unused_branch_name("edit", names))
+        )
+
+    def _ask_branch_name(self, screen: InputScreen[TreeResult]) -> None:
+        """Ask for the name of a branch, and go there."""
+
+        def done(result: TreeResult | None) -> None:
+            if result is not None:
+                self.dismiss(result)
+
+        self.app.push_screen(screen, done)
+
+    # -- looking -----------------------------------------------------------------------------
+
+    def action_label(self) -> None:
+        """Give the entry under the cursor a name."""
+        twig = self._row_at_cursor()
+        if twig is None:
+            return
+        entry = twig.entry.id
+
+        def label(typed: str) -> bool:
+            self._session.branches.label(entry, parse_label(typed))
+            return True
+
+        def done(is_done: bool | None) -> None:
+            if is_done:
+                self.reload()
+
+        self.app.push_screen(InputScreen(f"What to call #{twig.number}", label), done)
+
+    def action_search(self) -> None:
+        """Ask for words, and go to where they stand."""
+
+        def search(typed: str) -> bool:
+            self._find(terminal_line(typed), 1)
+            return True
+
+        self._show_message("")
+        self.app.push_screen(InputScreen("Search for", search, default=self._view.search_words))
+
+    def action_again(self, step: int) -> None:
+        """Go to where the words stand next, or stood before."""
+        if not self._view.search_words:
+            self.action_search()
+            return
+        try:
+            self._find(self._view.search_words, step)
+        except StenoError as exc:
+            self._show_message(str(exc))
+
+    def _find(self, words: str, step: int) -> None:
+        view, line = self._view, self._view.line
+        here = 0 if line is None else line.first
+        place = view.lines.find(words, beside=here, step=step) if words else None
+        if place is None:
+            raise Missing("search: no entry says that; try other words, or press Esc")
+        view.search_words = words
+        view.go_to(place)
+
+    def action_all(self) -> None:
+        """Show every entry, or fold again what can be."""
+        self._view.fold_or_show_all()
+
+    def action_detail(self) -> None:
+        """Show the entry under the cursor, or leave the room to the tree."""
+        self.toggle_class("-toggled")
+        self._view.focus()
+
+    def action_other_pane(self) -> None:
+        """Go from the tree to the entry beside it, and back."""
+        detail = self.query_one("#detail")
+        other = detail if self.focused is self._view and detail.display else self._view
+        other.focus()
+
+    def action_keys(self) -> None:
+        """Show all keys, or those that matter most."""
+        self._shows_keys = not self._shows_keys
+        self.query_one(KeyHints).update(_ALL_TREE_KEYS if self._shows_keys else _TREE_KEYS)
+
+    # -- comparing ---------------------------------------------------------------------------
+
+    def action_compare(self) -> None:
+        """Compare the only two branches, or this one with another that is chosen next."""
+        names = self._session.branches.names()
+        if len(names) == 1:
+            self._show_message("there is only one branch; f begins another")
+        elif len(names) == 2:
+            self._compare(names[0], names[1])
+        elif (twig := self._row_at_cursor()) is not None:
+            place = self._view.lines.index_of(twig.entry.id)
+            through = [] if place is None else self._view.lines.branches_through(place)
+            self._choose("Compare", through or names, self._mark_for_compare)
+
+    def _mark_for_compare(self, name: str) -> None:
+        """Remember a branch, or compare it with the one that was remembered."""
+        view = self._view
+        other, view.marked_branch = view.marked_branch, ""
+        view.refresh()
+        if not other:
+            view.marked_branch = name
+            self._show_message(
+                f"{name} is to be compared: c on another branch, c here again for none"
+            )
+        elif other == name:
+            self._show_message("")
+        else:
+            self._compare(other, name)
+
+    def _compare(self, left: str, right: str) -> None:
+        def done(has_moved: bool | None) -> None:
+            if has_moved:
+                self.dismiss(TreeResult(has_moved=True))
+
+        try:
+            screen = CompareScreen(self._session, self._view.lines.rows, left, right)
+        except StenoError as exc:
+            self._show_message(str(exc), is_trouble=True)
+        else:
+            self._show_message("")
+            self.app.push_screen(screen, done)
+
+    def action_close(self) -> None:
+        """Leave everything as it is; where all keys are shown, only those go."""
+        if self._shows_keys:
+            self.action_keys()
+        else:
+            self.dismiss(TreeResult())
+
+
+def _describe_row(twig: BranchTreeRow) -> Content:
+    """Return everything about an entry that a person may want to know, from top to bottom."""
+    facts = "".join([f"{fact}\n" for fact in entry_facts(twig)])
+    return Content.assemble(
+        (entry_heading(twig), "bold"), "\n", (facts, "$text-muted"), "\n", entry_text(twig)
+    )

@@ -1,0 +1,199 @@
+"""What screens are put together from: a title, a remark, keys, a small window, a line to type into."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, final
+
+from textual.app import App, RenderResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.geometry import Size
+from textual.widget import Widget
+from textual.widgets import Input, Static
+
+from steno.render.terminal_text import display_width, terminal_line, terminal_text
+
+CURSOR_KEYS: Final[tuple[BindingType, ...]] = (
+    Binding("up", "move(-1)", "up", show=False),
+    Binding("down", "move(1)", "down", show=False),
+    Binding("pageup", "page(-1)", "page up", show=False),
+    Binding("pagedown", "page(1)", "page down", show=False),
+    Binding("home", "edge(False)", "first", show=False),
+    Binding("end", "edge(True)", "last", show=False),
+)
+"""The keys of whatever has a cursor that goes from one thing to the next."""
+
+
+_HINT_SEPARATOR: Final = " · "
+
+
+def balance_rows(widths: Sequence[int], room: int, *, gap: int = 0) -> list[slice]:
+    """Return what stands in which row, by how wide things are: as few rows as can be, filled alike."""
+    rows = _fill_rows(widths, room, gap)
+    # A last row with next to nothing in it looks like a mistake.
+    while room > 1 and len(narrower := _fill_rows(widths, room - 1, gap)) == len(rows):
+        room, rows = room - 1, narrower
+    return rows
+
+
+def _fill_rows(widths: Sequence[int], room: int, gap: int) -> list[slice]:
+    """Return rows of which each takes what fits, and one thing at least."""
+    rows: list[slice] = []
+    left = 0
+    for at, width in enumerate(widths):
+        if not rows or gap + width > left:
+            rows.append(slice(at, at + 1))
+            left = room - width
+        else:
+            rows[-1] = slice(rows[-1].start, at + 1)
+            left -= gap + width
+    return rows
+
+
+@final
+class Title(Widget):
+    """What a screen is about, at its top."""
+
+    DEFAULT_CSS = """
+    Title {
+        height: 1; padding: 0 1; background: $panel; text-style: bold;
+        text-wrap: nowrap; text-overflow: ellipsis;
+    }
+    """
+
+    def __init__(self, text: str = "") -> None:
+        super().__init__()
+        self._text = text
+
+    def update(self, text: str) -> None:
+        """Say something else."""
+        self._text = text
+        self.refresh()
+
+    def render(self) -> RenderResult:
+        """Draw it; see Widget."""
+        return Content(terminal_line(self._text))
+
+
+@final
+class MessageBar(Static):
+    """What there is to be said about what somebody did; nothing, most of the time."""
+
+    DEFAULT_CSS = """
+    MessageBar { height: auto; max-height: 4; padding: 0 1; display: none; }
+    MessageBar.-trouble { color: $error; }
+    """
+
+    def show_message(self, text: str, *, is_trouble: bool = False) -> None:
+        """Say something; nothing takes back what was said."""
+        self.update(Content(terminal_line(text)))
+        self.set_class(is_trouble, "-trouble")
+        self.display = bool(text)
+
+
+@final
+class KeyHints(Widget):
+    """Which keys do something, at the bottom of a screen.
+
+    What stands between two dots is never broken where it is narrow.
+    """
+
+    DEFAULT_CSS = "KeyHints { height: auto; padding: 0 1; color: $text-muted; background: $panel; }"
+
+    def __init__(self, text: str = "") -> None:
+        super().__init__()
+        self._text = text
+
+    def update(self, text: str) -> None:
+        """Say something else."""
+        if text != self._text:
+            self._text = text
+            self.refresh(layout=True)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """Return how many rows it takes."""
+        return self._wrap_hints(width).get_height({}, width)
+
+    def render(self) -> RenderResult:
+        """Draw it; see Widget."""
+        return self._wrap_hints(self.content_size.width)
+
+    def _wrap_hints(self, width: int) -> Content:
+        rows: list[str] = []
+        for line in self._text.split("\n"):
+            parts = line.split(_HINT_SEPARATOR)
+            filled = balance_rows(
+                [display_width(part) for part in parts], width, gap=len(_HINT_SEPARATOR)
+            )
+            rows += [_HINT_SEPARATOR.join(parts[row]) for row in filled]
+        return Content("\n".join(rows))
+
+
+@final
+class Window(Vertical):
+    """A small window over what is there."""
+
+    DEFAULT_CSS = """
+    Window {
+        width: 56; max-width: 100%; height: auto; padding: 0 1;
+        border: round $primary; background: $surface;
+    }
+    """
+
+
+class LineInput(Input):
+    """A line to type into."""
+
+    DEFAULT_CSS = """
+    LineInput, LineInput:focus { border: none; }
+    LineInput {
+        height: 1; padding: 0; background: $panel;
+        & > .input--placeholder { color: $text-muted; }
+    }
+    """
+
+    def validate_value(self, value: str) -> str:
+        """Keep out what a terminal would act on; it may be pasted."""
+        return terminal_text(value).replace("\n", " ")
+
+
+# -- waiting ---------------------------------------------------------------------------------------
+#
+# A line that says on a page that steno asks something below it.
+#
+# Pages cover the conversation, and with it the question. Whoever asks says so by a class of the app,
+# so neither knows the other, and a page that is opened later shows it, too.
+
+
+_ASKED_CLASS: Final = "-asked"
+
+
+_BANNER_TEXT: Final = "steno asks you about a call: Esc leads there"
+
+
+def show_approval_banner(app: App[object], *, is_asked: bool) -> None:
+    """Let all pages say that a question waits, or no longer."""
+    if app.has_class(_ASKED_CLASS) != is_asked:
+        app.set_class(is_asked, _ASKED_CLASS)
+
+
+@final
+class ApprovalBanner(Static):
+    """Stands above the keys of a page; there is nothing to see unless a question waits."""
+
+    DEFAULT_CSS = f"""
+    ApprovalBanner {{
+        display: none; height: 1; padding: 0 1;
+        background: $panel; color: $text-warning; text-style: bold;
+        text-wrap: nowrap; text-overflow: ellipsis;
+    }}
+    App.{_ASKED_CLASS} ApprovalBanner {{ display: block; }}
+    """
+
+    SCOPED_CSS = False  # it depends on a class of the app
+
+    def __init__(self) -> None:
+        """Say always the same."""
+        super().__init__(_BANNER_TEXT, markup=False)

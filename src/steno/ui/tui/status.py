@@ -1,0 +1,364 @@
+"""The line that says where things stand: mode, what is being done, model, context, cost.
+
+Each part has a long and perhaps a short form. What does not fit is left out, what matters least
+first; where the terminal is narrow, there are two lines. Needed for the first paint: nothing heavy
+is imported here, and what a desk is nobody here knows.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from decimal import Decimal
+from typing import Final, NamedTuple, Protocol, final
+
+from textual.app import RenderResult
+from textual.content import Content
+from textual.geometry import Size
+from textual.timer import Timer
+from textual.widget import Widget
+
+from steno.render.quantities import format_dollars
+from steno.render.terminal_text import display_width, terminal_line, truncate_to_width
+
+_TWO_LINE_WIDTH: Final = 78
+"""Columns; below this there are two lines."""
+_GAP: Final = "  "
+_SPINNER: Final = "⠋⠙⠹⠸⠼⠴⠦⠧"
+_LEVELS: Final = "▁▂▃▄▅▆▇█"
+_NEARLY_FULL: Final = 0.8
+_MAX_NAME_LENGTH: Final = 400
+"""Nobody reads more of a name, and making it harmless takes time."""
+_MESSAGE_S: Final = 4.0
+_INTERRUPT_HINT: Final = " · Esc interrupts"
+
+
+class TokenCounts(Protocol):
+    """Tokens; None where nobody counted."""
+
+    @property
+    def input_tokens(self) -> int | None:
+        """What was sent."""
+        ...
+
+    @property
+    def output_tokens(self) -> int | None:
+        """What came back."""
+        ...
+
+
+class StatusValues(Protocol):
+    """Where things stand; see `steno.app.session.SessionStatus`."""
+
+    @property
+    def session(self) -> str | None:
+        """None where nothing is kept."""
+        ...
+
+    @property
+    def title(self) -> str:
+        """Of the session."""
+        ...
+
+    @property
+    def folder(self) -> str:
+        """Where the work is done."""
+        ...
+
+    @property
+    def branch(self) -> str:
+        """The active one."""
+        ...
+
+    @property
+    def model(self) -> str:
+        """Who answers."""
+        ...
+
+    @property
+    def mode(self) -> str:
+        """Either plan or act."""
+        ...
+
+    @property
+    def usage(self) -> TokenCounts:
+        """Of the active branch."""
+        ...
+
+    @property
+    def cost(self) -> Decimal | None:
+        """In dollars, where a price is known."""
+        ...
+
+    @property
+    def context_tokens(self) -> int | None:
+        """How much the model saw last."""
+        ...
+
+    @property
+    def context_limit(self) -> int | None:
+        """How much it can see."""
+        ...
+
+
+# -- numbers -----------------------------------------------------------------------------------
+
+
+def abbreviate_count(number: int) -> str:
+    """Return a number in at most five characters: 950, 4.2k, 32k, 1.3M."""
+    for size, unit in ((1_000_000, "M"), (1_000, "k")):
+        if number >= size * 0.9995:
+            share = number / size
+            return (
+                f"{share:.1f}".removesuffix(".0") + unit if share < 9.95 else f"{share:.0f}{unit}"
+            )
+    return str(number)
+
+
+# -- parts -------------------------------------------------------------------------------------
+
+
+class _StatusPart(NamedTuple):
+    forms: tuple[str, ...]
+    """A short and a long one, or just one; none where nothing is known."""
+    style: str = ""
+
+
+def _status_parts(standing: StatusValues) -> Sequence[_StatusPart]:
+    """Return what is said about a session, in the order in which it is drawn."""
+    model, branch = _clean_name(standing.model), _clean_name(standing.branch)
+    title = _clean_name(standing.title) if standing.session is not None else "not kept"
+    folder = _clean_name(standing.folder)
+    return [
+        _StatusPart(
+            (truncate_to_width(model.rpartition("/")[2], 24), truncate_to_width(model, 48)),
+            "$text-primary",
+        ),
+        _StatusPart((truncate_to_width(f"⎇ {branch}", 18), truncate_to_width(f"⎇ {branch}", 34))),
+        _context_part(standing),
+        _StatusPart(() if standing.cost is None else (format_dollars(standing.cost),)),
+        _token_part(standing.usage),
+        _StatusPart((truncate_to_width(title, 16), truncate_to_width(title, 40))),
+        _StatusPart(
+            (truncate_to_width(folder.rpartition("/")[2], 20), truncate_to_width(folder, 40))
+        ),
+    ]
+
+
+_WORK_PARTS: Final = (0, 2, 1, 3, 4)
+"""Which of these parts stay longest where there is not room for all: the model does."""
+_PLACE_PARTS: Final = (5, 6)
+
+
+def _clean_name(text: str) -> str:
+    return terminal_line(text[:_MAX_NAME_LENGTH])
+
+
+def _context_part(standing: StatusValues) -> _StatusPart:
+    seen, room = standing.context_tokens, standing.context_limit
+    if seen is None:
+        return _StatusPart(())
+    if not room:
+        return _StatusPart((f"ctx {abbreviate_count(seen)}",))
+    share = seen / room
+    level = _LEVELS[min(int(share * len(_LEVELS)), len(_LEVELS) - 1)]
+    warning = "!" if share >= _NEARLY_FULL else ""
+    filled = f"{share:.0%}{warning} {level}"
+    return _StatusPart(
+        (f"ctx {filled}", f"ctx {abbreviate_count(seen)}/{abbreviate_count(room)} {filled}"),
+        "bold $text-warning" if warning else "",
+    )
+
+
+def _token_part(usage: TokenCounts) -> _StatusPart:
+    sent, got = usage.input_tokens, usage.output_tokens
+    if sent is None and got is None:
+        return _StatusPart(())
+    return _StatusPart(
+        (
+            f"{abbreviate_count((sent or 0) + (got or 0))} tok",
+            f"↑{abbreviate_count(sent or 0)} ↓{abbreviate_count(got or 0)} tok",
+        )
+    )
+
+
+def _fit_parts(
+    parts: Sequence[_StatusPart], order: Iterable[int], width: int
+) -> list[tuple[str, str]]:
+    """Return what fits and its style: first as many parts as possible, then in their long forms.
+
+    Each part counts with the gap before it.
+    """
+    chosen: dict[int, str] = {}
+
+    def has_room(at: int, text: str) -> bool:
+        texts = {**chosen, at: text}.values()
+        return sum(display_width(one) + len(_GAP) for one in texts) <= width
+
+    for at in [at for at in order if parts[at].forms]:
+        if not has_room(at, parts[at].forms[0]):
+            break
+        chosen[at] = parts[at].forms[0]
+    for at in chosen:
+        if has_room(at, parts[at].forms[-1]):
+            chosen[at] = parts[at].forms[-1]
+    return [(chosen[at], parts[at].style) for at in sorted(chosen)]
+
+
+# -- the line ----------------------------------------------------------------------------------
+
+
+@final
+class StatusLine(Widget):
+    """Where things stand, on one line, or on two where the terminal is narrow."""
+
+    DEFAULT_CSS = """
+    StatusLine {
+        height: auto; max-height: 2; padding: 0 1; background: $panel; color: $text-muted;
+        text-wrap: nowrap; text-overflow: clip;
+    }
+    """
+
+    def __init__(
+        self,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        id: str | None = None,
+    ) -> None:
+        super().__init__(id=id)
+        self._clock = clock
+        self._session_status: StatusValues | None = None
+        self._current_activity: str | None = None
+        self._can_stop = False
+        self._shown_keys: str | None = None
+        self._since = 0.0
+        self._shown_message: str | None = None
+        self._unseen_count = 0
+        self._tick_timer: Timer | None = None
+        self._message_timer: Timer | None = None
+
+    def show_status(self, standing: StatusValues) -> None:
+        """Show where things stand now."""
+        self._session_status = standing
+        self.refresh()
+
+    def show_activity(self, text: str | None, *, can_stop: bool = False) -> None:
+        """Show what is being done, and for how long; None where nothing is.
+
+        What can be stopped says by which key, where there is room for that.
+        """
+        if (text, can_stop) == (self._current_activity, self._can_stop):
+            return
+        if text != self._current_activity:
+            self._current_activity, self._since = text, self._clock()
+            self._tick()
+        self._can_stop = can_stop
+        self.refresh()
+
+    def show_keys(self, text: str | None) -> None:
+        """Show which keys do something now, in place of what is being done; None: show that."""
+        if text != self._shown_keys:
+            self._shown_keys = text
+            self.refresh()
+
+    def show_message(self, text: str) -> None:
+        """Show something for a few seconds in place of what is being done."""
+        if self._message_timer is not None:
+            self._message_timer.stop()
+        self._shown_message = text
+        self._message_timer = self.set_timer(_MESSAGE_S, self._clear_message)
+        self.refresh()
+
+    def show_unseen_count(self, count: int) -> None:
+        """Show how many things are new below what is in sight."""
+        self._unseen_count = count
+        self.refresh()
+
+    def on_mount(self) -> None:
+        """Begin to count seconds, if something is being done already."""
+        self._tick()
+
+    def _tick(self) -> None:
+        """Draw anew every second, but only while there are seconds to count."""
+        if self._current_activity is None:
+            if self._tick_timer is not None:
+                self._tick_timer.stop()
+            self._tick_timer = None
+        elif self._tick_timer is None and self.is_attached:
+            self._tick_timer = self.set_interval(1, self.refresh)
+
+    def _clear_message(self) -> None:
+        self._shown_message = None
+        self.refresh()
+
+    # -- drawing
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """Return 1, or 2 where the terminal is narrow."""
+        return 2 if width < _TWO_LINE_WIDTH else 1
+
+    def render(self) -> RenderResult:
+        """Draw it; see Widget."""
+        width = self.content_size.width
+        if width < _TWO_LINE_WIDTH:
+            first = self._align_parts(self._left_part(width), _PLACE_PARTS, width)
+            return Content("\n").join([first, self._align_parts(Content(), _WORK_PARTS, width)])
+        return self._align_parts(
+            self._left_part(self._max_left_width(width)), _WORK_PARTS + _PLACE_PARTS, width
+        )
+
+    def _max_left_width(self, width: int) -> int:
+        """Return how much of a line what is being done may take: how to stop it matters more."""
+        if self._shown_keys is not None:
+            return width
+        return width * 3 // 4 if self._can_stop and self._shows_activity else width // 2
+
+    def _align_parts(self, left: Content, order: Sequence[int], width: int) -> Content:
+        """Return a line with something on its left, and on its right what else fits."""
+        if self._session_status is None:
+            return left
+        # Seconds pass on the left, and nothing on the right should come and go with them.
+        taken = max(left.cell_length, width // 3) if left else 0
+        fitting = _fit_parts(_status_parts(self._session_status), order, width - taken)
+        right = Content(_GAP).join([Content.styled(text, style) for text, style in fitting])
+        return (
+            left + " " * (width - left.cell_length - right.cell_length) + right if left else right
+        )
+
+    def _left_part(self, width: int) -> Content:
+        """Return the mode and what is being done, which are never left out."""
+        standing = self._session_status
+        mode = "" if standing is None else f" {standing.mode.upper()} "
+        style = "bold reverse" if mode == " PLAN " else "bold reverse $text-success"
+        below = f"{_GAP}↓ {self._unseen_count} new below" if self._unseen_count else ""
+        room = width - display_width(mode) - 1 - display_width(below)
+        activity = truncate_to_width(self._activity_text(), room)
+        if (
+            self._can_stop
+            and self._shows_activity
+            and display_width(activity + _INTERRUPT_HINT) <= room
+        ):
+            activity += _INTERRUPT_HINT
+        return Content.assemble(
+            (mode, style), " " if mode else "", (activity, "$text"), (below, "bold $text-primary")
+        )
+
+    @property
+    def _shows_activity(self) -> bool:
+        return (
+            self._current_activity is not None
+            and self._shown_message is None
+            and self._shown_keys is None
+        )
+
+    def _activity_text(self) -> str:
+        if self._shown_message is not None:
+            return _clean_name(self._shown_message)
+        if self._shown_keys is not None:
+            return self._shown_keys
+        if self._current_activity is None:
+            return "starting …" if self._session_status is None else "idle"
+        seconds = int(self._clock() - self._since)
+        passed = f" {seconds} s" if seconds < 60 else f" {seconds // 60} min {seconds % 60} s"
+        spinner = _SPINNER[seconds % len(_SPINNER)]
+        return f"{spinner} {truncate_to_width(_clean_name(self._current_activity), 40)}{passed if seconds else ''}"

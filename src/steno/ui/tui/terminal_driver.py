@@ -1,0 +1,180 @@
+"""Textual's driver for terminals, with what comes in mended (`incoming`), and an end in order.
+
+A terminal that hangs up takes nothing more and says nothing more. Textual's own driver then waits
+for ever for what it has written to be taken; this one lets go of it, and ends the program in order.
+
+Imported by whoever starts the full-screen terminal, and only where terminals are files.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import sys
+from codecs import getincrementaldecoder
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Any, Final, TextIO, cast, final
+
+from textual._xterm_parser import XTermParser
+from textual.drivers.linux_driver import LinuxDriver
+from textual.message import Message
+
+from steno.ui.pasted_text import strip_escape_sequences
+
+# -- incoming --------------------------------------------------------------------------------------
+#
+# What a terminal sends, mended before Textual reads it.
+#
+# Textual looks for keys inside of what is pasted: an escape there makes keys of the next thirty
+# characters, Enter among them. And it takes the Alt+Enter of most terminals, an escape and a return,
+# for Enter. Nothing else is touched.
+
+
+_ESCAPE: Final = "\x1b"
+
+
+_PASTE_START: Final = "\x1b[200~"
+
+
+_PASTE_END: Final = "\x1b[201~"
+
+
+_ALT_ENTER: Final = "\x1b\r"
+
+
+_ALT_ENTER_IN_FULL: Final = "\x1b[13;3u"
+
+
+@final
+class InputSanitizer:
+    """One stream of characters, in pieces as they come."""
+
+    def __init__(self) -> None:
+        self._is_pasting = False
+        self._before = ""
+        """The last few characters, outside of what is pasted: a beginning may come in halves."""
+        self._held = ""
+        """What may be half of the end of what is pasted."""
+
+    def feed(self, data: str) -> str:
+        """Return what to read in place of what was sent."""
+        mended: list[str] = []
+        while data:
+            step = self._pasted if self._is_pasting else self._typed
+            piece, data = step(data)
+            mended.append(piece)
+        return "".join(mended)
+
+    def _typed(self, data: str) -> tuple[str, str]:
+        seen = self._before + data
+        at = seen.find(_PASTE_START)
+        if at < 0:
+            self._before = seen[1 - len(_PASTE_START) :]
+            return data.replace(_ALT_ENTER, _ALT_ENTER_IN_FULL), ""
+        end = at + len(_PASTE_START) - len(self._before)
+        self._is_pasting, self._before = True, ""
+        typed = data[: max(0, end - len(_PASTE_START))]
+        return typed.replace(_ALT_ENTER, _ALT_ENTER_IN_FULL) + data[len(typed) : end], data[end:]
+
+    def _pasted(self, data: str) -> tuple[str, str]:
+        seen = self._held + data
+        at = seen.find(_PASTE_END)
+        if at < 0:
+            half = next(
+                (n for n in range(len(_PASTE_END) - 1, 0, -1) if seen.endswith(_PASTE_END[:n])), 0
+            )
+            self._held = seen[len(seen) - half :]
+            return _visible_text(seen[: len(seen) - half]), ""
+        # What is pasted may hold the sign for its end: the last one before another paste counts.
+        next_at = seen.find(_PASTE_START, at)
+        at = seen.rfind(_PASTE_END, at, next_at if next_at >= 0 else len(seen))
+        self._is_pasting, self._held = False, ""
+        return _visible_text(seen[:at]) + _PASTE_END, seen[at + len(_PASTE_END) :]
+
+
+def _visible_text(text: str) -> str:
+    return strip_escape_sequences(text).replace(_ESCAPE, "")
+
+
+_CHUNK: Final = 4096
+
+
+_POLL_S: Final = 0.1
+
+
+@final
+class _SanitizingParser(XTermParser):
+    """Reads what is mended."""
+
+    def __init__(self, debug: bool = False) -> None:
+        super().__init__(debug)
+        self._sanitizer = InputSanitizer()
+
+    def feed(self, data: str) -> Iterable[Message]:
+        mended = self._sanitizer.feed(data)
+        return super().feed(mended) if mended else ()  # nothing at all would mean the end
+
+
+@final
+class _HangupSafeFile:
+    """A file to draw on: what nobody is there to see any more is lost, and that is no fault."""
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+
+    def write(self, text: str) -> None:
+        with suppress(OSError):
+            self._file.write(text)
+
+    def flush(self) -> None:
+        with suppress(OSError):
+            self._file.flush()
+
+    def fileno(self) -> int:
+        return self._file.fileno()
+
+
+@final
+class TerminalDriver(LinuxDriver):
+    """Reads keys and what is pasted; one never becomes the other."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        assert sys.__stderr__ is not None
+        self._file = cast("Any", _HangupSafeFile(sys.__stderr__))  # all of it that Textual uses
+
+    def _sigcont_application(self, *_: object) -> None:
+        """Draw everything again after a stop; Textual's own method begins with what changes next.
+
+        Whoever goes on without a stop draws already, and would read and draw twice: the signal also
+        comes when a terminal hangs up.
+        """
+        if self._must_signal_resume:
+            super()._sigcont_application()
+            self._app.call_later(self._app.refresh, layout=True)
+
+    def run_input_thread(self) -> None:
+        """Read until the terminal is left; Textual's own method takes no other parser."""
+        parser = _SanitizingParser(self._debug)
+        decode = getincrementaldecoder("utf-8")(errors="replace").decode
+        with selectors.SelectSelector() as selector:
+            selector.register(self.fileno, selectors.EVENT_READ)
+            while not self.exit_event.is_set():
+                if selector.select(_POLL_S):
+                    data = self._read()
+                    if not data:
+                        signal.raise_signal(signal.SIGHUP)  # nobody is there any more
+                        return
+                    if characters := decode(data):
+                        for message in parser.feed(characters):
+                            self.process_message(message)
+                for message in parser.tick():
+                    self.process_message(message)
+
+    def _read(self) -> bytes:
+        try:
+            return os.read(self.fileno, _CHUNK)
+        except OSError:  # the terminal has hung up
+            return b""

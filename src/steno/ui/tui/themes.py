@@ -1,0 +1,143 @@
+"""How the terminal looks: a dark and a light theme of our own, and those that come with Textual.
+
+Every colour that carries words keeps a contrast of at least 4.5 to 1 with whatever it may stand
+on. Needed for the first paint: nothing heavy is imported here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Final, final
+
+from rich.color import Color as RichColor
+from rich.segment import Segment
+from rich.style import Style
+from textual.color import Color
+from textual.filter import LineFilter
+from textual.theme import BUILTIN_THEMES, Theme
+
+# -- colourless ------------------------------------------------------------------------------------
+#
+# The screen without any colour, for those who say NO_COLOR.
+#
+# What stood out by its background is shown in reverse, so that a cursor or a choice can still be
+# seen. Textual's own way is to write shades of grey, which are colours, too.
+
+
+_MIN_CONTRAST: Final = 0.35
+"""How much brighter or darker than the screen a background is that is there to be seen."""
+
+
+@final
+class NoColorFilter(LineFilter):
+    """Takes the colours out of what is drawn."""
+
+    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
+        """Return the same without colours."""
+        return [
+            Segment(text, None if style is None else _without_color(style, background), control)
+            for text, style, control in segments
+        ]
+
+
+@lru_cache(maxsize=1024)
+def _without_color(style: Style, background: Color) -> Style:
+    stands_out = _brightness_difference(style.bgcolor, background) > _MIN_CONTRAST
+    return Style(
+        bold=style.bold,
+        dim=style.dim,
+        italic=style.italic,
+        underline=style.underline,
+        strike=style.strike,
+        reverse=bool(style.reverse) is not stands_out,
+        meta=style.meta or None,
+    )
+
+
+def _brightness_difference(colour: RichColor | None, background: Color) -> float:
+    """Return how far the brightness of a colour is from that of the screen."""
+    if colour is None or colour.is_default:
+        return 0.0
+    return abs(Color.from_rich_color(colour).brightness - background.brightness)
+
+
+STENO_DARK: Final = Theme(
+    name="steno-dark",
+    primary="#82aaff",
+    secondary="#a3b0d0",
+    accent="#c8a2ff",
+    success="#7fd88f",
+    warning="#e8b968",
+    error="#ff8f94",
+    foreground="#e4e7ee",
+    background="#14161b",
+    surface="#1b1e25",
+    panel="#252a34",
+    dark=True,
+    variables={
+        "footer-key-foreground": "#82aaff",
+        "text-muted": "auto 70%",
+        "foreground-muted": "#e4e7eeb3",
+        "scrollbar": "#4a505e",
+        "scrollbar-hover": "#6b7283",
+        "scrollbar-background": "#14161b",
+    },
+)
+
+
+STENO_LIGHT: Final = Theme(
+    name="steno-light",
+    primary="#1a4f9f",
+    secondary="#46527a",
+    accent="#7436b0",
+    success="#17632f",
+    warning="#7d4a00",
+    error="#a8231c",
+    foreground="#0d0f14",
+    background="#fbfbfc",
+    surface="#f2f4f7",
+    panel="#eaecf1",
+    dark=False,
+    variables={
+        "footer-key-foreground": "#1a4f9f",
+        "text-muted": "auto 75%",
+        "foreground-muted": "#0d0f14bf",
+        "scrollbar": "#b9bfcb",
+        "scrollbar-hover": "#8f97a8",
+        "scrollbar-background": "#fbfbfc",
+    },
+)
+
+
+THEMES: Final = (STENO_DARK, STENO_LIGHT)
+"""Ours, for `App.register_theme`."""
+
+
+_THEME_BY_SHORT_NAME: Final = {"dark": STENO_DARK.name, "light": STENO_LIGHT.name}
+
+
+_LIGHT_BACKGROUNDS: Final = frozenset({"7", "9", "10", "11", "12", "13", "14", "15"})
+"""Of the sixteen colours of a terminal; 8 is a dark grey."""
+
+
+def all_theme_names() -> Sequence[str]:
+    """Return the names of all themes: ours, then those that come with Textual."""
+    return [*(theme.name for theme in THEMES), *sorted(BUILTIN_THEMES)]
+
+
+def theme_named(name: str) -> str | None:
+    """Return the theme that a person means, `dark` and `light` being ours; None for no theme."""
+    name = name.strip().lower()
+    name = _THEME_BY_SHORT_NAME.get(name, name)
+    return name if name in all_theme_names() else None
+
+
+def default_theme(environ: Mapping[str, str]) -> str:
+    """Return the theme for a terminal where nobody has chosen one.
+
+    What COLORFGBG, which some terminals set, says about their background (`15;0`: white on black);
+    else dark.
+    """
+    background = environ.get("COLORFGBG", "").rpartition(";")[2].strip()
+    return _THEME_BY_SHORT_NAME["light" if background in _LIGHT_BACKGROUNDS else "dark"]

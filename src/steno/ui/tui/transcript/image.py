@@ -1,0 +1,101 @@
+"""An image as lines on the screen: two pixels in each character, the upper half and the lower.
+
+That works in every terminal that knows colours, and survives scrolling and being drawn over. The
+bytes may be hostile: their own first bytes say who reads them, nothing is decoded before the size
+was looked at, and whoever calls this does so in a thread. It knows Pillow, and no block.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from io import BytesIO
+from typing import Final
+
+from PIL.GifImagePlugin import GifImageFile
+from PIL.ImageFile import ImageFile
+from PIL.JpegImagePlugin import JpegImageFile
+from PIL.PngImagePlugin import PngImageFile
+from PIL.WebPImagePlugin import WebPImageFile
+from rich.color import Color
+from rich.segment import Segment
+from rich.style import Style
+from textual.strip import Strip
+
+MAX_PIXELS: Final = 64_000_000
+"""What the largest cameras make."""
+MAX_SCANS: Final = 100
+"""How often a JPEG may be drawn over; each time takes as long as the first."""
+MAX_ROWS: Final = 24
+"""Lines that an image may take, so that there is room for words."""
+
+_READERS: Final[Mapping[bytes, tuple[str, Callable[[BytesIO], ImageFile]]]] = {
+    b"\x89PNG": ("png", PngImageFile),
+    b"\xff\xd8": ("jpeg", JpegImageFile),
+    b"GIF8": ("gif", GifImageFile),
+    b"RIFF": ("webp", WebPImageFile),
+}
+"""Who reads what. Not `Image.open`, which would warn on standard error of what we refuse."""
+_DECODER_ERRORS: Final = (
+    *(OSError, SyntaxError, ValueError, TypeError, ArithmeticError, LookupError, EOFError),
+    *(AssertionError, MemoryError, struct.error, zlib.error, Warning),
+)
+"""What decoders raise on bytes that are not what they seem."""
+
+
+def draw_image(data: bytes, width: int, *, has_colours: bool = True) -> Sequence[Strip]:
+    """Return an image that fits, or one line that says what it is and why it is not shown."""
+    known = next((known for first, known in _READERS.items() if data.startswith(first)), None)
+    if known is None:
+        return _caption_lines("[image]")
+    kind, reader = known
+    try:
+        with reader(BytesIO(data)) as image:
+            said = f"image {image.width}×{image.height} {kind}"  # noqa: RUF001 - the sign for it
+            if image.width * image.height > MAX_PIXELS:
+                return _caption_lines(f"[{said}; too large to show]")
+            if kind == "jpeg" and data.count(b"\xff\xda") > MAX_SCANS:
+                return _caption_lines(f"[{said}; would take too long to show]")
+            if not has_colours:
+                return _caption_lines(f"[{said}]")
+            return [*_caption_lines(f"[{said}]"), *_half_blocks(image, width)]
+    except _DECODER_ERRORS:
+        return _caption_lines(f"[image {kind}; it is damaged]")
+
+
+def _caption_lines(text: str) -> Sequence[Strip]:
+    return [Strip([Segment(text, Style(dim=True))])]
+
+
+def _half_blocks(image: ImageFile, width: int) -> list[Strip]:
+    # A cell is about twice as high as wide, so that half of one is about a square.
+    scale = min(1.0, width / image.width, 2 * MAX_ROWS / image.height)
+    across = max(1, round(image.width * scale))
+    down = max(2, 2 * round(image.height * scale / 2))
+    image.draft("RGB", (across, down))  # a JPEG is read no finer than that
+    small = image.convert("RGBA").resize((across, down))
+    raw = small.tobytes()
+    pixels = [raw[at : at + 4] for at in range(0, len(raw), 4)]
+    rows = [pixels[at : at + across] for at in range(0, len(pixels), across)]
+    return [
+        Strip([_cell(*pair) for pair in zip(upper, lower, strict=True)], across)
+        for upper, lower in zip(rows[::2], rows[1::2], strict=True)
+    ]
+
+
+def _cell(upper: bytes, lower: bytes) -> Segment:
+    """Return two pixels; what can be seen through shows what is behind."""
+    match upper[3] > 127, lower[3] > 127:
+        case True, True:
+            return Segment("▀", Style(color=_colour(upper), bgcolor=_colour(lower)))
+        case True, False:
+            return Segment("▀", Style(color=_colour(upper)))
+        case False, True:
+            return Segment("▄", Style(color=_colour(lower)))
+        case _:
+            return Segment(" ", Style())
+
+
+def _colour(pixel: bytes) -> Color:
+    return Color.from_rgb(*pixel[:3])

@@ -1,0 +1,331 @@
+"""A block as lines on the screen.
+
+`ItemDrawing` keeps what it has drawn, and draws anew only what has changed. What takes long to load
+(Markdown, colours for code) is loaded when a block asks for it. It knows no view and no scrolling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import Any, Final, TypeAlias, assert_never, final
+
+from rich.cells import cell_len
+from rich.style import Style
+from textual.strip import Strip
+
+from steno.render.items import (
+    FOLDED_LINES,
+    CallState,
+    ImageLocation,
+    ItemKind,
+    TextForm,
+    TranscriptItem,
+)
+from steno.render.quantities import format_count
+from steno.ui.tui.transcript.styles import TranscriptStyles
+from steno.ui.tui.transcript.text_lines import (
+    MAX_LINES,
+    break_lines,
+    diff_lines,
+    fit_head,
+    head_and_tail,
+    indent_strips,
+    last_lines,
+    styled_strip,
+    take_excerpt,
+    wrap_lines,
+)
+
+LIVE_LINES: Final = 12
+"""What is shown of a command that runs, folded as it is."""
+LIVE_LINES_UNFOLDED: Final = 200
+_UNFOLD_HINT: Final = "Enter unfolds"
+
+STATE_MARKS: Final[Mapping[CallState | None, str]] = {
+    None: "•",
+    CallState.WAITING: "?",
+    CallState.RUNNING: "●",
+    CallState.DONE: "✓",
+    CallState.FAILED: "✗",
+    CallState.DENIED: "⊘",
+    CallState.STOPPED: "■",
+}
+"""How far a call has come, also for those who see no colours."""
+
+DrawImage: TypeAlias = Callable[[ImageLocation, int], Sequence[Strip]]
+"""Brings an image as lines of some width, or what is to be shown until it is there."""
+
+
+def estimate_height(block: TranscriptItem, width: int) -> int:
+    """Return about how many lines a block will take; asking costs next to nothing."""
+    body = block.body
+    most = MAX_LINES
+    if is_folded(block):
+        if block.kind not in (ItemKind.USER, ItemKind.SHELL):
+            return 2
+        most = FOLDED_LINES
+    lines = min(body.count("\n") + len(body) // max(width, 20), most)
+    return lines + 2 + bool(block.head)
+
+
+def is_folded(block: TranscriptItem) -> bool:
+    """Tell whether only the head of a block is shown, or a part of what a person said or ran."""
+    return block.is_folded and block.can_fold
+
+
+@final
+class ItemDrawing:
+    """The lines of one block, of one width. `draw` brings them up to date."""
+
+    def __init__(
+        self, block: TranscriptItem, width: int, look: TranscriptStyles, pictures: DrawImage
+    ) -> None:
+        self._item = block
+        self._width = max(width, 10)
+        self._styles = look
+        self._draw_image = pictures
+        self._markdown_flow: Any = None  # a MarkdownFlow, whose module is loaded when it is needed
+        self._word_counter = _WordCounter()
+        self.lines: Sequence[Strip] = ()
+        self.is_stale = True
+
+    def draw(self) -> None:
+        """Draw what has changed since the last time. The last line of a block is empty."""
+        block, look, width = self._item, self._styles, self._width
+        body = block.join_chunks()
+        match block.kind:
+            case ItemKind.USER:
+                lines = self._user(body)
+            case ItemKind.ANSWER:
+                lines = [*self._markdown(body, width), *self._images(width)]
+            case ItemKind.THINKING:
+                lines = self._thinking(body)
+            case ItemKind.CALL | ItemKind.SHELL:
+                lines = self._call(body)
+            case ItemKind.NOTICE:
+                lines = self._message_lines("!", look.notice)
+            case ItemKind.ERROR:
+                lines = self._message_lines("✗", look.trouble)
+            case ItemKind.REPLY:
+                lines = self._reply(body)
+            case ItemKind.MARK:
+                lines = self._marker_lines()
+            case _:
+                assert_never(block.kind)
+        self.lines = [*lines, Strip([])]
+        self.is_stale = False
+
+    # -- kinds -----------------------------------------------------------------------------
+
+    def _user(self, body: str) -> list[Strip]:
+        look, inner = self._styles, self._width - 2
+        shown = take_excerpt(body)
+        lines = (
+            [styled_strip((line, look.words)) for line in wrap_lines(shown.text, inner)]
+            if body
+            else []
+        )
+        lines = [line.extend_cell_length(inner, look.words) for line in lines]
+        if is_folded(self._item) and len(lines) > FOLDED_LINES:
+            lines = [*lines[:FOLDED_LINES], self._folded_line(len(lines) - FOLDED_LINES)]
+            lines += self._images(inner)
+        else:
+            lines += [*self._images(inner), *self._omission_line(shown.omission)]
+        if self._item.head:
+            head = f"{STATE_MARKS[self._item.state]} {self._item.head}"
+            style = look.words + Style(color=look.dim.color)
+            lines.append(
+                styled_strip((fit_head(head, inner), style)).extend_cell_length(inner, style)
+            )
+        return indent_strips(lines, "▎ ", look.mark)
+
+    def _thinking(self, body: str) -> list[Strip]:
+        look = self._styles
+        head = self._item.head or "thinking"
+        counts = format_count(self._word_counter.count(body), "word", "words")
+        lines = [
+            self._head_strip(f"{head} · {counts}", "…" if self._item.is_open else "∴", look.dim)
+        ]
+        if is_folded(self._item):
+            return lines
+        shown = take_excerpt(body.strip("\n"))
+        style = look.dim + Style(italic=True)
+        lines += [
+            styled_strip(("  " + line, style)) for line in wrap_lines(shown.text, self._width - 2)
+        ]
+        return lines + self._omission_line(shown.omission)
+
+    def _call(self, body: str) -> list[Strip]:
+        block, look = self._item, self._styles
+        mark_style = {
+            CallState.WAITING: look.waiting,
+            CallState.RUNNING: look.running,
+            CallState.DONE: look.done,
+            CallState.FAILED: look.failed,
+            CallState.DENIED: look.failed,
+            CallState.STOPPED: look.stopped,
+            None: look.head,
+        }[block.state]
+        folded = is_folded(block)
+        hint = f"· {block.note}" if block.note else ""
+        is_head_alone = folded and not block.is_open and block.kind is not ItemKind.SHELL
+        if is_head_alone and not hint:
+            count = body.removesuffix("\n").count("\n") + 1 if body else 0
+            hint = f"… {format_count(count, 'line', 'lines')}" if count else "… image"
+        lines = [self._head_strip(block.head, STATE_MARKS[block.state], mark_style, hint=hint)]
+        if block.is_open:
+            return lines + self._live_output(body, LIVE_LINES if folded else LIVE_LINES_UNFOLDED)
+        if not is_head_alone:
+            inner = self._body(body, self._width - 2)
+            if folded and len(inner) > FOLDED_LINES:
+                half = FOLDED_LINES // 2
+                inner = [*inner[:half], self._folded_line(len(inner) - 2 * half), *inner[-half:]]
+            inner += self._images(self._width - 2)
+            lines += indent_strips(inner, "  ", look.output)
+        return lines
+
+    def _folded_line(self, count: int) -> Strip:
+        """Say how many lines are not shown, and how to see them."""
+        left = format_count(count, "more line", "more lines")
+        return styled_strip((f"… {left} ({_UNFOLD_HINT})", self._styles.dim))
+
+    def _live_output(self, body: str, count: int) -> list[Strip]:
+        """Return the end of what a command that still runs has said."""
+        if not body:
+            return []
+        look = self._styles
+        text, before = last_lines(body, count)
+        lines = [
+            styled_strip((f"  {line}", look.output)) for line in break_lines(text, self._width - 2)
+        ]
+        if before or len(lines) > count:
+            is_counted = before and not self._item.omitted_characters
+            said = (
+                format_count(before, "earlier line", "earlier lines") if is_counted else "earlier"
+            )
+            lines = [styled_strip((f"  … {said}", look.dim)), *lines[-count:]]
+        return lines
+
+    def _message_lines(self, mark: str, style: Style) -> list[Strip]:
+        block = self._item
+        lines = [part for part in (block.head, block.body.strip("\n")) if part]
+        shown = take_excerpt("\n".join(lines))
+        rows = wrap_lines(shown.text, self._width - 2)
+        marked = [
+            styled_strip((f"{mark if not position else ' '} {row}", style))
+            for position, row in enumerate(rows)
+        ]
+        return marked + self._omission_line(shown.omission) + list(self._images(self._width))
+
+    def _reply(self, body: str) -> list[Strip]:
+        """Return what a command has brought in a frame, with its head in the upper line."""
+        look, inner = self._styles, self._width - 4
+        title = fit_head(self._item.head, inner - 2)
+        title = f" {title} " if title else ""
+        line = "─" * (self._width - 3 - cell_len(title))
+        lines = [styled_strip(("╭─", look.frame), (title, look.head), (f"{line}╮", look.frame))]
+        if not is_folded(self._item):
+            for drawn in [*self._body(body, inner), *self._images(inner)]:
+                row = drawn.adjust_cell_length(inner)
+                lines.append(
+                    Strip.join(
+                        [styled_strip(("│ ", look.frame)), row, styled_strip((" │", look.frame))]
+                    )
+                )
+        return [*lines, styled_strip((f"╰{'─' * (self._width - 2)}╯", look.frame))]
+
+    def _marker_lines(self) -> list[Strip]:
+        look = self._styles
+        text = fit_head(self._item.head or self._item.body, self._width - 6)
+        rest = "─" * (self._width - 4 - cell_len(text))
+        lines = [styled_strip((f"── {text} {rest}", look.dim))]
+        if self._item.head and self._item.body and not is_folded(self._item):
+            lines += self._body(self._item.body, self._width)
+        return lines
+
+    # -- parts -----------------------------------------------------------------------------
+
+    def _head_strip(self, text: str, mark: str, style: Style, *, hint: str = "") -> Strip:
+        room = self._width - 2 - (cell_len(hint) + 1 if hint else 0)
+        head = fit_head(text, room)
+        look = self._styles
+        text_style = look.dim if style is look.dim else look.head
+        return styled_strip(
+            (f"{mark} ", style), (head, text_style), (f" {hint}" * bool(hint), look.dim)
+        )
+
+    def _body(self, body: str, width: int) -> list[Strip]:
+        """Return a body in its form."""
+        if not body:
+            return []
+        if self._item.form is TextForm.MARKDOWN:
+            return self._markdown(body, width)
+        if self._item.form is TextForm.PLAIN and self._item.kind in (ItemKind.CALL, ItemKind.SHELL):
+            return self._output_lines(body.strip("\n"), width)
+        shown = take_excerpt(body.strip("\n"))
+        look = self._styles
+        match self._item.form:
+            case TextForm.DIFF:
+                lines = diff_lines(shown.text, width, look)
+            case TextForm.CODE:
+                code = _load_late("markdown")
+                lines = code.code_lines(shown.text, self._item.language, width, look)
+            case _:
+                lines = [
+                    styled_strip((line, look.output)) for line in break_lines(shown.text, width)
+                ]
+        return lines + self._omission_line(shown.omission)
+
+    def _output_lines(self, body: str, width: int) -> list[Strip]:
+        """Return what a program printed: of very much, the beginning and the end."""
+        beginning, left_out, end = head_and_tail(body)
+        first, last = [
+            [styled_strip((line, self._styles.output)) for line in break_lines(text, width)]
+            if text
+            else []
+            for text in (beginning, end)
+        ]
+        return [*first, *self._omission_line(left_out), *last]
+
+    def _markdown(self, body: str, width: int) -> list[Strip]:
+        if self._markdown_flow is None:
+            self._markdown_flow = _load_late("markdown").MarkdownFlow(width, self._styles)
+        shown = take_excerpt(body)
+        lines = self._markdown_flow.draw(shown.text)
+        if not lines and body.strip():
+            # "42." is a list with an item that says nothing; to whoever asked it is all there is.
+            lines = [
+                styled_strip((line, self._styles.base))
+                for line in break_lines(shown.text.strip(), width)
+            ]
+        return [*lines, *self._omission_line(shown.omission)]
+
+    def _images(self, width: int) -> list[Strip]:
+        return [line for image in self._item.images for line in self._draw_image(image, width)]
+
+    def _omission_line(self, said: str) -> list[Strip]:
+        return [styled_strip((f"{said}; y copies all", self._styles.dim))] if said else []
+
+
+@final
+class _WordCounter:
+    """Counts the words of a text that grows, each once."""
+
+    def __init__(self) -> None:
+        self._read = 0
+        self._count = 0
+
+    def count(self, text: str) -> int:
+        if len(text) < self._read:
+            self._read = self._count = 0
+        # The last word may go on.
+        end = max(text.rfind(" "), text.rfind("\n"), self._read)
+        self._count += len(text[self._read : end].split())
+        self._read = end
+        return self._count + len(text[end:].split())
+
+
+def _load_late(module: str) -> Any:
+    """Load what the first picture of the terminal does without."""
+    return import_module(f"steno.ui.tui.transcript.{module}")

@@ -1,0 +1,259 @@
+"""The blocks of a conversation one below the other: which lines they take, and what is in them.
+
+Only what is asked for is drawn. How high the others are is a guess, or what they were when they
+were last drawn; `settle` draws what is to be seen until no guess is among it. It knows no widget.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, NamedTuple, TypeAlias, final
+
+from textual.cache import LRUCache
+from textual.strip import Strip
+
+from steno.render.items import TranscriptItem
+from steno.ui.tui.transcript.item_drawing import DrawImage, ItemDrawing, estimate_height
+from steno.ui.tui.transcript.styles import TranscriptStyles
+
+# -- layout ----------------------------------------------------------------------------------------
+#
+# How high things are that stand one below the other, and where each begins.
+#
+# A binary indexed tree (Fenwick): to change a height, to append one, to ask where something begins
+# and what stands in a line all cost the logarithm of how many there are. It knows no block.
+
+
+class LinePosition(NamedTuple):
+    """A line of something: which one, and how far below its beginning."""
+
+    item: int
+    line: int
+
+
+@final
+class HeightIndex:
+    """Heights in lines, all of them one or more."""
+
+    def __init__(self, heights: Iterable[int] = ()) -> None:
+        self._heights = list(heights)
+        # sums[i] is what the heights up to i - 1 come to, as many as the lowest bit of i says.
+        self._sums = [0, *self._heights]
+        for position in range(1, len(self._sums)):
+            above = position + (position & -position)
+            if above < len(self._sums):
+                self._sums[above] += self._sums[position]
+
+    def __len__(self) -> int:
+        return len(self._heights)
+
+    def __getitem__(self, index: int) -> int:
+        return self._heights[index]
+
+    def __setitem__(self, index: int, height: int) -> None:
+        change = height - self._heights[index]
+        if not change:
+            return
+        self._heights[index] = height
+        position = index + 1
+        while position < len(self._sums):
+            self._sums[position] += change
+            position += position & -position
+
+    @property
+    def total(self) -> int:
+        """All of them together."""
+        return self.offset(len(self))
+
+    def append(self, height: int) -> None:
+        """Put one more below the last."""
+        position = len(self._sums)
+        below = self.offset(position - 1) - self.offset(position - (position & -position))
+        self._heights.append(height)
+        self._sums.append(below + height)
+
+    def offset(self, index: int) -> int:
+        """Return the line in which something begins."""
+        total = 0
+        while index:
+            total += self._sums[index]
+            index &= index - 1
+        return total
+
+    def find(self, line: int) -> LinePosition:
+        """Return what stands in a line; below the end that is the end of the last."""
+        if line >= (total := self.total):
+            return LinePosition(len(self) - 1, self._heights[-1] - 1 if total else 0)
+        position = 0
+        step = 1 << len(self._heights).bit_length()
+        while step:
+            ahead = position + step
+            if ahead < len(self._sums) and self._sums[ahead] <= line:
+                position = ahead
+                line -= self._sums[ahead]
+            step >>= 1
+        return LinePosition(position, line)
+
+
+MAX_DRAWN_ITEMS: Final = 1_000
+"""How many blocks stay drawn; the others are drawn again when somebody scrolls there."""
+
+
+DrawImageFor: TypeAlias = Callable[[TranscriptItem], DrawImage]
+
+
+class ScrollAnchor(NamedTuple):
+    """What has to stay where it is while heights become known: a line of a block, and its row."""
+
+    item: int
+    line: int = 0
+    row: int = 0
+
+
+@final
+class ItemLayout:
+    """Blocks, their heights, and the drawings of those that were looked at."""
+
+    def __init__(self, pictures_of: DrawImageFor) -> None:
+        self._drawer_for = pictures_of
+        self._items: list[TranscriptItem] = []
+        self._index_by_item: dict[TranscriptItem, int] = {}
+        self._heights = HeightIndex()
+        self._width = 0
+        self._styles: TranscriptStyles | None = None
+        # The width that a height belongs to; 0 where it is a guess.
+        self._measured_widths: list[int] = []
+        self._drawings: LRUCache[int, ItemDrawing] = LRUCache(MAX_DRAWN_ITEMS)
+        self.draw_count = 0
+        """How often a block was drawn so far."""
+
+    # -- what is in it ---------------------------------------------------------------------
+
+    @property
+    def items(self) -> Sequence[TranscriptItem]:
+        """All of them, from top to bottom."""
+        return self._items
+
+    def set_items(self, blocks: Iterable[TranscriptItem]) -> None:
+        """Take other blocks in place of these."""
+        self._items = list(blocks)
+        self._index_by_item = {block: index for index, block in enumerate(self._items)}
+        self._drawings.clear()
+        self.invalidate_heights()
+
+    def add(self, block: TranscriptItem) -> None:
+        """Put a block below the others."""
+        self._index_by_item[block] = len(self._items)
+        self._items.append(block)
+        self._heights.append(estimate_height(block, self._width))
+        self._measured_widths.append(0)
+
+    def remove(self, block: TranscriptItem) -> None:
+        """Take a block away; those below it are drawn anew."""
+        index = self._index_by_item.pop(block)
+        del self._items[index], self._measured_widths[index]
+        self._index_by_item.update({one: at for at, one in enumerate(self._items[index:], index)})
+        heights = [self._heights[at] for at in range(len(self._items) + 1) if at != index]
+        self._heights = HeightIndex(heights)
+        for at in [*self._drawings.keys()]:
+            if at >= index:
+                self._drawings.discard(at)
+
+    def index_of(self, block: TranscriptItem) -> int | None:
+        """Return where a block is; None where it is not among these."""
+        return self._index_by_item.get(block)
+
+    def fit(self, width: int, look: TranscriptStyles) -> None:
+        """Draw from now on as wide as that, and in these styles."""
+        if width != self._width or look != self._styles:
+            self._drawings.clear()
+        self._width = width
+        self._styles = look
+
+    def invalidate(self, index: int) -> None:
+        """Draw a block anew when it is looked at the next time."""
+        self._measured_widths[index] = 0
+        if (drawing := self._drawings.get(index)) is not None:
+            drawing.is_stale = True
+
+    def invalidate_heights(self) -> None:
+        """Forget all heights: most of them have changed."""
+        self._heights = HeightIndex(estimate_height(block, self._width) for block in self._items)
+        self._measured_widths = [0] * len(self._items)
+        for index in [*self._drawings.keys()]:
+            self._drawings[index].is_stale = True
+
+    # -- where things are ------------------------------------------------------------------
+
+    @property
+    def height(self) -> int:
+        """How many lines all blocks take, as far as that is known."""
+        return self._heights.total
+
+    def top_of(self, index: int) -> int:
+        """Return the line in which a block begins."""
+        return self._heights.offset(index)
+
+    def bottom_of(self, block: TranscriptItem) -> int:
+        """Return the line behind the last one of a block."""
+        return self._heights.offset(self._index_by_item[block] + 1)
+
+    def height_of(self, index: int) -> int:
+        """Return how many lines a block takes; it is drawn if need be."""
+        if self._measured_widths[index] != self._width:
+            self._heights[index] = len(self._drawing(index).lines)
+            self._measured_widths[index] = self._width
+        return self._heights[index]
+
+    def position_at(self, line: int) -> LinePosition:
+        """Return what stands in a line."""
+        return self._heights.find(line)
+
+    def resolve_top(self, anchor: ScrollAnchor | None, rows: int) -> int:
+        """Draw what so many rows show, and return the line at the top.
+
+        The anchor stays in its row, as far as there is something to fill the others with; without
+        one the last line is at the bottom.
+        """
+        while True:
+            limit = max(0, self.height - rows)
+            top = limit
+            if anchor is not None:
+                line = min(anchor.line, self._heights[anchor.item] - 1)
+                wanted = self._heights.offset(anchor.item) + line - anchor.row
+                top = max(0, min(wanted, limit))
+            guessed = [
+                index
+                for index in self._items_within(top, rows)
+                if self._measured_widths[index] != self._width
+            ]
+            if not guessed:
+                return top
+            for index in guessed:
+                self.height_of(index)
+
+    def _items_within(self, top: int, rows: int) -> range:
+        if not self._items:
+            return range(0)
+        return range(self.position_at(top).item, self.position_at(top + max(rows, 1) - 1).item + 1)
+
+    # -- what is in the lines --------------------------------------------------------------
+
+    def line_at(self, line: int) -> tuple[LinePosition, Strip]:
+        """Return what is drawn in a line, and whose it is. What has changed may yet be missing."""
+        place = self.position_at(line)
+        drawing = self._drawings.get(place.item)
+        lines = (drawing or self._drawing(place.item)).lines
+        return place, lines[place.line] if place.line < len(lines) else Strip([])
+
+    def _drawing(self, index: int) -> ItemDrawing:
+        drawing = self._drawings.get(index)
+        if drawing is None:
+            assert self._styles is not None, "fit comes first"
+            block = self._items[index]
+            drawing = ItemDrawing(block, self._width, self._styles, self._drawer_for(block))
+            self._drawings[index] = drawing
+        if drawing.is_stale:
+            drawing.draw()
+            self.draw_count += 1
+        return drawing

@@ -1,0 +1,239 @@
+"""Markdown as lines on the screen, also while it is still being written.
+
+Rich draws it. Nothing of the text is hidden: what Rich would leave out (HTML, definitions of links,
+where a picture comes from) is shown as it was written.
+
+`MarkdownFlow` draws a growing text. What stands before the last block of it (paragraph, list, code)
+cannot change any more, whatever follows; it is drawn once and kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from io import StringIO
+from itertools import pairwise
+from typing import ClassVar, Final, TypeAlias, final
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from rich.console import Console, ConsoleOptions, JustifyMethod, RenderResult
+from rich.markdown import CodeBlock, Heading, Markdown, MarkdownElement
+from rich.style import Style
+from rich.syntax import Syntax
+from rich.theme import Theme
+from textual.strip import Strip
+
+from steno.render.terminal_text import terminal_text
+from steno.ui.tui.transcript.styles import TranscriptStyles
+from steno.ui.tui.transcript.text_lines import (
+    TAB_SIZE,
+    break_lines,
+    plain_console,
+    safe_strips,
+    styled_strip,
+)
+
+# -- code ------------------------------------------------------------------------------------------
+#
+# Code with the colours of its language, by Pygments.
+
+
+MAX_HIGHLIGHTED: Final = 60_000
+"""What is longer is shown without colours: they would take longer than anybody waits."""
+
+
+def highlight_code(code: str, language: str, look: TranscriptStyles) -> Syntax:
+    """Return code to be drawn; a language that nobody knows has no colours."""
+    behind = look.code.bgcolor
+    has_ground = behind is not None and not behind.is_default
+    return Syntax(
+        code,
+        (language if len(code) <= MAX_HIGHLIGHTED else "") or "text",
+        theme="github-dark" if look.is_dark else "tango",
+        background_color=behind.get_truecolor().hex if behind and has_ground else "default",
+        word_wrap=True,
+        tab_size=TAB_SIZE,
+    )
+
+
+def code_lines(text: str, language: str, width: int, look: TranscriptStyles) -> list[Strip]:
+    """Return code as lines, on a ground of its own."""
+    console = plain_console()
+    options = console.options.update(width=width, height=None)
+    syntax = highlight_code(terminal_text(text), language, look)
+    return safe_strips(console.render_lines(syntax, options, pad=False))
+
+
+RenderBlock: TypeAlias = Callable[[str, int, TranscriptStyles], Sequence[Strip]]
+"""Draws a text, so and so wide."""
+
+
+_MAX_NESTING: Final = 16
+"""Of what is nested deeper nothing can be seen on a line."""
+
+
+_MAX_PARAGRAPH: Final = 8_000
+"""Some texts take the square of their length to read."""
+
+
+def _create_parser() -> MarkdownIt:
+    parser = MarkdownIt("commonmark", {"html": False, "maxNesting": 100})
+    parser.enable(["table", "strikethrough"])
+    # What these read is hidden from the reader, or says a character in another way than by itself.
+    return parser.disable(["reference", "entity", "autolink", "image", "html_block", "html_inline"])
+
+
+_FULL_PARSER: Final = _create_parser()
+
+
+_BLOCK_PARSER: Final = _create_parser().disable("inline")
+"""Tells where blocks begin, and reads nothing in them."""
+
+
+def split_blocks(markup: str) -> list[str]:
+    """Return the blocks that a text is made of: paragraphs, lists, tables, code."""
+    begins = [
+        token.map[0]
+        for token in _BLOCK_PARSER.parse(markup)
+        if token.level == 0 and token.nesting >= 0 and token.map is not None
+    ]
+    lines = markup.split("\n")
+    bounds = [0, *begins[1:], len(lines)]
+    return ["\n".join(lines[begin:end]) for begin, end in pairwise(bounds)]
+
+
+def render_block(markup: str, width: int, look: TranscriptStyles) -> Sequence[Strip]:
+    """Return one block of harmless Markdown as lines; as written, where it is no text for people."""
+    if any(
+        token.level > _MAX_NESTING
+        or (token.type == "inline" and len(token.content) > _MAX_PARAGRAPH)
+        for token in _BLOCK_PARSER.parse(markup)
+    ):
+        lines = [styled_strip((line, look.base)) for line in break_lines(markup, width)]
+    else:
+        console = _markdown_console(look)
+        options = console.options.update(width=max(width, 8), height=None)
+        lines = safe_strips(console.render_lines(_Markdown(markup, look), options, pad=False))
+    return _trim_blank_lines(lines)
+
+
+def _trim_blank_lines(lines: list[Strip]) -> Sequence[Strip]:
+    """Return lines without the empty ones around them: Rich has many opinions on those."""
+    full = [position for position, line in enumerate(lines) if line.text.strip()]
+    return lines[full[0] : full[-1] + 1] if full else []
+
+
+@final
+class MarkdownFlow:
+    """A text that grows, as lines. Each call of `draw` gets all of it so far."""
+
+    def __init__(
+        self, width: int, look: TranscriptStyles, render: RenderBlock = render_block
+    ) -> None:
+        self._width = width
+        self._styles = look
+        self._render = render
+        self._reset()
+
+    def _reset(self) -> None:
+        self._settled: list[Strip] = []
+        # What was taken in for good, as it came: whole lines.
+        self._read = ""
+        # The last block of it, harmless.
+        self._last = ""
+
+    def draw(self, text: str) -> Sequence[Strip]:
+        """Return all lines; only the last block is drawn anew."""
+        if not text.startswith(self._read):
+            self._reset()
+        # What a line is may yet change while it is written: `#` is a heading, and `#x` is none.
+        end = text.rfind("\n") + 1
+        if end > len(self._read):
+            # Line by line harmless is as harmless as all at once, and so it is done once.
+            *settled, self._last = split_blocks(
+                self._last + terminal_text(text[len(self._read) : end])
+            )
+            self._read = text[:end]
+            self._draw_blocks(self._settled, settled)
+        lines = [*self._settled]
+        self._draw_blocks(lines, split_blocks(self._last + terminal_text(text[end:])))
+        return lines
+
+    def _draw_blocks(self, lines: list[Strip], blocks: Sequence[str]) -> None:
+        """Draw blocks below the others, an empty line between each two."""
+        for block in blocks:
+            drawn = self._render(block, self._width, self._styles)
+            if lines and drawn:
+                lines.append(Strip([]))
+            lines.extend(drawn)
+
+
+@final
+class _HighlightedCode(CodeBlock):
+    """Code with our colours; Rich asks for the theme only."""
+
+    def __init__(self, lexer_name: str, look: TranscriptStyles) -> None:
+        super().__init__(lexer_name, "")
+        self._styles = look
+
+    @classmethod
+    def create(cls, markdown: Markdown, token: Token) -> _HighlightedCode:
+        assert isinstance(markdown, _Markdown)
+        return cls(token.info.partition(" ")[0], markdown.styles)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield highlight_code(str(self.text).rstrip("\n"), self.lexer_name, self._styles)
+
+
+@final
+class _Heading(Heading):
+    LEVEL_ALIGN: ClassVar[dict[str, JustifyMethod]] = {}
+
+
+@final
+class _Markdown(Markdown):
+    elements: ClassVar[dict[str, type[MarkdownElement]]] = {
+        **Markdown.elements,
+        "fence": _HighlightedCode,
+        "code_block": _HighlightedCode,
+        "heading_open": _Heading,
+    }
+
+    def __init__(self, markup: str, look: TranscriptStyles) -> None:
+        super().__init__("", hyperlinks=False)
+        self.parsed = _FULL_PARSER.parse(markup)
+        self.styles = look
+
+
+@lru_cache(maxsize=4)
+def _markdown_console(look: TranscriptStyles) -> Console:
+    styles: dict[str, str | Style] = {
+        "paragraph": "none",
+        "text": "none",
+        "em": "italic",
+        "strong": "bold",
+        "code": look.code,
+        "code_block": "none",
+        "block_quote": look.dim,
+        "list": "none",
+        "item": "none",
+        "item.bullet": look.frame,
+        "item.number": look.frame,
+        "hr": look.dim,
+        **{f"h{level}": look.heading for level in range(1, 7)},
+        "link": look.link,
+        "link_url": look.dim,
+        "s": "strike",
+        "table.border": look.dim,
+        "table.header": look.heading,
+    }
+    return Console(
+        file=StringIO(),
+        theme=Theme({f"markdown.{name}": style for name, style in styles.items()}),
+        width=80,
+        color_system="truecolor",
+        force_terminal=True,
+        legacy_windows=False,
+        _environ={},
+    )

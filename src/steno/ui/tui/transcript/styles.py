@@ -1,0 +1,83 @@
+"""How the parts of a conversation look: a style for each, from the theme of the app.
+
+The fields of `TranscriptStyles` are at the same time the names of the component classes of the view, so that
+a theme or a style sheet can say each of them (`.transcript--heading`).
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from rich.style import Style
+
+
+class TranscriptStyles(NamedTuple):
+    """All the styles that there are."""
+
+    words: Style
+    """What a person said."""
+    mark: Style
+    """What stands before it."""
+    dim: Style
+    """What matters less: thinking, hints, rules."""
+    output: Style
+    """What a tool or a command said."""
+    head: Style
+    heading: Style
+    link: Style
+    code: Style
+    """Code, and what lies behind it."""
+    waiting: Style
+    running: Style
+    done: Style
+    failed: Style
+    stopped: Style
+    notice: Style
+    trouble: Style
+    added: Style
+    removed: Style
+    hunk: Style
+    frame: Style
+    selected: Style
+    """What marks the block that the keys are about."""
+    base: Style = Style()
+    """Of the view itself."""
+    is_dark: bool = True
+
+
+STYLE_PREFIX: Final = "transcript--"
+STYLE_PARTS: Final = tuple(
+    name for name in TranscriptStyles._fields if name not in TranscriptStyles._field_defaults
+)
+"""The fields that a style sheet can say."""
+
+STYLE_SHEET: Final = """
+Transcript {
+    background: $background;
+    color: $foreground;
+    overflow-x: hidden;
+    overflow-y: auto;
+    scrollbar-gutter: stable;
+    scrollbar-size-vertical: 1;
+    & > .transcript--words { background: $panel; color: $foreground; }
+    & > .transcript--mark { background: $panel; color: $primary; text-style: bold; }
+    & > .transcript--dim { color: $foreground 60%; }
+    & > .transcript--output { color: $foreground 75%; }
+    & > .transcript--head { text-style: bold; }
+    & > .transcript--heading { color: $primary; text-style: bold; }
+    & > .transcript--link { color: $primary; text-style: underline; }
+    & > .transcript--code { background: $surface; color: $foreground; }
+    & > .transcript--waiting { color: $warning; text-style: bold; }
+    & > .transcript--running { color: $primary; text-style: bold; }
+    & > .transcript--done { color: $success; }
+    & > .transcript--failed { color: $error; text-style: bold; }
+    & > .transcript--stopped { color: $warning; }
+    & > .transcript--notice { color: $warning; }
+    & > .transcript--trouble { color: $error; }
+    & > .transcript--added { color: $success; }
+    & > .transcript--removed { color: $error; }
+    & > .transcript--hunk { color: $primary; text-style: bold; }
+    & > .transcript--frame { color: $primary; }
+    & > .transcript--selected { color: $primary; text-style: bold; }
+}
+"""

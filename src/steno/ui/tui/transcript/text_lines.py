@@ -1,0 +1,175 @@
+"""Text to lines on the screen: made harmless, broken where it is too long, and no more than fits.
+
+Everything that is drawn of a model, a tool or a person goes through here or ends in `safe_strips`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cache
+from io import StringIO
+from typing import Final, NamedTuple
+
+from rich.cells import chop_cells
+from rich.console import Console
+from rich.segment import Segment
+from rich.style import Style
+from rich.text import Text
+from textual.strip import Strip
+
+from steno.render.quantities import format_count
+from steno.render.terminal_text import terminal_line, terminal_text
+from steno.ui.tui.transcript.styles import TranscriptStyles
+
+MAX_LINES: Final = 2_000
+"""What is drawn of one body; nobody reads more of it in a terminal."""
+
+
+MAX_CHARACTERS: Final = 200_000
+
+
+TAB_SIZE: Final = 4
+
+
+class Excerpt(NamedTuple):
+    """What is drawn of a body."""
+
+    text: str
+    omission: str
+    """What is to be said of the rest; empty where there is none."""
+
+
+def take_excerpt(body: str) -> Excerpt:
+    """Return the beginning of a body, as much as is drawn of it."""
+    shown = body.split("\n", MAX_LINES)
+    rest = shown.pop() if len(shown) > MAX_LINES else ""
+    text = "\n".join(shown) if rest else body
+    if rest and len(text) <= MAX_CHARACTERS:
+        return Excerpt(
+            text, f"… {format_count(rest.count(chr(10)) + 1, 'more line', 'more lines')}"
+        )
+    if len(text) > MAX_CHARACTERS:
+        return Excerpt(text[:MAX_CHARACTERS], f"… {len(body) - MAX_CHARACTERS:,} more characters")
+    return Excerpt(text, "")
+
+
+def head_and_tail(body: str) -> tuple[str, str, str]:
+    """Return the beginning of a body, what is to be said of what is left out, and the end.
+
+    For what a program prints: how it ended stands there. The last two are empty where all is shown.
+    """
+    if not take_excerpt(body).omission:
+        return body, "", ""
+    half = MAX_LINES // 2
+    end, _ = last_lines(body[-MAX_CHARACTERS // 2 :], half)
+    lines = body.split("\n", half)
+    beginning = "\n".join(lines[:half])[: MAX_CHARACTERS // 2]
+    middle = body[len(beginning) : len(body.removesuffix("\n")) - len(end)]
+    is_cut = not middle.startswith("\n") or not middle.endswith("\n")
+    lines_left = format_count(middle.count("\n") - 1, "line", "lines")
+    told = f"{len(middle):,} characters" if is_cut else lines_left
+    return beginning, f"… {told} left out", end
+
+
+def last_lines(body: str, count: int) -> tuple[str, int]:
+    """Return the last lines of a body, and how many stand before them."""
+    body = body.removesuffix("\n")
+    kept = body.rsplit("\n", count)
+    if len(kept) > count:
+        before = kept[0].count("\n") + 1
+        return "\n".join(kept[1:])[-MAX_CHARACTERS:], before
+    return body[-MAX_CHARACTERS:], 0
+
+
+def break_lines(text: str, width: int) -> list[str]:
+    """Return a text as lines that fit, broken anywhere: for what programs print."""
+    lines: list[str] = []
+    for line in terminal_text(text).split("\n"):
+        flat = line.expandtabs(TAB_SIZE)
+        if len(flat) <= width and flat.isascii():
+            lines.append(flat)
+        else:
+            lines.extend(chop_cells(flat, max(width, 2)) or [""])
+    return lines
+
+
+def wrap_lines(text: str, width: int) -> list[str]:
+    """Return a text as lines that fit, broken between words: for what people and models say."""
+    lines: list[str] = []
+    for line in terminal_text(text).split("\n"):
+        flat = line.expandtabs(TAB_SIZE)
+        if len(flat) <= width and flat.isascii():
+            lines.append(flat)
+        else:
+            found = Text(flat).wrap(plain_console(), max(width, 2), overflow="fold")
+            lines.extend(part.plain for part in found)
+    return lines
+
+
+def fit_head(text: str, width: int) -> str:
+    """Return a head on one line that fits."""
+    line = Text(terminal_line(text[:MAX_CHARACTERS]))
+    line.truncate(max(width, 1), overflow="ellipsis")
+    return line.plain
+
+
+def styled_strip(*parts: tuple[str, Style]) -> Strip:
+    """Return one line of parts, each with its style."""
+    return Strip([Segment(text, style) for text, style in parts if text])
+
+
+def safe_strips(lines: Iterable[Iterable[Segment]]) -> list[Strip]:
+    """Return rendered lines as strips, with nothing in them that a terminal would act on.
+
+    A renderer may bring back what was made harmless before: Markdown knows ways to write any
+    character.
+    """
+    return [
+        Strip([_safe_segment(segment) for segment in line if not segment.control]) for line in lines
+    ]
+
+
+def indent_strips(lines: Sequence[Strip], prefix: str, style: Style) -> list[Strip]:
+    """Return lines with something before each of them."""
+    before = Segment(prefix, style)
+    return [Strip([before, *line]) for line in lines]
+
+
+def _safe_segment(segment: Segment) -> Segment:
+    if segment.text.isprintable() and (segment.style is None or segment.style.link is None):
+        return segment
+    text = terminal_text(segment.text).replace("\n", " ").replace("\t", " ")
+    return Segment(text, segment.style and segment.style.update_link(None))
+
+
+@cache
+def plain_console() -> Console:
+    """Return a console that prints nowhere: Rich wants one to draw with."""
+    return Console(
+        file=StringIO(),
+        width=80,
+        color_system="truecolor",
+        force_terminal=True,
+        legacy_windows=False,
+        _environ={},
+    )
+
+
+# -- diff ------------------------------------------------------------------------------------------
+#
+# A change of a file as lines: what comes, what goes, and where. The signs say it without colours.
+
+
+def diff_lines(text: str, width: int, look: TranscriptStyles) -> list[Strip]:
+    """Return a unified diff as lines; a long one goes on below in the same style."""
+    lines: list[Strip] = []
+    for line in text.split("\n"):
+        style = _diff_style(line, look)
+        lines.extend([styled_strip((part, style)) for part in break_lines(line, width)])
+    return lines
+
+
+def _diff_style(line: str, look: TranscriptStyles) -> Style:
+    if line.startswith(("+++ ", "--- ")):
+        return look.head
+    return {"+": look.added, "-": look.removed, "@": look.hunk}.get(line[:1], look.output)

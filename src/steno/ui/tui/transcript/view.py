@@ -1,0 +1,428 @@
+"""The conversation on the screen: blocks, drawn line by line and scrolled.
+
+It follows the end while that is in sight, and stays where it is while somebody reads further up.
+What changes is drawn anew a few dozen times a second at most, and only what is in sight. It knows
+blocks and nothing of where they come from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+from time import process_time
+from typing import Any, ClassVar, Final
+
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.actions import SkipAction
+from textual.binding import Binding, BindingType
+from textual.geometry import Size
+from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.selection import Selection
+from textual.strip import Strip
+
+from steno.render.items import ItemKind, TranscriptItem
+from steno.render.terminal_text import terminal_text
+from steno.ui.tui.transcript.image_cache import FindImage, ImageCache
+from steno.ui.tui.transcript.item_layout import ItemLayout, ScrollAnchor
+from steno.ui.tui.transcript.styles import STYLE_PARTS, STYLE_PREFIX, STYLE_SHEET, TranscriptStyles
+from steno.ui.tui.transcript.text_lines import fit_head, styled_strip
+
+# -- greeting --------------------------------------------------------------------------------------
+#
+# What is said where nobody has said anything yet: what there is to work with, and how to begin.
+#
+# Needed for the first paint: nothing heavy is imported here.
+
+
+# Each fits into the narrowest terminal that there is room in.
+GREETING_HINTS: Final = (
+    "Say what to do, then Enter; @file points at a file.",
+    "/help tells the rest · Esc interrupts · Ctrl+D leaves",
+)
+
+
+def greeting_lines(about: str, width: int, look: TranscriptStyles) -> list[Strip]:
+    """Return it as lines; `about` says what there is to work with, and may be empty."""
+    said = [(about, look.head)] if about else []
+    said += [(line, look.dim) for line in GREETING_HINTS]
+    return [Strip([]), *[styled_strip((fit_head(text, width), style)) for text, style in said]]
+
+
+REDRAW_PAUSE_S: Final = 1 / 30
+"""Between two drawings of what changes all the time."""
+
+
+LEFT_MARGIN: Final = 2
+"""Columns to the left, where the mark of the selected block is."""
+
+
+class Transcript(ScrollView, can_focus=True):
+    """A conversation that can be scrolled, folded, selected block by block, and copied."""
+
+    DEFAULT_CSS = STYLE_SHEET
+    COMPONENT_CLASSES: ClassVar[set[str]] = {STYLE_PREFIX + part for part in STYLE_PARTS}
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,alt+up", "select(-1)", "Previous", show=False),
+        Binding("down,alt+down", "select(1)", "Next", show=False),
+        Binding("enter,space", "fold", "Fold", show=False),
+        Binding("y", "copy", "Copy", show=False),
+        Binding("e", "choose", "Edit", show=False),
+        Binding("escape", "leave", "Leave", show=False),
+    ]
+
+    class UnseenChanged(Message):
+        """So many blocks below the screen are new; none, once the end is in sight again."""
+
+        def __init__(self, count: int) -> None:
+            super().__init__()
+            self.count = count
+
+    class EditRequested(Message):
+        """The person wants to do something about a block: edit it, where it is theirs."""
+
+        def __init__(self, block: TranscriptItem) -> None:
+            super().__init__()
+            self.item = block
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(id=id, classes=classes)
+        self._image_cache = ImageCache(
+            lambda job: self.run_worker(job, group="pictures"),
+            self._redraw_item,
+            has_colours=lambda: not self.app.no_color,
+        )
+        self._item_layout = ItemLayout(self._image_cache.drawer_for)
+        self._item_styles: TranscriptStyles | None = None
+        self._selected: TranscriptItem | None = None
+        self._has_content = False
+        """Whether anybody has told what there is to show."""
+        self._greeting_text = ""
+        self._changed_items: set[TranscriptItem] = set()
+        self._unseen_items: set[TranscriptItem] = set()
+        self._unseen_count = 0
+        self._follows_end = True
+        self._is_settling = False
+        self._awaits_redraw = False
+        self._pause_s = REDRAW_PAUSE_S
+
+    # -- blocks ----------------------------------------------------------------------------
+
+    @property
+    def items(self) -> Sequence[TranscriptItem]:
+        """All blocks, from top to bottom."""
+        return self._item_layout.items
+
+    @property
+    def draw_count(self) -> int:
+        """How often a block was drawn so far."""
+        return self._item_layout.draw_count
+
+    @property
+    def is_at_end(self) -> bool:
+        """Whether the end is in sight, so that new things are."""
+        return self._follows_end
+
+    @property
+    def selected(self) -> TranscriptItem | None:
+        """The block that the keys are about; None while they only scroll."""
+        return self._selected
+
+    def set_image_source(self, image_of: FindImage) -> None:
+        """Ask somebody for the bytes of images: when one is drawn, and not before."""
+        self._image_cache.find_image = image_of
+
+    def _redraw_item(self, block: TranscriptItem) -> None:
+        if (index := self._item_layout.index_of(block)) is not None:
+            self._item_layout.invalidate(index)
+            self._redraw_soon()
+
+    def show_items(self, blocks: Sequence[TranscriptItem]) -> None:
+        """Show other blocks in place of these, from the end; where there are none, how to begin."""
+        self._has_content = True
+        self._item_layout.set_items(blocks)
+        self._selected = None
+        self._changed_items.clear()
+        self._unseen_items.clear()
+        self._follows_end = True
+        self._lay_out_visible(None)
+
+    def show_greeting(self, about: str) -> None:
+        """Say what there is to work with, above how to begin, until there is a block."""
+        if about != self._greeting_text:
+            self._greeting_text = about
+            self.refresh()
+
+    def add_item(self, block: TranscriptItem) -> None:
+        """Put a block below the others."""
+        self._item_layout.add(block)
+        self._unseen_items.add(block)
+        self._redraw_soon()
+
+    def update_item(self, block: TranscriptItem) -> None:
+        """Draw a block anew soon: it has changed. What is not shown here is no matter."""
+        if self._item_layout.index_of(block) is not None:
+            self._changed_items.add(block)
+            self._unseen_items.add(block)
+            self._redraw_soon()
+
+    def remove_item(self, block: TranscriptItem) -> None:
+        """Take a block away. What is not shown here is no matter."""
+        if self._item_layout.index_of(block) is not None:
+            self._item_layout.remove(block)
+            self._changed_items.discard(block)
+            self._unseen_items.discard(block)
+            self._selected = None if self._selected is block else self._selected
+            self._redraw_soon()
+
+    def fold_all(self, kinds: Container[ItemKind] | None, folded: bool) -> None:
+        """Fold or unfold all blocks of some kinds, or of all."""
+        for block in self.items:
+            if (kinds is None or block.kind in kinds) and block.can_fold:
+                block.is_folded = folded
+        anchor = self._anchor()
+        self._item_layout.invalidate_heights()
+        self._lay_out_visible(anchor)
+
+    # -- drawing ---------------------------------------------------------------------------
+
+    def _redraw_soon(self) -> None:
+        if not self._awaits_redraw and self.is_attached:
+            self._awaits_redraw = True
+            self.set_timer(self._pause_s, self._redraw)
+
+    def _redraw(self) -> None:
+        self._awaits_redraw = False
+        begun = process_time()
+        for block in self._changed_items:
+            if (index := self._item_layout.index_of(block)) is not None:
+                self._item_layout.invalidate(index)
+        self._changed_items.clear()
+        self._lay_out_visible(self._anchor())
+        # What takes long to draw is drawn less often, so that there is time for everything else.
+        self._pause_s = max(REDRAW_PAUSE_S, 3 * (process_time() - begun))
+
+    def _anchor(self) -> ScrollAnchor | None:
+        """Return what is at the top, which is to stay there; None where the end is to be seen."""
+        if not self.items or (self._follows_end and self._selected is None):
+            return None
+        return ScrollAnchor(*self._item_layout.position_at(self.scroll_offset.y))
+
+    def _lay_out_visible(self, anchor: ScrollAnchor | None) -> None:
+        """Draw what is in sight, and put everything in its place."""
+        width, rows = self.size
+        if not width or not rows:  # it comes again with its size
+            return
+        self._fit_styles()
+        top = self._item_layout.resolve_top(anchor, rows)
+        self._is_settling = True
+        try:
+            self.virtual_size = Size(width, self._item_layout.height)
+            self.scroll_target_y = self.scroll_y = top
+        finally:
+            self._is_settling = False
+        self._follows_end = top >= self._item_layout.height - rows
+        self._report_unseen(top + rows)
+        self.refresh()
+
+    def _fit_styles(self) -> None:
+        if self._item_styles is None:
+            styles = {
+                part: self.get_component_rich_style(STYLE_PREFIX + part) for part in STYLE_PARTS
+            }
+            self._item_styles = TranscriptStyles(
+                **styles, base=self.rich_style, is_dark=self.app.current_theme.dark
+            )
+        self._item_layout.fit(self.scrollable_size.width - LEFT_MARGIN, self._item_styles)
+
+    def _report_unseen(self, bottom: int) -> None:
+        """Say how many new blocks go on below the screen, if that is another number now."""
+        before = self._unseen_count
+        self._unseen_items = {
+            block for block in self._unseen_items if self._item_layout.bottom_of(block) > bottom
+        }
+        self._unseen_count = len(self._unseen_items)
+        if self._unseen_count != before:
+            self.post_message(self.UnseenChanged(self._unseen_count))
+
+    def notify_style_update(self) -> None:
+        """Look at the styles again: another theme, perhaps."""
+        super().notify_style_update()
+        self._item_styles = None
+
+    def on_mount(self) -> None:
+        """Follow the theme."""
+        self.app.theme_changed_signal.subscribe(self, self._take_theme)
+
+    def _take_theme(self, _: object) -> None:
+        self._item_styles = None
+        self._lay_out_visible(self._anchor())
+
+    def on_resize(self) -> None:
+        """Draw anew what is in sight, as wide as there is room now."""
+        self._lay_out_visible(self._anchor())
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """Draw what has come into sight; what was in sight moves as far as was asked for."""
+        super().watch_scroll_y(old_value, new_value)
+        if self._is_settling or not self.items:
+            return
+        old, new = round(old_value), round(new_value)
+        if new >= self.max_scroll_y:
+            anchor = None
+        elif 0 < old - new <= 2 * self.size.height:
+            # Above are guesses perhaps: what was at the top tells how far up is up.
+            anchor = ScrollAnchor(*self._item_layout.position_at(old), row=old - new)
+        else:
+            anchor = ScrollAnchor(*self._item_layout.position_at(new))
+        self._lay_out_visible(anchor)
+
+    def watch_show_vertical_scrollbar(self, is_shown: bool) -> None:
+        """Let a scrollbar that appears say where we are: it was not there to be told before."""
+        if is_shown:
+            self.vertical_scrollbar.position = self.scroll_y
+
+    def _scroll_to(self, x: float | None = None, y: float | None = None, **options: Any) -> bool:
+        # Whatever scrolls ends here. At once: on a gliding way there, guesses become heights, and
+        # then its end is somewhere else.
+        options["animate"] = False
+        return super()._scroll_to(x, y, **options)
+
+    def render_line(self, y: int) -> Strip:
+        """Return a line of the screen."""
+        width = self.size.width
+        line = self.scroll_offset.y + y
+        self._fit_styles()
+        assert self._item_styles is not None
+        base = self._item_styles.base
+        if line >= self._item_layout.height:
+            return self._row_below_items(y, self._item_styles).crop_extend(0, width, base)
+        place, drawn = self._item_layout.line_at(line)
+        is_marked = bool(drawn) and self.items[place.item] is self._selected
+        mark = Segment("▌ " if is_marked else "  ", self._item_styles.selected)
+        strip = Strip([mark, *drawn]).apply_style(base)
+        if (selection := self.text_selection) is not None:
+            strip = self._highlighted(strip, selection.get_span(line))
+        return strip.crop_extend(0, width, base).apply_offsets(0, line)
+
+    def _row_below_items(self, row: int, look: TranscriptStyles) -> Strip:
+        """Return a row below all blocks: an empty one, or where there are none, how to begin."""
+        if self.items or not self._has_content:
+            return Strip([])
+        said = greeting_lines(self._greeting_text, self.size.width - LEFT_MARGIN, look)[
+            row : row + 1
+        ]
+        return Strip.join([Strip([Segment(" " * LEFT_MARGIN)]), *said]).apply_style(look.base)
+
+    # -- selecting blocks ------------------------------------------------------------------
+
+    def select(self, delta: int) -> None:
+        """Select the block so many further down, or up; the first time one that is in sight."""
+        if not self.items or not self.size.height:
+            return
+        top, rows = self.scroll_offset.y, self.size.height
+        if self._selected is None or (index := self._item_layout.index_of(self._selected)) is None:
+            index = self._item_layout.position_at(top + rows - 1 if delta < 0 else top).item
+        else:
+            index = max(0, min(index + delta, len(self.items) - 1))
+        self._selected = self.items[index]
+        self._bring_into_view(index)
+
+    def deselect(self) -> bool:
+        """Select nothing; return whether something was."""
+        was_selected = self._selected is not None
+        self._selected = None
+        self.refresh()
+        return was_selected
+
+    def _bring_into_view(self, index: int) -> None:
+        """Bring a block into sight, its head first; move as little as possible."""
+        rows = self.size.height
+        height = self._item_layout.height_of(index)
+        row = self._item_layout.top_of(index) - self.scroll_offset.y
+        self._lay_out_visible(ScrollAnchor(index, row=max(0, min(row, rows - height))))
+
+    def fold(self, block: TranscriptItem) -> None:
+        """Fold a block, or unfold it; its head stays where it is."""
+        index = self._item_layout.index_of(block)
+        if index is None or not block.can_fold:
+            return
+        block.is_folded = not block.is_folded
+        row = self._item_layout.top_of(index) - self.scroll_offset.y
+        self._item_layout.invalidate(index)
+        self._lay_out_visible(ScrollAnchor(index, row=max(0, row)))
+
+    def on_click(self, event: events.Click) -> None:
+        """Fold or unfold the block whose head is clicked."""
+        offset = event.get_content_offset(self)
+        if offset is None or not self.items or self.text_selection is not None:
+            return
+        line = self.scroll_offset.y + offset.y
+        place = self._item_layout.position_at(line)
+        if line < self._item_layout.height and place.line == 0:
+            self.fold(self.items[place.item])
+
+    def action_select(self, delta: int) -> None:
+        """Go to the next block, or the one before."""
+        self.select(delta)
+
+    def action_fold(self) -> None:
+        """Fold or unfold the selected block."""
+        self.fold(self._selected_item())
+
+    def action_copy(self) -> None:
+        """Copy the text of the selected block."""
+        block = self._selected_item()
+        self.app.copy_to_clipboard(terminal_text(block.join_chunks() or block.head))
+        self.notify("Copied.", timeout=2)
+
+    def action_choose(self) -> None:
+        """Say that the selected block is to be edited."""
+        self.post_message(self.EditRequested(self._selected_item()))
+
+    def action_leave(self) -> None:
+        """Select nothing; where nothing was, the key is for somebody else."""
+        if not self.deselect():
+            raise SkipAction
+
+    def _selected_item(self) -> TranscriptItem:
+        if self._selected is None:
+            raise SkipAction
+        return self._selected
+
+    # -- selecting text --------------------------------------------------------------------
+
+    def get_selection(self, selection: Selection) -> tuple[str, str] | None:
+        """Return the text that was marked with the mouse; everything as it was said."""
+        if selection.start is None and selection.end is None:
+            texts = [terminal_text(block.join_chunks() or block.head) for block in self.items]
+            return "\n\n".join(texts), "\n"
+        first = selection.start.y if selection.start is not None else 0
+        last = selection.end.y if selection.end is not None else self._item_layout.height - 1
+        rows: list[str] = []
+        for line in range(first, min(last, self._item_layout.height - 1) + 1):
+            text = " " * LEFT_MARGIN + self._item_layout.line_at(line)[1].text
+            start, end = selection.get_span(line) or (0, 0)
+            rows.append(text[max(start, LEFT_MARGIN) : end if end >= 0 else None].rstrip())
+        return "\n".join(rows), "\n"
+
+    def selection_updated(self, selection: Selection | None) -> None:
+        """Show what is marked."""
+        self.refresh()
+
+    def _highlighted(self, strip: Strip, span: tuple[int, int] | None) -> Strip:
+        if span is None:
+            return strip
+        start = strip.index_to_cell_position(max(span[0], LEFT_MARGIN))
+        end = strip.cell_length if span[1] < 0 else strip.index_to_cell_position(span[1])
+        if end <= start:
+            return strip
+        style = self.screen.get_component_rich_style("screen--selection")
+        before, marked, after = (
+            strip.crop(0, start),
+            strip.crop(start, end),
+            strip.crop(end, strip.cell_length),
+        )
+        shown = Strip([Segment(part.text, (part.style or Style()) + style) for part in marked])
+        return Strip.join([before, shown, after])

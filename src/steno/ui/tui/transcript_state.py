@@ -1,0 +1,559 @@
+"""What happens, as blocks on a page: while it happens, and when a session is opened again.
+
+What is on record counts: while a model speaks its words are shown as they come, and when the
+message is recorded they become what the record says. One entry is told in one way, whether it was
+read back or has just happened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple, Protocol, final
+
+from steno.agent.events import (
+    ApprovalRequested,
+    CallOutput,
+    CallStarted,
+    EndReason,
+    EntryRecorded,
+    Notice,
+    NoticeCode,
+    RunEnded,
+    TurnStarted,
+)
+from steno.app.session import (
+    CommandReply,
+    ErrorRaised,
+    InputReturned,
+    PromptInput,
+    SessionEvent,
+    ShellEnded,
+    ShellOutput,
+    ShellStarted,
+)
+from steno.errors import Unresolved
+from steno.log.queries import SHELL_AUDIT_KEY
+from steno.messages.content import Text
+from steno.messages.event import TextDelta, ThinkingDelta, ToolCallBegin, ToolCallDelta, ToolCallEnd
+from steno.messages.message import AssistantMessage, ToolResultMessage, UserMessage
+from steno.records.entry import Approval, Entry, Resolution, Rewind
+from steno.render.describe import summarize_call
+from steno.render.items import CallState, ItemKind, TranscriptItem
+from steno.render.items_from_entries import (
+    INTERRUPTED_NOTICE,
+    RETRY_HINT,
+    answer_item,
+    apply_decision,
+    apply_exit_status,
+    apply_result,
+    ending_reason,
+    item_from_prompt,
+    item_from_shell_command,
+    items_from_answer,
+    marker_from_entry,
+    reference_label,
+    thinking_item,
+)
+from steno.render.terminal_text import terminal_line
+
+# -- page ------------------------------------------------------------------------------------------
+#
+# What blocks are put on, for those who tell what happens; see `transcript.view`.
+
+
+class ItemSink(Protocol):
+    """What blocks are put on."""
+
+    def show_items(self, blocks: list[TranscriptItem]) -> None:
+        """Show these and nothing else."""
+        ...
+
+    def add_item(self, block: TranscriptItem) -> None:
+        """Put a block at the end."""
+        ...
+
+    def update_item(self, block: TranscriptItem) -> None:
+        """Draw a block anew: it has changed."""
+        ...
+
+    def remove_item(self, block: TranscriptItem) -> None:
+        """Take a block away."""
+        ...
+
+
+# -- unheard ---------------------------------------------------------------------------------------
+#
+# What a person has said and is not on record: what waits to be heard, and what was not said after all.
+#
+# What is said is seen at once, and until the record has it. It is heard in the order in which it was
+# said, so the first that waits is the one that is heard: its words on record may be others, where it
+# was the name of a template. Only what could not be sent, and is tried again, may come before it.
+# Nothing that was typed is lost: what comes back can be chosen.
+
+
+STEERING_HEAD: Final = "will be heard at the next step"
+
+
+_NOT_SENT_HEAD: Final = "not said · Alt+Up and e take it to the prompt"
+
+
+_RETRY_HEAD: Final = "not sent · /retry tries again, Alt+Up and e take it to the prompt"
+
+
+@final
+@dataclass(eq=False, slots=True)
+class _QueuedPrompt:
+    prompt: PromptInput
+    item: TranscriptItem
+    is_accepted: bool = False
+    """Whether the desk has it; else it may yet be refused."""
+
+
+class _UnsentPrompt(NamedTuple):
+    """What is on record although nobody has heard it: trying again says it again."""
+
+    prompt: PromptInput
+    message: UserMessage
+    """What the record says."""
+
+
+@final
+class PendingInput:
+    """Shows words until they are heard, or chosen to be said otherwise."""
+
+    def __init__(self, page: ItemSink) -> None:
+        """Take the page to show them on."""
+        self._sink = page
+        self._queued: list[_QueuedPrompt] = []
+        self._returned: dict[TranscriptItem, PromptInput] = {}
+        self._unsent: _UnsentPrompt | None = None
+        """What could not be sent last, as long as nothing else was said."""
+        self._unsent_items: list[TranscriptItem] = []
+        """What shows that and what came back with it, unless it is shown elsewhere."""
+        self._just_returned: list[PromptInput] = []
+        """What could not be sent and was taken away, to be shown elsewhere."""
+
+    @property
+    def items(self) -> list[TranscriptItem]:
+        """All of them, for the end of a page that is shown anew."""
+        return [*self._returned, *(one.item for one in self._queued)]
+
+    # -- what waits --------------------------------------------------------------------------
+
+    def add(self, words: PromptInput, *, steers: bool) -> TranscriptItem:
+        """Show what is being said, until it is heard."""
+        head = STEERING_HEAD if steers else ""
+        block = TranscriptItem(
+            ItemKind.USER, head, words.text, state=CallState.WAITING, is_folded=True
+        )
+        self._queued.append(_QueuedPrompt(words, block))
+        self._sink.add_item(block)
+        return block
+
+    def accept(self, block: TranscriptItem) -> None:
+        """Note that the desk has taken what a block shows."""
+        for one in self._queued:
+            one.is_accepted = one.is_accepted or one.item is block
+
+    def reject(self, block: TranscriptItem) -> None:
+        """Take away what the desk has refused."""
+        self._remove([one for one in self._queued if one.item is block])
+
+    def match_recorded(self, message: UserMessage) -> PromptInput | None:
+        """Take away what is on record now: what is tried again, or else what was said first.
+
+        None where nobody has said it here.
+        """
+        unsent, first = self._unsent, next(iter(self._queued), None)
+        if unsent is not None and (first is None or message == unsent.message):
+            self._take_back_unsent()
+            self._unsent = None
+            if first is None or first.prompt.text != unsent.prompt.text:  # else it was typed again
+                return unsent.prompt
+        self.clear_unsent()
+        if first is None:
+            return None
+        self._remove([first])
+        return first.prompt
+
+    def clear_unsent(self) -> None:
+        """Note that trying again is about something else now: what could not be sent stays unsaid."""
+        for block in self._unsent_items:
+            block.head = _NOT_SENT_HEAD
+            self._sink.update_item(block)
+        self._unsent_items.clear()
+        self._unsent = None
+
+    def return_prompts(self, words: Sequence[PromptInput]) -> None:
+        """Take away what came back, the last of those that say the same.
+
+        If the first of it was on record already, it is what could not be sent.
+        """
+        was_waiting = True
+        for came_back in reversed(words):
+            taken = [one for one in self._queued if one.is_accepted and one.prompt == came_back]
+            self._remove(taken[-1:])
+            was_waiting = bool(taken)
+        if not was_waiting and self._unsent_items:
+            self._take_back_unsent()
+            self._just_returned = list(words)
+
+    def abandon(self) -> list[PromptInput]:
+        """Take away everything that the desk has taken, and return it: nobody is left to hear it."""
+        taken = [one for one in self._queued if one.is_accepted]
+        self._remove(taken)
+        return [one.prompt for one in taken]
+
+    def _remove(self, those: list[_QueuedPrompt]) -> None:
+        for one in those:
+            self._queued.remove(one)
+            self._sink.remove_item(one.item)
+
+    # -- what was not said -------------------------------------------------------------------
+
+    def keep_returned(self, words: PromptInput) -> None:
+        """Show what was not said after all, so that it can be chosen.
+
+        What could not be sent, and has just come back, can also be tried again.
+        """
+        is_unsent = self._unsent is not None and words in self._just_returned
+        head = _RETRY_HEAD if is_unsent else _NOT_SENT_HEAD
+        block = TranscriptItem(
+            ItemKind.USER, head, words.text, state=CallState.STOPPED, is_folded=True
+        )
+        self._returned[block] = words
+        if is_unsent:
+            self._just_returned.remove(words)
+            self._unsent_items.append(block)
+        else:
+            self._just_returned.clear()
+        self._sink.add_item(block)
+
+    def keep_unsent(self, words: PromptInput, message: UserMessage) -> None:
+        """Show what is on record although nobody has heard it: it can be chosen, and tried again."""
+        self.clear_unsent()
+        self._unsent, self._just_returned = _UnsentPrompt(words, message), [words]
+        self.keep_returned(words)
+
+    def take_back(self, block: TranscriptItem) -> PromptInput | None:
+        """Take away what was not said, and return it; None where a block is something else."""
+        words = self._returned.pop(block, None)
+        if words is not None:
+            if block in self._unsent_items:
+                self._unsent_items.remove(block)
+            self._sink.remove_item(block)
+        return words
+
+    def _take_back_unsent(self) -> None:
+        for block in list(self._unsent_items):
+            self.take_back(block)
+
+
+@final
+class TranscriptState:
+    """Tells a page what happens."""
+
+    def __init__(self, page: ItemSink) -> None:
+        """Take a page; nothing is on it."""
+        self._sink = page
+        self.pending_input = PendingInput(page)
+        """What the person has said and is not on record."""
+        self._references: dict[str, tuple[UserMessage, TranscriptItem]] = {}
+        """Messages that point at something and what shows them, by their entry."""
+        self._calls: dict[str, TranscriptItem] = {}
+        """What shows a call, by its id; a later call may have the id of an earlier one."""
+        self._drafts: dict[tuple[ItemKind, int | None], TranscriptItem] = {}
+        """What the model is saying: by its kind and index."""
+        self._prompt: tuple[PromptInput, UserMessage] | None = None
+        """What was heard last, as the person said it and as it is on record."""
+        self._items_since_prompt: list[TranscriptItem] = []
+        """What the record says since then, and that."""
+        self._has_reported_failure = False
+        """Whether the record has said in this run what could not be opened."""
+        self._commands: list[TranscriptItem] = []
+        """Commands of the person that are not on record yet; at most the last one runs."""
+        self._command: TranscriptItem | None = None
+        """The one that runs."""
+
+    # -- what is on record -------------------------------------------------------------------
+
+    def load(self, entries: Iterable[Entry]) -> None:
+        """Show what is on record, and what the person has said and is not; nothing else."""
+        for known in (
+            self._references,
+            self._calls,
+            self._drafts,
+            self._items_since_prompt,
+            self._commands,
+        ):
+            known.clear()
+        self._prompt = self._command = None
+        self.pending_input.clear_unsent()
+        blocks = [block for entry in entries for block in self._items_from_entry(entry)]
+        self._sink.show_items([*blocks, *self.pending_input.items])
+
+    def _on_recorded(self, entry: Entry) -> None:
+        match entry.payload:
+            case AssistantMessage():
+                self._replace_drafts(entry, entry.payload)
+                self._prompt = None  # it was sent, and has its answer
+                self._items_since_prompt.clear()
+                return
+            case UserMessage():
+                self._match_recorded_input(entry, entry.payload)
+            case Rewind():
+                self._on_rewind()
+            case _:
+                pass
+        for block in self._items_from_entry(entry):
+            self._items_since_prompt.append(block)
+            self._sink.add_item(block)
+            self._has_reported_failure |= block.kind is ItemKind.ERROR
+
+    def _match_recorded_input(self, entry: Entry, message: UserMessage) -> None:
+        """Take away what stood for a message until it was on record."""
+        command = (entry.audit or {}).get(SHELL_AUDIT_KEY)
+        if command is None:
+            self._prompt = (
+                self.pending_input.match_recorded(message) or PromptInput(message.text or ""),
+                message,
+            )
+            self._items_since_prompt.clear()
+            return
+        head = item_from_shell_command(str(command)).head
+        ran = next((block for block in self._commands if block.head == head), None)
+        if ran is not None:
+            self._commands.remove(ran)
+            self._sink.remove_item(ran)
+
+    def _on_rewind(self) -> None:
+        """Take away what the branch no longer holds: what was said last, and could not be sent.
+
+        Why it could not stays to be read, and the words can be used again.
+        """
+        reasons = [block for block in self._items_since_prompt if block.kind is ItemKind.ERROR]
+        for block in self._items_since_prompt:
+            if block in reasons:
+                block.entry = None
+            else:
+                self._sink.remove_item(block)
+        for block in reasons[:1]:
+            block.body = f"nothing was sent: {block.body}"
+            self._sink.update_item(block)
+        self._items_since_prompt.clear()
+        if self._prompt is not None:
+            self.pending_input.keep_unsent(*self._prompt)
+            self._prompt = None
+
+    def _items_from_entry(self, entry: Entry) -> Iterator[TranscriptItem]:
+        """Return what an entry adds to the page; what it says of a call is shown there."""
+        payload = entry.payload
+        match payload:
+            case AssistantMessage():
+                blocks = items_from_answer(entry, payload)
+                self._register_calls(payload, blocks)
+                yield from blocks
+            case UserMessage():
+                said = item_from_prompt(entry, payload)
+                if not all(isinstance(part, Text) for part in payload.content):
+                    self._references[entry.id] = payload, said
+                yield said
+            case ToolResultMessage():
+                block = self._calls.get(payload.tool_call_id)
+                if block is not None:
+                    apply_result(block, payload, entry.id)
+                    self._sink.update_item(block)
+            case Approval():
+                block = self._calls.get(payload.call_id)
+                if block is not None:
+                    apply_decision(block, payload)
+                    self._sink.update_item(block)
+            case _:
+                mark = marker_from_entry(entry, pointer=self._reference_name(payload))
+                if mark is not None:
+                    yield mark
+
+    def _register_calls(self, message: AssistantMessage, blocks: Iterable[TranscriptItem]) -> None:
+        calls = [block for block in blocks if block.kind is ItemKind.CALL]
+        for call, block in zip(message.tool_calls, calls, strict=True):
+            self._calls[call.id] = block
+
+    def _reference_name(self, payload: object) -> str:
+        """Return what a resolution is about; what shows that may have an image to draw now."""
+        if not isinstance(payload, Resolution):
+            return ""
+        if payload.target not in self._references:
+            return "something"
+        message, block = self._references[payload.target]
+        self._sink.update_item(block)
+        is_there = payload.block < len(message.content)
+        return reference_label(message.content[payload.block]) if is_there else "something"
+
+    # -- what happens ------------------------------------------------------------------------
+
+    def apply(self, event: SessionEvent) -> None:
+        """Show what happens; it costs little, however much there is on the page."""
+        match event:
+            case EntryRecorded(entry):
+                self._on_recorded(entry)
+            case TextDelta(index, text):
+                self._append(self._draft(ItemKind.ANSWER, index), text)
+            case ThinkingDelta(index, text):
+                self._append(self._draft(ItemKind.THINKING, index), text)
+            case ToolCallBegin(index, _, name) | ToolCallDelta(index, _, name):
+                self._write_call(index, name or "")
+            case ToolCallEnd(index, _, call) if call is not None:
+                block = self._draft(ItemKind.CALL, index)
+                block.head = summarize_call(call)
+                self._sink.update_item(block)
+            case ApprovalRequested(question):
+                self._set_state(question.call.id, CallState.WAITING)
+            case CallStarted(call):
+                self._start_call(call.id)
+            case CallOutput(call_id, text):
+                if (running := self._calls.get(call_id)) is not None:
+                    self._append(running, text)
+            case Notice(code, text):
+                self._on_notice(code, text)
+            case RunEnded():
+                self._on_run_ended(event)
+            case ErrorRaised(text):
+                self.add_text(ItemKind.ERROR, text)
+            case InputReturned(words):
+                self.pending_input.return_prompts(words)
+            case ShellStarted(command):
+                self._start_command(command)
+            case ShellOutput(text):
+                if self._command is not None:
+                    self._append(self._command, text)
+            case ShellEnded():
+                self._end_command(event)
+            case TurnStarted():
+                self._drop_drafts()
+            case _:
+                pass
+
+    def abandon_pending(self) -> list[PromptInput]:
+        """Give up what waits for the record, since nobody is left to write it; return what was said.
+
+        Commands stay on the page as they ended.
+        """
+        self._commands = [block for block in self._commands if block is self._command]
+        return self.pending_input.abandon()
+
+    def add_text(self, kind: ItemKind, text: str) -> None:
+        """Put words on the page that are nobody's and not on record."""
+        self._sink.add_item(TranscriptItem(kind, body=text))
+
+    def add_reply(self, reply: CommandReply) -> None:
+        """Show what a command has brought."""
+        self._sink.add_item(
+            TranscriptItem(ItemKind.REPLY, head=reply.title, body=reply.text, form=reply.form)
+        )
+
+    def _on_notice(self, code: NoticeCode, text: str) -> None:
+        if code is NoticeCode.RETRY:
+            self._drop_drafts()
+        self.add_text(ItemKind.NOTICE, text)
+
+    def _on_run_ended(self, ended: RunEnded) -> None:
+        self._drop_drafts()
+        for block in self._calls.values():
+            if block.is_open:
+                block.is_open, block.state = False, CallState.STOPPED
+                self._sink.update_item(block)
+        result = ended.result
+        if isinstance(result.error, Unresolved) and self._has_reported_failure:
+            pass  # once is enough
+        elif result.ending is EndReason.FAILED:
+            self.add_text(ItemKind.ERROR, f"{result.error or result.reason}; {RETRY_HINT}")
+        elif result.ending is EndReason.INTERRUPTED:
+            self.add_text(ItemKind.NOTICE, INTERRUPTED_NOTICE)
+        elif result.ending is EndReason.DONE and result.reason:
+            self.add_text(ItemKind.NOTICE, ending_reason(result))
+        self._has_reported_failure = False
+
+    def _start_command(self, command: str) -> None:
+        self._command = block = item_from_shell_command(command)
+        block.state, block.is_open = CallState.RUNNING, True
+        self._commands.append(block)
+        self._sink.add_item(block)
+
+    def _end_command(self, ended: ShellEnded) -> None:
+        if self._command is not None:
+            self._command.is_open = False
+            apply_exit_status(self._command, ended.status)
+            self._sink.update_item(self._command)
+            self._command = None
+
+    # -- what is being said ------------------------------------------------------------------
+
+    def _draft(self, kind: ItemKind, index: int | None) -> TranscriptItem:
+        """Return the block for what is being said now; it is on the page from its first word."""
+        block = self._drafts.get((kind, index))
+        if block is None:
+            match kind:
+                case ItemKind.ANSWER:
+                    block = answer_item()
+                case ItemKind.THINKING:
+                    block = thinking_item()
+                case _:
+                    block = TranscriptItem(kind, is_folded=True)
+            block.is_open = True
+            self._drafts[kind, index] = block
+            self._sink.add_item(block)
+        return block
+
+    def _append(self, block: TranscriptItem, text: str) -> None:
+        block.append(text)
+        self._sink.update_item(block)
+
+    def _write_call(self, index: int | None, name: str) -> None:
+        block = self._draft(ItemKind.CALL, index)
+        if name and not block.head:
+            block.head = f"{terminal_line(name)} …"
+            self._sink.update_item(block)
+
+    def _replace_drafts(self, entry: Entry, message: AssistantMessage) -> None:
+        """Let what was said become what is on record: each part where it stood."""
+        blocks = items_from_answer(entry, message)
+        drafts = list(self._drafts.values())
+        for number, block in enumerate(blocks):
+            draft = next((one for one in drafts if one.kind is block.kind), None)
+            if draft is None:
+                self._sink.add_item(block)
+                continue
+            drafts.remove(draft)
+            _copy_item(draft, block)
+            blocks[number] = draft
+            self._sink.update_item(draft)
+        self._register_calls(message, blocks)
+        self._drafts.clear()
+        for draft in drafts:
+            self._sink.remove_item(draft)
+
+    def _drop_drafts(self) -> None:
+        """Take away what was said and never recorded."""
+        for draft in self._drafts.values():
+            self._sink.remove_item(draft)
+        self._drafts.clear()
+
+    def _set_state(self, call_id: str, state: CallState) -> None:
+        if (block := self._calls.get(call_id)) is not None:
+            block.state = state
+            self._sink.update_item(block)
+
+    def _start_call(self, call_id: str) -> None:
+        block = self._calls.get(call_id)
+        if block is None:
+            return
+        block.state, block.is_open = CallState.RUNNING, True
+        self._sink.update_item(block)
+
+
+def _copy_item(draft: TranscriptItem, block: TranscriptItem) -> None:
+    """Let a draft show what a block shows; whether it is folded is for the person to say."""
+    draft.replace_body(block.body, block.form)
+    draft.head, draft.language, draft.state = block.head, block.language, block.state
+    draft.images, draft.entry, draft.is_open = block.images, block.entry, False

@@ -1,0 +1,360 @@
+"""What every value of the vocabulary shares: frozen, comparable, silent about its content.
+
+`Value` is the base of all stored structs and checks its fields against their annotations.
+`RawJson` holds what this version of steno does not understand, so that it can be written back
+unchanged. This file knows no message, no block and no format.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from functools import lru_cache
+from types import UnionType
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Final,
+    NamedTuple,
+    NoReturn,
+    TypeAlias,
+    Union,
+    final,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+from msgspec import Meta, Struct
+from msgspec.structs import force_setattr
+
+from steno.errors import InvalidMessage, InvalidValue
+from steno.json_object import as_json_object, is_json_text, wrap_parsed
+
+_MAX_PARTS_SHOWN: Final = 8
+_SHA256: Final = re.compile(r"[0-9a-f]{64}")
+
+NonEmptyStr: TypeAlias = Annotated[str, Meta(min_length=1)]
+"""A string with something in it; msgspec checks it when it decodes, we when a value is made."""
+
+PRECHECKED: Final = ContextVar("steno_prechecked", default=False)
+"""True while values are made of what was checked before: by msgspec's decoder, or by us.
+
+Types, UTF-8 and constraints in annotations hold then, and only the other rules are looked at.
+"""
+is_prechecked = PRECHECKED.get
+
+
+# -- text ------------------------------------------------------------------------------------
+
+
+def is_utf8_text(value: object) -> bool:
+    """Tell whether `value` is a string that UTF-8 can carry."""
+    if type(value) is not str:
+        return False
+    if value.isascii() or is_prechecked():
+        return True
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def replace_lone_surrogates(text: str) -> str:
+    """Return `text` with surrogate pairs joined and every lone surrogate replaced by U+FFFD.
+
+    Half a surrogate pair cannot be written as UTF-8; providers refuse it, and a history that
+    holds one can never be sent again. Values refuse it, so clean foreign text at the door.
+    Raises InvalidValue for what is not a string.
+    """
+    if is_utf8_text(text):
+        return text
+    if not isinstance(text, str):
+        raise InvalidValue(f"text must be a string, not {type(text).__name__}")
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def join_surrogates(text: str) -> str:
+    """Return `text` with the halves of surrogate pairs joined; lone ones stay."""
+    if is_utf8_text(text):
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+
+
+# -- structs ---------------------------------------------------------------------------------
+
+
+@final
+class RawJson:
+    """JSON text that is kept as it came: members or records of a newer format.
+
+    The class is deliberately unknown to msgspec, so the fast encoder stops at it and the
+    slower, lossless one takes over.
+    """
+
+    __slots__ = ("text",)
+    text: str
+    """The JSON, character for character."""
+
+    def __init__(self, text: str) -> None:
+        if not is_utf8_text(text):
+            raise InvalidValue(f"verbatim: {explain_not_text(text)}")
+        object.__setattr__(self, "text", text)
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError("immutable type: 'Verbatim'")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError("immutable type: 'Verbatim'")
+
+    def __bool__(self) -> bool:
+        return bool(self.text)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RawJson) and self.text == other.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __repr__(self) -> str:
+        return f"<{len(self.text)} characters kept verbatim>"
+
+    def __reduce__(self) -> str | tuple[type[RawJson], tuple[str]]:
+        # A name stands for the one object of that name, which values compare by identity.
+        return (RawJson, (self.text,)) if self.text else "NOTHING"
+
+
+NOTHING: Final = RawJson("")
+
+
+class RedactedRepr(Struct, frozen=True, gc=False):
+    """A frozen struct whose `repr` says how much it holds and not what.
+
+    Immutable values cannot form cycles, so the garbage collector need not look at them.
+    """
+
+    shown: ClassVar[frozenset[str]] = frozenset()
+    """Names of the string fields whose text may appear in `repr`: labels, never content."""
+
+    def __repr__(self) -> str:
+        parts = ", ".join([f"{name}={outline}" for name, outline in self._repr_parts()])
+        return f"{type(self).__name__}({parts})"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        # msgspec defines this one too, and rich would print the content with it.
+        return [(name, _ReprText(outline)) for name, outline in self._repr_parts()]
+
+    def non_default_fields(self) -> Iterator[tuple[str, Any]]:
+        """Return the fields that do not hold their default, in the order they are stored."""
+        defaults = self.__struct_defaults__
+        fields = self.__struct_fields__
+        first_default = len(fields) - len(defaults)
+        for position, name in enumerate(fields):
+            value = getattr(self, name)
+            if position < first_default or value != defaults[position - first_default]:
+                yield name, value
+
+    def _repr_parts(self) -> Iterator[tuple[str, str]]:
+        for name, value in self.non_default_fields():
+            yield name, _summarize_for_repr(value, name in self.shown)
+
+
+class Value(
+    RedactedRepr, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
+):
+    """The base of every value that is stored: immutable, equal by content, lossless."""
+
+    error_class: ClassVar[type[InvalidValue]] = InvalidMessage
+    """What is raised when a field breaks a rule."""
+
+    unknown: RawJson = NOTHING
+    """Members that came with the stored JSON and that this version has no name for.
+
+    No JSON is a `RawJson`, not even null, so a stored member of this name is unknown as well.
+    """
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+    def has_valid_unknown(self) -> bool:
+        """Tell whether what is unknown could stand among the members of this value."""
+        return is_json_text("{" + self.unknown.text + "}")
+
+
+class Sendable(Value, frozen=True, kw_only=True):
+    """A value that is sent to providers and comes from them."""
+
+    extras: Mapping[str, Any] | None = None
+    """Members that only one wire has a name for, by the name of that wire: there and back.
+
+    `{"anthropic_messages": {"cache_control": {"type": "ephemeral"}}}`
+    """
+
+
+class _ReprText(str):
+    """Text that is its own `repr`."""
+
+    __slots__ = ()
+    __repr__ = str.__str__
+
+
+def _summarize_for_repr(value: object, show_text: bool) -> str:
+    """Describe a field without telling what is in it."""
+    if isinstance(value, str) and not hasattr(value, "value"):
+        return repr(value) if show_text else f"<{len(value)} characters>"
+    if isinstance(value, bytes):
+        return f"<{len(value)} bytes>"
+    if isinstance(value, tuple):
+        parts = [_summarize_for_repr(part, show_text) for part in value[:_MAX_PARTS_SHOWN]]
+        if len(value) > _MAX_PARTS_SHOWN:
+            parts.append(f"… {len(value) - _MAX_PARTS_SHOWN} more")
+        return f"({', '.join(parts)})"
+    return str(value)
+
+
+# -- fields ----------------------------------------------------------------------------------
+
+
+class _FieldTypes(NamedTuple):
+    """What the annotation of a field allows."""
+
+    name: str
+    types: frozenset[type]
+    elements: frozenset[type]
+    """For a tuple: what may be in it."""
+    needs_normalizing: bool
+    """A mapping or a time, which is turned into the one form we keep."""
+
+
+def check_fields(value: Value) -> None:
+    """Refuse what the annotations do not allow, text that UTF-8 cannot carry, times without zone.
+
+    Mappings become JsonObjects and times UTC on the way. Values that are made by the thousand
+    check their busy fields themselves and call this only if the rare ones are set.
+    """
+    if is_prechecked():
+        for field in _normalized_fields(type(value)):
+            if getattr(value, field.name) is not None:
+                _normalize_field(value, field)
+        return
+    unknown: object = value.unknown
+    if isinstance(unknown, RawJson) and unknown and not value.has_valid_unknown():
+        refuse(value, "unknown must be the text of members of a JSON object")
+    for field in _field_types(type(value)):
+        content: Any = getattr(value, field.name)
+        kind = type(content)
+        if field.needs_normalizing and content is not None:
+            _normalize_field(value, field)
+        elif kind is int and float in field.types:
+            force_setattr(value, field.name, _as_float(value, field.name, content))
+        elif kind not in field.types:
+            refuse(
+                value, f"{field.name} must be {_join_type_names(field.types)}, not {kind.__name__}"
+            )
+        elif kind is str and not is_utf8_text(content):
+            refuse(value, f"{field.name} {explain_not_text(content)}")
+        elif kind is tuple:
+            check_elements(value, field.name, content, field.elements)
+
+
+def check_elements(value: Value, name: str, content: Any, allowed: frozenset[type]) -> None:
+    """Refuse a tuple that holds something else than `allowed`."""
+    for position, element in enumerate(content):
+        if type(element) not in allowed:
+            place = f"{name}[{position}]"
+            refuse(
+                value, f"{place} must be {_join_type_names(allowed)}, not {type(element).__name__}"
+            )
+        if type(element) is str and not is_utf8_text(element):
+            refuse(value, f"{name}[{position}] {explain_not_text(element)}")
+
+
+def check_sha256(value: Value, name: str) -> None:
+    """Refuse a field that is not a SHA-256 as it is usually written."""
+    if _SHA256.fullmatch(getattr(value, name)) is None:
+        refuse(value, f"{name} must be 64 lower-case hexadecimal digits")
+
+
+def refuse(value: Value, rule: str) -> NoReturn:
+    """Raise what this kind of value raises, naming it and the rule."""
+    raise value.error_class(f"{class_label(type(value))}: {rule}") from None
+
+
+def explain_not_text(value: object) -> str:
+    """Say why `is_text(value)` is false."""
+    if type(value) is not str:
+        return f"must be a string, not {type(value).__name__}"
+    return "holds a lone surrogate; pass it through replace_lone_surrogates() first"
+
+
+@lru_cache(maxsize=128)
+def class_label(cls: type) -> str:
+    """Name a class in words: `ToolCall` is a "tool call"."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", cls.__name__).lower()
+
+
+@lru_cache(maxsize=128)
+def _field_types(cls: type[Value]) -> tuple[_FieldTypes, ...]:
+    hints = get_type_hints(cls)
+    return tuple([_read_field_types(name, hints[name]) for name in cls.__struct_fields__])
+
+
+def _read_field_types(name: str, hint: Any) -> _FieldTypes:
+    types: set[type] = set()
+    elements: set[type] = set()
+    for option in union_members(hint):
+        if get_origin(option) is tuple:
+            types.add(tuple)
+            elements |= set(union_members(get_args(option)[0]))
+        else:
+            types.add(get_origin(option) or option)
+    is_settled = Mapping in types or datetime in types
+    return _FieldTypes(name, frozenset(types), frozenset(elements), is_settled)
+
+
+def union_members(hint: Any) -> tuple[Any, ...]:
+    """Return the members of a union; any other type is the only option."""
+    return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+
+
+def _join_type_names(types: frozenset[type]) -> str:
+    names = sorted("None" if kind is type(None) else kind.__name__ for kind in types)
+    return " or ".join(names)
+
+
+@lru_cache(maxsize=128)
+def _normalized_fields(cls: type[Value]) -> tuple[_FieldTypes, ...]:
+    return tuple([field for field in _field_types(cls) if field.needs_normalizing])
+
+
+def _normalize_field(value: Value, field: _FieldTypes) -> None:
+    """Turn a mapping into a JsonObject, or a time into UTC."""
+    content = getattr(value, field.name)
+    if datetime in field.types:
+        force_setattr(value, field.name, _as_utc(value, field.name, content))
+        return
+    try:
+        frozen = wrap_parsed(content) if is_prechecked() else as_json_object(content)
+    except InvalidValue as exc:
+        refuse(value, f"{field.name}: {exc}")
+    force_setattr(value, field.name, frozen)
+
+
+def _as_float(value: Value, name: str, number: Any) -> float:
+    try:
+        return float(number)
+    except OverflowError:
+        refuse(value, f"{name} is too large")
+
+
+def _as_utc(value: Value, name: str, moment: object) -> datetime:
+    if not isinstance(moment, datetime) or moment.tzinfo is None:
+        refuse(value, f"{name} must be a time with a time zone")
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        refuse(value, f"{name} is no time in UTC")

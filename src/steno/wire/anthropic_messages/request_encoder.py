@@ -1,0 +1,552 @@
+"""Write blocks as the parts of a message's content.
+
+What the provider would refuse is left out or said otherwise, and reported: seals of other
+models, blank text, kinds of images, ids and names. What was recorded is written as it was.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections import Counter, deque
+from itertools import takewhile
+from typing import Any, Final, assert_never, final
+
+import msgspec
+
+from steno.json_object import as_json_object, raw_members
+from steno.messages.call import InvalidToolCall, ToolCall
+from steno.messages.content import (
+    FileReference,
+    Image,
+    ImageBlob,
+    ImageData,
+    ImageFile,
+    ImageUrl,
+    Opaque,
+    Resource,
+    Text,
+    Thinking,
+)
+from steno.messages.message import (
+    AssistantBlock,
+    AssistantMessage,
+    Message,
+    SystemMessage,
+    ToolResultMessage,
+    UserBlock,
+    UserMessage,
+)
+from steno.messages.request import Request
+from steno.messages.tool import ToolDefinition
+from steno.wire.anthropic_messages.payload import (
+    ABSENT,
+    CONTENT_AS_LIST,
+    DEFAULT_MAX_TOKENS,
+    IMAGE_TYPES,
+    IN_MESSAGES,
+    JOINS_PREVIOUS,
+    LEGAL_ID,
+    LEGAL_NAME,
+    MAX_TEMPERATURE,
+    NAME,
+    PROVIDER,
+    UNSIGNED,
+    VERBATIM,
+    is_blank,
+)
+from steno.wire.anthropic_messages.unknown_blocks import is_unfinished
+from steno.wire.extras import FORM_KEY, get_form, merge_extras, pop_form, pop_object, select_extras
+from steno.wire.report import EncodedRequest, Loss, LossCode, LossCollector
+from steno.wire.request_encoder import (
+    WHOLE_MESSAGE_KIND,
+    MessageWriter,
+    RequestTarget,
+    call_name,
+    compact_pieces,
+    encode_json,
+    is_sendable,
+    raw_arguments,
+    reference_text,
+    wire_id,
+)
+from steno.wire.request_encoder import Encoder as BaseEncoder
+from steno.wire.tools_and_settings import (
+    drop_none,
+    function_name,
+    note_unenforced_schema,
+    write_tools,
+)
+
+PartJson = dict[str, Any] | msgspec.Raw
+
+
+_IMAGE_TYPES_RULE: Final = "the target takes JPEG, PNG, GIF and WebP"
+
+
+@final
+class ContentBlockWriter:
+    """Writes the blocks of a conversation for one target."""
+
+    def __init__(self, target: RequestTarget, losses: LossCollector) -> None:
+        self._target = target
+        self._losses = losses
+        self._recorded_ids: set[str] = set()
+        """Forbidden ids that were recorded, and so are sent as they were."""
+        self._uses: Counter[str] = Counter()
+        """How many calls have an id: some models count theirs anew in every turn."""
+        self._unanswered_ids: dict[str, deque[str]] = {}
+        """The ids that calls of this turn were sent under and that have no result yet."""
+
+    def write_user_blocks(self, blocks: tuple[UserBlock, ...]) -> list[PartJson]:
+        """Write what users and tools say."""
+        parts: list[PartJson] = []
+        for number, block in enumerate(blocks):
+            at = f".content[{number}]"
+            match block:
+                case Text():
+                    parts += self._text(block, at)
+                case Image():
+                    parts += self._image(block, at)
+                case FileReference() | Resource():
+                    parts.append(
+                        {"type": "text", "text": reference_text(block, self._losses, at=at)}
+                    )
+                case Opaque():
+                    parts += self._opaque(block, at)
+                case _:
+                    assert_never(block)
+        return parts
+
+    def write_assistant_blocks(self, blocks: tuple[AssistantBlock, ...]) -> list[PartJson]:
+        """Write what a model says, in the order it came."""
+        parts: list[PartJson] = []
+        self._unanswered_ids.clear()
+        for number, block in enumerate(blocks):
+            at = f".content[{number}]"
+            match block:
+                case Text():
+                    parts += self._text(block, at)
+                case Thinking():
+                    parts += self._thinking(block, at)
+                case ToolCall() | InvalidToolCall():
+                    parts.append(self._call(block, at))
+                case Image():
+                    self._losses.note(LossCode.IMAGE, "left out an image of the model's", at=at)
+                case Opaque():
+                    parts += self._opaque(block, at)
+                case _:
+                    assert_never(block)
+        return parts
+
+    def result_id(self, id: str, form: dict[str, Any]) -> str:
+        """Return the id that the target sees of the call that a result is for."""
+        waiting = self._unanswered_ids.get(id)
+        if waiting:
+            sent = waiting.popleft()
+            if sent != id:
+                self._losses.note(LossCode.CALL_ID, f"sent under the id {sent}")
+            return sent
+        return self._legal_id(id, form)
+
+    def _call_id(self, id: str, form: dict[str, Any]) -> str:
+        """Return the id that the target sees of one more call: no other has the same."""
+        if "id" in form:
+            self._recorded_ids.add(id)
+        self._uses[id] += 1
+        if self._uses[id] == 1 or id in self._recorded_ids:
+            sent = self._legal_id(id, form)
+        else:
+            sent = wire_id(f"{id} {self._uses[id]}", LEGAL_ID, self._losses)
+        self._unanswered_ids.setdefault(id, deque()).append(sent)
+        return sent
+
+    def _legal_id(self, id: str, form: dict[str, Any]) -> str:
+        if form.get("id") == id or id in self._recorded_ids:
+            return id
+        return wire_id(id, LEGAL_ID, self._losses)
+
+    def _text(self, block: Text, at: str) -> list[PartJson]:
+        extras = select_extras(block, NAME, self._losses, at=at)
+        form = pop_form(extras)
+        if block.seal is not None:
+            self._losses.note(LossCode.SEAL, "left out a seal that text has no place for", at=at)
+        if is_blank(block.text) and VERBATIM not in form:
+            if block.text or extras:
+                self._losses.note(LossCode.BLANK, "left out text without a word in it", at=at)
+            return []
+        return [self._merge_extras({"type": "text", "text": block.text}, extras, at)]
+
+    def _merge_extras(
+        self, members: dict[str, Any], extras: dict[str, Any], at: str
+    ) -> dict[str, Any]:
+        return merge_extras(members, extras, self._losses, at=at)
+
+    def _thinking(self, block: Thinking, at: str) -> list[PartJson]:
+        extras = select_extras(block, NAME, self._losses, at=at)
+        form = pop_form(extras)
+        if block.seal is not None and self._target.accepts(block.seal):
+            if block.redacted:
+                redacted = {"type": "redacted_thinking", "data": block.seal.data}
+                return [self._merge_extras(redacted, extras, at)]
+            signed = {"type": "thinking", "thinking": block.text, "signature": block.seal.data}
+            return [self._merge_extras(signed, extras, at)]
+        if block.seal is not None:
+            self._losses.note(LossCode.SEAL, "left out the seal of another model", at=at)
+        elif form.get(UNSIGNED) == [self._target.provider, self._target.model]:
+            return [self._merge_extras({"type": "thinking", "thinking": block.text}, extras, at)]
+        if block.text:
+            self._losses.note(LossCode.THINKING, "left out what the model thought", at=at)
+        return []
+
+    def _call(self, call: ToolCall | InvalidToolCall, at: str) -> dict[str, Any]:
+        extras = select_extras(call, NAME, self._losses, at=at)
+        form = pop_form(extras)
+        if call.seal is not None:
+            self._losses.note(LossCode.SEAL, "left out a seal that calls have no place for", at=at)
+        members: dict[str, Any] = {
+            "type": "tool_use",
+            "id": self._call_id(call.id, form),
+            "name": self._name(call, form, at),
+        }
+        if form.get("input") == VERBATIM:
+            members["input"] = msgspec.Raw(call.arguments.encode())
+        elif form.get("input") != ABSENT:
+            members["input"] = raw_arguments(call, self._losses, at=at)
+        return self._merge_extras(members, extras, at)
+
+    def _name(self, call: ToolCall | InvalidToolCall, form: dict[str, Any], at: str) -> str:
+        if "name" in form:
+            return str(form["name"])
+        return call_name(call, LEGAL_NAME, self._losses, at=at)
+
+    def _image(self, block: Image, at: str) -> list[PartJson]:
+        extras = select_extras(block, NAME, self._losses, at=at)
+        match block.source:
+            case ImageData() if block.mime_type in IMAGE_TYPES:
+                data = base64.b64encode(block.source.data).decode()
+                source = {"type": "base64", "media_type": block.mime_type, "data": data}
+            case ImageUrl():
+                source = {"type": "url", "url": block.source.url}
+            case ImageData():
+                self._losses.note(LossCode.IMAGE, f"left out an image: {_IMAGE_TYPES_RULE}", at=at)
+                return []
+            case ImageBlob() | ImageFile():
+                self._losses.note(
+                    LossCode.IMAGE, "left out an image whose bytes are not here", at=at
+                )
+                return []
+            case _:
+                assert_never(block.source)
+        return [self._merge_extras({"type": "image", "source": source}, extras, at)]
+
+    def _opaque(self, block: Opaque, at: str) -> list[PartJson]:
+        sendable = is_sendable(block, NAME, self._losses, at=at)
+        if block.origin == NAME and is_unfinished(block):
+            done = "left out a block that came in parts which steno cannot put together"
+            self._losses.note(LossCode.OPAQUE, done, at=at)
+        return [msgspec.Raw(block.raw.encode())] if sendable else []
+
+
+def _collapse_content(parts: list[PartJson], form: dict[str, Any]) -> str | list[PartJson]:
+    """Return a single plain text as a string, unless it came as a list."""
+    if len(parts) == 1 and form.get("content") != CONTENT_AS_LIST:
+        only = parts[0]
+        if isinstance(only, dict) and only.keys() == {"type", "text"}:
+            return str(only["text"])
+    return parts
+
+
+def _expand_content(content: str | list[PartJson]) -> list[PartJson]:
+    """Return content as a list, however it was written."""
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content
+
+
+# -- writer ----------------------------------------------------------------------------------------
+#
+# Write messages, one for each turn; results of calls are words of the user here.
+#
+# The results of a turn stand in one message, first, and what the user says next joins them there.
+# Role first and content last, so that a message that grows begins with the same bytes.
+
+
+def _is_system_prompt(message: Message) -> bool:
+    """Tell whether a message at the start belongs to the system prompt."""
+    return isinstance(message, SystemMessage) and not get_form(message, NAME).get(IN_MESSAGES)
+
+
+@final
+class AnthropicMessageWriter(MessageWriter):
+    """Writes one object for each turn."""
+
+    def __init__(self, target: RequestTarget) -> None:
+        super().__init__(target)
+        self._blocks = ContentBlockWriter(target, self.losses)
+        self._written: list[bytes] = []
+        self._latest: dict[str, Any] | bytes | None = None
+        """The newest message, which may still grow."""
+        self._is_leading = True
+        self._follows_result = False
+        self._keeps_trailing_blanks = False
+        """The newest message was recorded with blanks at its end."""
+        self._trim_loss: Loss | None = None
+
+    def add(self, message: Message) -> None:
+        """Write one more message; those of the system prompt are not among them."""
+        if self._is_leading and _is_system_prompt(message):
+            return
+        self._is_leading = False
+        match message:
+            case SystemMessage():
+                self._add_system(message)
+            case UserMessage():
+                self._add_user(message)
+            case AssistantMessage():
+                self._add_assistant(message)
+            case ToolResultMessage():
+                self._add_result(message)
+            case _:
+                assert_never(message)
+        self._follows_result = isinstance(message, ToolResultMessage)
+
+    def finish(self) -> bytes:
+        """Return everything written; more may follow."""
+        self._written = compact_pieces(self._written)
+        newest = self._trim_trailing_blanks(self._latest)
+        return b",".join([*self._written, *([] if newest is None else [_to_bytes(newest)])])
+
+    def write_system(self, messages: list[SystemMessage]) -> str | list[PartJson] | None:
+        """Return the system prompt that the first messages make up."""
+        parts: list[PartJson] = []
+        forms = [get_form(message, NAME) for message in messages]
+        for position, message in enumerate(messages):
+            self.losses.place = f"messages[{position}]"
+            parts += self._blocks.write_user_blocks(message.content)
+            if select_extras(message, NAME, self.losses).keys() - {FORM_KEY}:
+                self.losses.note(LossCode.EXTRAS, "left out members that a prompt has no place for")
+        return _collapse_content(parts, forms[0] if forms else {}) or None
+
+    # -- turns -------------------------------------------------------------------------------
+
+    def _add_system(self, message: SystemMessage) -> None:
+        extras = select_extras(message, NAME, self.losses)
+        form = pop_form(extras)
+        parts = self._blocks.write_user_blocks(message.content)
+        if form.get(IN_MESSAGES):
+            self._write("system", _collapse_content(parts, form), extras)
+        else:
+            self.losses.note(LossCode.SYSTEM, "sent as the words of the user")
+            self._write("user", _collapse_content(parts, form), extras, joins=self._follows_result)
+
+    def _add_user(self, message: UserMessage) -> None:
+        first = message.content[0]
+        if isinstance(first, Opaque) and first.kind == WHOLE_MESSAGE_KIND:
+            if is_sendable(first, NAME, self.losses, at=".content[0]"):
+                self._append(first.raw.encode())
+            return
+        extras = select_extras(message, NAME, self.losses)
+        form = pop_form(extras)
+        content = _collapse_content(self._blocks.write_user_blocks(message.content), form)
+        self._write("user", content, extras, joins=form.get(JOINS_PREVIOUS, self._follows_result))
+
+    def _add_assistant(self, message: AssistantMessage) -> None:
+        extras = select_extras(message, NAME, self.losses)
+        form = pop_form(extras)
+        parts = self._blocks.write_assistant_blocks(message.content)
+        self._keeps_trailing_blanks = bool(message.content) and VERBATIM in get_form(
+            message.content[-1], NAME
+        )
+        self._write("assistant", _collapse_content(parts, form), extras)
+
+    def _add_result(self, message: ToolResultMessage) -> None:
+        extras = select_extras(message, NAME, self.losses)
+        form = pop_form(extras)
+        members: dict[str, Any] = {
+            "type": "tool_result",
+            "tool_use_id": self._blocks.result_id(message.tool_call_id, form),
+        }
+        if message.is_error or "is_error" in form:
+            members["is_error"] = message.is_error
+        parts = self._blocks.write_user_blocks(message.content)
+        if parts or form.get("content") == CONTENT_AS_LIST:
+            members["content"] = _collapse_content(parts, form)
+        elif message.is_error and form.get("content") != ABSENT and "content" not in extras:
+            members["content"] = str(message.outcome)  # an error without a word is refused
+        joins = form.get(JOINS_PREVIOUS, self._follows_result)
+        part = merge_extras(members, extras, self.losses)
+        self._write("user", [part], pop_object(form, "message"), joins=joins)
+
+    # -- the message being written -----------------------------------------------------------
+
+    def _write(
+        self,
+        role: str,
+        content: str | list[PartJson],
+        extras: dict[str, Any],
+        *,
+        joins: bool = False,
+    ) -> None:
+        latest = self._latest
+        if not content and isinstance(content, list):
+            self.losses.note(LossCode.BLANK, "left out a message with nothing in it")
+        elif joins and isinstance(latest, dict) and latest["role"] == role:
+            latest["content"] = [*_expand_content(latest["content"]), *_expand_content(content)]
+            latest |= extras
+        else:
+            self._append({"role": role, **extras, "content": content})
+
+    def _append(self, message: dict[str, Any] | bytes) -> None:
+        if self._latest is not None:
+            self._written.append(_to_bytes(self._latest))
+        self._latest = message
+
+    def _trim_trailing_blanks(
+        self, message: dict[str, Any] | bytes | None
+    ) -> dict[str, Any] | bytes | None:
+        """Cut blanks off the end of a turn that the model is to go on with: they are refused."""
+        if self._trim_loss is not None:
+            self.losses.found.remove(self._trim_loss)  # the turn is not the last one any more
+            self._trim_loss = None
+        if (
+            not isinstance(message, dict)
+            or message["role"] != "assistant"
+            or self._keeps_trailing_blanks
+        ):
+            return message
+        parts = _expand_content(message["content"])
+        last = parts[-1]
+        if not isinstance(last, dict) or last["type"] != "text":
+            return message
+        text = last["text"].rstrip()
+        if text == last["text"]:
+            return message
+        self.losses.note(LossCode.BLANK, "left out the blanks at the end")
+        self._trim_loss = self.losses.found[-1]
+        if isinstance(message["content"], str):
+            return message | {"content": text}
+        return message | {"content": [*parts[:-1], last | {"text": text}]}
+
+
+def _to_bytes(message: dict[str, Any] | bytes) -> bytes:
+    return message if isinstance(message, bytes) else encode_json(message)
+
+
+# -- request ---------------------------------------------------------------------------------------
+#
+# Write requests: settings, tools and the system prompt; `writer` has the messages.
+
+
+def encode_request(
+    request: Request,
+    *,
+    provider: str = PROVIDER,
+    stream: bool | None = None,
+    strict_tools: bool = True,
+) -> EncodedRequest:
+    """Encode one request; an `Encoder` does the same for every turn of a conversation."""
+    return Encoder(provider=provider, strict_tools=strict_tools).encode(request, stream=stream)
+
+
+@final
+class Encoder(BaseEncoder):
+    """Encodes the requests of a conversation, each message once."""
+
+    def __init__(self, *, provider: str = PROVIDER, strict_tools: bool = True) -> None:
+        """Take whom seals are for, and whether the model can be held to the schema of a tool."""
+        super().__init__()
+        self._provider = provider
+        self._has_strict_tools = strict_tools
+
+    def _target(self, request: Request) -> RequestTarget:
+        return RequestTarget(self._provider, NAME, request.model)
+
+    def _new_writer(self, target: RequestTarget) -> MessageWriter:
+        return AnthropicMessageWriter(target)
+
+    def _body(
+        self, request: Request, messages: bytes, losses: LossCollector, *, stream: bool | None
+    ) -> bytes:
+        extras = select_extras(request, NAME, losses)
+        form = pop_form(extras)
+        members = self._write_settings(request, extras, form, losses)
+        members |= drop_none(stream=stream, system=self._write_system(request, losses))
+        members = merge_extras(members, extras, losses)
+        # Messages last: the body of the next turn then begins with the bytes of this one.
+        head = encode_json(members)[:-1]
+        return b"".join([head, b"," if members else b"", b'"messages":[', messages, b"]}"])
+
+    def _write_settings(
+        self, request: Request, extras: dict[str, Any], form: dict[str, Any], losses: LossCollector
+    ) -> dict[str, Any]:
+        limit, temperature = request.max_tokens, request.temperature
+        if limit is None and "max_tokens" not in extras and form.get("max_tokens") != ABSENT:
+            limit = DEFAULT_MAX_TOKENS
+        if temperature is not None and temperature > MAX_TEMPERATURE:
+            temperature = MAX_TEMPERATURE
+            losses.note(LossCode.SETTING, "lowered to 1, the highest there is", at=".temperature")
+        members = drop_none(
+            model=request.model or None,
+            max_tokens=limit,
+            temperature=temperature,
+            top_p=request.top_p,
+            stop_sequences=list(request.stop) or None,
+        )
+        members |= write_tools(request, extras, lambda tool, at: self._write_tool(tool, losses, at))
+        if request.tool_choice is not None:
+            members["tool_choice"] = _write_tool_choice(request) | form.get("tool_choice", {})
+            if (
+                _has_thinking_enabled(extras)
+                and members["tool_choice"].get("type") in _FORCED_CHOICES
+            ):
+                done = "sent, though the provider takes no forced call while the model thinks"
+                losses.note(LossCode.SETTING, done, at=".tool_choice")
+        return members
+
+    def _write_system(self, request: Request, losses: LossCollector) -> str | list[PartJson] | None:
+        """Return the system prompt: the messages that stand before all others."""
+        lifted = [
+            m
+            for m in takewhile(_is_system_prompt, request.messages)
+            if isinstance(m, SystemMessage)
+        ]
+        writer = AnthropicMessageWriter(self._target(request))
+        prompt = writer.write_system(lifted)
+        losses.found += writer.losses.found
+        return prompt
+
+    def _write_tool(self, tool: ToolDefinition, losses: LossCollector, at: str) -> dict[str, Any]:
+        extras = select_extras(tool, NAME, losses, at=at)
+        form = pop_form(extras)
+        members: dict[str, Any] = {"name": _tool_name(tool, losses, at)}
+        if form.get("description") != ABSENT:
+            members["description"] = tool.description
+        members["input_schema"] = raw_members(as_json_object(tool.parameters))
+        if not self._has_strict_tools:
+            note_unenforced_schema(tool, losses, at=at)
+        elif tool.strict:
+            members["strict"] = True
+        return members | extras
+
+
+def _tool_name(tool: ToolDefinition, losses: LossCollector, at: str) -> str:
+    return function_name(tool, NAME, LEGAL_NAME, losses, at=at)
+
+
+def _write_tool_choice(request: Request) -> dict[str, Any]:
+    choice = request.tool_choice or ""
+    for tool in request.tools:
+        if tool.name == choice:
+            return {"type": "tool", "name": _tool_name(tool, LossCollector(), "")}
+    if choice in _TOOL_CHOICES:
+        return {"type": _TOOL_CHOICES[choice]}
+    return {"type": "tool", "name": choice}
+
+
+def _has_thinking_enabled(extras: dict[str, Any]) -> bool:
+    thinking = extras.get("thinking")
+    return isinstance(thinking, dict) and thinking.get("type") in ("enabled", "adaptive")
+
+
+_TOOL_CHOICES: Final = {"auto": "auto", "none": "none", "required": "any"}
+
+
+_FORCED_CHOICES: Final = frozenset({"any", "tool"})

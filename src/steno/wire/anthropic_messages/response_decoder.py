@@ -1,0 +1,473 @@
+"""One answer as it is read, event by event.
+
+Nearly all events are more text, thinking or input; they have a decoder of their own. Everything
+else, and whatever that decoder stumbles over, is read member by member, and what has no name
+here is kept.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeVar, assert_never, final
+
+import msgspec
+from msgspec import Raw
+
+from steno.errors import ProtocolError
+from steno.json_object import check_depth
+from steno.messages.call import NO_ARGUMENTS, Seal
+from steno.messages.content import Opaque
+from steno.messages.event import (
+    BlockAdded,
+    BlockSealed,
+    Event,
+    ExtrasAdded,
+    Finished,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallBegin,
+    ToolCallDelta,
+    ToolCallEnd,
+)
+from steno.messages.message import AssistantMessage
+from steno.messages.usage import Usage
+from steno.wire.anthropic_messages.payload import (
+    NAME,
+    PROVIDER,
+    UNSIGNED,
+    CitationsDeltaPayload,
+    ContentBlockDelta,
+    DeltaPayload,
+    InputJsonDeltaPayload,
+    SignatureDeltaPayload,
+    TextDeltaPayload,
+    ThinkingDeltaPayload,
+    map_stop_reason,
+    read_usage,
+)
+from steno.wire.anthropic_messages.unknown_blocks import UnknownBlockBuilder
+from steno.wire.errors import decode_error, is_error
+from steno.wire.extras import FORM_KEY
+from steno.wire.repeated_events import TextOnlyEvent, build_arguments_delta
+from steno.wire.request_encoder import STREAM_EVENT_PREFIX
+from steno.wire.response_decoder import SseStreamDecoder, assemble_message, build_cut_short
+from steno.wire.sse import ErrorPayload
+from steno.wire.tolerant import (
+    DECODE_ERRORS,
+    RawMembers,
+    check_reserved_names,
+    explain_decode_error,
+    parse_members,
+    raw_text,
+    read_as,
+    read_members,
+    read_split_text,
+    repair_json,
+)
+
+# -- members ---------------------------------------------------------------------------------------
+#
+# Members of an answer, taken one by one.
+
+
+T = TypeVar("T")
+
+
+def _take_member(members: RawMembers, name: str, hint: type[T]) -> T | None:
+    """Take a member out if it is of that type; of any other it stays."""
+    value = read_as(members.get(name), hint)
+    if value is not None:
+        del members[name]
+    return value
+
+
+def _has_member(members: RawMembers, name: str) -> bool:
+    """Tell whether a member is there and says something."""
+    return name in members and bytes(members[name]) != b"null"
+
+
+def _parse_values(members: RawMembers) -> dict[str, Any]:
+    """Return members as Python values. Raises ProtocolError for what no value of ours may hold."""
+    try:
+        found = parse_members(members)
+        check_depth(found)
+    except DECODE_ERRORS as exc:
+        raise ProtocolError(f"{NAME}: {explain_decode_error(exc)}") from None
+    return found
+
+
+_decode_delta: Final = msgspec.json.Decoder(ContentBlockDelta).decode
+
+
+@final
+class _OpenBlock:
+    """What has to be known of a block until it ends."""
+
+    __slots__ = ("citations", "input", "is_call", "lacks_signature")
+
+    def __init__(self) -> None:
+        self.is_call = False
+        self.input = ""
+        """What came with the start; what comes later replaces it."""
+        self.citations: list[Any] = []
+        self.lacks_signature = False
+        """It is thinking, and a signature was not even mentioned."""
+
+
+@final
+class _AnthropicResponseReader:
+    """One answer as it is read."""
+
+    def __init__(self, provider: str, model: str | None) -> None:
+        self._provider = provider
+        self._model = model
+        self.stop_reason: str | None = None
+        self.is_finished = False
+        self._metadata: dict[str, Any] = {}
+        self._tokens: dict[str, Any] | None = None
+        self._open_blocks: dict[int, _OpenBlock] = {}
+        self._unknown_blocks: dict[int, UnknownBlockBuilder] = {}
+        self._latest_index = 0
+        self._indexes_by_call_id: dict[str, int] = {}
+        """The indexes of calls by their ids."""
+
+    @property
+    def envelope(self) -> dict[str, Any]:
+        """What was said about the answer, beside the message."""
+        return self._metadata | ({} if self._tokens is None else {"usage": self._tokens})
+
+    @property
+    def usage(self) -> Usage | None:
+        """What was counted so far."""
+        return None if self._tokens is None else read_usage(self._tokens)
+
+    def read_text_only(self, payload: bytes) -> TextOnlyEvent | None:
+        """Return what a payload says, if it is more of a block and nothing else."""
+        try:
+            more = _decode_delta(payload)
+        except DECODE_ERRORS:
+            return None
+        if self._unknown_blocks:
+            return None
+        match more.delta:
+            case TextDeltaPayload(text=text):
+                return TextOnlyEvent(TextDelta, more.index, text)
+            case ThinkingDeltaPayload(thinking=text):
+                return TextOnlyEvent(ThinkingDelta, more.index, text)
+            case InputJsonDeltaPayload(partial_json=text) if text and not self._has_input(
+                more.index
+            ):
+                return TextOnlyEvent(build_arguments_delta, more.index, text)
+            case _:
+                return None
+
+    def _has_input(self, index: int) -> bool:
+        return index in self._open_blocks and bool(self._open_blocks[index].input)
+
+    def read(self, payload: bytes, events: list[Event]) -> None:
+        """Add the events of one payload of a stream."""
+        # Flat where it is busy: this runs for every word that a model says.
+        try:
+            more = _decode_delta(payload)
+        except DECODE_ERRORS:
+            self._read_other(payload, events)
+            return
+        delta = more.delta
+        if not self._unknown_blocks and type(delta) is TextDeltaPayload:
+            events.append(TextDelta(more.index, delta.text))
+        elif more.index in self._unknown_blocks:
+            self._read_other(payload, events)
+        else:
+            self._extend_block(more.index, delta, events)
+
+    def read_whole(self, data: bytes, events: list[Event]) -> None:
+        """Add the events of an answer that came at once."""
+        members = read_members(repair_json(data, NAME), NAME)
+        kind = _take_member(members, "type", str)
+        if kind == "error" or is_error(members.get("error")):
+            raise decode_error(200, data)
+        if not _has_member(members, "content"):
+            raise ProtocolError(f"{NAME}: an answer has content")
+        self._read_message(members, events)
+
+    def finish(self, events: list[Event]) -> None:
+        """Add the end of the turn, once."""
+        if self.is_finished:
+            return
+        self.is_finished = True
+        for index in [*self._open_blocks, *self._unknown_blocks]:
+            self._end_block(index, events)
+        container = self._metadata.get("container")
+        if isinstance(container, dict) and isinstance(container.get("id"), str):
+            # It is for the next request, if that wants the same files: a message has no place for it.
+            events.append(ExtrasAdded(None, {NAME: {FORM_KEY: {"container": container["id"]}}}))
+        events.append(Finished(map_stop_reason(self.stop_reason), self.stop_reason, self.usage))
+
+    def abandon(self, events: list[Event]) -> None:
+        """Add what is known of blocks that will not end any more."""
+        for index, block in self._open_blocks.items():
+            if block.input:
+                events.append(ToolCallDelta(index, arguments_delta=block.input))
+            if block.citations:
+                events.append(_build_citations_event(index, block))
+        events += [
+            BlockAdded(index, kept.build_unfinished())
+            for index, kept in self._unknown_blocks.items()
+        ]
+        self._open_blocks, self._unknown_blocks = {}, {}
+
+    # -- events ------------------------------------------------------------------------------
+
+    def _read_other(self, payload: bytes, events: list[Event]) -> None:
+        if type(payload) is ErrorPayload:
+            raise decode_error(200, payload.data)
+        if not payload.startswith(b"[DONE]"):
+            self._read_event(payload, events)
+        elif self.stop_reason is not None:  # from gateways that translate
+            self.finish(events)
+
+    def _read_event(self, payload: bytes, events: list[Event]) -> None:
+        mended = repair_json(payload, NAME)
+        members = read_members(mended, NAME)
+        kind = _take_member(members, "type", str)
+        index = _take_member(members, "index", int)
+        if index is not None:
+            self._latest_index = index
+        match kind:
+            case "message_start":
+                message = members.pop("message", None)
+                self._read_message({} if message is None else read_members(message, NAME), events)
+            case "content_block_start":
+                self._begin_block(
+                    self._latest_index, members.pop("content_block", Raw(b"{}")), events
+                )
+            case "content_block_delta":
+                self._read_delta(members.pop("delta", Raw(b"{}")), payload, mended, events)
+            case "content_block_stop":
+                self._end_block(self._latest_index, events)
+            case "message_delta":
+                delta = members.pop("delta", None)
+                self._read_metadata({} if delta is None else read_members(delta, NAME))
+            case "message_stop":
+                self.finish(events)
+            case "ping":
+                pass
+            case _:
+                if kind == "error" or is_error(members.get("error")):
+                    raise decode_error(200, payload)
+                raw = Opaque(
+                    kind=f"{STREAM_EVENT_PREFIX}{kind or ''}", raw=mended.decode(), origin=NAME
+                )
+                events.append(BlockAdded(self._latest_index, raw))
+                return
+        if members:
+            self._read_metadata(members)
+
+    def _read_message(self, members: RawMembers, events: list[Event]) -> None:
+        """Read a message: a whole one, or the start of one, which may hold blocks as well."""
+        content = _take_member(members, "content", list[Raw])
+        self._read_metadata(members)
+        for index, raw in enumerate(content or ()):
+            self._begin_block(index, raw, events)
+            self._end_block(index, events)
+
+    def _read_metadata(self, members: RawMembers) -> None:
+        """Read what is said about the message; counts are totals, the latest holds.
+
+        Null takes nothing back: a delta names what it has no news of.
+        """
+        tokens = _take_member(members, "usage", dict[str, Any])
+        if tokens is not None:
+            self._tokens = self._tokens or {}
+            _update_known(self._tokens, tokens)
+        _update_known(self._metadata, _parse_values(members))
+        self.stop_reason = read_as(members.get("stop_reason"), str) or self.stop_reason
+
+    def _read_delta(self, raw: Raw, payload: bytes, mended: bytes, events: list[Event]) -> None:
+        """Read a delta that has more to it than ours, or less."""
+        if self._latest_index in self._unknown_blocks:
+            self._unknown_blocks[self._latest_index].add(raw)
+            return
+        members = read_members(raw, NAME)
+        kind = _take_member(members, "type", str) or ""
+        if kind not in _DELTA_TYPES:
+            event = f"{STREAM_EVENT_PREFIX}content_block_delta"
+            block = Opaque(kind=event, raw=mended.decode(), origin=NAME)
+            events.append(BlockAdded(self._latest_index, block))
+            return
+        name, make = _DELTA_TYPES[kind]
+        if kind == "citations_delta":
+            self._extend_block(
+                self._latest_index, CitationsDeltaPayload(members.pop(name, Raw(b"null"))), events
+            )
+        else:
+            whole = _take_member(members, name, str) or ""
+            if mended not in payload and kind != "signature_delta":
+                # Servers that count in UTF-16 cut there; the other half comes with the next.
+                whole = read_split_text(payload, "delta", name) or whole
+            self._extend_block(self._latest_index, make(whole), events)
+        self._metadata |= _parse_values(members)
+
+    # -- blocks ------------------------------------------------------------------------------
+
+    def _begin_block(self, index: int, raw: Raw, events: list[Event]) -> None:
+        self._end_block(index, events)  # of a server that forgot to
+        members = read_members(raw, NAME)
+        kind = _take_member(members, "type", str) or ""
+        block = _OpenBlock()
+        match kind:
+            case "text":
+                text = _take_member(members, "text", str)
+                if text:
+                    events.append(TextDelta(index, text))
+            case "thinking":
+                # An empty one as well: it says where the signature belongs.
+                events.append(ThinkingDelta(index, _take_member(members, "thinking", str) or ""))
+                block.lacks_signature = "signature" not in members
+                signature = _take_member(members, "signature", str)
+                if signature:
+                    events.append(BlockSealed(index, self._seal(signature)))
+            case "redacted_thinking" if data := _take_member(members, "data", str):
+                events.append(ThinkingDelta(index, "", redacted=True))
+                events.append(BlockSealed(index, self._seal(data)))
+            case "tool_use":
+                block.is_call = True
+                id, name = _take_member(members, "id", str), _take_member(members, "name", str)
+                if id and self._indexes_by_call_id.setdefault(id, index) != index:
+                    id = None  # two calls of one id, which nobody could answer one by one
+                events.append(ToolCallBegin(index, id, name))
+                block.input = _read_input_text(members.pop("input", None))
+            case _:
+                self._unknown_blocks[index] = UnknownBlockBuilder(kind, raw)
+                return
+        self._open_blocks[index] = block
+        check_reserved_names(members)
+        extras = {
+            name: value for name, value in _parse_values(members).items() if value is not None
+        }
+        if kind == "text" and isinstance(extras.get("citations"), list):
+            block.citations = extras.pop("citations")  # more may come
+        if extras:
+            events.append(ExtrasAdded(index, {NAME: extras}))
+
+    def _extend_block(self, index: int, delta: DeltaPayload, events: list[Event]) -> None:
+        match delta:
+            case TextDeltaPayload():
+                events.append(TextDelta(index, delta.text))
+            case InputJsonDeltaPayload():
+                if delta.partial_json:
+                    if index in self._open_blocks:
+                        self._open_blocks[index].input = ""
+                    events.append(ToolCallDelta(index, arguments_delta=delta.partial_json))
+            case ThinkingDeltaPayload():
+                events.append(ThinkingDelta(index, delta.thinking))
+            case SignatureDeltaPayload():
+                if index in self._open_blocks:
+                    self._open_blocks[index].lacks_signature = False
+                if delta.signature:
+                    events.append(BlockSealed(index, self._seal(delta.signature)))
+            case CitationsDeltaPayload():
+                found = _parse_values({"citation": delta.citation})
+                self._open_blocks.setdefault(index, _OpenBlock()).citations.append(
+                    found["citation"]
+                )
+            case _:
+                assert_never(delta)
+
+    def _end_block(self, index: int, events: list[Event]) -> None:
+        kept = self._unknown_blocks.pop(index, None)
+        if kept is not None:
+            events.append(BlockAdded(index, kept.build()))
+        block = self._open_blocks.pop(index, None)
+        if block is None:
+            return
+        if block.input:
+            events.append(ToolCallDelta(index, arguments_delta=block.input))
+        if block.citations:
+            events.append(_build_citations_event(index, block))
+        if block.lacks_signature:
+            maker = {UNSIGNED: [self._provider, self._requested_model]}
+            events.append(ExtrasAdded(index, {NAME: {FORM_KEY: maker}}))
+        if block.is_call:
+            events.append(ToolCallEnd(index))
+
+    @property
+    def _requested_model(self) -> str:
+        model = self._metadata.get("model") if self._model is None else self._model
+        return model if isinstance(model, str) else ""
+
+    def _seal(self, data: str) -> Seal:
+        return Seal(data=data, provider=self._provider, api=NAME, model=self._requested_model)
+
+
+_DELTA_TYPES: Final[dict[str, tuple[str, Any]]] = {
+    "text_delta": ("text", TextDeltaPayload),
+    "input_json_delta": ("partial_json", InputJsonDeltaPayload),
+    "thinking_delta": ("thinking", ThinkingDeltaPayload),
+    "signature_delta": ("signature", SignatureDeltaPayload),
+    "citations_delta": ("citation", CitationsDeltaPayload),
+}
+
+
+def _update_known(known: dict[str, Any], news: dict[str, Any]) -> None:
+    for name, value in news.items():
+        if value is not None or name not in known:
+            known[name] = value
+
+
+def _build_citations_event(index: int, block: _OpenBlock) -> ExtrasAdded:
+    return ExtrasAdded(index, {NAME: {"citations": block.citations}})
+
+
+def _read_input_text(raw: Raw | None) -> str:
+    """Return the input of a call; an empty object in the start says only that more will come."""
+    text = "" if raw is None else raw_text(raw)
+    return "" if text in (NO_ARGUMENTS, "null") else text
+
+
+# -- answer ----------------------------------------------------------------------------------------
+#
+# Read answers: whole ones and streams, by the same steps.
+
+
+def decode_response(
+    data: bytes | str, *, provider: str = PROVIDER, model: str | None = None
+) -> AssistantMessage:
+    """Decode a whole answer. Raises ProviderError if it holds one, ProtocolError if it is none.
+
+    `provider` and `model` (as it was asked for) are whom seals will be for.
+    """
+    turn = _AnthropicResponseReader(provider, model)
+    events: list[Event] = []
+    turn.read_whole(data.encode(errors="surrogatepass") if isinstance(data, str) else data, events)
+    turn.finish(events)
+    return assemble_message(events)
+
+
+@final
+class StreamDecoder(SseStreamDecoder):
+    """Decodes an answer that comes as server-sent events."""
+
+    def __init__(self, *, provider: str = PROVIDER, model: str | None = None) -> None:
+        """Start a new answer. `provider` and `model` are whom seals will be for."""
+        turn = _AnthropicResponseReader(provider, model)
+        super().__init__(turn.read, turn.read_text_only)
+        self._response = turn
+
+    @property
+    def envelope(self) -> dict[str, Any]:
+        """What the provider said about its answer, beside the message."""
+        return self._response.envelope
+
+    @property
+    def usage(self) -> Usage | None:
+        """What was counted so far: the prompt at once, the answer at its end."""
+        return self._response.usage
+
+    def _finish(self, events: list[Event]) -> None:
+        if not self._response.is_finished:
+            if self._response.stop_reason is None:
+                raise build_cut_short()
+            self._response.finish(events)
+
+    def _abandon(self, events: list[Event]) -> None:
+        self._response.abandon(events)

@@ -1,0 +1,206 @@
+"""Errors of providers, whatever shape they came in, as errors of ours.
+
+Five shapes of bodies are in use, and proxies add their own; all of them are read here, for every
+wire. What may be tried again is decided by status and kind, never by the words of the message.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
+from html import unescape
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from steno.errors import (
+    AuthenticationFailed,
+    ContextOverflow,
+    NotFound,
+    Overloaded,
+    ProviderError,
+    RateLimited,
+)
+
+_MAX_MESSAGE_CHARS: Final = 2_000
+_MAX_TITLE_OFFSET: Final = 4_000
+"""How far into a page its title is looked for."""
+_TITLE: Final = re.compile(r"<title>([^<]*)</title>", re.IGNORECASE)
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
+_CONTEXT_OVERFLOW: Final = re.compile(
+    r"context.?(length|window|size)|maximum context|prompt is too long|too many (input )?tokens"
+    r"|exceeds? the (available|maximum)",
+    re.IGNORECASE,
+)
+_EMPTY_ERRORS: Final = frozenset({b"", b"null", b"false", b'""', b"{}", b"[]"})
+_STATUS_CODE: Final = re.compile(r"[45][0-9]{2}")
+_RETRYABLE_STATUSES: Final = frozenset({408, 409, 425, 500, 502, 503, 504, 520, 522, 524, 529})
+_NO_CREDIT_CODES: Final = frozenset(
+    {"insufficient_quota", "billing_error", "billing_hard_limit_reached", "billing_not_active"}
+)
+_STATUS_OF_TYPE: Final = {
+    "authentication_error": 401,
+    "permission_error": 403,
+    "permission_denied": 403,
+    "unauthenticated": 401,
+    "not_found_error": 404,
+    "not_found": 404,
+    "rate_limit_error": 429,
+    "rate_limit_exceeded": 429,
+    "resource_exhausted": 429,
+    "overloaded_error": 529,
+    "overloaded": 529,
+    "unavailable": 503,
+    "timeout_error": 504,
+    "deadline_exceeded": 504,
+    "api_error": 500,
+    "server_error": 500,
+    "internal": 500,
+    "internalservererror": 500,
+}
+
+
+class _ErrorBody(NamedTuple):
+    """What a body says about an error."""
+
+    message: str
+    type: str | None = None
+    code: str | None = None
+    request_id: str | None = None
+    delay_s: float | None = None
+
+
+def decode_error(
+    status: int, body: bytes | str, headers: Mapping[str, str] | None = None
+) -> ProviderError:
+    """Make an error of an answer: its status, its body of any shape, its headers."""
+    named = {name.lower(): value for name, value in (headers or {}).items()}
+    said = _read_body(body)
+    # Inside a stream that began with 200 only the kind of error tells how bad it is.
+    severity = status if status >= 400 else _infer_status(said)
+    cls, retryable = _classify_error(severity, said)
+    return cls(
+        said.message or "the provider answered with an error and no explanation",
+        status=status,
+        provider_type=said.type,
+        provider_code=said.code,
+        request_id=said.request_id
+        or _first_header(named, "request-id", "x-request-id", "x-goog-request-id"),
+        retryable=retryable,
+        retry_after_s=_read_retry_after(named) if said.delay_s is None else said.delay_s,
+    )
+
+
+def is_error(member: msgspec.Raw | None) -> bool:
+    """Tell whether a member named `error` says that there was one: some servers send it empty."""
+    return member is not None and bytes(member) not in _EMPTY_ERRORS
+
+
+def _classify_error(severity: int, said: _ErrorBody) -> tuple[type[ProviderError], bool]:
+    kinds = {said.type, said.code}
+    if "context_length_exceeded" in kinds or "exceed_context_size_error" in kinds:
+        return ContextOverflow, False
+    if severity in (400, 413, 422) and _CONTEXT_OVERFLOW.search(said.message):
+        return ContextOverflow, False
+    if severity in (401, 403):
+        return AuthenticationFailed, False
+    if severity == 404:
+        return NotFound, False
+    if severity in (402, 429):
+        return RateLimited, severity == 429 and not kinds & _NO_CREDIT_CODES
+    if severity >= 500:
+        return Overloaded, severity in _RETRYABLE_STATUSES
+    return ProviderError, severity in _RETRYABLE_STATUSES
+
+
+def _infer_status(said: _ErrorBody) -> int:
+    for kind in (said.code, said.type):
+        if kind is None:
+            continue
+        if _STATUS_CODE.fullmatch(kind):
+            return int(kind)
+        if kind.lower() in _STATUS_OF_TYPE:
+            return _STATUS_OF_TYPE[kind.lower()]
+    return 400
+
+
+# -- bodies ----------------------------------------------------------------------------------
+
+
+def _read_body(body: bytes | str) -> _ErrorBody:
+    try:
+        found: Any = msgspec.json.decode(body)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        text = body.decode(errors="replace") if isinstance(body, bytes) else body
+        title = _TITLE.search(text, 0, _MAX_TITLE_OFFSET)
+        return _ErrorBody(_clean_line(unescape(title[1]) if title else text))
+    if isinstance(found, list) and found:
+        found = found[0]
+    if not isinstance(found, dict):
+        return _ErrorBody(_clean_line(str(found)))
+    request_id = _clean_text(found.get("request_id"))
+    error = found.get("error")
+    if isinstance(error, str) and error:
+        return _ErrorBody(_clean_line(error), request_id=request_id)
+    fields: dict[str, Any] = error if isinstance(error, dict) else found
+    message = next((fields[name] for name in _MESSAGE_FIELDS if fields.get(name)), "")
+    return _ErrorBody(
+        _clean_line(message if isinstance(message, str) else msgspec.json.encode(message).decode()),
+        type=_clean_text(fields.get("type") or fields.get("status")),
+        code=_clean_text(fields.get("code")),
+        request_id=request_id,
+        delay_s=_read_retry_delay(fields.get("details")),
+    )
+
+
+_MESSAGE_FIELDS: Final = ("message", "detail", "details", "error_description", "msg")
+
+
+def _clean_text(value: object) -> str | None:
+    return _clean_line(str(value)) or None if isinstance(value, (str, int)) else None
+
+
+def _clean_line(text: str) -> str:
+    """Return one line without control characters, and not a whole page of HTML."""
+    line = _CONTROL.sub(" ", text).strip()
+    return line if len(line) <= _MAX_MESSAGE_CHARS else line[:_MAX_MESSAGE_CHARS] + " …"
+
+
+# -- headers ---------------------------------------------------------------------------------
+
+
+def _first_header(headers: Mapping[str, str], *names: str) -> str | None:
+    return next((_clean_line(headers[name]) for name in names if headers.get(name)), None)
+
+
+def _read_retry_after(headers: Mapping[str, str]) -> float | None:
+    """Read how long to wait: milliseconds, seconds, or a date on the server's own clock."""
+    milliseconds = _parse_number(headers.get("retry-after-ms"))
+    if milliseconds is not None:
+        return milliseconds / 1000
+    value = headers.get("retry-after")
+    seconds = _parse_number(value)
+    if seconds is not None or value is None:
+        return seconds
+    try:
+        moment, now = (parsedate_to_datetime(text) for text in (value, headers["date"]))
+        return max(0.0, (moment - now).total_seconds())
+    except (KeyError, ValueError, TypeError):
+        return None
+
+
+def _parse_number(text: str | None) -> float | None:
+    if text is None or not text.strip().replace(".", "", 1).isdecimal():
+        return None
+    return float(text)
+
+
+def _read_retry_delay(details: object) -> float | None:
+    """Find the delay that Google asks for among the details of its errors: "34s"."""
+    for detail in details if isinstance(details, list) else ():
+        if isinstance(detail, dict):
+            delay = detail.get("retryDelay")
+            if isinstance(delay, str):
+                return _parse_number(delay.removesuffix("s"))
+    return None

@@ -1,0 +1,118 @@
+"""Two spellings of one format: Google takes `thoughtSignature` and `thought_signature` alike."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from functools import lru_cache
+from typing import Any, Final, TypeVar, final
+
+from msgspec import Raw
+
+from steno.errors import InvalidRequest
+from steno.wire.extras import FORM_KEY
+from steno.wire.gemini.payload import NAME
+from steno.wire.request_decoder import ObjectMembers
+
+T = TypeVar("T")
+
+SNAKE_CASE_KEY: Final = "snake"
+"""Where the form of a value lists the names that were written in snake case."""
+
+
+@final
+class EitherCaseMembers:
+    """The members of an object, under either spelling; which one it was is noted.
+
+    What an object inside it notes is noted here: no name stands in both.
+    """
+
+    def __init__(
+        self, raw: bytes | str | Raw, place: str, outer: EitherCaseMembers | None = None
+    ) -> None:
+        """Read an object. Raises InvalidRequest, with the place, if it is none that we can keep."""
+        self._members = ObjectMembers(raw, place)
+        if FORM_KEY in self._members:
+            raise InvalidRequest(f"{place}: {FORM_KEY} is a name of ours")
+        self._location = place
+        self._snake_case_names: list[str] = [] if outer is None else outer._snake_case_names
+        self._kept: dict[str, Any] = {}
+        self.form: dict[str, Any] = {}
+        self.raw = self._members.raw
+
+    def __contains__(self, name: str) -> bool:
+        return self._actual_name(name) in self._members
+
+    def peek(self, name: str, hint: type[T]) -> T | None:
+        """Return a member if it is there and of that type; it stays."""
+        return self._members.peek(self._actual_name(name), hint)
+
+    def take(self, name: str, hint: type[T]) -> T | None:
+        """Take a member out if it is of that type; of any other it stays among what is left."""
+        spelled = self._actual_name(name)
+        value = self._members.take(spelled, hint)
+        if value is not None and spelled != name:
+            self._snake_case_names.append(name)
+        return value
+
+    def take_object(self, name: str) -> EitherCaseMembers | None:
+        """Take an object out, to be read member by member; see `put_back`."""
+        if self.peek(name, dict[str, Raw]) is None:
+            return None
+        raw = self.take(name, Raw)
+        return None if raw is None else EitherCaseMembers(raw, self._location, self)
+
+    def take_list(self, name: str) -> list[Raw] | None:
+        """Take an array out, its elements as they were; one object alone is taken for one."""
+        found = self.take(name, list[Raw])
+        if found is None and self.peek(name, dict[str, Raw]) is not None:
+            self.form[name] = "object"
+            only = self.take(name, Raw)
+            return None if only is None else [only]
+        return found
+
+    def put_back(self, name: str, inner: EitherCaseMembers, *, is_empty_kept: bool = False) -> None:
+        """Keep what is left of an object that was taken out, if anything is."""
+        left = inner.remaining()
+        if left or is_empty_kept:
+            self._kept[name] = left
+
+    def remaining(self) -> dict[str, Any]:
+        """Return what nobody took."""
+        found = (self._members.extras(NAME) or {}).get(NAME, {})
+        return found | self._kept
+
+    def extras(self) -> dict[str, dict[str, Any]] | None:
+        """Return what is left and how the rest was written, as extras of this wire."""
+        form = self.form | (
+            {SNAKE_CASE_KEY: sorted(self._snake_case_names)} if self._snake_case_names else {}
+        )
+        found = self.remaining() | ({FORM_KEY: form} if form else {})
+        return {NAME: found} if found else None
+
+    def _actual_name(self, name: str) -> str:
+        if name in self._members:
+            return name
+        other = to_snake_case(name)
+        return other if other in self._members else name
+
+
+@lru_cache(maxsize=256)
+def to_snake_case(name: str) -> str:
+    """Return the other spelling of a name."""
+    return re.sub(r"[A-Z]", lambda match: "_" + match.group().lower(), name)
+
+
+def to_camel_case(name: str) -> str:
+    """Return the usual spelling of a name."""
+    return re.sub(r"_([a-z])", lambda match: match.group(1).upper(), name)
+
+
+def restore_case(members: dict[str, Any], form: dict[str, Any]) -> dict[str, Any]:
+    """Return members under the names they came with."""
+    snake: Collection[str] = form.get(SNAKE_CASE_KEY, ())
+    if not snake:
+        return members
+    return {
+        to_snake_case(name) if name in snake else name: value for name, value in members.items()
+    }

@@ -1,0 +1,367 @@
+"""Read contents: the turns of a recorded history, with calls and their results paired.
+
+Ids are optional here: results belong to calls by id, else by name and order within the turn
+before them. Ours always have one, so calls without get one that depends on nothing but their
+number and the ids beside them; what really stood there is noted where it is something else.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any, Final, NamedTuple, final
+
+import msgspec
+from msgspec import Raw
+
+from steno.errors import InvalidRequest, InvalidValue
+from steno.messages.call import AnyToolCall, InvalidToolCall, build_call
+from steno.messages.content import Text
+from steno.messages.message import (
+    AssistantBlock,
+    AssistantMessage,
+    Message,
+    ResultBlock,
+    SystemMessage,
+    ToolResultMessage,
+    UserBlock,
+    UserMessage,
+)
+from steno.messages.outcome import Outcome
+from steno.messages.request import Request
+from steno.messages.tool import ToolDefinition
+from steno.wire.extras import FORM_KEY
+from steno.wire.gemini.key_case import EitherCaseMembers
+from steno.wire.gemini.parts import (
+    read_image_or_opaque,
+    read_opaque,
+    read_text_or_thinking,
+    read_user_text,
+    take_seal,
+)
+from steno.wire.gemini.payload import (
+    FUNCTION_CALL,
+    FUNCTION_RESPONSE,
+    LEGAL_NAME,
+    NAME,
+    PROVIDER,
+    THOUGHT_SIGNATURE,
+)
+from steno.wire.gemini.tools import read_tools
+from steno.wire.request_decoder import CallIdGenerator, build_opaque_message
+from steno.wire.request_encoder import RequestTarget
+from steno.wire.tolerant import raw_text
+from steno.wire.tools_and_settings import take_settings
+
+_USER_ROLES: Final = frozenset({None, "user", "function", "tool"})
+
+
+_JSON_RESPONSE: Final = "json"
+
+
+class _PendingCall(NamedTuple):
+    """A call that awaits its result."""
+
+    id: str
+    wire_id: str | None
+    name: str
+
+
+@final
+class _PendingCalls:
+    """Calls that have no result yet: of those alike, the first is answered first."""
+
+    def __init__(self) -> None:
+        self._waiting_calls: dict[tuple[str, str | None], deque[_PendingCall]] = {}
+        self._answered: set[str] = set()
+        """The ids of those that wait under their other key for nothing."""
+
+    def add(self, asked: _PendingCall) -> None:
+        """Let a call wait, under the id that it came with and under its name."""
+        if asked.wire_id:
+            self._waiting_calls.setdefault(("id", asked.wire_id), deque()).append(asked)
+        self._waiting_calls.setdefault(("name", asked.name), deque()).append(asked)
+
+    def take(self, wire_id: str | None, name: str | None) -> _PendingCall | None:
+        """Take out the call that a result answers, if there is one: by id, else by name."""
+        for key in (("id", wire_id), ("name", name)):
+            waiting = self._waiting_calls.get(key)
+            while waiting:
+                asked = waiting.popleft()
+                if asked.id not in self._answered:
+                    self._answered.add(asked.id)
+                    return asked
+        return None
+
+
+class _PartGroup(NamedTuple):
+    """Parts of one content that become one message: a result, or whatever stands between them."""
+
+    parts: list[Raw]
+    is_result: bool
+
+
+@final
+class ContentsReader:
+    """Reads contents one after the other."""
+
+    def __init__(self, target: RequestTarget, new_ids: CallIdGenerator) -> None:
+        """Take whom the seals are for, and who makes ids where there are none."""
+        self._target = target
+        self._new_ids = new_ids
+        self._calls_by_id: dict[str, _PendingCall] = {}
+        self._pending = _PendingCalls()
+        """The calls of the latest turn."""
+        self._ends_in_result = False
+        self._is_unsigned = True
+
+    def read(self, raw: Raw, place: str) -> list[Message]:
+        """Return the messages of a content. Raises InvalidRequest if it is not an object."""
+        content = EitherCaseMembers(raw, place)
+        role = content.take("role", str)
+        parts = content.take_list("parts") or []
+        messages: list[Message] = []
+        try:
+            if role == "model":
+                messages = [self._read_model_content(content, parts)]
+            elif role in _USER_ROLES and parts:
+                if role != "user":
+                    content.form["role"] = role
+                messages = self._read_user_content(content, parts)
+        except InvalidValue:
+            messages = []
+        self._ends_in_result = bool(messages) and isinstance(messages[-1], ToolResultMessage)
+        return messages or [build_opaque_message(content.raw, NAME)]
+
+    # -- the model ---------------------------------------------------------------------------
+
+    def _read_model_content(self, content: EitherCaseMembers, parts: list[Raw]) -> AssistantMessage:
+        self._pending = _PendingCalls()
+        self._is_unsigned = True
+        blocks = [self._read_model_block(raw) for raw in parts]
+        return AssistantMessage(content=tuple(blocks), extras=content.extras())
+
+    def _read_model_block(self, raw: Raw) -> AssistantBlock:
+        part = EitherCaseMembers(raw, "part")
+        call = part.take_object(FUNCTION_CALL)
+        if call is not None:
+            return self._read_call(part, call)
+        return read_text_or_thinking(raw, self._target) or read_image_or_opaque(raw, self._target)
+
+    def _read_call(self, part: EitherCaseMembers, call: EitherCaseMembers) -> AnyToolCall:
+        form = part.form
+        wire_id, name = call.take("id", str), call.take("name", str)
+        id = wire_id if wire_id and wire_id not in self._calls_by_id else self._new_ids.make()
+        if id != wire_id:
+            form["id"] = wire_id
+        if not LEGAL_NAME.fullmatch(name or ""):
+            form["name"] = name
+        raw = call.take("args", Raw)
+        arguments = "" if raw is None else raw_text(raw)
+        if arguments in ("", "null"):
+            form["args"] = None if arguments else "absent"
+            arguments = ""
+        seal = take_seal(part, self._target)
+        if self._is_unsigned and seal is None and THOUGHT_SIGNATURE not in part:
+            form["unsigned"] = self._target.model
+        self._is_unsigned = False
+        part.put_back(FUNCTION_CALL, call)
+        made = build_call(id, name or "", arguments, seal=seal, extras=part.extras())
+        if isinstance(made, InvalidToolCall) and arguments:
+            form["args"] = "verbatim"
+            made = msgspec.structs.replace(made, extras=part.extras())
+        self._calls_by_id[id] = _PendingCall(id, wire_id, name or "")
+        self._pending.add(self._calls_by_id[id])
+        return made
+
+    # -- the user and tools ------------------------------------------------------------------
+
+    def _read_user_content(self, content: EitherCaseMembers, parts: list[Raw]) -> list[Message]:
+        messages: list[Message] = []
+        after_result = self._ends_in_result
+        for number, group in enumerate(_group_parts(parts)):
+            # By itself a result joins the results before it, and nothing else joins anything.
+            joins, would_join = number > 0, group.is_result and after_result
+            form = {} if joins == would_join else {"content": "joined" if joins else "own"}
+            whole = content if number == 0 else None
+            if group.is_result:
+                messages.append(self._read_result(group.parts[0], whole, form))
+            else:
+                messages.append(_build_user_message(group.parts, whole, form))
+            after_result = group.is_result
+        return messages
+
+    def _read_result(
+        self, raw: Raw, content: EitherCaseMembers | None, form: dict[str, Any]
+    ) -> ToolResultMessage:
+        part = EitherCaseMembers(raw, "part")
+        result = part.take_object(FUNCTION_RESPONSE)
+        assert result is not None
+        wire_id, name = result.take("id", str), result.take("name", str)
+        asked = self._find_call(wire_id, name)
+        if wire_id != asked.wire_id:
+            form["id"] = wire_id
+        if name != asked.name:
+            form["name"] = name
+        blocks, outcome = _read_response(result, form)
+        media = result.take_list("parts")
+        if media is not None:
+            blocks += map(read_image_or_opaque, media)
+            if not media or result.form:
+                form["media"] = "object" if media else "empty"
+        if content is not None:
+            form |= content.form
+            if left := content.remaining():
+                form["members"] = left
+        part.form |= form
+        part.put_back(FUNCTION_RESPONSE, result)
+        return ToolResultMessage(
+            tool_call_id=asked.id,
+            content=tuple(blocks),
+            outcome=outcome,
+            tool_name=name or "",
+            extras=part.extras(),
+        )
+
+    def _find_call(self, wire_id: str | None, name: str | None) -> _PendingCall:
+        """Find the call that a result answers: by id, else the first open one of that name."""
+        found = self._pending.take(wire_id, name)
+        if found is not None:
+            return found
+        id = wire_id or self._new_ids.make()
+        return self._calls_by_id.get(id) or _PendingCall(id, id, name or "")
+
+
+def _group_parts(parts: list[Raw]) -> list[_PartGroup]:
+    groups: list[_PartGroup] = []
+    for raw in parts:
+        is_result = EitherCaseMembers(raw, "part").take_object(FUNCTION_RESPONSE) is not None
+        if is_result or not groups or groups[-1].is_result:
+            groups.append(_PartGroup([raw], is_result))
+        else:
+            groups[-1].parts.append(raw)
+    return groups
+
+
+def _build_user_message(
+    parts: list[Raw], content: EitherCaseMembers | None, form: dict[str, Any]
+) -> UserMessage:
+    blocks: list[UserBlock] = [read_user_text(raw) or read_image_or_opaque(raw) for raw in parts]
+    if all(isinstance(block, Text) and not block.text.strip() for block in blocks):
+        blocks = [read_opaque(raw) for raw in parts]  # blank text says nothing in our vocabulary
+    if content is not None:
+        content.form |= form
+        return UserMessage(tuple(blocks), extras=content.extras())
+    return UserMessage(tuple(blocks), extras={NAME: {FORM_KEY: form}} if form else None)
+
+
+def _read_response(
+    result: EitherCaseMembers, form: dict[str, Any]
+) -> tuple[list[ResultBlock], Outcome]:
+    """Read what a tool gave back. By convention it is under `output`, a failure under `error`."""
+    raw = result.take("response", Raw)
+    if raw is None:
+        form["response"] = "absent"
+        return [], Outcome.OK
+    try:
+        members: dict[str, Any] = msgspec.json.decode(raw, type=dict[str, Any])
+    except msgspec.ValidationError:
+        members = {}
+    outcome = Outcome.OK
+    if members.get("error") is not None and "output" not in members:
+        outcome = Outcome.ERROR
+    text = members.get("error" if outcome is Outcome.ERROR else "output")
+    if len(members) == 1 and isinstance(text, str) and (text or outcome is Outcome.OK):
+        return [Text(text)], outcome
+    form["response"] = _JSON_RESPONSE
+    return [Text(raw_text(raw))], outcome
+
+
+# -- history ---------------------------------------------------------------------------------------
+#
+# Read requests: anybody's recorded history becomes values of ours.
+
+
+_TOOL_CHOICE_BY_MODE: Final = {"AUTO": "auto", "NONE": "none", "ANY": "required"}
+
+
+def decode_request(
+    data: bytes | str, *, provider: str = PROVIDER, model: str | None = None
+) -> Request:
+    """Read a recorded request; what we have no name for stays in extras and opaque blocks.
+
+    Seals in it are taken as those of the provider and model it was sent to. The model is part
+    of the address, not of the body: `model` tells it. Raises InvalidRequest if it is not a
+    request of this protocol.
+    """
+    body = EitherCaseMembers(data, "request")
+    contents = body.take_list("contents")
+    if contents is None:
+        raise InvalidRequest("request: contents must be a list")
+    named = body.take("model", str)
+    if named is not None:
+        body.form["model"] = "body"
+    tools = read_tools(body)
+    settings = _read_generation_config(body) | _read_tool_choice(body, tools)
+    target = RequestTarget(provider, NAME, named or model or "")
+    reader = ContentsReader(target, CallIdGenerator(body.raw, f"{NAME}_call_"))
+    messages = _read_system(body)
+    for position, raw in enumerate(contents):
+        messages += reader.read(raw, f"contents[{position}]")
+    return Request(
+        messages=tuple(messages),
+        model=target.model,
+        tools=tools,
+        **settings,
+        extras=body.extras(),
+    )
+
+
+def _read_generation_config(body: EitherCaseMembers) -> dict[str, Any]:
+    """Take the settings that every provider has."""
+    config = body.take_object("generationConfig")
+    if config is None:
+        return {}
+    found = take_settings(config, limit="maxOutputTokens", stop="stopSequences", top_p="topP")
+    body.put_back("generationConfig", config, is_empty_kept=not found)
+    return found
+
+
+def _read_tool_choice(body: EitherCaseMembers, tools: tuple[ToolDefinition, ...]) -> dict[str, Any]:
+    """Take the choice of tools, if it is one that we can say."""
+    config = body.take_object("toolConfig")
+    if config is None:
+        return {}
+    calling = config.take_object("functionCallingConfig")
+    choice = None
+    if calling is not None:
+        names = calling.peek("allowedFunctionNames", list[str])
+        choice = _TOOL_CHOICE_BY_MODE.get(calling.peek("mode", str) or "")
+        if "allowedFunctionNames" in calling:
+            known = {tool.original_name or tool.name: tool.name for tool in tools}
+            is_one = choice == "required" and names is not None and len(names) == 1
+            choice = known.get(names[0]) if is_one and names else None
+            choice = None if choice in _TOOL_CHOICE_BY_MODE.values() else choice
+        if choice is not None:
+            calling.take("mode", str)
+            calling.take("allowedFunctionNames", list[str])
+        config.put_back("functionCallingConfig", calling, is_empty_kept=choice is None)
+    body.put_back("toolConfig", config, is_empty_kept=calling is None)
+    return {} if choice is None else {"tool_choice": choice}
+
+
+def _read_system(body: EitherCaseMembers) -> list[Message]:
+    """Take the system instruction; it stays among the extras if it is more than text."""
+    raw = body.peek("systemInstruction", Raw)
+    if raw is None:
+        return []
+    try:
+        instruction = EitherCaseMembers(raw, "systemInstruction")
+        texts = [read_user_text(part) for part in instruction.take_list("parts") or ()]
+        blocks = tuple([text for text in texts if text is not None])
+        message = SystemMessage(blocks, extras=instruction.extras())
+    except InvalidValue:
+        return []
+    if len(blocks) < len(texts):
+        return []
+    body.take("systemInstruction", Raw)
+    return [message]

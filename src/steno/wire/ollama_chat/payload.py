@@ -1,0 +1,142 @@
+"""The JSON of an answer, as far as we have names for it, and its images."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, Literal
+
+import msgspec
+from msgspec import Raw, Struct
+
+from steno.messages.content import Image, ImageData, Opaque
+from steno.messages.usage import StopReason, Usage
+from steno.wire.request_decoder import read_base64
+from steno.wire.tolerant import TolerantStruct, raw_text
+
+NAME: Final = "ollama_chat"
+PROVIDER: Final = "ollama"
+"""Whom we assume to speak this protocol if nobody says otherwise."""
+OPAQUE_IMAGE_KIND: Final = "image"
+"""The kind of an Opaque block that is an image of a format we do not know."""
+
+
+class Function(TolerantStruct):
+    """Name and arguments of a call."""
+
+    name: str | None = None
+    arguments: Raw = Raw()
+    index: int | None = None
+
+
+class Call(TolerantStruct):
+    """A call. Servers before 0.12.10 gave it no id."""
+
+    id: str | None = None
+    type: str | None = None
+    function: Function | None = None
+
+
+class ResponseMessage(TolerantStruct):
+    """A message or a part of one."""
+
+    role: str | None = None
+    content: str | None = None
+    thinking: str | None = None
+    tool_calls: list[Call] | None = None
+
+
+class ChatResponse(TolerantStruct):
+    """One line of an answer, or a whole one. The last line counts tokens and nanoseconds."""
+
+    model: str | None = None
+    created_at: str | None = None
+    message: ResponseMessage | None = None
+    done: bool = False
+    done_reason: str | None = None
+    total_duration: int | None = None
+    load_duration: int | None = None
+    prompt_eval_count: int | None = None
+    prompt_eval_duration: int | None = None
+    eval_count: int | None = None
+    eval_duration: int | None = None
+
+
+class TextMessage(Struct, forbid_unknown_fields=True, gc=False):
+    """A message that says or thinks a word, and nothing else."""
+
+    role: str | None = None
+    content: str | None = None
+    thinking: str | None = None
+
+
+class TextLine(Struct, forbid_unknown_fields=True, gc=False):
+    """What nearly all lines are. The fewer members there are to read, the faster it goes."""
+
+    model: str | None = None
+    created_at: str | None = None
+    message: TextMessage | None = None
+    done: bool = False
+
+
+class ContentMessage(Struct, forbid_unknown_fields=True, gc=False):
+    """A message that says a word."""
+
+    content: str
+    role: str | None = None
+
+
+class ContentLine(Struct, forbid_unknown_fields=True, gc=False):
+    """A line that says a word, and is not the last."""
+
+    message: ContentMessage
+    done: Literal[False]
+    model: str | None = None
+    created_at: str | None = None
+
+
+_STOP_REASONS: Final = {
+    "": StopReason.END_TURN,  # older servers give no reason
+    "stop": StopReason.END_TURN,
+    "load": StopReason.END_TURN,
+    "unload": StopReason.END_TURN,
+    "length": StopReason.LENGTH,
+    "tool_calls": StopReason.TOOL_USE,
+}
+
+
+def map_stop_reason(raw: str | None) -> StopReason:
+    """Map the server's word for why it stopped."""
+    return _STOP_REASONS.get(raw or "", StopReason.UNKNOWN)
+
+
+def read_usage(line: ChatResponse) -> Usage | None:
+    """Read the counts of the last line; the server leaves out those that are 0."""
+    counts = [
+        count if count is None or count >= 0 else None
+        for count in (line.prompt_eval_count, line.eval_count)
+    ]
+    if counts == [None, None]:
+        return None
+    return Usage(input_tokens=counts[0], output_tokens=counts[1])
+
+
+# -- images ----------------------------------------------------------------------------------
+
+_IMAGE_SIGNATURES: Final = (
+    (re.compile(rb"\x89PNG\r\n\x1a\n"), "image/png"),
+    (re.compile(rb"\xff\xd8\xff"), "image/jpeg"),
+    (re.compile(rb"GIF8[79]a"), "image/gif"),
+    (re.compile(rb"RIFF.{4}WEBP", re.DOTALL), "image/webp"),
+)
+
+
+def read_image(raw: Raw) -> Image | Opaque:
+    """Read an image of a list of them: base64 without a word about its type."""
+    try:
+        data = read_base64(msgspec.json.decode(raw, type=str))
+    except msgspec.ValidationError:
+        data = None
+    for start, mime_type in _IMAGE_SIGNATURES:
+        if data is not None and start.match(data):
+            return Image(source=ImageData(data), mime_type=mime_type)
+    return Opaque(kind=OPAQUE_IMAGE_KIND, raw=raw_text(raw), origin=NAME)

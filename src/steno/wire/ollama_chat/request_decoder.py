@@ -1,0 +1,242 @@
+"""Read requests: anybody's recorded history becomes values of ours."""
+
+from __future__ import annotations
+
+from typing import Any, final
+
+import msgspec
+from msgspec import Raw
+
+from steno.errors import InvalidRequest, InvalidTool
+from steno.messages.call import (
+    AnyToolCall,
+    InvalidToolCall,
+    build_call,
+    map_tool_name,
+    original_tool_name,
+)
+from steno.messages.content import Image, Opaque, Text, Thinking
+from steno.messages.message import (
+    AssistantBlock,
+    AssistantMessage,
+    Message,
+    SystemMessage,
+    ToolResultMessage,
+    UserMessage,
+)
+from steno.messages.request import Request
+from steno.messages.tool import ToolDefinition
+from steno.wire.ollama_chat.payload import NAME, PROVIDER, read_image
+from steno.wire.request_decoder import (
+    CallIdGenerator,
+    ObjectMembers,
+    read_message_or_opaque,
+    take_arguments,
+)
+from steno.wire.tolerant import raw_text
+from steno.wire.tools_and_settings import (
+    build_tool,
+    take_model,
+    take_settings,
+    take_tools,
+    unwrap_function,
+)
+
+# -- tools -----------------------------------------------------------------------------------------
+#
+# Tool definitions, there and back.
+#
+# The server reads a schema into fields of its own and drops the keywords it has none for. They are
+# sent all the same, since newer servers know more of them, and reported.
+
+
+# -- reading ---------------------------------------------------------------------------------
+
+
+def _read_tool(raw: Raw) -> ToolDefinition | None:
+    """Read a definition; None if it is none of ours."""
+    unwrapped = unwrap_function(raw)
+    if unwrapped is None:
+        return None
+    members, function = unwrapped
+    description = (function.peek("description", str) or "").strip()
+    parameters = function.peek("parameters", dict[str, Any]) or {}
+    if description:
+        description = function.take("description", str) or ""
+    else:
+        members.note_form(
+            "description", "absent"
+        )  # or null, or blank, which stays among the members
+    if parameters.get("type") == "object":
+        function.take("parameters", Raw)
+    else:
+        members.note_form("parameters", "absent")  # or null, or empty, or without a type
+    name = function.take("name", str) or ""
+    kept = function.extras(NAME)
+    if kept is not None:
+        members.put_back("function", kept[NAME])
+    return build_tool(
+        name=name,
+        description=description,
+        parameters=parameters and {"type": "object", **parameters},
+        strict=False,
+        extras=members.extras(NAME),
+    )
+
+
+def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
+    """Read a recorded request; what we have no name for stays in extras and opaque blocks.
+
+    Calls without an id get one, and so do their results: by the name of the tool, in order.
+    `provider` is there as in every wire; this protocol seals nothing. Raises InvalidRequest if
+    it is not a request of this protocol.
+    """
+    body = ObjectMembers(data, "request")
+    messages = body.take_list("messages")
+    if messages is None:
+        raise InvalidRequest("request: messages must be a list")
+    history = _OllamaMessageReader(CallIdGenerator(body.raw, "unnamed_"))
+    return Request(
+        messages=tuple([history.read(raw, f"messages[{n}]") for n, raw in enumerate(messages)]),
+        tools=take_tools(body, _read_tool),
+        **_read_settings(body),
+        extras=body.extras(NAME),
+    )
+
+
+def _read_settings(body: ObjectMembers) -> dict[str, Any]:
+    found: dict[str, Any] = {"model": take_model(body)}
+    if body.peek("options", dict[str, Any]) is not None:
+        options = ObjectMembers(body.take("options", Raw) or b"{}", "options")
+        taken = take_settings(options, limit="num_predict", stop="stop")
+        left = options.extras(NAME)
+        if left is not None or not taken:
+            body.put_back("options", left[NAME] if left else {})
+        found |= taken
+    return found
+
+
+@final
+class _OllamaMessageReader:
+    """Reads messages one after the other, and finds the call that a result answers."""
+
+    def __init__(self, new_ids: CallIdGenerator) -> None:
+        self._new_ids = new_ids
+        self._pending: list[tuple[str, str]] = []
+        """Id and name of the calls of the last turn that have no result yet."""
+
+    def read(self, raw: Raw, place: str) -> Message:
+        """Read a message; one that our vocabulary cannot say is kept whole."""
+        return read_message_or_opaque(raw, place, NAME, self._read_message)
+
+    def _read_message(self, members: ObjectMembers) -> Message | None:
+        role = members.take("role", str) or ""
+        if role != role.lower():  # the server takes User and USER as well
+            members.put_back("role", role)
+        match role.lower():
+            case "system":
+                texts = _read_text(members, may_be_empty=True)
+                return SystemMessage(texts, extras=members.extras(NAME))
+            case "user":
+                return UserMessage(_read_blocks(members), extras=members.extras(NAME))
+            case "assistant":
+                return self._read_assistant(members)
+            case "tool":
+                return self._read_result(members)
+            case _:
+                return None
+
+    def _read_assistant(self, members: ObjectMembers) -> AssistantMessage:
+        blocks: list[AssistantBlock] = []
+        if members.peek("thinking", str):
+            blocks.append(Thinking(members.take("thinking", str) or ""))
+        calls = members.take_list("tool_calls")
+        if calls == []:
+            members.put_back("tool_calls", [])
+        blocks += _read_blocks(members, may_be_empty=not (blocks or calls))
+        made = [self._read_call(raw) for raw in calls or ()]
+        message = AssistantMessage(content=(*blocks, *made), extras=members.extras(NAME))
+        if made:
+            self._pending = [(call.id, original_tool_name(call)) for call in made]
+        return message
+
+    def _read_call(self, raw: Raw) -> AnyToolCall:
+        members = ObjectMembers(raw, "call")
+        function = ObjectMembers(members.take("function", Raw) or b"null", "call")
+        name = function.take("name", str)
+        if name is None:
+            raise InvalidRequest("call: has no name")
+        if not name:
+            members.note_form("name", name)
+        id = members.take("id", str) if members.peek("id", str) else None
+        if id is None:
+            members.note_form("id", "absent")  # or null, or empty, which stays among the members
+        for holder, field, hint in ((members, "type", str), (function, "index", int)):
+            if (value := holder.take(field, hint)) is not None:
+                members.note_form(field, value)
+        arguments, form = take_arguments(function)
+        call = build_call(id or self._new_ids.make(), name, arguments)
+        if isinstance(call, InvalidToolCall):
+            form = form or "raw"
+        if form is not None:
+            members.note_form("arguments", form)
+        kept = function.extras(NAME)
+        if kept is not None:
+            members.put_back("function", kept[NAME])
+        return msgspec.structs.replace(call, extras=members.extras(NAME))
+
+    def _read_result(self, members: ObjectMembers) -> ToolResultMessage:
+        id = members.take("tool_call_id", str) if members.peek("tool_call_id", str) else None
+        if id is None:
+            members.note_form("tool_call_id", "absent")
+        name = members.peek("tool_name", str)
+        ours = ""
+        if name:
+            try:
+                ours = map_tool_name(name)
+            except InvalidTool:
+                pass  # no name at all; it stays among the members
+            else:
+                members.take("tool_name", str)
+        if ours != name:
+            members.note_form("tool_name", name if ours else "absent")
+        return ToolResultMessage(
+            tool_call_id=self._find_call_id(id, name),
+            tool_name=ours,
+            content=_read_blocks(members, may_be_empty=True),
+            extras=members.extras(NAME),
+        )
+
+    def _find_call_id(self, id: str | None, name: str | None) -> str:
+        """Find the call of that id, else the next of that name, else (without a name) the next."""
+        for position, (open_id, open_name) in enumerate(self._pending):
+            if open_id == id or (id is None and (not name or open_name == name)):
+                del self._pending[position]
+                return open_id
+        return id or self._new_ids.make()
+
+
+# -- content ---------------------------------------------------------------------------------
+
+
+def _read_blocks(
+    members: ObjectMembers, *, may_be_empty: bool = False
+) -> tuple[Image | Opaque | Text, ...]:
+    """Read images and text, in the order in which the server puts them before the model."""
+    images = [read_image(raw) for raw in members.peek("images", list[Raw]) or ()]
+    if images:
+        members.take("images", list[Raw])
+    return (*images, *_read_text(members, may_be_empty=may_be_empty and not images))
+
+
+def _read_text(members: ObjectMembers, *, may_be_empty: bool) -> tuple[Text, ...]:
+    text = members.take("content", str)
+    if text is not None:
+        return (Text(text),) if text or may_be_empty else ()
+    if "content" not in members:
+        members.note_form("content", "absent")
+    elif raw_text(members.take("content", Raw) or b"") == "null":
+        members.note_form("content", "null")
+    else:
+        raise InvalidRequest("message: content must be text")
+    return ()

@@ -1,0 +1,330 @@
+"""Read requests: anybody's recorded history becomes values of ours."""
+
+from __future__ import annotations
+
+from typing import Any, final
+
+import msgspec
+from msgspec import Raw
+
+from steno.errors import InvalidRequest, InvalidTool
+from steno.messages.call import AnyToolCall, ToolCall, build_call, map_tool_name
+from steno.messages.content import Image, Opaque, Text, Thinking
+from steno.messages.message import (
+    AssistantBlock,
+    AssistantMessage,
+    Message,
+    ResultBlock,
+    SystemMessage,
+    ToolResultMessage,
+    UserBlock,
+    UserMessage,
+)
+from steno.messages.request import Request
+from steno.messages.tool import ToolDefinition
+from steno.wire.openai_chat.dialect import (
+    DEFAULT_CALL_ID,
+    FUNCTION_EXTRAS,
+    LEGACY_CALL,
+    MAX_TOKENS_FIELDS,
+    USAGE_STREAM_OPTIONS,
+)
+from steno.wire.openai_chat.payload import LEGAL_NAME, NAME, PROVIDER
+from steno.wire.request_decoder import (
+    CallIdGenerator,
+    ObjectMembers,
+    read_image_url,
+    read_message_or_opaque,
+)
+from steno.wire.request_encoder import RequestTarget
+from steno.wire.tolerant import raw_text
+from steno.wire.tools_and_settings import (
+    build_tool,
+    is_closed_schema,
+    take_model,
+    take_sampling,
+    take_stop_sequences,
+    take_token_limit,
+    take_tool_choice,
+    take_tools,
+    unwrap_function,
+    wrap_function,
+)
+
+
+def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
+    """Read a recorded request; what we have no name for stays in extras and opaque blocks.
+
+    Seals in it are taken as those of the provider and model it was sent to. Raises
+    InvalidRequest if it is not a request of this protocol.
+    """
+    body = ObjectMembers(data, "request")
+    messages = body.take_list("messages")
+    if messages is None:
+        raise InvalidRequest("request: messages must be a list")
+    tools = take_tools(body, _read_tool)
+    settings = _read_settings(body, tools)
+    history = _CompletionMessageReader(
+        RequestTarget(provider, NAME, settings["model"]), CallIdGenerator(body.raw, "unnamed_")
+    )
+    return Request(
+        messages=tuple([history.read(raw, f"messages[{n}]") for n, raw in enumerate(messages)]),
+        tools=tools,
+        **settings,
+        extras=body.extras(NAME),
+    )
+
+
+def _read_settings(body: ObjectMembers, tools: tuple[ToolDefinition, ...]) -> dict[str, Any]:
+    found: dict[str, Any] = {"model": take_model(body)}
+    for field in MAX_TOKENS_FIELDS:
+        count = None if "max_tokens" in found else take_token_limit(body, field)
+        if count is not None:
+            found["max_tokens"] = count
+            body.note_form("max_tokens", field)
+    found |= take_sampling(body)
+    if body.peek("stream_options", dict[str, Any]) == USAGE_STREAM_OPTIONS:
+        body.take("stream_options", Raw)
+        body.note_form("stream_options", "usage")  # where nobody has to ask for it, it is no loss
+    stop = body.peek("stop", str)
+    if stop is not None:
+        body.take("stop", str)
+        body.note_form("stop", "string")
+        found["stop"] = (stop,)
+    elif words := take_stop_sequences(body, "stop"):
+        found["stop"] = words
+    return found | take_tool_choice(body, tools, lambda name: wrap_function({"name": name}))
+
+
+# -- tools -----------------------------------------------------------------------------------
+
+
+def _read_tool(raw: Raw) -> ToolDefinition | None:
+    found = unwrap_function(raw)
+    if found is None:
+        return None
+    members, function = found
+    name = function.take("name", str)
+    description = function.take("description", str)
+    parameters = function.take("parameters", dict[str, Any])
+    strict = function.take("strict", bool)
+    absent = [
+        field
+        for field, value in (("description", description), ("parameters", parameters))
+        if not value
+    ]
+    if absent:
+        members.note_form("absent", absent)
+    kept = (function.extras(NAME) or {}).get(NAME, {})
+    if strict is False:
+        kept["strict"] = False
+    if description is not None and not description.strip():
+        kept["description"], description = description, None  # ours say what they are for
+    if parameters is not None and parameters.get("type") != "object":
+        kept["parameters"] = parameters  # not every server wants to be told that it is an object
+    if name and LEGAL_NAME.fullmatch(name) is None:
+        members.note_form("name", name)
+    schema = {"type": "object", **(parameters or {})}
+    if strict and not is_closed_schema(schema):
+        kept["strict"], strict = True, False  # closing it would change it
+    if kept:
+        members.note_form("function", kept)
+    return build_tool(
+        name=name or "",
+        description=description,
+        parameters=schema,
+        strict=bool(strict),
+        extras=members.extras(NAME),
+    )
+
+
+# -- messages --------------------------------------------------------------------------------
+
+
+@final
+class _CompletionMessageReader:
+    """Reads messages one after the other, and finds the call that a legacy result answers."""
+
+    def __init__(self, target: RequestTarget, new_ids: CallIdGenerator) -> None:
+        self._target = target
+        self._new_ids = new_ids
+        self._pending_legacy_call: tuple[str, str] | None = None
+        """Id and name of the latest legacy call, until it has its result."""
+
+    def read(self, raw: Raw, place: str) -> Message:
+        """Read a message; one that our vocabulary cannot say is kept whole."""
+        return read_message_or_opaque(raw, place, NAME, self._read_message)
+
+    def _read_message(self, members: ObjectMembers) -> Message | None:
+        role = members.take("role", str)
+        match role:
+            case "system" | "developer":
+                if role == "developer":
+                    members.put_back("role", role)
+                return SystemMessage(_read_content(members), extras=members.extras(NAME))
+            case "user":
+                return UserMessage(_read_content(members), extras=members.extras(NAME))
+            case "assistant":
+                return self._read_assistant(members)
+            case "tool":
+                call_id = members.take("tool_call_id", str)
+                _note_unusual_id(members, call_id)
+                return ToolResultMessage(
+                    tool_call_id=call_id or "",
+                    content=_read_result_content(members),
+                    extras=members.extras(NAME),
+                )
+            case "function":
+                return self._read_legacy_result(members)
+            case _:
+                return None
+
+    def _read_assistant(self, members: ObjectMembers) -> AssistantMessage:
+        blocks: list[AssistantBlock] = []
+        thinking = ""
+        for field in ("reasoning_content", "reasoning"):
+            found = members.peek(field, str)
+            if found and not thinking:
+                thinking = members.take(field, str) or ""
+                members.note_form("thinking", field)
+        details = members.take("reasoning_details", Raw)
+        seal = None if details is None else self._target.seal(raw_text(details))
+        if thinking or seal is not None:
+            blocks.append(Thinking(thinking, seal=seal))
+        content: tuple[Any, ...] = _read_content(members)
+        blocks += content
+        calls = members.take_list("tool_calls")
+        if calls is not None:
+            blocks += [_read_call(raw) for raw in calls]
+            if not calls:
+                members.put_back("tool_calls", [])
+        legacy = self._read_legacy_call(members)
+        blocks += [] if legacy is None else [legacy]
+        message = AssistantMessage(content=tuple(blocks), extras=members.extras(NAME))
+        if legacy is not None:
+            name = legacy.original_name if isinstance(legacy, ToolCall) else None
+            self._pending_legacy_call = (legacy.id, name or legacy.name)
+        return message
+
+    # -- before there were ids ---------------------------------------------------------------
+
+    def _read_legacy_call(self, members: ObjectMembers) -> AnyToolCall | None:
+        """Read the only call of a turn, which has no id: we make one up that is never sent."""
+        if not (members.peek(LEGACY_CALL, dict[str, Any]) or {}).get("name"):
+            return None  # some servers have the member without a call in it
+        function = ObjectMembers(members.take(LEGACY_CALL, Raw) or b"{}", "call")
+        call = ObjectMembers(b"{}", "call")
+        call.note_form(LEGACY_CALL, True)
+        return _read_function_call(self._new_ids.make(), call, function, "arguments")
+
+    def _read_legacy_result(self, members: ObjectMembers) -> ToolResultMessage:
+        """Read the result of a legacy call: it goes by the name of the function."""
+        name = members.take("name", str)
+        members.note_form(LEGACY_CALL, name)
+        id, called = self._pending_legacy_call or ("", "")
+        if not id or (name is not None and name != called):
+            id = self._new_ids.make()
+        message = ToolResultMessage(
+            tool_call_id=id,
+            tool_name=_read_tool_name(name),
+            content=_read_result_content(members),
+            extras=members.extras(NAME),
+        )
+        self._pending_legacy_call = None
+        return message
+
+
+def _read_tool_name(name: str | None) -> str:
+    """Return a name as we would say it: to others it is all that tells of a call that is not here."""
+    try:
+        return map_tool_name(name) if name else ""
+    except InvalidTool:
+        return ""
+
+
+def _read_call(raw: Raw) -> AnyToolCall:
+    members = ObjectMembers(raw, "call")
+    id = members.take("id", str)
+    is_custom = members.peek("type", str) == "custom"
+    if not is_custom and (kind := members.take("type", str)) != "function":
+        members.note_form("type", "absent" if kind is None else kind)
+    if ("custom" if is_custom else "function") not in members:
+        members.note_form("function", "absent")
+    inner = ObjectMembers(members.take("custom" if is_custom else "function", Raw) or b"{}", "call")
+    _note_unusual_id(members, id)
+    return _read_function_call(id or "", members, inner, "input" if is_custom else "arguments")
+
+
+def _read_function_call(
+    id: str, call: ObjectMembers, function: ObjectMembers, field: str
+) -> AnyToolCall:
+    """Read name and arguments; what is odd about them is noted with the call."""
+    absent = [member for member in ("name", field) if member not in function]
+    if absent:
+        call.note_form("absent", absent)
+    name = function.take("name", str)
+    arguments = function.take(field, str)
+    if arguments is None and "arguments" in function:
+        arguments = raw_text(function.take("arguments", Raw) or b"{}")
+        call.note_form("arguments_are", "object")
+    elif arguments is not None and not arguments.strip():
+        call.note_form("arguments", arguments)  # no arguments, said in another way than ours
+    if name is not None and LEGAL_NAME.fullmatch(name) is None:
+        call.note_form("name", name)  # not every server keeps OpenAI's rule
+    left = function.extras(NAME)
+    if left is not None:
+        call.note_form(FUNCTION_EXTRAS, left[NAME])
+    return build_call(id, name or "", arguments or "", extras=call.extras(NAME))
+
+
+def _note_unusual_id(members: ObjectMembers, id: str | None) -> None:
+    if id and DEFAULT_CALL_ID.fullmatch(id) is None:
+        members.note_form("id", "odd")
+
+
+# -- content ---------------------------------------------------------------------------------
+
+
+def _read_content(members: ObjectMembers) -> tuple[Any, ...]:
+    """Read the content; how it was written is noted where there is another way."""
+    text = members.take("content", str)
+    if text is not None:
+        return (Text(text),)
+    parts = members.take_list("content")
+    if parts is not None:
+        members.note_form("content", "parts")
+        return tuple(map(_read_part, parts))
+    if "content" in members:
+        if raw_text(members.take("content", Raw) or b"null") != "null":
+            raise InvalidRequest("content: neither text nor parts")
+    else:
+        members.note_form("content", "absent")
+    return ()
+
+
+def _read_result_content(members: ObjectMembers) -> tuple[ResultBlock, ...]:
+    raw = members.peek("content", Raw)
+    if raw is not None and raw_text(raw) == "null":
+        members.note_form("content", "null")
+    content: tuple[ResultBlock, ...] = _read_content(members)
+    if any(isinstance(block, Image) for block in content):
+        members.note_form("images", "inside")  # not every server refuses that
+    return content
+
+
+def _read_part(raw: Raw) -> UserBlock:
+    members = ObjectMembers(raw, "part")
+    kind = members.take("type", str)
+    if kind == "text":
+        text = members.take("text", str)
+        if text is not None:
+            return Text(text, extras=members.extras(NAME))
+    if kind == "image_url":
+        inner = ObjectMembers(members.take("image_url", Raw) or b"{}", "part")
+        image = read_image_url(inner.take("url", str) or "")
+        if image is not None:
+            kept = inner.extras(NAME)
+            if kept is not None:
+                members.put_back("image_url", kept[NAME])
+            return msgspec.structs.replace(image, extras=members.extras(NAME))
+    return Opaque(kind=kind or "", raw=members.raw, origin=NAME)

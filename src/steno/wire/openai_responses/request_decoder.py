@@ -1,0 +1,252 @@
+"""Read requests: anybody's recorded history becomes values of ours.
+
+What the model said between two items of anybody else's is one turn, however many items it has.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw
+
+from steno.errors import InvalidRequest, InvalidValue
+from steno.messages.content import Opaque, Text
+from steno.messages.message import (
+    AssistantBlock,
+    AssistantMessage,
+    Message,
+    ResultBlock,
+    SystemMessage,
+    ToolResultMessage,
+    UserBlock,
+    UserMessage,
+)
+from steno.messages.request import Request
+from steno.messages.tool import ToolDefinition
+from steno.wire.extras import FORM_KEY
+from steno.wire.openai_responses.items import build_block, find_custom_call_ids, read_item
+from steno.wire.openai_responses.payload import (
+    CUSTOM_TOOL_CALL_OUTPUT,
+    FUNCTION_CALL_OUTPUT,
+    LEGAL_ID,
+    LEGAL_NAME,
+    NAME,
+    PROVIDER,
+    PROVIDER_NOTE,
+)
+from steno.wire.request_decoder import ObjectMembers, build_opaque_message, read_image_url
+from steno.wire.request_encoder import RequestTarget
+from steno.wire.tools_and_settings import (
+    build_tool,
+    is_closed_schema,
+    read_tool_members,
+    take_model,
+    take_settings,
+    take_tool_choice,
+    take_tools,
+)
+
+_MODEL_ITEM_TYPES: Final = frozenset(
+    [
+        *("reasoning", "item_reference", "compaction", "mcp_list_tools", "mcp_approval_request"),
+        *("program", "program_output", "tool_search_output"),
+    ]
+)
+"""Items of a model's turn whose names do not tell; calls of all kinds end in `_call`."""
+
+
+def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
+    """Read a recorded request; what we have no name for stays in extras and opaque blocks.
+
+    Seals in it are taken as those of the provider and model it was sent to. Raises
+    InvalidRequest if it is not a request of this protocol.
+    """
+    body = ObjectMembers(data, "request")
+    if "input" not in body and "instructions" not in body:
+        raise InvalidRequest("request: neither input nor instructions")
+    tools = take_tools(body, _read_tool)
+    settings = _read_settings(body, tools)
+    target = RequestTarget(provider, NAME, settings["model"])
+    messages = [*_read_instructions(body), *_read_input(body, target)]
+    return Request(messages=tuple(messages), tools=tools, **settings, extras=body.extras(NAME))
+
+
+def _read_settings(body: ObjectMembers, tools: tuple[ToolDefinition, ...]) -> dict[str, Any]:
+    found = {"model": take_model(body)} | take_settings(body, limit="max_output_tokens")
+    return found | take_tool_choice(body, tools, lambda name: {"type": "function", "name": name})
+
+
+# -- tools -----------------------------------------------------------------------------------
+
+
+def _read_tool(raw: Raw) -> ToolDefinition | None:
+    members = read_tool_members(raw)
+    if members is None or members.take("type", str) != "function":
+        return None
+    name = members.take("name", str)
+    description = members.peek("description", str)
+    parameters = members.peek("parameters", dict[str, Any])
+    strict = members.take("strict", bool)
+    absent = [field for field in ("description", "parameters") if field not in members]
+    if strict is None and "strict" not in members:
+        absent.append("strict")
+    if absent:
+        members.note_form("absent", absent)
+    if name and not LEGAL_NAME.fullmatch(name):
+        members.note_form("name", name)
+    # What is empty, or has no type, stays among the members: ours have a description and an object.
+    if description and description.strip():
+        members.take("description", str)
+    else:
+        description = None
+    if parameters:
+        if parameters.get("type") == "object":
+            members.take("parameters", Raw)
+        parameters = {"type": "object", **parameters}
+        if strict and not is_closed_schema(parameters):
+            members.put_back("strict", strict)
+            strict = False  # closing it would change it
+    return build_tool(
+        name=name or "",
+        description=description,
+        parameters=parameters,
+        strict=bool(strict),
+        extras=members.extras(NAME),
+    )
+
+
+# -- messages --------------------------------------------------------------------------------
+
+
+def _read_instructions(body: ObjectMembers) -> list[Message]:
+    text = body.peek("instructions", str)
+    if text is None or not text.strip():
+        return []
+    body.take("instructions", str)
+    return [SystemMessage((Text(text),), extras={NAME: {FORM_KEY: {"place": "instructions"}}})]
+
+
+def _read_input(body: ObjectMembers, target: RequestTarget) -> list[Message]:
+    text = body.peek("input", str)
+    items = body.take_list("input")
+    if text is not None and text.strip():
+        body.take("input", str)
+        body.note_form("input", "string")
+        return [UserMessage((Text(text),))]
+    if not items:
+        body.note_form("input", "absent" if items is None else "empty")
+        return []
+    return _read_messages(items, target)
+
+
+def _read_messages(items: list[Raw], target: RequestTarget) -> list[Message]:
+    found: list[Message] = []
+    turn: list[AssistantBlock] = []
+    custom: set[str] = set()
+    for number, raw in enumerate(items):
+        item = ObjectMembers(raw, f"input[{number}]")
+        if _is_model_item(item):
+            turn += _read_blocks(raw, item, target)
+            continue
+        if turn:
+            custom |= find_custom_call_ids(turn)
+            found.append(_build_turn(turn, target))
+            turn = []
+        found.append(_read_message_or_opaque(item, custom))
+    return [*found, _build_turn(turn, target)] if turn else found
+
+
+def _is_model_item(item: ObjectMembers) -> bool:
+    kind, role = item.peek("type", str), item.peek("role", str)
+    if kind in ("message", None):
+        return role == "assistant"
+    return kind in _MODEL_ITEM_TYPES or kind.endswith("_call")
+
+
+def _read_blocks(raw: Raw, item: ObjectMembers, target: RequestTarget) -> list[AssistantBlock]:
+    try:
+        return [build_block(piece, target) for piece in read_item(raw, "item")]
+    except InvalidValue:
+        return [Opaque(kind=item.peek("type", str) or "message", raw=item.raw, origin=NAME)]
+
+
+def _build_turn(blocks: list[AssistantBlock], target: RequestTarget) -> AssistantMessage:
+    is_usual = target.provider == PROVIDER
+    extras = None if is_usual else {NAME: {FORM_KEY: {PROVIDER_NOTE: target.provider}}}
+    return AssistantMessage(content=tuple(blocks), extras=extras)
+
+
+def _read_message_or_opaque(item: ObjectMembers, custom: set[str]) -> Message:
+    """Read what is not of the model; `custom` are the ids of its calls of custom tools."""
+    raw = item.raw
+    try:
+        message = _read_message(item, custom)
+    except InvalidValue:
+        message = None
+    return message or build_opaque_message(raw, NAME)
+
+
+def _read_message(item: ObjectMembers, custom: set[str]) -> Message | None:
+    kind, role = item.peek("type", str), item.peek("role", str)
+    if kind in (FUNCTION_CALL_OUTPUT, CUSTOM_TOOL_CALL_OUTPUT):
+        return _read_result(item, custom)
+    if kind not in ("message", None):
+        return None
+    if item.take("type", str):
+        item.note_form("type", kind)  # it can do without
+    if role == "user":
+        item.take("role", str)
+        return UserMessage(_read_content(item, "content"), extras=item.extras(NAME))
+    if role not in ("system", "developer"):
+        return None
+    if role == "system":
+        item.take("role", str)
+    content = _read_content(item, "content")
+    texts = [block for block in content if isinstance(block, Text)]
+    if len(texts) < len(content):
+        return None
+    return SystemMessage(tuple(texts), extras=item.extras(NAME) or {NAME: {}})
+
+
+def _read_result(item: ObjectMembers, custom: set[str]) -> ToolResultMessage:
+    call_id = item.take("call_id", str) or ""
+    if not LEGAL_ID.fullmatch(call_id):
+        item.note_form("call_id", call_id)
+    if item.peek("type", str) == (
+        CUSTOM_TOOL_CALL_OUTPUT if call_id in custom else FUNCTION_CALL_OUTPUT
+    ):
+        item.take("type", str)  # as we would write it
+    content: tuple[ResultBlock, ...] = _read_content(item, "output")
+    return ToolResultMessage(tool_call_id=call_id, content=content, extras=item.extras(NAME))
+
+
+# -- content ---------------------------------------------------------------------------------
+
+
+def _read_content(item: ObjectMembers, name: str) -> tuple[UserBlock, ...]:
+    """Read the content; how it was written is noted where there is another way."""
+    text = item.take(name, str)
+    if text is not None:
+        return (Text(text),)
+    parts = item.take_list(name)
+    if parts is None:
+        raise InvalidRequest(f"item: {name} is neither text nor a list")
+    item.note_form(name, "parts")
+    return tuple(map(_read_part, parts))
+
+
+def _read_part(raw: Raw) -> UserBlock:
+    part = ObjectMembers(raw, "part")
+    kind = part.take("type", str)
+    if kind == "input_text":
+        text = part.take("text", str)
+        if text is not None:
+            return Text(text, extras=part.extras(NAME))
+    if kind == "input_image":
+        image = read_image_url(part.take("image_url", str) or "")
+        if image is not None:
+            if "detail" not in part:
+                part.note_form("detail", "absent")
+            return msgspec.structs.replace(image, extras=part.extras(NAME))
+    return Opaque(kind=kind or "", raw=part.raw, origin=NAME)

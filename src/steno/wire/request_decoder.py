@@ -1,0 +1,214 @@
+"""What the decoders of requests share: members taken one by one, and what is left kept."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import codecs
+import re
+from collections.abc import Callable
+from typing import Any, Final, TypeVar, final
+
+import msgspec
+from msgspec import Raw
+
+from steno.errors import InvalidRequest, InvalidValue
+from steno.json_object import is_json_text, replace_lone_surrogate_escapes
+from steno.messages.content import Image, ImageData, ImageUrl, Opaque
+from steno.messages.message import Message, UserMessage
+from steno.wire.extras import FORM_KEY
+from steno.wire.request_encoder import WHOLE_MESSAGE_KIND
+from steno.wire.tolerant import DECODE_ERRORS, RawMembers, explain_decode_error, raw_text
+
+T = TypeVar("T")
+
+
+_ASCII_ESCAPE: Final = re.compile(r"\\u00([0-7][0-9A-Fa-f])")
+
+
+_UTF16_BOMS: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+"""How UTF-16 begins; UTF-32 does as well, or with zeros."""
+
+
+_LONE_SURROGATE_RULE: Final = r"holds half of a surrogate pair; replace it, by \ufffd for instance"
+
+
+_decode_members: Final = msgspec.json.Decoder(RawMembers).decode
+
+
+_decode_elements: Final = msgspec.json.Decoder(list[Raw]).decode
+
+
+@final
+class ObjectMembers:
+    """The members of a JSON object, taken one by one; what nobody took is the rest."""
+
+    def __init__(self, data: bytes | str | Raw, place: str) -> None:
+        """Read an object. Raises InvalidRequest, with the place, if it is none."""
+        data = data if isinstance(data, Raw) else strip_bom(data, place)
+        try:
+            self.raw = data if isinstance(data, str) else raw_text(data)
+            self._remaining = _decode_members(data)
+        except DECODE_ERRORS as exc:
+            raise InvalidRequest(f"{place}: {_explain_invalid_json(exc, data)}") from None
+        self._location = place
+        self._form: dict[str, Any] = {}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._remaining
+
+    def peek(self, name: str, hint: type[T]) -> T | None:
+        """Return a member if it is there and of that type; it stays."""
+        text = self._remaining.get(name)
+        if text is None:
+            return None
+        try:
+            return msgspec.json.decode(text, type=hint)
+        except DECODE_ERRORS:
+            return None
+
+    def take(self, name: str, hint: type[T]) -> T | None:
+        """Take a member out if it is of that type; of any other it stays in the rest."""
+        value = self.peek(name, hint)
+        if value is not None:
+            del self._remaining[name]
+        return value
+
+    def take_list(self, name: str) -> list[Raw] | None:
+        """Take an array out, its elements as they were."""
+        return self.take(name, list[Raw])
+
+    def put_back(self, name: str, value: object) -> None:
+        """Put a value into the rest that could not be used after all."""
+        self._remaining[name] = Raw(msgspec.json.encode(value))
+
+    def note_form(self, name: str, value: object) -> None:
+        """Note how something was written, so that it can be written so again."""
+        self._form[name] = value
+
+    def extras(self, wire: str) -> dict[str, dict[str, Any]] | None:
+        """Return what is left, as extras of that wire. Raises InvalidRequest for a name of ours."""
+        if FORM_KEY in self._remaining:
+            raise InvalidRequest(f"{self._location}: a member of the name {FORM_KEY} is ours alone")
+        try:
+            left = {name: msgspec.json.decode(text) for name, text in self._remaining.items()}
+        except DECODE_ERRORS as exc:
+            raise InvalidRequest(f"{self._location}: {explain_decode_error(exc)}") from None
+        if self._form:
+            left[FORM_KEY] = self._form
+        return {wire: left} if left else None
+
+
+@final
+class CallIdGenerator:
+    """Makes ids for calls without one: the same for the same request, and none that is in it."""
+
+    def __init__(self, request: bytes | str, stem: str) -> None:
+        """Take the text of the request, and what the ids begin with."""
+        self._request = request
+        self._stem = stem
+        self._count = 0
+        self._taken: frozenset[str] | None = None
+
+    def make(self) -> str:
+        """Return one more id."""
+        if self._taken is None:
+            self._taken = self._find_taken()
+        while True:
+            self._count += 1
+            id = f"{self._stem}{self._count}"
+            if id not in self._taken:
+                return id
+
+    def _find_taken(self) -> frozenset[str]:
+        """Find all strings that could be ids of ours, wherever they stand."""
+        data = self._request
+        text = data if isinstance(data, str) else data.decode(errors="replace")
+        text = _ASCII_ESCAPE.sub(lambda match: chr(int(match.group(1), 16)), text)
+        return frozenset(re.findall(rf'"({re.escape(self._stem)}\d+)"', text))
+
+
+def read_elements(data: bytes | str | Raw, place: str) -> list[Raw]:
+    """Read an array as its elements. Raises InvalidRequest."""
+    try:
+        return _decode_elements(data)
+    except DECODE_ERRORS as exc:
+        raise InvalidRequest(f"{place}: {_explain_invalid_json(exc, data)}") from None
+
+
+def strip_bom(data: bytes | str, place: str) -> bytes | str:
+    """Return recorded JSON without a byte order mark. Raises InvalidRequest if it is no text."""
+    if isinstance(data, bytes):
+        return data.removeprefix(codecs.BOM_UTF8)
+    if isinstance(data, str):
+        return data.removeprefix("\ufeff")
+    kind = type(data).__name__
+    raise InvalidRequest(
+        f"{place}: takes JSON as text or bytes, not {kind}; pass json.dumps(...) of it"
+    )
+
+
+def _explain_invalid_json(exc: Exception, data: bytes | str | Raw) -> str:
+    """Say why recorded JSON could not be read; msgspec has many names for half a pair."""
+    if isinstance(data, str):
+        if isinstance(exc, UnicodeError):
+            return _LONE_SURROGATE_RULE
+        data = data.encode()
+    data = bytes(data)
+    if data.startswith(_UTF16_BOMS) or b"\0" in data[:4]:
+        return "not UTF-8 but UTF-16 or UTF-32; save it as UTF-8"
+    if not data.strip():
+        return "not JSON: there is nothing in it"
+    if type(exc) is msgspec.DecodeError:
+        mended, count = replace_lone_surrogate_escapes(data)
+        if count and is_json_text(mended.decode(errors="replace")):
+            return _LONE_SURROGATE_RULE
+    return explain_decode_error(exc)
+
+
+def build_opaque_message(raw: str, wire: str) -> UserMessage:
+    """Keep a message that our vocabulary cannot say; only its own wire will send it."""
+    return UserMessage((Opaque(kind=WHOLE_MESSAGE_KIND, raw=raw, origin=wire),))
+
+
+def read_message_or_opaque(
+    raw: Raw, place: str, wire: str, read: Callable[[ObjectMembers], Message | None]
+) -> Message:
+    """Read a message; one that our vocabulary cannot say is kept whole."""
+    members = ObjectMembers(raw, place)
+    try:
+        message = read(members)
+    except InvalidValue:
+        message = None
+    return message or build_opaque_message(members.raw, wire)
+
+
+def read_image_url(url: str) -> Image | None:
+    """Read the address of an image; None if it is not one that we would write the same way."""
+    if url.startswith(("https://", "http://")):
+        return Image(source=ImageUrl(url))
+    head, _, data = url.partition(";base64,")
+    mime_type = head.removeprefix("data:")
+    if mime_type == head or not mime_type.startswith("image/"):
+        return None
+    found = read_base64(data)
+    return Image(source=ImageData(found), mime_type=mime_type) if found else None
+
+
+def read_base64(text: str) -> bytes | None:
+    """Read base64; None if it is none, or would not be written the same way."""
+    try:
+        data = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        return None
+    return data if base64.b64encode(data).decode() == text else None
+
+
+def take_arguments(function: ObjectMembers) -> tuple[str, str | None]:
+    """Take arguments that should be an object, and how they are written if they are none."""
+    text = function.peek("arguments", str)
+    raw = function.peek("arguments", Raw)
+    if raw is None or raw_text(raw) == "null" or (text is not None and not text.strip()):
+        return "", "absent"  # null and blank text stay among the members
+    function.take("arguments", Raw)
+    return (raw_text(raw), None) if text is None else (text, "string")

@@ -1,0 +1,351 @@
+"""What the encoders of all wires share: messages written once, names and ids mapped, blocks told."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from abc import ABC, abstractmethod
+from typing import Any, Final, NamedTuple, assert_never, final
+
+import msgspec
+
+from steno.messages.call import AnyToolCall, Seal, ToolCall
+from steno.messages.content import (
+    FileReference,
+    Image,
+    ImageBlob,
+    ImageData,
+    ImageFile,
+    ImageUrl,
+    Opaque,
+    Resource,
+)
+from steno.messages.message import (
+    AssistantMessage,
+    Message,
+    SystemMessage,
+    ToolResultMessage,
+    UserMessage,
+)
+from steno.messages.request import Request
+from steno.messages.tool import ToolDefinition
+from steno.wire.extras import (
+    check_reserved_extras,
+    get_extras,
+    get_form,
+    note_conflicting_extras,
+    replace_extras,
+)
+from steno.wire.report import EncodedRequest, LossCode, LossCollector
+
+WHOLE_MESSAGE_KIND: Final = "message"
+"""The kind of an Opaque block that is a whole message of its wire."""
+STREAM_EVENT_PREFIX: Final = "event:"
+"""What the kind of an Opaque block begins with that is an event of a stream and is never sent."""
+_INVALID_CALL_NAME: Final = "invalid_tool_call"
+"""What a call goes by that nobody can run, if its own name may not be sent."""
+
+_MAX_PIECES: Final = 64
+_ALWAYS_WRITTEN: Final = object()
+"""Stands for what is written anyway, and is like nothing in extras."""
+
+_MALFORMED_NOTE_ERRORS: Final = (TypeError, AttributeError, LookupError)
+"""What comes of notes that are not of the types that we write."""
+
+encode_json: Final = msgspec.json.Encoder().encode
+
+
+class RequestTarget(NamedTuple):
+    """Who will read a request: seals are for exactly one of these."""
+
+    provider: str
+    api: str
+    model: str
+
+    def accepts(self, seal: Seal) -> bool:
+        """Tell whether the target made the seal, and so takes it back."""
+        return (seal.provider, seal.api, seal.model) == self
+
+    def seal(self, data: str) -> Seal:
+        """Make a seal of this target's."""
+        return Seal(data=data, provider=self.provider, api=self.api, model=self.model)
+
+
+# -- messages --------------------------------------------------------------------------------
+
+
+class MessageWriter(ABC):
+    """Writes messages one after the other; what is written stays as it is."""
+
+    def __init__(self, target: RequestTarget) -> None:
+        self.target = target
+        self.losses = LossCollector()
+
+    @abstractmethod
+    def add(self, message: Message) -> None:
+        """Write one more message."""
+
+    @abstractmethod
+    def finish(self) -> bytes:
+        """Return everything written; more may follow."""
+
+
+def compact_pieces(pieces: list[bytes]) -> list[bytes]:
+    """Return pieces of an array, few enough to be joined for every request.
+
+    That copies all of them, and a long conversation is large: it is not done once more than needed.
+    """
+    return [b",".join(pieces)] if len(pieces) > _MAX_PIECES else pieces
+
+
+class MessageListWriter(MessageWriter):
+    """Writes an object for each message, one after the other."""
+
+    def __init__(self, target: RequestTarget) -> None:
+        super().__init__(target)
+        self._written: list[bytes] = []
+
+    def add(self, message: Message) -> None:
+        """Write one more message."""
+        match message:
+            case SystemMessage() | UserMessage():
+                self._add_prompt(message)
+            case AssistantMessage():
+                self._add_assistant(message)
+            case ToolResultMessage():
+                self._add_result(message)
+            case _:
+                assert_never(message)
+
+    def finish(self) -> bytes:
+        """Return everything written; more may follow."""
+        self._written = compact_pieces(self._written)
+        return b",".join(self._written)
+
+    @abstractmethod
+    def _add_prompt(self, message: SystemMessage | UserMessage) -> None:
+        """Write what is said to the model."""
+
+    @abstractmethod
+    def _add_assistant(self, message: AssistantMessage) -> None:
+        """Write a turn of the model."""
+
+    @abstractmethod
+    def _add_result(self, message: ToolResultMessage) -> None:
+        """Write the answer to a call."""
+
+
+class Encoder(ABC):
+    """Encodes the requests of a conversation; what was sent before is not written again.
+
+    Keep one for each conversation and target. `encode` costs what is new, and a copy.
+    """
+
+    def __init__(self) -> None:
+        self._messages: tuple[Message, ...] = ()
+        self._writer: MessageWriter | None = None
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """What is written already: a request that begins with it costs only what is new."""
+        return () if self._writer is None else self._messages
+
+    def encode(self, request: Request, *, stream: bool | None = None) -> EncodedRequest:
+        """Return the body to send and what got lost; `stream` asks for an answer in pieces."""
+        writer = self._write_new_messages(request)
+        messages = writer.finish()
+        losses = LossCollector()
+        losses.place = "request"
+        try:
+            request = self._without_conflicting_extras(request, messages, losses, stream=stream)
+            body = self._body(request, messages, losses, stream=stream)
+        except _MALFORMED_NOTE_ERRORS:
+            check_reserved_extras(
+                (request, *request.tools), self._target(request).api, at=losses.place
+            )
+            raise
+        return EncodedRequest(body, (*losses.found, *writer.losses.found))
+
+    @abstractmethod
+    def _target(self, request: Request) -> RequestTarget:
+        """Say who will read the request."""
+
+    @abstractmethod
+    def _new_writer(self, target: RequestTarget) -> MessageWriter:
+        """Return a writer for the messages."""
+
+    @abstractmethod
+    def _body(
+        self, request: Request, messages: bytes, losses: LossCollector, *, stream: bool | None
+    ) -> bytes:
+        """Put the messages and everything else together, messages last."""
+
+    def _without_conflicting_extras(
+        self, request: Request, messages: bytes, losses: LossCollector, *, stream: bool | None
+    ) -> Request:
+        """Return the request without extras for what every body is made of: it is written anyway.
+
+        Settings are for the wire to merge: it alone knows under which name it says what.
+        """
+        wire = self._target(request).api
+        extras, holder = get_extras(request, wire), messages_field(wire)
+        said: dict[str, Any] = {} if stream is None else {"stream": stream}
+        if request.model:
+            said["model"] = request.model
+        if messages or get_form(request, wire).get(holder) != "absent":
+            said[holder] = _ALWAYS_WRITTEN
+        if request.tools and not isinstance(extras.get("tools"), list):
+            said["tools"] = _ALWAYS_WRITTEN  # a list would be merged
+        if said.keys().isdisjoint(extras):
+            return request
+        note_conflicting_extras(said, extras, losses)
+        kept = {name: member for name, member in extras.items() if name not in said}
+        return replace_extras(request, wire, kept)
+
+    def _write_new_messages(self, request: Request) -> MessageWriter:
+        target = self._target(request)
+        writer, count = self._writer, len(self._messages)
+        if writer is None or writer.target != target or request.messages[:count] != self._messages:
+            writer, count = self._new_writer(target), 0
+        self._writer = None  # a writer that failed half-way is not used again
+        for position, message in enumerate(request.messages[count:], start=count):
+            writer.losses.place = f"messages[{position}]"
+            try:
+                writer.add(message)
+            except _MALFORMED_NOTE_ERRORS:
+                check_reserved_extras(
+                    (message, *message.content), target.api, at=writer.losses.place
+                )
+                raise
+        self._writer, self._messages = writer, request.messages
+        return writer
+
+
+_MESSAGES_FIELDS: Final = {"gemini": "contents", "openai_responses": "input"}
+
+
+def messages_field(wire: str) -> str:
+    """Return the name of the member of a body that holds the messages."""
+    return _MESSAGES_FIELDS.get(wire, "messages")
+
+
+# -- names and ids ---------------------------------------------------------------------------
+
+
+def wire_name(
+    value: ToolCall | ToolDefinition, legal: re.Pattern[str], losses: LossCollector, *, at: str = ""
+) -> str:
+    """Return the name that the target sees: the original one if it may stand there, else ours."""
+    if value.original_name is None:
+        return value.name
+    if legal.fullmatch(value.original_name):
+        return value.original_name
+    losses.note(LossCode.TOOL_NAME, f"sent under the name {value.name}", at=at)
+    return value.name
+
+
+def call_name(
+    call: AnyToolCall, legal: re.Pattern[str], losses: LossCollector, *, at: str = ""
+) -> str:
+    """Return the name that the target sees in a call, whether or not the model gave it one."""
+    if isinstance(call, ToolCall):
+        return wire_name(call, legal, losses, at=at)
+    if legal.fullmatch(call.name):
+        return call.name
+    losses.note(LossCode.TOOL_NAME, f"sent under the name {_INVALID_CALL_NAME}", at=at)
+    return _INVALID_CALL_NAME
+
+
+def wire_id(id: str, legal: re.Pattern[str], losses: LossCollector, *, length: int = 24) -> str:
+    """Return the id that the target sees: the same, or a hash of it where it is forbidden."""
+    if legal.fullmatch(id):
+        return id
+    mapped = hashlib.sha256(id.encode()).hexdigest()[:length]
+    losses.note(LossCode.CALL_ID, f"sent under the id {mapped}")
+    return mapped
+
+
+@final
+class AnonymousCalls:
+    """Calls that are sent without an id: their results are known by name and order alone."""
+
+    def __init__(self, losses: LossCollector) -> None:
+        """Start without any; results that will be mixed up are noted in `losses`."""
+        self._losses = losses
+        self._names: dict[str, str] = {}
+        self._waiting: dict[str, dict[str, None]] = {}
+
+    def add_call(self, id: str, name: str) -> None:
+        """Take a call that is sent without its id."""
+        self._names[id] = name
+        self._waiting.setdefault(name, {})[id] = None
+
+    def add_result(self, id: str) -> None:
+        """Take a result."""
+        name = self._names.pop(id, None)
+        if name is None:
+            return
+        waiting = self._waiting[name]
+        if next(iter(waiting)) != id:
+            done = f"will be taken for the result of an earlier call of {name}, which has no id"
+            self._losses.note(LossCode.ORDER, done)
+        del waiting[id]
+
+
+# -- blocks ----------------------------------------------------------------------------------
+
+
+def reference_text(block: FileReference | Resource, losses: LossCollector, *, at: str) -> str:
+    """Return words for what was to be resolved before it is sent."""
+    if isinstance(block, Resource):
+        if block.text is None:
+            losses.note(LossCode.REFERENCE, "sent the address of the resource", at=at)
+        return f"{block.uri}\n{block.text}" if block.text is not None else block.uri
+    losses.note(LossCode.REFERENCE, "sent the name of the file", at=at)
+    lines = "" if block.start_line is None else f":{block.start_line}"
+    lines += "" if block.end_line is None else f"-{block.end_line}"
+    return f"@{block.path}{lines}"
+
+
+def image_url(image: Image) -> str | None:
+    """Return the image as a URL, `data:` where its bytes are here; None if they are elsewhere."""
+    match image.source:
+        case ImageData():
+            return f"data:{image.mime_type};base64,{base64.b64encode(image.source.data).decode()}"
+        case ImageUrl():
+            return image.source.url
+        case ImageBlob() | ImageFile():
+            return None
+
+
+def is_sendable(block: Opaque, wire: str, losses: LossCollector, *, at: str) -> bool:
+    """Tell whether a block that is not understood goes back to where it came from."""
+    if block.origin == wire and not block.kind.startswith(STREAM_EVENT_PREFIX):
+        return True
+    if block.origin != wire:
+        losses.note(LossCode.OPAQUE, f"left out a block that only {block.origin} knows", at=at)
+    return False
+
+
+def raw_arguments(call: AnyToolCall, losses: LossCollector, *, at: str) -> msgspec.Raw:
+    """Return arguments as an object; what is not one becomes the only member of one."""
+    if isinstance(call, ToolCall):
+        return msgspec.Raw(call.arguments.encode())
+    losses.note(LossCode.INVALID_CALL, "sent the raw text as the only argument", at=at)
+    return msgspec.Raw(encode_json({"invalid_arguments": call.arguments}))
+
+
+def write_arguments(
+    call: AnyToolCall, form: str | None, losses: LossCollector, *, at: str
+) -> dict[str, Any]:
+    """Return arguments that should be an object as a member, in the form they were read in."""
+    match form:
+        case "absent":
+            return {}
+        case "string":
+            return {"arguments": call.arguments}
+        case "raw":
+            return {"arguments": msgspec.Raw(call.arguments.encode())}
+        case _:
+            return {"arguments": raw_arguments(call, losses, at=at)}
