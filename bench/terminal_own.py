@@ -65,7 +65,7 @@ class Steno:
 
     def __init__(self, act: Act) -> None:
         self._act = act
-        self._desk: _Desk | None = None
+        self._desk: _SessionDouble | None = None
         self._app = TerminalApp(self._open_desk)
 
     def run(self) -> None:
@@ -81,7 +81,7 @@ class Steno:
         yield self._desk
         await acting
 
-    async def _play(self, desk: _Desk) -> None:
+    async def _play(self, desk: _SessionDouble) -> None:
         await desk.is_watched.wait()
         try:
             await self._act(self)

@@ -107,7 +107,7 @@ def test_what_lies_beside_the_record_is_brought_back() -> None:
     conversation = store.new([ChatMessage.user("u"), *turn("c", long)])
     entries = conversation.entries()
     assert isinstance(entries[2].payload.content[0], Resource)  # type: ignore[union-attr]
-    built = ContextBuilder().build(entries, ModelTarget(), bring_back=conversation.restore_blobs)
+    built = ContextBuilder().build(entries, ModelTarget(), restore_blobs=conversation.restore_blobs)
     assert built.request.messages[2].text == long
     assert built.request.messages == conversation.messages()
 
@@ -116,14 +116,14 @@ def test_only_what_lies_beside_the_record_is_brought_back_and_only_once() -> Non
     conversation = MemoryStore().new([ChatMessage.user("u"), *turn("c", "x" * 300_000)])
     brought: list[Message] = []
 
-    def bring_back(message: Message) -> Message:
+    def restore_blobs(message: Message) -> Message:
         brought.append(message)
         return conversation.restore_blobs(message)
 
     builder = ContextBuilder()
-    first = builder.build(conversation.entries(), ModelTarget(), bring_back=bring_back)
+    first = builder.build(conversation.entries(), ModelTarget(), restore_blobs=restore_blobs)
     conversation.append(ChatMessage.assistant("a"))
-    second = builder.build(conversation.entries(), ModelTarget(), bring_back=bring_back)
+    second = builder.build(conversation.entries(), ModelTarget(), restore_blobs=restore_blobs)
     assert brought == [conversation.entries()[2].message]
     assert second.request.messages == (*first.request.messages, ChatMessage.assistant("a"))
 
@@ -136,9 +136,9 @@ def test_what_cannot_be_brought_back_leaves_nothing_half_read() -> None:
         raise Unavailable("the disk is gone")
 
     with pytest.raises(Unavailable):
-        builder.build(conversation.entries(), ModelTarget(), bring_back=fail)
+        builder.build(conversation.entries(), ModelTarget(), restore_blobs=fail)
     built = builder.build(
-        conversation.entries(), ModelTarget(), bring_back=conversation.restore_blobs
+        conversation.entries(), ModelTarget(), restore_blobs=conversation.restore_blobs
     )
     assert built.request.messages == conversation.messages()
 

@@ -146,11 +146,11 @@ def test_an_image_of_a_resource_that_lies_beside_the_record_is_brought_back() ->
     aside = Image(source=ImageBlob(sha256="0" * 64, size=3), mime_type="image/png")
     entries = log(only_user_message(Text("see"), link("a")), resolved(1, aside))
 
-    def bring_back(message: Message) -> Message:
+    def restore_blobs(message: Message) -> Message:
         assert message.content == (aside,)
         return ChatMessage.user([Image(source=data, mime_type="image/png")])
 
-    built = ContextBuilder().build(entries, ModelTarget(), bring_back=bring_back)
+    built = ContextBuilder().build(entries, ModelTarget(), restore_blobs=restore_blobs)
     image = built.request.messages[0].content[1]
     assert isinstance(image, Image)
     assert image.source == data

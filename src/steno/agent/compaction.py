@@ -85,7 +85,7 @@ async def compact_now(setup: RunConfig, notebook: RunRecorder) -> Entry | None:
         conversation.entries_view(),
         setup.target,
         setup.dispatcher.offered_definitions(conversation.mode),
-        bring_back=conversation.restore_blobs,
+        restore_blobs=conversation.restore_blobs,
     )
     return await compact(
         setup, notebook, setup.target, room=built.room, keep=_GROUPS_KEPT_ON_REQUEST
@@ -106,7 +106,7 @@ def _build_request_through(
         entries,
         replace(target, context_tokens=None),
         setup.dispatcher.offered_definitions(conversation.mode),
-        bring_back=conversation.restore_blobs,
+        restore_blobs=conversation.restore_blobs,
     )
     past = next(number for number, entry in enumerate(entries) if entry.id == through) + 1
     covered = {e.id for e in entries[:past] if not isinstance(e.message, SystemMessage)}

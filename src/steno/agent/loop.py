@@ -401,7 +401,7 @@ class AgentRun:
             conversation.entries_view(),
             self._target,
             setup.dispatcher.offered_definitions(conversation.mode),
-            bring_back=conversation.restore_blobs,
+            restore_blobs=conversation.restore_blobs,
         )
 
     def _shrink_target(self, built: BuiltRequest) -> None:

@@ -79,7 +79,7 @@ def _run_explain(options: argparse.Namespace) -> int:
         built = ContextBuilder(count=token_counter_for(seer.model_id)).build(
             path,
             viewing_target(seer, settings, options.context_tokens),
-            bring_back=partial(restore_message, store),
+            restore_blobs=partial(restore_message, store),
         )
     branch = log.active if options.branch is None else options.branch
     view = ContextExplanation(log, branch, seer, built, encoding_losses(seer, built.request))

@@ -156,15 +156,15 @@ class ContextBuilder:
         target: ModelTarget,
         tools: Sequence[ToolDefinition] = (),
         *,
-        bring_back: _RestoreBlobs | None = None,
+        restore_blobs: _RestoreBlobs | None = None,
     ) -> BuiltRequest:
         """Return the request that lets a model go on behind the last entry.
 
-        `entries` are those of one branch. `bring_back` is called for messages of which parts lie
+        `entries` are those of one branch. `restore_blobs` is called for messages of which parts lie
         beside the record, once for each, and returns them with all of their content. Raises
         InvalidRequest if there is nothing to send, or a setting of the target makes no sense.
         """
-        self._read(entries, target, bring_back)
+        self._read(entries, target, restore_blobs)
         settings = self._settings_for(target, tuple(tools))
         head, body = self._head(), self._update_window()
         line, start = self._window, body.start
@@ -211,7 +211,7 @@ class ContextBuilder:
         self._last_sent: _SentMessages | None = None
 
     def _read(
-        self, entries: Sequence[Entry], target: ModelTarget, bring_back: _RestoreBlobs | None
+        self, entries: Sequence[Entry], target: ModelTarget, restore_blobs: _RestoreBlobs | None
     ) -> None:
         """Read what is new; all of it if this is not what was read before with more behind it."""
         if not self._is_continuation(entries, target):
@@ -220,7 +220,7 @@ class ContextBuilder:
         try:
             for entry in entries[self._read_so_far :]:
                 fold.read(
-                    entry, None if bring_back is None else _restored_payload(entry, bring_back)
+                    entry, None if restore_blobs is None else _restored_payload(entry, restore_blobs)
                 )
         except BaseException:
             self._reset(target)  # what was read half-way is not used again
@@ -429,16 +429,16 @@ def _layout_key(target: ModelTarget) -> tuple[object, ...]:
     )
 
 
-def _restored_payload(entry: Entry, bring_back: _RestoreBlobs) -> Payload | None:
+def _restored_payload(entry: Entry, restore_blobs: _RestoreBlobs) -> Payload | None:
     """Return what an entry holds with what lies beside it; None if nothing does."""
     payload = entry.payload
     if isinstance(payload, Resolution):
         if not blob_digests(payload):
             return None
         # What something turned out to be stands in a message when it is shown.
-        return replace(payload, content=bring_back(UserMessage(payload.content)).content)
+        return replace(payload, content=restore_blobs(UserMessage(payload.content)).content)
     message = entry.message
-    return bring_back(message) if message is not None and blob_digests(message) else None
+    return restore_blobs(message) if message is not None and blob_digests(message) else None
 
 
 def _answer_reserve(target: ModelTarget, context_tokens: int) -> int:

@@ -71,7 +71,7 @@ def list_context_changes(
     """
     seer = _build_viewing_model(name, parse_model_name(name, vendors), vendors)
     built = ContextBuilder(count=token_counter_for(seer.model_id)).build(
-        log.path(), target, bring_back=partial(restore_message, store)
+        log.path(), target, restore_blobs=partial(restore_message, store)
     )
     view = ContextExplanation(log, log.active, seer, built, encoding_losses(seer, built.request))
     over = ["this is more than the model can read"] if built.is_over_budget else []

@@ -309,7 +309,7 @@ class ImageResolver:
                 case ImageBlob():
                     raise _ImageFailed(
                         "image: its bytes lie beside the record; bring them back first, with"
-                        " Journal.bring_back"
+                        " Journal.restore_blobs"
                     )
                 case _:
                     assert_never(source)
