@@ -53,7 +53,7 @@ property: $(READY) ## run the property tests with many more examples
 	@$(PY) -m pytest tests/property tests/wire/test_fuzz.py tests/context/test_context_laws.py --hypothesis-profile=long $(FLAGS)
 
 crash: $(READY) ## kill writers of every store 200 times each; STENO_CRASH_ROUNDS=1000 for more
-	@STENO_CRASH_ROUNDS=$${STENO_CRASH_ROUNDS:-200} $(PY) -m pytest tests/store/test_kit.py -k crash $(FLAGS)
+	@STENO_CRASH_ROUNDS=$${STENO_CRASH_ROUNDS:-200} $(PY) -m pytest tests/store/test_conformance.py -k crash $(FLAGS)
 
 ocr: $(READY) ## measure how much text is recognised in images, and write the table to the guide
 	@$(PY) -m tests.ocr_accuracy

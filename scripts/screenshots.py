@@ -22,8 +22,8 @@ from steno.app.session import AgentSession
 from steno.app.sessions import SessionStart
 from steno.app.settings_loader import load_settings
 from steno.ui.tui.app import TerminalApp
-from tests.cli.vendor import Call, Thought, Turn, vendor
-from tests.tui.app.sitting import Person
+from tests.app.scripted_vendor import Call, Thought, Turn, run_vendor
+from tests.ui.tui.app.screen_user import ScreenUser
 
 TARGET: Final = Path(__file__).parent.parent / "docs" / "images"
 SIZE: Final = (100, 37)
@@ -76,7 +76,7 @@ Fixed and tried:
 # -- pictures ------------------------------------------------------------------------------------
 
 
-async def show_terminal(person: Person) -> None:
+async def show_terminal(person: ScreenUser) -> None:
     """Ask for something, and see it done."""
     await person.enter(QUESTION)
     await person.sees("mean([2, 4])", "idle")
@@ -86,28 +86,28 @@ async def show_terminal(person: Person) -> None:
     await person.until(lambda: person.app.transcript.is_at_end)
 
 
-async def show_approval(person: Person) -> None:
+async def show_approval(person: ScreenUser) -> None:
     """Be asked about an edit."""
     await person.enter(QUESTION)
     await person.sees("asks you")
     await person.press("ctrl+g")
 
 
-async def show_tree(person: Person) -> None:
+async def show_tree(person: ScreenUser) -> None:
     """Look at two branches."""
     await _branch(person)
     await person.press("ctrl+t")
     await person.sees("2 branches")
 
 
-async def show_compare(person: Person) -> None:
+async def show_compare(person: ScreenUser) -> None:
     """Compare them."""
     await show_tree(person)
     await person.press("c")
     await person.sees("Compare")
 
 
-async def _branch(person: Person) -> None:
+async def _branch(person: ScreenUser) -> None:
     await person.enter("Why does mean() fail without prices?")
     await person.sees("ZeroDivisionError", "idle")
     await person.enter("/label the cause")
@@ -133,7 +133,7 @@ TALK: Final[tuple[Turn, ...]] = (
     [RAISE],
     "It raises `ValueError` with words that say so.",
 )
-PICTURES: Final[Mapping[str, tuple[tuple[Turn, ...], Callable[[Person], Awaitable[None]]]]] = {
+PICTURES: Final[Mapping[str, tuple[tuple[Turn, ...], Callable[[ScreenUser], Awaitable[None]]]]] = {
     "terminal": (
         (
             [Thought("An empty list has no mean. Where is the division?"), READ],
@@ -175,7 +175,7 @@ def main(arguments: list[str]) -> int:
 def take(name: str) -> str:
     """Return one picture as SVG."""
     turns, play = PICTURES[name]
-    with tempfile.TemporaryDirectory() as folder, vendor(*turns) as model:
+    with tempfile.TemporaryDirectory() as folder, run_vendor(*turns) as model:
         home = Path(folder)
         config = home / ".config" / "steno" / "config.toml"
         config.parent.mkdir(parents=True)
@@ -207,7 +207,7 @@ def _living_in(home: Path, project: Path) -> Generator[None]:
         os.environ.update(before)
 
 
-async def _sit(project: Path, play: Callable[[Person], Awaitable[None]]) -> str:
+async def _sit(project: Path, play: Callable[[ScreenUser], Awaitable[None]]) -> str:
     @asynccontextmanager
     async def opened(say: Callable[[str], None]) -> AsyncGenerator[AgentSession]:
         start, none = SessionStart(project), McpOptions(is_disabled=True)
@@ -216,7 +216,7 @@ async def _sit(project: Path, play: Callable[[Person], Awaitable[None]]) -> str:
 
     app = TerminalApp(opened, clock=lambda: 0.0)  # no second passes
     async with app.run_test(size=SIZE) as pilot:
-        person = Person(app, pilot)
+        person = ScreenUser(app, pilot)
         await person.sees(" ACT ")
         await play(person)
         await person.hold_still()

@@ -23,8 +23,14 @@ from steno.tools.grep import GrepTool
 from steno.tools.read import ReadTool
 from steno.tools.write import WriteTool
 from steno.wire import WIRES
-from tests.agent.speaking import SPEAKER, USAGE, provider_on, sent_to, spoken
-from tests.agent.working import allowing, check_record, results_of, run
+from tests.agent.agent_setup import check_record, gate_allowing, results_of, run
+from tests.agent.wire_server import (
+    SERVER_OF_WIRE,
+    USAGE,
+    messages_sent_to,
+    run_provider,
+    server_response,
+)
 
 every_wire = pytest.mark.parametrize("wire", WIRES)
 LOOK = (
@@ -52,14 +58,16 @@ def test_a_conversation_with_calls_made_together_and_real_tools(wire: str, folde
         store = MemoryStore()
         conversation = store.new()
         answers = [
-            spoken(wire, *LOOK),
-            spoken(wire, TextPiece("It is about "), TextPiece("lanterns.")),
-            spoken(wire, WholeCall("call_3", "write", '{"path":"new.txt","content":"More."}')),
-            spoken(wire, TextPiece("Written.")),
+            server_response(wire, *LOOK),
+            server_response(wire, TextPiece("It is about "), TextPiece("lanterns.")),
+            server_response(
+                wire, WholeCall("call_3", "write", '{"path":"new.txt","content":"More."}')
+            ),
+            server_response(wire, TextPiece("Written.")),
         ]
-        async with provider_on(wire, *answers) as (server, provider):
+        async with run_provider(wire, *answers) as (server, provider):
             agent = Agent(
-                provider, conversation, tools=tools_in(folder), gate=allowing("write(new.txt)")
+                provider, conversation, tools=tools_in(folder), gate=gate_allowing("write(new.txt)")
             )
             first = await agent.run("What is it about?")
             second = await agent.run("Write more.")
@@ -76,7 +84,7 @@ def test_a_conversation_with_calls_made_together_and_real_tools(wire: str, folde
         assert "README.md" in searched.text
         assert written.outcome is Outcome.OK
         assert len(server.seen) == 4
-        for messages, results in zip(sent_to(server, wire), [0, 2, 2, 3], strict=True):
+        for messages, results in zip(messages_sent_to(server, wire), [0, 2, 2, 3], strict=True):
             check_sent(messages, results)
         check_record(conversation, store)
         check_who_answered(conversation, wire)
@@ -122,7 +130,7 @@ def thoughtful(wire: str) -> tuple[ScriptLine, ...]:
     lines = (ThinkingPiece("Hm, which file?"), ThinkingSeal("c2VhbA=="))
     for said in (lines, lines[:1]):
         try:
-            SPEAKER[wire].frames(said)
+            SERVER_OF_WIRE[wire].frames(said)
         except NotExpressible:
             continue
         return said
@@ -141,11 +149,11 @@ def test_a_conversation_goes_on_with_one_provider_after_the_other(first: int, fo
         route = WIRES[first:] + WIRES[:first]
         for number, wire in enumerate(route):
             answers = [
-                spoken(wire, *thoughtful(wire), *LOOK),
-                spoken(wire, TextPiece(f"{wire} has read it.")),
+                server_response(wire, *thoughtful(wire), *LOOK),
+                server_response(wire, TextPiece(f"{wire} has read it.")),
             ]
             heard: list[LoopEvent] = []
-            async with provider_on(wire, *answers) as (server, provider):
+            async with run_provider(wire, *answers) as (server, provider):
                 agent = Agent(
                     provider,
                     store.open(conversation.id),
@@ -154,7 +162,7 @@ def test_a_conversation_goes_on_with_one_provider_after_the_other(first: int, fo
                 )
                 result = await agent.run(f"Read it, {wire}.", watch=heard.append)
             assert (result.ending, result.text) == (EndReason.DONE, f"{wire} has read it.")
-            last = sent_to(server, wire)[-1]
+            last = messages_sent_to(server, wire)[-1]
             people = [m for m in last if isinstance(m, UserMessage)]
             assert len(people) == number + 1
             check_sent(last, 2 * (number + 1))
@@ -173,12 +181,14 @@ def test_thinking_that_the_next_provider_cannot_take_is_told_once(wire: str, fol
     async def main() -> None:
         store = MemoryStore()
         conversation = store.new()
-        answer = spoken("anthropic_messages", *thoughtful("anthropic_messages"), TextPiece("Ah."))
-        async with provider_on("anthropic_messages", answer) as (_, provider):
+        answer = server_response(
+            "anthropic_messages", *thoughtful("anthropic_messages"), TextPiece("Ah.")
+        )
+        async with run_provider("anthropic_messages", answer) as (_, provider):
             await Agent(provider, conversation).run("Think.")
         heard: list[LoopEvent] = []
-        answers = [spoken(wire, *LOOK), spoken(wire, TextPiece("Fine."))]
-        async with provider_on(wire, *answers) as (_, provider):
+        answers = [server_response(wire, *LOOK), server_response(wire, TextPiece("Fine."))]
+        async with run_provider(wire, *answers) as (_, provider):
             agent = Agent(provider, conversation, tools=tools_in(folder))
             assert (await agent.run("Go on.", watch=heard.append)).text == "Fine."
         lost = losses_in(heard)

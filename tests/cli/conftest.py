@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.store.postgres_server import Server
+from tests.store.postgres.postgres_server import Server
 
 
 @pytest.fixture(autouse=True)

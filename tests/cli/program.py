@@ -1,4 +1,4 @@
-"""The `steno` program, as tests run it: in this process, in one of its own, or on a terminal."""
+"""The `run_steno` program, as tests run it: in this process, in one of its own, or on a terminal."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from steno.store import MemoryStore, Store, convert_store, open_store
 COMMAND = [sys.executable, "-m", "steno"]
 
 
-class Told(NamedTuple):
+class ProgramOutput(NamedTuple):
     """What a run of the program left behind."""
 
     status: int
@@ -29,7 +29,7 @@ class Told(NamedTuple):
     err: str
 
 
-def steno(*arguments: str | Path, data: bytes = b"") -> Told:
+def run_steno(*arguments: str | Path, data: bytes = b"") -> ProgramOutput:
     """Run the program in this process; its output is no terminal."""
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
     given, sys.stdin = sys.stdin, io.TextIOWrapper(io.BytesIO(data))
@@ -46,10 +46,10 @@ def steno(*arguments: str | Path, data: bytes = b"") -> Told:
         file.flush()
         file.seek(0)
         texts.append(file.read())
-    return Told(status, *texts)
+    return ProgramOutput(status, *texts)
 
 
-def run(*arguments: str | Path, data: bytes = b"", **environment: str) -> Told:
+def run_process(*arguments: str | Path, data: bytes = b"", **environment: str) -> ProgramOutput:
     """Run the program in a process of its own."""
     ran = subprocess.run(
         [*COMMAND, *map(str, arguments)],
@@ -59,7 +59,7 @@ def run(*arguments: str | Path, data: bytes = b"", **environment: str) -> Told:
         timeout=60,
         env=os.environ | environment,
     )
-    return Told(ran.returncode, ran.stdout.decode(), ran.stderr.decode())
+    return ProgramOutput(ran.returncode, ran.stdout.decode(), ran.stderr.decode())
 
 
 def on_terminal(
@@ -67,7 +67,7 @@ def on_terminal(
     answer: str = "",
     environment: dict[str, str] | None = None,
     command: Sequence[str] = COMMAND,
-) -> Told:
+) -> ProgramOutput:
     """Run the program with all of its ends at a terminal of 80 columns; both outputs are `out`."""
     main_end, other_end = pty.openpty()
     surroundings = os.environ | {"TERM": "xterm-256color", "COLUMNS": "80"} | (environment or {})
@@ -84,7 +84,7 @@ def on_terminal(
         os.write(main_end, answer.encode())
     shown = b"".join(_pieces(main_end))
     os.close(main_end)
-    return Told(process.wait(timeout=60), shown.decode().replace("\r\n", "\n"), "")
+    return ProgramOutput(process.wait(timeout=60), shown.decode().replace("\r\n", "\n"), "")
 
 
 def _pieces(descriptor: int) -> Iterator[bytes]:
@@ -101,7 +101,9 @@ def _pieces(descriptor: int) -> Iterator[bytes]:
 # -- something to look at ------------------------------------------------------------------------
 
 
-def talk(store: Store, *, id: str = "talk", title: str | None = "Mend the build") -> Conversation:
+def sample_session(
+    store: Store, *, id: str = "talk", title: str | None = "Mend the build"
+) -> Conversation:
     """Keep a session with calls, decisions, two branches, a label and a rewind."""
     conversation = store.new(id=id, title=title)
     conversation.append(ChatMessage.system("You mend code."))
@@ -124,15 +126,15 @@ def talk(store: Store, *, id: str = "talk", title: str | None = "Mend the build"
     return conversation
 
 
-def keep_talk(address: str) -> Conversation:
+def store_sample_session(address: str) -> Conversation:
     """Keep that session in the store at an address."""
     made = MemoryStore()
-    conversation = talk(made)
-    keep(made, address)
+    conversation = sample_session(made)
+    copy_to_store(made, address)
     return conversation
 
 
-def keep(made: Store, address: str) -> None:
+def copy_to_store(made: Store, address: str) -> None:
     """Copy sessions to a store on disk, which is faster than to make them there."""
     with open_store(address) as store:
         convert_store(made, store)

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from tests.cli.headless import make_project, result_of, speaking
-from tests.cli.live import seat
-from tests.cli.program import steno
-from tests.cli.vendor import Call, Turn
+from tests.app.project_setup import make_project, result_of, scripted_model
+from tests.app.scripted_vendor import Call, Turn
+from tests.cli.program import run_steno
+from tests.cli.running_program import start_on_terminal
 
 
 @pytest.fixture(autouse=True)
@@ -26,19 +26,19 @@ def write(name: str, id: str) -> Call:
 
 def kill_while_asking(prompt: str = "x") -> None:
     """Let a run ask a person, who pulls the plug."""
-    with seat("-p", prompt, "--ask") as person:
+    with start_on_terminal("-p", prompt, "--ask") as person:
         person.see("[e]xplain why / [?]? ")
         person.process.kill()
 
 
 def waiting() -> list[dict[str, Any]]:
-    told = steno("approvals", "--json")
+    told = run_steno("approvals", "--json")
     assert told.status == 0
     return [json.loads(line) for line in told.out.splitlines()]
 
 
 def go_on(*arguments: str) -> dict[str, Any]:
-    told = steno("-c", "-p", "go on", "-q", "--output-format", "json", *arguments)
+    told = run_steno("-c", "-p", "go on", "-q", "--output-format", "json", *arguments)
     assert told.status == 0, told.err
     return result_of(told)
 
@@ -51,7 +51,7 @@ def go_on(*arguments: str) -> dict[str, Any]:
 def test_a_question_survives_the_program_and_its_answer_is_acted_on(
     home: Path, project: Path, decision: str, status: str, is_made: bool
 ) -> None:
-    with speaking(home, [write("new.txt", "call_1")], "I see.") as model:
+    with scripted_model(home, [write("new.txt", "call_1")], "I see.") as model:
         kill_while_asking()
         (call,) = waiting()
         assert (call["call_id"], call["tool"], call["status"]) == (
@@ -60,7 +60,7 @@ def test_a_question_survives_the_program_and_its_answer_is_acted_on(
             "undecided",
         ) or (call["status"] == "pending")
         assert not (project / "new.txt").exists()
-        told = steno("approvals", "last", decision, "call", "--reason", "because")
+        told = run_steno("approvals", "last", decision, "call", "--reason", "because")
         assert told.status == 0
         assert f"call_1 {status} by " in told.out
         assert not (project / "new.txt").exists()  # nothing happens until the session goes on
@@ -71,16 +71,16 @@ def test_a_question_survives_the_program_and_its_answer_is_acted_on(
     (answer,) = [said for said in model.seen[-1]["messages"] if said["role"] == "tool"]
     assert ("because" in answer["content"]) == (not is_made)
     assert waiting() == []
-    assert status in steno("audit", "last").out
+    assert status in run_steno("audit", "last").out
 
 
 @pytest.mark.requirement("S2-18")
 def test_calls_are_decided_one_by_one(home: Path, project: Path) -> None:
     calls: Turn = [write("a.txt", "first"), write("b.txt", "second")]
-    with speaking(home, calls, "I see."):
+    with scripted_model(home, calls, "I see."):
         kill_while_asking()
         assert [call["call_id"] for call in waiting()] == ["first"]  # one question at a time
-        assert steno("approvals", "--approve", "first").status == 0
+        assert run_steno("approvals", "--approve", "first").status == 0
         result = go_on()
     assert (project / "a.txt").exists()
     assert not (project / "b.txt").exists()
@@ -88,9 +88,9 @@ def test_calls_are_decided_one_by_one(home: Path, project: Path) -> None:
 
 
 def test_a_question_that_nobody_decides_is_asked_again(home: Path, project: Path) -> None:
-    with speaking(home, [write("new.txt", "call_1")], "I see."):
+    with scripted_model(home, [write("new.txt", "call_1")], "I see."):
         kill_while_asking()
-        with seat("-c", "-p", "go on", "--ask") as person:
+        with start_on_terminal("-c", "-p", "go on", "--ask") as person:
             person.see("[e]xplain why / [?]? ")
             person.type("y\n")
             assert person.end() == 0
@@ -98,9 +98,9 @@ def test_a_question_that_nobody_decides_is_asked_again(home: Path, project: Path
 
 
 def test_a_rule_counts_more_than_an_answer_given_before(home: Path, project: Path) -> None:
-    with speaking(home, [write("new.txt", "call_1")], "I see."):
+    with scripted_model(home, [write("new.txt", "call_1")], "I see."):
         kill_while_asking()
-        assert steno("approvals", "--approve", "call_1").status == 0
+        assert run_steno("approvals", "--approve", "call_1").status == 0
         go_on("--deny", "write")
     assert not (project / "new.txt").exists()
 
@@ -121,29 +121,29 @@ def test_a_rule_counts_more_than_an_answer_given_before(home: Path, project: Pat
 def test_what_makes_no_sense_decides_nothing(
     home: Path, arguments: list[str], status: int, told: str
 ) -> None:
-    with speaking(home, [write("new.txt", "call_1")]):
+    with scripted_model(home, [write("new.txt", "call_1")]):
         kill_while_asking()
-        refused = steno("approvals", "last", *arguments)
+        refused = run_steno("approvals", "last", *arguments)
         assert refused.status == status
         assert told in refused.err
         assert [call["actor"] for call in waiting()] == [None]
 
 
 def test_nothing_that_waits_is_said(home: Path) -> None:
-    with speaking(home, "Hello."):
-        steno("-p", "x")
-    told = steno("approvals")
+    with scripted_model(home, "Hello."):
+        run_steno("-p", "x")
+    told = run_steno("approvals")
     assert told == (0, "", "steno: no call of this session waits for a decision\n")
 
 
 def test_no_session_is_an_error() -> None:
-    assert steno("approvals") == (1, "", "steno: session: there is none yet\n")
+    assert run_steno("approvals") == (1, "", "steno: session: there is none yet\n")
 
 
 def test_what_a_model_wrote_is_harmless_on_the_terminal(home: Path) -> None:
-    with speaking(home, [Call("write", {"path": "a\x1b[2J", "content": "\x9b"}, "id\x9b")]):
+    with scripted_model(home, [Call("write", {"path": "a\x1b[2J", "content": "\x9b"}, "id\x9b")]):
         kill_while_asking()
-        told = steno("approvals")
+        told = run_steno("approvals")
     assert told.status == 0
     assert "\x1b" not in told.out
     assert "\x9b" not in told.out

@@ -18,7 +18,7 @@ from steno.messages.outcome import Outcome
 from steno.records.entry import Approval, ApprovalStatus, Repair
 from steno.records.stored_record import Header, Record
 from steno.store import open_store
-from tests.cli.program import keep_talk, on_terminal, steno, talk
+from tests.cli.program import on_terminal, run_steno, sample_session, store_sample_session
 
 
 def decided(address: str) -> None:
@@ -41,7 +41,7 @@ HEADING = (
 
 
 def rows(*arguments: str) -> list[str]:
-    told = steno("audit", "tidy", *arguments)
+    told = run_steno("audit", "tidy", *arguments)
     assert told.status == 0
     return [re.sub(r"\S+ \S+Z", "TIME", line).strip() for line in told.out.splitlines()]
 
@@ -81,7 +81,7 @@ def test_the_audit_tells_who_decided_what(address: str) -> None:
 def test_the_audit_is_narrowed_down(address: str, arguments: list[str], numbers: list[int]) -> None:
     decided(address)
     assert [int(line.split()[0][1:]) for line in rows(*arguments)[1:]] == numbers
-    found = json.loads(steno("audit", "tidy", *arguments, "--json").out)
+    found = json.loads(run_steno("audit", "tidy", *arguments, "--json").out)
     ids = {entry["id"].partition("#")[0] for entry in found["entries"]}
     assert len(ids) == len(numbers)
 
@@ -101,32 +101,32 @@ def test_a_decision_that_was_appended_by_itself_counts(address: str) -> None:
 
 def test_an_audit_without_an_answer_says_so(address: str) -> None:
     decided(address)
-    told = steno("audit", "tidy", "--actor", "nobody")
+    told = run_steno("audit", "tidy", "--actor", "nobody")
     assert told == (0, "", "steno: nothing in the session answers to this\n")
 
 
 def test_an_audit_holds_what_was_left_behind_unless_a_branch_is_named(address: str) -> None:
-    keep_talk(address)
-    lines = steno("audit", "talk").out.splitlines()[1:]
+    store_sample_session(address)
+    lines = run_steno("audit", "talk").out.splitlines()[1:]
     assert [line.split()[0] for line in lines][-4:] == ["#9", "#11", "#12", "#13"]
-    branch = steno("audit", "talk", "--branch", "other").out.splitlines()[1:]
+    branch = run_steno("audit", "talk", "--branch", "other").out.splitlines()[1:]
     assert [line.split()[0] for line in branch][-2:] == ["#6", "#11"]
-    assert steno("audit", "talk", "--branch", "nowhere").status == 1
+    assert run_steno("audit", "talk", "--branch", "nowhere").status == 1
 
 
 @pytest.mark.requirement("S2-23")
 def test_going_to_another_branch_shows_up_in_the_audit(address: str) -> None:
-    keep_talk(address)
+    store_sample_session(address)
     with open_store(address) as store:
         store.open("talk").switch("other")
-    assert re.search(r"#14 .* branch_switch", steno("audit", "talk").out)
-    assert "    main → other\n" in steno("sessions", "show", "talk").out
+    assert re.search(r"#14 .* branch_switch", run_steno("audit", "talk").out)
+    assert "    main → other\n" in run_steno("sessions", "show", "talk").out
 
 
 @pytest.mark.requirement("S1-08")
 def test_the_audit_for_programs_can_be_read_again(address: str) -> None:
     decided(address)
-    told = steno("audit", "tidy", "--json")
+    told = run_steno("audit", "tidy", "--json")
     imported = FORMATS["audit"].decode(told.out.encode())
     with open_store(address) as store:
         assert imported.entries == store.open("tidy").entries()
@@ -134,14 +134,14 @@ def test_the_audit_for_programs_can_be_read_again(address: str) -> None:
 
 @pytest.mark.parametrize("time", ["yesterday", "2024-13-01", "5y", "", "99999999999d"])
 def test_a_time_that_is_none_is_explained(time: str) -> None:
-    told = steno("audit", "tidy", f"--since={time}")
+    told = run_steno("audit", "tidy", f"--since={time}")
     assert told.status == 2
     assert "a time is written as 2024-05-17, 2024-05-17T06:30:00Z or 2h, 3d (ago)" in told.err
 
 
 def test_a_kind_that_is_none_is_explained(address: str) -> None:
     decided(address)
-    told = steno("audit", "tidy", "--kind", "gossip")
+    told = run_steno("audit", "tidy", "--kind", "gossip")
     assert told.status == 2
     assert "--kind: it is one of user, assistant_text, " in told.err
     assert "Kind" not in told.err
@@ -149,16 +149,18 @@ def test_a_kind_that_is_none_is_explained(address: str) -> None:
 
 def test_every_kind_that_the_table_prints_can_be_asked_for(address: str) -> None:
     with open_store(address) as store:
-        conversation = talk(store)
+        conversation = sample_session(store)
         conversation.append(
             Opaque(kind="weather", raw='{"type":"weather","is":"fine"}', origin=OWN_FORMAT)
         )
         store.redact("talk", conversation.entries()[1].id, actor="ada", reason="x" * 100)
-    lines = [re.split(" {2,}", line.strip()) for line in steno("audit", "talk").out.splitlines()]
+    lines = [
+        re.split(" {2,}", line.strip()) for line in run_steno("audit", "talk").out.splitlines()
+    ]
     kinds = {kind for line in lines[1:] for kind in line[2].split(", ")}
     assert kinds >= {"approval", "label", "mode_change", "rewind", "redaction", "weather"}
     for kind in kinds - {"system_context"}:  # which is also all that nobody said
-        found = steno("audit", "talk", "--kind", kind)
+        found = run_steno("audit", "talk", "--kind", kind)
         assert found.status == 0
         for line in found.out.splitlines()[1:]:
             assert kind in line
@@ -229,8 +231,8 @@ def tamper(folder: Path, name: str, old: bytes, new: bytes) -> None:
 
 
 def test_an_intact_session_is_told_with_its_heads(address: str) -> None:
-    conversation = keep_talk(address)
-    told = steno("verify", "talk")
+    conversation = store_sample_session(address)
+    told = run_steno("verify", "talk")
     heads = {name: conversation.digest(id or "") for name, id in conversation.branches.items()}
     assert (told.status, told.err) == (0, "")
     assert told.out.splitlines() == [
@@ -238,33 +240,33 @@ def test_an_intact_session_is_told_with_its_heads(address: str) -> None:
         f"  {heads['main']}  main",
         f"  {heads['other']}  other",
     ]
-    found = json.loads(steno("verify", "talk", "--json").out)
+    found = json.loads(run_steno("verify", "talk", "--json").out)
     assert (found["intact"], found["entries"], found["heads"]) == (True, 12, heads)
 
 
 def test_a_digest_that_was_kept_elsewhere_is_found_again(address: str) -> None:
-    conversation = keep_talk(address)
+    conversation = store_sample_session(address)
     second = conversation.digest(conversation.entries()[1].id)
     for given in (second, second.upper()):
-        told = steno("verify", "talk", "--head", given)
+        told = run_steno("verify", "talk", "--head", given)
         assert told.status == 0
         assert "the digest is that of record 2" in told.out
-    told = steno("verify", "talk", "--head", "0" * 64)
+    told = run_steno("verify", "talk", "--head", "0" * 64)
     problem = "it is another session, or its past was rewritten"
     assert told.status == 1
     assert told.err == f"steno: session talk: the chain does not hold this digest: {problem}\n"
-    assert steno("verify", "talk", "--head", second[:12]).status == 2
+    assert run_steno("verify", "talk", "--head", second[:12]).status == 2
 
 
 def test_the_first_bad_record_is_named(tmp_path: Path) -> None:
     address = f"jsonl:{tmp_path / 'kept'}"
-    conversation = keep_talk(address)
+    conversation = store_sample_session(address)
     tamper(tmp_path / "kept", "talk", b"Is it broken?", b"Is it mended?")
-    told = steno("verify", "talk", "--store", address)
+    told = run_steno("verify", "talk", "--store", address)
     entry = conversation.entries()[1].id
     problem = "its digest does not fit: it, or what came before it, was changed"
     assert told == (1, "", f"steno: session talk: record 2 (entry {entry}): {problem}\n")
-    again = steno("verify", "talk", "--json", "--store", address)
+    again = run_steno("verify", "talk", "--json", "--store", address)
     assert again.status == 1
     found = json.loads(again.out)
     assert not found["intact"]
@@ -274,14 +276,14 @@ def test_the_first_bad_record_is_named(tmp_path: Path) -> None:
 def test_all_sessions_are_checked_and_the_bad_ones_named(tmp_path: Path) -> None:
     address = f"jsonl:{tmp_path / 'kept'}"
     with open_store(address) as store:
-        talk(store, id="one")
-        talk(store, id="two")
-        talk(store, id="three")
+        sample_session(store, id="one")
+        sample_session(store, id="two")
+        sample_session(store, id="three")
     tamper(tmp_path / "kept", "two", b"Is it broken?", b"Is it mended?")
     (file,) = [path for path in (tmp_path / "kept").rglob("*") if "three" in path.name]
     lines = file.read_bytes().split(b"\n")
     file.write_bytes(b"\n".join([*lines[:4], b"rubbish", *lines[5:]]))
-    told = steno("verify", "--all", "--store", address)
+    told = run_steno("verify", "--all", "--store", address)
     assert told.status == 1
     assert told.out == "intact  one  12 entries\n"
     three, two = told.err.splitlines()
@@ -293,13 +295,13 @@ def test_all_sessions_are_checked_and_the_bad_ones_named(tmp_path: Path) -> None
     "arguments", [[], ["talk", "--all"], ["--all", "--head", "0" * 64], ["talk", "--head", "x"]]
 )
 def test_what_to_verify_has_to_be_clear(arguments: list[str]) -> None:
-    told = steno("verify", *arguments)
+    told = run_steno("verify", *arguments)
     assert told.status == 2
     assert "usage: steno verify" in told.err
 
 
 def test_in_a_store_without_sessions_all_is_well(home: Path) -> None:
-    assert steno("verify", "--all") == (0, "", "")
+    assert run_steno("verify", "--all") == (0, "", "")
     assert list(home.iterdir()) == []
 
 
@@ -308,14 +310,14 @@ def test_entries_of_a_newer_version_are_said_not_to_be_checked(address: str) -> 
     record = Record(seq=1, branch="main", entry=newer, digest="ab" * 32)
     with open_store(address) as store:
         store.add_session(Header(id="newer"), [record])
-    told = steno("verify", "newer")
+    told = run_steno("verify", "newer")
     assert told.status == 3
     assert told.err == "steno: session newer: only a newer steno can check all of it\n"
-    assert steno("verify", "newer", "--allow-newer").status == 0
+    assert run_steno("verify", "newer", "--allow-newer").status == 0
 
 
 def test_an_error_is_no_way_to_a_terminal(address: str) -> None:
-    told = steno("sessions", "show", "\x1b]0;owned\x07id")
+    told = run_steno("sessions", "show", "\x1b]0;owned\x07id")
     assert told.status == 1
     assert "\x1b" not in told.err
     assert "\x07" not in told.err

@@ -13,18 +13,18 @@ import pytest
 from steno.app.settings import SCALAR_NAMES, SETTING_NAMES, variable_name
 from steno.cli import config
 from steno.errors import InvalidValue
-from tests.cli.configured import Places
+from tests.app.config_files import ConfigFolders
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "configuration.md"
 
 
 @pytest.fixture
-def places(tmp_path: Path) -> Places:
-    return Places(tmp_path / "places")
+def places(tmp_path: Path) -> ConfigFolders:
+    return ConfigFolders(tmp_path / "places")
 
 
 @pytest.fixture
-def here(places: Places, monkeypatch: pytest.MonkeyPatch) -> Places:
+def here(places: ConfigFolders, monkeypatch: pytest.MonkeyPatch) -> ConfigFolders:
     monkeypatch.setenv("HOME", str(places.home))
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
     for name in SCALAR_NAMES:
@@ -42,7 +42,7 @@ def run(*arguments: str) -> int:
 
 
 def test_show_prints_every_setting_and_where_it_is_from(
-    here: Places, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    here: ConfigFolders, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here.user_file.write_text('deny = ["bash(rm *)", "write(.env)"]\nnetwork = true')
     here.project_file.write_text('mode = "plan"\nstore = "memory:"')
@@ -61,7 +61,7 @@ def test_show_prints_every_setting_and_where_it_is_from(
 
 
 def test_show_as_json_holds_no_secrets(
-    here: Places, capsysbinary: pytest.CaptureFixture[bytes]
+    here: ConfigFolders, capsysbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     here.user_file.write_text("""
 store = "postgresql://ada:hush@db.example/work"
@@ -103,7 +103,7 @@ env = { TOKEN = "hush" }
     assert shown["max_turns"] == {"value": 50, "from": []}
 
 
-def test_path_prints_both_files(here: Places, capsys: pytest.CaptureFixture[str]) -> None:
+def test_path_prints_both_files(here: ConfigFolders, capsys: pytest.CaptureFixture[str]) -> None:
     here.user_file.write_text("")
     assert run("path") == 0
     assert capsys.readouterr().out.splitlines() == [
@@ -116,7 +116,7 @@ def test_path_prints_both_files(here: Places, capsys: pytest.CaptureFixture[str]
 # -- the guide -------------------------------------------------------------------------------
 
 
-def test_the_files_in_the_guide_can_be_read(places: Places) -> None:
+def test_the_files_in_the_guide_can_be_read(places: ConfigFolders) -> None:
     blocks = re.findall(
         r"^```toml\n(.*?)^```", GUIDE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
     )
@@ -145,7 +145,7 @@ def test_the_guide_names_every_setting_and_its_variable() -> None:
     ],
 )
 def test_a_row_of_a_provider_that_stands_alone_is_told_where_it_belongs(
-    here: Places, row: str, remedy: str
+    here: ConfigFolders, row: str, remedy: str
 ) -> None:
     here.user_file.write_text(row)
     with pytest.raises(InvalidValue, match="there is no such setting; ") as caught:
@@ -153,7 +153,7 @@ def test_a_row_of_a_provider_that_stands_alone_is_told_where_it_belongs(
     assert str(caught.value).endswith(f"there is no such setting; {remedy}")
 
 
-def test_another_table_is_answered_with_what_there_is(here: Places) -> None:
+def test_another_table_is_answered_with_what_there_is(here: ConfigFolders) -> None:
     here.user_file.write_text('[modls]\nlab = "x"')
     with pytest.raises(InvalidValue, match=r"no such setting; do you mean models\?$"):
         run("show")

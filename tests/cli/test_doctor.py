@@ -12,9 +12,9 @@ import pytest
 
 from steno.providers import CATALOG
 from steno.store import open_store
-from tests.cli.headless import make_project, write_settings
-from tests.cli.program import Told, on_terminal, run, steno
-from tests.cli.vendor import vendor
+from tests.app.project_setup import make_project, write_settings
+from tests.app.scripted_vendor import run_vendor
+from tests.cli.program import ProgramOutput, on_terminal, run_process, run_steno
 
 
 @pytest.fixture(autouse=True)
@@ -37,7 +37,7 @@ def nobody() -> Generator[str]:
         yield "\n".join(rows) + "\n"
 
 
-def findings(told: Told) -> dict[str, tuple[str, str]]:
+def findings(told: ProgramOutput) -> dict[str, tuple[str, str]]:
     """Return the state of each thing and what is told of it; the last word counts."""
     lines: list[dict[str, Any]] = [json.loads(line) for line in told.out.splitlines()]
     assert all(set(line) == {"what", "state", "told"} for line in lines)
@@ -48,7 +48,7 @@ def test_with_nothing_configured_everything_is_told_and_nothing_is_broken(
     home: Path, project: Path, nobody: str
 ) -> None:
     write_settings(home, nobody)
-    told = steno("doctor", "--json")
+    told = run_steno("doctor", "--json")
     found = findings(told)
     assert told.status == 0
     assert told.err == ""
@@ -71,7 +71,7 @@ def test_vendors_without_a_key_take_one_line_behind_what_is_set_up_here(
 ) -> None:
     write_settings(home, nobody)
     (project / ".mcp.json").write_text('{"mcpServers": {"lab": {"command": "no-such-program"}}}')
-    shown = steno("doctor").out.splitlines()
+    shown = run_steno("doctor").out.splitlines()
     [keyless] = [line for line in shown if "no key for" in line]
     assert keyless.startswith("models elsewhere  ")
     assert "anthropic, " in keyless
@@ -87,9 +87,9 @@ def test_what_is_there_is_told(home: Path, project: Path, nobody: str) -> None:
     (project / ".steno" / "config.toml").write_text('model = "evil/x"\ndeny = ["bash"]\n')
     with open_store() as store:
         store.new()
-    with vendor() as lab:
+    with run_vendor() as lab:
         file = write_settings(home, f'model = "lab/tester"\n{nobody}{lab.settings}')
-        told = steno("doctor", "--json")
+        told = run_steno("doctor", "--json")
     found = findings(told)
     assert told.status == 0
     assert found["user settings"] == ("ok", str(file))
@@ -104,7 +104,7 @@ def test_what_is_there_is_told(home: Path, project: Path, nobody: str) -> None:
 @pytest.mark.parametrize("text", ["nonsense", "max_turns = 0"])
 def test_broken_settings_do_not_hide_the_rest(home: Path, text: str) -> None:
     file = write_settings(home, text)
-    told = steno("doctor", "--json")
+    told = run_steno("doctor", "--json")
     found = findings(told)
     assert told.status == 1
     assert found["settings"][0] == "broken"
@@ -114,7 +114,7 @@ def test_broken_settings_do_not_hide_the_rest(home: Path, text: str) -> None:
 
 def test_a_model_that_cannot_be_used_is_broken(home: Path, nobody: str) -> None:
     write_settings(home, f'model = "anthropic/claude"\n{nobody}')
-    told = steno("doctor", "--json")
+    told = run_steno("doctor", "--json")
     assert told.status == 1
     assert findings(told)["model in use"][0] == "broken"
 
@@ -122,7 +122,7 @@ def test_a_model_that_cannot_be_used_is_broken(home: Path, nobody: str) -> None:
 def test_a_store_that_cannot_be_read_is_broken(home: Path, tmp_path: Path, nobody: str) -> None:
     write_settings(home, nobody)
     (tmp_path / "bad.db").write_bytes(b"not a database, but long enough to look at" * 100)
-    told = steno("doctor", "--json", "--store", f"sqlite:{tmp_path / 'bad.db'}")
+    told = run_steno("doctor", "--json", "--store", f"sqlite:{tmp_path / 'bad.db'}")
     assert told.status == 1
     assert findings(told)["store"][0] == "broken"
 
@@ -130,7 +130,7 @@ def test_a_store_that_cannot_be_read_is_broken(home: Path, tmp_path: Path, nobod
 @pytest.mark.parametrize("place", ["sqlite:note.txt/kept.db", "jsonl:note.txt/deep/kept"])
 def test_a_store_that_cannot_be_written_is_broken(home: Path, place: str, nobody: str) -> None:
     write_settings(home, nobody)
-    told = steno("doctor", "--json", "--store", place)
+    told = run_steno("doctor", "--json", "--store", place)
     assert told.status == 1
     assert findings(told)["store"] == (
         "broken",
@@ -140,7 +140,7 @@ def test_a_store_that_cannot_be_written_is_broken(home: Path, place: str, nobody
 
 @pytest.mark.parametrize("home_variable", ["", "/proc"])
 def test_a_missing_home_is_told(home_variable: str) -> None:
-    told = run("doctor", "--json", HOME=home_variable)
+    told = run_process("doctor", "--json", HOME=home_variable)
     found = findings(told)
     assert told.err == ""
     assert found["user settings"][0] == ("ok" if home_variable else "missing")
@@ -162,7 +162,7 @@ def test_what_a_project_is_called_cannot_touch_the_terminal(
 def test_mcp_servers_are_told_of_and_none_is_started(
     home: Path, project: Path, nobody: str
 ) -> None:
-    none = findings(steno("doctor", "--json"))["mcp servers"]
+    none = findings(run_steno("doctor", "--json"))["mcp servers"]
     assert none == ("ok", f"none ({project / '.mcp.json'})")
     marker = project / "started"
     row = {"command": "touch", "args": [str(marker)]}
@@ -170,7 +170,7 @@ def test_mcp_servers_are_told_of_and_none_is_started(
     servers = '[mcp_servers.ours]\ncommand = "touch"\nargs = ["started"]\n'
     servers += '[mcp_servers.poor]\ncommand = "touch"\nenv = { A = "${NOT_THERE_AT_ALL}" }\n'
     file = write_settings(home, nobody + servers)
-    told = steno("doctor", "--json")
+    told = run_steno("doctor", "--json")
     found = findings(told)
     assert told.status == 0
     assert found["mcp ours"] == ("ok", f"configured ({file})")
@@ -184,7 +184,7 @@ def test_mcp_servers_are_told_of_and_none_is_started(
 def test_servers_that_make_no_sense_are_broken(home: Path, project: Path, nobody: str) -> None:
     (project / ".mcp.json").write_text("{")
     write_settings(home, f"trusted_projects = [{json.dumps(str(project))}]\n{nobody}")
-    told = steno("doctor", "--json")
+    told = run_steno("doctor", "--json")
     assert told.status == 1
     assert findings(told)["mcp servers"][0] == "broken"
 
@@ -196,6 +196,6 @@ def test_what_recognises_text_in_images_is_told(
     home: Path, nobody: str, setting: str, told: str
 ) -> None:
     write_settings(home, f'ocr = "{setting}"\n{nobody}')
-    found = findings(steno("doctor", "--json"))["text in images"]
+    found = findings(run_steno("doctor", "--json"))["text in images"]
     assert found[0] == "ok"
     assert found[1].startswith(told)

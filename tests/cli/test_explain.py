@@ -14,14 +14,14 @@ from steno.messages.content import Image, ImageData, Text, Thinking
 from steno.messages.message import AssistantMessage
 from steno.records.entry import Compaction, Feedback, Mode
 from steno.store import MemoryStore
-from tests.cli.headless import write_settings
-from tests.cli.program import keep, keep_talk, steno, talk
+from tests.app.project_setup import write_settings
+from tests.cli.program import copy_to_store, run_steno, sample_session, store_sample_session
 from tests.cli.test_sessions_guide import BLOCK, ROOT, run
 
 
 def test_what_a_model_would_see_is_printed_with_its_report(address: str) -> None:
-    keep_talk(address)
-    told = steno("explain", "talk", "--branch", "main", "--model", "anthropic/claude-x")
+    store_sample_session(address)
+    told = run_steno("explain", "talk", "--branch", "main", "--model", "anthropic/claude-x")
     assert (told.status, told.err) == (0, "")
     assert told.out.splitlines() == [
         "session talk, branch main, as seen by anthropic/claude-x",
@@ -49,13 +49,13 @@ def sealed(address: str) -> None:
     calls = ToolCall(id="not/legal", name="read")
     conversation.append(AssistantMessage(content=(Thinking("hm", seal=seal), calls)))
     conversation.change_mode(Mode.PLAN)
-    keep(made, address)
+    copy_to_store(made, address)
 
 
 def test_changes_and_losses_are_reported_with_their_entries(address: str, home: Path) -> None:
     write_settings(home, '[models."groq/blind"]\nvision = false\n')
     sealed(address)
-    told = steno("explain", "odd", "--model", "groq/blind")
+    told = run_steno("explain", "odd", "--model", "groq/blind")
     lines = told.out.splitlines()
     assert lines[3].startswith("+ system  You are in plan mode")
     assert lines[4] == "#1 user  see [image: image/png, not shown: this model takes no images]"
@@ -71,7 +71,7 @@ def test_changes_and_losses_are_reported_with_their_entries(address: str, home: 
 
 def test_a_vendor_reports_what_its_protocol_has_no_words_for(address: str) -> None:
     sealed(address)
-    told = json.loads(steno("explain", "odd", "--model", "anthropic/claude-x", "--json").out)
+    told = json.loads(run_steno("explain", "odd", "--model", "anthropic/claude-x", "--json").out)
     assert (told["session"], told["branch"], told["model"]) == (
         "odd",
         "main",
@@ -87,24 +87,24 @@ def test_a_vendor_reports_what_its_protocol_has_no_words_for(address: str) -> No
 
 def test_without_a_model_the_one_on_record_sees_it(address: str) -> None:
     made = MemoryStore()
-    conversation = talk(made)
+    conversation = sample_session(made)
     conversation.change_model("openai/gpt-5")
-    keep(made, address)
-    assert "as seen by openai/gpt-5" in steno("explain", "talk").out
+    copy_to_store(made, address)
+    assert "as seen by openai/gpt-5" in run_steno("explain", "talk").out
 
 
 def test_where_no_model_is_known_the_words_are_ours(address: str) -> None:
     made = MemoryStore()
-    conversation = talk(made)
-    keep(made, address)
-    told = steno("explain", "last")
+    conversation = sample_session(made)
+    copy_to_store(made, address)
+    told = run_steno("explain", "last")
     assert "as seen by any model" in told.out
     assert told.err == ""
     with_model = MemoryStore()
     conversation = with_model.new([ChatMessage.user("u")], id="own")
     conversation.change_model("house/own")
-    keep(with_model, address)
-    told = steno("explain", "own")
+    copy_to_store(with_model, address)
+    told = run_steno("explain", "own")
     assert "as seen by house/own" in told.out
     assert told.err == (
         "steno: the model on record is of no provider that is known here; --model names another\n"
@@ -129,17 +129,17 @@ def test_where_no_model_is_known_the_words_are_ours(address: str) -> None:
     ],
 )
 def test_a_model_that_cannot_be_meant_is_refused(address: str, model: str, problem: str) -> None:
-    keep_talk(address)
-    told = steno("explain", "talk", "--model", model)
+    store_sample_session(address)
+    told = run_steno("explain", "talk", "--model", model)
     assert (told.status, told.out) == (2, "")
     assert problem in told.err
     assert "\x1b" not in told.err
 
 
 def test_models_that_run_here_see_a_session_too(address: str) -> None:
-    keep_talk(address)
-    assert "as seen by offline" in steno("explain", "talk", "--model", "offline").out
-    assert "as seen by embedded" in steno("explain", "talk", "--model", "embedded").out
+    store_sample_session(address)
+    assert "as seen by offline" in run_steno("explain", "talk", "--model", "offline").out
+    assert "as seen by embedded" in run_steno("explain", "talk", "--model", "embedded").out
 
 
 @pytest.mark.requirement("S1-12")
@@ -149,8 +149,8 @@ def test_feedback_and_summaries_are_shown_as_the_model_gets_them(address: str) -
     first, second = conversation.entries()
     conversation.append(Feedback(target=second.id, text="Sure?"))
     conversation.append(Compaction(through=first.id, summary="They met."))
-    keep(made, address)
-    told = steno("explain", "fed", "--full")
+    copy_to_store(made, address)
+    told = run_steno("explain", "fed", "--full")
     assert told.out.splitlines()[2:] == [
         "",
         "#4 user",
@@ -174,21 +174,21 @@ def long_talk(address: str) -> None:
     """Keep a session of about 2,000 tokens."""
     made = MemoryStore()
     made.new([ChatMessage.user(f"{n} " + "x" * 350) for n in range(20)], id="long")
-    keep(made, address)
+    copy_to_store(made, address)
 
 
 def test_a_model_with_little_room_is_shown_what_fits(address: str) -> None:
     long_talk(address)
-    told = steno("explain", "long", "--context-tokens", "1500")
+    told = run_steno("explain", "long", "--context-tokens", "1500")
     assert "messages left out here" in told.out.splitlines()[3]
     assert "(left_out)" in told.out
-    told = steno("explain", "long", "--context-tokens", "10")
+    told = run_steno("explain", "long", "--context-tokens", "10")
     assert told.out.endswith("this is more than the model can read\n")
 
 
 def left_out(*options: str) -> bool:
     """Tell whether the long session does not fit as a whole."""
-    told = json.loads(steno("explain", "long", "--json", *options).out)
+    told = json.loads(run_steno("explain", "long", "--json", *options).out)
     return "left_out" in {change["code"] for change in told["changes"]}
 
 
@@ -207,8 +207,8 @@ def test_what_the_user_says_of_a_model_counts_before_the_row_of_its_vendor(
     assert left_out("--model", "lab/large", "--context-tokens", "1500")
     sealed(address)
     note = "this model takes no images"
-    assert note in steno("explain", "odd", "--model", "lab/small").out
-    assert note not in steno("explain", "odd", "--model", "lab/large").out
+    assert note in run_steno("explain", "odd", "--model", "lab/small").out
+    assert note not in run_steno("explain", "odd", "--model", "lab/large").out
 
 
 def test_what_the_user_says_of_a_model_counts_though_nobody_knows_its_vendor(
@@ -218,7 +218,7 @@ def test_what_the_user_says_of_a_model_counts_though_nobody_knows_its_vendor(
     made = MemoryStore()
     said = [ChatMessage.user(f"{n} " + "x" * 350) for n in range(20)]
     made.new(said, id="long").change_model("house/own")
-    keep(made, address)
+    copy_to_store(made, address)
     assert left_out()
 
 
@@ -233,17 +233,17 @@ def test_as_much_room_is_kept_for_an_answer_as_in_a_run(address: str, home: Path
 def test_what_is_known_of_models_that_run_here_counts(address: str, home: Path) -> None:
     sealed(address)
     for name in ("offline", "embedded"):
-        assert "this model takes no images" in steno("explain", "odd", "--model", name).out
+        assert "this model takes no images" in run_steno("explain", "odd", "--model", name).out
     write_settings(home, '[models."offline/assistant"]\nvision = true\n')
-    assert "takes no images" not in steno("explain", "odd", "--model", "offline").out
+    assert "takes no images" not in run_steno("explain", "odd", "--model", "offline").out
 
 
 @pytest.mark.parametrize("path", ["/nowhere/m.gguf", "/a\0b"])
 def test_the_file_of_a_model_on_record_is_not_opened(address: str, path: str) -> None:
     made = MemoryStore()
-    talk(made).change_model(f"embedded:{path}")
-    keep(made, address)
-    told = steno("explain", "talk")
+    sample_session(made).change_model(f"embedded:{path}")
+    copy_to_store(made, address)
+    told = run_steno("explain", "talk")
     assert (told.status, told.err) == (0, "")
     assert "as seen by embedded:/" in told.out
 
@@ -252,8 +252,8 @@ def test_long_results_are_brought_back_and_shown_as_one_line(address: str) -> No
     made = MemoryStore()
     call = ChatMessage.assistant(None, [ToolCall(id="c", name="read")])
     made.new([call, ChatMessage.tool_result("c", "long \n" * 60_000)], id="long")
-    keep(made, address)
-    line = steno("explain", "long").out.splitlines()[4]
+    copy_to_store(made, address)
+    line = run_steno("explain", "long").out.splitlines()[4]
     assert line.startswith("#2 tool_result  long long long")
     assert line.endswith("…")
     assert len(line) == 100
@@ -262,16 +262,16 @@ def test_long_results_are_brought_back_and_shown_as_one_line(address: str) -> No
 def test_control_characters_do_not_reach_the_terminal(address: str) -> None:
     made = MemoryStore()
     made.new([ChatMessage.user("a\x1b]0;owned\x07b")], id="odd")
-    keep(made, address)
+    copy_to_store(made, address)
     for option in ("--full", "--json", "--branch=main"):
-        assert "\x1b" not in steno("explain", "odd", option).out
+        assert "\x1b" not in run_steno("explain", "odd", option).out
 
 
 def test_a_session_in_which_nothing_was_said_has_nothing_to_show(address: str) -> None:
     made = MemoryStore()
     made.new(id="empty")
-    keep(made, address)
-    told = steno("explain", "empty")
+    copy_to_store(made, address)
+    told = run_steno("explain", "empty")
     assert told == (1, "", "steno: context: there is nothing to send; append a message first\n")
 
 

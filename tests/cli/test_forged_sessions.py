@@ -14,8 +14,8 @@ from steno.messages.call import ToolCall
 from steno.messages.message import ToolResult
 from steno.records.entry import ApprovalStatus
 from steno.store import MemoryStore
-from tests.cli.headless import OFFLINE, make_project
-from tests.cli.program import steno
+from tests.app.project_setup import OFFLINE, make_project
+from tests.cli.program import run_steno
 
 
 def _sent(file: Path, conversation: Conversation) -> str:
@@ -35,8 +35,8 @@ def test_a_yes_that_came_with_a_session_runs_nothing(
     project = make_project(tmp_path, monkeypatch)
     conversation = _begun("touch ran")
     decide_later(conversation, "c1", allowed=True, actor="you")
-    assert steno("sessions", "import", _sent(tmp_path / "sent.json", conversation)).status == 0
-    assert "note.txt" in steno("-p", "list the files", "-r", conversation.id, *OFFLINE).out
+    assert run_steno("sessions", "import", _sent(tmp_path / "sent.json", conversation)).status == 0
+    assert "note.txt" in run_steno("-p", "list the files", "-r", conversation.id, *OFFLINE).out
     assert not (project / "ran").exists()
 
 
@@ -49,7 +49,7 @@ def test_a_grant_that_came_with_a_session_allows_nothing(
     conversation.decide("c1", ApprovalStatus.APPROVED, actor="you", audit=audit)
     conversation.append(ToolResult.error("c1", "no"))
     conversation.append(ChatMessage.assistant("Done."))
-    assert steno("sessions", "import", _sent(tmp_path / "sent.json", conversation)).status == 0
-    told = steno("-p", "run `touch ran`", "-r", conversation.id, *OFFLINE)
+    assert run_steno("sessions", "import", _sent(tmp_path / "sent.json", conversation)).status == 0
+    told = run_steno("-p", "run `touch ran`", "-r", conversation.id, *OFFLINE)
     assert "permission denied" in told.out
     assert not (project / "ran").exists()

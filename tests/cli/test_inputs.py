@@ -17,10 +17,10 @@ from steno.messages.message import UserMessage
 from steno.ports import ReferenceBlock
 from steno.records.entry import Compaction, Resolution, ResolutionStatus
 from steno.store import open_store
-from tests.cli.headless import make_project, speaking
-from tests.cli.pointing import rows
-from tests.cli.program import on_terminal, steno
-from tests.cli.test_sessions_process import loaded_by
+from tests.app.project_setup import make_project, scripted_model
+from tests.cli.program import on_terminal, run_steno
+from tests.cli.reference_setup import input_rows
+from tests.cli.test_program_process import loaded_by
 
 SHA256 = "ab12" * 16
 BLINDNESS = "the model takes no images"
@@ -84,16 +84,16 @@ def image(**more: Any) -> Image:
 
 def test_without_pointers_that_is_said() -> None:
     keep()
-    assert steno("inputs") == (0, "", "steno: nothing is pointed at\n")
-    assert steno("inputs", "--json").out == ""
+    assert run_steno("inputs") == (0, "", "steno: nothing is pointed at\n")
+    assert run_steno("inputs", "--json").out == ""
 
 
 def test_without_a_session_there_is_nothing_to_look_at() -> None:
-    told = steno("inputs")
+    told = run_steno("inputs")
     assert (told.status, told.out, told.err) == (1, "", "steno: session: there is none yet\n")
     keep()
-    assert steno("inputs", "nobody").status == 1
-    assert steno("inputs", "--branch", "nobody").status == 1
+    assert run_steno("inputs", "nobody").status == 1
+    assert run_steno("inputs", "--branch", "nobody").status == 1
 
 
 def test_a_table_tells_of_each_how_it_was_shown_and_what_has_become_of_it(
@@ -101,9 +101,9 @@ def test_a_table_tells_of_each_how_it_was_shown_and_what_has_become_of_it(
 ) -> None:
     (project / "src").mkdir()
     (project / "src" / "a.py").write_text("A = 1\n", encoding="utf-8")
-    with speaking(home, "I see."):
-        steno("-p", "See @note.txt:1, @src/ and @src/*.py")
-    told = steno("inputs")
+    with scripted_model(home, "I see."):
+        run_steno("-p", "See @note.txt:1, @src/ and @src/*.py")
+    told = run_steno("inputs")
     assert (told.status, told.err) == (0, "")
     titles, *lines = [line.split() for line in told.out.splitlines()]
     assert titles == ["entry", "kind", "name", "when", "status", "how", "bytes", "sha256", "since"]
@@ -112,17 +112,17 @@ def test_a_table_tells_of_each_how_it_was_shown_and_what_has_become_of_it(
         ("#3", "folder", "src", "same"),
         ("#3", "pattern", "src/*.py", "same"),
     ]
-    assert [row["how"] for row in rows()] == ["1 line", "listing", "1 file"]
+    assert [row["how"] for row in input_rows()] == ["1 line", "listing", "1 file"]
 
 
 def test_what_has_changed_and_what_is_gone_is_told(home: Path, project: Path) -> None:
     for name in ("a.md", "b.md", "c.md"):
         (project / name).write_text(f"{name}\n", encoding="utf-8")
-    with speaking(home, "I see."):
-        steno("-p", "See @a.md @b.md @c.md @*.md")
+    with scripted_model(home, "I see."):
+        run_steno("-p", "See @a.md @b.md @c.md @*.md")
     (project / "b.md").write_text("other\n", encoding="utf-8")
     (project / "c.md").unlink()
-    told = [(row["name"], row["since"], row["changes"]) for row in rows()]
+    told = [(row["name"], row["since"], row["changes"]) for row in input_rows()]
     assert told == [
         ("a.md", "same", []),
         ("b.md", "changed", ["b.md has changed since it was shown"]),
@@ -130,7 +130,7 @@ def test_what_has_changed_and_what_is_gone_is_told(home: Path, project: Path) ->
         ("*.md", "changed", ["b.md has changed since it was shown", "c.md is gone"]),
     ]
     shutil.move(project, project.with_name("elsewhere"))
-    assert [row["since"] for row in rows()] == ["?"] * 4
+    assert [row["since"] for row in input_rows()] == ["?"] * 4
 
 
 def test_images_and_resources_are_listed_with_how_and_how_old(project: Path) -> None:
@@ -149,7 +149,9 @@ def test_images_and_resources_are_listed_with_how_and_how_old(project: Path) -> 
             4: resource_details(timedelta(hours=2), shortened=10),
         },
     )
-    told = [(row["kind"], row["name"], row["status"], row["how"], row["since"]) for row in rows()]
+    told = [
+        (row["kind"], row["name"], row["status"], row["how"], row["since"]) for row in input_rows()
+    ]
     assert told == [
         ("image", "image/png", "resolved", "ocr rapidocr 3.10.0 0.97 de", None),
         ("image", "https://x.example/shot.png", "resolved", "vision", None),
@@ -157,12 +159,12 @@ def test_images_and_resources_are_listed_with_how_and_how_old(project: Path) -> 
         ("resource", "lib:memo://b", "resolved", "read, shortened", "stale"),
         ("resource", "lib:memo://c", "pending", None, None),
     ]
-    assert "hush" not in steno("inputs").out
+    assert "hush" not in run_steno("inputs").out
 
 
 def test_json_has_all_that_is_on_record() -> None:
     keep(image(), FileReference(path="a.md", start_line=3), found={1: OCR, 2: "'a.md': is gone"})
-    first, second = rows()
+    first, second = input_rows()
     assert (first["number"], first["block"], first["details"]) == (1, 1, OCR)
     assert (first["bytes"], first["sha256"], first["error"]) == (3428, SHA256, None)
     assert second == {
@@ -184,24 +186,24 @@ def test_json_has_all_that_is_on_record() -> None:
 
 
 def test_what_was_answered_or_summed_up_or_read_again_stays_in_the_list(home: Path) -> None:
-    with speaking(home, "I see.", "Again."):
-        steno("-p", "See @note.txt")
+    with scripted_model(home, "I see.", "Again."):
+        run_steno("-p", "See @note.txt")
     with open_store() as store:
         [header] = store.headers()
         conversation = store.open(header.id)
         last = conversation.append(ChatMessage.user("Go on."))
         conversation.append(Compaction(through=last.id, summary="They looked at a note."))
-    assert [row["name"] for row in rows()] == ["note.txt"]
+    assert [row["name"] for row in input_rows()] == ["note.txt"]
 
 
 def test_what_is_not_on_the_branch_is_told_of_and_shown_if_wanted(home: Path) -> None:
-    with speaking(home, "I see."):
-        steno("-p", "See @note.txt")
-        assert steno("-c", "-p", "See @gone.md").status == 1
-    told = steno("inputs")
+    with scripted_model(home, "I see."):
+        run_steno("-p", "See @note.txt")
+        assert run_steno("-c", "-p", "See @gone.md").status == 1
+    told = run_steno("inputs")
     assert "gone.md" not in told.out
     assert told.err == "steno: 1 was not sent or is not on this branch; --all shows it\n"
-    told = steno("inputs", "--all")
+    told = run_steno("inputs", "--all")
     assert told.err == ""
     assert "'gone.md': there is no such file or folder" in told.out
 
@@ -212,8 +214,8 @@ def test_a_branch_can_be_named() -> None:
         conversation = store.open("pointing")
         conversation.fork("other")
         conversation.append(UserMessage((Text("And."), FileReference(path="b.md"))), branch="other")
-    assert [row["name"] for row in rows("--branch", "main")] == ["a.md"]
-    assert [row["name"] for row in rows("pointing", "--branch", "other")] == ["a.md", "b.md"]
+    assert [row["name"] for row in input_rows("--branch", "main")] == ["a.md"]
+    assert [row["name"] for row in input_rows("pointing", "--branch", "other")] == ["a.md", "b.md"]
 
 
 def test_files_of_other_folders_that_the_settings_name_are_looked_at(
@@ -222,13 +224,13 @@ def test_files_of_other_folders_that_the_settings_name_are_looked_at(
     (tmp_path / "more").mkdir()
     file = tmp_path / "more" / "list.md"
     file.write_text("one\n", encoding="utf-8")
-    with speaking(home, "I see.", settings=f"add_dirs = [{json.dumps(str(file.parent))}]"):
-        steno("-p", f"See @{file}")
-    assert [row["since"] for row in rows()] == ["same"]
+    with scripted_model(home, "I see.", settings=f"add_dirs = [{json.dumps(str(file.parent))}]"):
+        run_steno("-p", f"See @{file}")
+    assert [row["since"] for row in input_rows()] == ["same"]
     file.unlink()
-    assert [row["since"] for row in rows()] == ["gone"]
+    assert [row["since"] for row in input_rows()] == ["gone"]
     shutil.rmtree(file.parent)
-    assert [row["since"] for row in rows()] == ["?"]
+    assert [row["since"] for row in input_rows()] == ["?"]
 
 
 def test_files_of_a_folder_that_was_added_for_a_run_are_compared_where_they_lie(
@@ -238,29 +240,29 @@ def test_files_of_a_folder_that_was_added_for_a_run_are_compared_where_they_lie(
     folder.mkdir()
     file = folder / "list.md"
     file.write_text("one\n", encoding="utf-8")
-    with speaking(home, "I see."):
-        assert steno("-p", f"See @{file}", "--add-dir", str(folder)).status == 0
-    assert [row["since"] for row in rows()] == ["same"]
+    with scripted_model(home, "I see."):
+        assert run_steno("-p", f"See @{file}", "--add-dir", str(folder)).status == 0
+    assert [row["since"] for row in input_rows()] == ["same"]
     file.write_text("two\n", encoding="utf-8")
-    [row] = rows()
+    [row] = input_rows()
     assert (row["since"], row["changes"]) == (
         "changed",
         [f"{file} has changed since it was shown"],
     )
     file.unlink()
-    assert [row["since"] for row in rows()] == ["gone"]
+    assert [row["since"] for row in input_rows()] == ["gone"]
     other = tmp_path / "other.md"
     other.write_text("one\n", encoding="utf-8")
     file.symlink_to(other)
-    assert [row["since"] for row in rows()] != ["same"]  # no link is followed
+    assert [row["since"] for row in input_rows()] != ["same"]  # no link is followed
     shutil.rmtree(folder)
-    assert [row["since"] for row in rows()] == ["?"]
+    assert [row["since"] for row in input_rows()] == ["?"]
 
 
 def test_how_sure_an_engine_was_is_rounded_down_wherever_it_is_told() -> None:
     keep(image(), found={1: OCR | {"confidence": 0.9999}})
-    assert "ocr rapidocr 3.10.0 0.99 de" in rows()[0]["how"]
-    assert "confidence 0.99, de" in steno("sessions", "show", "pointing").out
+    assert "ocr rapidocr 3.10.0 0.99 de" in input_rows()[0]["how"]
+    assert "confidence 0.99, de" in run_steno("sessions", "show", "pointing").out
 
 
 # -- records of anybody --------------------------------------------------------------------------
@@ -287,9 +289,9 @@ def test_details_that_nobody_of_us_has_written_stop_nothing(
     pointer: ReferenceBlock, project: Path
 ) -> None:
     keep(*[pointer] * len(FORGED), found=dict(enumerate(FORGED, 1)), folder=project)
-    assert steno("inputs").status == 0
-    assert [row["details"] for row in rows()] == FORGED
-    assert steno("sessions", "show", "pointing").status == 0
+    assert run_steno("inputs").status == 0
+    assert [row["details"] for row in input_rows()] == FORGED
+    assert run_steno("sessions", "show", "pointing").status == 0
 
 
 def test_what_a_terminal_would_act_on_is_shown_as_escapes(project: Path) -> None:
@@ -302,7 +304,7 @@ def test_what_a_terminal_would_act_on_is_shown_as_escapes(project: Path) -> None
         folder=project,
     )
     for arguments in (("inputs",), ("inputs", "--json"), ("sessions", "show", "pointing")):
-        told = steno(*arguments)
+        told = run_steno(*arguments)
         assert told.status == 0
         assert not set(told.out) & {"\x1b", "\x07", "\u202e"}
 
@@ -317,11 +319,11 @@ def test_a_resolution_of_something_that_is_not_there_is_told_all_the_same() -> N
             conversation.append(
                 Resolution(target=target, block=block, status=status, content=content)
             )
-    told = steno("sessions", "show", "pointing")
+    told = run_steno("sessions", "show", "pointing")
     assert "    #1, block 0: resolved\n" in told.out
     assert "    #1, block 9: resolved\n" in told.out
     assert "    #?, block 1: resolved\n" in told.out
-    assert rows() == []
+    assert input_rows() == []
 
 
 # -- in a session --------------------------------------------------------------------------------
@@ -341,7 +343,7 @@ def test_a_session_tells_what_was_found_and_does_not_repeat_it() -> None:
             4: resource_details(timedelta(0), bytes=1),
         },
     )
-    told = steno("sessions", "show", "pointing").out
+    told = run_steno("sessions", "show", "pointing").out
     short = "ab12ab12…"
     recognised = "text recognised by rapidocr 3.10.0, confidence 0.97, de"
     for line in (
@@ -367,7 +369,7 @@ def test_the_table_fits_a_terminal_and_what_went_wrong_is_told_in_full() -> None
 
 def test_in_a_pipe_what_went_wrong_stands_below_its_row() -> None:
     keep(FileReference(path="a.md"), FileReference(path="b.md"), found={1: "it is\nlocked"})
-    _, first, error, second = steno("inputs").out.splitlines()
+    _, first, error, second = run_steno("inputs").out.splitlines()
     assert first.split()[2:3] == ["a.md"]
     assert error == "    it is locked"
     assert second.split()[2:3] == ["b.md"]
@@ -378,13 +380,13 @@ def test_what_a_file_was_read_as_is_told_unless_it_is_utf_8(encoding: str, how: 
     lines = {"lines": 2, "first_line": 1, "last_line": 2}
     found = {"kind": "file", "path": "a.md", "encoding": encoding, **lines}
     keep(FileReference(path="a.md"), found={1: found})
-    assert [row["how"] for row in rows()] == [how]
+    assert [row["how"] for row in input_rows()] == [how]
 
 
 def test_where_nothing_was_sent_that_is_what_is_said(home: Path) -> None:
-    with speaking(home, "I see."):
-        assert steno("-p", "See @gone.md and @lost.md").status == 1
-    told = steno("inputs")
+    with scripted_model(home, "I see."):
+        assert run_steno("-p", "See @gone.md and @lost.md").status == 1
+    told = run_steno("inputs")
     assert (told.out, told.err) == (
         "",
         "steno: 2 were not sent or are not on this branch; --all shows them\n",

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from tests.cli.program import steno
+from tests.cli.program import run_steno
 
 
 def test_without_a_terminal_and_without_a_prompt_it_says_how_to_begin() -> None:
-    told = steno()
+    told = run_steno()
     assert (told.status, told.out) == (2, "")
     assert "say what to do, as in: steno -p" in told.err
     assert "steno --help tells more" in told.err
 
 
 def test_help_begins_with_the_ways_to_work_with_a_model() -> None:
-    told = steno("--help")
+    told = run_steno("--help")
     assert (told.status, told.err) == (0, "")
     for way in ('steno -p "PROMPT"', "steno -c", "steno --plain", "--model NAME"):
         assert way in told.out
@@ -31,7 +31,7 @@ def test_help_begins_with_the_ways_to_work_with_a_model() -> None:
     ],
 )
 def test_an_unknown_command_is_answered_with_what_may_be_meant(name: str, hint: str) -> None:
-    told = steno(name, "--json")
+    told = run_steno(name, "--json")
     assert (told.status, told.out) == (2, "")
     assert hint in told.err
 
@@ -77,7 +77,7 @@ def test_an_unknown_command_is_answered_with_what_may_be_meant(name: str, hint: 
 def test_a_mistake_is_the_last_line_behind_the_command_that_it_is_about(
     arguments: list[str], command: str, line: str
 ) -> None:
-    told = steno(*arguments)
+    told = run_steno(*arguments)
     assert (told.status, told.out) == (2, "")
     usage, rule = told.err.splitlines()
     assert usage == f"usage: steno {command} ... (see 'steno {command} --help')"
@@ -85,7 +85,7 @@ def test_a_mistake_is_the_last_line_behind_the_command_that_it_is_about(
 
 
 def test_what_looks_like_an_option_may_be_a_value() -> None:
-    told = steno("-p", "--not an option", "--model", "offline", "--no-session", "-q")
+    told = run_steno("-p", "--not an option", "--model", "offline", "--no-session", "-q")
     assert told.status == 0
 
 
@@ -104,7 +104,7 @@ def test_what_looks_like_an_option_may_be_a_value() -> None:
 def test_a_value_that_the_settings_refuse_is_a_mistake_on_the_command_line(
     flag: list[str], rule: str
 ) -> None:
-    told = steno("-p", "x", "--model", "offline", *flag)
+    told = run_steno("-p", "x", "--model", "offline", *flag)
     assert (told.status, told.out) == (2, "")
     assert told.err.startswith(f"steno: {rule}")
     assert told.err.count("\n") == 1
@@ -112,4 +112,4 @@ def test_a_value_that_the_settings_refuse_is_a_mistake_on_the_command_line(
 
 def test_rules_about_tools_that_servers_bring_or_wildcards_stand_for_are_free() -> None:
     rules = ("--allow", "mcp__files__*", "--allow", "mcp__x", "--deny", "*", "--deny", "web*")
-    assert steno("-p", "x", "--model", "offline", "--no-session", *rules).status == 0
+    assert run_steno("-p", "x", "--model", "offline", "--no-session", *rules).status == 0

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from steno.inputs.mcp.server_spec import McpServerSpec
-from tests.cli.headless import make_project, write_settings
-from tests.cli.program import COMMAND, Told, on_terminal, steno
+from tests.app.project_setup import make_project, write_settings
+from tests.cli.program import COMMAND, ProgramOutput, on_terminal, run_steno
 from tests.inputs.mcp.real_servers import everything_spec, git_spec, time_spec
 
 FEATURES = "demo://resource/static/document/features.md"
@@ -59,7 +59,7 @@ def time(home: Path, project: Path) -> None:
     trust(home, project)
 
 
-def lines(told: Told) -> list[dict[str, Any]]:
+def lines(told: ProgramOutput) -> list[dict[str, Any]]:
     return [json.loads(line) for line in told.out.splitlines()]
 
 
@@ -68,10 +68,10 @@ def lines(told: Told) -> list[dict[str, Any]]:
 
 def test_where_there_are_none_that_is_said() -> None:
     for command in (("list",), ("list", "--check"), ("tools",), ("resources",), ("prompts",)):
-        told = steno("mcp", *command)
+        told = run_steno("mcp", *command)
         assert (told.status, told.out) == (0, "")
         assert told.err.startswith("steno: no MCP server is configured; ")
-    assert steno("mcp", "list", "--json").out == ""
+    assert run_steno("mcp", "list", "--json").out == ""
 
 
 def test_list_says_of_each_whether_it_can_be_used_and_starts_none(
@@ -83,7 +83,7 @@ def test_list_says_of_each_whether_it_can_be_used_and_starts_none(
         project, ready=row, off=row | {"disabled": True}, poor=row | {"env": {"A": "${B}"}}
     )
     trust(home, project, '[mcp_servers.web]\nurl = "https://ada:hush@x.example/mcp?key=hush"\n')
-    told = steno("mcp", "list", "--json")
+    told = run_steno("mcp", "list", "--json")
     own = str(home / ".config" / "steno" / "config.toml")
     states = {line["name"]: (line["kind"], line["state"], line["from"]) for line in lines(told)}
     assert told.status == 0
@@ -94,7 +94,7 @@ def test_list_says_of_each_whether_it_can_be_used_and_starts_none(
         "ready": ("stdio", "configured", str(file)),
         "web": ("http", "configured", own),
     }
-    assert steno("mcp", "list").out.splitlines()[1].split() == [
+    assert run_steno("mcp", "list").out.splitlines()[1].split() == [
         "off",
         "stdio",
         "disabled",
@@ -116,7 +116,7 @@ def test_a_program_that_is_not_there_is_told_without_starting_anything(
         own={"command": "serve", "env": {"PATH": str(project)}},
     )
     trust(home, project)
-    states = {line["name"]: line["state"] for line in lines(steno("mcp", "list", "--json"))}
+    states = {line["name"]: line["state"] for line in lines(run_steno("mcp", "list", "--json"))}
     assert states == {
         "absent": "not found: no-such-program",
         "far": "not found: ./serve",
@@ -130,14 +130,14 @@ def test_what_a_project_brings_that_nobody_trusts_is_listed_and_never_started(
 ) -> None:
     marker = project / "started"
     write(project, evil={"command": "touch", "args": [str(marker)]})
-    told = steno("mcp", "list", "--check", "--json")
+    told = run_steno("mcp", "list", "--check", "--json")
     assert [line["state"] for line in lines(told)] == ["not trusted"]
     assert "servers not started: evil; if you trust this project, put" in told.err
     for command in (["tools", "evil"], ["call", "evil", "x"], ["read", "evil", "x:y"]):
-        told = steno("mcp", *command)
+        told = run_steno("mcp", *command)
         assert told.status == 1
         assert "steno: mcp evil: not trusted" in told.err
-    told = steno("mcp", "tools")
+    told = run_steno("mcp", "tools")
     assert told.status == 1
     assert told.err.endswith("no MCP server can be used; 'steno mcp list' says why\n")
     assert not marker.exists()
@@ -148,7 +148,7 @@ def test_what_a_stranger_calls_like_one_s_own_server_is_not_run(home: Path, proj
     (project / "mcp_server_time.py").write_text("open('ran', 'w').close()")
     args = json.dumps(["-m", "mcp_server_time"])
     write_settings(home, f'[mcp_servers.time]\ncommand = "{sys.executable}"\nargs = {args}\n')
-    told = steno("mcp", "tools", "time", "--json")
+    told = run_steno("mcp", "tools", "time", "--json")
     assert [row["original_name"] for row in lines(told)] == ["convert_time", "get_current_time"]
     assert not (project / "ran").exists()
 
@@ -163,7 +163,7 @@ def test_check_starts_them_and_says_what_is_wrong(home: Path, project: Path) -> 
         quits=quits,
     )
     trust(home, project)
-    told = steno("mcp", "list", "--check", "--json")
+    told = run_steno("mcp", "list", "--check", "--json")
     by_name = {line["name"]: line for line in lines(told)}
     assert told.status == 1
     assert (by_name["time"]["tools"], by_name["time"]["error"]) == (2, None)
@@ -201,7 +201,7 @@ def test_secrets_are_never_printed(
         ["config", "show", "--json"],
         ["doctor", "--json", "--store", "memory:"],
     ):
-        told = steno(*command)
+        told = run_steno(*command)
         printed += told.out + told.err
     assert "env.API_KEY: take it from the environment" in printed
     assert "API_KEY': '***'" in printed
@@ -215,23 +215,23 @@ def test_tools_are_listed_by_the_names_that_rules_know(home: Path, project: Path
     write(project, everything=row_of(everything_spec()))
     text = f'[mcp_servers.time]\ncommand = {json.dumps(time_spec().command)}\nreads = ["get_*"]\n'
     trust(home, project, f"{text}args = {json.dumps(time_spec().args)}\n")
-    told = steno("mcp", "tools", "--json")
+    told = run_steno("mcp", "tools", "--json")
     by_name = {line["name"]: line for line in lines(told)}
     echo, time = by_name["mcp__everything__echo"], by_name["mcp__time__get_current_time"]
     assert told.status == 0
     assert (echo["server"], echo["original_name"]) == ("everything", "echo")
     assert (echo["capability"], time["capability"]) == ("execute", "read")
-    rows = steno("mcp", "tools", "time").out.splitlines()
+    rows = run_steno("mcp", "tools", "time").out.splitlines()
     assert len(rows) == 3
     assert rows[2].split()[:3] == ["mcp__time__get_current_time", "get_current_time", "read"]
     assert rows[2].endswith("  Get current time in a specific timezone")
 
 
 def test_the_schema_of_a_tool_is_printed_by_either_name(time: None) -> None:
-    told = steno("mcp", "tools", "time", "--schema", "convert_time")
+    told = run_steno("mcp", "tools", "time", "--schema", "convert_time")
     assert json.loads(told.out)["required"] == ["source_timezone", "time", "target_timezone"]
-    assert steno("mcp", "tools", "--schema", "mcp__time__convert_time").out == told.out
-    missing = steno("mcp", "tools", "time", "--schema", "convert_tmie")
+    assert run_steno("mcp", "tools", "--schema", "mcp__time__convert_time").out == told.out
+    missing = run_steno("mcp", "tools", "time", "--schema", "convert_tmie")
     assert missing.status == 1
     assert missing.err.endswith("do you mean convert_time?\n")
 
@@ -241,15 +241,15 @@ def test_one_server_that_fails_does_not_hide_the_tools_of_another(
 ) -> None:
     write(project, time=row_of(time_spec()), absent={"command": str(project / "none")})
     trust(home, project)
-    told = steno("mcp", "tools")
+    told = run_steno("mcp", "tools")
     assert told.status == 0
     assert "mcp__time__convert_time" in told.out
     assert "steno: mcp absent: cannot be started" in told.err
-    assert steno("mcp", "tools", "absent").status == 1
+    assert run_steno("mcp", "tools", "absent").status == 1
 
 
 def test_a_server_that_there_is_not_is_said_with_those_there_are(time: None) -> None:
-    told = steno("mcp", "tools", "tiem")
+    told = run_steno("mcp", "tools", "tiem")
     assert (told.status, told.out) == (1, "")
     assert told.err.endswith("mcp tiem: no server has this name; do you mean time?\n")
 
@@ -259,18 +259,18 @@ def test_a_server_that_there_is_not_is_said_with_those_there_are(time: None) -> 
 
 def test_a_call_takes_words_or_json_and_either_name(time: None) -> None:
     words = ["source_timezone=UTC", "target_timezone=Asia/Tokyo", "time=12:00"]
-    told = steno("mcp", "call", "time", "convert_time", *words)
+    told = run_steno("mcp", "call", "time", "convert_time", *words)
     assert told.status == 0
     assert json.loads(told.out)["time_difference"] == "+9.0h"
     arguments = json.dumps(dict(word.split("=") for word in words))
-    told = steno("mcp", "call", "time", "mcp__time__convert_time", arguments, "--json")
+    told = run_steno("mcp", "call", "time", "mcp__time__convert_time", arguments, "--json")
     [result] = lines(told)
     assert (told.status, result["is_error"]) == (0, False)
     assert json.loads(result["content"][0]["text"])["time_difference"] == "+9.0h"
 
 
 def test_a_call_that_the_server_says_failed_has_another_status(time: None) -> None:
-    told = steno("mcp", "call", "time", "get_current_time", "timezone=Nowhere/At-All")
+    told = run_steno("mcp", "call", "time", "get_current_time", "timezone=Nowhere/At-All")
     assert told.status == 1
     assert "Nowhere/At-All" in told.out
     assert "steno: the server says that it failed" in told.err
@@ -289,16 +289,18 @@ def test_a_call_that_the_server_says_failed_has_another_status(time: None) -> No
 def test_arguments_that_do_not_fit_are_said_before_the_server_sees_them(
     time: None, arguments: list[str], told: str
 ) -> None:
-    result = steno("mcp", "call", "time", "get_current_time", *arguments)
+    result = run_steno("mcp", "call", "time", "get_current_time", *arguments)
     assert (result.status, result.out) == (2, "")
     assert told in result.err
 
 
 def test_values_are_json_where_that_fits_and_else_text(everything: None) -> None:
-    told = steno("mcp", "call", "everything", "get-sum", "a=2", "b=40")
+    told = run_steno("mcp", "call", "everything", "get-sum", "a=2", "b=40")
     assert "42" in told.out
-    assert "/a: expected number" in steno("mcp", "call", "everything", "get-sum", "a=x", "b=1").err
-    assert steno("mcp", "call", "everything", "echo", "message=12").out == "Echo: 12\n"
+    assert (
+        "/a: expected number" in run_steno("mcp", "call", "everything", "get-sum", "a=x", "b=1").err
+    )
+    assert run_steno("mcp", "call", "everything", "echo", "message=12").out == "Echo: 12\n"
 
 
 def test_what_a_server_says_cannot_touch_the_terminal(everything: None) -> None:
@@ -310,16 +312,16 @@ def test_what_a_server_says_cannot_touch_the_terminal(everything: None) -> None:
     assert told.status == 0
     assert r"Echo: \x1b[2J\u202egone\x07" in told.out
     assert not [one for one in ("\x1b[2J", "\u202e", "\x07") if one in told.out]
-    told = steno("mcp", "call", "everything", "echo", f"message={evil}", "--json")
+    told = run_steno("mcp", "call", "everything", "echo", f"message={evil}", "--json")
     assert lines(told)[0]["content"][0]["text"] == f"Echo: {evil}"
     assert "\u202e" not in told.out
 
 
 def test_what_is_no_text_is_named_and_there_in_json(everything: None) -> None:
-    told = steno("mcp", "call", "everything", "get-tiny-image")
+    told = run_steno("mcp", "call", "everything", "get-tiny-image")
     assert told.status == 0
     assert "steno: not shown: image image/png; --json has all of it" in told.err
-    told = steno("mcp", "call", "everything", "get-tiny-image", "--json")
+    told = run_steno("mcp", "call", "everything", "get-tiny-image", "--json")
     assert "image" in [block["type"] for block in lines(told)[0]["content"]]
 
 
@@ -346,17 +348,17 @@ def test_progress_is_told_and_a_signal_cancels_the_call(everything: None) -> Non
 
 def test_a_call_that_takes_too_long_is_given_up(everything: None) -> None:
     command = ["mcp", "call", "everything", "trigger-long-running-operation"]
-    told = steno(*command, "duration=600", "--timeout", "0.5")
+    told = run_steno(*command, "duration=600", "--timeout", "0.5")
     assert told.status == 1
     assert "steno: mcp everything: no answer within 0.5 s" in told.err
-    assert steno(*command, "--timeout", "0").status == 2
+    assert run_steno(*command, "--timeout", "0").status == 2
 
 
 def test_a_git_server_looks_at_a_repository(home: Path, project: Path) -> None:
     subprocess.run(["git", "init", "--quiet", str(project)], check=True, timeout=60)
     write(project, git=row_of(git_spec(project)))
     trust(home, project)
-    told = steno("mcp", "call", "git", "git_status", f"repo_path={project}")
+    told = run_steno("mcp", "call", "git", "git_status", f"repo_path={project}")
     assert told.status == 0
     assert "note.txt" in told.out
 
@@ -365,29 +367,29 @@ def test_a_git_server_looks_at_a_repository(home: Path, project: Path) -> None:
 
 
 def test_resources_are_listed_with_templates(everything: None) -> None:
-    told = steno("mcp", "resources")
+    told = run_steno("mcp", "resources")
     assert told.status == 0
     assert FEATURES in told.out
     [template] = [line for line in told.out.splitlines() if "dynamic/text" in line]
     assert template.endswith("(fill in what is in braces)")
-    listed = lines(steno("mcp", "resources", "everything", "--json"))
+    listed = lines(run_steno("mcp", "resources", "everything", "--json"))
     assert {"server": "everything", "uri": FEATURES}.items() <= {
         key: value for line in listed if line["uri"] == FEATURES for key, value in line.items()
     }.items()
 
 
 def test_a_resource_is_read_to_stdout_or_a_file(everything: None, project: Path) -> None:
-    text = steno("mcp", "read", "everything", FEATURES)
+    text = run_steno("mcp", "read", "everything", FEATURES)
     assert text.status == 0
     assert text.out.startswith("# ")
     file = project / "features.md"
-    assert steno("mcp", "read", "everything", FEATURES, "-o", file) == (0, "", "")
+    assert run_steno("mcp", "read", "everything", FEATURES, "-o", file) == (0, "", "")
     assert file.read_text(encoding="utf-8") == text.out
-    again = steno("mcp", "read", "everything", FEATURES, "-o", file)
+    again = run_steno("mcp", "read", "everything", FEATURES, "-o", file)
     assert again.status == 1
     assert "it is there already; choose another name, or add --force" in again.err
-    assert steno("mcp", "read", "everything", FEATURES, "-o", file, "--force").status == 0
-    [part] = lines(steno("mcp", "read", "everything", FEATURES, "--json"))[0]["contents"]
+    assert run_steno("mcp", "read", "everything", FEATURES, "-o", file, "--force").status == 0
+    [part] = lines(run_steno("mcp", "read", "everything", FEATURES, "--json"))[0]["contents"]
     assert (part["uri"], part["mime_type"]) == (FEATURES, "text/markdown")
     assert part["text"] == text.out
 
@@ -404,7 +406,7 @@ def test_a_resource_goes_behind_what_is_in_a_file_that_is_open(
 
 
 def test_a_terminal_gets_one_line_break_behind_a_resource(everything: None) -> None:
-    text = steno("mcp", "read", "everything", FEATURES).out
+    text = run_steno("mcp", "read", "everything", FEATURES).out
     shown = on_terminal("mcp", "read", "everything", FEATURES, environment={"TERM": "dumb"}).out
     last = text.splitlines()[-1]
     assert shown.replace("\r\n", "\n").endswith(f"{last}\n")
@@ -431,27 +433,27 @@ def test_bytes_are_not_written_to_a_terminal(everything: None, project: Path) ->
     assert told.status == 1
     assert "write them to a file with -o FILE" in told.out
     file = project / "blob"
-    assert steno("mcp", "read", "everything", BLOB, "-o", file).status == 0
+    assert run_steno("mcp", "read", "everything", BLOB, "-o", file).status == 0
     assert file.read_bytes().startswith(b"Resource 1")
 
 
 def test_a_resource_that_there_is_not_is_an_error_of_its_server(everything: None) -> None:
-    told = steno("mcp", "read", "everything", "demo://nothing")
+    told = run_steno("mcp", "read", "everything", "demo://nothing")
     assert (told.status, told.out) == (1, "")
     assert told.err.startswith("steno: mcp everything: ")
 
 
 def test_a_template_has_to_be_filled_in_before_a_server_is_asked() -> None:
-    told = steno("mcp", "read", "everything", "demo://resource/dynamic/text/{resourceId}")
+    told = run_steno("mcp", "read", "everything", "demo://resource/dynamic/text/{resourceId}")
     assert (told.status, told.out) == (2, "")
     assert told.err.endswith("put a value in the place of each name in braces: resourceId\n")
 
 
 def test_prompts_are_listed_as_they_are_called(everything: None) -> None:
-    told = steno("mcp", "prompts")
+    told = run_steno("mcp", "prompts")
     assert told.status == 0
     assert "/everything:args-prompt city=… [state=…]" in told.out
-    by_name = {line["name"]: line for line in lines(steno("mcp", "prompts", "--json"))}
+    by_name = {line["name"]: line for line in lines(run_steno("mcp", "prompts", "--json"))}
     assert [one["name"] for one in by_name["args-prompt"]["arguments"]] == ["city", "state"]
 
 
@@ -459,9 +461,9 @@ def test_prompts_are_listed_as_they_are_called(everything: None) -> None:
 
 
 def test_help_has_examples_for_every_command() -> None:
-    assert "steno mcp call time" in steno("mcp", "--help").out
+    assert "steno mcp call time" in run_steno("mcp", "--help").out
     for command in ("list", "tools", "resources", "prompts", "read", "call"):
-        told = steno("mcp", command, "--help")
+        told = run_steno("mcp", command, "--help")
         assert told.status == 0
         assert f"example: steno mcp {command} " in told.out
 
@@ -469,8 +471,8 @@ def test_help_has_examples_for_every_command() -> None:
 def test_a_file_that_is_named_brings_its_servers(tmp_path: Path) -> None:
     file = tmp_path / "servers.json"
     file.write_text(json.dumps({"mcpServers": {"named": {"command": "sh"}}}))
-    told = steno("mcp", "list", "--json", "--mcp-config", file)
+    told = run_steno("mcp", "list", "--json", "--mcp-config", file)
     assert [(line["name"], line["state"]) for line in lines(told)] == [("named", "configured")]
-    told = steno("mcp", "list", "--mcp-config", tmp_path / "none.json")
+    told = run_steno("mcp", "list", "--mcp-config", tmp_path / "none.json")
     assert (told.status, told.out) == (1, "")
     assert "none.json: there is no such file" in told.err

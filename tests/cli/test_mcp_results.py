@@ -10,9 +10,9 @@ import pytest
 
 from steno.messages.message import ToolResultMessage
 from steno.store import open_store
-from tests.cli.headless import make_project, speaking
-from tests.cli.program import on_terminal, steno
-from tests.cli.vendor import Call
+from tests.app.project_setup import make_project, scripted_model
+from tests.app.scripted_vendor import Call
+from tests.cli.program import on_terminal, run_steno
 from tests.inputs.mcp.real_servers import own_spec
 
 PASSWORD = "hush-hush"
@@ -38,13 +38,13 @@ def servers(tmp_path: Path) -> Path:
 
 
 def test_structured_content_that_no_text_says_is_printed(servers: Path) -> None:
-    told = steno("mcp", "call", "own", "environment", "--mcp-config", servers)
+    told = run_steno("mcp", "call", "own", "environment", "--mcp-config", servers)
     assert told.status == 0
     assert "PATH" in json.loads(told.out)
 
 
 def test_structured_content_that_a_text_says_is_not_printed_again(servers: Path) -> None:
-    told = steno("mcp", "call", "own", "add", "a=1", "b=2", "--mcp-config", servers)
+    told = run_steno("mcp", "call", "own", "add", "a=1", "b=2", "--mcp-config", servers)
     assert told == (0, "3\n", "")
 
 
@@ -60,12 +60,12 @@ def test_a_terminal_is_shown_nothing_of_a_resource_with_parts_it_cannot_show(
 def test_a_server_that_dies_and_tells_its_secrets_has_them_kept_by_us(
     home: Path, servers: Path
 ) -> None:
-    told = steno("mcp", "call", "own", "die", "--mcp-config", servers)
+    told = run_steno("mcp", "call", "own", "die", "--mcp-config", servers)
     assert told.status == 1
     assert "no database: ***" in told.err
     assert PASSWORD not in told.err
-    with speaking(home, [Call("mcp__own__die", {})], "It is gone.") as model:
-        told = steno("-p", "Try it.", "--allow", "mcp__own__*", "--mcp-config", servers)
+    with scripted_model(home, [Call("mcp__own__die", {})], "It is gone.") as model:
+        told = run_steno("-p", "Try it.", "--allow", "mcp__own__*", "--mcp-config", servers)
     assert (told.status, told.out) == (0, "It is gone.\n")
     assert "no database: ***" in str(model.seen[-1]["messages"])
     assert PASSWORD not in told.err + str(model.seen)

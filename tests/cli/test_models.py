@@ -18,9 +18,9 @@ from steno.app.compose import environment_target
 from steno.app.settings_loader import load_settings
 from steno.providers import CATALOG
 from steno.providers.model_discovery import find_model
-from tests.cli.headless import write_settings
-from tests.cli.program import steno
-from tests.cli.vendor import vendor
+from tests.app.project_setup import write_settings
+from tests.app.scripted_vendor import run_vendor
+from tests.cli.program import run_steno
 
 LISTED = {
     "data": [
@@ -74,7 +74,7 @@ def vendors(home: Path, server: str, monkeypatch: pytest.MonkeyPatch) -> Generat
 
 
 def test_what_can_be_used_is_listed_with_its_name_and_what_it_can() -> None:
-    told = steno("models")
+    told = run_steno("models")
     assert told.status == 0
     assert told.err == ""
     usable, others, default = told.out.split("\n\n")
@@ -91,20 +91,20 @@ def test_what_can_be_used_is_listed_with_its_name_and_what_it_can() -> None:
 def test_the_model_that_is_configured_is_the_one_that_is_used(home: Path) -> None:
     file = home / ".config" / "steno" / "config.toml"
     file.write_text(f'model = "offline"\n{file.read_text(encoding="utf-8")}', encoding="utf-8")
-    assert steno("models").out.endswith("\n\nused without --model: offline\n")
-    assert "used without" not in steno("models", "--provider", "lab").out
+    assert run_steno("models").out.endswith("\n\nused without --model: offline\n")
+    assert "used without" not in run_steno("models", "--provider", "lab").out
 
 
 def test_the_model_that_is_said_to_be_used_is_the_one_that_is_found() -> None:
     settings = load_settings().settings
     found = asyncio.run(find_model(vendors=settings.providers))
-    assert steno("models").out.endswith(f"used without --model: {found.name}\n")
+    assert run_steno("models").out.endswith(f"used without --model: {found.name}\n")
 
 
 def test_other_protocols_of_a_server_are_asked_by_name_and_the_help_says_so() -> None:
-    assert "openai-responses" not in steno("models").out
-    assert "no key; set OPENAI_API_KEY" in steno("models", "--provider", "openai-responses").out
-    told = " ".join(steno("models", "--help").out.split())
+    assert "openai-responses" not in run_steno("models").out
+    assert "no key; set OPENAI_API_KEY" in run_steno("models", "--provider", "openai-responses").out
+    told = " ".join(run_steno("models", "--help").out.split())
     assert "--provider takes the others too, such as openai-responses." in told
 
 
@@ -116,7 +116,7 @@ def configure(home: Path, more: str) -> None:
 
 def shown(model: str) -> list[str]:
     """Return what the table says of a model."""
-    lines = steno("models", "--provider", model.partition("/")[0]).out.splitlines()
+    lines = run_steno("models", "--provider", model.partition("/")[0]).out.splitlines()
     [facts] = [line.split()[1:] for line in lines if line.startswith(f"{model} ")]
     return facts
 
@@ -124,7 +124,7 @@ def shown(model: str) -> list[str]:
 def in_json(provider: str) -> list[dict[str, Any]]:
     """Return what programs are told of the models of a provider."""
     models: list[dict[str, Any]] = json.loads(
-        steno("models", "--provider", provider, "--json").out
+        run_steno("models", "--provider", provider, "--json").out
     )["models"]
     return models
 
@@ -183,30 +183,30 @@ def test_a_run_knows_how_much_a_model_says_at_once(home: Path, server: str, name
 
 
 def test_a_run_asks_for_no_more_than_a_model_says_at_once_and_tells_so(home: Path) -> None:
-    with vendor("Hello.", "Hello.") as lab:
+    with run_vendor("Hello.", "Hello.") as lab:
         settings = f'model = "lab/tester"\n{lab.settings}max_output_tokens = 100\n'
         write_settings(home, settings)
-        told = [steno("-p", "x", "--max-tokens", asked) for asked in ("5000", "100")]
+        told = [run_steno("-p", "x", "--max-tokens", asked) for asked in ("5000", "100")]
     assert [request["max_tokens"] for request in lab.seen] == [100, 100]
     note = "steno: max_tokens: lab/tester says 100 at most, so no more is asked for"
     assert [note in one.err.splitlines() for one in told] == [True, False]
 
 
 def test_names_from_a_server_cannot_touch_the_terminal() -> None:
-    told = steno("models", "--provider", "lab")
+    told = run_steno("models", "--provider", "lab")
     assert "\x1b" not in told.out
     assert "lab/evil name" in told.out
 
 
 def test_one_provider_can_be_asked_about() -> None:
-    told = steno("models", "--provider", "embedded")
+    told = run_steno("models", "--provider", "embedded")
     assert told.status == 0
     assert len(told.out.splitlines()) == 2
-    assert steno("models", "--provider", "offline").out.count("offline/assistant") == 1
+    assert run_steno("models", "--provider", "offline").out.count("offline/assistant") == 1
 
 
 def test_a_provider_that_cannot_be_used_is_a_failure_with_its_reason() -> None:
-    told = steno("models", "--provider", "anthropic")
+    told = run_steno("models", "--provider", "anthropic")
     assert told.status == 1
     assert "no key; set ANTHROPIC_API_KEY" in told.out
 
@@ -218,22 +218,22 @@ def test_a_provider_is_named_once_where_it_lists_no_models(
     base = 'wire = "lab.lines"\npath = "/talk"\nbase_url = "http://127.0.0.1:9"'
     configure(home, f"[providers.lines]\n{base}\nneeds_key = false")
     reason = "where its models are listed is not known"
-    [_, row] = steno("models", "--provider", "lines").out.splitlines()
+    [_, row] = run_steno("models", "--provider", "lines").out.splitlines()
     assert row.split(maxsplit=1) == ["lines", reason]
-    assert json.loads(steno("models", "--provider", "lines", "--json").out)["outcome"] == reason
-    told = steno("-p", "Hi", "--model", "lines")
+    assert json.loads(run_steno("models", "--provider", "lines", "--json").out)["outcome"] == reason
+    told = run_steno("-p", "Hi", "--model", "lines")
     assert told.err.startswith(f"steno: --model lines: {reason}")
 
 
 def test_an_unknown_provider_is_answered_with_the_known_ones() -> None:
-    told = steno("models", "--provider", "nobody")
+    told = run_steno("models", "--provider", "nobody")
     assert (told.status, told.out) == (2, "")
     assert "--provider nobody: there is none; there are anthropic, " in told.err
-    assert "do you mean ollama?" in steno("models", "--provider", "olama").err
+    assert "do you mean ollama?" in run_steno("models", "--provider", "olama").err
 
 
 def test_programs_get_a_line_for_every_provider() -> None:
-    told = steno("models", "--json")
+    told = run_steno("models", "--json")
     places = {place["provider"]: place for place in map(json.loads, told.out.splitlines())}
     assert places["lab"]["usable"] is True
     assert places["lab"]["default"] == "lab/qwen"

@@ -18,8 +18,8 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from tests.cli.program import COMMAND, run, steno
-from tests.inputs.ocr.drawing import picture, png
+from tests.cli.program import COMMAND, run_process, run_steno
+from tests.inputs.ocr.text_images import draw_text, encode_png
 
 TEXT = "Ship it on Friday, or tell Ada."
 
@@ -27,20 +27,20 @@ TEXT = "Ship it on Friday, or tell Ada."
 @pytest.fixture
 def shot(tmp_path: Path) -> Path:
     file = tmp_path / "shot.png"
-    file.write_bytes(png(picture(TEXT)))
+    file.write_bytes(encode_png(draw_text(TEXT)))
     return file
 
 
 @pytest.fixture
 def blank(tmp_path: Path) -> Path:
     file = tmp_path / "blank.png"
-    file.write_bytes(png(Image.new("RGB", (40, 40), "white")))
+    file.write_bytes(encode_png(Image.new("RGB", (40, 40), "white")))
     return file
 
 
 @pytest.mark.requirement("S2-25")
 def test_text_is_on_stdout_and_how_it_was_found_on_stderr(shot: Path) -> None:
-    told = steno("ocr", shot)
+    told = run_steno("ocr", shot)
     assert (told.status, told.out) == (0, f"{TEXT}\n")
     facts = r"confidence (0\.9\d|1\.00), language en, rapidocr 3[\d.]+, \d+\.\d s\n"
     assert re.fullmatch(rf"steno: {re.escape(str(shot))}: {facts}", told.err)
@@ -51,7 +51,9 @@ def test_files_that_cannot_be_read_do_not_keep_the_others_from_it(
 ) -> None:
     notes = tmp_path / "notes.png"
     notes.write_text("I am no image.")
-    told = steno("ocr", tmp_path / "gone.png", notes, tmp_path, blank, "-", data=shot.read_bytes())
+    told = run_steno(
+        "ocr", tmp_path / "gone.png", notes, tmp_path, blank, "-", data=shot.read_bytes()
+    )
     assert told.status == 1
     assert told.out == f"==> {blank} <==\n==> stdin <==\n{TEXT}\n"
     gone, text, folder, empty, _ = told.err.splitlines()
@@ -62,7 +64,7 @@ def test_files_that_cannot_be_read_do_not_keep_the_others_from_it(
 
 
 def test_json_has_an_object_for_each_file(blank: Path, tmp_path: Path) -> None:
-    told = steno("ocr", "--json", blank, tmp_path / "gone.png")
+    told = run_steno("ocr", "--json", blank, tmp_path / "gone.png")
     first, second = (json.loads(line) for line in told.out.splitlines())
     assert told.status == 1
     assert first.pop("duration_s") >= 0
@@ -72,7 +74,7 @@ def test_json_has_an_object_for_each_file(blank: Path, tmp_path: Path) -> None:
 
 
 def test_a_name_that_is_not_unicode_is_told_in_escapes(tmp_path: Path) -> None:
-    told = steno("ocr", "--json", f"{tmp_path}/\udcff.png")
+    told = run_steno("ocr", "--json", f"{tmp_path}/\udcff.png")
     assert (told.status, json.loads(told.out)["file"]) == (1, f"{tmp_path}/\\udcff.png")
 
 
@@ -80,7 +82,7 @@ def test_tesseract_without_data_says_what_to_install(
     shot: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TESSDATA_PREFIX", str(tmp_path))
-    told = steno("ocr", "--engine", "tesseract", "--lang", "deu,eng", shot)
+    told = run_steno("ocr", "--engine", "tesseract", "--lang", "deu,eng", shot)
     assert (told.status, told.out) == (1, "")
     assert "Tesseract has no data for any language" in told.err
     assert "apt install tesseract-ocr-eng" in told.err
@@ -90,7 +92,7 @@ def test_languages_without_data_are_left_to_the_other_engine(
     shot: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TESSDATA_PREFIX", str(tmp_path))
-    told = steno("ocr", "--lang", "deu,eng", shot)
+    told = run_steno("ocr", "--lang", "deu,eng", shot)
     assert (told.status, told.out) == (0, f"{TEXT}\n")
     first, second = told.err.splitlines()
     assert first.startswith("steno: --lang: Tesseract is not installed with data for deu, eng;")
@@ -99,15 +101,15 @@ def test_languages_without_data_are_left_to_the_other_engine(
 
 def test_nobody_waits_for_a_pipe(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.png")
-    told = run("ocr", tmp_path / "pipe.png")
+    told = run_process("ocr", tmp_path / "pipe.png")
     assert (told.status, told.out) == (1, "")
     assert told.err.endswith("is a device, pipe or socket, not a file; - reads from stdin\n")
 
 
 def test_ctrl_c_ends_it_in_the_middle_of_an_image(tmp_path: Path) -> None:
     line = "the quick brown fox jumps over the lazy dog " * 6
-    page = picture("\n".join([line] * 160), size=16)  # about a minute of work
-    (tmp_path / "page.png").write_bytes(png(page))
+    page = draw_text("\n".join([line] * 160), size=16)  # about a minute of work
+    (tmp_path / "page.png").write_bytes(encode_png(page))
     with at_terminal("ocr", "page.png", folder=tmp_path) as (process, terminal):
         assert shows(terminal, "page.png … 4 s")  # by now it is at work
         os.write(terminal, b"\x03")
@@ -148,7 +150,7 @@ def shows(terminal: int, words: str) -> bool:
 
 
 def test_languages_are_not_for_every_engine(shot: Path) -> None:
-    told = steno("ocr", "--engine", "rapidocr", "--lang", "deu", shot)
+    told = run_steno("ocr", "--engine", "rapidocr", "--lang", "deu", shot)
     assert (told.status, told.out) == (2, "")
     assert "--engine tesseract" in told.err
 
@@ -156,7 +158,7 @@ def test_languages_are_not_for_every_engine(shot: Path) -> None:
 def test_without_an_engine_nothing_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "rapidocr", None)
     monkeypatch.setitem(sys.modules, "tesserocr", None)
-    told = steno("ocr", "gone.png")
+    told = run_steno("ocr", "gone.png")
     assert told.status == 1
     assert told.err.startswith("steno: OCR is not installed: pip install 'steno[ocr]'")
 
@@ -166,6 +168,6 @@ def test_without_pillow_the_error_names_the_extra(
 ) -> None:
     for plugin in ("Bmp", "Gif", "Jpeg", "Png", "Tiff", "WebP"):
         monkeypatch.setitem(sys.modules, f"PIL.{plugin}ImagePlugin", None)
-    told = steno("ocr", shot)
+    told = run_steno("ocr", shot)
     assert told.status == 1
     assert "pip install 'steno[images]'" in told.err

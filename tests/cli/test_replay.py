@@ -17,7 +17,7 @@ from steno.records.stored_record import Record
 from steno.store import MemoryStore, Store, open_store
 from steno.testing import ScriptedProvider, ScriptedTool
 from steno.testing.doubles import ScriptedTurn
-from tests.cli.program import keep, keep_talk, run, steno
+from tests.cli.program import copy_to_store, run_process, run_steno, store_sample_session
 
 
 def work(store: Store, turns: list[ScriptedTurn], prompt: str, session: str = "work") -> Any:
@@ -60,19 +60,19 @@ def test_of_a_session_with_branches_the_active_one_is_replayed_which_is_said(add
     conversation = store.open("work")
     conversation.fork("other", at=conversation.entries()[0].id)
     conversation.switch("other")
-    keep(store, address)
-    assert steno("replay", "last").out.splitlines()[-1] == (
+    copy_to_store(store, address)
+    assert run_steno("replay", "last").out.splitlines()[-1] == (
         "2 entries of branch other; 9 in the session"
     )
-    told = steno("replay", "last", "--branch", "main")
+    told = run_steno("replay", "last", "--branch", "main")
     assert told.out.splitlines()[-1] == "8 entries of branch main; 9 in the session"
 
 
 @pytest.mark.requirement("S1-11")
 def test_a_session_is_replayed_and_is_the_same(address: str) -> None:
     store = made_session()
-    keep(store, address)
-    told = steno("replay", "last")
+    copy_to_store(store, address)
+    told = run_steno("replay", "last")
     digest = store.verify("work").heads["main"]
     assert (told.status, told.err) == (0, "")
     assert told.out.splitlines() == [
@@ -80,7 +80,7 @@ def test_a_session_is_replayed_and_is_the_same(address: str) -> None:
         "2 turns, 2 calls",
         f"digest {digest}",
     ]
-    replayed = json.loads(steno("replay", "work", "--branch", "main", "--json").out)
+    replayed = json.loads(run_steno("replay", "work", "--branch", "main", "--json").out)
     assert replayed == {
         "session": "work",
         "branch": "main",
@@ -96,10 +96,10 @@ def test_a_session_is_replayed_and_is_the_same(address: str) -> None:
 
 
 def test_every_branch_of_a_session_is_replayed(address: str) -> None:
-    keep_talk(address)
+    store_sample_session(address)
     for branch in ("main", "other"):
-        assert steno("replay", "talk", "--branch", branch).status == 0
-    told = steno("replay", "talk", "--branch", "third")
+        assert run_steno("replay", "talk", "--branch", branch).status == 0
+    told = run_steno("replay", "talk", "--branch", "third")
     assert (told.status, told.err) == (
         1,
         "steno: branch: there is none of this name, but other, main\n",
@@ -110,15 +110,15 @@ def test_what_was_taken_out_is_named(address: str) -> None:
     store = made_session()
     entry = store.open("work").entries()[2]
     store.redact("work", entry.id, actor="ada", reason="a secret")
-    keep(store, address)
-    told = steno("replay", "work")
+    copy_to_store(store, address)
+    told = run_steno("replay", "work")
     assert (told.status, told.out.startswith("same: 9 entries")) == (0, True)
     assert told.err == ("steno: the content of 1 entry was taken out and cannot be replayed: #3\n")
 
 
 def test_options_for_another_model_need_one(address: str) -> None:
-    keep(made_session(), address)
-    told = steno("replay", "work", "--yes")
+    copy_to_store(made_session(), address)
+    told = run_steno("replay", "work", "--yes")
     assert told.status == 2
     assert "need --model" in told.err
 
@@ -132,7 +132,7 @@ def test_the_entry_that_was_changed_is_shown_with_what_comes_out(address: str) -
     entries = store.open("work").entries()
     number = next(n for n, e in enumerate(entries, start=1) if e.decision == "executed")
     keep_forged(store, address, number, decision="failed\x1b[2J")
-    told = steno("replay", "work")
+    told = run_steno("replay", "work")
     assert told.status == 1
     lines = told.out.splitlines()
     assert lines[0].startswith(f"different: {number - 1} entries as recorded")
@@ -142,7 +142,7 @@ def test_the_entry_that_was_changed_is_shown_with_what_comes_out(address: str) -
         "  came out   tool_result [executed]  3 passed",
         "  decision: 17 characters on record, 10 characters came out",
     ]
-    difference = json.loads(steno("replay", "work", "--json").out)["difference"]
+    difference = json.loads(run_steno("replay", "work", "--json").out)["difference"]
     assert difference == {
         "number": number,
         "id": entries[number - 1].id,
@@ -154,7 +154,7 @@ def test_the_entry_that_was_changed_is_shown_with_what_comes_out(address: str) -
 def test_an_entry_that_is_not_that_of_its_digest_is_shown(address: str) -> None:
     store = made_session()
     keep_forged(store, address, 1, payload=ChatMessage.system("You break code."))
-    told = steno("replay", "work")
+    told = run_steno("replay", "work")
     assert told.status == 1
     assert "#1 (" in told.out
     assert "is not what its digest was made of" in told.out
@@ -169,8 +169,8 @@ def test_another_model_works_on_the_same_in_a_branch_of_its_own(
     address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    keep(made_session(), address)
-    told = steno("replay", "work", "--model", "offline")
+    copy_to_store(made_session(), address)
+    told = run_steno("replay", "work", "--model", "offline")
     assert told.status == 0, told.err
     assert "different: turn 1 is the first" in told.out
     assert "→ read" in told.out
@@ -182,14 +182,16 @@ def test_another_model_works_on_the_same_in_a_branch_of_its_own(
         assert conversation.branch == "main"
         assert store.verify("work").is_intact
         assert set(conversation.branches) == {"main", "replay-offline/assistant"}
-    compared = json.loads(steno("replay", "work", "--model", "offline", "--json", "--quiet").out)
+    compared = json.loads(
+        run_steno("replay", "work", "--model", "offline", "--json", "--quiet").out
+    )
     assert compared["branch"] == "replay-offline/assistant-2"
     assert compared["difference"]["recorded"]["calls"][0] == {
         "name": "read",
         "arguments": '{"path": "a"}',
     }
     assert (compared["recorded"]["turns"], compared["stopped"]) == (2, None)
-    assert steno("replay", "work", "--branch", "replay-offline/assistant").status == 0
+    assert run_steno("replay", "work", "--branch", "replay-offline/assistant").status == 0
 
 
 @pytest.mark.parametrize(
@@ -207,8 +209,8 @@ def test_another_model_cannot_work_on_what_is_not_there(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    keep(made_session(), address)
-    told = steno("replay", "work", "--model", "offline", *arguments)
+    copy_to_store(made_session(), address)
+    told = run_steno("replay", "work", "--model", "offline", *arguments)
     assert (told.status, ending[1] in told.err) == (ending[0], True)
     with open_store(address) as store:
         assert set(store.open("work").branches) == {"main"}
@@ -226,8 +228,10 @@ def test_a_remark_on_a_message_reaches_the_model_with_the_next_turn(
     conversation = store.open("work")
     last = conversation.entries()[-1]
     conversation.label(last.id, "green")
-    keep(store, address)
-    told = steno("feedback", "work", last.id if name == "id" else name, "Reconsider: it is red.")
+    copy_to_store(store, address)
+    told = run_steno(
+        "feedback", "work", last.id if name == "id" else name, "Reconsider: it is red."
+    )
     assert (told.status, told.out) == (0, "")
     assert told.err == "steno: the model reads it with the next turn of branch main\n"
     with open_store(address) as opened:
@@ -239,7 +243,7 @@ def test_a_remark_on_a_message_reaches_the_model_with_the_next_turn(
             '[Feedback on the assistant message that begins "All green."]\nReconsider: it is red.',
             "Well?",
         ]
-    assert steno("replay", "work").status == 0
+    assert run_steno("replay", "work").status == 0
 
 
 @pytest.mark.parametrize(
@@ -253,27 +257,27 @@ def test_a_remark_on_a_message_reaches_the_model_with_the_next_turn(
 def test_a_remark_that_nobody_could_read_is_refused(
     entry: str, text: str, problem: str, address: str
 ) -> None:
-    keep(made_session(), address)
-    told = steno("feedback", "work", entry, text)
+    copy_to_store(made_session(), address)
+    told = run_steno("feedback", "work", entry, text)
     assert (told.status, problem in told.err) == (1, True)
     with open_store(address) as store:
         assert len(store.open("work").entries()) == 8
 
 
 def test_a_remark_is_made_where_its_message_stands(address: str) -> None:
-    keep_talk(address)
-    told = steno("feedback", "talk", "8", "Why?")
+    store_sample_session(address)
+    told = run_steno("feedback", "talk", "8", "Why?")
     assert told.status == 1
-    told = steno("feedback", "talk", "11", "Why?", "--branch", "main")
+    told = run_steno("feedback", "talk", "11", "Why?", "--branch", "main")
     assert "is not on branch main" in told.err
-    assert steno("feedback", "talk", "11", "Why?", "--branch", "other").status == 0
+    assert run_steno("feedback", "talk", "11", "Why?", "--branch", "other").status == 0
     with open_store(address) as store:
         assert isinstance(store.open("talk").entries("other")[-1].payload, Feedback)
 
 
 def test_both_run_in_a_process_of_their_own(address: str) -> None:
-    keep(made_session(), address)
-    assert run("feedback", "work", "8", "Sure?").status == 0
-    told = run("replay", "work")
+    copy_to_store(made_session(), address)
+    assert run_process("feedback", "work", "8", "Sure?").status == 0
+    told = run_process("replay", "work")
     assert (told.status, told.err) == (0, "")
     assert told.out.startswith("same: 9 entries")

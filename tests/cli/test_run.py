@@ -7,14 +7,8 @@ from pathlib import Path
 import pytest
 
 from steno.store import open_store
-from tests.cli.headless import (
-    OFFLINE,
-    make_project,
-    result_of,
-    speaking,
-    write_settings,
-)
-from tests.cli.program import Told, run, steno
+from tests.app.project_setup import OFFLINE, make_project, result_of, scripted_model, write_settings
+from tests.cli.program import ProgramOutput, run_process, run_steno
 
 
 @pytest.fixture(autouse=True)
@@ -23,8 +17,8 @@ def project(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     return make_project(tmp_path, monkeypatch)
 
 
-def as_json(*arguments: str | Path, data: bytes = b"") -> Told:
-    return steno(*arguments, "--output-format", "json", "-q", data=data)
+def as_json(*arguments: str | Path, data: bytes = b"") -> ProgramOutput:
+    return run_steno(*arguments, "--output-format", "json", "-q", data=data)
 
 
 def files_below(folder: Path) -> list[str]:
@@ -33,8 +27,8 @@ def files_below(folder: Path) -> list[str]:
 
 def said(home: Path, *arguments: str, data: bytes = b"") -> str:
     """Return what a model hears."""
-    with speaking(home, "Yes.") as model:
-        assert steno(*arguments, data=data).status == 0
+    with scripted_model(home, "Yes.") as model:
+        assert run_steno(*arguments, data=data).status == 0
         content: str = model.seen[0]["messages"][-1]["content"]
         return content
 
@@ -43,15 +37,15 @@ def said(home: Path, *arguments: str, data: bytes = b"") -> str:
 
 
 def test_the_answer_is_on_stdout_and_the_rest_on_stderr(home: Path) -> None:
-    with speaking(home, ["It is ", "fine."]):
-        told = steno("-p", "How is it?")
+    with scripted_model(home, ["It is ", "fine."]):
+        told = run_steno("-p", "How is it?")
     assert (told.status, told.out) == (0, "It is fine.\n")
     assert told.err.startswith("lab/tester · act mode · session ")
 
 
 def test_quiet_says_nothing_but_the_answer(home: Path) -> None:
-    with speaking(home, "Fine."):
-        assert steno("-p", "How is it?", "-q") == (0, "Fine.\n", "")
+    with scripted_model(home, "Fine."):
+        assert run_steno("-p", "How is it?", "-q") == (0, "Fine.\n", "")
 
 
 def test_the_prompt_comes_from_the_option_from_stdin_or_from_both(home: Path) -> None:
@@ -64,20 +58,20 @@ def test_the_prompt_comes_from_the_option_from_stdin_or_from_both(home: Path) ->
 
 @pytest.mark.parametrize("arguments", [["run"], ["-p", ""], ["-p", "  "], ["-p", "-"], ["-c"]])
 def test_nothing_to_do_is_a_mistake_on_the_command_line(arguments: list[str]) -> None:
-    told = steno(*arguments)
+    told = run_steno(*arguments)
     assert (told.status, told.out) == (2, "")
     assert "say what to do, as in: steno -p " in told.err
 
 
 def test_what_is_no_text_is_refused(home: Path) -> None:
-    told = steno("-p", "Look.", data=b"\xff\xfe")
+    told = run_steno("-p", "Look.", data=b"\xff\xfe")
     assert told == (1, "", "steno: stdin: is not UTF-8 text\n")
-    assert steno("-p", "\udcff") == (2, "", "steno: --prompt: is not UTF-8 text\n")
+    assert run_steno("-p", "\udcff") == (2, "", "steno: --prompt: is not UTF-8 text\n")
     assert files_below(home) == []
 
 
 def test_what_is_far_too_long_is_refused() -> None:
-    told = steno("-p", "Look.", data=b"x" * (10 * 1024 * 1024 + 1))
+    told = run_steno("-p", "Look.", data=b"x" * (10 * 1024 * 1024 + 1))
     assert told.status == 1
     assert told.err == "steno: stdin: more than 10,485,760 bytes; name a file instead\n"
 
@@ -86,7 +80,7 @@ def test_what_is_far_too_long_is_refused() -> None:
 
 
 def test_a_session_is_kept_and_gone_on_with(home: Path) -> None:
-    with speaking(home, "One.", "Two.", "Three.") as model:
+    with scripted_model(home, "One.", "Two.", "Three.") as model:
         first = result_of(as_json("-p", "a"))
         second = result_of(as_json("-c", "-p", "b"))
         third = result_of(as_json("-r", first["session"][:13], "-p", "c"))
@@ -113,10 +107,10 @@ def test_the_last_session_is_that_of_this_folder(
 def test_a_session_that_goes_on_elsewhere_is_told_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    steno("-p", "list files", *OFFLINE)
+    run_steno("-p", "list files", *OFFLINE)
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
-    told = steno("-r", "last", "-p", "list files", *OFFLINE)
+    told = run_steno("-r", "last", "-p", "list files", *OFFLINE)
     assert told.status == 0
     assert f"session: it was begun in {tmp_path}/project, and goes on in {tmp_path}" in told.err
 
@@ -128,7 +122,7 @@ def test_a_damaged_session_does_not_keep_the_others_from_going_on(tmp_path: Path
     (broken,) = [path for path in (tmp_path / "kept").rglob("*.jsonl") if bad in str(path)]
     first, second, *rest = broken.read_bytes().splitlines(keepends=True)
     broken.write_bytes(b"".join([first, second[:40] + b"\n", *rest]))
-    assert steno("sessions", "show", bad, "--store", store).status == 1
+    assert run_steno("sessions", "show", bad, "--store", store).status == 1
     told = as_json("-c", "-p", "list files", *OFFLINE, "--store", store)
     assert result_of(told)["session"] == good
     [passed_over] = [line for line in told.err.splitlines() if bad in line]
@@ -157,7 +151,7 @@ def test_a_session_that_is_not_there_is_named_with_advice() -> None:
 
 
 def test_a_fork_leaves_the_other_branch_as_it_is(home: Path) -> None:
-    with speaking(home, "One.", "Two.", "Three.", "Four.") as model:
+    with scripted_model(home, "One.", "Two.", "Three.", "Four.") as model:
         first = result_of(as_json("-p", "a"))
         forked = result_of(as_json("-c", "--fork", "-p", "b"))
         named = result_of(as_json("-c", "--fork", "idea", "-p", "c"))
@@ -172,8 +166,8 @@ def test_a_fork_leaves_the_other_branch_as_it_is(home: Path) -> None:
 
 
 def test_a_fork_of_a_name_that_is_taken_is_refused() -> None:
-    steno("-p", "list files", *OFFLINE)
-    told = steno("-c", "--fork", "main", "-p", "list files")
+    run_steno("-p", "list files", *OFFLINE)
+    told = run_steno("-c", "--fork", "main", "-p", "list files")
     assert told == (1, "", "steno: --fork: there is a branch of this name; choose another\n")
 
 
@@ -191,7 +185,7 @@ def test_a_fork_of_a_name_that_is_taken_is_refused() -> None:
     ],
 )
 def test_options_that_make_no_sense_are_refused(arguments: list[str], home: Path) -> None:
-    told = steno(*arguments)
+    told = run_steno(*arguments)
     assert (told.status, told.out) == (2, "")
     assert told.err.startswith("usage: steno run")
     assert files_below(home) == []
@@ -199,7 +193,7 @@ def test_options_that_make_no_sense_are_refused(arguments: list[str], home: Path
 
 def test_without_a_session_nothing_is_on_the_disk(home: Path, project: Path) -> None:
     before = files_below(project)
-    told = run("-p", "read note.txt", *OFFLINE, "--no-session", "--output-format", "json")
+    told = run_process("-p", "read note.txt", *OFFLINE, "--no-session", "--output-format", "json")
     assert told.status == 0
     assert result_of(told)["session"] is None
     assert list(home.iterdir()) == []
@@ -230,32 +224,32 @@ def test_every_command_finds_the_store_in_the_same_place(
     write_settings(home, f'store = "sqlite:{tmp_path}/set.db"')
     by_setting = result_of(as_json("-p", "list files", *OFFLINE))["session"]
     assert (tmp_path / "set.db").exists()
-    assert by_setting in steno("sessions", "list", "--json").out
-    assert steno("audit", by_setting).status == 0
-    assert "set.db, 1 session" in steno("doctor").out
+    assert by_setting in run_steno("sessions", "list", "--json").out
+    assert run_steno("audit", by_setting).status == 0
+    assert "set.db, 1 session" in run_steno("doctor").out
     monkeypatch.setenv("STENO_STORE", f"jsonl:{tmp_path}/variable")
     by_variable = result_of(as_json("-p", "list files", *OFFLINE))["session"]
-    assert by_variable in steno("sessions", "list", "--json").out
-    assert by_setting not in steno("sessions", "list", "--json").out
+    assert by_variable in run_steno("sessions", "list", "--json").out
+    assert by_setting not in run_steno("sessions", "list", "--json").out
     flag = ("--store", f"sqlite:{tmp_path}/flag.db")
     by_flag = result_of(as_json("-p", "list files", *OFFLINE, *flag))["session"]
-    assert by_flag in steno("sessions", "list", "--json", *flag).out
-    assert by_variable not in steno("sessions", "list", "--json", *flag).out
+    assert by_flag in run_steno("sessions", "list", "--json", *flag).out
+    assert by_variable not in run_steno("sessions", "list", "--json", *flag).out
 
 
 def test_a_store_of_the_settings_that_is_not_there_yet_is_empty(home: Path) -> None:
     write_settings(home, f'store = "sqlite:{home}/mine.db"')
-    assert steno("sessions", "list").status == 0
+    assert run_steno("sessions", "list").status == 0
     assert not (home / "mine.db").exists()
 
 
 def test_a_strange_project_cannot_say_where_sessions_are_kept(project: Path) -> None:
     (project / ".steno").mkdir()
     (project / ".steno" / "config.toml").write_text('store = "sqlite:stolen.db"')
-    told = steno("-p", "list files", *OFFLINE)
+    told = run_steno("-p", "list files", *OFFLINE)
     assert told.status == 0
     assert "project settings ignored: store" in told.err
-    assert steno("sessions", "list", "--json").out.count("\n") == 1
+    assert run_steno("sessions", "list", "--json").out.count("\n") == 1
     assert not (project / "stolen.db").exists()
 
 
@@ -263,29 +257,29 @@ def test_a_strange_project_cannot_say_where_sessions_are_kept(project: Path) -> 
 
 
 def test_the_model_of_the_session_goes_on_unless_another_is_named(home: Path) -> None:
-    steno("-p", "list files", *OFFLINE)
-    with speaking(home, "Hello."):
+    run_steno("-p", "list files", *OFFLINE)
+    with scripted_model(home, "Hello."):
         assert result_of(as_json("-c", "-p", "list files"))["model"] == "offline/assistant"
         other = result_of(as_json("-c", "-p", "hello", "--model", "lab/tester"))
     assert (other["model"], other["text"]) == ("lab/tester", "Hello.")
 
 
 def test_a_model_of_the_session_that_is_gone_is_told_with_a_way_out(home: Path) -> None:
-    with speaking(home, "Hello."):
-        steno("-p", "hello")
+    with scripted_model(home, "Hello."):
+        run_steno("-p", "hello")
     write_settings(home, "")
-    told = steno("-c", "-p", "hello")
+    told = run_steno("-c", "-p", "hello")
     assert told.status == 1
     assert told.err.startswith("steno: lab/tester, who spoke last: model: there is no vendor of")
     assert told.err.endswith("; or choose by --model\n")
-    assert steno("-c", "-p", "list files", *OFFLINE).status == 0
+    assert run_steno("-c", "-p", "list files", *OFFLINE).status == 0
 
 
 def test_the_system_prompt_can_be_replaced_and_appended_to(home: Path) -> None:
-    with speaking(home, "a", "b", "c", settings='append_system_prompt = "Be kind."') as model:
-        steno("-p", "x", "--append-system-prompt", "Be brief.")
-        steno("-p", "x", "--system-prompt", "Be a cat.")
-        steno("-c", "-p", "y")
+    with scripted_model(home, "a", "b", "c", settings='append_system_prompt = "Be kind."') as model:
+        run_steno("-p", "x", "--append-system-prompt", "Be brief.")
+        run_steno("-p", "x", "--system-prompt", "Be a cat.")
+        run_steno("-c", "-p", "y")
     usual, replaced, gone_on = [request["messages"][0]["content"] for request in model.seen]
     assert usual.startswith("You are steno")
     assert usual.endswith("Be kind.\n\nBe brief.")
@@ -295,24 +289,24 @@ def test_the_system_prompt_can_be_replaced_and_appended_to(home: Path) -> None:
 def test_settings_and_variables_count_and_flags_count_more(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with speaking(home, "a", "b", settings="temperature = 0.5\nmax_tokens = 70") as model:
+    with scripted_model(home, "a", "b", settings="temperature = 0.5\nmax_tokens = 70") as model:
         monkeypatch.setenv("STENO_MAX_TOKENS", "80")
-        steno("-p", "x")
-        steno("-p", "x", "--temperature", "0.1", "--max-tokens", "90")
+        run_steno("-p", "x")
+        run_steno("-p", "x", "--temperature", "0.1", "--max-tokens", "90")
     asked = [(request["temperature"], request["max_tokens"]) for request in model.seen]
     assert asked == [(0.5, 80), (0.1, 90)]
 
 
 def test_a_model_that_nobody_named_is_told_with_how_it_was_found(home: Path) -> None:
-    with speaking(home, "Hello.", "Hello.") as model:
-        assert "no model was named" not in steno("-p", "x").err
+    with scripted_model(home, "Hello.", "Hello.") as model:
+        assert "no model was named" not in run_steno("-p", "x").err
         write_settings(home, model.settings)
-        told = steno("-p", "x")
+        told = run_steno("-p", "x")
     assert told.out == "Hello.\n"
     assert "no model was named; lab/tester is there (server at http://127.0.0.1:" in told.err
 
 
 def test_words_without_an_option_are_the_prompt_where_there_is_no_terminal() -> None:
-    told = steno("what is there?", "--model", "offline", "-q")
+    told = run_steno("what is there?", "--model", "offline", "-q")
     assert told.status == 0
     assert "[offline assistant" in told.out

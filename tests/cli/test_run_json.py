@@ -13,9 +13,9 @@ import pytest
 
 from steno.codec import encode_entry
 from steno.store import open_store
-from tests.cli.headless import OFFLINE, events_of, make_project, result_of, speaking
-from tests.cli.program import COMMAND, Told, steno
-from tests.cli.vendor import Call, Fault, Thought, Turn
+from tests.app.project_setup import OFFLINE, events_of, make_project, result_of, scripted_model
+from tests.app.scripted_vendor import Call, Fault, Thought, Turn
+from tests.cli.program import COMMAND, ProgramOutput, run_steno
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "headless.md"
 SECTION = re.compile(r"^### `(\w+)`\n(.*?)(?=^##)", re.MULTILINE | re.DOTALL)
@@ -38,11 +38,11 @@ def documented() -> dict[str, set[str]]:
     return {name: set(FIELD.findall(section)) for name, section in SECTION.findall(text)}
 
 
-def everything(home: Path) -> Told:
+def everything(home: Path) -> ProgramOutput:
     """Run something in which everything happens that can."""
     turn: Turn = [Thought("Hm."), "I try.", Call("bash", {"command": "echo out"})]
-    with speaking(home, turn):
-        return steno("-p", "x", "--yes", "--max-turns", "1", "--output-format", "stream-json")
+    with scripted_model(home, turn):
+        return run_steno("-p", "x", "--yes", "--max-turns", "1", "--output-format", "stream-json")
 
 
 # -- the guide -------------------------------------------------------------------------------------
@@ -59,8 +59,8 @@ def test_events_have_the_fields_that_the_guide_tells_of(home: Path) -> None:
 
 def test_the_one_object_has_the_fields_that_the_guide_tells_of(home: Path) -> None:
     for answer in ("Fine.", Fault(401, "no")):
-        with speaking(home, answer):
-            told = steno("-p", "x", "--output-format", "json")
+        with scripted_model(home, answer):
+            told = run_steno("-p", "x", "--output-format", "json")
         assert told.out.count("\n") == 1
         assert set(result_of(told)) == documented()["result"]
         usage = result_of(told)["usage"]
@@ -83,7 +83,7 @@ def test_what_the_guide_shows_is_what_comes_out(project: Path) -> None:
 
 def test_the_guide_tells_of_every_option() -> None:
     text = GUIDE.read_text(encoding="utf-8")
-    options = set(re.findall(r"--[a-z-]+", steno("run", "--help").out))
+    options = set(re.findall(r"--[a-z-]+", run_steno("run", "--help").out))
     assert {option for option in options if option not in text} == {"--help", "--prompt"}
 
 
@@ -129,8 +129,8 @@ def test_the_result_says_what_it_took(home: Path) -> None:
 
 @pytest.mark.parametrize("format", ["json", "stream-json"])
 def test_a_model_that_fails_is_a_result(home: Path, format: str) -> None:
-    with speaking(home, Fault(401, "no such key")):
-        told = steno("-p", "x", "--output-format", format)
+    with scripted_model(home, Fault(401, "no such key")):
+        told = run_steno("-p", "x", "--output-format", format)
     result = result_of(told)
     assert told.status == 1
     assert (result["ending"], result["error"]) == ("failed", "AuthenticationFailed")
@@ -152,7 +152,7 @@ def test_a_model_that_fails_is_a_result(home: Path, format: str) -> None:
 def test_what_is_wrong_before_it_begins_is_no_result(
     format: str, arguments: list[str], status: int
 ) -> None:
-    told = steno("-p", "x", "--output-format", format, *arguments)
+    told = run_steno("-p", "x", "--output-format", format, *arguments)
     assert (told.status, told.out) == (status, "")
     assert told.err
 
@@ -168,7 +168,7 @@ def test_only_json_is_on_stdout_whatever_else_there_is_to_say(home: Path, projec
 
 
 def test_json_is_utf_8_whatever_the_locale_is(home: Path) -> None:
-    with speaking(home, "± é 漢"):
+    with scripted_model(home, "± é 漢"):
         ran = subprocess.run(
             [*COMMAND, "-p", "x", "-q", "--output-format", "json"],
             stdin=subprocess.DEVNULL,

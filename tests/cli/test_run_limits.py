@@ -7,9 +7,9 @@ from threading import Event
 
 import pytest
 
-from tests.cli.headless import OFFLINE, make_project, result_of, speaking, write_settings
-from tests.cli.program import Told, steno
-from tests.cli.vendor import Call, Fault
+from tests.app.project_setup import OFFLINE, make_project, result_of, scripted_model, write_settings
+from tests.app.scripted_vendor import Call, Fault
+from tests.cli.program import ProgramOutput, run_steno
 
 
 @pytest.fixture(autouse=True)
@@ -18,8 +18,8 @@ def project(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     return make_project(tmp_path, monkeypatch)
 
 
-def as_json(*arguments: str | Path) -> Told:
-    return steno(*arguments, "--output-format", "json", "-q")
+def as_json(*arguments: str | Path) -> ProgramOutput:
+    return run_steno(*arguments, "--output-format", "json", "-q")
 
 
 # -- what it may do --------------------------------------------------------------------------------
@@ -30,7 +30,7 @@ def write(path: str = "new.txt") -> Call:
 
 
 def test_what_nobody_allowed_is_denied_and_the_model_goes_on(home: Path, project: Path) -> None:
-    with speaking(home, [write()], "Too bad."):
+    with scripted_model(home, [write()], "Too bad."):
         result = result_of(as_json("-p", "x"))
     assert (result["ending"], result["text"]) == ("done", "Too bad.")
     (denied,) = result["denied"]
@@ -53,15 +53,15 @@ def test_what_nobody_allowed_is_denied_and_the_model_goes_on(home: Path, project
 def test_rules_and_modes_decide(
     home: Path, project: Path, arguments: list[str], is_made: bool
 ) -> None:
-    with speaking(home, [write()], "Done."):
-        assert steno("-p", "x", *arguments).status == 0
+    with scripted_model(home, [write()], "Done."):
+        assert run_steno("-p", "x", *arguments).status == 0
     assert (project / "new.txt").exists() == is_made
 
 
 def test_a_mode_of_the_command_line_lasts(home: Path) -> None:
-    with speaking(home, "a", "b") as model:
-        steno("-p", "x", "--mode", "plan")
-        steno("-c", "-p", "y", "--yes")
+    with scripted_model(home, "a", "b") as model:
+        run_steno("-p", "x", "--mode", "plan")
+        run_steno("-c", "-p", "y", "--yes")
     for request in model.seen:
         names = {tool["function"]["name"] for tool in request["tools"]}
         assert "read" in names
@@ -72,16 +72,16 @@ def test_another_folder_has_to_be_named(home: Path, tmp_path: Path) -> None:
     (tmp_path / "beside").mkdir()
     (tmp_path / "beside" / "note.txt").write_text("next door")
     look = Call("read", {"path": str(tmp_path / "beside" / "note.txt")})
-    with speaking(home, [look], "a", [look], "b") as model:
-        steno("-p", "x")
-        steno("-p", "x", "--add-dir", "../beside")
+    with scripted_model(home, [look], "a", [look], "b") as model:
+        run_steno("-p", "x")
+        run_steno("-p", "x", "--add-dir", "../beside")
     results = [request["messages"][-1]["content"] for request in (model.seen[1], model.seen[3])]
     assert "next door" not in results[0]
     assert "next door" in results[1]
 
 
 def test_a_rule_that_makes_no_sense_is_told_with_its_place() -> None:
-    told = steno("-p", "x", "--allow", "read", "--allow", "bash(", *OFFLINE)
+    told = run_steno("-p", "x", "--allow", "read", "--allow", "bash(", *OFFLINE)
     assert told.status == 2
     assert told.err.startswith("steno: --allow[1]: rule: ")
 
@@ -90,10 +90,10 @@ def test_a_folder_that_holds_all_others_is_warned_of(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     warning = "your home folder is in it"
-    assert warning not in steno("-p", "list files", *OFFLINE).err
+    assert warning not in run_steno("-p", "list files", *OFFLINE).err
     for folder in (home, home.parent, Path("/")):
         monkeypatch.chdir(folder)
-        told = steno("-p", "read note.txt", *OFFLINE, "--no-session")
+        told = run_steno("-p", "read note.txt", *OFFLINE, "--no-session")
         assert told.status == 0
         assert warning in told.err
 
@@ -103,7 +103,7 @@ def test_a_folder_that_holds_all_others_is_warned_of(
 
 def test_a_limit_has_a_status_of_its_own_and_the_session_goes_on(home: Path) -> None:
     look = [Call("read", {"path": "note.txt"})]
-    with speaking(home, look, "Forty-two.") as model:
+    with scripted_model(home, look, "Forty-two.") as model:
         told = as_json("-p", "x", "--max-turns", "1")
         assert told.status == 4
         assert (result_of(told)["ending"], result_of(told)["reason"]) == ("limit", "1 turns")
@@ -113,7 +113,7 @@ def test_a_limit_has_a_status_of_its_own_and_the_session_goes_on(home: Path) -> 
 
 def test_a_limit_of_time_keeps_what_was_said(home: Path) -> None:
     never = Event()
-    with speaking(home, ["Half of ", never], "The rest."):
+    with scripted_model(home, ["Half of ", never], "The rest."):
         told = as_json("-p", "x", "--max-seconds", "0.3")
         assert told.status == 4
         assert result_of(told)["reason"] == "0.3 seconds"
@@ -122,33 +122,33 @@ def test_a_limit_of_time_keeps_what_was_said(home: Path) -> None:
 
 
 def test_a_cost_that_nobody_knows_is_no_limit_and_that_is_said(home: Path) -> None:
-    with speaking(home, "Hello."):
-        told = steno("-p", "x", "--max-cost", "0.5")
+    with scripted_model(home, "Hello."):
+        told = run_steno("-p", "x", "--max-cost", "0.5")
     assert told.status == 0
     assert "max_cost: nobody knows the price of lab/tester" in told.err
 
 
 def test_a_model_that_fails_is_told_on_stderr_and_by_the_status(home: Path) -> None:
-    with speaking(home, Fault(401, "no such key\x1b[2J"), "Better."):
-        told = steno("-p", "x")
+    with scripted_model(home, Fault(401, "no such key\x1b[2J"), "Better."):
+        told = run_steno("-p", "x")
         assert (told.status, told.out) == (1, "")
         assert "steno: no such key" in told.err
         assert "\x1b" not in told.err
-        assert steno("-c", "-p", "again").out == "Better.\n"
+        assert run_steno("-c", "-p", "again").out == "Better.\n"
 
 
 @pytest.mark.parametrize(
     "setting", ["telemetry = true", "telemetry = true\ncapture_content = true"]
 )
 def test_traces_can_be_wanted(home: Path, setting: str) -> None:
-    with speaking(home, "Hello.", settings=setting):
-        assert steno("-p", "x").out == "Hello.\n"
+    with scripted_model(home, "Hello.", settings=setting):
+        assert run_steno("-p", "x").out == "Hello.\n"
 
 
 @pytest.mark.parametrize("text", ["max_turns = 0", "nonsense", 'mdoel = "x"'])
 def test_broken_settings_are_an_error_in_one_line(home: Path, text: str) -> None:
     file = write_settings(home, text)
-    told = steno("-p", "x", *OFFLINE)
+    told = run_steno("-p", "x", *OFFLINE)
     assert (told.status, told.out) == (1, "")
     assert told.err.startswith(f"steno: {file}: ")
     assert told.err.count("\n") == 1

@@ -18,11 +18,11 @@ from steno.messages.order import check_order
 from steno.messages.outcome import Outcome
 from steno.messages.usage import StopReason
 from steno.store import open_store
-from tests.cli.headless import OFFLINE, make_project, result_of, speaking, write_settings
-from tests.cli.live import PATIENCE_S, becomes, is_running, live
-from tests.cli.program import COMMAND, Told, run, steno
-from tests.cli.test_sessions_process import loaded_by
-from tests.cli.vendor import Call
+from tests.app.project_setup import OFFLINE, make_project, result_of, scripted_model, write_settings
+from tests.app.scripted_vendor import Call
+from tests.cli.program import COMMAND, ProgramOutput, run_process, run_steno
+from tests.cli.running_program import PATIENCE_S, becomes_true, is_running, start_program
+from tests.cli.test_program_process import loaded_by
 
 SIGNALS = {signal.SIGHUP: 129, signal.SIGINT: 130, signal.SIGTERM: 143}
 
@@ -33,15 +33,15 @@ def project(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     return make_project(tmp_path, monkeypatch)
 
 
-def go_on() -> Told:
-    return steno("-c", "-p", "go on", "--output-format", "json", "-q")
+def go_on() -> ProgramOutput:
+    return run_steno("-c", "-p", "go on", "--output-format", "json", "-q")
 
 
 def is_in_order(session: str) -> bool:
     """Tell whether a session can be sent to a model, and nobody has touched its log."""
     with open_store() as store:
         check_order(store.open(session).messages())
-    return steno("verify", session).status == 0
+    return run_steno("verify", session).status == 0
 
 
 # -- signals ---------------------------------------------------------------------------------------
@@ -53,8 +53,8 @@ def test_a_signal_while_the_model_speaks_keeps_what_it_said(
     home: Path, number: signal.Signals, status: int
 ) -> None:
     never = Event()
-    with speaking(home, ["Half of ", never], "The rest.") as model:
-        with live("-p", "x") as process:
+    with scripted_model(home, ["Half of ", never], "The rest.") as model:
+        with start_program("-p", "x") as process:
             process.until("text")
             process.process.send_signal(number)
             told = process.end()
@@ -77,14 +77,14 @@ def test_a_signal_while_a_tool_runs_ends_what_it_started(
 ) -> None:
     nap = f"{600 + os.getpid()}.{int(number)}"
     call = Call("bash", {"command": f"echo begun; sleep {nap} & sleep {nap}"})
-    with speaking(home, [call], "I see."):
-        with live("-p", "x", "--yes") as process:
+    with scripted_model(home, [call], "I see."):
+        with start_program("-p", "x", "--yes") as process:
             process.until("output")
-            assert becomes(lambda: is_running(nap))
+            assert becomes_true(lambda: is_running(nap))
             process.process.send_signal(number)
             told = process.end()
         assert told.status == status
-        assert becomes(lambda: not is_running(nap))
+        assert becomes_true(lambda: not is_running(nap))
         session = result_of(told)["session"]
         with open_store() as store:
             (answer,) = store.open(session).messages()[-1:]
@@ -96,8 +96,8 @@ def test_a_signal_while_a_tool_runs_ends_what_it_started(
 
 def test_a_second_signal_does_not_harm_the_session(home: Path) -> None:
     never = Event()
-    with speaking(home, ["Half", never], "The rest."):
-        with live("-p", "x") as process:
+    with scripted_model(home, ["Half", never], "The rest."):
+        with start_program("-p", "x") as process:
             process.until("text")
             for _ in range(2):
                 process.process.send_signal(signal.SIGTERM)
@@ -117,7 +117,7 @@ def test_a_signal_before_anything_begins_leaves_nothing(
         silent.settimeout(PATIENCE_S)
         address = f"http://127.0.0.1:{silent.getsockname()[1]}/v1"
         write_settings(home, f'[providers.lab]\nlike = "vllm"\nbase_url = "{address}"\n')
-        with live("-p", "x") as process:
+        with start_program("-p", "x") as process:
             with silent.accept()[0]:  # it asks which models there are
                 process.process.send_signal(number)
                 out, err = process.process.communicate(timeout=PATIENCE_S)
@@ -129,7 +129,7 @@ def test_a_signal_before_anything_begins_leaves_nothing(
 def test_what_is_to_be_ignored_is_ignored(home: Path, number: signal.Signals) -> None:
     """As behind `nohup`, and in the background of a script."""
     go = Event()
-    with speaking(home, ["Half, ", go, "and all."]):
+    with scripted_model(home, ["Half, ", go, "and all."]):
         ignoring = [sys.executable, "-c", _IGNORING, str(int(number)), *COMMAND]
         with subprocess.Popen(
             [*ignoring, "-p", "x", "--output-format", "stream-json"],
@@ -143,7 +143,7 @@ def test_what_is_to_be_ignored_is_ignored(home: Path, number: signal.Signals) ->
             go.set()
             last = process.stdout.read().splitlines()[-1].decode()
         assert process.returncode == 0
-        assert result_of(Told(0, last, ""))["text"] == "Half, and all."
+        assert result_of(ProgramOutput(0, last, ""))["text"] == "Half, and all."
 
 
 _IGNORING = """\
@@ -158,8 +158,8 @@ os.execv(sys.argv[2], sys.argv[2:])
 
 def test_a_run_that_was_killed_while_the_model_spoke_goes_on(home: Path) -> None:
     never = Event()
-    with speaking(home, ["Half of ", never], "All of it.") as model:
-        with live("-p", "x") as process:
+    with scripted_model(home, ["Half of ", never], "All of it.") as model:
+        with start_program("-p", "x") as process:
             session = process.until("session")["session"]
             process.until("text")
             process.process.kill()
@@ -175,11 +175,11 @@ def test_a_run_that_was_killed_while_a_tool_ran_goes_on_and_runs_nothing_twice(
 ) -> None:
     nap = f"{600 + os.getpid()}.9"
     call = Call("bash", {"command": f"echo once >> log; echo begun; sleep {nap}"})
-    with speaking(home, [call], "I see.") as model:
-        with live("-p", "x", "--yes") as process:
+    with scripted_model(home, [call], "I see.") as model:
+        with start_program("-p", "x", "--yes") as process:
             process.until("output")
             process.process.kill()
-        assert becomes(lambda: not is_running(nap))
+        assert becomes_true(lambda: not is_running(nap))
         assert result_of(go_on())["text"] == "I see."
     (answer,) = [said for said in model.seen[-1]["messages"] if said["role"] == "tool"]
     assert "look before you repeat it" in answer["content"]
@@ -191,9 +191,9 @@ def test_a_run_that_was_killed_while_a_tool_ran_goes_on_and_runs_nothing_twice(
 
 def test_two_at_once_on_a_session_lose_nothing(home: Path) -> None:
     go = Event()
-    with speaking(home, "One.", ["Two", go, "."], "Three.", "Four."):
-        session = result_of(steno("-p", "a", "--output-format", "json"))["session"]
-        with live("-c", "-p", "b") as slow:
+    with scripted_model(home, "One.", ["Two", go, "."], "Three.", "Four."):
+        session = result_of(run_steno("-p", "a", "--output-format", "json"))["session"]
+        with start_program("-c", "-p", "b") as slow:
             slow.until("text")
             quick = go_on()
             assert result_of(quick)["text"] == "Three."
@@ -219,8 +219,8 @@ def test_two_at_once_on_a_session_lose_nothing(home: Path) -> None:
 
 def test_a_reader_that_has_gone_ends_the_run_in_order(home: Path) -> None:
     go = Event()
-    with speaking(home, ["Half", go, " and all."], "The rest."):
-        with live("-p", "x") as process:
+    with scripted_model(home, ["Half", go, " and all."], "The rest."):
+        with start_program("-p", "x") as process:
             session = process.until("session")["session"]
             process.until("text")
             assert process.process.stdout is not None
@@ -235,7 +235,7 @@ def test_a_reader_that_has_gone_ends_the_run_in_order(home: Path) -> None:
 
 def test_lines_are_there_as_soon_as_something_happens(home: Path) -> None:
     go = Event()
-    with speaking(home, ["First, ", go, "second."]), live("-p", "x") as process:
+    with scripted_model(home, ["First, ", go, "second."]), start_program("-p", "x") as process:
         assert process.until("text") == {"type": "text", "text": "First, "}
         go.set()
         assert process.until("text")["text"] == "second."
@@ -244,7 +244,7 @@ def test_lines_are_there_as_soon_as_something_happens(home: Path) -> None:
 
 @pytest.mark.parametrize("format", ["text", "json", "stream-json"])
 def test_an_answer_that_cannot_be_written_is_an_error_in_one_line(home: Path, format: str) -> None:
-    with speaking(home, "Hello."), Path("/dev/full").open("wb") as full:
+    with scripted_model(home, "Hello."), Path("/dev/full").open("wb") as full:
         told = subprocess.run(
             [*COMMAND, "-p", "x", "-q", "--output-format", format],
             stdin=subprocess.DEVNULL,
@@ -265,7 +265,7 @@ def test_ends_that_are_closed_do_no_harm(closed: str) -> None:
     told = subprocess.run(line, shell=True, capture_output=True, check=False, timeout=60)
     assert told.returncode == 0
     assert b"Traceback" not in told.stderr
-    assert steno("sessions", "show", "last").status == 0
+    assert run_steno("sessions", "show", "last").status == 0
 
 
 def test_stdin_that_does_not_end_is_told_of() -> None:
@@ -289,7 +289,7 @@ def test_stdin_that_does_not_end_is_told_of() -> None:
 
 @pytest.mark.parametrize("kind", ["sqlite", "jsonl"])
 def test_a_store_that_cannot_be_made_is_an_error_with_a_way_out(kind: str) -> None:
-    told = run("-p", "read note.txt", *OFFLINE, "--store", f"{kind}:/proc/nothing/kept")
+    told = run_process("-p", "read note.txt", *OFFLINE, "--store", f"{kind}:/proc/nothing/kept")
     assert (told.status, told.out) == (1, "")
     assert told.err.startswith("steno: ")
     assert told.err.endswith("; --no-session does without a store\n")
@@ -299,10 +299,10 @@ def test_a_store_that_cannot_be_made_is_an_error_with_a_way_out(kind: str) -> No
 @pytest.mark.parametrize("home", ["/proc", ""])
 def test_without_a_home_it_works_if_nothing_is_to_be_kept(home: str) -> None:
     arguments = ("-p", "read note.txt", *OFFLINE)
-    kept = run(*arguments, HOME=home)
+    kept = run_process(*arguments, HOME=home)
     assert (kept.status, kept.out) == (1, "")
     assert kept.err.count("\n") == 1
-    told = run(*arguments, "--no-session", HOME=home)
+    told = run_process(*arguments, "--no-session", HOME=home)
     assert told.status == 0
     assert "forty-two" in told.out
 
@@ -313,8 +313,8 @@ def test_a_disk_that_is_full_in_the_middle_is_told_and_the_session_goes_on(
     home: Path, tmp_path: Path, kind: str, format: str
 ) -> None:
     store = f"{kind}:{tmp_path / 'kept'}"
-    with speaking(home, "One.", "x" * 3_000_000, "Three."):
-        first = run("-p", "a", "--store", store, "--output-format", format)
+    with scripted_model(home, "One.", "x" * 3_000_000, "Three."):
+        first = run_process("-p", "a", "--store", store, "--output-format", format)
         assert first.status == 0
         told = subprocess.run(
             [*COMMAND, "-c", "-p", "b", "--store", store, "--output-format", format, "-q"],
@@ -327,10 +327,10 @@ def test_a_disk_that_is_full_in_the_middle_is_told_and_the_session_goes_on(
         assert told.returncode == 1
         assert told.stderr.startswith(b"steno: ")
         assert told.stderr.count(b"\n") == 1
-        result = result_of(Told(1, told.stdout.decode(), ""))
+        result = result_of(ProgramOutput(1, told.stdout.decode(), ""))
         assert (result["ending"], result["error"]) == ("failed", "Unavailable")
         assert len(result["text"]) == 3_000_000
-        again = run("-c", "-p", "c", "--store", store, "--output-format", format)
+        again = run_process("-c", "-p", "c", "--store", store, "--output-format", format)
         assert result_of(again)["text"] == "Three."
 
 
@@ -338,9 +338,9 @@ def test_a_folder_that_is_gone_is_told(tmp_path: Path, monkeypatch: pytest.Monke
     (tmp_path / "gone").mkdir()
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
-    told = steno("-p", "x", *OFFLINE)
+    told = run_steno("-p", "x", *OFFLINE)
     assert told.err == "steno: folder: the working folder is not there any more; go to another\n"
-    assert steno("sessions", "list").status == 0
+    assert run_steno("sessions", "list").status == 0
 
 
 # -- what is loaded --------------------------------------------------------------------------------

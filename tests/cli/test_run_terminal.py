@@ -8,10 +8,10 @@ from threading import Event
 
 import pytest
 
-from tests.cli.headless import make_project, result_of, speaking
-from tests.cli.live import seat
-from tests.cli.program import Told, steno
-from tests.cli.vendor import Call, Fault
+from tests.app.project_setup import make_project, result_of, scripted_model
+from tests.app.scripted_vendor import Call, Fault
+from tests.cli.program import ProgramOutput, run_steno
+from tests.cli.running_program import start_on_terminal
 
 ASKED = "no, and [e]xplain why / [?]? "
 
@@ -31,7 +31,10 @@ def write(text: str = "made\n") -> Call:
 
 def test_the_answer_appears_as_it_comes(home: Path) -> None:
     go = Event()
-    with speaking(home, ["Half of ", go, "it."]), seat("-p", "x", "-q") as person:
+    with (
+        scripted_model(home, ["Half of ", go, "it."]),
+        start_on_terminal("-p", "x", "-q") as person,
+    ):
         person.see("Half of ")
         go.set()
         assert person.end() == 0
@@ -40,7 +43,10 @@ def test_the_answer_appears_as_it_comes(home: Path) -> None:
 
 def test_everything_that_the_model_says_appears_with_what_it_does(home: Path) -> None:
     look = Call("read", {"path": "note.txt"})
-    with speaking(home, ["I look.", look], "Forty-two."), seat("-p", "x") as person:
+    with (
+        scripted_model(home, ["I look.", look], "Forty-two."),
+        start_on_terminal("-p", "x") as person,
+    ):
         assert person.end() == 0
     lines = person.screen.splitlines()
     assert lines[1:] == ["I look.", '→ read {"path": "note.txt"}', "Forty-two."]
@@ -48,14 +54,17 @@ def test_everything_that_the_model_says_appears_with_what_it_does(home: Path) ->
 
 def test_escapes_of_a_model_do_not_reach_the_terminal(home: Path) -> None:
     said = ["\x1b", "[31mred\x1b[", "0m \x1b]0;title\x07 \x9b2J a\r", "\nb \u202e c\x1b"]
-    with speaking(home, said), seat("-p", "x", "-q") as person:
+    with scripted_model(home, said), start_on_terminal("-p", "x", "-q") as person:
         assert person.end() == 0
     assert person.screen == "red \\x1b]0;title\\x07 \\x9b2J a\nb \\u202e c\\x1b\n"
 
 
 def test_escapes_in_calls_and_errors_do_not_reach_the_terminal(home: Path) -> None:
     call = Call("read", {"path": "a\x1b[2J\x9b2J.txt"})
-    with speaking(home, [call], Fault(401, "no\x1b[2J\x9b2J")), seat("-p", "x") as person:
+    with (
+        scripted_model(home, [call], Fault(401, "no\x1b[2J\x9b2J")),
+        start_on_terminal("-p", "x") as person,
+    ):
         assert person.end() == 1
     assert "\x1b" not in person.screen
     assert "\x9b" not in person.screen
@@ -64,24 +73,29 @@ def test_escapes_in_calls_and_errors_do_not_reach_the_terminal(home: Path) -> No
 
 def test_json_on_a_terminal_is_harmless_too(home: Path) -> None:
     with (
-        speaking(home, "a\x9b2J\u202e"),
-        seat("-p", "x", "-q", "--output-format", "stream-json") as person,
+        scripted_model(home, "a\x9b2J\u202e"),
+        start_on_terminal("-p", "x", "-q", "--output-format", "stream-json") as person,
     ):
         assert person.end() == 0
     assert "\x9b" not in person.screen
-    assert result_of(Told(0, person.screen, ""))["text"] == "a\x9b2J\u202e"
+    assert result_of(ProgramOutput(0, person.screen, ""))["text"] == "a\x9b2J\u202e"
 
 
 def test_a_pipe_gets_the_last_words_as_they_are(home: Path) -> None:
-    with speaking(home, ["I look.", Call("read", {"path": "note.txt"})], "\x1b[31mred\x1b[0m"):
-        told = steno("-p", "x", "-q")
+    with scripted_model(
+        home, ["I look.", Call("read", {"path": "note.txt"})], "\x1b[31mred\x1b[0m"
+    ):
+        told = run_steno("-p", "x", "-q")
     assert told.out == "\x1b[31mred\x1b[0m\n"
 
 
 @pytest.mark.parametrize("format", ["text", "json"])
 def test_a_model_that_is_silent_for_long_is_waited_for_visibly(home: Path, format: str) -> None:
     go = Event()
-    with speaking(home, [go, "Here."]), seat("-p", "x", "--output-format", format) as person:
+    with (
+        scripted_model(home, [go, "Here."]),
+        start_on_terminal("-p", "x", "--output-format", format) as person,
+    ):
         person.see("\r\x1b[Kwaiting for lab/tester … 1 s")
         go.set()
         person.see("\r\x1b[K")  # and nothing of it is left
@@ -91,7 +105,7 @@ def test_a_model_that_is_silent_for_long_is_waited_for_visibly(home: Path, forma
 
 def test_quiet_shows_no_waiting(home: Path) -> None:
     go = Event()
-    with speaking(home, ["a", go, "b"]), seat("-p", "x", "-q") as person:
+    with scripted_model(home, ["a", go, "b"]), start_on_terminal("-p", "x", "-q") as person:
         person.see("a")
         go.set()
         assert person.end() == 0
@@ -100,7 +114,7 @@ def test_quiet_shows_no_waiting(home: Path) -> None:
 
 def test_a_tool_that_takes_long_is_waited_for_visibly(home: Path, project: Path) -> None:
     call = Call("bash", {"command": "until [ -e go ]; do sleep 0.05; done"})
-    with speaking(home, [call], "Done."), seat("-p", "x", "--yes") as person:
+    with scripted_model(home, [call], "Done."), start_on_terminal("-p", "x", "--yes") as person:
         person.see("\r\x1b[Kbash … 1 s")
         (project / "go").touch()
         assert person.end() == 0
@@ -109,13 +123,13 @@ def test_a_tool_that_takes_long_is_waited_for_visibly(home: Path, project: Path)
 
 def test_ctrl_c_ends_it_in_order(home: Path) -> None:
     never = Event()
-    with speaking(home, ["Half", never], "The rest."):
-        with seat("-p", "x") as person:
+    with scripted_model(home, ["Half", never], "The rest."):
+        with start_on_terminal("-p", "x") as person:
             person.see("Half")
             person.type("\x03")
             assert person.end() == 130
         assert person.screen.endswith("Half^C\n! interrupted; -c goes on\n")
-        assert steno("-c", "-p", "go on", "-q").out == "The rest.\n"
+        assert run_steno("-c", "-p", "go on", "-q").out == "The rest.\n"
         never.set()
 
 
@@ -126,7 +140,7 @@ def test_ctrl_c_ends_it_in_order(home: Path) -> None:
 def test_a_person_is_asked_where_that_is_wanted(
     home: Path, project: Path, keys: str, is_made: bool
 ) -> None:
-    with speaking(home, [write()], "Done."), seat("-p", "x", "--ask") as person:
+    with scripted_model(home, [write()], "Done."), start_on_terminal("-p", "x", "--ask") as person:
         person.see("write asks for permission to write:")
         person.see(ASKED)
         person.type(keys)
@@ -136,8 +150,8 @@ def test_a_person_is_asked_where_that_is_wanted(
 
 def test_a_person_is_asked_while_a_program_reads_the_output(home: Path, project: Path) -> None:
     with (
-        speaking(home, [write()], "Done."),
-        seat(
+        scripted_model(home, [write()], "Done."),
+        start_on_terminal(
             *("-p", "x", "--ask", "--output-format", "json"),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -148,17 +162,17 @@ def test_a_person_is_asked_while_a_program_reads_the_output(home: Path, project:
         assert person.process.stdout is not None
         out = person.process.stdout.read().decode()
         assert person.end() == 0
-    assert result_of(Told(0, out, ""))["text"] == "Done."
+    assert result_of(ProgramOutput(0, out, ""))["text"] == "Done."
     assert out.count("\n") == 1
     assert (project / "new.txt").exists()
 
 
 def test_what_is_allowed_for_the_session_is_not_asked_again(home: Path, project: Path) -> None:
-    with speaking(home, [write()], "Done.", [write("again\n")], "Done."):
-        with seat("-p", "x", "--ask") as person:
+    with scripted_model(home, [write()], "Done.", [write("again\n")], "Done."):
+        with start_on_terminal("-p", "x", "--ask") as person:
             person.see(ASKED)
             person.type("s\n")
             assert person.end() == 0
         (project / "new.txt").unlink()
-        assert steno("-c", "-p", "y", "-q").status == 0
+        assert run_steno("-c", "-p", "y", "-q").status == 0
     assert (project / "new.txt").read_text() == "again\n"

@@ -15,7 +15,13 @@ from steno.messages.content import FileReference, Image, ImageData, Resource, Te
 from steno.messages.message import UserMessage
 from steno.records.entry import Compaction, Feedback, Repair
 from steno.store import open_store
-from tests.cli.program import keep_talk, on_terminal, run, steno, talk
+from tests.cli.program import (
+    on_terminal,
+    run_process,
+    run_steno,
+    sample_session,
+    store_sample_session,
+)
 
 HOSTILE = (
     "\x1b[31mred\x1b[0m \x1b]0;title\x07 \x1b]52;c;cHdu\x07 \x9b2J back\x08\x08 over\rwritten "
@@ -30,9 +36,9 @@ DANGEROUS = re.compile(
 
 
 def test_without_a_store_there_are_no_sessions_and_none_is_made(home: Path) -> None:
-    told = steno("sessions", "list")
+    told = run_steno("sessions", "list")
     assert told == (0, "", "steno: there are no sessions yet\n")
-    assert steno("sessions", "list", "--json") == (0, "", "")
+    assert run_steno("sessions", "list", "--json") == (0, "", "")
     assert list(home.iterdir()) == []
 
 
@@ -43,7 +49,7 @@ def test_without_a_store_there_are_no_sessions_and_none_is_made(home: Path) -> N
 def test_a_session_of_a_store_that_is_not_there_is_missing(
     home: Path, arguments: list[str]
 ) -> None:
-    told = steno(*arguments)
+    told = run_steno(*arguments)
     assert told.status == 1
     assert told.err == (
         "steno: session x: there is none of this name; `steno sessions list` shows them\n"
@@ -54,48 +60,48 @@ def test_a_session_of_a_store_that_is_not_there_is_missing(
 @pytest.mark.parametrize("kind", ["sqlite", "jsonl"])
 def test_a_store_that_was_asked_for_and_is_not_there_is_an_error(tmp_path: Path, kind: str) -> None:
     address = f"{kind}:{tmp_path / 'absent'}"
-    told = steno("sessions", "list", "--store", address)
+    told = run_steno("sessions", "list", "--store", address)
     assert told == (1, "", f"steno: store: there is none at {address}\n")
     assert not (tmp_path / "absent").exists()
 
 
 def test_sessions_alone_lists_them(address: str) -> None:
-    keep_talk(address)
-    told = steno("sessions")
+    store_sample_session(address)
+    told = run_steno("sessions")
     assert "Mend the build" in told.out
-    assert told == steno("sessions", "list")
-    assert steno("sessions", "--store", address) == told
+    assert told == run_steno("sessions", "list")
+    assert run_steno("sessions", "--store", address) == told
 
 
 def test_an_address_that_makes_no_sense_is_explained() -> None:
-    told = steno("sessions", "list", "--store", "carrier:pigeon")
+    told = run_steno("sessions", "list", "--store", "carrier:pigeon")
     assert told.status == 2
     assert told.err.startswith("steno: --store: an address is sqlite:FILE, jsonl:FOLDER")
 
 
 def test_the_default_store_lies_in_the_home_folder_for_its_owner_alone(home: Path) -> None:
-    told = steno("sessions", "import", "-", data=b'[{"role": "user", "content": "Hi"}]')
+    told = run_steno("sessions", "import", "-", data=b'[{"role": "user", "content": "Hi"}]')
     assert told.status == 0
     file = home / ".local/share/steno/steno.db"
     assert file.stat().st_mode & 0o777 == 0o600
     assert file.parent.stat().st_mode & 0o777 == 0o700
-    assert told.out.strip() in steno("sessions", "show", "last").out
+    assert told.out.strip() in run_steno("sessions", "show", "last").out
 
 
 def test_the_data_folder_of_the_desktop_is_respected_if_it_is_absolute(
     tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    keep_talk(f"sqlite:{tmp_path / 'data/steno/steno.db'}")
-    assert "Mend the build" in steno("sessions", "list").out
+    store_sample_session(f"sqlite:{tmp_path / 'data/steno/steno.db'}")
+    assert "Mend the build" in run_steno("sessions", "list").out
     monkeypatch.setenv("XDG_DATA_HOME", "data")
-    assert "there are no sessions" in steno("sessions", "list").err
-    assert str(home / ".local/share/steno/steno.db") in steno("store", "info").out
+    assert "there are no sessions" in run_steno("sessions", "list").err
+    assert str(home / ".local/share/steno/steno.db") in run_steno("store", "info").out
 
 
 def test_an_empty_home_is_no_place_to_write_to(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "")
-    told = steno("sessions", "list")
+    told = run_steno("sessions", "list")
     assert told == (
         1,
         "",
@@ -105,15 +111,15 @@ def test_an_empty_home_is_no_place_to_write_to(monkeypatch: pytest.MonkeyPatch) 
 
 def test_the_store_may_be_named_before_or_behind_the_command(tmp_path: Path) -> None:
     address = f"jsonl:{tmp_path / 'kept'}"
-    keep_talk(address)
-    before = steno("sessions", "--store", address, "list", "--json")
+    store_sample_session(address)
+    before = run_steno("sessions", "--store", address, "list", "--json")
     assert before.status == 0
-    assert before == steno("sessions", "list", "--json", "--store", address)
+    assert before == run_steno("sessions", "list", "--json", "--store", address)
 
 
 def test_a_tilde_behind_the_kind_of_store_is_the_home_folder(home: Path) -> None:
-    keep_talk(f"sqlite:{home / 'mine.db'}")
-    assert "Mend the build" in steno("sessions", "list", "--store", "sqlite:~/mine.db").out
+    store_sample_session(f"sqlite:{home / 'mine.db'}")
+    assert "Mend the build" in run_steno("sessions", "list", "--store", "sqlite:~/mine.db").out
 
 
 # -- list ----------------------------------------------------------------------------------------
@@ -121,20 +127,20 @@ def test_a_tilde_behind_the_kind_of_store_is_the_home_folder(home: Path) -> None
 
 def test_sessions_are_listed_with_the_latest_first(address: str) -> None:
     with open_store(address) as store:
-        talk(store)
+        sample_session(store)
         store.new([ChatMessage.user("Why is\nthe sky blue?")], id="sky")
-    told = steno("sessions", "list")
+    told = run_steno("sessions", "list")
     assert told.status == 0
     lines = told.out.splitlines()
     assert [line.split()[0] for line in lines] == ["session", "sky", "talk"]
     assert re.fullmatch(r"sky      Why is the sky blue\? +1 +1  (now|\d+ s ago)", lines[1])
     assert re.fullmatch(r"talk     Mend the build +12 +2  (now|\d+ s ago)", lines[2])
-    assert steno("sessions", "list", "--limit", "1").out.splitlines()[1:] == lines[1:2]
+    assert run_steno("sessions", "list", "--limit", "1").out.splitlines()[1:] == lines[1:2]
 
 
 def test_a_list_for_programs_has_one_object_a_line(address: str) -> None:
-    conversation = keep_talk(address)
-    (line,) = steno("sessions", "list", "--json").out.splitlines()
+    conversation = store_sample_session(address)
+    (line,) = run_steno("sessions", "list", "--json").out.splitlines()
     found = json.loads(line)
     last = conversation.entries()[-1].time
     assert last is not None
@@ -155,13 +161,13 @@ def test_ids_are_shown_as_far_as_it_takes_to_tell_them_apart(address: str) -> No
         store.new(id="0123456789abc")
         store.new(id="0123456789abd")
         store.new(id="f" * 36)
-    shown = [line.split()[0] for line in steno("sessions", "list").out.splitlines()[1:]]
+    shown = [line.split()[0] for line in run_steno("sessions", "list").out.splitlines()[1:]]
     assert sorted(shown) == ["0123456789abc", "0123456789abd", "f" * 13]
 
 
 @pytest.mark.parametrize("limit", ["0", "-1", "many", "٣"])
 def test_a_limit_is_a_number_of_one_or_more(limit: str) -> None:
-    told = steno("sessions", "list", f"--limit={limit}")
+    told = run_steno("sessions", "list", f"--limit={limit}")
     assert told.status == 2
     assert "a number of 1 or more" in told.err
 
@@ -169,24 +175,24 @@ def test_a_limit_is_a_number_of_one_or_more(limit: str) -> None:
 def test_one_damaged_session_does_not_hide_the_others(tmp_path: Path) -> None:
     address = f"jsonl:{tmp_path / 'kept'}"
     with open_store(address) as store:
-        talk(store)
-        talk(store, id="worn")
+        sample_session(store)
+        sample_session(store, id="worn")
     (file,) = [path for path in (tmp_path / "kept").rglob("*") if "worn" in path.name]
     lines = file.read_bytes().split(b"\n")
     file.write_bytes(b"\n".join([lines[0], lines[1][:-9] + b"rubbish}}", *lines[2:]]))
-    told = steno("sessions", "list", "--store", address)
+    told = run_steno("sessions", "list", "--store", address)
     assert told.status == 1
     assert "talk" in told.out
     assert "worn" not in told.out
     assert told.err.startswith("steno: session worn: ")
-    assert steno("sessions", "show", "talk", "--store", address).status == 0
+    assert run_steno("sessions", "show", "talk", "--store", address).status == 0
 
 
 def test_a_long_title_does_not_push_the_others_away_in_a_pipe(address: str) -> None:
     with open_store(address) as store:
         store.new(id="long", title="word " * 100)
         store.new(id="short", title="Brief")
-    lines = steno("sessions", "list").out.splitlines()
+    lines = run_steno("sessions", "list").out.splitlines()
     assert max(map(len, lines[:2])) < 100
     assert lines[2].startswith("long     " + ("word " * 100).strip() + "  ")
 
@@ -199,15 +205,15 @@ def test_a_session_is_found_by_the_beginning_of_its_id_and_as_the_last(address: 
         store.new([ChatMessage.user("One")], id="aa-1")
         store.new([ChatMessage.user("Two")], id="ab-2")
         store.open("aa-1").append(ChatMessage.assistant("Three"))
-    assert "session aa-1\n" in steno("sessions", "show", "aa").out
-    assert "session aa-1\n" in steno("sessions", "show", "last").out
-    told = steno("sessions", "show", "a")
+    assert "session aa-1\n" in run_steno("sessions", "show", "aa").out
+    assert "session aa-1\n" in run_steno("sessions", "show", "last").out
+    told = run_steno("sessions", "show", "a")
     assert told == (
         1,
         "",
         "steno: session a: several begin like this, name one of them: aa-1, ab-2\n",
     )
-    assert steno("sessions", "show", "").status == 1
+    assert run_steno("sessions", "show", "").status == 1
 
 
 def test_an_id_that_begins_another_is_itself(address: str) -> None:
@@ -216,16 +222,16 @@ def test_an_id_that_begins_another_is_itself(address: str) -> None:
         store.new(id="ab")
         store.new(id="last")
         store.new(id="later")
-    assert "session a\n" in steno("sessions", "show", "a").out
-    assert "session last\n" in steno("sessions", "show", "last").out
+    assert "session a\n" in run_steno("sessions", "show", "a").out
+    assert "session last\n" in run_steno("sessions", "show", "last").out
 
 
 # -- show ----------------------------------------------------------------------------------------
 
 
 def test_a_conversation_is_shown_as_it_went(address: str) -> None:
-    keep_talk(address)
-    told = steno("sessions", "show", "talk")
+    store_sample_session(address)
+    told = run_steno("sessions", "show", "talk")
     assert told.status == 0
     shown = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ", "TIME", told.out)
     assert (
@@ -266,15 +272,15 @@ usage: 1,200 tokens in, 33 tokens out
 
 
 def test_another_branch_is_shown_on_demand(address: str) -> None:
-    keep_talk(address)
-    assert "Another way" in steno("sessions", "show", "talk", "--branch", "other").out
-    told = steno("sessions", "show", "talk", "--branch", "nowhere")
+    store_sample_session(address)
+    assert "Another way" in run_steno("sessions", "show", "talk", "--branch", "other").out
+    told = run_steno("sessions", "show", "talk", "--branch", "nowhere")
     assert told == (1, "", "steno: branch: there is none of this name, but other, main\n")
 
 
 def test_entries_for_programs_are_those_that_are_stored(address: str) -> None:
-    conversation = keep_talk(address)
-    told = steno("sessions", "show", "talk", "--json")
+    conversation = store_sample_session(address)
+    told = run_steno("sessions", "show", "talk", "--json")
     entries = tuple([decode_entry(line) for line in told.out.splitlines()])
     assert entries == conversation.entries()
 
@@ -299,7 +305,7 @@ def test_every_kind_of_entry_and_block_is_shown(address: str) -> None:
         store.redact("all", first.id, actor="ada", reason="private")
         conversation.refresh()
         conversation.append(ChatMessage.assistant("Fine.", stop_reason=None))
-    shown = steno("sessions", "show", "all").out
+    shown = run_steno("sessions", "show", "all").out
     for line in (
         "taken out: user",
         "? → m-2",
@@ -316,7 +322,7 @@ def test_what_a_user_points_at_is_shown_by_its_name(address: str) -> None:
     page = Resource(server="docs", uri="docs://a", text="A page")
     with open_store(address) as store:
         store.new([ChatMessage.user([picture, FileReference(path="a.py", start_line=3), page])])
-    shown = steno("sessions", "show", "last").out
+    shown = run_steno("sessions", "show", "last").out
     assert re.search(r"\[image/png, 32,000 bytes, sha256 [0-9a-f]{64}\]", shown)
     assert "[file a.py:3]" in shown
     assert "[resource docs:docs://a]\n    A page\n" in shown
@@ -334,13 +340,13 @@ def test_long_results_are_cut_unless_all_is_wanted(address: str) -> None:
             ],
             id="long",
         )
-    short = steno("sessions", "show", "long")
+    short = run_steno("sessions", "show", "long")
     assert "    line 11\n" in short.out
     assert "line 12" not in short.out
     left = len(lines) - lines.index("\nline 12\n")
     assert f"… {left:,} more characters (--all shows them)" in short.out
     assert len(short.out) < 50_000
-    whole = steno("sessions", "show", "long", "--all").out
+    whole = run_steno("sessions", "show", "long", "--all").out
     assert "    line 999\n" in whole
     assert "x" * 3_000_000 in whole
 
@@ -348,8 +354,8 @@ def test_long_results_are_cut_unless_all_is_wanted(address: str) -> None:
 def test_what_this_version_does_not_know_is_shown_as_such_without_a_warning(address: str) -> None:
     document = b"""{"version":2,"entries":[{"v":2,"id":"a","payload":{"type":"user","content":[
         {"type":"smell"},{"type":"text","text":"x"}]}},{"v":2,"id":"b","payload":{"type":"dance"}}]}"""
-    assert steno("sessions", "import", "-", "--id", "odd", data=document).status == 0
-    told = run("sessions", "show", "odd")
+    assert run_steno("sessions", "import", "-", "--id", "odd", data=document).status == 0
+    told = run_process("sessions", "show", "odd")
     assert told.err == ""
     assert "    [not understood: smell]\n    x\n" in told.out
     assert "#2 dance" in told.out
@@ -394,7 +400,7 @@ def hostile(address: str) -> Entry:
 )
 def test_no_control_character_of_others_gets_through(address: str, command: list[str]) -> None:
     hostile(address)
-    told = steno(*command)
+    told = run_steno(*command)
     assert told.status == 0
     assert DANGEROUS.findall(told.out.replace("\n", "")) == []
     assert told.err == ""
@@ -418,7 +424,7 @@ def test_an_export_to_a_terminal_is_harmless_and_means_the_same(address: str) ->
     document, _ = json.JSONDecoder().raw_decode(shown)
     assert DANGEROUS.findall(shown.replace("\n", "")) == []
     assert document["entries"][0]["payload"]["content"][0]["text"] == HOSTILE
-    piped = json.loads(steno("sessions", "export", "evil", "--branch", "main").out)
+    piped = json.loads(run_steno("sessions", "export", "evil", "--branch", "main").out)
     assert piped == document
 
 
@@ -426,7 +432,7 @@ def test_errors_show_no_control_characters_either(address: str) -> None:
     with open_store(address) as store:
         store.new(id=f"a{HOSTILE}")
         store.new(id=f"a{HOSTILE}!")
-    told = steno("sessions", "show", "a")
+    told = run_steno("sessions", "show", "a")
     assert told.status == 1
     assert told.err.count("\n") == 1
     assert DANGEROUS.findall(told.err.replace("\n", "")) == []
@@ -447,14 +453,14 @@ def test_a_table_on_a_terminal_has_colours_and_fits(address: str) -> None:
 
 
 def test_no_colour_is_used_where_none_is_wanted(address: str) -> None:
-    keep_talk(address)
+    store_sample_session(address)
     assert "\x1b[3" not in on_terminal("sessions", "list", environment={"NO_COLOR": "1"}).out
 
 
 def test_piped_output_has_neither_colours_nor_a_width(address: str) -> None:
     with open_store(address) as store:
         store.new(id="wide", title="w" * 300)
-    told = run("sessions", "list", COLUMNS="40", FORCE_COLOR="1")
+    told = run_process("sessions", "list", COLUMNS="40", FORCE_COLOR="1")
     assert "w" * 300 in told.out
     assert "\x1b" not in told.out
 
@@ -462,7 +468,7 @@ def test_piped_output_has_neither_colours_nor_a_width(address: str) -> None:
 def test_an_output_that_is_not_unicode_gets_escapes(address: str) -> None:
     with open_store(address) as store:
         store.new([ChatMessage.user("naïve 長")], id="words")
-    told = run("sessions", "show", "words", PYTHONIOENCODING="ascii")
+    told = run_process("sessions", "show", "words", PYTHONIOENCODING="ascii")
     assert told.status == 0
     assert "na\\xefve \\u9577" in told.out
 
@@ -481,7 +487,7 @@ def test_without_rich_everything_is_there_in_plain_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("STENO_STORE", f"sqlite:{tmp_path / 'kept'}")
-    keep_talk(f"sqlite:{tmp_path / 'kept'}")
+    store_sample_session(f"sqlite:{tmp_path / 'kept'}")
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "sitecustomize.py").write_text(WITHOUT_RICH)
     blocked = {"PYTHONPATH": str(tmp_path / "site")}
@@ -509,4 +515,4 @@ def test_a_result_without_the_name_of_its_tool_is_shown_with_it(address: str) ->
         conversation = store.new(id="plain")
         conversation.append(ChatMessage.assistant(None, [ToolCall(id="c1", name="read")]))
         conversation.append(ChatMessage.tool_result("c1", "words"))
-    assert "#2 tool_result read (c1) ok  " in steno("sessions", "show", "plain").out
+    assert "#2 tool_result read (c1) ok  " in run_steno("sessions", "show", "plain").out

@@ -12,7 +12,13 @@ from steno import ChatMessage
 from steno.messages.content import Image, ImageData
 from steno.records.entry import BranchSwitch, Redaction
 from steno.store import open_store
-from tests.cli.program import keep_talk, on_terminal, run, steno, talk
+from tests.cli.program import (
+    on_terminal,
+    run_process,
+    run_steno,
+    sample_session,
+    store_sample_session,
+)
 
 BEGINNING = (
     "entry #10: there a branch begins, which takes a number and is no entry; "
@@ -21,9 +27,9 @@ BEGINNING = (
 
 
 def test_a_branch_begins_where_it_is_asked_for(address: str) -> None:
-    keep_talk(address)
+    store_sample_session(address)
     for place, name in (("2", "by-number"), ("#6", "by-mark"), ("green", "by-label")):
-        told = steno("sessions", "fork", "talk", "--at", place, "--name", name)
+        told = run_steno("sessions", "fork", "talk", "--at", place, "--name", name)
         assert (told.status, told.out) == (0, f"{name}\n")
         number = "#2" if place == "2" else "#6"
         assert told.err == f"steno: session talk goes on behind {number}, in branch {name}\n"
@@ -40,8 +46,8 @@ def test_a_branch_begins_where_it_is_asked_for(address: str) -> None:
 
 
 def test_a_branch_without_a_name_is_named_after_the_time(address: str) -> None:
-    keep_talk(address)
-    told = steno("sessions", "fork", "talk")
+    store_sample_session(address)
+    told = run_steno("sessions", "fork", "talk")
     assert re.fullmatch(r"fork-\d{8}-\d{6}\n", told.out)
     with open_store(address) as store:
         conversation = store.open("talk")
@@ -70,30 +76,30 @@ def test_a_branch_without_a_name_is_named_after_the_time(address: str) -> None:
 def test_a_fork_that_cannot_be_changes_nothing(
     address: str, arguments: list[str], problem: str
 ) -> None:
-    keep_talk(address)
-    before = steno("sessions", "tree", "talk", "--json").out
+    store_sample_session(address)
+    before = run_steno("sessions", "tree", "talk", "--json").out
     for clone in ([], ["--clone"]):
-        told = steno("sessions", "fork", "talk", *arguments, *clone)
+        told = run_steno("sessions", "fork", "talk", *arguments, *clone)
         assert told == (1, "", f"steno: {problem}\n")
-    assert steno("sessions", "tree", "talk", "--json").out == before
-    assert len(steno("sessions", "list", "--json").out.splitlines()) == 1
+    assert run_steno("sessions", "tree", "talk", "--json").out == before
+    assert len(run_steno("sessions", "list", "--json").out.splitlines()) == 1
 
 
 def test_entries_that_begin_alike_have_to_be_told_apart(address: str) -> None:
-    conversation = keep_talk(address)
+    conversation = store_sample_session(address)
     first = conversation.entries()[0].id
-    told = steno("sessions", "fork", "talk", "--at", first[:6])
+    told = run_steno("sessions", "fork", "talk", "--at", first[:6])
     assert told.status == 1
     assert told.err.startswith(
         f"steno: entry {first[:6]}: several begin like this, name one of them: {first}, "
     )
     assert told.err.endswith(", ...\n")
-    assert steno("sessions", "fork", "talk", "--at", first[:-1]).status == 0
+    assert run_steno("sessions", "fork", "talk", "--at", first[:-1]).status == 0
 
 
 def test_a_clone_is_a_session_of_its_own(address: str) -> None:
-    conversation = keep_talk(address)
-    told = steno("sessions", "fork", "talk", "--clone")
+    conversation = store_sample_session(address)
+    told = run_steno("sessions", "fork", "talk", "--clone")
     assert told.status == 0
     clone = told.out.strip()
     assert told.err == f"steno: session {clone} is a copy of talk\n"
@@ -103,31 +109,31 @@ def test_a_clone_is_a_session_of_its_own(address: str) -> None:
         assert copied.entries() == conversation.entries()
         copied.append(ChatMessage.assistant("Only here"))
         assert store.open("talk").entries() == conversation.entries()
-    assert steno("verify", clone).status == 0
+    assert run_steno("verify", clone).status == 0
 
 
 def test_a_clone_goes_on_where_it_is_asked_to(address: str) -> None:
-    keep_talk(address)
-    clone = steno("sessions", "fork", "talk", "--clone", "--at", "2").out.strip()
+    store_sample_session(address)
+    clone = run_steno("sessions", "fork", "talk", "--clone", "--at", "2").out.strip()
     with open_store(address) as store:
         assert len(store.open(clone).entries()) == 3
         assert len(store.open("talk").entries()) == 8
 
 
 def test_an_entry_gets_a_name_by_which_it_is_found(address: str) -> None:
-    keep_talk(address)
-    told = steno("sessions", "label", "talk", "2", "the question")
+    store_sample_session(address)
+    told = run_steno("sessions", "label", "talk", "2", "the question")
     assert told == (0, "", "steno: #2 is called the question\n")
-    assert "#2 user [the question]" in steno("sessions", "tree", "talk").out
-    assert steno("sessions", "fork", "talk", "--at", "the question").status == 0
-    told = steno("sessions", "label", "talk", "2", "")
+    assert "#2 user [the question]" in run_steno("sessions", "tree", "talk").out
+    assert run_steno("sessions", "fork", "talk", "--at", "the question").status == 0
+    told = run_steno("sessions", "label", "talk", "2", "")
     assert (told.status, told.out) == (1, "")
 
 
 @pytest.mark.parametrize("text", ["", "  ", "5", " 12 ", "#5", "#"])
 def test_a_name_that_reads_like_a_number_is_refused(address: str, text: str) -> None:
-    keep_talk(address)
-    told = steno("sessions", "label", "talk", "2", text)
+    store_sample_session(address)
+    told = run_steno("sessions", "label", "talk", "2", text)
     is_blank = not text.strip()
     problem = "it is blank; say what" if is_blank else "it reads like the number of an entry; call"
     assert (told.status, told.out) == (1, "")
@@ -135,12 +141,12 @@ def test_a_name_that_reads_like_a_number_is_refused(address: str, text: str) -> 
 
 
 def test_a_session_gets_another_title(address: str) -> None:
-    keep_talk(address)
-    before = steno("sessions", "tree", "talk", "--json").out
-    told = steno("sessions", "rename", "tal", "Green\x1b[31m again")
+    store_sample_session(address)
+    before = run_steno("sessions", "tree", "talk", "--json").out
+    told = run_steno("sessions", "rename", "tal", "Green\x1b[31m again")
     assert told == (0, "", "steno: session talk is called Green again\n")
-    assert "Green again" in steno("sessions", "list").out
-    assert steno("sessions", "tree", "talk", "--json").out == before
+    assert "Green again" in run_steno("sessions", "list").out
+    assert run_steno("sessions", "tree", "talk", "--json").out == before
     with open_store(address) as store:
         assert store.header("talk").title == "Green\x1b[31m again"
         assert store.verify("talk").is_intact
@@ -156,12 +162,12 @@ def test_a_session_gets_another_title(address: str) -> None:
 def test_a_title_that_cannot_be_given_changes_nothing(
     address: str, session: str, title: str, problem: str
 ) -> None:
-    keep_talk(address)
-    before = steno("sessions", "list", "--json").out
-    told = steno("sessions", "rename", session, title)
+    store_sample_session(address)
+    before = run_steno("sessions", "list", "--json").out
+    told = run_steno("sessions", "rename", session, title)
     assert (told.status, told.out) == (1, "")
     assert told.err.startswith(f"steno: {problem}")
-    assert steno("sessions", "list", "--json").out == before
+    assert run_steno("sessions", "list", "--json").out == before
 
 
 # -- redact --------------------------------------------------------------------------------------
@@ -170,55 +176,55 @@ def test_a_title_that_cannot_be_given_changes_nothing(
 @pytest.mark.parametrize("name", ["5", "#5"])
 def test_a_number_means_the_entry_of_this_number_and_no_label(address: str, name: str) -> None:
     with open_store(address) as store:
-        conversation = talk(store)
+        conversation = sample_session(store)
         conversation.label(conversation.entries()[1].id, name)
         conversation.label(conversation.entries()[1].id, "77")
     arguments = ("--reason", "private", "--actor", "ada", "--yes")
-    told = steno("sessions", "redact", "talk", name, *arguments)
+    told = run_steno("sessions", "redact", "talk", name, *arguments)
     assert told == (0, "", "steno: #5 was taken out, by ada\n")
-    assert "Is it broken?" in steno("sessions", "show", "talk").out
-    assert steno("sessions", "redact", "talk", "77", *arguments).status == 1
+    assert "Is it broken?" in run_steno("sessions", "show", "talk").out
+    assert run_steno("sessions", "redact", "talk", "77", *arguments).status == 1
 
 
 @pytest.mark.parametrize(("answer", "is_left"), [("y\n", False), ("n\n", True), ("\x04", True)])
 def test_before_something_is_taken_out_there_is_a_question(
     address: str, answer: str, is_left: bool
 ) -> None:
-    keep_talk(address)
+    store_sample_session(address)
     command = ("sessions", "redact", "talk", "2", "--reason", "private")
-    told = steno(*command)
+    told = run_steno(*command)
     problem = "redact: there is nobody to ask; add --yes to do it without a question"
     assert told == (2, "", f"steno: {problem}\n")
     told = on_terminal(*command, answer=answer)
     assert "  #2 user  Is it broken?\n" in told.out
     assert "Take the content of #2 out for good? [y/N]" in told.out
     assert told.status == is_left
-    assert ("Is it broken?" in steno("sessions", "show", "talk").out) == is_left
+    assert ("Is it broken?" in run_steno("sessions", "show", "talk").out) == is_left
 
 
 def test_content_is_taken_out_for_good_and_the_chain_holds(address: str, tmp_path: Path) -> None:
-    keep_talk(address)
-    told = steno(
+    store_sample_session(address)
+    told = run_steno(
         "sessions", "redact", "talk", "2", "--reason", "private", "--actor", "ada", "--yes"
     )
     assert told == (0, "", "steno: #2 was taken out, by ada\n")
-    assert "Is it broken?" not in steno("sessions", "show", "talk", "--all").out
-    assert "    #2 was taken out by ada: private\n" in steno("sessions", "show", "talk").out
-    checked = steno("verify", "talk")
+    assert "Is it broken?" not in run_steno("sessions", "show", "talk", "--all").out
+    assert "    #2 was taken out by ada: private\n" in run_steno("sessions", "show", "talk").out
+    checked = run_steno("verify", "talk")
     assert checked.status == 0
     assert "the content of 1 taken out" in checked.out
     left = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
     assert b"Is it broken" not in left
-    again = steno("sessions", "redact", "talk", "2", "--reason", "private", "--yes")
+    again = run_steno("sessions", "redact", "talk", "2", "--reason", "private", "--yes")
     assert again == (0, "", "steno: #2 had been taken out before; it was erased once more\n")
 
 
 def test_whoever_takes_something_out_is_the_user_unless_it_is_said(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    keep_talk(address)
+    store_sample_session(address)
     monkeypatch.setenv("LOGNAME", "grace")
-    assert steno("sessions", "redact", "talk", "5", "--reason", "private", "--yes").status == 0
+    assert run_steno("sessions", "redact", "talk", "5", "--reason", "private", "--yes").status == 0
     with open_store(address) as store:
         last = store.open("talk").entries()[-1].payload
     assert isinstance(last, Redaction)
@@ -226,52 +232,52 @@ def test_whoever_takes_something_out_is_the_user_unless_it_is_said(
 
 
 def test_nothing_is_taken_out_without_a_reason(address: str) -> None:
-    keep_talk(address)
-    assert steno("sessions", "redact", "talk", "2").status == 2
+    store_sample_session(address)
+    assert run_steno("sessions", "redact", "talk", "2").status == 2
     for reason in ("", " "):
-        told = steno("sessions", "redact", "talk", "2", "--reason", reason, "--yes")
+        told = run_steno("sessions", "redact", "talk", "2", "--reason", reason, "--yes")
         assert told == (1, "", "steno: --reason: it is blank; say why\n")
-    assert "Is it broken?" in steno("sessions", "show", "talk").out
+    assert "Is it broken?" in run_steno("sessions", "show", "talk").out
 
 
 # -- rm ------------------------------------------------------------------------------------------
 
 
 def test_sessions_are_removed_without_a_question_only_if_that_is_said(address: str) -> None:
-    keep_talk(address)
-    told = steno("sessions", "rm", "talk")
+    store_sample_session(address)
+    told = run_steno("sessions", "rm", "talk")
     assert told == (
         2,
         "",
         "steno: rm: there is nobody to ask; add --yes to do it without a question\n",
     )
-    assert steno("sessions", "rm", "talk", "--yes") == (0, "", "steno: removed: 1 session\n")
-    assert steno("sessions", "list").err == "steno: there are no sessions yet\n"
+    assert run_steno("sessions", "rm", "talk", "--yes") == (0, "", "steno: removed: 1 session\n")
+    assert run_steno("sessions", "list").err == "steno: there are no sessions yet\n"
 
 
 @pytest.mark.parametrize(
     ("answer", "left"), [("y\n", 0), ("yes\n", 0), ("n\n", 1), ("\n", 1), ("\x04", 1)]
 )
 def test_on_a_terminal_there_is_a_question(address: str, answer: str, left: int) -> None:
-    keep_talk(address)
+    store_sample_session(address)
     told = on_terminal("sessions", "rm", "talk", answer=answer)
     assert "  talk  Mend the build\n" in told.out
     assert "Remove 1 session for good? [y/N]" in told.out
     assert told.status == left
-    assert len(steno("sessions", "list", "--json").out.splitlines()) == left
+    assert len(run_steno("sessions", "list", "--json").out.splitlines()) == left
 
 
 def test_if_one_name_is_wrong_nothing_is_removed(address: str) -> None:
-    keep_talk(address)
-    told = steno("sessions", "rm", "talk", "nobody", "--yes")
+    store_sample_session(address)
+    told = run_steno("sessions", "rm", "talk", "nobody", "--yes")
     assert told.status == 1
     assert told.err.startswith("steno: session nobody: there is none of this name")
-    assert "talk" in steno("sessions", "list").out
+    assert "talk" in run_steno("sessions", "list").out
 
 
 def test_a_session_named_twice_is_removed_once(address: str) -> None:
-    keep_talk(address)
-    assert steno("sessions", "rm", "talk", "ta", "last", "--yes").err == (
+    store_sample_session(address)
+    assert run_steno("sessions", "rm", "talk", "ta", "last", "--yes").err == (
         "steno: removed: 1 session\n"
     )
 
@@ -285,20 +291,23 @@ def test_blobs_of_removed_sessions_go_when_they_are_an_hour_old(tmp_path: Path) 
         (blob,) = store.blobs()
     for file in (tmp_path / "kept").rglob(f"*{blob.sha256[8:]}*"):
         os.utime(file, (1_000_000_000, 1_000_000_000))
-    assert steno("sessions", "rm", "unseen", "--yes", "--store", address).status == 0
+    assert run_steno("sessions", "rm", "unseen", "--yes", "--store", address).status == 0
     with open_store(address) as store:
         assert len(list(store.blobs())) == 1
-    assert steno("sessions", "rm", "seen", "--yes", "--store", address).status == 0
+    assert run_steno("sessions", "rm", "seen", "--yes", "--store", address).status == 0
     with open_store(address) as store:
         assert list(store.blobs()) == []
 
 
 def test_a_damaged_session_can_be_removed(tmp_path: Path) -> None:
     address = f"jsonl:{tmp_path / 'kept'}"
-    keep_talk(address)
+    store_sample_session(address)
     (file,) = [path for path in (tmp_path / "kept").rglob("*") if "talk" in path.name]
     lines = file.read_bytes().split(b"\n")
     file.write_bytes(b"\n".join([lines[0], b"rubbish", *lines[2:]]))
-    assert steno("sessions", "show", "talk", "--store", address).status == 1
-    assert run("sessions", "rm", "talk", "--yes", "--store", address).status == 0
-    assert steno("sessions", "list", "--store", address).err == "steno: there are no sessions yet\n"
+    assert run_steno("sessions", "show", "talk", "--store", address).status == 1
+    assert run_process("sessions", "rm", "talk", "--yes", "--store", address).status == 0
+    assert (
+        run_steno("sessions", "list", "--store", address).err
+        == "steno: there are no sessions yet\n"
+    )

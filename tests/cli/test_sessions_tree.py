@@ -8,12 +8,12 @@ import re
 from steno import ChatMessage
 from steno.records.entry import Rewind
 from steno.store import MemoryStore, open_store
-from tests.cli.program import keep, keep_talk, on_terminal, steno
+from tests.cli.program import copy_to_store, on_terminal, run_steno, store_sample_session
 
 
 def test_branches_labels_and_rewinds_are_drawn(address: str) -> None:
-    keep_talk(address)
-    told = steno("sessions", "tree", "talk")
+    store_sample_session(address)
+    told = run_steno("sessions", "tree", "talk")
     assert told.status == 0
     assert (
         told.out
@@ -32,7 +32,7 @@ session talk
 * #13 user <- main (active)  Once more
 """
     )
-    whole = steno("sessions", "tree", "talk", "--all").out
+    whole = run_steno("sessions", "tree", "talk", "--all").out
     assert "* #4 approval  run_tests tests: approved by ada: it only reads\n" in whole
     assert '* #3 assistant  I look. → run_tests (c1) {"path": "tests"}\n' in whole
     assert "--all" not in whole
@@ -45,8 +45,8 @@ def test_a_long_run_is_folded_and_what_is_special_in_it_is_not(address: str) -> 
         conversation.append(ChatMessage.user(f"q{number}"))
         conversation.append(ChatMessage.assistant(f"a{number}"))
     conversation.fork("early", at=conversation.entries()[9].id)
-    keep(made, address)
-    assert steno("sessions", "tree", "long").out.splitlines()[1:] == [
+    copy_to_store(made, address)
+    assert run_steno("sessions", "tree", "long").out.splitlines()[1:] == [
         "* #1 user  q0",
         ": … 8 entries (--all shows them)",
         "* #10 assistant <- early  a4",
@@ -58,7 +58,9 @@ def test_a_long_run_is_folded_and_what_is_special_in_it_is_not(address: str) -> 
 def test_a_branch_with_nothing_in_it_is_drawn_too(address: str) -> None:
     with open_store(address) as store:
         store.new(id="new").fork("start")
-    assert steno("sessions", "tree", "new").out == "session new\n(nothing yet) <- start (active)\n"
+    assert (
+        run_steno("sessions", "tree", "new").out == "session new\n(nothing yet) <- start (active)\n"
+    )
 
 
 def test_the_active_branch_is_the_one_that_a_session_opens_with(address: str) -> None:
@@ -68,16 +70,16 @@ def test_the_active_branch_is_the_one_that_a_session_opens_with(address: str) ->
         conversation.append(ChatMessage.assistant("on"))
         conversation.fork("later", at=conversation.entries()[0].id)
         assert store.open("begun").branch == "main"
-    assert "<- main (active)" in steno("sessions", "tree", "begun").out
-    assert "2 entries, branch main (and 2 more)" in steno("sessions", "show", "begun").out
-    document = json.loads(steno("sessions", "export", "begun").out)
+    assert "<- main (active)" in run_steno("sessions", "tree", "begun").out
+    assert "2 entries, branch main (and 2 more)" in run_steno("sessions", "show", "begun").out
+    document = json.loads(run_steno("sessions", "export", "begun").out)
     assert len(document["entries"]) == 2
 
 
 def test_a_rewind_to_the_beginning_says_so(address: str) -> None:
     with open_store(address) as store:
         store.new(id="again").append(Rewind(left="elsewhere"))
-    told = steno("sessions", "tree", "again").out
+    told = run_steno("sessions", "tree", "again").out
     assert "rewind <- main (active)  goes on from the beginning; #? was the last" in told
 
 
@@ -92,7 +94,7 @@ def test_branches_of_branches_go_further_right(address: str) -> None:
         conversation.append(ChatMessage.user("further"), branch="two")
         conversation.append(ChatMessage.user("on"), branch="main")
         assert conversation.entry(aside).parent == root
-    assert steno("sessions", "tree", "deep").out.splitlines()[1:] == [
+    assert run_steno("sessions", "tree", "deep").out.splitlines()[1:] == [
         "* #1 user  root",
         "|\\",
         "| * #3 user  aside",
@@ -112,16 +114,17 @@ def test_a_very_long_and_very_forked_session_is_drawn(address: str) -> None:
     for number in range(3, 1500, 5):
         conversation.fork(f"b{number}", at=entries[number].id)
         conversation.append(ChatMessage.user("elsewhere"), branch=f"b{number}")
-    keep(made, address)
-    told = steno("sessions", "tree", "many", "--all")
+    copy_to_store(made, address)
+    told = run_steno("sessions", "tree", "many", "--all")
     assert told.status == 0
     assert told.out.count("* #") == 1800
 
 
 def test_the_tree_for_programs_has_one_entry_a_line(address: str) -> None:
-    conversation = keep_talk(address)
+    conversation = store_sample_session(address)
     rows = [
-        json.loads(line) for line in steno("sessions", "tree", "talk", "--json").out.splitlines()
+        json.loads(line)
+        for line in run_steno("sessions", "tree", "talk", "--json").out.splitlines()
     ]
     assert [row["number"] for row in rows] == [1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13]
     green, end = rows[5], rows[-1]
@@ -141,12 +144,12 @@ def test_lines_are_no_longer_than_the_terminal(address: str) -> None:
 
 
 def test_entries_are_found_by_all_their_words(address: str) -> None:
-    keep_talk(address)
-    told = steno("sessions", "search", "GREEN", "all")
+    store_sample_session(address)
+    told = run_steno("sessions", "search", "GREEN", "all")
     assert told.status == 0
     (line,) = told.out.splitlines()[1:]
     assert re.fullmatch(r"talk +#6  assistant  (now|\d+ s ago) +All green\.", line)
-    found = json.loads(steno("sessions", "search", "passed", "--json").out)
+    found = json.loads(run_steno("sessions", "search", "passed", "--json").out)
     assert found.pop("time").endswith("Z")
     assert len(found.pop("entry")) == 36
     assert found == {
@@ -158,9 +161,9 @@ def test_entries_are_found_by_all_their_words(address: str) -> None:
 
 
 def test_an_entry_of_a_copy_is_found_in_both_sessions(address: str) -> None:
-    keep_talk(address)
-    clone = steno("sessions", "fork", "talk", "--clone").out.strip()
-    lines = steno("sessions", "search", "passed", "--json").out.splitlines()
+    store_sample_session(address)
+    clone = run_steno("sessions", "fork", "talk", "--clone").out.strip()
+    lines = run_steno("sessions", "search", "passed", "--json").out.splitlines()
     found = [json.loads(line) for line in lines]
     assert {(hit["session"], hit["number"]) for hit in found} == {("talk", 5), (clone, 5)}
 
@@ -168,23 +171,23 @@ def test_an_entry_of_a_copy_is_found_in_both_sessions(address: str) -> None:
 def test_as_many_are_found_as_are_wanted(address: str) -> None:
     made = MemoryStore()
     made.new([ChatMessage.user(f"needle {number}") for number in range(30)])
-    keep(made, address)
-    assert len(steno("sessions", "search", "needle", "--json").out.splitlines()) == 20
-    found = steno("sessions", "search", "needle", "--limit", "2", "--json")
+    copy_to_store(made, address)
+    assert len(run_steno("sessions", "search", "needle", "--json").out.splitlines()) == 20
+    found = run_steno("sessions", "search", "needle", "--limit", "2", "--json")
     assert len(found.out.splitlines()) == 2
     assert found.err == "steno: there are more than 2 entries; see --limit\n"
-    whole = steno("sessions", "search", "needle", "--limit", "30", "--json")
+    whole = run_steno("sessions", "search", "needle", "--limit", "30", "--json")
     assert (len(whole.out.splitlines()), whole.err) == (30, "")
 
 
 def test_only_whole_words_are_found_and_the_help_says_so(address: str) -> None:
-    keep_talk(address)
-    assert steno("sessions", "search", "gree").out == ""
-    assert "whole" in steno("sessions", "search", "--help").out
+    store_sample_session(address)
+    assert run_steno("sessions", "search", "gree").out == ""
+    assert "whole" in run_steno("sessions", "search", "--help").out
 
 
 def test_words_that_are_nowhere_are_not_an_error(address: str) -> None:
-    keep_talk(address)
+    store_sample_session(address)
     none = (0, "", "steno: no entry and no title holds all of these words\n")
-    assert steno("sessions", "search", "haystack") == none
-    assert steno("sessions", "search", "?!") == none
+    assert run_steno("sessions", "search", "haystack") == none
+    assert run_steno("sessions", "search", "?!") == none

@@ -15,7 +15,7 @@ from steno.log.chain import entry_digest
 from steno.records.entry import Entry, ModelChange, Payload
 from steno.records.stored_record import MAIN_BRANCH, Header, Record
 from steno.store import MemoryStore, Store, open_store
-from tests.cli.program import keep, on_terminal, steno
+from tests.cli.program import copy_to_store, on_terminal, run_steno
 
 NOON = datetime(2025, 6, 1, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -67,12 +67,12 @@ def made(address: str) -> None:
         ),
     )
     add(store, "second", entries(new_model(OWN), (said(500, 50), NOON + DAY)))
-    keep(store, address)
+    copy_to_store(store, address)
 
 
 def test_tokens_and_costs_are_added_up_by_model(address: str) -> None:
     made(address)
-    told = steno("usage")
+    told = run_steno("usage")
     assert told.out.splitlines() == [
         "model            turns      input   cached   output      USD",
         "openai/gpt-4o        2  1,002,000  400,000  100,100   3.0060",
@@ -87,7 +87,7 @@ def test_tokens_and_costs_are_added_up_by_model(address: str) -> None:
 
 def test_tokens_and_costs_are_added_up_by_day(address: str) -> None:
     made(address)
-    assert steno("usage", "--by", "day", "--all").out.splitlines() == [
+    assert run_steno("usage", "--by", "day", "--all").out.splitlines() == [
         "day         turns      input   cached   output      USD",
         "2025-06-01      1  1,000,000  400,000  100,000   3.0000",
         "2025-06-02      2      2,500        \N{EN DASH}      150  0.0060+",
@@ -98,7 +98,7 @@ def test_tokens_and_costs_are_added_up_by_day(address: str) -> None:
 def test_tokens_and_costs_are_added_up_by_session(address: str) -> None:
     made(address)
     first, second = (
-        line.split() for line in steno("usage", "--by", "session").out.splitlines()[1:3]
+        line.split() for line in run_steno("usage", "--by", "session").out.splitlines()[1:3]
     )
     assert first == ["first", "2", "1,002,000", "400,000", "100,100", "3.0060"]
     assert second == ["second", "1", "500", "\N{EN DASH}", "50", "\N{EN DASH}"]
@@ -106,33 +106,33 @@ def test_tokens_and_costs_are_added_up_by_session(address: str) -> None:
 
 def test_one_sum_needs_no_total(address: str) -> None:
     made(address)
-    told = steno("usage", "first")
+    told = run_steno("usage", "first")
     assert len(told.out.splitlines()) == 2
     assert told.err == ""
 
 
 def test_only_what_is_named_counts(address: str) -> None:
     made(address)
-    told = steno("usage", "sec", "second", "--by", "session", "--json")
+    told = run_steno("usage", "sec", "second", "--by", "session", "--json")
     assert [json.loads(line)["session"] for line in told.out.splitlines()] == ["second"]
 
 
 def test_only_what_is_late_enough_counts(address: str) -> None:
     made(address)
-    told = steno("usage", "--since", "2025-06-02", "--json")
+    told = run_steno("usage", "--since", "2025-06-02", "--json")
     assert [
         (json.loads(line)["model"], json.loads(line)["turns"]) for line in told.out.splitlines()
     ] == [
         (GPT, 1),
         (OWN, 1),
     ]
-    told = steno("usage", "--since", "1h")
+    told = run_steno("usage", "--since", "1h")
     assert (told.out, told.err) == ("", "steno: no model has said how many tokens it used\n")
 
 
 def test_programs_get_an_object_for_each_sum(address: str) -> None:
     made(address)
-    first, second = map(json.loads, steno("usage", "--json").out.splitlines())
+    first, second = map(json.loads, run_steno("usage", "--json").out.splitlines())
     assert first == {
         "model": GPT,
         "turns": 2,
@@ -159,7 +159,7 @@ def test_what_was_left_behind_was_paid_for_at_the_price_of_its_model(address: st
         conversation.append(said(2_000, 0))
     sums = {
         told["model"]: told["input_tokens"]
-        for told in map(json.loads, steno("usage", "talk", "--json").out.splitlines())
+        for told in map(json.loads, run_steno("usage", "talk", "--json").out.splitlines())
     }
     assert sums == {GPT: 3_000, OWN: 10}
 
@@ -171,9 +171,9 @@ def test_what_a_copy_shares_with_its_original_counts_once(address: str) -> None:
         copy.append(ChatMessage.user("More"))
         copy.append(said(7_000, 0))
         store.clone(copy.id)
-    everything = json.loads(steno("usage", "--json").out.splitlines()[0])
+    everything = json.loads(run_steno("usage", "--json").out.splitlines()[0])
     assert (everything["turns"], everything["input_tokens"]) == (3, 1_009_000)
-    alone = json.loads(steno("usage", copy.id, "--json").out)
+    alone = json.loads(run_steno("usage", copy.id, "--json").out)
     assert (alone["turns"], alone["input_tokens"]) == (3, 1_009_000)
 
 
@@ -181,15 +181,15 @@ def test_turns_of_the_same_id_in_sessions_that_are_no_copies_all_count(address: 
     store = MemoryStore()
     for session in ("one", "two"):
         add(store, session, entries(new_model(GPT), (said(10, 1), NOON)))
-    keep(store, address)
-    assert json.loads(steno("usage", "--json").out)["turns"] == 2
+    copy_to_store(store, address)
+    assert json.loads(run_steno("usage", "--json").out)["turns"] == 2
 
 
 def test_turns_without_a_time_or_a_model_are_on_no_day_and_of_no_price(address: str) -> None:
     store = MemoryStore()
     add(store, "old", entries((said(10, 1), None)))
-    keep(store, address)
-    told = steno("usage", "--by", "day")
+    copy_to_store(store, address)
+    told = run_steno("usage", "--by", "day")
     assert told.out.splitlines()[1].split() == [
         "\N{EN DASH}",
         "1",
@@ -199,22 +199,22 @@ def test_turns_without_a_time_or_a_model_are_on_no_day_and_of_no_price(address: 
         "\N{EN DASH}",
     ]
     assert "no price is known for a model that was not recorded" in told.err
-    assert json.loads(steno("usage", "--by", "day", "--json").out)["day"] is None
-    assert steno("usage", "--since", "2000-01-01").out == ""
+    assert json.loads(run_steno("usage", "--by", "day", "--json").out)["day"] is None
+    assert run_steno("usage", "--since", "2000-01-01").out == ""
 
 
 def test_a_cost_that_is_almost_nothing_is_not_nothing(address: str) -> None:
     store = MemoryStore()
     add(store, "tiny", entries(new_model(GPT), (said(10, 0), NOON)))
-    keep(store, address)
-    assert steno("usage").out.splitlines()[1].split()[-1] == "<0.0001"
+    copy_to_store(store, address)
+    assert run_steno("usage").out.splitlines()[1].split()[-1] == "<0.0001"
 
 
 def test_names_of_models_are_harmless_on_a_terminal(address: str) -> None:
     store = MemoryStore()
     add(store, "evil", entries(new_model("evil/\x1b]0;x\x07model"), (said(10, 0), NOON)))
-    keep(store, address)
-    told = steno("usage")
+    copy_to_store(store, address)
+    told = run_steno("usage")
     assert "\x1b" not in told.out + told.err
     assert "\\x1b" in told.out
 
@@ -225,7 +225,7 @@ def test_a_session_that_is_damaged_is_passed_over(tmp_path: Path) -> None:
     (file,) = (tmp_path / "store").rglob("second*.jsonl")
     lines = file.read_text().splitlines()
     file.write_text("\n".join([*lines[:-1], lines[-1][:-9], lines[-1]]) + "\n")
-    told = steno("usage", "--store", address)
+    told = run_steno("usage", "--store", address)
     assert told.status == 1
     assert GPT in told.out
     assert OWN not in told.out
@@ -233,7 +233,7 @@ def test_a_session_that_is_damaged_is_passed_over(tmp_path: Path) -> None:
 
 
 def test_nothing_to_add_up_is_said() -> None:
-    told = steno("usage")
+    told = run_steno("usage")
     assert (told.status, told.out) == (0, "")
     assert told.err == "steno: no model has said how many tokens it used\n"
 
@@ -244,7 +244,7 @@ def test_nothing_to_add_up_is_said() -> None:
 )
 def test_what_makes_no_sense_is_refused(address: str, arguments: list[str], status: int) -> None:
     made(address)
-    told = steno("usage", *arguments)
+    told = run_steno("usage", *arguments)
     assert told.status == status
     assert told.out == ""
 
@@ -271,7 +271,7 @@ def test_bars_are_of_costs_where_all_are_known(address: str) -> None:
         "both",
         entries(new_model(GPT), (said(40_000, 0), NOON), (said(0, 5_000), NOON + DAY)),
     )
-    keep(store, address)
+    copy_to_store(store, address)
     told = on_terminal("usage", "--by", "day", environment={"NO_COLOR": "1", "TERM": "dumb"})
     first, second = told.out.splitlines()[1:3]
     assert (first.count("█"), second.count("█")) == (16, 8)

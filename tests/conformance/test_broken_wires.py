@@ -8,12 +8,12 @@ import pytest
 
 from steno.testing.conformance import WIRE_CASES, CaseOutcome, CaseResult, run_wire_cases
 from steno.wire import anthropic_messages
-from tests.conformance.broken import BROKEN, BrokenWire, speaker_for
+from tests.conformance.broken_wires import BROKEN, BrokenWire, server_for
 
 
 @cache
 def failures(wire: BrokenWire) -> dict[str, CaseResult]:
-    results = run_wire_cases(speaker_for(wire))
+    results = run_wire_cases(server_for(wire))
     return {result.case: result for result in results if result.outcome is CaseOutcome.FAIL}
 
 
@@ -62,7 +62,7 @@ def test_a_wire_whose_encoder_does_not_look_at_what_it_wrote_fails() -> None:
 
 
 def test_a_wire_without_an_encoder_is_not_asked_to_keep_one() -> None:
-    results = run_wire_cases(speaker_for(BrokenWire(good=anthropic_messages)))
+    results = run_wire_cases(server_for(BrokenWire(good=anthropic_messages)))
     [found] = [result for result in results if result.case == "kept_encoder"]
     assert found.outcome is CaseOutcome.NOT_APPLICABLE
 

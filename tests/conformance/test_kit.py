@@ -30,10 +30,10 @@ from steno.testing.conformance import (
 )
 from steno.testing.conformance.__main__ import main
 from steno.testing.conformance.servers import ChatServer
-from tests.conformance import broken
-from tests.conformance.broken import speaker_for
+from tests.conformance import broken_wires
+from tests.conformance.broken_wires import server_for
 
-MERGING = speaker_for(broken.BROKEN["MergesCalls"])
+MERGING = server_for(broken_wires.BROKEN["MergesCalls"])
 NOT_A_SPEAKER = 7
 
 

@@ -26,7 +26,7 @@ from steno.records.entry import (
     ResolutionStatus,
 )
 from steno.testing import conversations, damaged_conversations, payloads
-from tests.context.logs import check_whole, log
+from tests.context.sample_logs import check_whole, log
 
 _DIGEST = "0" * 64
 

@@ -16,7 +16,16 @@ from steno.context.tokens import message_tokens
 from steno.messages.content import Image, ImageBlob, ImageData, Resource, Text
 from steno.messages.message import Message, UserMessage
 from steno.records.entry import Compaction, Entry, Resolution, ResolutionStatus
-from tests.context.logs import PNG, build, check_whole, codes, log, only_user_message, texts, turn
+from tests.context.sample_logs import (
+    PNG,
+    build,
+    check_whole,
+    codes,
+    log,
+    only_user_message,
+    texts,
+    turn,
+)
 
 WHEN = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
 LEFT_OUT = "[resource s://{} left out to save room; point at it again to bring it back]"

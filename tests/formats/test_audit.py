@@ -35,7 +35,7 @@ from steno.records.stored_record import Header
 from steno.store import MemoryStore
 from steno.testing import entries, texts
 from steno.testing.strategies.primitives import json_members
-from tests.everything import DOCUMENT
+from tests.every_payload import DOCUMENT
 
 AUDIT = FORMATS["audit"]
 HEADER = Header(id="s")

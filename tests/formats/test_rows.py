@@ -32,7 +32,7 @@ from steno.records.stored_record import Header
 from steno.store import MemoryStore
 from steno.testing import entries, json_object_texts, texts
 from steno.testing.strategies.primitives import json_values
-from tests.everything import DOCUMENT
+from tests.every_payload import DOCUMENT
 
 ROWS = FORMATS["rows"]
 OTHER_KINDS = ("clear", "mark", "rewind", "fork", "usage", "command", "agent_killed", "")

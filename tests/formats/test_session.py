@@ -32,7 +32,7 @@ from steno.records.stored_record import Header
 from steno.store import MemoryStore
 from steno.testing import entries
 from steno.testing.strategies.primitives import json_members, json_values
-from tests.everything import DOCUMENT, SEAL
+from tests.every_payload import DOCUMENT, SEAL
 from tests.property.old_formats import OldDocument, sessions
 from tests.property.raw_json import render, spacings
 

@@ -15,7 +15,7 @@ from steno.tools import Workspace
 from steno.tools.read import ReadTool
 from steno.tools.write import WriteTool
 from tests.live.test_llama_cpp import CHAT, MESSAGES, RESPONSES, every_protocol, provider_for
-from tests.provider.server import run
+from tests.transport.http_server import run
 
 pytestmark = pytest.mark.live
 

@@ -21,7 +21,7 @@ from steno import (
 from steno.errors import ContextOverflow, NotFound, ProviderError
 from steno.providers import CATALOG, HttpProvider, HttpTransport, connect
 from steno.transport.http import TimeLimits
-from tests.provider.server import run
+from tests.transport.http_server import run
 
 pytestmark = pytest.mark.live
 

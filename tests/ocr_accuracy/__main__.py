@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from steno.inputs import OcrReader, choose_ocr_engine
-from tests.ocr_accuracy.parts import find_parts
-from tests.ocr_accuracy.samples import Sample, samples
+from tests.ocr_accuracy.fonts_and_data import find_parts
+from tests.ocr_accuracy.text_samples import Sample, samples
 
 GUIDE: Final = Path(__file__).parents[2] / "docs" / "guides" / "images.md"
 BEGIN, END = "<!-- accuracy -->\n", "<!-- /accuracy -->\n"

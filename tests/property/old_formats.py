@@ -22,7 +22,7 @@ OLD_NAMES = {
 }
 
 
-class Call(NamedTuple):
+class OldCall(NamedTuple):
     """What a call in an old format says."""
 
     id: str
@@ -30,12 +30,12 @@ class Call(NamedTuple):
     arguments: str
 
 
-class Said(NamedTuple):
+class OldMessage(NamedTuple):
     """What a message in an old format says."""
 
     role: str
     text: str | None = None
-    calls: tuple[Call, ...] = ()
+    calls: tuple[OldCall, ...] = ()
     call_id: str | None = None
     is_error: bool = False
     thinking: tuple[str, ...] = ()
@@ -47,7 +47,7 @@ class OldDocument(NamedTuple):
     """A document of an older version."""
 
     tree: Node
-    said: tuple[Said, ...]
+    said: tuple[OldMessage, ...]
     unknown: tuple[tuple[str, str], ...]
     """Name and raw text of every member that no format has a name for."""
 
@@ -57,7 +57,7 @@ UNKNOWN = st.lists(
     st.tuples(UNKNOWN_NAMES, values()), max_size=1, unique_by=lambda member: json.loads(member[0])
 )
 CALLS = st.lists(
-    st.builds(Call, identifiers(), tool_names(), json_object_texts().map(str.strip)),
+    st.builds(OldCall, identifiers(), tool_names(), json_object_texts().map(str.strip)),
     max_size=2,
     unique_by=lambda call: call.id,
 )
@@ -108,7 +108,7 @@ class _Writer:
 def flat_chats(draw: DrawFn) -> OldDocument:
     """Chat lists, bare or in an object, with calls as S0 or as OpenAI writes them."""
     writer = _Writer(draw)
-    said: list[Said] = []
+    said: list[OldMessage] = []
     nodes: list[Node] = []
     for _ in range(draw(st.integers(0, 4))):
         message, node = _flat_message(draw, writer)
@@ -122,17 +122,19 @@ def flat_chats(draw: DrawFn) -> OldDocument:
     return OldDocument(tree, tuple(said), tuple(writer.unknown))
 
 
-def _flat_message(draw: DrawFn, writer: _Writer) -> tuple[Said, Object]:
+def _flat_message(draw: DrawFn, writer: _Writer) -> tuple[OldMessage, Object]:
     role = draw(st.sampled_from(("system", "user", "assistant", "tool")))
     written = draw(st.sampled_from((role, role, role.upper(), role.title())))
     if role == "tool":
         text, call_id = draw(texts()), draw(identifiers())
-        return Said(role, text, call_id=call_id), writer.write(
+        return OldMessage(role, text, call_id=call_id), writer.write(
             role=written, tool_call_id=call_id, content=_content(draw, writer, text)
         )
     if role != "assistant":
         text = draw(VISIBLE)
-        return Said(role, text), writer.write(role=written, content=_content(draw, writer, text))
+        return OldMessage(role, text), writer.write(
+            role=written, content=_content(draw, writer, text)
+        )
     words, calls = draw(WORDS), draw(CALLS)
     if words is None and not calls:
         words = "a"
@@ -144,7 +146,7 @@ def _flat_message(draw: DrawFn, writer: _Writer) -> tuple[Said, Object]:
     has_empty_list = draw(st.booleans())
     if calls or has_empty_list:
         members["tool_calls"] = [_flat_call(draw, writer, call) for call in calls]
-    return Said(role, words, tuple(calls)), writer.write(**members)
+    return OldMessage(role, words, tuple(calls)), writer.write(**members)
 
 
 def _content(draw: DrawFn, writer: _Writer, text: str) -> Any:
@@ -154,7 +156,7 @@ def _content(draw: DrawFn, writer: _Writer, text: str) -> Any:
     return [writer.write(type="text", text=part) for part in (text[:cut], text[cut:])]
 
 
-def _flat_call(draw: DrawFn, writer: _Writer, call: Call) -> Object:
+def _flat_call(draw: DrawFn, writer: _Writer, call: OldCall) -> Object:
     shape = draw(st.sampled_from(("openai", "object", "text")))
     if shape == "openai":
         function = writer.write(name=call.name, arguments=call.arguments)
@@ -171,7 +173,7 @@ def sessions(draw: DrawFn) -> OldDocument:
     """Session files of version 1."""
     writer = _Writer(draw)
     prompt = draw(st.just("") | VISIBLE)
-    said: list[Said] = [Said("system", prompt)] if prompt else []
+    said: list[OldMessage] = [OldMessage("system", prompt)] if prompt else []
     nodes: list[Node] = []
     for _ in range(draw(st.integers(0, 4))):
         message, node = _session_message(draw, writer)
@@ -188,20 +190,20 @@ def sessions(draw: DrawFn) -> OldDocument:
     return OldDocument(tree, tuple(said), tuple(writer.unknown))
 
 
-def _session_message(draw: DrawFn, writer: _Writer) -> tuple[Said, Object]:
+def _session_message(draw: DrawFn, writer: _Writer) -> tuple[OldMessage, Object]:
     match draw(st.sampled_from(("user", "assistant", "tool_result"))):
         case "user":
             text, image = draw(VISIBLE), draw(st.none() | st.binary(min_size=1, max_size=8))
             blocks = [writer.write(type="text", text=text)]
             if image is not None:
                 blocks.append(_image(writer, image))
-            said = Said("user", text, images=() if image is None else (image,))
+            said = OldMessage("user", text, images=() if image is None else (image,))
             return said, writer.write(type="user", content=blocks, timestamp=draw(GO_TIMES))
         case "assistant":
             return _session_turn(draw, writer)
         case _:
             text, call_id, is_error = draw(texts()), draw(identifiers()), draw(st.booleans())
-            return Said("tool", text, call_id=call_id, is_error=is_error), writer.write(
+            return OldMessage("tool", text, call_id=call_id, is_error=is_error), writer.write(
                 type="tool_result",
                 tool_call_id=call_id,
                 tool_name=draw(tool_names()),
@@ -211,7 +213,7 @@ def _session_message(draw: DrawFn, writer: _Writer) -> tuple[Said, Object]:
             )
 
 
-def _session_turn(draw: DrawFn, writer: _Writer) -> tuple[Said, Object]:
+def _session_turn(draw: DrawFn, writer: _Writer) -> tuple[OldMessage, Object]:
     thought, words, calls = draw(WORDS), draw(WORDS), draw(CALLS)
     if thought is None and words is None and not calls:
         words = "a"
@@ -225,7 +227,7 @@ def _session_turn(draw: DrawFn, writer: _Writer) -> tuple[Said, Object]:
         for call in calls
     ]
     stop = draw(GO_STOPS)
-    said = Said(
+    said = OldMessage(
         "assistant",
         words,
         tuple(calls),

@@ -58,7 +58,7 @@ from tests.property.raw_json import (
     render,
     values,
 )
-from tests.property.rebuilding import rebuild
+from tests.property.rebuild_value import rebuild
 
 CODECS: dict[str, tuple[Callable[[Any], bytes], Callable[[Any], Any]]] = {
     "message": (encode_message, decode_message),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from steno import Image, ImageData, InvalidDocument, Thinking, ToolCall, UnsupportedVersion
 from steno.codec import Document, decode_document, encode_document
-from tests.property.old_formats import Call, OldDocument, Said, flat_chats, sessions
+from tests.property.old_formats import OldCall, OldDocument, OldMessage, flat_chats, sessions
 from tests.property.raw_json import Raw, quote, render, spacings, values
 
 old_documents = flat_chats() | sessions()
@@ -156,14 +156,14 @@ def assert_saved(document: Document, old: OldDocument) -> None:
     assert isinstance(old.tree, Raw) or len(document.entries) == len(old.said)
 
 
-def read(message: Any) -> Said:
+def read(message: Any) -> OldMessage:
     """Say of a message of ours what the generators say of an old one."""
-    calls = tuple(Call(call.id, call.name, call.arguments) for call in message.tool_calls)
+    calls = tuple(OldCall(call.id, call.name, call.arguments) for call in message.tool_calls)
     assert all(isinstance(call, ToolCall) for call in message.tool_calls)
     stop = getattr(message, "stop_reason", None)
     if stop == "unknown":
         stop = message.raw_stop_reason or stop
-    return Said(
+    return OldMessage(
         role=str(message.role),
         text=message.text,
         calls=calls,

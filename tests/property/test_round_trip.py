@@ -36,7 +36,7 @@ from steno.testing import (
     requests,
     tool_definitions,
 )
-from tests.property.rebuilding import rebuild
+from tests.property.rebuild_value import rebuild
 
 lists_of_messages = st.lists(messages(), max_size=4).map(tuple)
 

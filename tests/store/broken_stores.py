@@ -21,7 +21,7 @@ from steno.records.stored_record import Header, Record
 from steno.store import MemoryStore, SearchHit, SessionOverview, Store
 from steno.testing.stores import AddressStoreHarness, CaseScale, StoreHarness
 from steno.values import NOTHING
-from tests.store.broken_on_disk import (
+from tests.store.broken_disk_stores import (
     LetsOsErrorsThrough,
     LocksOthersOut,
     MendsTooMuch,

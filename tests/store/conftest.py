@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.store.postgres_server import Server
+from tests.store.postgres.postgres_server import Server
 
 
 @pytest.fixture(scope="session")

@@ -16,36 +16,36 @@ from steno.tools.jobs import BashKillTool, BashOutputTool
 from steno.tools.shell.process import CommandLimits, OutputCapture
 from steno.tools.shell.sandbox import Sandbox, SandboxSetting, find_sandbox
 from steno.tools.workspace import Workspace
-from tests.tools.running import (
-    CONFINED,
-    EVERY,
+from tests.tools.command_setup import (
+    EVERY_SANDBOX,
     PATIENCE_S,
-    Attentive,
-    alive,
+    SANDBOXES,
+    WaitableToolContext,
     bounded,
     call,
     details_of,
-    everywhere,
-    make,
+    every_sandbox,
+    make_bash,
     run,
+    running_processes,
     text_of,
     unique_seconds,
     wait_until,
 )
-from tests.tools.shelf import Shelf
+from tests.tools.fake_tool_context import FakeToolContext
 
-BEST = EVERY[0]
+BEST = EVERY_SANDBOX[0]
 
 
 # -- one command ---------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("S4-13")
-@everywhere
+@every_sandbox
 def test_a_command_is_run_in_the_workspace_and_told(
     workspace: Workspace, folder: Path, sandbox: Sandbox
 ) -> None:
-    output = run(make(workspace, sandbox), "pwd; echo out; echo err >&2; touch made")
+    output = run(make_bash(workspace, sandbox), "pwd; echo out; echo err >&2; touch made")
     assert text_of(output) == f"{folder}\nout\nerr\n"
     assert output.outcome is Outcome.OK
     assert (folder / "made").exists()
@@ -55,47 +55,47 @@ def test_a_command_is_run_in_the_workspace_and_told(
     assert details["duration_s"] > 0
 
 
-@everywhere
+@every_sandbox
 def test_a_command_that_fails_is_an_error_with_its_exit_code(
     workspace: Workspace, sandbox: Sandbox
 ) -> None:
-    output = run(make(workspace, sandbox), "echo no; exit 3")
+    output = run(make_bash(workspace, sandbox), "echo no; exit 3")
     assert text_of(output) == "no\n[exit code 3]"
     assert output.outcome is Outcome.ERROR
     assert details_of(output)["exit_code"] == 3
     assert details_of(output)["signal"] is None
 
 
-@everywhere
+@every_sandbox
 def test_a_signal_that_ended_a_command_is_named(workspace: Workspace, sandbox: Sandbox) -> None:
-    output = run(make(workspace, sandbox), "kill -SEGV $$")
+    output = run(make_bash(workspace, sandbox), "kill -SEGV $$")
     assert text_of(output) == "[exit code 139, ended by signal SIGSEGV]"
     assert details_of(output)["signal"] == "SIGSEGV"
 
 
-@everywhere
+@every_sandbox
 def test_a_command_that_says_nothing_has_a_result_all_the_same(
     workspace: Workspace, sandbox: Sandbox
 ) -> None:
-    assert text_of(run(make(workspace, sandbox), "true")) == "[no output]"
+    assert text_of(run(make_bash(workspace, sandbox), "true")) == "[no output]"
 
 
-@everywhere
+@every_sandbox
 def test_a_command_has_no_input_to_wait_for(workspace: Workspace, sandbox: Sandbox) -> None:
-    assert text_of(run(make(workspace, sandbox), "cat; read x || echo none")) == "none\n"
+    assert text_of(run(make_bash(workspace, sandbox), "cat; read x || echo none")) == "none\n"
 
 
-@everywhere
+@every_sandbox
 def test_a_program_whose_reader_is_gone_ends_quietly(
     workspace: Workspace, sandbox: Sandbox
 ) -> None:
-    assert text_of(run(make(workspace, sandbox), "yes | head -n 2")) == "y\ny\n"
+    assert text_of(run(make_bash(workspace, sandbox), "yes | head -n 2")) == "y\ny\n"
 
 
 def test_output_is_said_while_the_command_still_runs(workspace: Workspace) -> None:
     async def main() -> ToolOutput:
-        stage = Attentive()
-        tool = make(workspace, BEST)
+        stage = WaitableToolContext()
+        tool = make_bash(workspace, BEST)
         command = (
             "printf 'gr\\303'; printf '\\274n'; until [ -e go ]; do sleep 0.02; done; echo end"
         )
@@ -112,15 +112,15 @@ def test_output_is_said_while_the_command_still_runs(workspace: Workspace) -> No
 
 
 def test_bytes_that_are_no_text_are_replaced(workspace: Workspace) -> None:
-    stage = Shelf()
-    output = run(make(workspace, BEST), "printf 'a\\377b\\303'", stage)
+    stage = FakeToolContext()
+    output = run(make_bash(workspace, BEST), "printf 'a\\377b\\303'", stage)
     assert text_of(output) == "a\N{REPLACEMENT CHARACTER}b\N{REPLACEMENT CHARACTER}"
     assert "".join(stage.said) == text_of(output)
 
 
 def test_long_output_is_shortened_and_kept_whole(workspace: Workspace) -> None:
-    stage = Shelf()
-    output = run(make(workspace, BEST), "seq 100000", stage)
+    stage = FakeToolContext()
+    output = run(make_bash(workspace, BEST), "seq 100000", stage)
     kept = stage.kept[details_of(output)["full_output"]]
     assert kept.split() == [str(number).encode() for number in range(1, 100_001)]
     assert text_of(output).startswith("1\n2\n")
@@ -131,29 +131,29 @@ def test_long_output_is_shortened_and_kept_whole(workspace: Workspace) -> None:
 # -- limits --------------------------------------------------------------------------------------
 
 
-@everywhere
+@every_sandbox
 def test_a_command_that_takes_too_long_is_a_timeout_with_what_it_said(
     workspace: Workspace, sandbox: Sandbox
 ) -> None:
     seconds = unique_seconds()
-    output = run(make(workspace, sandbox), f"echo begun; sleep {seconds}", timeout_s=1)
+    output = run(make_bash(workspace, sandbox), f"echo begun; sleep {seconds}", timeout_s=1)
     assert output.outcome is Outcome.TIMEOUT
     assert text_of(output).startswith("begun\n[ended after ")
-    assert alive(seconds) == []
+    assert running_processes(seconds) == []
 
 
-@everywhere
+@every_sandbox
 def test_a_command_may_clean_up_when_its_time_is_over(
     workspace: Workspace, sandbox: Sandbox
 ) -> None:
     limits = CommandLimits(timeout_s=1, grace_s=PATIENCE_S)
     command = "trap 'echo clean; exit 0' TERM; sleep 1000 & wait"
-    output = run(make(workspace, sandbox, limits=limits), command)
+    output = run(make_bash(workspace, sandbox, limits=limits), command)
     assert output.outcome is Outcome.TIMEOUT
     assert text_of(output).startswith("clean\n[ended after ")
 
 
-@everywhere
+@every_sandbox
 def test_every_process_is_asked_once_to_end(
     workspace: Workspace, folder: Path, sandbox: Sandbox
 ) -> None:
@@ -165,18 +165,18 @@ def test_every_process_is_asked_once_to_end(
         for _ in $(seq 40); do (trap '' TERM; exec sleep 2) & done
         . ./be first"""
     limits = CommandLimits(timeout_s=1, grace_s=PATIENCE_S)
-    lines = text_of(run(make(workspace, sandbox, limits=limits), command)).splitlines()
+    lines = text_of(run(make_bash(workspace, sandbox, limits=limits), command)).splitlines()
     assert sorted(line for line in lines if "asked" in line) == ["first asked", "other asked"]
 
 
 @pytest.mark.parametrize("seconds", [0, -1, 601])
 def test_a_time_limit_beyond_the_most_is_refused(workspace: Workspace, seconds: int) -> None:
     with pytest.raises(ToolFailed, match="timeout_s must be from 1 to 600"):
-        run(make(workspace, BEST), "true", timeout_s=seconds)
+        run(make_bash(workspace, BEST), "true", timeout_s=seconds)
 
 
 def test_a_file_cannot_grow_beyond_its_limit(workspace: Workspace, folder: Path) -> None:
-    tool = make(workspace, BEST, limits=CommandLimits(max_file_bytes=1000))
+    tool = make_bash(workspace, BEST, limits=CommandLimits(max_file_bytes=1000))
     output = run(tool, "head -c 5000 /dev/zero > large")
     assert output.outcome is Outcome.ERROR
     assert details_of(output)["signal"] == "SIGXFSZ"
@@ -185,7 +185,7 @@ def test_a_file_cannot_grow_beyond_its_limit(workspace: Workspace, folder: Path)
 
 def test_memory_can_be_limited(workspace: Workspace) -> None:
     # Without a sandbox, which may not show where this Python lies.
-    tool = make(
+    tool = make_bash(
         workspace, find_sandbox(SandboxSetting.OFF), limits=CommandLimits(max_memory_bytes=1 << 30)
     )
     output = run(tool, f"{sys.executable} -c 'bytearray(2 << 30)'")
@@ -214,7 +214,7 @@ def test_capture_keeps_beginning_and_end_of_what_is_too_long() -> None:
 
 @pytest.mark.parametrize("command", [" ", "\n\t", "echo \0", "x" * 100_001, "ö" * 50_001])
 def test_a_command_that_no_shell_can_take_is_refused(workspace: Workspace, command: str) -> None:
-    tool = make(workspace, BEST)
+    tool = make_bash(workspace, BEST)
     with pytest.raises(ToolFailed, match="bash: the command "):
         tool.subjects(call(command))
     with pytest.raises(ToolFailed, match="bash: the command "):
@@ -222,13 +222,13 @@ def test_a_command_that_no_shell_can_take_is_refused(workspace: Workspace, comma
 
 
 def test_arguments_that_do_not_fit_are_refused(workspace: Workspace) -> None:
-    tool = make(workspace, BEST)
+    tool = make_bash(workspace, BEST)
     with pytest.raises(ToolFailed, match="bash: arguments do not fit"):
         tool.subjects(ToolCall.create("bash", {"command": 1}))
 
 
 def test_subjects_are_the_commands_of_the_line(workspace: Workspace) -> None:
-    tool = make(workspace, BEST)
+    tool = make_bash(workspace, BEST)
     assert tool.subjects(call("git log | head > x")) == ("git log", "head", "> x")
     assert tool.subjects(call("echo $(id)"))[0] == "\necho $(id)"
 
@@ -236,7 +236,7 @@ def test_subjects_are_the_commands_of_the_line(workspace: Workspace) -> None:
 def test_a_preview_shows_the_command_its_place_and_its_limits(
     workspace: Workspace, folder: Path
 ) -> None:
-    tool = make(workspace, BEST)
+    tool = make_bash(workspace, BEST)
     preview = asyncio.run(tool.preview(call("rm  -rf x", timeout_s=7)))
     assert preview == f"rm  -rf x\n\nin {folder} · at most 7 s · sandbox: {BEST.name}"
     preview = asyncio.run(tool.preview(call("serve", background=True)))
@@ -245,7 +245,7 @@ def test_a_preview_shows_the_command_its_place_and_its_limits(
 
 
 def test_the_tool_is_described_for_models(workspace: Workspace) -> None:
-    tool: Tool = make(workspace, BEST)
+    tool: Tool = make_bash(workspace, BEST)
     assert tool.capability is Capability.EXECUTE
     assert tool.definition.name == "bash"
     assert "120 s" in tool.definition.description
@@ -256,7 +256,7 @@ def test_the_tool_is_described_for_models(workspace: Workspace) -> None:
 def test_a_folder_that_is_gone_is_said_to_be(workspace: Workspace, folder: Path) -> None:
     folder.rmdir()
     with pytest.raises(ToolFailed, match="could not be started: No such file or directory"):
-        run(make(workspace, BEST), "true")
+        run(make_bash(workspace, BEST), "true")
 
 
 # -- the environment -----------------------------------------------------------------------------
@@ -283,10 +283,10 @@ def test_more_of_the_environment_is_handed_on_by_name_but_no_secret_by_a_pattern
     assert {name for name in passed if name.startswith("MY_")} == {"MY_A", "MY_KEY"}
 
 
-@everywhere
+@every_sandbox
 def test_what_is_configured_reaches_the_command(workspace: Workspace, sandbox: Sandbox) -> None:
     access = CommandAccess(environment=("WANTED",), temporary=())
-    tool = make(workspace, sandbox, access=access, environ={"WANTED": "yes", "UNWANTED": "no"})
+    tool = make_bash(workspace, sandbox, access=access, environ={"WANTED": "yes", "UNWANTED": "no"})
     assert text_of(run(tool, "echo $WANTED $UNWANTED")) == "yes\n"
 
 
@@ -295,18 +295,18 @@ def test_what_is_configured_reaches_the_command(workspace: Workspace, sandbox: S
 
 async def ask(tool: Tool, job: str, **arguments: object) -> ToolOutput:
     name = tool.definition.name
-    return await tool.run(ToolCall.create(name, {"job": job, **arguments}), Shelf())
+    return await tool.run(ToolCall.create(name, {"job": job, **arguments}), FakeToolContext())
 
 
-@everywhere
+@every_sandbox
 def test_a_job_is_asked_for_its_output_piece_by_piece(
     workspace: Workspace, sandbox: Sandbox
 ) -> None:
     async def main() -> ToolOutput:
-        tool = make(workspace, sandbox)
+        tool = make_bash(workspace, sandbox)
         reader = BashOutputTool(tool.jobs)
         command = "echo one; until [ -e go ]; do sleep 0.02; done; echo two; exit 4"
-        begun = await tool.run(call(command, background=True), Shelf())
+        begun = await tool.run(call(command, background=True), FakeToolContext())
         job = details_of(begun)["job"]
         assert text_of(begun).startswith(f"[started as job {job}; ")
         first = ""
@@ -325,50 +325,50 @@ def test_a_job_is_asked_for_its_output_piece_by_piece(
     assert details_of(last)["exit_code"] == 4
 
 
-@everywhere
+@every_sandbox
 def test_a_job_is_ended_with_all_that_it_started(workspace: Workspace, sandbox: Sandbox) -> None:
     seconds = unique_seconds()
 
     async def main() -> ToolOutput:
-        tool = make(workspace, sandbox)
+        tool = make_bash(workspace, sandbox)
         begun = await tool.run(
-            call(f"setsid sleep {seconds} & sleep {seconds}", background=True), Shelf()
+            call(f"setsid sleep {seconds} & sleep {seconds}", background=True), FakeToolContext()
         )
         ended = await ask(BashKillTool(tool.jobs), details_of(begun)["job"])
-        assert alive(seconds) == []
+        assert running_processes(seconds) == []
         await tool.aclose()
         return ended
 
     assert text_of(bounded(main())) == "[ended on request]"
 
 
-@everywhere
+@every_sandbox
 def test_jobs_end_when_the_tool_is_closed(workspace: Workspace, sandbox: Sandbox) -> None:
     seconds = unique_seconds()
 
     async def main() -> ToolOutput:
-        tool = make(workspace, sandbox)
-        begun = await tool.run(call(f"sleep {seconds}", background=True), Shelf())
-        await tool.run(call(f"setsid sleep {seconds}", background=True), Shelf())
-        await asyncio.to_thread(wait_until, lambda: bool(alive(seconds)))
+        tool = make_bash(workspace, sandbox)
+        begun = await tool.run(call(f"sleep {seconds}", background=True), FakeToolContext())
+        await tool.run(call(f"setsid sleep {seconds}", background=True), FakeToolContext())
+        await asyncio.to_thread(wait_until, lambda: bool(running_processes(seconds)))
         await tool.aclose()
         return begun
 
     bounded(main())
-    assert alive(seconds) == []
+    assert running_processes(seconds) == []
 
 
 def test_jobs_end_with_the_event_loop_if_nobody_closes_the_tool(workspace: Workspace) -> None:
     seconds = unique_seconds()
-    tool = make(workspace, BEST)
-    bounded(tool.run(call(f"sleep {seconds}", background=True), Shelf()))
-    assert alive(seconds) == []
+    tool = make_bash(workspace, BEST)
+    bounded(tool.run(call(f"sleep {seconds}", background=True), FakeToolContext()))
+    assert running_processes(seconds) == []
 
 
 def test_a_job_can_have_a_time_limit(workspace: Workspace) -> None:
     async def main() -> ToolOutput:
-        tool = make(workspace, BEST)
-        begun = await tool.run(call("sleep 1000", background=True, timeout_s=1), Shelf())
+        tool = make_bash(workspace, BEST)
+        begun = await tool.run(call("sleep 1000", background=True, timeout_s=1), FakeToolContext())
         ended = await ask(BashOutputTool(tool.jobs), details_of(begun)["job"], wait_s=20)
         await tool.aclose()
         return ended
@@ -378,12 +378,12 @@ def test_a_job_can_have_a_time_limit(workspace: Workspace) -> None:
 
 def test_there_are_only_so_many_jobs_at_once(workspace: Workspace) -> None:
     async def main() -> ToolOutput:
-        tool = make(workspace, BEST, limits=CommandLimits(max_jobs=1))
-        begun = await tool.run(call("sleep 1000", background=True), Shelf())
+        tool = make_bash(workspace, BEST, limits=CommandLimits(max_jobs=1))
+        begun = await tool.run(call("sleep 1000", background=True), FakeToolContext())
         with pytest.raises(ToolFailed, match="1 commands run in the background, and no more may"):
-            await tool.run(call("sleep 1000", background=True), Shelf())
+            await tool.run(call("sleep 1000", background=True), FakeToolContext())
         await ask(BashKillTool(tool.jobs), details_of(begun)["job"])
-        again = await tool.run(call("true", background=True), Shelf())
+        again = await tool.run(call("true", background=True), FakeToolContext())
         await tool.aclose()
         return again
 
@@ -391,7 +391,7 @@ def test_there_are_only_so_many_jobs_at_once(workspace: Workspace) -> None:
 
 
 def test_a_job_that_does_not_exist_is_said_not_to(workspace: Workspace) -> None:
-    tool = make(workspace, BEST)
+    tool = make_bash(workspace, BEST)
     for companion in (BashOutputTool(tool.jobs), BashKillTool(tool.jobs)):
         with pytest.raises(ToolFailed, match="job: there is none of this id"):
             asyncio.run(ask(companion, "7"))
@@ -404,6 +404,6 @@ def test_a_job_that_does_not_exist_is_said_not_to(workspace: Workspace) -> None:
 
 
 def test_the_best_sandbox_is_used_unless_it_is_switched_off(workspace: Workspace) -> None:
-    for setting, name in ((SandboxSetting.AUTO, CONFINED[0].name), (SandboxSetting.OFF, "none")):
+    for setting, name in ((SandboxSetting.AUTO, SANDBOXES[0].name), (SandboxSetting.OFF, "none")):
         output = run(BashTool(workspace, sandbox=setting), "true")
         assert details_of(output)["sandbox"] == name

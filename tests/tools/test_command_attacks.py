@@ -18,21 +18,21 @@ from steno.ports import ToolOutput
 from steno.tools.shell.process import CommandLimits
 from steno.tools.shell.sandbox import BubblewrapSandbox, Sandbox
 from steno.tools.workspace import Workspace
-from tests.tools.running import (
-    EVERY,
-    Attentive,
-    alive,
+from tests.tools.command_setup import (
+    EVERY_SANDBOX,
+    WaitableToolContext,
     bounded,
     call,
     details_of,
-    everywhere,
-    make,
+    every_sandbox,
+    make_bash,
     run,
+    running_processes,
     text_of,
     unique_seconds,
     wait_until,
 )
-from tests.tools.shelf import Shelf
+from tests.tools.fake_tool_context import FakeToolContext
 
 SECRETS = {"OPENAI_API_KEY": "sk-stolen", "DB_PASSWORD": "sk-stolen", "SOME_TOKEN": "sk-stolen"}
 
@@ -40,7 +40,7 @@ SECRETS = {"OPENAI_API_KEY": "sk-stolen", "DB_PASSWORD": "sk-stolen", "SOME_TOKE
 # -- secrets -------------------------------------------------------------------------------------
 
 
-@everywhere
+@every_sandbox
 @pytest.mark.parametrize(
     "command",
     [
@@ -54,16 +54,16 @@ SECRETS = {"OPENAI_API_KEY": "sk-stolen", "DB_PASSWORD": "sk-stolen", "SOME_TOKE
 def test_secrets_of_the_environment_do_not_reach_a_command(
     workspace: Workspace, sandbox: Sandbox, command: str
 ) -> None:
-    assert "stolen" not in text_of(run(make(workspace, sandbox, environ=SECRETS), command))
+    assert "stolen" not in text_of(run(make_bash(workspace, sandbox, environ=SECRETS), command))
 
 
-@everywhere
+@every_sandbox
 def test_startup_files_of_the_shell_are_not_run(
     workspace: Workspace, folder: Path, sandbox: Sandbox
 ) -> None:
     for name in (".bashrc", ".profile", ".bash_profile"):
         (folder / name).write_text("echo EVIL\n")
-    tool = make(workspace, sandbox, home=folder, environ={"BASH_ENV": str(folder / ".bashrc")})
+    tool = make_bash(workspace, sandbox, home=folder, environ={"BASH_ENV": str(folder / ".bashrc")})
     assert text_of(run(tool, "echo good")) == "good\n"
 
 
@@ -80,50 +80,50 @@ STAYING = {
 }
 
 
-@everywhere
+@every_sandbox
 @pytest.mark.parametrize("command", STAYING.values(), ids=STAYING.keys())
 def test_processes_left_behind_are_ended_with_their_command(
     workspace: Workspace, sandbox: Sandbox, command: str
 ) -> None:
     seconds = unique_seconds()
-    output = run(make(workspace, sandbox), command.format(seconds=seconds) + "\necho done")
+    output = run(make_bash(workspace, sandbox), command.format(seconds=seconds) + "\necho done")
     assert text_of(output).startswith("done\n")
     assert output.outcome is Outcome.OK
-    assert alive(seconds) == []
+    assert running_processes(seconds) == []
     # Where they are ended by the end of their little world, nobody has counted them.
     if not isinstance(sandbox, BubblewrapSandbox):
         assert "of its processes still ran when it ended" in text_of(output)
 
 
-@everywhere
+@every_sandbox
 @pytest.mark.parametrize("command", STAYING.values(), ids=STAYING.keys())
 def test_cancelling_leaves_no_process(workspace: Workspace, sandbox: Sandbox, command: str) -> None:
     seconds = unique_seconds()
 
     async def main() -> ToolOutput:
-        stage = Attentive()
-        tool = make(workspace, sandbox)
+        stage = WaitableToolContext()
+        tool = make_bash(workspace, sandbox)
         line = f"{command.format(seconds=seconds)}\necho ready; sleep {seconds}"
         running = asyncio.create_task(tool.run(call(line), stage))
         await stage.heard("ready")
-        assert alive(seconds)
+        assert running_processes(seconds)
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running
-        assert alive(seconds) == []
+        assert running_processes(seconds) == []
         await tool.aclose()
         return ToolOutput.of("")
 
     bounded(main())
 
 
-@everywhere
+@every_sandbox
 def test_cancelling_twice_leaves_no_process(workspace: Workspace, sandbox: Sandbox) -> None:
     seconds = unique_seconds()
 
     async def main() -> ToolOutput:
-        stage = Attentive()
-        tool = make(workspace, sandbox, limits=CommandLimits(grace_s=1000))
+        stage = WaitableToolContext()
+        tool = make_bash(workspace, sandbox, limits=CommandLimits(grace_s=1000))
         line = f"trap 'echo asked' TERM; echo ready; while :; do sleep {seconds}; done"
         running = asyncio.create_task(tool.run(call(line), stage))
         await stage.heard("ready")
@@ -132,55 +132,55 @@ def test_cancelling_twice_leaves_no_process(workspace: Workspace, sandbox: Sandb
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running
-        assert alive(seconds) == []
+        assert running_processes(seconds) == []
         await tool.aclose()
         return ToolOutput.of("")
 
     bounded(main())
 
 
-@everywhere
+@every_sandbox
 def test_a_command_that_ignores_the_end_of_its_time_is_ended_all_the_same(
     workspace: Workspace, sandbox: Sandbox
 ) -> None:
     seconds = unique_seconds()
     command = f"trap '' TERM INT HUP; setsid sleep {seconds} & while :; do sleep {seconds}; done"
-    output = run(make(workspace, sandbox), command, timeout_s=1)
+    output = run(make_bash(workspace, sandbox), command, timeout_s=1)
     assert output.outcome is Outcome.TIMEOUT
     assert details_of(output)["signal"] == "SIGKILL"
-    assert alive(seconds) == []
+    assert running_processes(seconds) == []
 
 
-@everywhere
+@every_sandbox
 def test_a_command_that_stops_itself_is_ended_all_the_same(
     workspace: Workspace, sandbox: Sandbox
 ) -> None:
     seconds = unique_seconds()
-    output = run(make(workspace, sandbox), f"sleep {seconds} & kill -STOP $! $$", timeout_s=1)
+    output = run(make_bash(workspace, sandbox), f"sleep {seconds} & kill -STOP $! $$", timeout_s=1)
     assert output.outcome is Outcome.TIMEOUT
-    assert alive(seconds) == []
+    assert running_processes(seconds) == []
 
 
-@everywhere
+@every_sandbox
 def test_a_command_that_stops_its_watcher_is_ended_all_the_same(
     workspace: Workspace, sandbox: Sandbox
 ) -> None:
     seconds = unique_seconds()
     command = f"setsid sleep {seconds} & kill -STOP $PPID; sleep {seconds}"
-    output = run(make(workspace, sandbox), command, timeout_s=1)
+    output = run(make_bash(workspace, sandbox), command, timeout_s=1)
     assert output.outcome is Outcome.TIMEOUT
-    assert alive(seconds) == []
+    assert running_processes(seconds) == []
 
 
-@everywhere
+@every_sandbox
 def test_a_command_may_end_its_whole_group_and_hurt_nobody_else(
     workspace: Workspace, sandbox: Sandbox
 ) -> None:
-    output = run(make(workspace, sandbox), "echo before; kill -KILL 0; echo after")
+    output = run(make_bash(workspace, sandbox), "echo before; kill -KILL 0; echo after")
     assert text_of(output) == "before\n[exit code 137, ended by signal SIGKILL]"
 
 
-@everywhere
+@every_sandbox
 def test_commands_end_with_the_program_that_ran_them(
     workspace: Workspace, folder: Path, sandbox: Sandbox
 ) -> None:
@@ -214,37 +214,37 @@ def test_commands_end_with_the_program_that_ran_them(
     with program:
         assert program.stdout is not None
         assert program.stdout.readline() == b"ready\n"
-        assert alive(seconds)
+        assert running_processes(seconds)
         program.send_signal(signal.SIGKILL)
-    wait_until(lambda: not alive(seconds))
+    wait_until(lambda: not running_processes(seconds))
 
 
 # -- too much ------------------------------------------------------------------------------------
 
 
-@everywhere
+@every_sandbox
 def test_too_many_processes_are_all_ended(workspace: Workspace, sandbox: Sandbox) -> None:
     """As a bomb would make them, but for the number: no more than 200, whatever fails."""
     seconds = unique_seconds()
-    tool = make(workspace, sandbox, limits=CommandLimits(max_processes=40))
+    tool = make_bash(workspace, sandbox, limits=CommandLimits(max_processes=40))
     command = f"for i in {{1..200}}; do setsid sleep {seconds} & done; wait"
     output = run(tool, command)
     assert output.outcome is Outcome.ERROR
-    assert alive(seconds) == []
+    assert running_processes(seconds) == []
     if os.geteuid() == 0:  # others run into the limit of their user before they are seen
         assert details_of(output)["cause"] == "processes"
         assert text_of(output) == "[ended: it started more processes than it may]"
 
 
-@everywhere
+@every_sandbox
 def test_an_endless_flood_is_ended_and_takes_little_memory(
     workspace: Workspace, sandbox: Sandbox
 ) -> None:
-    stage = Shelf()
+    stage = FakeToolContext()
     limits = CommandLimits(max_output_bytes=60_000_000, kept_output_bytes=1_000_000, grace_s=0.5)
-    run(make(workspace, sandbox, limits=limits), "true")
+    run(make_bash(workspace, sandbox, limits=limits), "true")
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    output = run(make(workspace, sandbox, limits=limits), "yes", stage)
+    output = run(make_bash(workspace, sandbox, limits=limits), "yes", stage)
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     assert output.outcome is Outcome.ERROR
     assert text_of(output).endswith("[ended: it wrote more than it may]")
@@ -254,10 +254,10 @@ def test_an_endless_flood_is_ended_and_takes_little_memory(
     assert (after - before) * 1024 < 30_000_000
 
 
-@everywhere
+@every_sandbox
 def test_a_large_output_is_read_to_its_end(workspace: Workspace, sandbox: Sandbox) -> None:
-    stage = Shelf()
-    output = run(make(workspace, sandbox), "yes | head -c 50000000; echo end", stage)
+    stage = FakeToolContext()
+    output = run(make_bash(workspace, sandbox), "yes | head -c 50000000; echo end", stage)
     assert output.outcome is Outcome.OK
     assert text_of(output).endswith("y\nend\n")
     kept = stage.kept[details_of(output)["full_output"]]
@@ -265,15 +265,17 @@ def test_a_large_output_is_read_to_its_end(workspace: Workspace, sandbox: Sandbo
     assert b"[... 40,000,004 bytes were not kept ...]" in kept
 
 
-@everywhere
+@every_sandbox
 def test_one_endless_line_is_cut(workspace: Workspace, sandbox: Sandbox) -> None:
-    output = run(make(workspace, sandbox), "head -c 3000000 /dev/zero | tr '\\0' x")
+    output = run(make_bash(workspace, sandbox), "head -c 3000000 /dev/zero | tr '\\0' x")
     assert len(text_of(output)) < 60_000
 
 
 def test_control_characters_reach_the_model_and_the_stage_as_text(workspace: Workspace) -> None:
     """Whoever shows them on a terminal takes them out; here nothing may be lost or done."""
-    stage = Shelf()
-    output = run(make(workspace, EVERY[0]), r"printf '\033]0;title\007\033[2Jx\r\b'", stage)
+    stage = FakeToolContext()
+    output = run(
+        make_bash(workspace, EVERY_SANDBOX[0]), r"printf '\033]0;title\007\033[2Jx\r\b'", stage
+    )
     assert text_of(output) == "\x1b]0;title\x07\x1b[2Jx\r\b"
     assert "".join(stage.said) == text_of(output)

@@ -15,8 +15,8 @@ from steno.ports import Capability, Tool, ToolOutput
 from steno.tools.glob import MAX_FILES, GlobTool
 from steno.tools.path_patterns import asks_for_hidden_names, build_path_filter
 from steno.tools.workspace import Workspace
-from tests.tools.engines import ENGINES, MakeEngine, plant, ripgrep
-from tests.tools.shelf import Shelf
+from tests.tools.fake_tool_context import FakeToolContext
+from tests.tools.search_engines import ENGINES, MakeEngine, ripgrep, write_files
 
 both = pytest.mark.parametrize("make", ENGINES.values(), ids=ENGINES)
 
@@ -27,7 +27,7 @@ def glob(
     made = GlobTool(workspace, engine=make(workspace), time_limit_s=time_limit_s)
     call = ToolCall.create("glob", {"pattern": pattern, **more})
     made.definition.check_arguments(call)
-    return asyncio.run(made.run(call, Shelf()))
+    return asyncio.run(made.run(call, FakeToolContext()))
 
 
 def text_of(output: ToolOutput) -> str:
@@ -64,7 +64,9 @@ NAMES = ["a.py", "d/b.py", "d/e/c.py", "d/e/c.js", "no.py", ".github/ci.yml", ".
 def test_files_are_found_by_a_pattern(
     pattern: str, found: list[str], make: MakeEngine, folder: Path, workspace: Workspace
 ) -> None:
-    plant(folder, {**dict.fromkeys(NAMES, ""), ".git/config": "", ".gitignore": "build/\nno.py"})
+    write_files(
+        folder, {**dict.fromkeys(NAMES, ""), ".git/config": "", ".gitignore": "build/\nno.py"}
+    )
     shown = text_of(glob(workspace, make, pattern))
     assert shown == ("".join(f"{name}\n" for name in found) or "no files")
 
@@ -73,7 +75,7 @@ def test_files_are_found_by_a_pattern(
 def test_a_pattern_is_about_what_lies_below_the_path(
     make: MakeEngine, folder: Path, workspace: Workspace
 ) -> None:
-    plant(folder, dict.fromkeys(NAMES, ""))
+    write_files(folder, dict.fromkeys(NAMES, ""))
     assert text_of(glob(workspace, make, "/*.py", path="d")) == "d/b.py\n"
     assert text_of(glob(workspace, make, "e/*", path=str(folder / "d"))) == "d/e/c.js\nd/e/c.py\n"
     assert text_of(glob(workspace, make, "*", path="build")) == "build/a.py\n"
@@ -83,7 +85,7 @@ def test_a_pattern_is_about_what_lies_below_the_path(
 def test_more_files_than_can_be_shown_are_counted(
     make: MakeEngine, folder: Path, workspace: Workspace
 ) -> None:
-    plant(folder, {f"{number:04}": "" for number in range(MAX_FILES + 3)})
+    write_files(folder, {f"{number:04}": "" for number in range(MAX_FILES + 3)})
     output = glob(workspace, make, "*")
     assert text_of(output).endswith("0499\n[3 more files; narrow the pattern or the path]\n")
     assert output.details == {"files": MAX_FILES + 3, "limited": True, "left_out": 0}
@@ -106,19 +108,19 @@ def test_names_that_are_no_text_are_not_named(
     make: MakeEngine, folder: Path, workspace: Workspace
 ) -> None:
     (folder / os.fsdecode(b"caf\xe9")).write_text("x\n")
-    plant(folder, {"a\x1b[31m": "", "b": ""})
+    write_files(folder, {"a\x1b[31m": "", "b": ""})
     assert text_of(glob(workspace, make, "*")) == "'a\\x1b[31m'\nb\n"
 
 
 def test_a_search_that_hangs_is_given_up(folder: Path, workspace: Workspace) -> None:
-    plant(folder, {"a": ""})
+    write_files(folder, {"a": ""})
     os.mkfifo(folder / ".ignore")  # ripgrep waits for somebody to write there
     with pytest.raises(ToolFailed, match=r"not finished after 0\.5 s"):
         glob(workspace, ripgrep, "*", time_limit_s=0.5)
 
 
 def test_the_tool_says_what_it_is_about(folder: Path, workspace: Workspace) -> None:
-    plant(folder, {"d/a": ""})
+    write_files(folder, {"d/a": ""})
     made: Tool = GlobTool(workspace)
     call = ToolCall.create("glob", {"pattern": "*.py", "path": "./d/"})
     assert made.capability is Capability.READ

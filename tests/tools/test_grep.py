@@ -17,8 +17,8 @@ from steno.tools.grep import GrepTool
 from steno.tools.regex import translate_regex
 from steno.tools.search import PythonEngine, SearchRequest, choose_search_engine, find_ripgrep
 from steno.tools.workspace import Workspace
-from tests.tools.engines import ENGINES, MakeEngine, lines_of, plant, ripgrep
-from tests.tools.shelf import Shelf
+from tests.tools.fake_tool_context import FakeToolContext
+from tests.tools.search_engines import ENGINES, MakeEngine, lines_of, ripgrep, write_files
 
 both = pytest.mark.parametrize("make", ENGINES.values(), ids=ENGINES)
 
@@ -29,7 +29,7 @@ def grep(
     made = GrepTool(workspace, engine=make(workspace), time_limit_s=time_limit_s)
     call = ToolCall.create("grep", {"pattern": pattern, **more})
     made.definition.check_arguments(call)
-    return asyncio.run(made.run(call, Shelf()))
+    return asyncio.run(made.run(call, FakeToolContext()))
 
 
 def text_of(output: ToolOutput) -> str:
@@ -46,7 +46,9 @@ def text_of(output: ToolOutput) -> str:
 def test_matching_lines_are_shown_below_the_name_of_their_file(
     make: MakeEngine, folder: Path, workspace: Workspace
 ) -> None:
-    plant(folder, {"b.py": "def b():\n    pass\n", "a/x.py": "#\ndef a():", "c.txt": "nothing"})
+    write_files(
+        folder, {"b.py": "def b():\n    pass\n", "a/x.py": "#\ndef a():", "c.txt": "nothing"}
+    )
     output = grep(workspace, make, r"^def \w+\(")
     assert text_of(output) == "a/x.py\n2:def a():\n\nb.py\n1:def b():\n"
     assert output.details == {"matches": 2, "files": 2, "limited": False, "left_out": 0}
@@ -56,7 +58,7 @@ def test_matching_lines_are_shown_below_the_name_of_their_file(
 def test_context_is_marked_and_gaps_are_shown(
     make: MakeEngine, folder: Path, workspace: Workspace
 ) -> None:
-    plant(folder, {"a": "1\nx\n3\n4\n5\n6\nx\nx\n9\n"})
+    write_files(folder, {"a": "1\nx\n3\n4\n5\n6\nx\nx\n9\n"})
     shown = text_of(grep(workspace, make, "x", context=1))
     assert shown == "a\n1-1\n2:x\n3-3\n--\n6-6\n7:x\n8:x\n9-9\n"
 
@@ -65,14 +67,14 @@ def test_context_is_marked_and_gaps_are_shown(
 def test_files_and_counts_can_be_asked_for(
     make: MakeEngine, folder: Path, workspace: Workspace
 ) -> None:
-    plant(folder, {"a": "x\nxx\n", "b": "y\n", "c/d": "x\n"})
+    write_files(folder, {"a": "x\nxx\n", "b": "y\n", "c/d": "x\n"})
     assert text_of(grep(workspace, make, "x", mode="files")) == "a\nc/d\n"
     assert text_of(grep(workspace, make, "x", mode="count")) == "a:2\nc/d:1\n"
 
 
 @both
 def test_the_limit_is_kept_and_told(make: MakeEngine, folder: Path, workspace: Workspace) -> None:
-    plant(folder, {"a": "x\n" * 3, "b": "x\n", "c": "x\n"})
+    write_files(folder, {"a": "x\n" * 3, "b": "x\n", "c": "x\n"})
     note = "[more than {} {}; narrow the search or raise the limit]\n"
     assert (
         text_of(grep(workspace, make, "x", limit=2))
@@ -89,19 +91,19 @@ def test_the_limit_is_kept_and_told(make: MakeEngine, folder: Path, workspace: W
 
 @both
 def test_many_files_are_searched(make: MakeEngine, folder: Path, workspace: Workspace) -> None:
-    plant(folder, {f"{number:03}": "x\n" for number in range(150)})
+    write_files(folder, {f"{number:03}": "x\n" for number in range(150)})
     assert JsonObject(grep(workspace, make, "x").details)["files"] == 150
 
 
 @both
 def test_nothing_found_is_said(make: MakeEngine, folder: Path, workspace: Workspace) -> None:
-    plant(folder, {"a": "y\n"})
+    write_files(folder, {"a": "y\n"})
     assert text_of(grep(workspace, make, "x")) == "no matches"
 
 
 @both
 def test_long_lines_are_cut(make: MakeEngine, folder: Path, workspace: Workspace) -> None:
-    plant(folder, {"a": "é" * 700 + "x\n"})
+    write_files(folder, {"a": "é" * 700 + "x\n"})
     assert text_of(grep(workspace, make, "x$")) == f"a\n1:{'é' * 500}[... 201 more characters]\n"
 
 
@@ -109,7 +111,7 @@ def test_long_lines_are_cut(make: MakeEngine, folder: Path, workspace: Workspace
 def test_strange_bytes_and_names_are_shown_as_text(
     make: MakeEngine, folder: Path, workspace: Workspace
 ) -> None:
-    plant(folder, {"a\nb": b"caf\xe9 x\r\n"})
+    write_files(folder, {"a\nb": b"caf\xe9 x\r\n"})
     (folder / os.fsdecode(b"caf\xe9")).write_text("x\n")
     assert text_of(grep(workspace, make, "x$")) == "'a\\nb'\n1:caf\ufffd x\n"
 
@@ -131,14 +133,14 @@ def test_a_glob_narrows_the_search_and_brings_back_nothing_ignored(
     glob: str, found: list[str], make: MakeEngine, folder: Path, workspace: Workspace
 ) -> None:
     names = ["a.py", "d/b.py", "d/e/c.py", "a.c", "ignored.py", ".hidden", ".git/x.py"]
-    plant(folder, {**dict.fromkeys(names, "x"), ".gitignore": "ignored.py"})
+    write_files(folder, {**dict.fromkeys(names, "x"), ".gitignore": "ignored.py"})
     shown = text_of(grep(workspace, make, "x", glob=glob, mode="files"))
     assert shown == ("".join(f"{name}\n" for name in found) or "no matches")
 
 
 @both
 def test_a_path_narrows_the_search(make: MakeEngine, folder: Path, workspace: Workspace) -> None:
-    plant(folder, {"a": "x", "d/b.py": "x", "d/c": "x"})
+    write_files(folder, {"a": "x", "d/b.py": "x", "d/c": "x"})
     for path in ("d", "./d/", str(folder / "d")):
         assert text_of(grep(workspace, make, "x", path=path, mode="files")) == "d/b.py\nd/c\n"
     assert text_of(grep(workspace, make, "x", path="d", glob="/*.py", mode="files")) == "d/b.py\n"
@@ -151,14 +153,14 @@ def test_a_path_narrows_the_search(make: MakeEngine, folder: Path, workspace: Wo
 def test_another_root_is_searched_by_its_absolute_path(
     make: MakeEngine, folder: Path, tmp_path: Path
 ) -> None:
-    plant(tmp_path / "more", {"a": "x", "ignored": "x", ".ignore": "ignored"})
+    write_files(tmp_path / "more", {"a": "x", "ignored": "x", ".ignore": "ignored"})
     more = tmp_path / "more"
     shown = text_of(grep(Workspace([folder, more]), make, "x", path=str(more)))
     assert shown == f"{more}/a\n1:x\n"
 
 
 def test_the_tool_says_what_it_is_about(folder: Path, workspace: Workspace) -> None:
-    plant(folder, {"d/a": "x"})
+    write_files(folder, {"d/a": "x"})
     (folder / "link").symlink_to("d")
     made: Tool = GrepTool(workspace)
     call = ToolCall.create("grep", {"pattern": "x", "path": "link/../link/a"})
@@ -186,7 +188,7 @@ def test_a_pattern_that_is_not_taken_is_told_to_the_model(
 def test_nothing_outside_is_searched(
     path: str, make: MakeEngine, folder: Path, outside: Path, workspace: Workspace
 ) -> None:
-    plant(folder, {"d/": ""})
+    write_files(folder, {"d/": ""})
     (folder / "link").symlink_to(outside)
     (folder / "d" / "link").symlink_to(outside)
     with pytest.raises(ToolFailed, match="outside"):
@@ -198,7 +200,7 @@ def test_nothing_outside_is_searched(
 def test_a_link_that_is_put_there_meanwhile_is_not_followed(
     make: MakeEngine, folder: Path, outside: Path, workspace: Workspace
 ) -> None:
-    plant(folder, {"a": "SECRET\n", "d/secret.txt": "SECRET\n", "z": "SECRET\n"})
+    write_files(folder, {"a": "SECRET\n", "d/secret.txt": "SECRET\n", "z": "SECRET\n"})
 
     def swap(name: str) -> bool:
         """Asked when the names are known and nothing is open yet."""
@@ -221,7 +223,7 @@ def test_a_link_that_is_put_there_meanwhile_is_not_followed(
 
 @both
 def test_a_pattern_is_never_an_option(make: MakeEngine, folder: Path, workspace: Workspace) -> None:
-    plant(folder, {"a": "--files\n-e\n"})
+    write_files(folder, {"a": "--files\n-e\n"})
     assert text_of(grep(workspace, make, "--files")) == "a\n1:--files\n"
     assert text_of(grep(workspace, make, "-e")) == "a\n2:-e\n"
 
@@ -230,17 +232,17 @@ def test_a_pattern_is_never_an_option(make: MakeEngine, folder: Path, workspace:
 def test_the_environment_does_not_reach_the_search(
     make: MakeEngine, folder: Path, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plant(folder, {"a": "x\n", "rc": "--invert-match\n"})
+    write_files(folder, {"a": "x\n", "rc": "--invert-match\n"})
     monkeypatch.setenv("RIPGREP_CONFIG_PATH", str(folder / "rc"))
     monkeypatch.setenv("PYTHONPATH", str(folder))
-    plant(folder, {"re.py": "raise SystemExit(1)\n"})
+    write_files(folder, {"re.py": "raise SystemExit(1)\n"})
     assert text_of(grep(workspace, make, "^x", mode="files")) == "a\n"
 
 
 def test_a_program_that_lies_in_the_workspace_is_not_taken(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plant(folder, {"bin/rg": "#!/bin/sh\n"})
+    write_files(folder, {"bin/rg": "#!/bin/sh\n"})
     (folder / "bin" / "rg").chmod(0o755)
     monkeypatch.setenv("PATH", str(folder / "bin"))
     assert find_ripgrep() == folder / "bin" / "rg"
@@ -266,13 +268,13 @@ _CATASTROPHE = "(a*)*(a*)*(a*)*b$"
 def test_a_pattern_that_python_cannot_finish_is_given_up(
     folder: Path, workspace: Workspace
 ) -> None:
-    plant(folder, {"a": "a" * 5000 + "\n"})
+    write_files(folder, {"a": "a" * 5000 + "\n"})
     with pytest.raises(ToolFailed, match="not finished after 1 s"):
         grep(workspace, PythonEngine, _CATASTROPHE, time_limit_s=1)
 
 
 def test_ripgrep_finishes_what_python_cannot(folder: Path, workspace: Workspace) -> None:
-    plant(folder, {"a": "a" * 5000 + "\n"})
+    write_files(folder, {"a": "a" * 5000 + "\n"})
     assert text_of(grep(workspace, ripgrep, _CATASTROPHE)) == "no matches"
 
 
@@ -280,14 +282,14 @@ def test_ripgrep_finishes_what_python_cannot(folder: Path, workspace: Workspace)
 def test_a_cancelled_search_ends_its_programs(
     make: MakeEngine, folder: Path, workspace: Workspace
 ) -> None:
-    plant(folder, {"a": "a" * 5000 + "\n", ".git/": ""})
+    write_files(folder, {"a": "a" * 5000 + "\n", ".git/": ""})
     os.mkfifo(folder / ".ignore")  # ripgrep waits for somebody to write there
     made = GrepTool(workspace, engine=make(workspace))
     before = _children()  # servers that other tests have started
 
     async def scenario() -> None:
         call = ToolCall.create("grep", {"pattern": _CATASTROPHE})
-        task = asyncio.create_task(made.run(call, Shelf()))
+        task = asyncio.create_task(made.run(call, FakeToolContext()))
         async with asyncio.timeout(60):
             while _children() <= before:  # noqa: ASYNC110 - nobody says when a program has started
                 await asyncio.sleep(0.01)
@@ -346,7 +348,7 @@ def test_both_engines_read_the_same_from_a_file(
 def test_what_cannot_be_read_is_passed_by(
     make: MakeEngine, folder: Path, workspace: Workspace
 ) -> None:
-    plant(folder, {"a": "x"})
+    write_files(folder, {"a": "x"})
     with (folder / "huge").open("wb") as huge:
         huge.write(b"x\n")
         huge.truncate(64 * 1024 * 1024 + 1)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from steno.tools.path_patterns import parse_ignore_file
 from steno.tools.workspace import Workspace
-from tests.tools.engines import ENGINES, MakeEngine, files_of, plant, ripgrep
+from tests.tools.search_engines import ENGINES, MakeEngine, files_of, ripgrep, write_files
 
 
 class Case(NamedTuple):
@@ -93,7 +93,7 @@ def test_both_engines_leave_out_the_same(
 ) -> None:
     if case.in_repository:
         (folder / ".git").mkdir()
-    plant(folder, case.files)
+    write_files(folder, case.files)
     assert files_of(workspace, ENGINES[engine], case.under, hidden=case.hidden) == case.kept
 
 
@@ -101,8 +101,10 @@ def test_both_engines_leave_out_the_same(
 def test_rules_above_the_workspace_count_up_to_the_repository(
     make: MakeEngine, tmp_path: Path
 ) -> None:
-    plant(tmp_path, {".gitignore": "no", "repo/.git/": "", "repo/.gitignore": "/sub/a"})
-    plant(tmp_path, {"repo/.ignore": "b", "repo/sub/a": "", "repo/sub/b": "", "repo/sub/no": ""})
+    write_files(tmp_path, {".gitignore": "no", "repo/.git/": "", "repo/.gitignore": "/sub/a"})
+    write_files(
+        tmp_path, {"repo/.ignore": "b", "repo/sub/a": "", "repo/sub/b": "", "repo/sub/no": ""}
+    )
     assert files_of(Workspace([tmp_path / "repo" / "sub"]), make) == ["no"]
 
 
@@ -110,7 +112,7 @@ def test_rules_above_the_workspace_count_up_to_the_repository(
 def test_links_and_pipes_are_not_named(
     make: MakeEngine, folder: Path, outside: Path, workspace: Workspace
 ) -> None:
-    plant(folder, {"a": "", "d/b": ""})
+    write_files(folder, {"a": "", "d/b": ""})
     (folder / "folder").symlink_to(outside)
     (folder / "file").symlink_to(outside / "secret.txt")
     (folder / "inside").symlink_to(folder / "d")
@@ -119,7 +121,7 @@ def test_links_and_pipes_are_not_named(
 
 
 def test_a_pipe_in_the_place_of_rules_is_no_trap(folder: Path, workspace: Workspace) -> None:
-    plant(folder, {".git/": "", "a": ""})
+    write_files(folder, {".git/": "", "a": ""})
     os.mkfifo(folder / ".gitignore")
     assert files_of(workspace, ENGINES["python"]) == ["a"]
 
@@ -161,8 +163,8 @@ def test_any_rules_mean_to_us_what_they_mean_to_ripgrep(
 ) -> None:
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
-        plant(folder, {"a/b/": "", "b/": "", "é/": "", f"{repository}.git/": ""})
-        plant(folder, {f"{where}{name}": text for (where, name), text in rule_files.items()})
+        write_files(folder, {"a/b/": "", "b/": "", "é/": "", f"{repository}.git/": ""})
+        write_files(folder, {f"{where}{name}": text for (where, name), text in rule_files.items()})
         for where, name in names:
             if not (folder / where / name).exists():
                 (folder / where / name).write_text("x")

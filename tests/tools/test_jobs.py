@@ -21,14 +21,14 @@ from steno.tools.jobs import BashKillTool, BashOutputTool
 from steno.tools.shell.process import OutputCapture
 from steno.tools.shell.sandbox import NoSandbox
 from steno.tools.workspace import Workspace
-from tests.agent.working import calling, results_of
-from tests.tools.running import PATIENCE_S, bounded, call, details_of, make, text_of
-from tests.tools.shelf import Shelf
+from tests.agent.agent_setup import results_of, turn_with_calls
+from tests.tools.command_setup import PATIENCE_S, bounded, call, details_of, make_bash, text_of
+from tests.tools.fake_tool_context import FakeToolContext
 
 NO_SANDBOX = NoSandbox("a test")
 
 
-class Slow(Shelf):
+class Slow(FakeToolContext):
     """A stage that takes its time to keep something."""
 
     def __init__(self) -> None:
@@ -47,12 +47,14 @@ def asked(job: str, **arguments: object) -> ToolCall:
 
 
 def test_what_a_job_said_is_told_again_if_the_call_was_stopped(workspace: Workspace) -> None:
-    shelf = Shelf()
+    shelf = FakeToolContext()
 
     async def main() -> ToolOutput:
-        tool, slow = make(workspace, NO_SANDBOX), Slow()
+        tool, slow = make_bash(workspace, NO_SANDBOX), Slow()
         reader = BashOutputTool(tool.jobs)
-        begun = await tool.run(call("seq 30000; printf '\\303'", background=True), Shelf())
+        begun = await tool.run(
+            call("seq 30000; printf '\\303'", background=True), FakeToolContext()
+        )
         job = details_of(begun)["job"]
         await tool.jobs.get(job).wait(PATIENCE_S)
         task = asyncio.create_task(reader.run(asked(job), slow))
@@ -73,12 +75,14 @@ def test_what_a_job_said_is_told_again_if_the_call_was_stopped(workspace: Worksp
 
 def test_two_who_ask_about_a_job_at_once_come_one_after_the_other(workspace: Workspace) -> None:
     async def main() -> ToolOutput:
-        tool = make(workspace, NO_SANDBOX)
+        tool = make_bash(workspace, NO_SANDBOX)
         reader = BashOutputTool(tool.jobs)
         command = "echo one; until [ -e go ]; do sleep 0.02; done; echo two"
-        begun = await tool.run(call(command, background=True), Shelf())
+        begun = await tool.run(call(command, background=True), FakeToolContext())
         job = details_of(begun)["job"]
-        calls = [reader.run(asked(job, wait_s=int(PATIENCE_S)), Shelf()) for _ in range(2)]
+        calls = [
+            reader.run(asked(job, wait_s=int(PATIENCE_S)), FakeToolContext()) for _ in range(2)
+        ]
         tasks = [asyncio.ensure_future(one) for one in calls]
         await asyncio.sleep(0)
         (workspace.root / "go").touch()
@@ -104,11 +108,11 @@ def test_what_was_taken_back_comes_before_what_came_since() -> None:
 
 
 def test_to_end_a_job_is_to_run_something_and_needs_no_question(workspace: Workspace) -> None:
-    kill = BashKillTool(make(workspace, NO_SANDBOX).jobs)
+    kill = BashKillTool(make_bash(workspace, NO_SANDBOX).jobs)
     assert kill.capability is Capability.EXECUTE
     ended = ToolCall.create("bash_kill", {"job": "1"})
     conversation = Conversation()
-    agent = Agent(ScriptedProvider([calling(ended), "Done."]), conversation, tools=[kill])
+    agent = Agent(ScriptedProvider([turn_with_calls(ended), "Done."]), conversation, tools=[kill])
     asyncio.run(asyncio.wait_for(agent.run("Go."), PATIENCE_S))
     (result,) = results_of(conversation)
     assert result.text.startswith("job: there is none of this id")
@@ -118,9 +122,9 @@ def test_a_command_that_is_interrupted_leaves_what_it_wrote(workspace: Workspace
     conversation = Conversation()
 
     async def main() -> ToolOutput:
-        tool = make(workspace, NO_SANDBOX)
+        tool = make_bash(workspace, NO_SANDBOX)
         agent = Agent(
-            ScriptedProvider([calling(call("echo begun; sleep 1000"))]),
+            ScriptedProvider([turn_with_calls(call("echo begun; sleep 1000"))]),
             conversation,
             tools=[tool],
             gate=Gate(Permissions.of(allow=["bash"])),
@@ -154,6 +158,6 @@ def test_a_toolbox_hands_on_what_commands_may_use_and_see(
             assert "It has 7 s unless timeout_s says otherwise, 9 s at most" in (
                 bash.definition.description
             )
-            return await bash.run(call("echo $HOME"), Shelf())
+            return await bash.run(call("echo $HOME"), FakeToolContext())
 
     assert text_of(bounded(main())) == f"{tmp_path}\n"

@@ -13,7 +13,7 @@ from steno.tools.bash import BashTool
 from steno.tools.programs import find_program
 from steno.tools.shell.sandbox import Sandbox, SandboxSetting, find_sandbox
 from steno.tools.workspace import Workspace
-from tests.tools.running import call, everywhere, make, run, text_of
+from tests.tools.command_setup import call, every_sandbox, make_bash, run, text_of
 
 
 def plant(folder: Path, name: str, script: str = "exit 0") -> Path:
@@ -74,7 +74,7 @@ def test_a_sandbox_that_a_project_brings_is_not_even_tried(
     assert not (tmp_path / "tried").exists()
 
 
-@everywhere
+@every_sandbox
 def test_the_shell_is_not_one_of_the_project(
     workspace: Workspace, folder: Path, sandbox: Sandbox
 ) -> None:
@@ -82,5 +82,5 @@ def test_the_shell_is_not_one_of_the_project(
     assert shutil.which("bash", path=str(folder / "bin")) is not None
     for path in (f"{folder}/bin", "./bin"):
         environ = {"PATH": f"{path}:{os.environ['PATH']}"}
-        output = run(make(workspace, sandbox, environ=environ), "echo real")
+        output = run(make_bash(workspace, sandbox, environ=environ), "echo real")
         assert text_of(output) == "real\n"

@@ -16,16 +16,18 @@ from steno.ports import Capability, Tool, ToolOutput
 from steno.tools.read import MAX_IMAGE_BYTES, MAX_LINE_CHARACTERS, ReadTool
 from steno.tools.truncate import MAX_OUTPUT_BYTES, MAX_OUTPUT_LINES
 from steno.tools.workspace import Workspace
-from tests.tools.shelf import Shelf
+from tests.tools.fake_tool_context import FakeToolContext
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
 
 
-def read(workspace: Workspace, path: str, shelf: Shelf | None = None, **more: Any) -> ToolOutput:
+def read(
+    workspace: Workspace, path: str, shelf: FakeToolContext | None = None, **more: Any
+) -> ToolOutput:
     tool: Tool = ReadTool(workspace)
     call = ToolCall.create("read", {"path": path, **more})
     tool.definition.check_arguments(call)
-    return asyncio.run(tool.run(call, Shelf() if shelf is None else shelf))
+    return asyncio.run(tool.run(call, FakeToolContext() if shelf is None else shelf))
 
 
 def text_of(output: ToolOutput) -> str:
@@ -179,7 +181,7 @@ def test_an_image_that_no_provider_takes_is_refused(workspace: Workspace, folder
 
 
 def test_what_was_kept_is_read_by_its_hash(workspace: Workspace) -> None:
-    shelf = Shelf()
+    shelf = FakeToolContext()
     path = "blob:" + shelf.put_blob(bytes(range(32)) + b"one\xff\ntwo\n")
     output = read(workspace, path, shelf, offset=3)
     assert text_of(output) == "     3\ttwo\n"
@@ -204,7 +206,7 @@ def test_what_cannot_be_read_fails_before_anybody_is_asked(
     with pytest.raises(ToolFailed, match=reason):
         asyncio.run(tool.preview(call))
     with pytest.raises(ToolFailed, match=reason):
-        asyncio.run(tool.run(call, Shelf()))
+        asyncio.run(tool.run(call, FakeToolContext()))
 
 
 def test_a_pipe_does_not_hang(workspace: Workspace, folder: Path) -> None:

@@ -25,8 +25,8 @@ from steno.tools.shell.sandbox import (
     find_sandbox,
 )
 from steno.tools.workspace import Workspace
-from tests.tools.running import CONFINED, call, confined, make, run, text_of
-from tests.tools.shelf import Shelf
+from tests.tools.command_setup import SANDBOXES, call, make_bash, real_sandboxes, run, text_of
+from tests.tools.fake_tool_context import FakeToolContext
 
 
 @pytest.fixture
@@ -49,13 +49,13 @@ def server() -> Iterator[socket.socket]:
 
 
 def test_some_sandbox_works_here() -> None:
-    assert CONFINED
+    assert SANDBOXES
 
 
 # -- files ---------------------------------------------------------------------------------------
 
 
-@confined
+@real_sandboxes
 @pytest.mark.parametrize(
     "command",
     [
@@ -75,12 +75,12 @@ def test_some_sandbox_works_here() -> None:
 def test_nothing_outside_of_the_workspace_is_changed(
     workspace: Workspace, outside: Path, sandbox: Sandbox, command: str
 ) -> None:
-    run(make(workspace, sandbox), command.format(outside=outside))
+    run(make_bash(workspace, sandbox), command.format(outside=outside))
     assert [path.name for path in outside.iterdir()] == ["secret.txt"]
     assert (outside / "secret.txt").read_text() == "SECRET\n"
 
 
-@confined
+@real_sandboxes
 def test_the_workspace_can_be_changed_in_every_way(
     workspace: Workspace, folder: Path, sandbox: Sandbox
 ) -> None:
@@ -88,20 +88,20 @@ def test_the_workspace_can_be_changed_in_every_way(
         "mkdir -p a/b && echo x > a/b/f && ln -s f a/b/l && ln a/b/f a/h && mv a/b/f g && "
         "mkfifo p && rm -r a && chmod 700 g && cat g && ls"
     )
-    assert text_of(run(make(workspace, sandbox), command)) == "x\ng\np\n"
+    assert text_of(run(make_bash(workspace, sandbox), command)) == "x\ng\np\n"
     assert sorted(path.name for path in folder.iterdir()) == ["g", "p"]
 
 
-@confined
+@real_sandboxes
 def test_every_folder_of_the_workspace_can_be_written(
     folder: Path, outside: Path, sandbox: Sandbox
 ) -> None:
-    output = run(make(Workspace([folder, outside]), sandbox), f"echo new > {outside}/new")
+    output = run(make_bash(Workspace([folder, outside]), sandbox), f"echo new > {outside}/new")
     assert output.outcome is Outcome.OK
     assert (outside / "new").read_text() == "new\n"
 
 
-@confined
+@real_sandboxes
 def test_secrets_in_the_home_folder_cannot_be_read_and_the_rest_can(
     workspace: Workspace, home: Path, sandbox: Sandbox, tmp_path: Path
 ) -> None:
@@ -113,37 +113,39 @@ def test_secrets_in_the_home_folder_cannot_be_read_and_the_rest_can(
         "cat ~/.ssh/id ~/.netrc ~/link/id /proc/self/root$HOME/.ssh/id; "
         "cp -r ~/.ssh copy; cat copy/*; cat ~/harmless"
     )
-    output = run(make(both, sandbox, home=home), command)
+    output = run(make_bash(both, sandbox, home=home), command)
     assert "PRIVATE" not in text_of(output)
     assert text_of(output).endswith("harmless\n")
 
 
-@confined
+@real_sandboxes
 def test_more_can_be_hidden(
     workspace: Workspace, folder: Path, outside: Path, sandbox: Sandbox
 ) -> None:
     access = CommandAccess(hidden=(outside / "secret.txt", outside / "nothing"), temporary=())
-    tool = make(workspace, sandbox, access=access)
+    tool = make_bash(workspace, sandbox, access=access)
     assert "SECRET" not in text_of(run(tool, f"cat {outside}/secret.txt"))
 
 
-@confined
+@real_sandboxes
 def test_a_workspace_inside_of_a_hidden_folder_can_be_used(home: Path, sandbox: Sandbox) -> None:
     inner = home / ".ssh" / "project"
     inner.mkdir()
-    output = run(make(Workspace([inner]), sandbox, home=home), "echo x > f; cat f; cat ../id")
+    output = run(make_bash(Workspace([inner]), sandbox, home=home), "echo x > f; cat f; cat ../id")
     assert text_of(output).startswith("x\n")
     assert "PRIVATE" not in text_of(output)
 
 
-@confined
+@real_sandboxes
 def test_temporary_files_last_from_one_command_to_the_next_and_no_longer(
     workspace: Workspace, sandbox: Sandbox
 ) -> None:
     async def main() -> tuple[str, Path | None]:
-        tool = make(workspace, sandbox, access=CommandAccess())
-        made = text_of(await tool.run(call("f=$(mktemp); echo kept > $f; echo $f"), Shelf()))
-        output = await tool.run(call(f"f={made.strip()}; cat $f; rm $f"), Shelf())
+        tool = make_bash(workspace, sandbox, access=CommandAccess())
+        made = text_of(
+            await tool.run(call("f=$(mktemp); echo kept > $f; echo $f"), FakeToolContext())
+        )
+        output = await tool.run(call(f"f={made.strip()}; cat $f; rm $f"), FakeToolContext())
         scratch = tool._scratch
         await tool.aclose()
         return text_of(output), scratch
@@ -154,13 +156,13 @@ def test_temporary_files_last_from_one_command_to_the_next_and_no_longer(
     assert not scratch.exists()
 
 
-@confined
+@real_sandboxes
 def test_devices_that_hold_nothing_can_be_used(workspace: Workspace, sandbox: Sandbox) -> None:
     command = "echo x > /dev/null; head -c 2 /dev/zero | wc -c; head -c 3 /dev/urandom | wc -c; echo z > /dev/stdout"
-    assert text_of(run(make(workspace, sandbox), command)).split() == ["2", "3", "z"]
+    assert text_of(run(make_bash(workspace, sandbox), command)).split() == ["2", "3", "z"]
 
 
-@confined
+@real_sandboxes
 def test_settings_of_the_kernel_and_devices_cannot_be_changed(
     workspace: Workspace, sandbox: Sandbox
 ) -> None:
@@ -169,41 +171,41 @@ def test_settings_of_the_kernel_and_devices_cannot_be_changed(
         "mknod disk b 8 0 && echo MADE; mount -o remount,rw / && echo MOUNTED; "
         "mkdir /sys/fs/cgroup/made && echo MADE && rmdir /sys/fs/cgroup/made"
     )
-    said = text_of(run(make(workspace, sandbox), command))
+    said = text_of(run(make_bash(workspace, sandbox), command))
     assert not {"CHANGED", "MADE", "MOUNTED"} & {*said.split()}
 
 
 # -- processes and the network -------------------------------------------------------------------
 
 
-@confined
+@real_sandboxes
 def test_other_processes_cannot_be_read_or_signalled(
     workspace: Workspace, sandbox: Sandbox
 ) -> None:
     """The variables of this very process must not be had through /proc."""
     command = f"cat /proc/{os.getpid()}/environ; kill -CONT {os.getpid()} && echo SENT"
-    said = text_of(run(make(workspace, sandbox), command))
+    said = text_of(run(make_bash(workspace, sandbox), command))
     assert "PYTEST_CURRENT_TEST" not in said
     if not (isinstance(sandbox, LandlockSandbox) and sandbox.version < 6):
         assert "SENT" not in said
 
 
-@confined
+@real_sandboxes
 def test_there_is_no_network(workspace: Workspace, sandbox: Sandbox, server: socket.socket) -> None:
     port = server.getsockname()[1]
-    output = run(make(workspace, sandbox), f"exec 3<>/dev/tcp/127.0.0.1/{port}")
+    output = run(make_bash(workspace, sandbox), f"exec 3<>/dev/tcp/127.0.0.1/{port}")
     assert output.outcome is Outcome.ERROR
     with pytest.raises(BlockingIOError):
         server.accept()
 
 
-@confined
+@real_sandboxes
 def test_the_network_can_be_allowed(
     workspace: Workspace, sandbox: Sandbox, server: socket.socket
 ) -> None:
     access = CommandAccess(network=True, temporary=())
     port = server.getsockname()[1]
-    output = run(make(workspace, sandbox, access=access), f"exec 3<>/dev/tcp/127.0.0.1/{port}")
+    output = run(make_bash(workspace, sandbox, access=access), f"exec 3<>/dev/tcp/127.0.0.1/{port}")
     assert output.outcome is Outcome.OK
     server.accept()[0].close()
 
@@ -214,14 +216,14 @@ def test_the_network_can_be_allowed(
 def test_a_sandbox_that_is_required_and_not_there_refuses_every_command(
     workspace: Workspace, folder: Path
 ) -> None:
-    tool = make(workspace, NoSandbox("bwrap is not installed", is_refusal=True))
+    tool = make_bash(workspace, NoSandbox("bwrap is not installed", is_refusal=True))
     with pytest.raises(ToolFailed, match=r"sandbox: one is required .* \(bwrap is not installed\)"):
         run(tool, "touch made")
     assert [*folder.iterdir()] == []
 
 
 def test_a_sandbox_can_be_required_or_switched_off() -> None:
-    assert find_sandbox(SandboxSetting.REQUIRE) == find_sandbox(SandboxSetting.AUTO) == CONFINED[0]
+    assert find_sandbox(SandboxSetting.REQUIRE) == find_sandbox(SandboxSetting.AUTO) == SANDBOXES[0]
     assert find_sandbox(SandboxSetting.OFF).name == "none"
 
 

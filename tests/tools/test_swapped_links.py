@@ -23,10 +23,10 @@ from steno.tools.grep import GrepTool
 from steno.tools.read import ReadTool
 from steno.tools.workspace import Workspace
 from steno.tools.write import WriteTool
-from tests.agent.working import allowing, calling, results_of
-from tests.tools.engines import ENGINES, MakeEngine, plant
-from tests.tools.running import text_of
-from tests.tools.shelf import Shelf
+from tests.agent.agent_setup import gate_allowing, results_of, turn_with_calls
+from tests.tools.command_setup import text_of
+from tests.tools.fake_tool_context import FakeToolContext
+from tests.tools.search_engines import ENGINES, MakeEngine, write_files
 
 TRIES = 600
 LIMIT_S = 60.0
@@ -36,7 +36,9 @@ both = pytest.mark.parametrize("make", ENGINES.values(), ids=ENGINES)
 def run(tool: Tool, decided: str, **arguments: Any) -> ToolOutput:
     """Run a call that was decided about when it was about something."""
     call = ToolCall.create(tool.definition.name, arguments)
-    return asyncio.run(asyncio.wait_for(tool.run(call, Shelf(subjects=(decided,))), LIMIT_S))
+    return asyncio.run(
+        asyncio.wait_for(tool.run(call, FakeToolContext(subjects=(decided,))), LIMIT_S)
+    )
 
 
 def names_in(folder: Path) -> list[str]:
@@ -69,17 +71,17 @@ def flipping(link: Path, targets: tuple[str, str]) -> Generator[None, None, None
 def test_a_link_that_moves_all_the_time_leads_nowhere_that_is_not_allowed(
     folder: Path, workspace: Workspace
 ) -> None:
-    plant(folder, {"ok/": "", "secret/": ""})
+    write_files(folder, {"ok/": "", "secret/": ""})
     conversation = Conversation()
     calls = [
         ToolCall.create("write", {"path": f"out/{number}", "content": "x"}, id=f"c{number}")
         for number in range(TRIES)
     ]
     agent = Agent(
-        ScriptedProvider([calling(*calls), "Done."]),
+        ScriptedProvider([turn_with_calls(*calls), "Done."]),
         conversation,
         tools=[WriteTool(workspace)],
-        gate=allowing("write(ok/**)"),
+        gate=gate_allowing("write(ok/**)"),
     )
     with flipping(folder / "out", ("ok", "secret")):
         asyncio.run(asyncio.wait_for(agent.run("Go."), LIMIT_S))
@@ -88,7 +90,7 @@ def test_a_link_that_moves_all_the_time_leads_nowhere_that_is_not_allowed(
 
 
 def test_what_happens_happens_to_what_was_decided_about(folder: Path, workspace: Workspace) -> None:
-    plant(folder, {"ok/f": "fine\n", "secret/f": "SECRET\n"})
+    write_files(folder, {"ok/f": "fine\n", "secret/f": "SECRET\n"})
     (folder / "out").symlink_to("secret")  # it led to ok when that was asked
     assert "fine" in text_of(run(ReadTool(workspace), "ok/f", path="out/f"))
     run(EditTool(workspace), "ok/f", path="out/f", old="fine", new="good")
@@ -102,7 +104,7 @@ def test_what_happens_happens_to_what_was_decided_about(folder: Path, workspace:
 def test_a_link_in_the_place_of_what_was_decided_about_is_not_followed(
     folder: Path, workspace: Workspace, *, is_new: bool
 ) -> None:
-    plant(folder, {"secret/f": "SECRET\n", "real": "SECRET\n"})
+    write_files(folder, {"secret/f": "SECRET\n", "real": "SECRET\n"})
     workspace.mark_as_read("secret/f", b"SECRET\n")
     (folder / "ok").symlink_to("secret")
     (folder / "file").symlink_to("real")
@@ -122,7 +124,7 @@ def test_a_link_in_the_place_of_what_was_decided_about_is_not_followed(
 def test_a_search_stays_where_it_was_allowed(
     make: MakeEngine, folder: Path, workspace: Workspace
 ) -> None:
-    plant(folder, {"ok/f": "KEY\n", "secret/g": "KEY\n"})
+    write_files(folder, {"ok/f": "KEY\n", "secret/g": "KEY\n"})
     (folder / "out").symlink_to("secret")
     engine = make(workspace)
     grep, glob = GrepTool(workspace, engine=engine), GlobTool(workspace, engine=engine)
@@ -135,7 +137,7 @@ def test_a_search_stays_where_it_was_allowed(
 
 
 def test_only_names_as_they_are_spelled_are_strict(folder: Path, workspace: Workspace) -> None:
-    plant(folder, {"a/f": "one"})
+    write_files(folder, {"a/f": "one"})
     (folder / "link").symlink_to("a")
     strict = workspace.strict
     assert strict.read_file("a/f") == b"one"

@@ -19,7 +19,7 @@ from steno.tools.truncate import (
     truncate_text,
 )
 from steno.tools.workspace import Workspace
-from tests.tools.shelf import Shelf
+from tests.tools.fake_tool_context import FakeToolContext
 
 MARKER = re.compile(r"\[\.\.\. ([\d,]+) lines? \(([\d,]+) bytes\) left out here[^\n]* \.\.\.\]\n")
 
@@ -44,7 +44,7 @@ def test_what_fits_is_left_as_it_is() -> None:
 )
 def test_nothing_of_what_is_short_is_left_out(part: str, times: int) -> None:
     text = part * times
-    _, kept = truncate_output(text, Shelf())
+    _, kept = truncate_output(text, FakeToolContext())
     assert not (is_short(text) and kept)
 
 
@@ -109,19 +109,19 @@ def test_what_is_shown_is_a_prefix_and_a_suffix_within_the_limits(
 
 
 def test_short_output_is_not_kept() -> None:
-    shelf = Shelf()
+    shelf = FakeToolContext()
     assert truncate_output(b"fine\n", shelf) == ("fine\n", {})
     assert not shelf.kept
 
 
 def test_bytes_that_are_not_text_do_not_reach_the_model() -> None:
-    shelf = Shelf()
+    shelf = FakeToolContext()
     assert truncate_output(b"a\xffb", shelf)[0] == "a\ufffdb"
     assert truncate_output("a\ud800b", shelf)[0] == "a\ufffdb"
 
 
 def test_the_whole_of_a_long_output_is_kept_byte_for_byte_and_named() -> None:
-    shelf = Shelf()
+    shelf = FakeToolContext()
     data = b"".join(b"%d\xff\n" % n for n in range(100))
     text, details = truncate_output(data, shelf, most_lines=10)
     assert shelf.kept[details["full_output"]] == data
@@ -133,7 +133,7 @@ def test_the_whole_of_a_long_output_is_kept_byte_for_byte_and_named() -> None:
 def test_a_model_that_does_what_the_marker_says_reads_what_was_left_out(
     workspace: Workspace,
 ) -> None:
-    shelf = Shelf()
+    shelf = FakeToolContext()
     text, _ = truncate_output(
         "first\n" + "é" * 300 + "THE MIDDLE" + "é" * 300 + "\nlast\n", shelf, most_bytes=200
     )

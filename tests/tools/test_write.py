@@ -13,7 +13,7 @@ from steno.ports import Capability, Tool, ToolOutput
 from steno.tools.read import ReadTool
 from steno.tools.workspace import Workspace
 from steno.tools.write import WriteTool
-from tests.tools.shelf import Shelf
+from tests.tools.fake_tool_context import FakeToolContext
 
 
 def call_of(path: str, content: str) -> ToolCall:
@@ -24,11 +24,11 @@ def write(workspace: Workspace, path: str, content: str) -> ToolOutput:
     tool: Tool = WriteTool(workspace)
     call = call_of(path, content)
     tool.definition.check_arguments(call)
-    return asyncio.run(tool.run(call, Shelf()))
+    return asyncio.run(tool.run(call, FakeToolContext()))
 
 
 def read(workspace: Workspace, path: str) -> None:
-    asyncio.run(ReadTool(workspace).run(ToolCall.create("read", {"path": path}), Shelf()))
+    asyncio.run(ReadTool(workspace).run(ToolCall.create("read", {"path": path}), FakeToolContext()))
 
 
 def text_of(output: ToolOutput) -> str:
@@ -170,7 +170,9 @@ def test_a_cancelled_call_leaves_the_old_file_or_the_new_one(
         return (folder / "file").read_text(), [path.name for path in folder.iterdir()]
 
     async def cancel(after: int) -> tuple[str, list[str]]:
-        task = asyncio.create_task(WriteTool(workspace).run(call_of("file", new), Shelf()))
+        task = asyncio.create_task(
+            WriteTool(workspace).run(call_of("file", new), FakeToolContext())
+        )
         for _ in range(after):
             await asyncio.sleep(0)
         task.cancel()

@@ -28,7 +28,7 @@ from steno.testing import conversations, requests
 from steno.testing.case_results import expect_json
 from steno.testing.conformance import SERVERS, ScriptedServer
 from steno.testing.conformance.script_decoder import decode_pieces, expect_same_decoding
-from tests.wire.mutation import broken_answers, broken_requests, cuts
+from tests.wire.broken_bytes import broken_answers, broken_requests, cuts
 
 ANY_BYTES = st.binary(max_size=60) | st.lists(
     st.sampled_from(

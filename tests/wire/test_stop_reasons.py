@@ -16,7 +16,7 @@ from steno.testing.conformance.servers import (
     OpenAIChatServer,
 )
 from steno.wire import gemini, ollama_chat, openai_responses
-from tests.wire.told import events_of, message_of, sse
+from tests.wire.decode_helpers import assemble_message, decode_events, sse
 
 ANTHROPIC, GEMINI = AnthropicMessagesServer(), GeminiServer()
 OLLAMA, OPENAI = OllamaChatServer(), OpenAIChatServer()
@@ -83,7 +83,7 @@ def test_a_word_for_the_end_is_mapped_and_kept(
     speaker: ScriptedServer, raw: str, reason: str
 ) -> None:
     script: Script = [TextPiece("Hi"), TurnEnd(raw=raw)]
-    streamed = message_of(events_of(speaker.wire, *speaker.frames(script)))
+    streamed = assemble_message(decode_events(speaker.wire, *speaker.frames(script)))
     whole = speaker.wire.decode_response(speaker.response(script))
     for message in (streamed, whole):
         assert (message.stop_reason, message.raw_stop_reason) == (reason, raw)
@@ -97,7 +97,7 @@ def test_a_word_for_the_end_is_mapped_and_kept(
 )
 def test_calls_say_more_than_the_word_for_the_end(speaker: ScriptedServer, raw: str) -> None:
     script: Script = [WholeCall("call_1", "read_file", "{}"), TurnEnd(raw=raw)]
-    streamed = message_of(events_of(speaker.wire, *speaker.frames(script)))
+    streamed = assemble_message(decode_events(speaker.wire, *speaker.frames(script)))
     whole = speaker.wire.decode_response(speaker.response(script))
     for message in (streamed, whole):
         assert (message.stop_reason, message.raw_stop_reason) == (StopReason.TOOL_USE, raw)
@@ -123,7 +123,7 @@ def test_calls_say_more_than_the_word_for_the_end(speaker: ScriptedServer, raw: 
 def test_gemini_may_give_the_number_of_its_reason(number: int, reason: str) -> None:
     content = {"role": "model", "parts": [{"text": "Hi"}]}
     answer = {"candidates": [{"content": content, "finishReason": number}]}
-    streamed = message_of(events_of(gemini, sse(answer)))
+    streamed = assemble_message(decode_events(gemini, sse(answer)))
     whole = gemini.decode_response(msgspec.json.encode(answer))
     for message in (streamed, whole):
         assert (message.stop_reason, message.raw_stop_reason) == (reason, str(number))
@@ -136,7 +136,7 @@ def test_gemini_may_give_the_number_of_its_reason(number: int, reason: str) -> N
 def test_older_ollama_servers_end_without_a_reason(about: dict[str, Any]) -> None:
     line = {"model": "m", "message": {"role": "assistant", "content": "Hi"}, "done": True}
     data = msgspec.json.encode(line | about)
-    streamed = message_of(events_of(ollama_chat, data + b"\n"))
+    streamed = assemble_message(decode_events(ollama_chat, data + b"\n"))
     for message in (streamed, ollama_chat.decode_response(data)):
         assert message.stop_reason is StopReason.END_TURN
         assert message.text == "Hi"
@@ -187,7 +187,7 @@ def response(status: str, *output: dict[str, Any], why: str | None = None) -> di
 )
 def test_the_status_of_a_response_says_why_it_ended(answer: dict[str, Any], reason: str) -> None:
     ended = {"type": "response.completed", "sequence_number": 0, "response": answer}
-    streamed = message_of(events_of(openai_responses, sse(ended)))
+    streamed = assemble_message(decode_events(openai_responses, sse(ended)))
     whole = openai_responses.decode_response(msgspec.json.encode(answer))
     for message in (streamed, whole):
         assert (message.stop_reason, message.raw_stop_reason) == (reason, answer["status"])
@@ -203,6 +203,8 @@ def test_a_whole_response_may_not_be_a_finished_one(status: str, reason: str) ->
 def test_the_kind_of_the_last_event_counts_where_the_response_still_says_in_progress() -> None:
     ended = {"type": "response.completed", "response": response("in_progress", SAID)}
     (finished,) = [
-        event for event in events_of(openai_responses, sse(ended)) if isinstance(event, Finished)
+        event
+        for event in decode_events(openai_responses, sse(ended))
+        if isinstance(event, Finished)
     ]
     assert (finished.stop_reason, finished.raw_stop_reason) == (StopReason.END_TURN, "completed")

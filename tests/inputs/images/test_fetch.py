@@ -13,12 +13,12 @@ from steno.errors import ToolFailed
 from steno.inputs.images.fetch import FetchLimits, fetch_image, resolve_host
 from steno.ports import Capability, HttpRequest, ResolveContext
 from steno.transport.http import HttpTransport
-from tests.inputs.images.making import Permit, encoded, graphic, run
-from tests.provider.server import CUT, STALL, Script, chunk, head, reply, serving
+from tests.inputs.images.image_samples import ScriptedPermission, encode_image, red_image, run
+from tests.transport.http_server import CUT, STALL, Script, chunk, reply, response_head, run_server
 
-PICTURE = encoded(graphic())
+PICTURE = encode_image(red_image())
 PUBLIC = ("93.184.215.14",)
-CHUNKED = head(content_type="image/png", transfer_encoding="chunked")
+CHUNKED = response_head(content_type="image/png", transfer_encoding="chunked")
 
 
 def picture(**headers: str) -> list[bytes]:
@@ -36,14 +36,14 @@ async def public(host: str) -> tuple[str, ...]:
 async def fetched(
     *scripts: Script,
     path: str = "/shot.png",
-    permit: Permit | None = None,
+    permit: ScriptedPermission | None = None,
     limits: FetchLimits | None = None,
 ) -> bytes:
     """Fetch from a real server on loopback."""
-    async with serving(*scripts) as server:
+    async with run_server(*scripts) as server:
         carrier = HttpTransport(environ={})
         try:
-            viewer = ResolveContext(authorize=permit or Permit())
+            viewer = ResolveContext(authorize=permit or ScriptedPermission())
             found = await fetch_image(
                 server.url + path, viewer, carrier, limits=limits or FetchLimits()
             )
@@ -58,8 +58,8 @@ async def fetched(
 @pytest.mark.requirement("S2-02")
 def test_an_image_is_fetched_with_permission_for_its_address() -> None:
     async def main() -> None:
-        permit = Permit()
-        async with serving(picture()) as server:
+        permit = ScriptedPermission()
+        async with run_server(picture()) as server:
             carrier = HttpTransport(environ={})
             url = f"{server.url}/a/shot.png?size=2#part"
             found = await fetch_image(url, ResolveContext(authorize=permit), carrier)
@@ -79,7 +79,7 @@ def test_an_image_without_a_type_is_taken_as_it_comes() -> None:
 
 
 def test_a_redirect_is_followed_after_it_was_allowed_too() -> None:
-    permit = Permit()
+    permit = ScriptedPermission()
     found = run(fetched(redirect("/b.png"), redirect("c.png", 308), picture(), permit=permit))
     assert found == PICTURE
     assert [subject.rpartition("/")[2] for *_, subject in permit.asked] == [
@@ -95,9 +95,9 @@ def test_a_redirect_is_followed_after_it_was_allowed_too() -> None:
 @pytest.mark.requirement("S2-28")
 def test_an_address_that_is_denied_is_not_asked_for() -> None:
     async def main() -> None:
-        async with serving(picture()) as server:
+        async with run_server(picture()) as server:
             carrier = HttpTransport(environ={})
-            permit = Permit(denied=(f"{server.url}/x",))
+            permit = ScriptedPermission(denied=(f"{server.url}/x",))
             with pytest.raises(ToolFailed, match="denied by a rule"):
                 await fetch_image(f"{server.url}/x", ResolveContext(authorize=permit), carrier)
             await carrier.close()
@@ -108,9 +108,9 @@ def test_an_address_that_is_denied_is_not_asked_for() -> None:
 
 def test_a_redirect_that_is_denied_is_not_followed() -> None:
     async def main() -> None:
-        async with serving(redirect("/secret"), picture()) as server:
+        async with run_server(redirect("/secret"), picture()) as server:
             carrier = HttpTransport(environ={})
-            permit = Permit(denied=(f"{server.url}/secret",))
+            permit = ScriptedPermission(denied=(f"{server.url}/secret",))
             with pytest.raises(ToolFailed, match="denied by a rule"):
                 await fetch_image(f"{server.url}/x", ResolveContext(authorize=permit), carrier)
             await carrier.close()
@@ -128,7 +128,10 @@ FAULTS: Mapping[str, tuple[list[Script], str]] = {
     "not found": ([reply(404, b"no", "image/png")], "answered with 404"),
     "broken server": ([reply(500, b"no", "image/png")], "answered with 500"),
     "part of it": ([reply(206, PICTURE, "image/png")], "answered with 206"),
-    "too large": ([[head(content_type="image/png", content_length="2000000000")]], "more than"),
+    "too large": (
+        [[response_head(content_type="image/png", content_length="2000000000")]],
+        "more than",
+    ),
     "endless": ([[CHUNKED, *[chunk(bytes(1000))] * 200, STALL]], "has more than 100,000 bytes"),
     "cut": ([[CHUNKED, chunk(PICTURE[:20]), CUT]], "could not be fetched"),
     "not HTTP": ([[b"220 mail.example ESMTP\r\n", CUT]], "could not be fetched"),
@@ -154,11 +157,11 @@ def test_a_server_that_takes_too_long_is_given_up(script: Script) -> None:
 
 def test_nobody_there_is_a_clear_error() -> None:
     async def main() -> None:
-        async with serving() as server:
+        async with run_server() as server:
             url = server.url
         carrier = HttpTransport(environ={})
         with pytest.raises(ToolFailed, match="could not be fetched"):
-            await fetch_image(url, ResolveContext(authorize=Permit()), carrier)
+            await fetch_image(url, ResolveContext(authorize=ScriptedPermission()), carrier)
         await carrier.close()
 
     run(main())
@@ -172,11 +175,11 @@ def test_https_is_not_left_for_http(tmp_path: Path) -> None:
 
     async def main() -> None:
         async with (
-            serving(picture()) as plain,
-            serving(redirect(f"{plain.url}/x.png"), picture(), tls=tls) as server,
+            run_server(picture()) as plain,
+            run_server(redirect(f"{plain.url}/x.png"), picture(), tls=tls) as server,
         ):
             carrier = HttpTransport(environ={}, ca_file=tmp_path / "ca.pem")
-            viewer = ResolveContext(authorize=Permit())
+            viewer = ResolveContext(authorize=ScriptedPermission())
             with pytest.raises(ToolFailed, match="redirects from https to http"):
                 await fetch_image(server.url, viewer, carrier)
             assert (await fetch_image(server.url, viewer, carrier)).data == PICTURE
@@ -224,7 +227,9 @@ def fetch_from(web: Web, url: str, *addresses: str) -> bytes:
     async def names(host: str) -> tuple[str, ...]:
         return addresses or PUBLIC
 
-    return run(fetch_image(url, ResolveContext(authorize=Permit()), web, names=names)).data
+    return run(
+        fetch_image(url, ResolveContext(authorize=ScriptedPermission()), web, names=names)
+    ).data
 
 
 @pytest.mark.parametrize(
@@ -293,7 +298,9 @@ def test_a_name_that_is_not_known_here_is_left_to_whoever_carries_the_request() 
         return ()
 
     found = run(
-        fetch_image("http://x.example/x", ResolveContext(authorize=Permit()), web, names=nothing)
+        fetch_image(
+            "http://x.example/x", ResolveContext(authorize=ScriptedPermission()), web, names=nothing
+        )
     )
     assert found.data == PICTURE
     assert run(resolve_host("x" * 70)) == ()  # longer than any name: nobody has to be asked
@@ -339,7 +346,7 @@ def test_rules_see_one_spelling_of_a_url_and_that_is_what_is_asked_for(
     url: str, spelled: str
 ) -> None:
     web = Web(x=Said(200, PAGE, PICTURE))
-    permit = Permit()
+    permit = ScriptedPermission()
     run(fetch_image(url, ResolveContext(authorize=permit), web, names=public))
     assert [subject for *_, subject in permit.asked] == [spelled]
     assert web.asked == [spelled]

@@ -20,7 +20,13 @@ from steno.inputs.images.prepare import (
     prepare_for_model,
     prepare_for_ocr,
 )
-from tests.inputs.images.making import decoded, encoded, graphic, noise, png_chunk
+from tests.inputs.images.image_samples import (
+    decode_image,
+    encode_image,
+    noise_image,
+    png_chunk,
+    red_image,
+)
 from tests.inputs.images.test_prepare import ROOMY, sent
 
 LIMITS = image_limits_for("anthropic_messages")
@@ -34,26 +40,26 @@ def png_of(width: int, height: int, depth: int = 8) -> bytes:
 
 
 def gif_of(width: int, height: int) -> bytes:
-    data = bytearray(encoded(graphic().convert("P"), "GIF"))
+    data = bytearray(encode_image(red_image().convert("P"), "GIF"))
     data[6:10] = struct.pack("<HH", width, height)
     return bytes(data)
 
 
 def bmp_of(width: int, height: int) -> bytes:
-    data = bytearray(encoded(graphic(), "BMP"))
+    data = bytearray(encode_image(red_image(), "BMP"))
     data[18:26] = struct.pack("<ii", width, height)
     return bytes(data)
 
 
 def webp_of(width: int, height: int) -> bytes:
     frames = [PIL.Image.new("RGB", (40, 20), "green")]
-    data = bytearray(encoded(graphic(), "WEBP", save_all=True, append_images=frames))
+    data = bytearray(encode_image(red_image(), "WEBP", save_all=True, append_images=frames))
     data[24:30] = (width - 1).to_bytes(3, "little") + (height - 1).to_bytes(3, "little")
     return bytes(data)
 
 
 def jpeg_of(width: int, height: int) -> bytes:
-    data = bytearray(encoded(graphic(), "JPEG"))
+    data = bytearray(encode_image(red_image(), "JPEG"))
     frame = data.index(b"\xff\xc0")
     data[frame + 5 : frame + 9] = struct.pack(">HH", height, width)
     return bytes(data)
@@ -107,19 +113,19 @@ def test_an_image_that_is_drawn_anew_for_ever_is_refused_before_it_is_decoded() 
 
 def test_what_follows_the_end_of_an_image_does_not_count_as_its_scans() -> None:
     film = b"\xff\xda\0\2" * 1_000
-    assert prepare_for_model(encoded(graphic(), "JPEG") + film, LIMITS).details["bytes"]
+    assert prepare_for_model(encode_image(red_image(), "JPEG") + film, LIMITS).details["bytes"]
 
 
 def test_a_file_that_is_too_large_is_not_looked_at() -> None:
-    data = encoded(graphic()) + bytes(MAX_IMAGE_FILE_BYTES)
+    data = encode_image(red_image()) + bytes(MAX_IMAGE_FILE_BYTES)
     with pytest.raises(BadImage, match=r"no more than 50,000,000 are opened"):
         prepare_for_model(data, LIMITS)
 
 
 def test_of_a_bomb_of_frames_one_is_decoded() -> None:
     frames = [PIL.Image.new("P", (200, 200), n % 200) for n in range(1500)]
-    data = encoded(frames[0], "GIF", save_all=True, append_images=frames[1:])
-    assert decoded(sent(prepare_for_model(data, LIMITS))).size == (200, 200)
+    data = encode_image(frames[0], "GIF", save_all=True, append_images=frames[1:])
+    assert decode_image(sent(prepare_for_model(data, LIMITS))).size == (200, 200)
 
 
 # -- not an image --------------------------------------------------------------------------------
@@ -128,7 +134,7 @@ def test_of_a_bomb_of_frames_one_is_decoded() -> None:
 def archive() -> bytes:
     buffer = BytesIO()
     with zipfile.ZipFile(buffer, "w") as file:
-        file.writestr("shot.png", encoded(graphic()))
+        file.writestr("shot.png", encode_image(red_image()))
     return buffer.getvalue()
 
 
@@ -141,9 +147,9 @@ NO_IMAGES = {
     "postscript": (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n", "is text"),
     "nothing": (b"", "is empty"),
     "a zero": (b"\0", "binary data"),
-    "avif": (encoded(graphic(), "AVIF"), "binary data"),
-    "ico": (encoded(graphic(), "ICO"), "binary data"),
-    "jpeg 2000": (encoded(graphic(), "JPEG2000"), "binary data"),
+    "avif": (encode_image(red_image(), "AVIF"), "binary data"),
+    "ico": (encode_image(red_image(), "ICO"), "binary data"),
+    "jpeg 2000": (encode_image(red_image(), "JPEG2000"), "binary data"),
 }
 
 
@@ -158,7 +164,7 @@ def test_what_is_no_image_of_ours_is_named_and_not_opened(case: str) -> None:
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF"])
 def test_an_image_that_is_cut_short_is_an_error(kind: str) -> None:
-    data = encoded(noise(64, 64), kind)
+    data = encode_image(noise_image(64, 64), kind)
     for part in (data[: len(data) // 2], data[:12]):
         with pytest.raises(BadImage):
             prepare_for_model(part, ROOMY)
@@ -175,15 +181,15 @@ def test_a_magic_number_and_nothing_else_is_an_error() -> None:
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF"])
 def test_of_a_file_that_is_two_things_only_the_image_is_sent(kind: str) -> None:
     """An archive is read from its end, an image from its start: one file can be both."""
-    polyglot = encoded(graphic(), kind) + archive()
+    polyglot = encode_image(red_image(), kind) + archive()
     assert zipfile.is_zipfile(BytesIO(polyglot))
     result = sent(prepare_for_model(polyglot, ROOMY))
-    assert decoded(result).size == (40, 20)
+    assert decode_image(result).size == (40, 20)
     assert not zipfile.is_zipfile(BytesIO(result))
 
 
 def test_a_script_inside_a_gif_is_not_sent_on() -> None:
-    data = encoded(graphic().convert("P"), "GIF", comment=b"<script>alert(1)</script>")
+    data = encode_image(red_image().convert("P"), "GIF", comment=b"<script>alert(1)</script>")
     limits = ROOMY._replace(types=frozenset({"image/gif", "image/png"}))
     assert b"script" not in sent(prepare_for_model(data, limits))
 
@@ -192,7 +198,7 @@ def test_a_script_inside_a_gif_is_not_sent_on() -> None:
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF"])
 def test_any_damage_gives_an_image_or_a_clear_error(kind: str) -> None:
     random = Random(f"damage to {kind}")
-    whole = encoded(graphic(24, 16), kind)
+    whole = encode_image(red_image(24, 16), kind)
     limits = ImageLimits(most_bytes=100_000, longest_edge=20)
     outcomes = set()
     for _ in range(150):
@@ -200,7 +206,7 @@ def test_any_damage_gives_an_image_or_a_clear_error(kind: str) -> None:
         for _ in range(random.randint(1, 6)):
             data[random.randrange(len(data))] = random.randrange(256)
         try:
-            outcomes.add(max(decoded(sent(prepare_for_model(bytes(data), limits))).size) <= 20)
+            outcomes.add(max(decode_image(sent(prepare_for_model(bytes(data), limits))).size) <= 20)
         except BadImage:
             outcomes.add(True)
     assert outcomes == {True}

@@ -31,11 +31,19 @@ from steno.ports import Capability, ResolveContext, ResolvedReference
 from steno.records.entry import Resolution, ResolutionStatus
 from steno.tools.workspace import Workspace
 from steno.transport.http import HttpTransport
-from tests.inputs.images.making import GPS_SECRET, Permit, decoded, encoded, exif_of, graphic, run
-from tests.provider.server import reply, serving
+from tests.inputs.images.image_samples import (
+    GPS_SECRET,
+    ScriptedPermission,
+    decode_image,
+    encode_image,
+    exif_of,
+    red_image,
+    run,
+)
+from tests.transport.http_server import reply, run_server
 
-PICTURE = encoded(graphic())
-PHOTO = encoded(graphic(3000, 2000), "JPEG", exif=exif_of(orientation=6))
+PICTURE = encode_image(red_image())
+PHOTO = encode_image(red_image(3000, 2000), "JPEG", exif=exif_of(orientation=6))
 ANTHROPIC = image_limits_for("anthropic_messages")
 AUTO, VISION, OCR = RecognitionMode.AUTO, RecognitionMode.VISION, RecognitionMode.OCR
 
@@ -82,9 +90,11 @@ def image(source: ImageSource | None = None, mode: RecognitionMode = AUTO) -> Im
 
 
 def viewer(
-    vision: bool | None = True, *, refused: str = "", permit: Permit | None = None
+    vision: bool | None = True, *, refused: str = "", permit: ScriptedPermission | None = None
 ) -> ResolveContext:
-    return ResolveContext(authorize=permit or Permit(), vision=vision, image_refusal=refused)
+    return ResolveContext(
+        authorize=permit or ScriptedPermission(), vision=vision, image_refusal=refused
+    )
 
 
 def details_of(finding: ResolvedReference) -> Mapping[str, Any]:
@@ -162,7 +172,7 @@ def test_recognised_text_is_sent_as_one_text_without_anything_of_the_record() ->
     assert details["sha256"] == hashlib.sha256(PHOTO).hexdigest()
     assert (details["width"], details["height"]) == (3000, 2000)
     assert finding.note == ""
-    assert decoded(scribe.seen[0]).size == (2000, 3000)  # upright
+    assert decode_image(scribe.seen[0]).size == (2000, 3000)  # upright
     assert GPS_SECRET not in scribe.seen[0]
 
 
@@ -296,14 +306,14 @@ def test_bytes_that_are_no_image_are_an_error_whatever_they_are_called(
 def test_a_file_is_read_with_permission_and_fitted(tmp_path: Path) -> None:
     (tmp_path / "pictures").mkdir()
     (tmp_path / "pictures" / "shot.jpg").write_bytes(PHOTO)
-    permit = Permit()
+    permit = ScriptedPermission()
     source = ImageFile(str(tmp_path / "pictures" / "shot.jpg"))
     finding = run(images(tmp_path).resolve(image(source), viewer(permit=permit)))
     assert permit.asked == [("read", Capability.READ, "pictures/shot.jpg")]
     (sent,) = finding.content
     assert isinstance(sent, Image)
     assert isinstance(sent.source, ImageData)
-    assert decoded(sent.source.data).size == (1045, 1568)
+    assert decode_image(sent.source.data).size == (1045, 1568)
     details = details_of(finding)
     assert details["allowed_by"] == "read(*)"
     assert details["source"] == source.path
@@ -320,7 +330,7 @@ def test_a_file_that_is_denied_missing_or_outside_is_an_error(tmp_path: Path) ->
     (root / "shot.png").write_bytes(PICTURE)
     (tmp_path / "other.png").write_bytes(PICTURE)
     (root / "link.png").symlink_to(tmp_path / "other.png")
-    permit = Permit(denied=("shot.png",))
+    permit = ScriptedPermission(denied=("shot.png",))
     for path, rule in {
         "shot.png": "denied by a rule",
         "none.png": "there is no such file",
@@ -340,7 +350,7 @@ def test_a_file_that_became_a_link_after_it_was_allowed_is_not_opened(tmp_path: 
     (root / "shot.png").write_bytes(PICTURE)
     (root / "secret.png").write_bytes(PICTURE)
 
-    class Swap(Permit):
+    class Swap(ScriptedPermission):
         async def __call__(
             self, tool: str, capability: Capability, subject: str, *, preview: str = ""
         ) -> str:
@@ -362,7 +372,7 @@ def test_a_file_needs_a_workspace() -> None:
 @pytest.mark.requirement("S2-02")
 def test_an_address_is_fetched_and_its_secrets_stay_out_of_the_record() -> None:
     async def main() -> ResolvedReference:
-        async with serving(reply(200, PICTURE, "image/png")) as server:
+        async with run_server(reply(200, PICTURE, "image/png")) as server:
             source = ImageUrl(f"{server.url}/a/shot.png?key=s3cret")
             said: list[str] = []
             watching = viewer()._replace(report_progress=said.append)
@@ -381,7 +391,7 @@ def test_an_address_is_fetched_and_its_secrets_stay_out_of_the_record() -> None:
 @pytest.mark.requirement("S2-28")
 def test_an_address_that_fails_is_an_error_without_secrets() -> None:
     async def main() -> ResolvedReference:
-        async with serving(reply(403, b"", "text/html")) as server:
+        async with run_server(reply(403, b"", "text/html")) as server:
             source = ImageUrl(f"{server.url}/shot.png?key=s3cret")
             return await images(online=True).resolve(image(source), viewer())
 
@@ -463,7 +473,7 @@ def test_nobody_is_told_of_recognition_before_it_is_an_image(tmp_path: Path) -> 
 
 
 def test_a_denial_says_which_file_or_address_it_is_about(tmp_path: Path) -> None:
-    class Refuse(Permit):
+    class Refuse(ScriptedPermission):
         async def __call__(
             self, tool: str, capability: Capability, subject: str, *, preview: str = ""
         ) -> str:
@@ -485,7 +495,7 @@ def test_an_engine_behind_ocr_gets_an_upright_png() -> None:
         name = "eyes 1.0"
 
         def recognise(self, image: bytes) -> RecognisedText:
-            width, height = decoded(image).size
+            width, height = decode_image(image).size
             return RecognisedText(f"{width} x {height}", 0.5)
 
     working = ImageResolver(None, limits=ANTHROPIC, ocr=OcrReader(Engine()))
@@ -600,7 +610,7 @@ def test_a_file_that_has_changed_or_gone_since_is_told(tmp_path: Path) -> None:
     working = images(tmp_path)
     found = resolution(run(working.resolve(block, viewer())))
     assert run(working.changes(block, found)) == ()
-    file.write_bytes(encoded(graphic(41, 20)))
+    file.write_bytes(encode_image(red_image(41, 20)))
     assert run(working.changes(block, found)) == ("shot.png has changed since it was shown",)
     file.unlink()
     assert run(working.changes(block, found)) == ("shot.png is gone",)

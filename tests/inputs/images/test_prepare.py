@@ -21,13 +21,13 @@ from steno.inputs.images.prepare import (
     prepare_for_ocr,
 )
 from steno.messages.content import ImageData
-from tests.inputs.images.making import (
+from tests.inputs.images.image_samples import (
     GPS_SECRET,
-    decoded,
-    encoded,
+    decode_image,
+    encode_image,
     exif_of,
-    graphic,
-    noise,
+    noise_image,
+    red_image,
     with_chunk,
 )
 
@@ -63,7 +63,7 @@ def around(colour: tuple[int, ...], wanted: tuple[int, ...], by: int = 12) -> bo
 def test_an_image_that_fits_and_is_nothing_else_is_passed_byte_for_byte(
     kind: str, mime_type: str, settings: dict[str, Any]
 ) -> None:
-    data = encoded(graphic(), kind, **settings)
+    data = encode_image(red_image(), kind, **settings)
     prepared = prepare_for_model(data, ROOMY)
     assert sent(prepared) == data
     assert prepared.image.mime_type == mime_type
@@ -73,19 +73,19 @@ def test_an_image_that_fits_and_is_nothing_else_is_passed_byte_for_byte(
 
 @pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA"])
 def test_plain_modes_of_png_are_passed_byte_for_byte(mode: str) -> None:
-    data = encoded(graphic().convert(mode))
+    data = encode_image(red_image().convert(mode))
     assert sent(prepare_for_model(data, ROOMY)) == data
 
 
 def test_one_pixel_is_an_image() -> None:
-    data = encoded(PIL.Image.new("RGB", (1, 1), "red"))
+    data = encode_image(PIL.Image.new("RGB", (1, 1), "red"))
     assert sent(prepare_for_model(data, ROOMY)) == data
-    small = prepare_for_model(encoded(PIL.Image.new("RGB", (1, 1), "red"), "BMP"), ROOMY)
-    assert decoded(sent(small)).size == (1, 1)
+    small = prepare_for_model(encode_image(PIL.Image.new("RGB", (1, 1), "red"), "BMP"), ROOMY)
+    assert decode_image(sent(small)).size == (1, 1)
 
 
 def test_details_tell_of_the_original_and_of_what_is_sent() -> None:
-    data = encoded(graphic(3000, 1500), "BMP")
+    data = encode_image(red_image(3000, 1500), "BMP")
     details = prepare_for_model(data, ROOMY).details
     assert details["sha256"] == hashlib.sha256(data).hexdigest()
     assert (details["bytes"], details["mime_type"]) == (len(data), "image/bmp")
@@ -102,27 +102,27 @@ def png_texts() -> bytes:
     texts = PngInfo()
     texts.add_text("Comment", SECRET.decode())
     texts.add_itxt("XML:com.adobe.xmp", SECRET.decode())
-    return encoded(graphic(), pnginfo=texts)
+    return encode_image(red_image(), pnginfo=texts)
 
 
 def gif_comment() -> bytes:
-    return encoded(graphic().convert("P"), "GIF", comment=SECRET)
+    return encode_image(red_image().convert("P"), "GIF", comment=SECRET)
 
 
 LADEN = {
-    "JPEG EXIF": (encoded(graphic(), "JPEG", exif=exif_of()), GPS_SECRET),
-    "JPEG comment": (encoded(graphic(), "JPEG", comment=SECRET), SECRET),
-    "JPEG XMP": (encoded(graphic(), "JPEG", xmp=SECRET), SECRET),
-    "PNG EXIF": (encoded(graphic(), exif=exif_of()), GPS_SECRET),
+    "JPEG EXIF": (encode_image(red_image(), "JPEG", exif=exif_of()), GPS_SECRET),
+    "JPEG comment": (encode_image(red_image(), "JPEG", comment=SECRET), SECRET),
+    "JPEG XMP": (encode_image(red_image(), "JPEG", xmp=SECRET), SECRET),
+    "PNG EXIF": (encode_image(red_image(), exif=exif_of()), GPS_SECRET),
     "PNG texts": (png_texts(), SECRET),
-    "PNG chunk of its own": (with_chunk(encoded(graphic()), b"prVt", SECRET), SECRET),
-    "PNG trailer": (encoded(graphic()) + SECRET, SECRET),
-    "JPEG trailer": (encoded(graphic(), "JPEG") + SECRET, SECRET),
-    "WebP EXIF": (encoded(graphic(), "WEBP", exif=exif_of()), GPS_SECRET),
-    "WebP XMP": (encoded(graphic(), "WEBP", xmp=SECRET), SECRET),
-    "WebP trailer": (encoded(graphic(), "WEBP") + SECRET, SECRET),
+    "PNG chunk of its own": (with_chunk(encode_image(red_image()), b"prVt", SECRET), SECRET),
+    "PNG trailer": (encode_image(red_image()) + SECRET, SECRET),
+    "JPEG trailer": (encode_image(red_image(), "JPEG") + SECRET, SECRET),
+    "WebP EXIF": (encode_image(red_image(), "WEBP", exif=exif_of()), GPS_SECRET),
+    "WebP XMP": (encode_image(red_image(), "WEBP", xmp=SECRET), SECRET),
+    "WebP trailer": (encode_image(red_image(), "WEBP") + SECRET, SECRET),
     "GIF comment": (gif_comment(), SECRET),
-    "TIFF description": (encoded(graphic(), "TIFF", description=SECRET.decode()), SECRET),
+    "TIFF description": (encode_image(red_image(), "TIFF", description=SECRET.decode()), SECRET),
 }
 
 
@@ -144,7 +144,7 @@ def test_what_is_written_anew_is_bare() -> None:
 
 
 def test_a_thumbnail_in_the_head_of_a_jpeg_is_removed() -> None:
-    data = encoded(graphic(), "JPEG")
+    data = encode_image(red_image(), "JPEG")
     head, rest = data[:4], data[6:18] + b"\x01\x01" + b"\x11\x22\x33" + data[20:]
     prepared = prepare_for_model(head + (19).to_bytes(2) + rest, ROOMY)
     assert b"\x11\x22\x33" not in sent(prepared)[:40]
@@ -153,27 +153,27 @@ def test_a_thumbnail_in_the_head_of_a_jpeg_is_removed() -> None:
 
 def test_a_profile_is_removed_and_its_colours_are_kept() -> None:
     profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
-    data = encoded(PIL.Image.new("RGB", (8, 8), (200, 100, 50)), icc_profile=profile)
+    data = encode_image(PIL.Image.new("RGB", (8, 8), (200, 100, 50)), icc_profile=profile)
     prepared = prepare_for_model(data, ROOMY)
     assert b"iCCP" in data
     assert b"iCCP" not in sent(prepared)
-    assert around(decoded(sent(prepared)).getpixel((0, 0)), (200, 100, 50), 2)  # type: ignore[arg-type]  # RGB
+    assert around(decode_image(sent(prepared)).getpixel((0, 0)), (200, 100, 50), 2)  # type: ignore[arg-type]  # RGB
 
 
 def test_a_broken_profile_is_dropped() -> None:
-    data = encoded(graphic(), icc_profile=b"not a profile")
+    data = encode_image(red_image(), icc_profile=b"not a profile")
     prepared = prepare_for_model(data, ROOMY)
-    assert decoded(sent(prepared)).size == (40, 20)
+    assert decode_image(sent(prepared)).size == (40, 20)
     assert prepared.details["changed"] == ["metadata removed"]
 
 
 def test_colours_are_said_to_be_converted_where_they_are() -> None:
     profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
     picture = PIL.Image.new("RGB", (8, 8), (200, 100, 50))
-    grey = encoded(picture.convert("L"), icc_profile=profile)
+    grey = encode_image(picture.convert("L"), icc_profile=profile)
     for data, is_converted in (
-        (encoded(picture, icc_profile=profile), True),
-        (encoded(picture.convert("CMYK"), "JPEG"), True),
+        (encode_image(picture, icc_profile=profile), True),
+        (encode_image(picture.convert("CMYK"), "JPEG"), True),
         (grey, False),
     ):
         changed = prepare_for_model(data, ROOMY).details["changed"]
@@ -187,11 +187,11 @@ def test_colours_are_said_to_be_converted_where_they_are() -> None:
 @pytest.mark.parametrize("orientation", range(2, 9))
 def test_an_image_is_turned_as_the_camera_was_held(kind: str, orientation: int) -> None:
     """Sideways or mirrored, the blue corner ends where EXIF says that it belongs."""
-    data = encoded(graphic(80, 40), kind, exif=exif_of(orientation=orientation))
+    data = encode_image(red_image(80, 40), kind, exif=exif_of(orientation=orientation))
     corner = {2: "right top", 3: "right bottom", 4: "left bottom", 5: "left top"}
     corner |= {6: "right top", 7: "right bottom", 8: "left bottom"}
     for result in (sent(prepare_for_model(data, ROOMY)), prepare_for_ocr(data)):
-        image = decoded(result).convert("RGB")
+        image = decode_image(result).convert("RGB")
         assert image.size == ((80, 40) if orientation < 5 else (40, 80))
         side, end = corner[orientation].split()
         place = (2 if side == "left" else image.width - 3, 2 if end == "top" else image.height - 3)
@@ -200,8 +200,8 @@ def test_an_image_is_turned_as_the_camera_was_held(kind: str, orientation: int) 
 
 @pytest.mark.filterwarnings("ignore:Corrupt EXIF data")  # Pillow's remark; elsewhere it is no error
 def test_exif_that_cannot_be_read_does_not_cost_the_image() -> None:
-    data = encoded(graphic(), "JPEG", exif=b"Exif\0\0MM\0*\xff\xff\xff\xff")
-    assert decoded(sent(prepare_for_model(data, ROOMY))).size == (40, 20)
+    data = encode_image(red_image(), "JPEG", exif=b"Exif\0\0MM\0*\xff\xff\xff\xff")
+    assert decode_image(sent(prepare_for_model(data, ROOMY))).size == (40, 20)
 
 
 # -- colours -------------------------------------------------------------------------------------
@@ -209,8 +209,8 @@ def test_exif_that_cannot_be_read_does_not_cost_the_image() -> None:
 
 @pytest.mark.parametrize("kind", ["JPEG", "TIFF"])
 def test_cmyk_becomes_rgb(kind: str) -> None:
-    data = encoded(PIL.Image.new("RGB", (16, 16), (200, 30, 40)).convert("CMYK"), kind)
-    image = decoded(sent(prepare_for_model(data, ROOMY)))
+    data = encode_image(PIL.Image.new("RGB", (16, 16), (200, 30, 40)).convert("CMYK"), kind)
+    image = decode_image(sent(prepare_for_model(data, ROOMY)))
     assert image.mode == "RGB"
     assert around(image.getpixel((8, 8)), (200, 30, 40))  # type: ignore[arg-type]  # RGB
 
@@ -220,7 +220,7 @@ def test_sixteen_bits_become_eight_and_keep_their_shades(kind: str) -> None:
     image = PIL.Image.new("I;16", (3, 1))
     for x, value in enumerate((0, 0x8000, 0xFFFF)):
         image.putpixel((x, 0), value)
-    result = decoded(sent(prepare_for_model(encoded(image, kind), ROOMY)))
+    result = decode_image(sent(prepare_for_model(encode_image(image, kind), ROOMY)))
     assert result.mode == "L"
     assert [result.getpixel((x, 0)) for x in range(3)] == [0, 128, 255]
 
@@ -229,23 +229,27 @@ def test_brightness_without_a_scale_is_spread_over_what_there_is() -> None:
     image = PIL.Image.new("F", (2, 1))
     image.putpixel((0, 0), -3.0)
     image.putpixel((1, 0), 5.0)
-    result = decoded(sent(prepare_for_model(encoded(image, "TIFF"), ROOMY)))
+    result = decode_image(sent(prepare_for_model(encode_image(image, "TIFF"), ROOMY)))
     assert [result.getpixel((x, 0)) for x in range(2)] == [0, 255]
 
 
 def test_transparency_is_kept_in_png_and_laid_on_white_otherwise() -> None:
     clear = PIL.Image.new("RGBA", (8, 8), (255, 0, 0, 0))
-    data = encoded(clear, "TIFF")
-    assert decoded(sent(prepare_for_model(data, ROOMY))).getpixel((0, 0)) == (255, 0, 0, 0)
+    data = encode_image(clear, "TIFF")
+    assert decode_image(sent(prepare_for_model(data, ROOMY))).getpixel((0, 0)) == (255, 0, 0, 0)
     only_jpeg = ROOMY._replace(types=frozenset({"image/jpeg"}))
-    assert decoded(sent(prepare_for_model(data, only_jpeg))).getpixel((0, 0)) == (255, 255, 255)
-    assert decoded(prepare_for_ocr(data)).getpixel((0, 0)) == (255, 255, 255)
+    assert decode_image(sent(prepare_for_model(data, only_jpeg))).getpixel((0, 0)) == (
+        255,
+        255,
+        255,
+    )
+    assert decode_image(prepare_for_ocr(data)).getpixel((0, 0)) == (255, 255, 255)
 
 
 def test_a_palette_with_a_clear_colour_keeps_it() -> None:
-    data = encoded(PIL.Image.new("P", (8, 8), 0), "GIF", transparency=0)
+    data = encode_image(PIL.Image.new("P", (8, 8), 0), "GIF", transparency=0)
     only_png = ROOMY._replace(types=frozenset({"image/png"}))
-    assert decoded(sent(prepare_for_model(data, only_png))).mode == "RGBA"
+    assert decode_image(sent(prepare_for_model(data, only_png))).mode == "RGBA"
 
 
 # -- frames --------------------------------------------------------------------------------------
@@ -254,9 +258,9 @@ def test_a_palette_with_a_clear_colour_keeps_it() -> None:
 @pytest.mark.parametrize("kind", ["GIF", "PNG", "WEBP", "TIFF"])
 def test_of_several_frames_the_first_is_sent(kind: str) -> None:
     others = [PIL.Image.new("RGB", (40, 20), (0, 200 + n, 0)) for n in range(3)]
-    data = encoded(graphic(), kind, save_all=True, append_images=others)
+    data = encode_image(red_image(), kind, save_all=True, append_images=others)
     prepared = prepare_for_model(data, ROOMY)
-    image = decoded(sent(prepared))
+    image = decode_image(sent(prepared))
     assert getattr(image, "n_frames", 1) == 1
     assert around(image.convert("RGB").getpixel((39, 19)), (255, 0, 0))  # type: ignore[arg-type]  # RGB
     assert "first frame only" in prepared.details["changed"]
@@ -264,10 +268,10 @@ def test_of_several_frames_the_first_is_sent(kind: str) -> None:
 
 def test_of_several_pictures_in_a_jpeg_the_first_is_sent() -> None:
     second = PIL.Image.new("RGB", (40, 20), "green")
-    data = encoded(graphic(), "MPO", save_all=True, append_images=[second])
+    data = encode_image(red_image(), "MPO", save_all=True, append_images=[second])
     image = sent(prepare_for_model(data, ROOMY))
     assert image.count(b"\xff\xd8\xff") == 1
-    assert around(decoded(image).getpixel((39, 19)), (255, 0, 0))  # type: ignore[arg-type]  # RGB
+    assert around(decode_image(image).getpixel((39, 19)), (255, 0, 0))  # type: ignore[arg-type]  # RGB
 
 
 # -- limits --------------------------------------------------------------------------------------
@@ -276,62 +280,70 @@ def test_of_several_pictures_in_a_jpeg_the_first_is_sent() -> None:
 @pytest.mark.requirement("S2-29")
 def test_a_large_image_is_shrunk_in_proportion() -> None:
     prepared = prepare_for_model(
-        encoded(graphic(3000, 900), "JPEG"), image_limits_for("anthropic_messages")
+        encode_image(red_image(3000, 900), "JPEG"), image_limits_for("anthropic_messages")
     )
-    assert decoded(sent(prepared)).size == (1568, 470)
+    assert decode_image(sent(prepared)).size == (1568, 470)
     assert prepared.image.mime_type == "image/jpeg"
     assert prepared.details["changed"] == ["shrunk"]
 
 
 def test_a_very_thin_image_keeps_at_least_one_pixel() -> None:
-    prepared = prepare_for_model(encoded(PIL.Image.new("L", (9000, 1))), ROOMY)
-    assert decoded(sent(prepared)).size == (2000, 1)
+    prepared = prepare_for_model(encode_image(PIL.Image.new("L", (9000, 1))), ROOMY)
+    assert decode_image(sent(prepared)).size == (2000, 1)
 
 
 def test_a_graphic_stays_png_until_it_is_too_large_for_it() -> None:
-    data = encoded(noise(300, 300), "BMP")
+    data = encode_image(noise_image(300, 300), "BMP")
     assert prepare_for_model(data, ROOMY).image.mime_type == "image/png"
     tight = prepare_for_model(data, ROOMY._replace(most_bytes=60_000))
     assert tight.image.mime_type == "image/jpeg"
     assert len(sent(tight)) <= 60_000
-    assert decoded(sent(tight)).size == (300, 300)
+    assert decode_image(sent(tight)).size == (300, 300)
 
 
 def test_what_no_quality_makes_small_enough_is_shrunk_further() -> None:
-    prepared = prepare_for_model(encoded(noise(600, 300)), ROOMY._replace(most_bytes=10_000))
+    prepared = prepare_for_model(
+        encode_image(noise_image(600, 300)), ROOMY._replace(most_bytes=10_000)
+    )
     assert len(sent(prepared)) <= 10_000
     assert "shrunk to fit" in prepared.details["changed"]
-    width, height = decoded(sent(prepared)).size
+    width, height = decode_image(sent(prepared)).size
     assert width == pytest.approx(height * 2, abs=2)
 
 
 def test_only_types_that_are_taken_are_sent() -> None:
     for kind in ("GIF", "WEBP", "BMP", "TIFF", "JPEG"):
-        data = encoded(graphic(), kind)
+        data = encode_image(red_image(), kind)
         only_png = prepare_for_model(data, ROOMY._replace(types=frozenset({"image/png"})))
         assert only_png.image.mime_type == "image/png", kind
 
 
 def test_a_lossy_webp_becomes_jpeg_where_webp_is_not_taken() -> None:
-    prepared = prepare_for_model(encoded(noise(64, 64), "WEBP"), image_limits_for("openai_chat"))
+    prepared = prepare_for_model(
+        encode_image(noise_image(64, 64), "WEBP"), image_limits_for("openai_chat")
+    )
     assert prepared.image.mime_type == "image/jpeg"
 
 
 def test_an_api_that_takes_no_type_we_write_is_a_clear_error() -> None:
     with pytest.raises(BadImage, match="neither PNG nor JPEG"):
-        prepare_for_model(encoded(graphic()), ROOMY._replace(types=frozenset({"image/heic"})))
+        prepare_for_model(
+            encode_image(red_image()), ROOMY._replace(types=frozenset({"image/heic"}))
+        )
 
 
 def test_an_image_that_never_fits_is_a_clear_error() -> None:
     with pytest.raises(BadImage, match="cannot be made to fit into 100 bytes"):
-        prepare_for_model(encoded(noise(100, 100)), ROOMY._replace(most_bytes=100))
+        prepare_for_model(encode_image(noise_image(100, 100)), ROOMY._replace(most_bytes=100))
 
 
 def test_text_is_recognised_on_a_png_no_larger_than_needed() -> None:
-    result = prepare_for_ocr(encoded(PIL.Image.new("L", (MAX_OCR_EDGE * 2, 100), "white"), "JPEG"))
-    assert decoded(result).size == (MAX_OCR_EDGE, 50)
-    assert decoded(result).format == "PNG"
-    assert decoded(prepare_for_ocr(encoded(graphic(30, 10)))).size == (30, 10)
+    result = prepare_for_ocr(
+        encode_image(PIL.Image.new("L", (MAX_OCR_EDGE * 2, 100), "white"), "JPEG")
+    )
+    assert decode_image(result).size == (MAX_OCR_EDGE, 50)
+    assert decode_image(result).format == "PNG"
+    assert decode_image(prepare_for_ocr(encode_image(red_image(30, 10)))).size == (30, 10)
 
 
 def test_pillow_is_loaded_only_when_an_image_is_opened() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.inputs.mcp import real_servers
-from tests.inputs.mcp.real_servers import Live
+from tests.inputs.mcp.real_servers import LiveConnection
 
 
 @pytest.fixture(scope="module")
@@ -18,23 +18,23 @@ def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def time_server(shared_folder: Path) -> Generator[Live, None, None]:
+def time_server(shared_folder: Path) -> Generator[LiveConnection, None, None]:
     """mcp-server-time from PyPI: tools alone, protocol 2026-07-28."""
-    with real_servers.live(real_servers.time_spec(), shared_folder) as server:
+    with real_servers.open_connection(real_servers.time_spec(), shared_folder) as server:
         yield server
 
 
 @pytest.fixture(scope="module")
-def everything(shared_folder: Path) -> Generator[Live, None, None]:
+def everything(shared_folder: Path) -> Generator[LiveConnection, None, None]:
     """server-everything from npm: tools, resources, templates, prompts, protocol 2025-11-25."""
-    with real_servers.live(real_servers.everything_spec(), shared_folder) as server:
+    with real_servers.open_connection(real_servers.everything_spec(), shared_folder) as server:
         yield server
 
 
 @pytest.fixture(scope="module")
-def own_server(shared_folder: Path) -> Generator[Live, None, None]:
+def own_server(shared_folder: Path) -> Generator[LiveConnection, None, None]:
     """Our `own_server.py` over stdio, protocol 2026-07-28."""
-    with real_servers.live(real_servers.own_spec(), shared_folder) as server:
+    with real_servers.open_connection(real_servers.own_spec(), shared_folder) as server:
         yield server
 
 

@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 _BIN = Path(sys.prefix) / "bin"
 _NPM = Path(sys.prefix) / "node" / "node_modules" / ".bin"
-OWN_SERVER = Path(__file__).with_name("own_server.py")
+OWN_SERVER = Path(__file__).with_name("example_server.py")
 
 
 def search_path() -> str:
@@ -75,7 +75,7 @@ def _npm_spec(name: str, program: str, *arguments: str) -> McpServerSpec:
     )
 
 
-class Live:
+class LiveConnection:
     """A connection and the event loop it lives in, for any number of tests."""
 
     def __init__(
@@ -100,11 +100,11 @@ class Live:
 
 
 @contextmanager
-def live(
+def open_connection(
     spec: McpServerSpec, folder: Path, notify: Callable[[str], object] = lambda _: None
-) -> Generator[Live, None, None]:
+) -> Generator[LiveConnection, None, None]:
     """Give a connection that is closed in the end."""
-    it = Live(spec, folder, notify)
+    it = LiveConnection(spec, folder, notify)
     try:
         yield it
     finally:

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from steno.tools.workspace import Workspace
-from tests.tools.engines import plant
+from tests.tools.search_engines import write_files
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """The folder that the workspace is."""
     folder = tmp_path / "work"
-    plant(
+    write_files(
         folder,
         {
             "a.py": "x\n",

@@ -13,7 +13,7 @@ from PIL import Image
 from steno.errors import Unrecognised
 from steno.inputs.ocr.engine import RecognisedText
 from steno.inputs.ocr.rapidocr_engine import RapidOcrEngine
-from tests.inputs.ocr.drawing import picture, png, turned
+from tests.inputs.ocr.text_images import draw_text, encode_png, rotate_image
 
 TEXT = "Ship it on Friday, or tell Ada why not.\nTotal: 1,234.50 EUR (15 March)"
 
@@ -26,7 +26,7 @@ def engine() -> RapidOcrEngine:
 @pytest.mark.requirement("S2-25")
 @pytest.mark.parametrize("degrees", [0, 90, 183])
 def test_text_is_recognised_whichever_way_up(engine: RapidOcrEngine, degrees: float) -> None:
-    text, confidence = engine.recognise(png(turned(picture(TEXT), degrees)))
+    text, confidence = engine.recognise(encode_png(rotate_image(draw_text(TEXT), degrees)))
     assert text == TEXT
     assert confidence is not None
     assert 0.9 < confidence <= 1
@@ -34,25 +34,25 @@ def test_text_is_recognised_whichever_way_up(engine: RapidOcrEngine, degrees: fl
 
 def test_what_stands_in_one_row_becomes_one_line(engine: RapidOcrEngine) -> None:
     table = Image.new("RGB", (700, 160), "white")
-    table.paste(picture("Ada Lovelace\nAlan Turing"), (0, 0))
-    table.paste(picture("1815\n1912"), (500, 0))
-    assert engine.recognise(png(table)).text == "Ada Lovelace 1815\nAlan Turing 1912"
+    table.paste(draw_text("Ada Lovelace\nAlan Turing"), (0, 0))
+    table.paste(draw_text("1815\n1912"), (500, 0))
+    assert engine.recognise(encode_png(table)).text == "Ada Lovelace 1815\nAlan Turing 1912"
 
 
 @pytest.mark.parametrize("size", [12, 22, 60])
 def test_one_line_on_little_paper_is_not_torn_apart(engine: RapidOcrEngine, size: int) -> None:
     text = "Ship it on Friday, or tell Ada."
-    assert engine.recognise(png(picture(text, size=size))).text == text
+    assert engine.recognise(encode_png(draw_text(text, size=size))).text == text
 
 
 @pytest.mark.parametrize("size", [(1, 1), (1, 4096), (4096, 1)])
 def test_an_image_of_any_shape_may_be_empty(engine: RapidOcrEngine, size: tuple[int, int]) -> None:
-    assert engine.recognise(png(Image.new("RGB", size, "white"))) == RecognisedText("", None)
+    assert engine.recognise(encode_png(Image.new("RGB", size, "white"))) == RecognisedText("", None)
 
 
 def test_an_image_that_is_cut_short_cannot_be_read(engine: RapidOcrEngine) -> None:
     with pytest.raises(Unrecognised, match="not a whole PNG or JPEG image"):
-        engine.recognise(png(picture(TEXT))[:-500])
+        engine.recognise(encode_png(draw_text(TEXT))[:-500])
 
 
 def test_formats_that_were_not_asked_for_are_not_opened(engine: RapidOcrEngine) -> None:
@@ -66,7 +66,7 @@ def test_a_missing_part_is_named_with_the_way_to_get_it(
 ) -> None:
     monkeypatch.setitem(sys.modules, missing, None)
     with pytest.raises(Unrecognised, match=rf"{missing}: pip install 'steno\[ocr\]'"):
-        RapidOcrEngine().recognise(png(picture("no")))
+        RapidOcrEngine().recognise(encode_png(draw_text("no")))
 
 
 def test_models_that_are_not_installed_are_not_downloaded(
@@ -78,7 +78,7 @@ def test_models_that_are_not_installed_are_not_downloaded(
     (installed / "RECORD").write_text("rapidocr/main.py,,\nrapidocr/models/x_cls_y.onnx,,\n")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(Unrecognised, match="nothing is downloaded here: pip install"):
-        RapidOcrEngine().recognise(png(picture("no")))
+        RapidOcrEngine().recognise(encode_png(draw_text("no")))
 
 
 WATCHED = """
@@ -108,7 +108,7 @@ def test_it_is_offline_silent_and_writes_nothing(tmp_path: Path) -> None:
     """Left to itself, onnxruntime reports to its maker, and keeps an id and a database for that."""
     ran = subprocess.run(
         [sys.executable, "-B", "-c", WATCHED],
-        input=png(picture("Ship it on Friday afternoon")),
+        input=encode_png(draw_text("Ship it on Friday afternoon")),
         capture_output=True,
         check=False,
         timeout=120,
@@ -122,5 +122,5 @@ def test_it_is_offline_silent_and_writes_nothing(tmp_path: Path) -> None:
 
 def test_what_others_inherit_stays_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ORT_DISABLE_TELEMETRY", raising=False)
-    RapidOcrEngine().recognise(png(Image.new("RGB", (40, 40), "white")))
+    RapidOcrEngine().recognise(encode_png(Image.new("RGB", (40, 40), "white")))
     assert "ORT_DISABLE_TELEMETRY" not in os.environ

@@ -13,9 +13,9 @@ import pytest
 
 from steno.errors import Unrecognised
 from steno.inputs.ocr.tesseract_engine import TesseractEngine
-from tests.inputs.ocr.drawing import picture, png
+from tests.inputs.ocr.text_images import draw_text, encode_png
 
-IMAGE = png(picture("no"))
+IMAGE = encode_png(draw_text("no"))
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,343 @@
+"""Who may: rules, grants, people; and what happens where deciding goes wrong."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from steno import Outcome
+from steno.agent import (
+    AgentRole,
+    AllowingApprover,
+    ApprovalDecision,
+    ApprovalRequest,
+    ApprovalRequested,
+    CallbackApprover,
+    DenyingApprover,
+    EndReason,
+    Gate,
+    GrantScope,
+    Permissions,
+)
+from steno.errors import LogError, ToolFailed, Unavailable
+from steno.log.queries import pending_approvals
+from steno.ports import Approver, Capability
+from steno.records.entry import Mode
+from steno.store import MemoryStore
+from steno.testing import ScriptedTool
+from tests.agent.agent_setup import (
+    AgentHarness,
+    approvals_in,
+    call,
+    gate_allowing,
+    read_tool,
+    run,
+    turn_with_calls,
+    write_tool,
+)
+
+TURNS = [turn_with_calls(call("c1", "write", path="a")), "Done."]
+
+
+class Grants:
+    """What is allowed beyond a session, kept in a list."""
+
+    def __init__(self, *rules: str) -> None:
+        self.added: list[tuple[str, GrantScope]] = []
+        self._rules = rules
+
+    def rules(self) -> tuple[str, ...]:
+        return (*self._rules, *(rule for rule, _ in self.added))
+
+    def add(self, rule: str, scope: GrantScope) -> None:
+        self.added.append((rule, scope))
+
+
+def saying(verdict: Any) -> CallbackApprover:
+    return CallbackApprover(lambda _: verdict, actor="eva")
+
+
+def nobody(question: ApprovalRequest) -> bool:
+    raise AssertionError("nobody was to be asked")
+
+
+# -- by rule, by somebody, by nobody -------------------------------------------------------------
+
+
+@pytest.mark.requirement("S2-18", "S1-10")
+@pytest.mark.parametrize(
+    ("gate", "status", "actor", "rule"),
+    [
+        (gate_allowing("write"), "approved", None, "allow write"),
+        (Gate(Permissions.of(deny=["write"])), "denied", None, "deny write"),
+        (Gate(approver=saying(True)), "approved", "eva", None),
+        (Gate(approver=saying(False)), "denied", "eva", None),
+        (Gate(approver=DenyingApprover()), "denied", "headless", None),
+        (Gate(approver=AllowingApprover()), "approved", "--yes", None),
+        (Gate(), "denied", None, "nobody can be asked"),
+    ],
+)
+def test_a_decision_is_recorded_with_its_actor_or_its_rule(
+    gate: Gate, status: str, actor: str | None, rule: str | None
+) -> None:
+    tool = write_tool()
+    desk = AgentHarness(TURNS, tool, gate=gate)
+    assert run(desk.run()).ending is EndReason.DONE
+    last = approvals_in(desk.conversation.entries())[-1]
+    assert (str(last.status), last.actor, last.rule) == (status, actor, rule)
+    assert len(tool.calls) == (status == "approved")
+    if status == "denied":
+        assert desk.result.outcome is Outcome.DENIED
+        assert desk.result.text.startswith("permission denied: ")
+    desk.check()
+
+
+@pytest.mark.requirement("S2-18")
+def test_a_question_shows_the_call_and_is_on_record_while_it_is_asked() -> None:
+    seen: list[tuple[str, ...]] = []
+
+    def decide(question: ApprovalRequest) -> bool:
+        pending = pending_approvals(desk.conversation.entries())
+        seen.append(tuple(c.id for c in pending))
+        assert (question.call.id, question.preview) == ("c1", "would write a")
+        assert (question.capability, question.subjects) == (Capability.WRITE, ("a",))
+        return True
+
+    tool = write_tool(subjects=["a"], preview="would write a")
+    desk = AgentHarness(TURNS, tool, gate=Gate(approver=CallbackApprover(decide)))
+    run(desk.run())
+    assert seen == [("c1",)]
+    assert pending_approvals(desk.conversation.entries()) == ()
+    assert [event.question.call.id for event in desk.told(ApprovalRequested)] == ["c1"]
+    assert [status for _, status in desk.approvals] == ["pending", "approved"]
+
+
+# -- how far it reaches --------------------------------------------------------------------------
+
+
+def twice(
+    desk_settings: Callable[[], dict[str, Any]], verdict: ApprovalDecision
+) -> tuple[int, Grants]:
+    """Let a tool be called twice with one verdict for all; return how often it was asked."""
+    asked: list[ApprovalRequest] = []
+    grants = Grants()
+
+    def decide(question: ApprovalRequest) -> ApprovalDecision:
+        asked.append(question)
+        return verdict
+
+    turns = [turn_with_calls(call("c1", "write")), turn_with_calls(call("c2", "write")), "Done."]
+    gate = Gate(approver=CallbackApprover(decide), grants=grants)
+    desk = AgentHarness(turns, write_tool(subjects=["a"]), gate=gate, **desk_settings())
+    run(desk.run())
+    assert all(r.outcome is Outcome.OK for r in desk.results)
+    return len(asked), grants
+
+
+@pytest.mark.requirement("S2-18")
+@pytest.mark.parametrize(
+    ("scope", "times", "added"),
+    [
+        (GrantScope.ONCE, 2, []),
+        (GrantScope.SESSION, 1, []),
+        (GrantScope.PROJECT, 1, [("write(a)", GrantScope.PROJECT)]),
+        (GrantScope.USER, 1, [("write(a)", GrantScope.USER)]),
+    ],
+)
+def test_a_verdict_reaches_as_far_as_its_scope(
+    scope: GrantScope, times: int, added: list[tuple[str, GrantScope]]
+) -> None:
+    verdict = ApprovalDecision(allowed=True, actor="eva", scope=scope, rule="write(a)")
+    asked, grants = twice(dict, verdict)
+    assert (asked, grants.added) == (times, added)
+
+
+@pytest.mark.requirement("S2-18")
+def test_a_grant_for_the_session_holds_after_a_restart_and_not_in_another_session() -> None:
+    store = MemoryStore()
+    verdict = ApprovalDecision(allowed=True, actor="eva", scope=GrantScope.SESSION, rule="write(a)")
+    first = AgentHarness(
+        TURNS, write_tool(subjects=["a"]), store=store, gate=Gate(approver=saying(verdict))
+    )
+    run(first.run())
+    for conversation, outcome in (
+        (store.open(first.conversation.id), Outcome.OK),
+        (store.new(), Outcome.DENIED),
+    ):
+        turns = [turn_with_calls(call("c9", "write")), "Done."]
+        later = AgentHarness(
+            turns, write_tool(subjects=["a"]), store=store, conversation=conversation
+        )
+        run(later.run())
+        assert later.results[-1].outcome is outcome
+
+
+def test_a_grant_that_was_rewound_does_not_hold() -> None:
+    verdict = ApprovalDecision(allowed=True, actor="eva", scope=GrantScope.SESSION, rule="write")
+    answers: Iterator[ApprovalDecision | bool] = iter([verdict, False])
+    gate = Gate(approver=CallbackApprover(lambda _: next(answers)))
+    turns = [turn_with_calls(call("c1", "write"), call("c2", "write")), "Done."]
+    desk = AgentHarness([*turns, *TURNS], write_tool(), gate=gate)
+    before = desk.conversation.entries()[-1]
+    run(desk.run())
+    assert [r.outcome for r in desk.results] == [Outcome.OK, Outcome.OK]
+    desk.conversation.rewind(before)
+    run(desk.run())
+    assert [r.outcome for r in desk.results] == [Outcome.DENIED]
+
+
+# -- what nothing reaches beyond -----------------------------------------------------------------
+
+
+@pytest.mark.requirement("S2-14", "S2-22")
+@pytest.mark.parametrize("capability", [c for c in Capability if c is not Capability.READ])
+def test_plan_mode_offers_reading_only_and_denies_the_rest(capability: Capability) -> None:
+    tools = [read_tool(), ScriptedTool("do", capability=capability)]
+    gate = Gate(Permissions.of(allow=["*"]), CallbackApprover(nobody), grants=Grants("do", "read"))
+    turns = [turn_with_calls(call("c1", "do"), call("c2", "read")), "Planned."]
+    desk = AgentHarness(turns, *tools, gate=gate)
+    desk.conversation.change_mode(Mode.PLAN)
+    run(desk.run())
+    assert [[t.name for t in request.tools] for request in desk.provider.requests] == [["read"]] * 2
+    assert "plan" in (desk.provider.requests[0].messages[0].text or "").lower()
+    denied, allowed = desk.results
+    assert denied.outcome is Outcome.DENIED
+    assert denied.text.startswith("permission denied: plan mode allows reading only")
+    assert allowed.outcome is Outcome.OK
+    assert [len(tool.calls) for tool in tools] == [1, 0]
+
+
+@pytest.mark.requirement("S2-22")
+def test_another_mode_offers_other_tools_from_the_next_request_on() -> None:
+    desk = AgentHarness(
+        ["Planned.", "Done."], read_tool(), write_tool(), gate=gate_allowing("write")
+    )
+    desk.conversation.change_mode(Mode.PLAN)
+    run(desk.run())
+    desk.conversation.change_mode(Mode.ACT)
+    run(desk.run())
+    offered = [[t.name for t in request.tools] for request in desk.provider.requests]
+    assert offered == [["read"], ["read", "write"]]
+
+
+@pytest.mark.requirement("S2-14")
+def test_a_planner_is_offered_reading_only_and_denied_the_rest() -> None:
+    tool = write_tool()
+    permissions = Permissions.of(role=AgentRole.PLANNER, allow=["*"])
+    desk = AgentHarness(TURNS, read_tool(), tool, gate=Gate(permissions, CallbackApprover(nobody)))
+    run(desk.run())
+    assert [t.name for t in desk.provider.requests[0].tools] == ["read"]
+    assert desk.result.outcome is Outcome.DENIED
+    assert desk.result.text.startswith("permission denied: the role planner")
+    assert tool.calls == []
+
+
+def test_deny_counts_more_than_rules_grants_and_people() -> None:
+    permissions = Permissions.of(allow=["*", "write"], deny=["write(a)"])
+    gate = Gate(permissions, CallbackApprover(nobody), grants=Grants("write"))
+    tool = write_tool(subjects=["b", "a"])
+    desk = AgentHarness(TURNS, tool, gate=gate)
+    run(desk.run())
+    assert (tool.calls, desk.result.outcome) == ([], Outcome.DENIED)
+    assert approvals_in(desk.conversation.entries())[-1].rule == "deny write(a)"
+
+
+# -- what goes wrong while it is decided ---------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "told", "has_traceback"),
+    [
+        ({"subjects": ToolFailed("no such folder")}, "no such folder", False),
+        ({"subjects": KeyError("path")}, "KeyError: 'path'", True),
+        ({"subjects": lambda _: None}, "TypeError", True),
+        ({"preview": ToolFailed("nothing to replace")}, "nothing to replace", False),
+        ({"preview": RuntimeError("odd")}, "RuntimeError: odd", True),
+        ({"preview": lambda _: 7}, "InvalidValue", True),
+    ],
+)
+def test_a_tool_that_stumbles_before_it_runs_answers_with_an_error(
+    settings: dict[str, Any], told: str, has_traceback: bool
+) -> None:
+    tool = write_tool(**settings)
+    desk = AgentHarness(TURNS, tool, gate=Gate(approver=saying(True)))
+    assert run(desk.run()).text == "Done."
+    assert tool.calls == []
+    assert desk.result.outcome is Outcome.ERROR
+    assert told in desk.result.text
+    assert desk.result.failure is not None
+    assert (desk.result.failure.traceback is not None) is has_traceback
+    desk.check()
+
+
+def test_a_path_that_cannot_be_written_down_is_asked_about_and_never_granted() -> None:
+    rules: list[str] = []
+
+    def decide(question: ApprovalRequest) -> ApprovalDecision:
+        rules.append(question.rule)
+        return ApprovalDecision(allowed=True, actor="eva", scope=GrantScope.SESSION)
+
+    tool = write_tool(subjects=["caf\udce9.txt"], preview="caf\udce9.txt")
+    desk = AgentHarness(TURNS, tool, gate=Gate(approver=CallbackApprover(decide)))
+    run(desk.run())
+    assert rules == [""]
+    assert len(tool.calls) == 1
+    desk.check()
+
+
+class Failing:
+    """Cannot ask anybody."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    async def ask(self, question: ApprovalRequest) -> ApprovalDecision:
+        raise self._error
+
+
+@pytest.mark.parametrize(
+    ("approver", "error"),
+    [
+        (Failing(Unavailable("grants: gone")), LogError),
+        (Failing(EOFError()), EOFError),
+        (saying("yes"), ValueError),
+        (saying(ApprovalDecision(allowed=True, actor="\ud800")), ValueError),
+    ],
+)
+def test_an_approver_that_fails_ends_the_run_and_lets_nothing_pass(
+    approver: Approver, error: type[Exception]
+) -> None:
+    tool = write_tool()
+    desk = AgentHarness([*TURNS, "Well."], tool, gate=Gate(approver=approver))
+    with pytest.raises(error):
+        run(desk.run())
+    assert (tool.calls, desk.result.outcome) == ([], Outcome.CANCELLED)
+    desk.check()
+
+
+def test_an_approver_that_takes_no_notice_of_a_cancellation_lets_nothing_pass() -> None:
+    async def main() -> None:
+        asked = asyncio.Event()
+
+        async def decide(question: ApprovalRequest) -> bool:
+            asked.set()
+            try:
+                await asyncio.Future()
+            except asyncio.CancelledError:
+                return True
+            raise AssertionError
+
+        tool = write_tool()
+        desk = AgentHarness(TURNS, tool, gate=Gate(approver=CallbackApprover(decide)))
+        task = asyncio.create_task(desk.run())
+        await asked.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert tool.calls == []
+        desk.check()
+
+    run(main())

@@ -1,0 +1,116 @@
+"""Grants that cannot be read or kept, verdicts that make no sense, approvers that fail."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from steno.agent import (
+    ApprovalDecision,
+    CallbackApprover,
+    Gate,
+    GrantScope,
+    Notice,
+    NoticeCode,
+    decide_later,
+)
+from steno.errors import InvalidDocument, Missing, StenoError, ToolFailed, Unavailable
+from steno.messages.outcome import Outcome
+from steno.records.entry import Approval, ApprovalStatus
+from tests.agent.agent_setup import AgentHarness, call, read_tool, run, turn_with_calls, write_tool
+
+
+class Broken:
+    """Grants that nobody can read or keep."""
+
+    def __init__(self, *, reads: bool) -> None:
+        self._reads = reads
+
+    def rules(self) -> tuple[str, ...]:
+        if self._reads:
+            return ()
+        raise InvalidDocument("grants.toml: line 1: nothing that we know")
+
+    def add(self, rule: str, scope: GrantScope) -> None:
+        raise Unavailable("grants.toml: the disk is full")
+
+
+def asked(answer: Any) -> CallbackApprover:
+    return CallbackApprover(lambda _: answer)
+
+
+def notices(desk: AgentHarness) -> list[str]:
+    told = desk.told(Notice)
+    return [notice.text for notice in told if notice.code is NoticeCode.PERMISSION]
+
+
+def test_grants_that_cannot_be_read_allow_nothing_and_stop_nothing() -> None:
+    turns = [
+        turn_with_calls(call("c1", "read"), call("c2", "read")),
+        turn_with_calls(call("c3", "write")),
+        "Done.",
+    ]
+    desk = AgentHarness(turns, read_tool(), write_tool(), gate=Gate(grants=Broken(reads=False)))
+    run(desk.run())
+    assert [result.outcome for result in desk.results] == [
+        *(Outcome.OK, Outcome.OK, Outcome.DENIED)
+    ]
+    assert notices(desk) == [
+        "nothing is allowed for good: grants.toml: line 1: nothing that we know"
+    ]
+    desk.check()
+
+
+def test_a_grant_that_cannot_be_kept_still_allows_the_call() -> None:
+    verdict = ApprovalDecision(allowed=True, actor="ada", scope=GrantScope.USER, rule="write")
+    gate = Gate(approver=asked(verdict), grants=Broken(reads=True))
+    desk = AgentHarness([turn_with_calls(call("c1", "write")), "Done."], write_tool(), gate=gate)
+    run(desk.run())
+    assert desk.result.outcome is Outcome.OK
+    assert notices(desk) == ["write: allowed now, but not kept: grants.toml: the disk is full"]
+    desk.check()
+
+
+@pytest.mark.parametrize("rule", ["write(", ""])
+def test_a_verdict_whose_rule_is_none_allows_this_call_alone(rule: str) -> None:
+    verdict = ApprovalDecision(allowed=True, actor="ada", scope=GrantScope.SESSION, rule=rule)
+    turns = [turn_with_calls(call("c1", "write")), turn_with_calls(call("c2", "write")), "Done."]
+    desk = AgentHarness(turns, write_tool(), gate=Gate(approver=asked(verdict)))
+    run(desk.run())
+    assert [status for _, status in desk.approvals] == ["pending", "approved"] * 2
+    assert notices(desk)[0].startswith("allowed once: ")
+    desk.check()
+
+
+def test_what_has_no_place_to_last_lasts_for_the_session_and_the_record_says_so() -> None:
+    verdict = ApprovalDecision(allowed=True, actor="ada", scope=GrantScope.PROJECT, rule="write")
+    turns = [turn_with_calls(call("c1", "write")), turn_with_calls(call("c2", "write")), "Done."]
+    desk = AgentHarness(turns, write_tool(), gate=Gate(approver=asked(verdict)))
+    run(desk.run())
+    assert [status for _, status in desk.approvals] == ["pending", "approved", "approved"]
+    audits = [e.audit for e in desk.conversation.entries() if isinstance(e.payload, Approval)]
+    assert (audits[1] or {})["scope"] == "session"
+
+
+@pytest.mark.parametrize("error", [OSError("gone"), ToolFailed("not mine"), Missing("nothing")])
+def test_an_approver_that_fails_has_allowed_nothing_and_that_is_on_record(error: Exception) -> None:
+    def fail(_: object) -> bool:
+        raise error
+
+    tool = write_tool()
+    gate = Gate(approver=CallbackApprover(fail))
+    desk = AgentHarness([turn_with_calls(call("c1", "write")), "Done."], tool, gate=gate)
+    with pytest.raises(StenoError if isinstance(error, StenoError) else type(error)):
+        run(desk.run())
+    assert tool.calls == []
+    assert desk.approvals == [("c1", "pending"), ("c1", "denied")]
+    desk.check()
+
+
+def test_what_was_approved_and_may_have_run_cannot_be_decided_about_once_more() -> None:
+    desk = AgentHarness([], write_tool())
+    desk.conversation.append(turn_with_calls(call("c1", "write")))
+    desk.conversation.decide("c1", ApprovalStatus.APPROVED, actor="ada")
+    with pytest.raises(Missing, match="may have run"):
+        decide_later(desk.conversation, "c1", allowed=True, actor="ada")

@@ -1,0 +1,311 @@
+"""Grants of a session that are taken back: it is on record, and what they covered is asked again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from msgspec.structs import replace
+
+from steno import ChatMessage, Conversation
+from steno.agent import CallbackApprover, Gate
+from steno.agent.permissions.grants import Revocations, SessionGrants
+from steno.agent.permissions.rules import PermissionRule
+from steno.agent.recorder import RunRecorder, ignore_event
+from steno.agent.references import build_input_authorizer
+from steno.agent.replay.verify import replay
+from steno.agent.rewind import rewind_branch
+from steno.errors import Unavailable
+from steno.ports import ApprovalDecision, ApprovalRequest, Capability, GrantScope
+from steno.records.entry import Entry, Redacted, Repair, Rewind
+from steno.store import MemoryStore
+from tests.agent.agent_setup import AgentHarness, call, run, turn_with_calls, write_tool
+from tests.log.journals import Journal, do_nothing
+
+pytestmark = pytest.mark.requirement("S2-18")
+RULE = PermissionRule.parse("write(a)")
+
+
+class Person:
+    """Allows what it is asked about for the session, and remembers it (`Approver`)."""
+
+    def __init__(self) -> None:
+        self.asked: list[ApprovalRequest] = []
+
+    def __call__(self, question: ApprovalRequest) -> ApprovalDecision:
+        self.asked.append(question)
+        return ApprovalDecision(allowed=True, actor="eva", scope=GrantScope.SESSION)
+
+    @property
+    def gate(self) -> Gate:
+        return Gate(approver=CallbackApprover(self), seal=lambda text: f"sealed {text}")
+
+
+def talk(gate: Gate) -> AgentHarness:
+    """Return a desk at which the model writes the same file in every run."""
+    turns = [turn for n in range(3) for turn in (turn_with_calls(call(f"c{n}", "write")), "Done.")]
+    return AgentHarness(turns, write_tool(subjects=["a"]), gate=gate)
+
+
+def test_what_is_taken_back_is_asked_about_again_and_may_be_granted_again() -> None:
+    person = Person()
+    gate = person.gate
+    desk = talk(gate)
+    run(desk.run())
+    assert gate.session_rules(desk.conversation) == (RULE,)
+    assert len(gate.revoke(RULE, desk.conversation, actor="eva")) == 1
+    assert gate.session_rules(desk.conversation) == ()
+    run(desk.run())
+    assert [question.call.id for question in person.asked] == ["c0", "c1"]
+    assert gate.session_rules(desk.conversation) == (RULE,)
+    run(desk.run())
+    assert len(person.asked) == 2
+
+
+def test_it_is_on_record_who_took_it_back_and_counts_for_whoever_reads_that_later() -> None:
+    gate = Person().gate
+    desk = talk(gate)
+    run(desk.run())
+    [granted] = [e for e in desk.conversation.entries() if "grant" in (e.audit or {})]
+    [entry] = gate.revoke(RULE, desk.conversation, actor="eva")
+    assert isinstance(entry.payload, Repair)
+    assert (entry.payload.target, entry.decision) == (granted.id, "revoked")
+    assert entry.audit == {"actor": "eva", "scope": "session", "revoked": "write(a)"}
+    again = desk.store.open(desk.conversation.id)
+    assert Person().gate.session_rules(again) == ()
+    desk.check()
+
+
+def test_a_session_with_a_grant_that_was_taken_back_is_replayed_and_is_the_same() -> None:
+    gate = Person().gate
+    desk = talk(gate)
+    run(desk.run())
+    gate.revoke(RULE, desk.conversation, actor="eva")
+    run(desk.run())
+    assert run(replay(desk.store.records(desk.conversation.id))).is_same
+
+
+def test_what_was_allowed_for_what_people_point_at_is_forgotten_and_nothing_is_recorded() -> None:
+    person = Person()
+    gate, conversation = person.gate, Conversation([ChatMessage.system("Work.")])
+    permits = build_input_authorizer(gate, RunRecorder(conversation, ignore_event))
+    url = "https://pictures.example/a.png"
+    run(permits("fetch", Capability.NETWORK, url))
+    [rule] = gate.session_rules(conversation)
+    before = len(conversation)
+    assert gate.revoke(rule, conversation, actor="eva") == []
+    assert (gate.session_rules(conversation), len(conversation)) == ((), before)
+    run(permits("fetch", Capability.NETWORK, url))
+    assert len(person.asked) == 2
+
+
+@pytest.mark.parametrize(
+    ("code", "target"), [("grant_revoked", None), ("grant_revoked", "other"), ("mended", "")]
+)
+def test_what_names_no_grant_takes_nothing_back(code: str, target: str | None) -> None:
+    desk = granted(Person().gate)
+    [grant] = grants_in(desk.conversation)
+    mended = Repair(code=code, explanation="?", target=grant if target == "" else target)
+    desk.conversation.append(mended, decision="revoked", audit={"revoked": "write(a)"})
+    assert SessionGrants(desk.conversation.entries()).rules == (RULE,)
+
+
+# -- on every branch -----------------------------------------------------------------------------
+
+
+def granted(gate: Gate) -> AgentHarness:
+    """Return a desk at which a rule was granted."""
+    desk = talk(gate)
+    run(desk.run())
+    assert gate.session_rules(desk.conversation) == (RULE,)
+    return desk
+
+
+def grants_in(conversation: Conversation) -> list[str]:
+    return [entry.id for entry in conversation.entries() if "grant" in (entry.audit or {})]
+
+
+def rules_of(desk: AgentHarness) -> tuple[PermissionRule, ...]:
+    """Return what another program would allow that opens the session now."""
+    again = desk.store.open(desk.conversation.id)
+    assert again.branch == desk.conversation.branch
+    return Person().gate.session_rules(again)
+
+
+def fork_from_before(desk: AgentHarness, last: str) -> None:
+    desk.conversation.fork("other", at=last)
+    desk.conversation.switch("other")
+
+
+def go_back_behind(desk: AgentHarness, last: str) -> None:
+    rewind_branch(desk.conversation, last)
+
+
+def rewind_alone(desk: AgentHarness, last: str) -> None:
+    desk.conversation.rewind(last)
+
+
+def go_back_twice(desk: AgentHarness, last: str) -> None:
+    desk.conversation.rewind(last)
+    desk.conversation.rewind(grants_in(desk.conversation)[0])
+
+
+LEAVING = [fork_from_before, go_back_behind, rewind_alone, go_back_twice]
+
+
+@pytest.mark.parametrize("leave", LEAVING)
+def test_what_was_taken_back_stays_so_for_who_goes_on_from_before(
+    leave: Callable[[AgentHarness, str], None],
+) -> None:
+    person = Person()
+    gate = person.gate
+    desk = granted(gate)
+    last = desk.conversation.entries()[-1].id
+    gate.revoke(RULE, desk.conversation, actor="eva")
+    leave(desk, last)
+    assert gate.session_rules(desk.conversation) == rules_of(desk) == ()
+    run(desk.run())
+    assert [question.call.id for question in person.asked] == ["c0", "c1"]
+    assert gate.session_rules(desk.conversation) == rules_of(desk) == (RULE,)
+    desk.check()
+
+
+def test_it_is_taken_back_on_all_branches_that_it_was_granted_on() -> None:
+    gate = Person().gate
+    desk = talk(gate)
+    start = desk.conversation.entries()[0].id
+    run(desk.run())
+    fork_from_before(desk, start)
+    assert gate.session_rules(desk.conversation) == ()
+    run(desk.run())
+    grants = set[str]()
+    desk.conversation.switch("main")
+    revoked = gate.revoke(RULE, desk.conversation, actor="eva")
+    assert len(revoked) == 2
+    for name in ("main", "other"):
+        desk.conversation.switch(name)
+        assert gate.session_rules(desk.conversation) == rules_of(desk) == ()
+        grants |= set(grants_in(desk.conversation))
+    targets = {one.payload.target for one in revoked if isinstance(one.payload, Repair)}
+    assert targets == grants
+    assert gate.revoke(RULE, desk.conversation, actor="eva") == []
+
+
+def test_a_grant_of_another_rule_outlasts_it_on_the_branches_that_have_it() -> None:
+    person = Person()
+    gate = person.gate
+    turns = [turn for n in "ab" for turn in (turn_with_calls(call(n, f"write_{n}")), "Done.")]
+    desk = AgentHarness(turns, *[write_tool(f"write_{n}", subjects=["x"]) for n in "ab"], gate=gate)
+    run(desk.run())
+    run(desk.run())
+    first, second = gate.session_rules(desk.conversation)
+    gate.revoke(first, desk.conversation, actor="eva")
+    fork_from_before(desk, grants_in(desk.conversation)[-1])
+    assert gate.session_rules(desk.conversation) == rules_of(desk) == (second,)
+
+
+def test_what_is_new_is_read_and_no_more() -> None:
+    conversation = granted(Person().gate).conversation
+    revocations = Revocations()
+    assert {one.id for one in revocations.read(conversation)} == {
+        one.id for one in conversation.entries()
+    }
+    assert revocations.read(conversation) == []
+    said = conversation.append(ChatMessage.user("And?"))
+    conversation.fork("other")
+    assert revocations.read(conversation) == [said]
+
+
+def test_while_a_branch_cannot_be_read_nothing_counts_that_may_be_taken_back_there() -> None:
+    gate = Person().gate
+    desk = granted(gate)
+    last = desk.conversation.entries()[-1].id
+    gate.revoke(RULE, desk.conversation, actor="eva")
+    fork_from_before(desk, last)
+    assert isinstance(desk.store, MemoryStore)
+    journal = Journal(desk.store, desk.conversation.id)
+    conversation, gate = journal.open(), Person().gate
+    assert conversation.entries()
+
+    def fail() -> None:
+        raise Unavailable("journal: the server is gone")
+
+    journal.before_read = fail
+    for _ in range(2):
+        with pytest.raises(Unavailable):
+            gate.session_rules(conversation)
+    journal.before_read = do_nothing
+    assert gate.session_rules(conversation) == ()
+
+
+# -- what was taken out of the record --------------------------------------------------------------
+
+
+def take_out(desk: AgentHarness, entry: str) -> None:
+    desk.store.redact(desk.conversation.id, entry, actor="officer", reason="a key")
+    assert desk.store.verify(desk.conversation.id).is_intact
+    desk.conversation.refresh()
+
+
+def test_a_grant_stays_taken_back_if_that_is_taken_out_of_the_record() -> None:
+    gate = Person().gate
+    desk = granted(gate)
+    [revoked] = gate.revoke(RULE, desk.conversation, actor="eva")
+    take_out(desk, revoked.id)
+    assert gate.session_rules(desk.conversation) == rules_of(desk) == ()
+    run(desk.run())
+    assert gate.session_rules(desk.conversation) == rules_of(desk) == (RULE,)
+
+
+@pytest.mark.parametrize("leave", LEAVING)
+def test_it_stays_so_on_other_branches_too(leave: Callable[[AgentHarness, str], None]) -> None:
+    gate = Person().gate
+    desk = granted(gate)
+    last = desk.conversation.entries()[-1].id
+    [revoked] = gate.revoke(RULE, desk.conversation, actor="eva")
+    leave(desk, last)
+    take_out(desk, revoked.id)
+    assert gate.session_rules(desk.conversation) == rules_of(desk) == ()
+
+
+def test_a_grant_stays_taken_back_if_nobody_can_tell_what_a_branch_went_back_behind() -> None:
+    gate = Person().gate
+    desk = granted(gate)
+    last = desk.conversation.entries()[-1].id
+    gate.revoke(RULE, desk.conversation, actor="eva")
+    take_out(desk, desk.conversation.rewind(last).id)
+    assert rules_of(desk) == ()
+    run(desk.run())
+    assert rules_of(desk) == (RULE,)
+
+
+def test_a_grant_that_is_taken_out_of_the_record_is_gone() -> None:
+    gate = Person().gate
+    desk = granted(gate)
+    [grant] = grants_in(desk.conversation)
+    take_out(desk, grant)
+    assert gate.session_rules(desk.conversation) == rules_of(desk) == ()
+
+
+def test_what_was_granted_at_no_known_time_does_not_outlast_what_is_not_known_either() -> None:
+    desk = granted(Person().gate)
+    entries = list(desk.conversation.entries())
+    gone = Redacted(kind="repair", sha256="0" * 64)
+    timeless = [replace(entry, time=None) for entry in entries]
+    for grants in (entries, timeless):
+        for time in (entries[-1].time, None):
+            taken_out = Entry(id="x", time=time, payload=gone, decision="revoked")
+            assert SessionGrants([*grants, taken_out]).rules == ()
+    other = Entry(id="x", time=entries[-1].time, payload=gone)
+    assert SessionGrants([*entries, other]).rules == (RULE,)
+
+
+def test_what_a_branch_went_back_behind_and_is_not_there_may_have_taken_anything_back() -> None:
+    gate = Gate(approver=CallbackApprover(Person()))
+    desk = granted(gate)
+    last = desk.conversation.entries()[-1].id
+    gate.revoke(RULE, desk.conversation, actor="eva")
+    desk.conversation.rewind(last)
+    twin = desk.store.open(desk.conversation.id).clone()
+    assert isinstance(twin.entries()[-1].payload, Rewind)
+    assert Gate().session_rules(twin) == ()

@@ -1,0 +1,314 @@
+"""A recorded session is run again, offline, and the same record comes out; or what is not the same."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from steno import ChatMessage
+from steno.agent import CallbackApprover, CallStarted, Gate, Limits, LoopEvent, Permissions
+from steno.agent.replay.recorded_run import is_made_by_run
+from steno.agent.replay.verify import ReplayResult, replay
+from steno.errors import CutShort, Missing
+from steno.log.chain import entry_digest
+from steno.messages.call import InvalidToolCall
+from steno.messages.event import TextDelta
+from steno.messages.message import AssistantMessage, ToolResultMessage, UserMessage
+from steno.messages.outcome import Outcome
+from steno.records.entry import Entry, Feedback, ModelChange, Redacted, Rewind
+from steno.records.stored_record import Record
+from steno.store import MemoryStore
+from tests.agent.agent_setup import AgentHarness, call, read_tool, run, turn_with_calls, write_tool
+from tests.agent.replay.random_sessions import RandomSession
+
+
+def asking(*, allowed: Callable[[str], bool]) -> Gate:
+    approver = CallbackApprover(lambda question: allowed(question.call.name), actor="ada")
+    return Gate(Permissions.of(), approver)
+
+
+def full_session() -> list[Record]:
+    """Make a session with parallel calls, verdicts, a denial, a refusal, faults and a retry."""
+    broken = InvalidToolCall(id="c6", name="read", arguments="{", reason="no JSON")
+    desk = AgentHarness(
+        [
+            turn_with_calls(
+                call("c1", "read", path="a"), call("c2", "read", path="b"), text="I look."
+            ),
+            [TextDelta(0, "Half a th"), CutShort("gone")],
+            ChatMessage.assistant(
+                None, [call("c3", "write"), call("c4", "run"), call("c5", "nobody"), broken]
+            ),
+            "Done.",
+            "You are welcome.",
+        ],
+        read_tool("read", "A.", "B."),
+        write_tool("write", "Written."),
+        write_tool("run", "Ran."),
+        gate=asking(allowed=lambda name: name == "write"),
+        model="lab/small",
+        actor="ada",
+        sleep=at_once,
+    )
+
+    async def talk() -> None:
+        await desk.run("Is it broken?")
+        desk.conversation.label(desk.conversation.entries()[2].id, "start")
+        await desk.run("Thank you.")
+
+    run(talk())
+    desk.check()
+    return list(desk.store.records(desk.conversation.id))
+
+
+async def at_once(_: float) -> None:
+    pass
+
+
+def replayed(records: Sequence[Record], **settings: Any) -> ReplayResult:
+    return run(replay(records, **settings))
+
+
+# -- the same comes out ----------------------------------------------------------------------
+
+
+@pytest.mark.requirement("S1-11")
+def test_a_session_is_replayed_to_the_same_digest() -> None:
+    records = full_session()
+    result = replayed(records)
+    assert result.is_same
+    assert (result.turns, result.calls) == (5, 6)
+    assert (result.entries, result.digest) == (len(records), records[-1].digest)
+    given = [
+        type(r.entry.payload).__name__ for r in records if r.entry and not is_made_by_run(r.entry)
+    ]
+    assert given == ["SystemMessage", "ModelChange", "Label"]
+    assert result.made == len(records) - len(given)
+
+
+@pytest.mark.requirement("S1-11")
+@pytest.mark.parametrize("first", range(0, 240, 30))
+def test_whatever_happened_in_a_session_the_same_record_comes_out(first: int) -> None:
+    """Parallel calls, denials, faults, crashes, cancellations and steering, wherever chance puts them."""
+
+    async def check(seed: int) -> None:
+        records = await RandomSession(seed).make()
+        for branch in {record.branch for record in records}:
+            result = await replay(records, branch=branch)
+            assert result.is_same, (seed, branch, str(result.difference))
+            heads = [r for r in records if r.branch == branch and r.entry is not None]
+            if heads:
+                assert result.digest == heads[-1].digest
+            if branch == "main":
+                made = [r.entry for r in heads if r.entry and is_made_by_run(r.entry)]
+                assert result.made >= len([e for e in made if not isinstance(e.payload, Rewind)])
+
+    for seed in range(first, first + 30):
+        run(check(seed), limit_s=60.0)
+
+
+def test_a_session_that_no_agent_made_is_replayed() -> None:
+    store = MemoryStore()
+    conversation = store.new([ChatMessage.user("Is it broken?")])
+    conversation.append(ChatMessage.assistant("I look.", [call("c1", "read")]))
+    conversation.append(ChatMessage.tool_result("c1", "3 passed"))
+    conversation.append(ChatMessage.assistant("No."), audit={"score": 3})
+    conversation.append(ModelChange(old="", new="lab/small"))
+    conversation.append(ChatMessage.user("Sure?"))
+    conversation.append(ChatMessage.assistant("Yes."), audit={"model": "lab/small"})
+    result = replayed(list(store.records(conversation.id)))
+    assert (result.is_same, result.entries, result.made) == (True, 7, 4)
+
+
+def test_an_empty_session_is_the_same() -> None:
+    assert replayed([]) == ReplayResult(0, 0, 0, 0, None, (), None)
+
+
+def test_long_results_that_lie_beside_the_record_are_replayed() -> None:
+    desk = AgentHarness(
+        [turn_with_calls(call("c1", "read")), "Long."], read_tool("read", "x" * 200_000)
+    )
+    run(desk.run())
+    records = list(desk.store.records(desk.conversation.id))
+    assert max(len(str(record.entry)) for record in records) < 100_000
+    assert replayed(records).is_same
+
+
+def test_another_branch_is_replayed_with_what_it_shares() -> None:
+    store = MemoryStore()
+    desk = AgentHarness(["One.", "Two."], store=store)
+    run(desk.run("First"))
+    conversation = desk.conversation
+    conversation.fork("other", at=conversation.entries()[1].id)
+    run(desk.run("Second"))
+    conversation.switch("other")
+    run(AgentHarness(["Three."], store=store, conversation=conversation).run(None))
+    records = list(store.records(conversation.id))
+    assert [replayed(records, branch=name).turns for name in ("main", "other", None)] == [2, 1, 1]
+    with pytest.raises(Missing, match="none of this name"):
+        replayed(records, branch="third")
+
+
+def test_who_watches_sees_it_happen_again_and_nothing_is_run() -> None:
+    events: list[LoopEvent] = []
+    replayed(full_session(), watch=events.append)
+    said = "".join([event.text for event in events if isinstance(event, TextDelta)])
+    assert said == "I look.Half a thDone.You are welcome."
+    assert [e.call.id for e in events if isinstance(e, CallStarted)] == ["c1", "c2", "c3", "c5"]
+
+
+def test_what_a_watcher_raises_ends_the_replay() -> None:
+    def refuse(_: LoopEvent) -> None:
+        raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough"):
+        replayed(full_session(), watch=refuse)
+
+
+def test_a_replay_that_is_cancelled_ends() -> None:
+    records = full_session()
+
+    async def main() -> None:
+        begun = asyncio.Event()
+        task = asyncio.create_task(replay(records, watch=lambda _: begun.set()))
+        await begun.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    asyncio.run(main())
+
+
+def test_limits_of_the_recorded_run_do_not_matter() -> None:
+    desk = AgentHarness(
+        [turn_with_calls(call(f"c{n}", "nobody")) for n in range(9)],
+        limits=Limits(turns=4, invalid_calls=2),
+    )
+    run(desk.run())
+    result = replayed(list(desk.store.records(desk.conversation.id)))
+    assert (result.is_same, result.turns) == (True, 3)
+
+
+# -- something else comes out ----------------------------------------------------------------
+
+
+def changed(entry: Entry) -> Entry:
+    """Change what an entry says, whatever it is."""
+    payload: Any = entry.payload
+    if isinstance(payload, AssistantMessage):
+        payload = replace(payload, raw_stop_reason="changed")
+    elif isinstance(payload, ToolResultMessage):
+        payload = replace(payload, tool_name="changed")
+    elif isinstance(payload, Rewind):
+        payload = replace(payload, left="changed")
+    elif isinstance(payload, ModelChange):
+        payload = replace(payload, old="changed")
+    else:
+        payload = ChatMessage.user("changed")
+    return replace(entry, payload=payload)
+
+
+@pytest.mark.requirement("S1-11")
+def test_a_change_of_any_entry_is_found_at_exactly_that_entry() -> None:
+    records = full_session()
+    for number, record in enumerate(records):
+        assert record.entry is not None
+        tampered = list(records)
+        tampered[number] = replace(record, entry=changed(record.entry))
+        difference = replayed(tampered).difference
+        assert difference is not None
+        assert difference.number == record.seq
+        assert difference.recorded == tampered[number].entry
+        assert replayed(tampered).entries == number
+
+
+def forged(records: Sequence[Record], change: Callable[[Entry], Entry]) -> list[Record]:
+    """Change entries, and make all digests anew, as somebody would who knows how."""
+    digests: dict[str | None, str | None] = {None: None}
+    made: list[Record] = []
+    for record in records:
+        assert record.entry is not None
+        entry = change(record.entry)
+        digests[entry.id] = entry_digest(entry, digests[entry.parent])
+        made.append(replace(record, entry=entry, digest=digests[entry.id]))
+    return made
+
+
+def of_call(call_id: str, **changes: Any) -> Callable[[Entry], Entry]:
+    def change(entry: Entry) -> Entry:
+        if (
+            not isinstance(entry.payload, ToolResultMessage)
+            or entry.payload.tool_call_id != call_id
+        ):
+            return entry
+        return replace(entry, **changes)
+
+    return change
+
+
+def test_a_decision_that_no_run_takes_is_found_in_a_forged_record() -> None:
+    difference = replayed(forged(full_session(), of_call("c1", decision="failed"))).difference
+    assert difference is not None
+    assert difference.came is not None
+    assert (difference.recorded.decision, difference.came.decision) == ("failed", "executed")
+    assert [part.name for part in difference.parts] == ["decision"]
+    assert str(difference).endswith("decision: 8 characters on record, 10 characters came out")
+
+
+def test_words_that_the_loop_would_not_have_said_are_found_in_a_forged_record() -> None:
+    said = ChatMessage.tool_result("c6", "Secret words.", outcome=Outcome.ERROR)
+    difference = replayed(forged(full_session(), of_call("c6", payload=said))).difference
+    assert difference is not None
+    assert difference.came is not None
+    assert difference.came.message is not None
+    assert difference.came.message.text == "The call could not be run: no JSON"
+    assert "payload.content" in [part.name for part in difference.parts]
+    assert "Secret" not in str(difference)
+
+
+def test_an_order_that_no_run_keeps_is_found_in_a_forged_record() -> None:
+    records = full_session()
+    ends = [
+        n
+        for n, record in enumerate(records)
+        if record.entry and record.entry.decision == "executed"
+    ]
+    one, other = ends[:2]
+
+    def swap(entry: Entry) -> Entry:
+        for here, there in ((one, other), (other, one)):
+            found = records[there].entry
+            if found is not None and entry is records[here].entry:
+                return replace(entry, payload=found.payload)
+        return entry
+
+    difference = replayed(forged(records, swap)).difference
+    assert difference is not None
+    assert difference.number == records[one].seq
+
+
+# -- what was taken out ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [UserMessage, AssistantMessage, ToolResultMessage, Feedback])
+def test_what_was_taken_out_is_named_and_the_rest_is_replayed(kind: type) -> None:
+    desk = AgentHarness(
+        [turn_with_calls(call("c1", "read")), "Done.", "Yes."], read_tool("read", "A.")
+    )
+    run(desk.run())
+    conversation = desk.conversation
+    conversation.append(Feedback(target=conversation.entries()[-1].id, text="Sure?"))
+    run(desk.run("Well?"))
+    target = next(e for e in conversation.entries() if isinstance(e.payload, kind))
+    desk.store.redact(conversation.id, target.id, actor="ada", reason="a secret")
+    records = list(desk.store.records(conversation.id))
+    result = replayed(records)
+    assert (result.is_same, result.redacted) == (True, (target.id,))
+    assert result.digest == records[-1].digest
+    taken = [r.entry for r in records if r.entry and isinstance(r.entry.payload, Redacted)]
+    assert [entry.id for entry in taken] == [target.id]

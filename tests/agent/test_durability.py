@@ -1,0 +1,234 @@
+"""What is durable before what happens: the message before its calls, a result before the next turn."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from steno import ChatMessage, ToolResultMessage
+from steno.agent import Agent, ApprovalRequest, ApprovalRequested, CallbackApprover, EndReason, Gate
+from steno.agent.dispatch import OUTCOME_UNKNOWN_TEXT
+from steno.errors import Conflict, LogError, Overloaded, Unavailable
+from steno.log.conversation import Conversation
+from steno.messages.call import ToolCall
+from steno.messages.message import AssistantMessage
+from steno.messages.request import Request
+from steno.ports import ToolContext
+from steno.records.entry import Approval
+from steno.store import MemoryStore, open_store
+from steno.testing import ScriptedProvider
+from tests.agent.agent_setup import (
+    AgentHarness,
+    call,
+    check_record,
+    gate_allowing,
+    results_of,
+    run,
+    turn_with_calls,
+    write_tool,
+)
+from tests.log.journals import Journal
+
+every_store = pytest.mark.parametrize("kind", ["jsonl", "sqlite"])
+
+
+@every_store
+@pytest.mark.requirement("S4-14", "S2-18")
+def test_everything_is_on_disk_before_the_next_thing_happens(kind: str, tmp_path: Path) -> None:
+    """Another reader of the same files looks at each step."""
+    address = f"{kind}:{tmp_path / 'log'}"
+    store = open_store(address)
+    conversation = store.new([ChatMessage.system("Work.")])
+
+    def on_disk() -> list[str]:
+        with open_store(address) as other:
+            entries = other.open(conversation.id).entries()
+        return [
+            str(p.status) if isinstance(p := entry.payload, Approval) else type(p).__name__
+            for entry in entries
+        ]
+
+    seen: dict[str, list[str]] = {}
+
+    def decide(question: ApprovalRequest) -> bool:
+        seen["asked"] = on_disk()
+        return True
+
+    def look(call: ToolCall, stage: ToolContext) -> str:
+        seen["run"] = on_disk()
+        return "done"
+
+    def second_turn(request: Request) -> str:
+        seen["next turn"] = on_disk()
+        return "Finished."
+
+    desk = AgentHarness(
+        [turn_with_calls(call("c1", "write")), second_turn],
+        write_tool("write", look),
+        store=store,
+        conversation=conversation,
+        gate=Gate(approver=CallbackApprover(decide)),
+    )
+    assert run(desk.run()).ending is EndReason.DONE
+    said = ["SystemMessage", "UserMessage", "AssistantMessage"]
+    assert seen["asked"] == [*said, "pending"]
+    assert seen["run"] == [*said, "pending", "approved"]
+    assert seen["next turn"] == [*said, "pending", "approved", "ToolResultMessage"]
+    desk.check()
+    store.close()
+
+
+# -- a store that fails --------------------------------------------------------------------------
+
+
+class Interrupted(BaseException):
+    """As bad as Ctrl-C in the middle of a write."""
+
+
+def steps_of(conversation: Conversation) -> int:
+    return len(conversation.entries())
+
+
+def session(journal: Journal) -> tuple[Agent, Conversation]:
+    conversation = journal.open()
+    turns: list[Any] = [turn_with_calls(call("c1", "write"), call("c2", "write")), "Done."]
+    agent = Agent(
+        ScriptedProvider(turns), conversation, tools=[write_tool()], gate=gate_allowing("write")
+    )
+    return agent, conversation
+
+
+def entries_of_a_session() -> int:
+    agent, conversation = session(Journal())
+    run(agent.run("Go."))
+    return steps_of(conversation)
+
+
+@pytest.mark.parametrize("number", range(entries_of_a_session()))
+def test_a_store_that_fails_at_any_write_ends_the_run_and_can_be_gone_on_with(number: int) -> None:
+    journal = Journal()
+    agent, conversation = session(journal)
+    left = iter(range(number))
+
+    def fill_up() -> None:
+        journal.is_full = next(left, None) is None
+
+    journal.before_append = fill_up
+    with pytest.raises(Unavailable, match="the disk is full"):
+        run(agent.run("Go."))
+    assert conversation.messages() == journal.again().open().messages()
+    assert steps_of(conversation) == number
+    assert not agent.is_running
+
+    journal.is_full, journal.before_append = False, lambda: None
+    desk = AgentHarness(
+        ["Well."],
+        write_tool(),
+        store=journal.store,
+        conversation=journal.again().open(),
+        gate=gate_allowing("write"),
+    )
+    assert run(desk.run("Once more.")).text == "Well."
+    desk.check()
+
+
+@pytest.mark.parametrize("number", range(entries_of_a_session()))
+def test_a_write_that_was_interrupted_behind_the_disk_leaves_no_doubt(number: int) -> None:
+    """The entry is durable, but whoever wrote it never learnt that."""
+    writes = iter(range(number + 1))
+
+    class Broken(Journal):
+        """Is interrupted once, behind a write."""
+
+        def append(self, *args: Any, **named: Any) -> None:
+            super().append(*args, **named)
+            if next(writes, None) == number:
+                raise Interrupted
+
+    journal = Broken()
+    agent, _ = session(journal)
+    with pytest.raises(Interrupted):
+        run(agent.run("Go."))
+    desk = AgentHarness(
+        ["Well."],
+        write_tool(),
+        store=journal.store,
+        conversation=journal.store.open(journal.session),
+        gate=gate_allowing("write"),
+    )
+    assert run(desk.run("Once more.")).text == "Well."
+    desk.check()
+
+
+def test_what_fails_to_be_recorded_was_not_asked_or_run() -> None:
+    journal = Journal()
+    tool = write_tool()
+    asked: list[ApprovalRequest] = []
+
+    def decide(question: ApprovalRequest) -> bool:
+        asked.append(question)
+        return True
+
+    conversation = journal.open()
+
+    def fill_up(request: Request) -> AssistantMessage:
+        journal.is_full = True
+        return turn_with_calls(call("c1", "write"))
+
+    desk = AgentHarness(
+        [fill_up],
+        tool,
+        store=journal.store,
+        conversation=conversation,
+        gate=Gate(approver=CallbackApprover(decide)),
+    )
+    with pytest.raises(LogError):
+        run(desk.run())
+    assert (tool.calls, asked, desk.told(ApprovalRequested)) == ([], [], [])
+    journal.is_full = False
+    check_record(conversation, journal.store)
+    assert results_of(conversation) == []
+    assert not any(isinstance(m, ToolResultMessage) for m in conversation.messages())
+
+
+def test_somebody_else_who_writes_to_the_session_ends_the_run_and_nothing_is_lost() -> None:
+    store = MemoryStore()
+    conversation = store.new([ChatMessage.system("Work.")])
+    other = store.open(conversation.id)
+
+    def meanwhile(call: ToolCall, stage: ToolContext) -> str:
+        other.refresh()
+        other.label(other.entries()[0], "mine")
+        return "done"
+
+    desk = AgentHarness(
+        [turn_with_calls(call("c1", "write"))],
+        write_tool("write", meanwhile),
+        store=store,
+        conversation=conversation,
+        gate=gate_allowing("write"),
+    )
+    with pytest.raises(Conflict):
+        run(desk.run())
+    tool = write_tool()
+    again = AgentHarness(["I look."], tool, store=store, conversation=store.open(conversation.id))
+    assert run(again.run("And?")).text == "I look."
+    assert tool.calls == []  # it may have been run, and was
+    assert again.result.text == OUTCOME_UNKNOWN_TEXT
+    assert again.conversation.labels == {"mine": conversation.entries()[0].id}
+    again.check()
+
+
+def test_a_run_that_cannot_record_its_end_raises_instead_of_ending_well() -> None:
+    journal = Journal()
+
+    def fail(request: Request) -> Exception:
+        desk.agent.steer("Are you there?")
+        journal.is_full = True
+        return Overloaded("busy")
+
+    desk = AgentHarness([fail], store=journal.store, conversation=journal.open())
+    with pytest.raises(Unavailable):
+        run(desk.run())

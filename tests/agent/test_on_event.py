@@ -1,0 +1,117 @@
+"""Who watches a run: what is told, and what happens if telling fails."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from steno import (
+    ChatMessage,
+    Conversation,
+    TextDelta,
+)
+from steno.agent import (
+    Agent,
+    CallOutput,
+    CallStarted,
+    EntryRecorded,
+    LoopEvent,
+    RunEnded,
+    TurnStarted,
+)
+from steno.messages.call import ToolCall
+from steno.ports import ToolContext
+from steno.testing import ScriptedProvider
+from tests.agent.agent_setup import AgentHarness, call, read_tool, run, turn_with_calls
+
+
+class Broken(Exception):
+    """The terminal is gone."""
+
+
+@pytest.mark.parametrize("kind", [TurnStarted, EntryRecorded, CallStarted, TextDelta, CallOutput])
+def test_a_watcher_that_raises_ends_the_run_and_hears_no_more(kind: type) -> None:
+    heard: list[LoopEvent] = []
+
+    def watch(event: LoopEvent) -> None:
+        heard.append(event)
+        if isinstance(event, kind):
+            raise Broken
+
+    async def speak(call: ToolCall, stage: ToolContext) -> str:
+        await asyncio.to_thread(stage.report_output, "hello")
+        return "ok"
+
+    turn = ChatMessage.assistant("I look.", [call("c1", "read"), call("c2", "read")])
+    desk = AgentHarness([turn, "Done."], read_tool("read", speak, speak))
+    with pytest.raises(Broken):
+        run(desk.agent.run("Go.", watch=watch))
+    assert isinstance(heard[-1], kind)
+    assert not desk.agent.is_running
+    desk.check()
+    assert (
+        run(AgentHarness(["Well."], store=desk.store, conversation=desk.conversation).run()).text
+        == "Well."
+    )
+
+
+def test_a_watcher_that_raises_takes_no_result_away() -> None:
+    """What was run is on record as run, though nobody could be told."""
+
+    def watch(event: LoopEvent) -> None:
+        if isinstance(event, CallStarted) and event.call.id == "c3":
+            raise Broken
+
+    tool = read_tool()
+    desk = AgentHarness(
+        [turn_with_calls(call("c1", "read"), call("c2", "read"), call("c3", "read"))], tool
+    )
+    with pytest.raises(Broken):
+        run(desk.agent.run("Go.", watch=watch))
+    assert [r.text for r in desk.results[:2]] == ["ok", "ok"]
+    desk.check()
+
+
+def test_events_are_what_a_watcher_is_told_and_end_with_the_end() -> None:
+    desk = AgentHarness([turn_with_calls(call("c1", "read")), "Done."] * 2, read_tool())
+
+    async def main() -> list[type]:
+        return [type(event) async for event in desk.agent.events("Go.")]
+
+    kinds = run(main())
+    run(desk.run("Go."))
+    assert kinds == [type(event) for event in desk.events]
+    assert kinds[-1] is RunEnded
+
+
+def test_events_of_a_run_that_raises_raise_at_their_end() -> None:
+    desk = AgentHarness([ValueError("a provider of one's own")])
+
+    async def main() -> None:
+        async for _ in desk.agent.events("Go."):
+            pass
+
+    with pytest.raises(ValueError, match="one's own"):
+        run(main())
+    desk.check()
+
+
+def test_an_agent_without_a_store_works_in_memory() -> None:
+    conversation = Conversation()
+    agent = Agent(ScriptedProvider(["Hello."]), conversation)
+    assert run(agent.run("Hi.")).text == "Hello."
+    assert [m.text for m in conversation.messages()] == ["Hi.", "Hello."]
+
+
+def test_what_a_tool_says_after_the_end_is_told_nobody() -> None:
+    stages: list[ToolContext] = []
+
+    def remember(call: ToolCall, stage: ToolContext) -> str:
+        stages.append(stage)
+        return "ok"
+
+    desk = AgentHarness([turn_with_calls(call("c1", "read")), "Done."], read_tool("read", remember))
+    run(desk.run())
+    stages[0].report_output("late")
+    assert isinstance(desk.events[-1], RunEnded)

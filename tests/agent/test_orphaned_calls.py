@@ -1,0 +1,225 @@
+"""Calls that a program left behind when it ended: asked again, acted on, or not run again."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from steno import ChatMessage, Outcome
+from steno.agent import (
+    ApprovalDecision,
+    ApprovalRequest,
+    CallbackApprover,
+    EndReason,
+    Gate,
+    Permissions,
+)
+from steno.agent.dispatch import OUTCOME_UNKNOWN_TEXT
+from steno.agent.permissions.gate import decide_later
+from steno.errors import Missing
+from steno.log.conversation import Conversation
+from steno.log.queries import pending_approvals
+from steno.messages.call import ToolCall
+from steno.records.entry import ApprovalStatus, Mode
+from steno.store import MemoryStore
+from steno.testing import ScriptedTool
+from tests.agent.agent_setup import (
+    AgentHarness,
+    approvals_in,
+    call,
+    gate_allowing,
+    read_tool,
+    run,
+    turn_with_calls,
+    write_tool,
+)
+
+
+class Waiting:
+    """Asks somebody who is not there: the first question is never answered."""
+
+    def __init__(self) -> None:
+        self.asked = asyncio.Event()
+        self.questions: list[ApprovalRequest] = []
+
+    async def ask(self, question: ApprovalRequest) -> ApprovalDecision:
+        self.questions.append(question)
+        self.asked.set()
+        return await asyncio.Future()
+
+
+def saying(verdict: bool) -> CallbackApprover:
+    return CallbackApprover(lambda _: verdict, actor="eva")
+
+
+def nobody(question: ApprovalRequest) -> bool:
+    raise AssertionError("nobody was to be asked")
+
+
+async def ask_and_die(store: MemoryStore, tool: ScriptedTool, *calls: ToolCall) -> str:
+    """Leave a session as a program does that is killed while somebody is asked."""
+    waiting = Waiting()
+    desk = AgentHarness([turn_with_calls(*calls)], tool, store=store, gate=Gate(approver=waiting))
+    task = asyncio.create_task(desk.run())
+    await waiting.asked.wait()
+    session = store.clone(desk.conversation.id).id  # as the disk is in this moment
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    desk.check()
+    return session
+
+
+def left_behind(store: MemoryStore, *calls: ToolCall) -> Conversation:
+    """Return a session whose last turn has calls that nobody answered."""
+    return store.new([ChatMessage.user("Go."), turn_with_calls(*calls)])
+
+
+@pytest.mark.requirement("S2-18")
+def test_a_question_that_was_open_is_asked_again_by_the_next_run() -> None:
+    store, tool = MemoryStore(), write_tool()
+    session = run(ask_and_die(store, tool, call("c1", "write"), call("c2", "write")))
+    conversation = store.open(session)
+    assert [c.id for c in pending_approvals(conversation.entries())] == ["c1"]
+    desk = AgentHarness(
+        ["Done."], tool, store=store, conversation=conversation, gate=Gate(approver=saying(True))
+    )
+    assert run(desk.run("And?")).ending is EndReason.DONE
+    assert [c.id for c in tool.calls] == ["c1", "c2"]
+    assert [r.tool_call_id for r in desk.results] == ["c1", "c2"]
+    desk.check()
+
+
+@pytest.mark.requirement("S2-18")
+@pytest.mark.parametrize("allowed", [True, False])
+def test_what_was_decided_while_nothing_ran_is_acted_on_by_the_next_run(allowed: bool) -> None:
+    store, tool = MemoryStore(), write_tool()
+    session = run(ask_and_die(store, tool, call("c1", "write")))
+    decide_later(store.open(session), "c1", allowed=allowed, actor="eva", reason="so be it")
+    desk = AgentHarness(
+        ["Done."],
+        tool,
+        store=store,
+        conversation=store.open(session),
+        gate=Gate(approver=CallbackApprover(nobody)),
+    )
+    run(desk.run(None))
+    assert len(tool.calls) == allowed
+    if not allowed:
+        assert (desk.result.outcome, desk.result.text) == (
+            Outcome.DENIED,
+            "permission denied: so be it",
+        )
+    assert approvals_in(desk.conversation.entries())[-1].actor == "eva"
+    desk.check()
+
+
+def test_a_yes_from_meanwhile_does_not_reach_beyond_deny_or_mode() -> None:
+    store = MemoryStore()
+    for settings, mode in (
+        ({"gate": Gate(Permissions.of(deny=["write"]))}, Mode.ACT),
+        ({"gate": gate_allowing("write")}, Mode.PLAN),
+    ):
+        tool = write_tool()
+        session = run(ask_and_die(store, tool, call("c1", "write")))
+        conversation = store.open(session)
+        decide_later(conversation, "c1", allowed=True, actor="eva")
+        conversation.change_mode(mode)
+        desk = AgentHarness(["Done."], tool, store=store, conversation=conversation, **settings)
+        run(desk.run())
+        assert (tool.calls, desk.result.outcome) == ([], Outcome.DENIED)
+
+
+def test_a_no_from_meanwhile_holds_against_a_rule_that_would_allow() -> None:
+    store, tool = MemoryStore(), write_tool()
+    session = run(ask_and_die(store, tool, call("c1", "write")))
+    conversation = store.open(session)
+    decide_later(conversation, "c1", allowed=False, actor="eva")
+    desk = AgentHarness(
+        ["Done."], tool, store=store, conversation=conversation, gate=gate_allowing("write")
+    )
+    run(desk.run())
+    assert (tool.calls, desk.result.outcome) == ([], Outcome.DENIED)
+    assert "eva said no" in desk.result.text
+
+
+def test_a_no_that_was_on_record_when_the_program_ended_is_not_asked_again() -> None:
+    store, tool = MemoryStore(), write_tool()
+    conversation = left_behind(store, call("c1", "write"))
+    conversation.decide("c1", ApprovalStatus.DENIED, actor="eva", reason="never")
+    gate = Gate(approver=CallbackApprover(nobody))
+    desk = AgentHarness(["Done."], tool, store=store, conversation=conversation, gate=gate)
+    run(desk.run())
+    assert (tool.calls, desk.result.text) == ([], "permission denied: never")
+
+
+def test_only_outstanding_calls_can_be_decided_later() -> None:
+    conversation = left_behind(MemoryStore(), call("c1", "write"))
+    with pytest.raises(Missing, match="no call of this id"):
+        decide_later(conversation, "c2", allowed=True, actor="eva")
+
+
+@pytest.mark.requirement("S2-18")
+@pytest.mark.parametrize("mode", Mode)
+def test_what_was_approved_and_killed_is_not_run_again_unless_it_reads(mode: Mode) -> None:
+    store = MemoryStore()
+    tools = [read_tool(), write_tool()]
+    conversation = left_behind(store, call("c1", "write"), call("c2", "read"), call("c3", "gone"))
+    for name in ("c1", "c2", "c3"):
+        conversation.decide(name, ApprovalStatus.APPROVED, rule="allow *")
+    conversation.change_mode(mode)
+    desk = AgentHarness(
+        ["I look."], *tools, store=store, conversation=conversation, gate=gate_allowing("write")
+    )
+    run(desk.run())
+    assert [len(tool.calls) for tool in tools] == [1, 0]
+    assert [(r.tool_call_id, r.outcome) for r in desk.results] == [
+        ("c1", Outcome.CANCELLED),
+        ("c2", Outcome.OK),
+        ("c3", Outcome.CANCELLED),
+    ]
+    assert desk.results[0].text == OUTCOME_UNKNOWN_TEXT
+    desk.check()
+
+
+def test_a_yes_that_was_acted_on_once_is_not_acted_on_again() -> None:
+    store, tool = MemoryStore(), write_tool()
+    conversation = left_behind(store, call("c1", "write"))
+    decide_later(conversation, "c1", allowed=True, actor="eva")
+
+    async def main() -> Conversation:
+        hanging = write_tool("write", [asyncio.Event(), "never"])
+        desk = AgentHarness([], hanging, store=store, conversation=conversation)
+        task = asyncio.create_task(desk.run(None))
+        await hanging.begun.wait()
+        killed = store.clone(conversation.id)
+        task.cancel()
+        await asyncio.wait([task])
+        return killed
+
+    desk = AgentHarness(["I look."], tool, store=store, conversation=run(main()))
+    run(desk.run())
+    assert (tool.calls, desk.result.text) == ([], OUTCOME_UNKNOWN_TEXT)
+
+
+@pytest.mark.requirement("S2-18")
+@pytest.mark.parametrize("status", [ApprovalStatus.APPROVED, ApprovalStatus.DENIED])
+def test_a_decision_about_other_arguments_is_none(status: ApprovalStatus) -> None:
+    """The id is the same, the arguments are not: somebody has to decide about these."""
+    store, tool = MemoryStore(), write_tool()
+    conversation = left_behind(store, call("c1", "write", path="a"))
+    decided = conversation.decide("c1", status, actor="eva").payload
+    other = left_behind(store, call("c1", "write", path="/etc/passwd"))
+    other.append(decided, audit={"deferred": True})
+    asked: list[str] = []
+
+    def decide(question: ApprovalRequest) -> bool:
+        asked.append(question.call.arguments)
+        return False
+
+    gate = Gate(approver=CallbackApprover(decide))
+    desk = AgentHarness(["Done."], tool, store=store, conversation=other, gate=gate)
+    run(desk.run())
+    assert asked == ['{"path": "/etc/passwd"}']
+    assert (tool.calls, desk.result.outcome) == ([], Outcome.DENIED)

@@ -1,0 +1,366 @@
+"""Providers that fail, break off, or cannot read so much; and conversations that become too long."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from steno import (
+    ChatMessage,
+    Finished,
+    Outcome,
+    StopReason,
+    TextDelta,
+    ToolCallDelta,
+    Usage,
+)
+from steno.agent import EndReason, ModelTarget, Notice, NoticeCode
+from steno.agent.loop import CALL_NOT_RUN_TEXT
+from steno.errors import (
+    AuthenticationFailed,
+    ContextOverflow,
+    CutShort,
+    InvalidRequest,
+    Overloaded,
+    ProtocolError,
+    ProviderError,
+    RateLimited,
+)
+from steno.messages.message import AssistantMessage, Message
+from steno.messages.request import Request
+from steno.ports import Stream
+from steno.records.entry import Compaction, Repair, Rewind
+from steno.store import MemoryStore
+from steno.testing import ScriptedProvider
+from tests.agent.agent_setup import AgentHarness, call, read_tool, run, turn_with_calls
+
+BUSY = Overloaded("busy", retryable=True)
+HALF = [TextDelta(0, "Half an ans")]
+HALF_A_CALL = [TextDelta(0, "I look."), ToolCallDelta(0, "c1", "read", '{"path": "a'), BUSY]
+
+
+class Patience:
+    """Sleeps in no time, and remembers for how long."""
+
+    def __init__(self) -> None:
+        self.waited: list[float] = []
+
+    async def sleep(self, seconds: float) -> None:
+        self.waited.append(seconds)
+
+
+def texts(messages: Iterable[Any]) -> list[str | None]:
+    return [message.text for message in messages]
+
+
+# -- errors --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        AuthenticationFailed("wrong key", status=401),
+        RateLimited("later", retryable=True),
+        BUSY,
+        ProtocolError("not JSON"),
+        CutShort("hung up"),
+    ],
+)
+def test_an_error_before_the_first_word_is_surfaced_and_nothing_is_lost(error: Exception) -> None:
+    """Whether to try again before anything was said is the provider's own affair."""
+    desk = AgentHarness([error, "Here I am."])
+    result = run(desk.run("Anybody?"))
+    assert (result.ending, result.error, result.reason) == (EndReason.FAILED, error, str(error))
+    assert (result.turns, result.message) == (1, None)
+    assert texts(desk.conversation.messages()) == ["Work.", "Anybody?"]
+    desk.check()
+    assert run(desk.run(None)).text == "Here I am."
+
+
+@pytest.mark.requirement("S4-14")
+@pytest.mark.parametrize("error", [BUSY, CutShort("hung up")])
+def test_a_turn_that_broke_off_is_tried_again_and_what_came_lies_beside_the_branch(
+    error: Exception,
+) -> None:
+    patience = Patience()
+    desk = AgentHarness([[*HALF, error], "A whole answer."], sleep=patience.sleep)
+    result = run(desk.run())
+    assert (result.ending, result.text, result.turns) == (EndReason.DONE, "A whole answer.", 1)
+    assert texts(desk.provider.requests[1].messages) == texts(desk.provider.requests[0].messages)
+    entries = desk.conversation.entries()
+    assert texts(desk.conversation.messages()) == ["Work.", "Go.", "A whole answer."]
+    (rewind,) = [e.payload for e in entries if isinstance(e.payload, Rewind)]
+    partial = desk.conversation.entry(rewind.left).payload
+    assert isinstance(partial, AssistantMessage)
+    assert (partial.text, partial.stop_reason) == ("Half an ans", StopReason.ERROR)
+    assert patience.waited == [1.0]
+    (notice,) = desk.told(Notice)
+    assert notice.code is NoticeCode.RETRY
+    desk.check()
+
+
+def test_calls_of_a_turn_that_broke_off_are_never_run() -> None:
+    tool = read_tool()
+    desk = AgentHarness([HALF_A_CALL, "Again."], tool, sleep=Patience().sleep)
+    assert run(desk.run()).text == "Again."
+    assert (tool.calls, desk.results) == ([], [])
+    entries = desk.conversation.entries()
+    (rewind,) = [e.payload for e in entries if isinstance(e.payload, Rewind)]
+    left = desk.conversation.entry(rewind.left).message
+    assert left is not None
+    assert (left.tool_call_id, left.text) == ("c1", CALL_NOT_RUN_TEXT)  # it is in order there, too
+    desk.check()
+
+
+def test_a_provider_that_says_how_long_to_wait_is_believed() -> None:
+    patience = Patience()
+    slow = RateLimited("later", retryable=True, retry_after_s=7.5)
+    desk = AgentHarness([[*HALF, slow], [*HALF, BUSY], "Here."], sleep=patience.sleep)
+    assert run(desk.run()).text == "Here."
+    assert patience.waited == [7.5, 2.0]
+
+
+def test_a_turn_that_breaks_off_again_and_again_is_surfaced_with_what_came_last() -> None:
+    desk = AgentHarness([HALF_A_CALL] * 3, read_tool(), sleep=Patience().sleep)
+    result = run(desk.run())
+    assert (result.ending, result.error) == (EndReason.FAILED, BUSY)
+    assert result.text == "I look."
+    assert (desk.result.text, desk.result.outcome) == (CALL_NOT_RUN_TEXT, Outcome.CANCELLED)
+    assert len(desk.provider.requests) == 3
+    desk.check()
+
+
+def test_an_error_that_will_not_go_away_is_surfaced_and_what_came_stays() -> None:
+    refused = ProviderError("the account is closed", status=200)
+    desk = AgentHarness([[*HALF, refused], "Well."])
+    result = run(desk.run())
+    assert (result.ending, result.error, result.text) == (EndReason.FAILED, refused, "Half an ans")
+    assert texts(desk.conversation.messages()) == ["Work.", "Go.", "Half an ans"]
+    desk.check()
+    assert run(desk.run("And now?")).text == "Well."
+
+
+def test_tokens_of_turns_that_failed_are_counted_where_they_are_known() -> None:
+    usage = Usage(input_tokens=10, output_tokens=1)
+    first = turn_with_calls(call("c1", "read"))
+    counted = ChatMessage.assistant(None, first.tool_calls, usage=usage)
+    desk = AgentHarness([counted, BUSY], read_tool())
+    result = run(desk.run())
+    assert (result.ending, result.usage) == (EndReason.FAILED, usage)
+
+
+class Choosy:
+    """A provider that cannot put everything into its own words."""
+
+    def stream(self, request: Request) -> Stream:
+        raise InvalidRequest("choosy: takes no such thing")
+
+
+def test_a_request_that_a_provider_cannot_write_is_a_failure_of_the_run() -> None:
+    desk = AgentHarness(Choosy())
+    result = run(desk.run())
+    assert result.ending is EndReason.FAILED
+    assert isinstance(result.error, InvalidRequest)
+    desk.check()
+
+
+def test_what_no_provider_should_raise_is_raised_and_the_record_is_in_order() -> None:
+    desk = AgentHarness([[*HALF, ZeroDivisionError("oops")]])
+    with pytest.raises(ZeroDivisionError):
+        run(desk.run())
+    assert texts(desk.conversation.messages()) == ["Work.", "Go.", "Half an ans"]
+    desk.check()
+
+
+def test_a_call_that_was_cut_by_the_length_of_the_answer_goes_back_as_an_error() -> None:
+    cut = [
+        ToolCallDelta(0, "c1", "read", '{"path": "a'),
+        Finished(StopReason.LENGTH),
+    ]
+    tool = read_tool()
+    desk = AgentHarness([cut, "Shorter then."], tool)
+    assert run(desk.run()).text == "Shorter then."
+    assert tool.calls == []
+    assert desk.result.text.startswith("The call could not be run: ")
+
+
+def test_an_empty_turn_is_left_out_for_the_model_and_that_is_recorded_once() -> None:
+    nothing = ChatMessage.assistant(None, stop_reason=StopReason.END_TURN)
+    desk = AgentHarness([nothing, "One.", "Two."])
+
+    async def main() -> None:
+        for _ in range(3):
+            await desk.run()
+
+    run(main())
+    assert texts(desk.provider.requests[-1].messages) == ["Work.", "Go.", "Go.", "One.", "Go."]
+    (repair,) = [e.payload for e in desk.conversation.entries() if isinstance(e.payload, Repair)]
+    assert (repair.code, "turn_empty" in repair.explanation) == ("repaired", True)
+
+
+def test_every_turn_that_is_left_out_is_told_and_recorded_for_itself() -> None:
+    nothing = ChatMessage.assistant(None, stop_reason=StopReason.END_TURN)
+    question = ChatMessage.user("Go.")
+    store = MemoryStore()
+    conversation = store.new([question, nothing, question, nothing])
+    desk = AgentHarness(["One.", "Two."], store=store, conversation=conversation)
+    empty = [entry.id for entry in conversation.entries() if entry.payload == nothing]
+    run(desk.run())
+    assert len(desk.told(Notice)) == 2
+
+    def repaired() -> list[str | None]:
+        payloads = [entry.payload for entry in conversation.entries()]
+        return [payload.target for payload in payloads if isinstance(payload, Repair)]
+
+    assert repaired() == empty
+    run(desk.run())  # what is on record is not recorded again
+    assert repaired() == empty
+
+
+# -- too long ------------------------------------------------------------------------------------
+
+
+def long_talk(store: MemoryStore, exchanges: int = 12) -> Any:
+    talk: list[Message] = [ChatMessage.system("Work.")]
+    for number in range(exchanges):
+        talk += [ChatMessage.user(f"Question {number}. " + "why " * 200)]
+        talk += [ChatMessage.assistant(f"Answer {number}. " + "so " * 200)]
+    return store.new(talk)
+
+
+@pytest.mark.requirement("S4-14")
+def test_a_conversation_over_its_budget_is_summed_up_and_the_originals_stay() -> None:
+    store = MemoryStore()
+    conversation = long_talk(store)
+    before = conversation.messages()
+    summary = ChatMessage.assistant("They asked why.", usage=Usage(output_tokens=9))
+    pieces = 3  # what is to be summed up is more than the model reads at once
+    desk = AgentHarness(
+        [*[summary] * pieces, "Because."],
+        store=store,
+        conversation=conversation,
+        target=ModelTarget(context_tokens=3_000),
+        model="lab/small",
+    )
+    result = run(desk.run("And now?"))
+    assert (result.ending, result.text, result.turns) == (EndReason.DONE, "Because.", 1)
+    assert result.usage.output_tokens == 9 * pieces
+    (entry,) = [e for e in conversation.entries() if isinstance(e.payload, Compaction)]
+    assert entry.payload.summary == "They asked why."
+    assert (entry.audit or {})["model"] == "lab/small"
+    *asked, sent = desk.provider.requests
+    assert all("summary" in (one.messages[-1].text or "") for one in asked)
+    assert [sum("They asked why." in (t or "") for t in texts(one.messages)) for one in asked] == [
+        *(0, 1, 1)
+    ]
+    assert any("They asked why." in (text or "") for text in texts(sent.messages))
+    assert not any("Question 0." in (text or "") for text in texts(sent.messages))
+    assert sent.messages[-1].text == "And now?"
+    assert conversation.messages()[: len(before)] == before
+    assert any("summary stands for" in notice.text for notice in desk.told(Notice))
+    desk.check()
+
+
+@pytest.mark.parametrize("context_tokens", [1_500, 2_500, 3_500])
+def test_what_was_summed_up_once_survives_every_later_summary(context_tokens: int) -> None:
+    """However small the room: the summary of a summary still holds what was said first."""
+    store = MemoryStore()
+    conversation = store.new([ChatMessage.system("Work.")])
+
+    def answer(request: Request) -> Any:
+        said = " ".join(text or "" for text in texts(request.messages))
+        if "Write a summary" in (request.messages[-1].text or ""):
+            return " ".join(sorted(set(re.findall(r"fact-[0-9]+", said))))
+        return "so " * 200
+
+    desk = AgentHarness(
+        iter(lambda: answer, None),
+        store=store,
+        conversation=conversation,
+        target=ModelTarget(context_tokens=context_tokens),
+    )
+    for number in range(20):
+        run(desk.run(f"Remember fact-{number}. " + "why " * 100))
+    summaries = [e for e in conversation.entries() if isinstance(e.payload, Compaction)]
+    assert len(summaries) > 1
+    last = " ".join(text or "" for text in texts(desk.provider.requests[-1].messages))
+    assert all(f"fact-{number}." in last or f"fact-{number} " in last for number in range(20))
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        BUSY,
+        ContextOverflow("too long"),
+        [TextDelta(0, "Half"), CutShort("hung up")],
+        ChatMessage.assistant(None, stop_reason=StopReason.END_TURN),
+    ],
+)
+def test_a_summary_that_cannot_be_made_does_not_stop_the_run(failure: Any) -> None:
+    store = MemoryStore()
+    conversation = long_talk(store)
+    desk = AgentHarness(
+        [failure, "Because."],
+        store=store,
+        conversation=conversation,
+        target=ModelTarget(context_tokens=3_000),
+    )
+    result = run(desk.run("And now?"))
+    assert (result.ending, result.text) == (EndReason.DONE, "Because.")
+    assert not any(isinstance(e.payload, Compaction) for e in conversation.entries())
+    assert any("no summary could be made" in notice.text for notice in desk.told(Notice))
+    desk.check()
+
+
+@pytest.mark.requirement("S4-14")
+@pytest.mark.parametrize(
+    "target",
+    [
+        None,
+        ModelTarget(max_tokens=10**6, max_output_tokens=10),
+        ModelTarget(max_tokens=10**6),
+        ModelTarget(max_tokens=10**6, context_tokens=10**6),
+    ],
+)
+def test_a_request_that_is_too_long_is_tried_again_with_less(target: ModelTarget | None) -> None:
+    store = MemoryStore()
+    too_long = ContextOverflow("too long", status=400)
+    sizes: list[int] = []
+    limits: list[int] = []
+
+    def answer(request: Request) -> Any:
+        size = sum(len(m.text or "") for m in request.messages)
+        if "summary" in (request.messages[-1].text or ""):
+            return too_long
+        sizes.append(size)
+        limits.append(request.max_tokens or 0)
+        return too_long if len(sizes) < 3 else "It fits."
+
+    provider = ScriptedProvider(iter(lambda: answer, None))
+    desk = AgentHarness(provider, store=store, conversation=long_talk(store), target=target)
+    result = run(desk.run("And now?"))
+    assert (result.ending, result.text, result.turns) == (EndReason.DONE, "It fits.", 1)
+    assert sizes[0] > sizes[1] > sizes[2]
+    assert limits[0] >= limits[1] >= limits[2]
+    assert limits[2] <= sizes[2]  # a long answer is not what is too much any more
+    assert any("trying again with less" in notice.text for notice in desk.told(Notice))
+    desk.check()
+
+
+def test_a_request_that_stays_too_long_is_surfaced() -> None:
+    desk = AgentHarness([ContextOverflow("too long")] * 3)
+    result = run(desk.run("word " * 500))
+    assert result.ending is EndReason.FAILED
+    assert isinstance(result.error, ContextOverflow)
+    desk.check()
+
+
+def test_an_overflow_in_the_middle_of_an_answer_leaves_what_came_beside_the_branch() -> None:
+    desk = AgentHarness([[*HALF, ContextOverflow("too long")], "Shorter."])
+    assert run(desk.run()).text == "Shorter."
+    assert texts(desk.conversation.messages()) == ["Work.", "Go.", "Shorter."]
+    assert texts(desk.provider.requests[1].messages)[-1] == "Go."
+    desk.check()

@@ -1,0 +1,172 @@
+"""Words behind a prompt that points at something: they go with it, or come back with it."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from steno.agent import EndReason, SteeringPolicy
+from steno.errors import ProviderError, Unresolved
+from steno.log.queries import SHELL_AUDIT_KEY
+from steno.messages.message import UserMessage
+from steno.messages.request import Request
+from steno.ports import ResolvedReference
+from steno.records.entry import Mode
+from tests.agent.agent_setup import AgentHarness, run
+from tests.agent.reference_doubles import (
+    FakeOcr,
+    ScriptedResolver,
+    SlowResolver,
+    agent_in,
+    file_reference,
+    image_file,
+    images_in,
+    prompt_with,
+    text_in_message,
+    unsent_prompt,
+)
+from tests.inputs.images.image_samples import encode_image, red_image
+
+pytestmark = pytest.mark.requirement("S2-28")
+PROMPT = prompt_with("Look.", file_reference("a.py"))
+NO_IMAGES = ProviderError("image input is not supported", status=400)
+AT_ONCE = [SteeringPolicy.AFTER_CALLS, SteeringPolicy.INTERRUPT]
+
+
+def said(desk: AgentHarness) -> list[str | None]:
+    return [m.text for m in desk.conversation.messages() if isinstance(m, UserMessage)]
+
+
+def nothing(_: object) -> ResolvedReference:
+    return ResolvedReference(error="there is no such file")
+
+
+async def steered(
+    desk: AgentHarness, resolver: SlowResolver, policy: SteeringPolicy
+) -> asyncio.Task[Any]:
+    """Say something while a prompt is opened, and let a command print something."""
+    task = asyncio.ensure_future(desk.run(PROMPT))
+    await resolver.begun.wait()
+    desk.agent.steer("And be brief.", policy)
+    desk.agent.steer("$ ls\n", noted={SHELL_AUDIT_KEY: "ls"}, asks=False)
+    return task
+
+
+def taken_back(policy: SteeringPolicy) -> AgentHarness:
+    """Say something behind a prompt that cannot be opened."""
+    resolver = SlowResolver()
+    resolver.find = nothing
+    desk = AgentHarness(["I see."], resolver=resolver)
+
+    async def talk() -> None:
+        task = await steered(desk, resolver, policy)
+        resolver.go_on.set()
+        assert isinstance((await task).error, Unresolved)
+
+    run(talk())
+    assert desk.provider.requests == []
+    resolver.find = lambda _: "what is there"
+    return desk
+
+
+@pytest.mark.parametrize("policy", SteeringPolicy)
+def test_words_behind_a_prompt_that_cannot_be_opened_can_be_withdrawn_with_it(
+    policy: SteeringPolicy,
+) -> None:
+    desk = taken_back(policy)
+    assert said(desk) == ["$ ls\n"]
+    assert unsent_prompt(desk.conversation) == PROMPT
+    assert [one.text for one in desk.agent.withdraw()] == ["And be brief."]
+    assert desk.agent.withdraw() == ()
+    desk.check()
+
+
+def test_words_that_nobody_withdraws_are_heard_in_the_next_run() -> None:
+    desk = taken_back(SteeringPolicy.AFTER_CALLS)
+    assert run(desk.run(PROMPT)).ending is EndReason.DONE
+    assert said(desk) == ["$ ls\n", "Look.", "And be brief."]
+    (request,) = desk.provider.requests
+    assert text_in_message(request) == "And be brief."
+    desk.check()
+
+
+@pytest.mark.parametrize("policy", AT_ONCE)
+def test_words_behind_a_prompt_that_is_opened_go_along_with_it(policy: SteeringPolicy) -> None:
+    resolver = SlowResolver()
+    desk = AgentHarness(["I see."], resolver=resolver)
+
+    async def talk() -> None:
+        task = await steered(desk, resolver, policy)
+        resolver.go_on.set()
+        assert (await task).ending is EndReason.DONE
+
+    run(talk())
+    assert sorted(filter(None, said(desk))) == ["$ ls\n", "And be brief.", "Look."]
+    assert said(desk)[0] == "Look."
+    (request,) = desk.provider.requests
+    assert {text_in_message(request, n) for n in (-2, -1)} == {"$ ls\n", "And be brief."}
+    desk.check()
+
+
+def test_who_stops_the_opening_and_withdraws_what_was_said_behind_ends_the_run() -> None:
+    resolver = SlowResolver()
+    desk = AgentHarness([], resolver=resolver)
+
+    async def talk() -> None:
+        task = await steered(desk, resolver, SteeringPolicy.AFTER_CALLS)
+        assert len(desk.agent.withdraw()) == 1
+        desk.agent.interrupt()
+        assert (await task).ending is EndReason.INTERRUPTED
+
+    run(talk())
+    assert said(desk) == ["Look.", "$ ls\n"]
+    desk.check()
+
+
+def test_words_behind_an_image_that_is_refused_and_cannot_be_read_come_back_with_it(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "plan.png").write_bytes(encode_image(red_image()))
+    prompt = prompt_with("Which colour?", image_file())
+
+    def refuse(_: Request) -> ProviderError:
+        desk.agent.steer("And be brief.")
+        return NO_IMAGES
+
+    desk = agent_in(tmp_path, [refuse])
+    assert isinstance(run(desk.run(prompt)).error, Unresolved)
+    assert said(desk) == []
+    assert unsent_prompt(desk.conversation) == prompt
+    assert [one.text for one in desk.agent.withdraw()] == ["And be brief."]
+    desk.check()
+
+
+def test_words_behind_a_prompt_that_a_fault_takes_back_can_be_withdrawn() -> None:
+    def stumble(_: object) -> str:
+        desk.agent.steer("And be brief.")
+        raise KeyError("a fault")
+
+    desk = AgentHarness([], resolver=ScriptedResolver(stumble))
+    with pytest.raises(KeyError):
+        run(desk.run(PROMPT))
+    assert said(desk) == []
+    assert [one.text for one in desk.agent.withdraw()] == ["And be brief."]
+
+
+@pytest.mark.requirement("S2-27")
+def test_a_refusal_of_images_is_one_even_if_the_mode_has_changed_meanwhile(tmp_path: Path) -> None:
+    (tmp_path / "plan.png").write_bytes(encode_image(red_image()))
+
+    def refuse(_: Request) -> ProviderError:
+        desk.conversation.change_mode(Mode.ACT)
+        return NO_IMAGES
+
+    desk = agent_in(tmp_path, [refuse, "I read."], ocr=FakeOcr())
+    desk.conversation.change_mode(Mode.PLAN)
+    assert run(desk.run(prompt_with("How much?", image_file()))).text == "I read."
+    assert [len(images_in(request)) for request in desk.provider.requests] == [1, 0]
+    assert desk.conversation.mode is Mode.ACT
+    desk.check()

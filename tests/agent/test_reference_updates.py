@@ -1,0 +1,210 @@
+"""What was found once, later on: too old and read again, changed since, or summed up and forgotten."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from steno.agent import EndReason
+from steno.errors import ServerFailed
+from steno.records.entry import Compaction
+from steno.tools.edit import EditTool
+from steno.tools.read import ReadTool
+from steno.tools.workspace import Workspace
+from steno.tools.write import WriteTool
+from tests.agent.agent_setup import AgentHarness, call, gate_allowing, run, turn_with_calls
+from tests.agent.reference_doubles import (
+    NOTES,
+    FakeResources,
+    agent_in,
+    details,
+    entry_kinds,
+    file_reference,
+    image_file,
+    notices,
+    prompt_with,
+    statuses,
+    text_in_message,
+)
+from tests.inputs.images.image_samples import encode_image, red_image
+from tests.inputs.mcp.resource_doubles import ManualClock, ResourceServer, text_resource
+
+HOUR_S = 3_600
+
+
+# -- too old -------------------------------------------------------------------------------------
+
+
+def on_shelves(
+    turns: list[Any], **settings: Any
+) -> tuple[AgentHarness, ResourceServer, ManualClock]:
+    library, clock = (
+        ResourceServer(holds={NOTES.uri: text_resource("first edition")}),
+        ManualClock(),
+    )
+    return AgentHarness(turns, resolver=FakeResources(library, clock), **settings), library, clock
+
+
+@pytest.mark.requirement("S2-32")
+def test_a_resource_is_used_again_for_an_hour_and_then_read_again() -> None:
+    desk, library, clock = on_shelves(["One.", "Two.", "Three."])
+    run(desk.run(prompt_with("Look.", NOTES)))
+    library.holds[NOTES.uri] = text_resource("second edition")
+    clock.turn(HOUR_S - 1)
+    run(desk.run("And now?"))
+    assert len(library.reads) == 1
+    clock.turn(2)
+    run(desk.run("And now?"))
+    assert len(library.reads) == 2
+    requests = desk.provider.requests
+    assert ["first edition" in text_in_message(request, 1) for request in requests] == [
+        True,
+        True,
+        False,
+    ]
+    assert "second edition" in text_in_message(requests[2], 1)
+    assert len(statuses(desk)) == 2
+    desk.check()
+
+
+@pytest.mark.requirement("S2-32")
+def test_a_resource_that_is_pointed_at_twice_is_read_once_while_it_is_fresh() -> None:
+    desk, library, _ = on_shelves(["One.", "Two."])
+    run(desk.run(prompt_with("Look.", NOTES)))
+    run(desk.run(prompt_with("Look again.", NOTES)))
+    assert library.reads == [NOTES.uri]
+    assert [found["from_cache"] for found in details(desk)] == [False, True]
+
+
+@pytest.mark.requirement("S2-32")
+def test_what_is_too_old_and_cannot_be_read_again_stays_and_people_are_told() -> None:
+    desk, library, clock = on_shelves(["One.", "Two."])
+    run(desk.run(prompt_with("Look.", NOTES)))
+    library.failure = ServerFailed("mcp lib: it is gone")
+    clock.turn(HOUR_S)
+    assert run(desk.run("And now?")).ending is EndReason.DONE
+    assert notices(desk)[-1] == "mcp lib: it is gone; what was found before stays"
+    assert "first edition" in text_in_message(desk.provider.requests[1], 1)
+    assert len(statuses(desk)) == 1
+    desk.check()
+
+
+def test_what_a_summary_stands_for_is_not_looked_at_again() -> None:
+    desk, library, clock = on_shelves(["One.", "Two."])
+    run(desk.run(prompt_with("Look.", NOTES)))
+    last = desk.conversation.entries()[-1]
+    desk.conversation.append(Compaction(through=last.id, summary="Notes were looked at."))
+    clock.turn(HOUR_S)
+    run(desk.run("And now?"))
+    assert library.reads == [NOTES.uri]
+
+
+def test_what_is_renewed_stands_before_the_prompt_that_it_is_renewed_for() -> None:
+    desk, _, clock = on_shelves(["One.", "Two."])
+    run(desk.run(prompt_with("Look.", NOTES)))
+    clock.turn(HOUR_S)
+    run(desk.run("And now?"))
+    assert entry_kinds(desk.conversation.entries())[-4:] == [
+        *("AssistantMessage", "Resolution resolved", "UserMessage", "AssistantMessage")
+    ]
+
+
+# -- changed since -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", ["a.py", "."])
+def test_people_are_told_at_the_next_run_what_has_changed_since(tmp_path: Path, path: str) -> None:
+    (tmp_path / "a.py").write_text("a = 1\n")
+    desk = agent_in(tmp_path, ["One.", "Two."])
+    run(desk.run(prompt_with("Look.", file_reference(path))))
+    assert notices(desk) == []
+    if path == ".":
+        (tmp_path / "new.py").write_text("new = True\n")
+    else:
+        (tmp_path / "a.py").write_text("a = 2\n")
+    run(desk.run("And now?"))
+    assert notices(desk) == [f"{path} has changed since it was shown"]
+    assert len(statuses(desk)) == 1  # it is not shown anew by itself
+
+
+def test_people_are_told_which_of_the_files_of_a_pattern_have_changed(tmp_path: Path) -> None:
+    for name in ("a.py", "b.py"):
+        (tmp_path / name).write_text("x = 1\n")
+    desk = agent_in(tmp_path, ["One.", "Two."])
+    run(desk.run(prompt_with("Look.", file_reference("*.py"))))
+    (tmp_path / "b.py").write_text("x = 2\n")
+    (tmp_path / "c.py").write_text("x = 3\n")
+    run(desk.run("And now?"))
+    assert notices(desk) == ["b.py has changed since it was shown", "c.py is new"]
+
+
+def test_people_are_told_that_a_file_or_an_image_is_gone(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("a = 1\n")
+    (tmp_path / "plan.png").write_bytes(encode_image(red_image()))
+    desk = agent_in(tmp_path, ["One.", "Two."])
+    run(desk.run(prompt_with("Look.", file_reference("a.py"), image_file())))
+    (tmp_path / "a.py").unlink()
+    (tmp_path / "plan.png").unlink()
+    run(desk.run("And now?"))
+    assert notices(desk) == ["a.py is gone", "plan.png is gone"]
+
+
+def test_what_was_pointed_at_again_is_compared_with_what_was_shown_last(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("a = 1\n")
+    desk = agent_in(tmp_path, ["One.", "Two.", "Three.", "Four."])
+    run(desk.run(prompt_with("Look.", file_reference("a.py"))))
+    (tmp_path / "a.py").write_text("a = 2\n")
+    run(desk.run(prompt_with("Look again.", file_reference("a.py"))))
+    before = len(notices(desk))
+    run(desk.run("And now?"))
+    assert len(notices(desk)) == before
+    (tmp_path / "a.py").unlink()
+    run(desk.run("And now?"))
+    assert notices(desk)[before:] == ["a.py is gone"]
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("edit", {"path": "a.py", "old": "a = 1", "new": "a = 2"}),
+        ("write", {"path": "a.py", "content": "a = 2\n"}),
+    ],
+)
+@pytest.mark.parametrize("pointer", ["a.py", "*.py", "."])
+def test_what_the_model_has_changed_itself_is_no_news(
+    tmp_path: Path, tool: str, arguments: dict[str, Any], pointer: str
+) -> None:
+    (tmp_path / "a.py").write_text("a = 1\n")
+    workspace = Workspace(tmp_path)  # one for both: what was pointed at counts as read
+    turns = [turn_with_calls(call("c1", tool, **arguments)), "Done.", "Two."]
+    tools = (EditTool(workspace), WriteTool(workspace))
+    desk = agent_in(workspace, turns, *tools, gate=gate_allowing("edit", "write"))
+    run(desk.run(prompt_with("Change it.", file_reference("a.py"), file_reference(pointer))))
+    assert (tmp_path / "a.py").read_text() == "a = 2\n"
+    run(desk.run("And now?"))
+    assert notices(desk) == []
+
+
+def test_a_tool_that_failed_has_shown_the_model_nothing(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("a = 1\n")
+    turns = [turn_with_calls(call("c1", "read", path="a.py", offset=9)), "One.", "Two."]
+    desk = agent_in(tmp_path, turns, ReadTool(Workspace(tmp_path)))
+    run(desk.run(prompt_with("Look.", file_reference("a.py"))))
+    (tmp_path / "a.py").write_text("a = 2\n")
+    run(desk.run("And now?"))
+    assert desk.result.is_error
+    assert notices(desk) == ["a.py has changed since it was shown"]
+
+
+def test_what_the_model_has_read_since_is_no_news(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("a = 1\n")
+    turns = ["One.", turn_with_calls(call("c1", "read", path="a.py")), "Two.", "Three."]
+    desk = agent_in(tmp_path, turns, ReadTool(Workspace(tmp_path)))
+    run(desk.run(prompt_with("Look.", file_reference("a.py"))))
+    (tmp_path / "a.py").write_text("a = 2\n")
+    run(desk.run("Read it again."))
+    assert notices(desk) == ["a.py has changed since it was shown"]
+    run(desk.run("And now?"))
+    assert len(notices(desk)) == 1

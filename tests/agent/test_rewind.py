@@ -1,0 +1,191 @@
+"""What a person settles while a prompt is opened, or behind it, outlasts that it is taken back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from steno import ChatMessage, Conversation
+from steno.agent import CallbackApprover, EndReason, Gate
+from steno.agent.permissions.rules import PermissionRule
+from steno.agent.rewind import UnsentPrompt, find_unsent_prompt, rewind_branch
+from steno.errors import Overloaded, Unavailable, Unresolved
+from steno.log.queries import SHELL_AUDIT_KEY
+from steno.messages.event import TextDelta
+from steno.messages.message import UserMessage
+from steno.messages.request import Request
+from steno.ports import ApprovalDecision, ApprovalRequest, GrantScope, ResolvedReference
+from steno.records.entry import Entry, Label, Mode, ModeChange, Rewind
+from tests.agent.agent_setup import AgentHarness, call, run, turn_with_calls, write_tool
+from tests.agent.reference_doubles import (
+    agent_in,
+    entry_kinds,
+    file_reference,
+    prompt_with,
+    unsent_prompt,
+)
+from tests.log.journals import Journal
+
+RULE = PermissionRule.parse("write(a)")
+PROMPT = prompt_with("Explain.", file_reference("gone.py"))
+
+
+def unsent_in(folder: Path) -> AgentHarness:
+    """Return a desk where a prompt could not be opened."""
+    desk = agent_in(folder, ["I see."])
+    assert isinstance(run(desk.run(PROMPT)).error, Unresolved)
+    return desk
+
+
+# -- what comes behind a prompt that was not sent ------------------------------------------------
+
+
+def change_mode(conversation: Conversation) -> None:
+    conversation.change_mode(Mode.PLAN)
+
+
+def label(conversation: Conversation) -> None:
+    conversation.label(conversation.entries()[0].id, "start")
+
+
+def change_model(conversation: Conversation) -> None:
+    conversation.change_model("lab/other")
+
+
+def run_command(conversation: Conversation) -> None:
+    conversation.append(ChatMessage.user("$ ls\nnote.txt\n"), audit={SHELL_AUDIT_KEY: "ls"})
+
+
+@pytest.mark.requirement("S2-11", "S2-28")
+@pytest.mark.parametrize("happen", [change_mode, label, change_model, run_command])
+def test_what_was_not_sent_can_be_said_again_whatever_was_set_since(
+    tmp_path: Path, happen: Callable[[Conversation], None]
+) -> None:
+    desk = unsent_in(tmp_path)
+    happen(desk.conversation)
+    assert unsent_prompt(desk.conversation) == PROMPT
+
+
+def test_what_was_noted_beside_a_prompt_is_found_with_it(tmp_path: Path) -> None:
+    desk = agent_in(tmp_path, [], actor="eva")
+    run(desk.agent.run(PROMPT, origin="/docs:explain"))
+    change_mode(desk.conversation)
+    noted = {"actor": "eva", "origin": "/docs:explain"}
+    assert find_unsent_prompt(desk.conversation) == UnsentPrompt(PROMPT, noted)
+
+
+def test_who_has_said_something_else_since_has_nothing_unsent(tmp_path: Path) -> None:
+    desk = unsent_in(tmp_path)
+    desk.conversation.append(ChatMessage.user("Never mind."))
+    change_mode(desk.conversation)
+    assert unsent_prompt(desk.conversation) is None
+
+
+# -- what is settled meanwhile -------------------------------------------------------------------
+
+
+class Meddling:
+    """Lets the person do something while a prompt is opened, which fails (`Resolver`)."""
+
+    def __init__(self, meddle: Callable[[], object]) -> None:
+        self._meddle = meddle
+
+    async def resolve(self, *_: Any) -> ResolvedReference:
+        self._meddle()
+        return ResolvedReference(error="gone.py: no such file")
+
+    def is_current(self, *_: Any) -> bool:
+        return True
+
+    async def changes(self, *_: Any, **__: Any) -> tuple[str, ...]:
+        return ()
+
+
+def allow_for_the_session(question: ApprovalRequest) -> ApprovalDecision:
+    return ApprovalDecision(allowed=True, actor="eva", scope=GrantScope.SESSION)
+
+
+@pytest.mark.requirement("S2-18")
+def test_the_mode_and_what_is_no_longer_allowed_stay_if_a_prompt_is_taken_back() -> None:
+    gate = Gate(approver=CallbackApprover(allow_for_the_session))
+
+    def meddle() -> None:
+        change_mode(desk.conversation)
+        assert gate.revoke(RULE, desk.conversation, actor="eva")
+
+    turns = [turn_with_calls(call("c0", "write")), "Done."]
+    desk = AgentHarness(turns, write_tool(subjects=["a"]), gate=gate, resolver=Meddling(meddle))
+    run(desk.run())
+    assert gate.session_rules(desk.conversation) == (RULE,)
+    assert isinstance(run(desk.run(PROMPT)).error, Unresolved)
+    assert desk.conversation.mode is Mode.PLAN
+    assert gate.session_rules(desk.conversation) == ()
+    assert entry_kinds(desk.conversation.entries())[-2:] == ["Rewind", "ModeChange"]
+    assert unsent_prompt(desk.conversation) == PROMPT
+    desk.check()
+
+
+def test_what_was_set_while_an_answer_broke_off_is_so_when_it_is_tried_again() -> None:
+    def break_off(_: Request) -> list[Any]:
+        change_mode(desk.conversation)
+        return [TextDelta(0, "Once"), Overloaded("busy", retryable=True)]
+
+    async def no_wait(_: float) -> None:
+        return None
+
+    desk = AgentHarness([break_off, "Once upon."], sleep=no_wait)
+    assert run(desk.run()).ending is EndReason.DONE
+    assert desk.conversation.mode is Mode.PLAN
+    desk.check()
+
+
+def test_commands_and_words_are_told_apart_when_a_branch_goes_back() -> None:
+    conversation = Conversation([ChatMessage.user("Hello?")])
+    start = conversation.entries()[0].id
+    conversation.append(ChatMessage.assistant("Hel"))
+    run_command(conversation)
+    conversation.append(ChatMessage.user("Well?"))
+    change_mode(conversation)
+    written = rewind_branch(conversation, start)
+    assert entry_kinds(written) == ["Rewind", "ModeChange", "UserMessage"]
+    said = [one.payload for one in conversation.entries() if isinstance(one.payload, UserMessage)]
+    assert [message.text for message in said] == ["Hello?", "$ ls\nnote.txt\n"]
+    assert written[1].payload == ModeChange(old=Mode.ACT, new=Mode.PLAN)
+
+
+def test_only_what_the_person_ran_is_recorded_again() -> None:
+    conversation = Conversation([ChatMessage.user("Hello?")])
+    start = conversation.entries()[0].id
+    conversation.append(ChatMessage.assistant("Hel"), audit={SHELL_AUDIT_KEY: "ls"})
+    conversation.append(Label(target=start, text="start"), audit={SHELL_AUDIT_KEY: "ls"})
+    assert entry_kinds(rewind_branch(conversation, start)) == ["Rewind"]
+
+
+def test_an_answer_with_a_command_noted_beside_it_is_an_answer(tmp_path: Path) -> None:
+    desk = unsent_in(tmp_path)
+    desk.conversation.append(ChatMessage.user("Never mind."))
+    desk.conversation.append(ChatMessage.assistant("Fine."), audit={SHELL_AUDIT_KEY: "ls"})
+    assert unsent_prompt(desk.conversation) is None
+
+
+class Filling(Journal):
+    """A journal whose disk is full behind the next rewind."""
+
+    def append(self, entry: Entry, *, branch: str, digest: str, expected: str | None) -> None:
+        super().append(entry, branch=branch, digest=digest, expected=expected)
+        self.is_full = isinstance(entry.payload, Rewind)
+
+
+def test_who_goes_back_and_loses_the_mode_is_told_so_and_which_it_is_now() -> None:
+    conversation = Conversation([ChatMessage.user("Hello?")], journal=Filling())
+    start = conversation.entries()[0].id
+    change_mode(conversation)
+    with pytest.raises(Unavailable) as caught:
+        rewind_branch(conversation, start)
+    assert str(caught.value) == (
+        "mode: plan could not be recorded again, and it is act here; "
+        "set it before you go on (journal: the disk is full)"
+    )

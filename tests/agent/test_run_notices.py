@@ -1,0 +1,42 @@
+"""What a run says about limits that do not hold, tools that are not offered, answers cut off."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+
+from steno import ChatMessage, StopReason
+from steno.agent import EndReason, Limits, ModelTarget, Notice
+from steno.log.queries import Price
+from tests.agent.agent_setup import AgentHarness, read_tool, run
+
+
+@pytest.mark.parametrize(
+    ("stop_reason", "reason"),
+    [
+        (StopReason.END_TURN, ""),
+        (StopReason.LENGTH, "the answer was cut off at its greatest length"),
+        (StopReason.CONTENT_FILTER, "a filter of the provider ended the answer"),
+    ],
+)
+def test_an_answer_that_is_not_whole_says_so(stop_reason: StopReason, reason: str) -> None:
+    result = run(AgentHarness([ChatMessage.assistant("Wel", stop_reason=stop_reason)]).run())
+    assert (result.ending, result.reason) == (EndReason.DONE, reason)
+
+
+@pytest.mark.parametrize("price", [None, Price(Decimal(1), Decimal(1))])
+def test_a_limit_of_cost_without_a_price_is_no_limit_and_says_so(price: Price | None) -> None:
+    desk = AgentHarness(
+        ["Yes."], limits=Limits(cost=Decimal(1)), price_of=lambda _: price, model="a/b"
+    )
+    run(desk.run())
+    told = [notice.text for notice in desk.told(Notice)]
+    assert any("price" in text for text in told) == (price is None)
+
+
+def test_tools_that_a_model_cannot_take_are_left_out_and_that_is_told() -> None:
+    desk = AgentHarness(["Yes."], read_tool("read"), target=ModelTarget(tools=False))
+    run(desk.run())
+    assert desk.provider.requests[0].tools == ()
+    assert any("takes no tools" in notice.text for notice in desk.told(Notice))

@@ -1,0 +1,92 @@
+"""What a person says during a run: taken back before it is heard, or heard without an answer."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from steno import ChatMessage, Conversation
+from steno.agent import Agent, ApprovalRequest, CallbackApprover, EndReason, Gate
+from steno.messages.message import UserMessage
+from steno.records.entry import Approval, ApprovalStatus, Mode
+from steno.testing import ScriptedProvider
+from tests.agent.agent_setup import AgentHarness, call, run, turn_with_calls, write_tool
+
+
+def agent_with(turns: list[Any], gate: Gate | None = None) -> tuple[Agent, Conversation]:
+    conversation = Conversation([ChatMessage.system("Work.")])
+    provider = ScriptedProvider(turns)
+    return Agent(provider, conversation, tools=[write_tool()], gate=gate), conversation
+
+
+def words_of(conversation: Conversation) -> list[str | None]:
+    return [m.text for m in conversation.messages() if isinstance(m, UserMessage)]
+
+
+def asked_once(agent: list[Agent], then: str) -> Gate:
+    """Make a gate whose person does something to the agent while it asks, and allows the call."""
+
+    def decide(question: ApprovalRequest) -> bool:
+        match then:
+            case "withdraw":
+                agent[0].steer("rather not")
+                agent[0].steer("$ ls", noted={"shell": "ls"}, asks=False)
+                (taken,) = agent[0].withdraw()
+                assert taken.text == "rather not"
+            case "aside":
+                agent[0].steer("$ ls", noted={"shell": "ls"}, asks=False)
+            case _:
+                agent[0].conversation.change_mode(Mode.PLAN)
+        return True
+
+    return Gate(approver=CallbackApprover(decide, actor="ann"))
+
+
+def test_what_is_taken_back_is_never_heard_and_what_wants_no_answer_stays() -> None:
+    agents: list[Agent] = []
+    turns = [turn_with_calls(call("1", "write")), "Done."]
+    agent, conversation = agent_with(turns, asked_once(agents, "withdraw"))
+    agents.append(agent)
+    result = run(agent.run("Go."))
+    assert result.ending is EndReason.DONE
+    assert words_of(conversation) == ["Go.", "$ ls"]
+    assert agent.withdraw() == ()
+
+
+def test_what_wants_no_answer_does_not_keep_the_model_at_work() -> None:
+    provider = ScriptedProvider(["Done."])
+    conversation = Conversation([ChatMessage.system("Work.")])
+    agent = Agent(provider, conversation)
+
+    async def main() -> EndReason:
+        async for event in agent.events("Go."):
+            if type(event).__name__ == "TextDelta":
+                agent.steer("$ ls", noted={"shell": "ls"}, asks=False)
+        await asyncio.sleep(0)
+        return EndReason.DONE
+
+    assert run(main()) is EndReason.DONE
+    assert words_of(conversation) == ["Go.", "$ ls"]
+    last = conversation.entries()[-1]
+    assert last.audit is not None
+    assert last.audit["shell"] == "ls"
+
+
+def test_what_was_allowed_is_denied_if_the_mode_has_changed_meanwhile() -> None:
+    agents: list[Agent] = []
+    tool = write_tool()
+    turns = [turn_with_calls(call("1", "write")), "I see."]
+    desk = AgentHarness(turns, tool, gate=asked_once(agents, "plan"))
+    agents.append(desk.agent)
+    run(desk.run())
+    assert tool.calls == []
+    decisions = [
+        entry.payload
+        for entry in desk.conversation.entries()
+        if isinstance(entry.payload, Approval)
+    ]
+    assert [decision.status for decision in decisions] == [
+        ApprovalStatus.PENDING,
+        ApprovalStatus.DENIED,
+    ]
+    assert decisions[-1].rule == "mode plan"

@@ -1,0 +1,384 @@
+"""What is being done when a run is stopped: tools, streams, questions; and who does not listen."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from itertools import repeat
+
+import pytest
+
+from steno import ChatMessage, Finished, Outcome, StopReason, TextDelta
+from steno.agent import (
+    CallOutput,
+    CallStarted,
+    EndReason,
+    EntryRecorded,
+    Limits,
+    LoopEvent,
+    RunResult,
+)
+from steno.agent.dispatch import CALL_STOPPED_TEXT, PARTIAL_OUTPUT_HEADING
+from steno.agent.loop import CALL_NOT_RUN_TEXT
+from steno.agent.replay.verify import replay
+from steno.messages.call import ToolCall
+from steno.messages.content import Text
+from steno.messages.event import Event
+from steno.messages.message import AssistantMessage, ToolResultMessage, UserMessage
+from steno.messages.request import Request
+from steno.ports import ToolContext
+from steno.testing import ScriptedTool
+from tests.agent.agent_setup import (
+    LIMIT_S,
+    AgentHarness,
+    call,
+    check_record,
+    gate_allowing,
+    read_tool,
+    run,
+    turn_with_calls,
+    write_tool,
+)
+from tests.agent.test_stop import answer, ticks, work
+
+
+def test_a_tool_that_is_stopped_may_end_what_it_began() -> None:
+    async def main() -> None:
+        cleaned: list[str] = []
+
+        async def hang(call: ToolCall, stage: ToolContext) -> str:
+            try:
+                await asyncio.Future()
+            finally:
+                await asyncio.sleep(0)
+                cleaned.append(call.id)
+            return "never"
+
+        tool = write_tool("write", hang)
+        desk = AgentHarness(
+            [turn_with_calls(call("c1", "write"))], tool, gate=gate_allowing("write")
+        )
+        task = asyncio.create_task(desk.run())
+        await tool.begun.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert cleaned == ["c1"]
+        assert (desk.result.text, desk.result.outcome) == (CALL_STOPPED_TEXT, Outcome.CANCELLED)
+        desk.check()
+
+    run(main())
+
+
+def test_a_call_that_is_stopped_has_what_it_said_in_its_result() -> None:
+    async def main() -> None:
+        said = asyncio.Event()
+
+        async def speak(call: ToolCall, stage: ToolContext) -> str:
+            stage.report_output("one\n")
+            await asyncio.to_thread(stage.report_output, "two \udcff\n")
+            said.set()
+            try:
+                await asyncio.Future()
+            finally:
+                stage.report_output("and the last\n")
+            return "never"
+
+        tool = read_tool("read", speak)
+        turn = turn_with_calls(call("c1", "read"))
+        desk = AgentHarness([turn, "Well."], tool)
+        task = asyncio.create_task(desk.run())
+        await said.wait()
+        desk.agent.interrupt()
+        await task
+        text = f"{PARTIAL_OUTPUT_HEADING}\none\ntwo \ufffd\nand the last\n"
+        assert desk.result.content == (Text(CALL_STOPPED_TEXT), Text(text))
+        assert [event.text for event in desk.told(CallOutput)][:2] == ["one\n", "two \ufffd\n"]
+        assert desk.result.failure is not None
+        assert desk.result.failure.message == CALL_STOPPED_TEXT
+        desk.check()
+        records = list(desk.store.records(desk.conversation.id))
+        again = await replay(records)
+        assert (again.is_same, again.made) == (True, len(records) - 1)
+
+    run(main())
+
+
+def test_of_what_a_stopped_call_said_only_so_much_is_kept() -> None:
+    async def main() -> None:
+        async def speak(call: ToolCall, stage: ToolContext) -> str:
+            for number in range(30_000):
+                stage.report_output(f"{number}\n")
+            await asyncio.Future()
+            return "never"
+
+        tool = read_tool("read", speak)
+        desk = AgentHarness([turn_with_calls(call("c1", "read"))], tool)
+        task = asyncio.create_task(desk.run())
+        await tool.begun.wait()
+        await ticks(2)
+        desk.agent.interrupt()
+        await task
+        lines = desk.result.text.split("\n")
+        assert lines[:3] == [f"{CALL_STOPPED_TEXT}{PARTIAL_OUTPUT_HEADING}", "0", "1"]
+        assert lines[-2:] == ["29999", ""]
+        assert len([line for line in lines if line.endswith("characters left out here ...]")]) == 1
+        assert len(desk.result.text) < 21_000
+
+    run(main())
+
+
+def test_calls_that_are_stopped_together_are_replayed_with_what_each_had_said() -> None:
+    async def main() -> None:
+        async def speak(call: ToolCall, stage: ToolContext) -> str:
+            stage.report_output(call.id)
+            await asyncio.Future()
+            return "never"
+
+        first, second, silent = (
+            read_tool("first", speak),
+            read_tool("second", speak),
+            read_tool("silent", [asyncio.Event(), ""]),
+        )
+        turn = turn_with_calls(call("c1", "first"), call("c2", "second"), call("c3", "silent"))
+        desk = AgentHarness([turn], first, second, silent)
+        task = asyncio.create_task(desk.run())
+        await silent.begun.wait()
+        desk.agent.interrupt()
+        await task
+        assert [len(result.content) for result in desk.results] == [2, 2, 1]
+        assert (await replay(list(desk.store.records(desk.conversation.id)))).is_same
+
+    run(main())
+
+
+def test_what_was_done_in_the_last_moment_is_recorded_as_done() -> None:
+    async def main() -> None:
+        async def finish(call: ToolCall, stage: ToolContext) -> str:
+            try:
+                await asyncio.Future()
+            except asyncio.CancelledError:
+                return "done all the same"
+            raise AssertionError
+
+        tool = write_tool("write", finish, "second")
+        turns = [turn_with_calls(call("c1", "write"), call("c2", "write")), "Never said."]
+        desk = AgentHarness(turns, tool, gate=gate_allowing("write"))
+        task = asyncio.create_task(desk.run())
+        await tool.begun.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert [r.text for r in desk.results] == ["done all the same", CALL_NOT_RUN_TEXT]
+        assert len(desk.provider.requests) == 1
+        desk.check()
+
+    run(main())
+
+
+def test_readers_that_ended_before_the_others_were_stopped_keep_their_results() -> None:
+    async def main() -> None:
+        hanging = read_tool("hang", [asyncio.Event(), "never"])
+        quick = read_tool("quick", "soon")
+        turn = turn_with_calls(call("c1", "hang"), call("c2", "quick"))
+        desk = AgentHarness([turn], hanging, quick)
+        task = asyncio.create_task(desk.run())
+        await quick.begun.wait()
+        await ticks(2)
+        desk.agent.interrupt()
+        assert (await task).ending is EndReason.INTERRUPTED
+        assert [(r.text, r.outcome) for r in desk.results] == [
+            (CALL_STOPPED_TEXT, Outcome.CANCELLED),
+            ("soon", Outcome.OK),
+        ]
+        assert hanging.stopped
+        desk.check()
+
+    run(main())
+
+
+class Leaping(asyncio.SelectorEventLoop):
+    """A loop whose clock can be put forward."""
+
+    leapt_s = 0.0
+
+    def time(self) -> float:
+        return super().time() + self.leapt_s
+
+
+def out_of_time(desk: AgentHarness, kind: type[LoopEvent]) -> RunResult:
+    """Run with a limit of ten seconds, which are up at the first event of a kind."""
+
+    async def main() -> RunResult:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, Leaping)
+
+        def watch(event: LoopEvent) -> None:
+            if isinstance(event, kind):
+                loop.leapt_s = 11
+
+        async with asyncio.timeout(LIMIT_S):
+            return await desk.agent.run("Go.", watch=watch)
+
+    with asyncio.Runner(loop_factory=Leaping) as runner:
+        return runner.run(main())
+
+
+@pytest.mark.requirement("S4-14")
+def test_a_tool_that_runs_when_time_is_up_is_stopped() -> None:
+    tool = read_tool("read", [asyncio.Event(), "never"])
+    desk = AgentHarness([turn_with_calls(call("c1", "read"))], tool, limits=Limits(seconds=10))
+    result = out_of_time(desk, CallStarted)
+    assert (result.ending, result.reason) == (EndReason.LIMIT, "10 seconds")
+    assert desk.result.text == CALL_STOPPED_TEXT
+    assert len(tool.stopped) == 1
+    desk.check()
+
+
+@pytest.mark.requirement("S4-14")
+def test_a_model_that_speaks_when_time_is_up_is_cut_short_and_what_it_said_stays() -> None:
+    desk = AgentHarness([[TextDelta(0, "I think"), asyncio.Event()]], limits=Limits(seconds=10))
+    result = out_of_time(desk, TextDelta)
+    assert (result.ending, result.text) == (EndReason.LIMIT, "I think")
+    assert desk.conversation.messages()[-1].text == "I think"
+    desk.check()
+
+
+def test_time_is_up_also_for_tools_that_take_no_notice() -> None:
+    async def stubborn(call: ToolCall, stage: ToolContext) -> str:
+        try:
+            await asyncio.Future()
+        except asyncio.CancelledError:
+            return "so what"
+        raise AssertionError
+
+    tool = read_tool("read", *[stubborn] * 2)
+    desk = AgentHarness(repeat(answer), tool, limits=Limits(seconds=10))
+    assert out_of_time(desk, CallStarted).ending is EndReason.LIMIT
+    assert [r.text for r in desk.results] == ["so what", "so what"]
+    desk.check()
+
+
+@pytest.mark.parametrize("prompt", ["And now?", None])
+def test_an_interruption_while_old_calls_are_settled_keeps_the_prompt(prompt: str | None) -> None:
+    async def main() -> None:
+        hanging = read_tool("read", [asyncio.Event(), "never"])
+        desk = AgentHarness(["Well."], hanging)
+        desk.conversation.append(ChatMessage.user("Go."))
+        desk.conversation.append(turn_with_calls(call("c1", "read"), call("c2", "read")))
+        task = asyncio.create_task(desk.run(prompt))
+        await hanging.begun.wait()
+        desk.agent.interrupt()
+        result = await task
+        assert (result.ending, result.turns) == (EndReason.INTERRUPTED, 0)
+        said = [m.text for m in desk.conversation.messages() if isinstance(m, UserMessage)]
+        assert said == ["Go.", *([] if prompt is None else [prompt])]
+        assert [r.text for r in desk.results] == [CALL_STOPPED_TEXT, CALL_NOT_RUN_TEXT]
+        desk.check()
+
+    run(main())
+
+
+def test_an_interruption_from_between_two_steps_is_not_lost() -> None:
+    desk = AgentHarness(repeat(answer), ScriptedTool("read", repeat(work)))
+
+    def watch(event: LoopEvent) -> None:
+        message = event.entry.message if isinstance(event, EntryRecorded) else None
+        if isinstance(message, ToolResultMessage) and message.tool_call_id == "c1":
+            desk.agent.steer("Later.")
+        elif isinstance(message, UserMessage) and message.text == "Later.":
+            desk.agent.interrupt()  # it was just heard: no step is under way
+
+    result = run(desk.agent.run("Go.", watch=watch))
+    assert (result.ending, result.turns) == (EndReason.INTERRUPTED, 1)
+    check_record(desk.conversation, desk.store)
+
+
+def test_nothing_happens_if_an_idle_agent_is_interrupted() -> None:
+    desk = AgentHarness(["Done."])
+    desk.agent.interrupt()
+    assert run(desk.run()).ending is EndReason.DONE
+
+
+def test_keyboard_interrupt_in_a_tool_ends_the_program_and_not_the_record() -> None:
+    desk = AgentHarness(
+        [turn_with_calls(call("c1", "read"), call("c2", "read"))],
+        read_tool("read", KeyboardInterrupt(), "ok"),
+    )
+    with pytest.raises(KeyboardInterrupt):
+        run(desk.run())
+    assert not desk.agent.is_running
+    desk.check()
+
+
+def test_a_task_that_was_cancelled_before_may_still_interrupt_a_run() -> None:
+    """Who cleans up after a cancellation, with an agent, can stop it like anybody else."""
+
+    async def main() -> None:
+        hanging = read_tool("read", [asyncio.Event(), "never"])
+        desk = AgentHarness([turn_with_calls(call("c1", "read"))], hanging)
+
+        async def clean_up() -> EndReason:
+            try:
+                await asyncio.Future()
+            except asyncio.CancelledError:
+                result = await desk.run()
+                return result.ending
+            raise AssertionError
+
+        task = asyncio.create_task(clean_up())
+        await asyncio.sleep(0)
+        task.cancel()
+        await hanging.begun.wait()
+        desk.agent.interrupt()
+        assert await task is EndReason.INTERRUPTED
+
+    run(main())
+
+
+class Deaf:
+    """A provider, and its stream, that takes no notice of a cancellation."""
+
+    def __init__(self) -> None:
+        self.reading = asyncio.Event()
+        events: list[Event] = [TextDelta(0, "Never mind."), Finished(StopReason.END_TURN)]
+        self._events = iter(events)
+
+    def stream(self, request: Request) -> Deaf:
+        return self
+
+    def __aiter__(self) -> Deaf:
+        return self
+
+    async def __anext__(self) -> Event:
+        if not self.reading.is_set():
+            self.reading.set()
+            with suppress(asyncio.CancelledError):
+                await asyncio.Future()
+        for event in self._events:
+            return event
+        raise StopAsyncIteration
+
+    async def __aenter__(self) -> Deaf:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        pass
+
+    def message(self) -> AssistantMessage:
+        return ChatMessage.assistant("Never mind.", stop_reason=StopReason.END_TURN)
+
+
+def test_a_provider_that_takes_no_notice_does_not_keep_a_run_from_being_cancelled() -> None:
+    async def main() -> None:
+        deaf = Deaf()
+        desk = AgentHarness(deaf)
+        task = asyncio.create_task(desk.run())
+        await deaf.reading.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert desk.conversation.messages()[-1].text == "Never mind."
+        desk.check()
+
+    run(main())

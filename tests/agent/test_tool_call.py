@@ -1,0 +1,293 @@
+"""One call: decided about, run, captured, recorded, and sent back."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from steno import Outcome
+from steno.agent import (
+    CallEnded,
+    CallOutput,
+    CallStarted,
+    EndReason,
+    EntryRecorded,
+    RunEnded,
+    Runner,
+    TurnStarted,
+)
+from steno.agent.dispatch import SUBJECTS_CHANGED_TEXT
+from steno.errors import Missing, ToolFailed
+from steno.messages.call import InvalidToolCall, ToolCall
+from steno.messages.content import Text
+from steno.messages.message import AssistantMessage, ToolResultMessage, UserMessage
+from steno.ports import ToolContext, ToolOutput
+from steno.records.entry import Approval, ApprovalStatus
+from steno.store import MemoryStore
+from tests.agent.agent_setup import (
+    AgentHarness,
+    call,
+    gate_allowing,
+    read_tool,
+    run,
+    turn_with_calls,
+    write_tool,
+)
+
+NOON = datetime(2026, 5, 17, 12, tzinfo=UTC)
+
+
+class Clock:
+    """Goes on by two and a half seconds whenever somebody looks."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        self.now += 2.5
+        return self.now
+
+
+@pytest.mark.requirement("S2-16", "S1-10", "S4-14")
+def test_a_call_is_decided_about_run_recorded_and_sent_back() -> None:
+    tool = read_tool("read", "It says hello.")
+    desk = AgentHarness([turn_with_calls(call("c1", "read", path="a")), "Done."], tool)
+    result = run(desk.run("What does a say?"))
+
+    assert (result.ending, result.text, result.turns) == (EndReason.DONE, "Done.", 2)
+    assert [(c.id, c.arguments) for c in tool.calls] == [("c1", '{"path": "a"}')]
+    assert desk.result.text == "It says hello."
+    said, sent = desk.conversation.messages(), desk.provider.requests
+    assert [type(m) for m in said[1:]] == [
+        UserMessage,
+        AssistantMessage,
+        ToolResultMessage,
+        AssistantMessage,
+    ]
+    assert [request.messages[1:] for request in sent] == [said[1:2], said[1:4]]
+    assert [tool.name for tool in sent[0].tools] == ["read"]
+    desk.check()
+
+
+@pytest.mark.requirement("S1-10")
+def test_every_decision_is_on_record_with_what_took_it() -> None:
+    desk = AgentHarness([turn_with_calls(call("c1", "read")), "Done."], read_tool())
+    run(desk.run())
+    entries = desk.conversation.entries()
+    (approved,) = [e for e in entries if isinstance(e.payload, Approval)]
+    assert isinstance(approved.payload, Approval)
+    assert approved.payload.status is ApprovalStatus.APPROVED
+    assert approved.payload.rule == "default read"
+    assert approved.decision == "approved"
+    (done,) = [e for e in entries if isinstance(e.payload, ToolResultMessage)]
+    assert done.decision == "executed"
+    assert entries.index(approved) < entries.index(done)
+
+
+@pytest.mark.requirement("S1-10")
+@pytest.mark.parametrize(
+    ("answer", "decision"),
+    [
+        ("fine", "executed"),
+        (ToolFailed("no"), "failed"),
+        (ValueError("odd"), "failed"),
+        (ToolOutput.of("late", outcome=Outcome.TIMEOUT), "timeout"),
+    ],
+)
+def test_the_record_says_what_became_of_a_call(answer: Any, decision: str) -> None:
+    desk = AgentHarness([turn_with_calls(call("c1", "read")), "Done."], read_tool("read", answer))
+    run(desk.run())
+    entries = desk.conversation.entries()
+    assert [e.decision for e in entries if isinstance(e.payload, ToolResultMessage)] == [decision]
+
+
+def test_what_happens_is_told_in_order() -> None:
+    desk = AgentHarness([turn_with_calls(call("c1", "read")), "Done."], read_tool())
+    run(desk.run())
+    kinds = [type(e) for e in desk.events]
+    order = [TurnStarted, CallStarted, CallEnded, TurnStarted, RunEnded]
+    assert [kind for kind in kinds if kind in order] == order
+    told = [event.entry for event in desk.told(EntryRecorded)]
+    assert told == list(desk.conversation.entries()[1:])
+
+
+@pytest.mark.requirement("S2-19", "S4-08")
+def test_a_success_has_its_call_its_content_its_time_and_its_duration() -> None:
+    output = ToolOutput(content=(Text("a"), Text("b")), details={"lines": 2})
+    runner = Runner(now=lambda: NOON, clock=Clock())
+    desk = AgentHarness(
+        [turn_with_calls(call("c1", "read")), "Done."], read_tool("read", output), runner=runner
+    )
+    run(desk.run())
+    result = desk.result
+    assert (result.tool_call_id, result.tool_name, result.outcome) == ("c1", "read", Outcome.OK)
+    assert result.content == output.content
+    assert dict(result.details or {}) == {"lines": 2}
+    assert (result.started_at, result.duration_s) == (NOON, 2.5)
+    assert result.failure is None
+
+
+@pytest.mark.requirement("S2-20", "S4-08")
+@pytest.mark.parametrize("recoverable", [True, False])
+def test_a_failure_that_the_tool_reports_has_a_message_and_no_traceback(recoverable: bool) -> None:
+    failing = read_tool("read", ToolFailed("there is no file a", recoverable=recoverable))
+    runner = Runner(now=lambda: NOON, clock=Clock())
+    desk = AgentHarness([turn_with_calls(call("c1", "read")), "Done."], failing, runner=runner)
+    assert run(desk.run()).ending is EndReason.DONE
+    result = desk.result
+    assert (result.tool_call_id, result.outcome) == ("c1", Outcome.ERROR)
+    assert result.text == "there is no file a"
+    assert result.failure is not None
+    assert result.failure.message == "there is no file a"
+    assert result.failure.traceback is None
+    assert result.failure.recoverable is recoverable
+    assert (result.started_at, result.duration_s) == (NOON, 2.5)
+
+
+@pytest.mark.requirement("S2-20", "S4-08")
+def test_a_fault_of_the_tool_has_a_traceback_and_is_not_recoverable() -> None:
+    def stumble(call: ToolCall, stage: ToolContext) -> str:
+        raise ZeroDivisionError("by nothing")
+
+    desk = AgentHarness([turn_with_calls(call("c1", "read")), "Done."], read_tool("read", stumble))
+    assert run(desk.run()).ending is EndReason.DONE
+    result = desk.result
+    assert result.outcome is Outcome.ERROR
+    assert result.text == "ZeroDivisionError: by nothing"
+    failure = result.failure
+    assert failure is not None
+    assert failure.traceback is not None
+    assert "in stumble" in failure.traceback
+    assert "runner.py" not in failure.traceback
+    assert not failure.recoverable
+    assert "Traceback" not in result.text
+    desk.check()
+
+
+@pytest.mark.requirement("S2-20")
+def test_an_outcome_that_the_tool_reports_is_a_failure_with_its_first_line() -> None:
+    output = ToolOutput.of("\n2 tests failed\nand more", outcome=Outcome.ERROR)
+    desk = AgentHarness([turn_with_calls(call("c1", "read")), "Done."], read_tool("read", output))
+    run(desk.run())
+    assert desk.result.failure is not None
+    assert desk.result.failure.message == "2 tests failed"
+    assert desk.result.failure.traceback is None
+    assert desk.result.text.endswith("and more")
+
+
+wrong: Any = ("text",)
+
+
+class Unprintable(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (lambda call, stage: 7, "TypeError: tool: it must return a ToolOutput, not int"),
+        (lambda call, stage: None, "TypeError: tool: it must return a ToolOutput, not NoneType"),
+        (lambda call, stage: ToolOutput.of("half \ud800"), "InvalidMessage"),
+        (lambda call, stage: ToolOutput(content=wrong), "InvalidMessage"),
+        (lambda call, stage: ToolOutput.of("x", details={"o": object()}), "Invalid"),
+        (ValueError("half \ud800"), "ValueError: half \ufffd"),
+        (ToolFailed("half \ud800"), "half \ufffd"),
+        (ToolFailed(""), "did not say why"),
+        (Unprintable(), "Unprintable"),
+        (SystemExit(3), "SystemExit: 3"),
+        (asyncio.CancelledError(), "CancelledError"),
+        (Missing("blob: there is none"), "blob: there is none"),
+    ],
+)
+def test_whatever_a_tool_does_the_call_has_an_answer(answer: Any, told: str) -> None:
+    desk = AgentHarness([turn_with_calls(call("c1", "read")), "Done."], read_tool("read", answer))
+    result = run(desk.run())
+    assert (result.ending, result.text) == (EndReason.DONE, "Done.")
+    assert desk.result.outcome is Outcome.ERROR
+    assert told in desk.result.text
+    desk.check()
+
+
+def test_an_exception_that_says_a_lot_is_cut() -> None:
+    desk = AgentHarness(
+        [turn_with_calls(call("c1", "read")), "Done."], read_tool("read", ValueError("x" * 10**6))
+    )
+    run(desk.run())
+    assert len(desk.result.text) < 11_000
+    assert desk.result.failure is not None
+    assert len(desk.result.failure.traceback or "") < 11_000
+
+
+@pytest.mark.requirement("S2-16")
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        (InvalidToolCall(id="c1", name="read", arguments="{", reason="no JSON"), "no JSON"),
+        (call("c1", "fly"), "There is no tool of this name. The tools are: read."),
+        (call("c1", "read", path=7), "/path: expected string"),
+    ],
+)
+def test_what_cannot_be_run_is_answered_and_never_decided_about(asked: Any, told: str) -> None:
+    parameters = {"type": "object", "properties": {"path": {"type": "string"}}}
+    tool = read_tool("read", parameters=parameters)
+    desk = AgentHarness([turn_with_calls(asked), "Sorry."], tool)
+    assert run(desk.run()).ending is EndReason.DONE
+    assert told in desk.result.text
+    assert desk.result.is_error
+    assert (tool.calls, desk.approvals) == ([], [])
+
+
+def test_a_call_about_something_else_than_was_decided_is_not_run() -> None:
+    targets = iter(["a.txt", "/etc/passwd"])
+    tool = write_tool("write", subjects=lambda _: (next(targets),))
+    desk = AgentHarness(
+        [turn_with_calls(call("c1", "write")), "Hm."], tool, gate=gate_allowing("write(a.txt)")
+    )
+    run(desk.run())
+    assert tool.calls == []
+    assert (desk.result.text, desk.result.outcome) == (SUBJECTS_CHANGED_TEXT, Outcome.DENIED)
+
+
+# -- while it runs -------------------------------------------------------------------------------
+
+
+def test_what_a_tool_says_while_it_runs_is_told_and_not_recorded() -> None:
+    async def speak(call: ToolCall, stage: ToolContext) -> str:
+        stage.report_output("first \ud800")
+        await asyncio.to_thread(stage.report_output, "from a thread")
+        return "whole"
+
+    desk = AgentHarness([turn_with_calls(call("c1", "read")), "Done."], read_tool("read", speak))
+    run(desk.run())
+    heard = [(event.call_id, event.text) for event in desk.told(CallOutput)]
+    assert heard == [("c1", "first \ufffd"), ("c1", "from a thread")]
+    assert desk.result.text == "whole"
+
+
+def test_what_a_tool_keeps_lies_in_the_store_beside_the_record() -> None:
+    def keep(call: ToolCall, stage: ToolContext) -> ToolOutput:
+        digest = stage.put_blob(b"all of it")
+        assert stage.read_blob(digest) == b"all of it"
+        return ToolOutput.of("some of it", details={"sha256": digest})
+
+    store = MemoryStore()
+    turns = [turn_with_calls(call("c1", "read")), "Done."]
+    desk = AgentHarness(turns, read_tool("read", keep), store=store, runner=Runner(store))
+    run(desk.run())
+    assert store.blob((desk.result.details or {})["sha256"]) == b"all of it"
+
+
+def test_what_a_tool_keeps_without_a_store_lasts_as_long_as_the_agent() -> None:
+    def keep(call: ToolCall, stage: ToolContext) -> str:
+        assert stage.read_blob(stage.put_blob(b"x")) == b"x"
+        with pytest.raises(Missing):
+            stage.read_blob("0" * 64)
+        return "kept"
+
+    desk = AgentHarness([turn_with_calls(call("c1", "read")), "Done."], read_tool("read", keep))
+    run(desk.run())
+    assert desk.result.text == "kept"

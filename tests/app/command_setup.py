@@ -1,0 +1,59 @@
+"""A scene for commands to look at: real settings, a real store, tools and servers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from steno import Conversation
+from steno.app.commands.context import CommandContext
+from steno.app.compose import open_environment
+from steno.app.select_model import choose_model
+from steno.app.settings_loader import load_settings
+from steno.store import Store, open_store
+
+T = TypeVar("T")
+
+ACTOR = "ada"
+
+
+@asynccontextmanager
+async def open_context(
+    folder: Path,
+    *,
+    store: Store,
+    conversation: Conversation | None = None,
+    keeps: bool = True,
+    **flags: Any,
+) -> AsyncGenerator[CommandContext]:
+    """Put a scene together, with the offline assistant; servers are ended behind it."""
+    loaded = load_settings(folder, flags={"model": "offline", **flags})
+    found = await choose_model(loaded)
+    async with open_environment(loaded, found, folder, None) as equipment:
+        at_hand = store.new() if conversation is None else conversation
+        yield CommandContext(loaded, folder, store, keeps, equipment, at_hand, ACTOR)
+
+
+def with_context(
+    folder: Path,
+    work: Callable[[CommandContext], Awaitable[T]],
+    *,
+    begin: Callable[[Store], Conversation] | None = None,
+    limit_s: float = 60,
+    **flags: Any,
+) -> T:
+    """Do something in a scene with a store on disk, in which a session may be begun before."""
+
+    async def main() -> T:
+        with open_store(f"sqlite:{folder.parent / 'scene.db'}") as store:
+            conversation = None if begin is None else begin(store)
+            async with (
+                asyncio.timeout(limit_s),
+                open_context(folder, store=store, conversation=conversation, **flags) as scene,
+            ):
+                return await work(scene)
+
+    return asyncio.run(main())

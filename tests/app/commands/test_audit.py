@@ -1,0 +1,118 @@
+"""`/audit`."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from steno import ChatMessage, Conversation, ToolCall
+from steno.app.commands.context import CommandContext
+from steno.app.commands.dispatch import CONTEXT_COMMANDS
+from steno.records.entry import ApprovalStatus
+from steno.store import MemoryStore, Store
+from tests.app.command_setup import open_context, with_context
+from tests.app.project_setup import make_project
+from tests.cli.program import sample_session
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    return make_project(tmp_path, monkeypatch)
+
+
+async def ask(scene: CommandContext) -> str:
+    return (await CONTEXT_COMMANDS["audit"](scene, "")).text
+
+
+def rows(text: str) -> list[list[str]]:
+    lines = [line for line in text.splitlines() if line.startswith("| ")]
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines[2:]]
+
+
+@pytest.mark.requirement("S2-18")
+def test_decisions_are_told_with_who_took_them_and_what_came_of_it(project: Path) -> None:
+    text = with_context(project, ask, begin=sample_session)
+    assert text.startswith("The record is **whole**: 12 entries. The digest of this branch is `")
+    [row] = rows(text)
+    assert row[1:] == ['`run_tests {"path": "tests"}`', "approved", "ada", "ok"]
+    assert "1 call was decided about in all branches." in text
+    assert text.endswith("`steno audit talk` tells of every entry.")
+
+
+@pytest.mark.requirement("S2-18")
+def test_each_call_has_one_row_with_the_last_decision_about_it(project: Path) -> None:
+    def begin(store: Store) -> Conversation:
+        conversation = store.new([ChatMessage.user("Go")])
+        calls = [
+            ToolCall(id=id, name="bash", arguments=f'{{"command": "{id} | *x*"}}')
+            for id in ("a", "b")
+        ]
+        for _ in range(2):  # a provider may use its ids again
+            conversation.append(ChatMessage.assistant("", calls))
+            conversation.decide("a", ApprovalStatus.PENDING)
+            conversation.decide("a", ApprovalStatus.DENIED, actor="eve|**", reason="no")
+            conversation.append(ChatMessage.tool_result("a", "no"))
+            conversation.decide("b", ApprovalStatus.APPROVED, rule="allow bash")
+            conversation.append(ChatMessage.tool_result("b", "done"))
+        conversation.append(ChatMessage.assistant("", calls[:1]))
+        conversation.decide("a", ApprovalStatus.PENDING)
+        return conversation
+
+    text = with_context(project, ask, begin=begin)
+    assert [row[2:] for row in rows(text)] == [
+        ["denied", "eve\\\\|\\*\\*", "ok"],
+        ["approved", "rule allow bash", "ok"],
+        ["denied", "eve\\\\|\\*\\*", "ok"],
+        ["approved", "rule allow bash", "ok"],
+        ["pending", "", ""],
+    ]
+
+
+def test_of_many_decisions_the_last_are_shown_and_all_are_counted(project: Path) -> None:
+    def begin(store: Store) -> Conversation:
+        conversation = store.new([ChatMessage.user("Go")])
+        calls = [ToolCall(id=f"c{number}", name="bash") for number in range(60)]
+        conversation.append(ChatMessage.assistant("", calls))
+        for call in calls:
+            conversation.decide(call.id, ApprovalStatus.APPROVED, rule="allow bash")
+        return conversation
+
+    text = with_context(project, ask, begin=begin)
+    assert len(rows(text)) == 50
+    assert "60 calls were decided about in all branches; these are the last 50." in text
+
+
+def test_a_record_that_somebody_changed_is_told_of(project: Path) -> None:
+    def begin(store: Store) -> Conversation:
+        conversation = sample_session(store)
+        with contextlib.closing(sqlite3.connect(project.parent / "scene.db")) as database:
+            database.execute(
+                "UPDATE record SET data = CAST(replace(data, 'All green', 'Not green') AS BLOB)"
+            )
+            database.commit()
+        return conversation
+
+    assert with_context(project, ask, begin=begin).startswith("**The record ")
+
+
+def test_before_anything_is_said_there_is_nothing_on_record(project: Path) -> None:
+    text = with_context(project, ask, begin=lambda store: Conversation())
+    assert text == "Nothing is on record yet."
+
+
+def test_a_session_that_is_not_kept_says_so(project: Path) -> None:
+    async def main() -> str:
+        with MemoryStore() as store:
+            conversation = store.new([ChatMessage.user("Go")])
+            async with open_context(
+                project, store=store, conversation=conversation, keeps=False
+            ) as scene:
+                return await ask(scene)
+
+    text = asyncio.run(main())
+    assert "It is kept in memory alone, and gone in the end." in text
+    assert "steno audit" not in text

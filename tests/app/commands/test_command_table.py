@@ -1,0 +1,121 @@
+"""The commands that the desk itself does, and that there is none that nobody does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from steno.app.commands.dispatch import CONTEXT_COMMANDS
+from steno.app.commands.table import COMMANDS
+from steno.errors import InvalidValue, Missing, StenoError
+from steno.records.entry import Mode
+from steno.records.stored_record import MAIN_BRANCH
+from tests.app.project_setup import make_project
+from tests.app.session_setup import open_user_session, run
+
+pytestmark = pytest.mark.requirement("S4-15")
+OFFLINE = {"model": "offline"}
+OF_THE_TERMINAL = ("help", "quit", "theme", "tree")
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    return make_project(tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize("name", [command.name for command in COMMANDS])
+def test_every_command_is_known_before_anything_was_said(project: Path, name: str) -> None:
+    async def main() -> str:
+        async with open_user_session(project, flags=OFFLINE) as person:
+            try:
+                return (await person.desk.run_command(name)).text
+            except StenoError as exc:
+                return str(exc)
+
+    told = run(main())
+    assert told.strip()
+    assert "no such command" not in told
+    assert ("the terminal does this" in told) == (name in OF_THE_TERMINAL)
+
+
+def test_no_command_is_answered_that_help_does_not_list() -> None:
+    assert {*CONTEXT_COMMANDS} <= {command.name for command in COMMANDS}
+
+
+def test_a_command_that_there_is_not_names_the_one_that_is_meant(project: Path) -> None:
+    async def main() -> None:
+        async with open_user_session(project, flags=OFFLINE) as person:
+            with pytest.raises(
+                Missing, match="/moedl: there is no such command; do you mean model"
+            ):
+                await person.desk.run_command("moedl")
+
+    run(main())
+
+
+def test_a_session_has_to_be_named_at_the_desk(project: Path) -> None:
+    async def main() -> None:
+        async with open_user_session(project, flags=OFFLINE) as person:
+            with pytest.raises(InvalidValue, match="/resume: say which"):
+                await person.desk.run_command("resume")
+
+    run(main())
+
+
+def test_who_names_no_model_is_told_on_one_line_how_to_add_one(project: Path, home: Path) -> None:
+    async def main() -> str:
+        async with open_user_session(project, flags=OFFLINE) as person:
+            return (await person.desk.run_command("model")).text
+
+    told = run(main())
+    assert "\n" not in told
+    assert "a key such as `ANTHROPIC_API_KEY`" in told
+    assert f"`[providers.NAME]` to `{home / '.config/steno/config.toml'}`" in told
+
+
+@pytest.mark.parametrize("variable", [None, "nord"])
+def test_a_theme_is_answered_with_where_to_write_it_down(
+    project: Path, home: Path, monkeypatch: pytest.MonkeyPatch, variable: str | None
+) -> None:
+    if variable is not None:
+        monkeypatch.setenv("STENO_THEME", variable)
+
+    async def main() -> str:
+        async with open_user_session(project, flags=OFFLINE) as person:
+            return (await person.desk.run_command("theme", "steno-light")).text
+
+    assert run(main()) == (
+        f'theme = "steno-light" in {home / ".config/steno/config.toml"} keeps it'
+        if variable is None
+        else "STENO_THEME=steno-light keeps it"
+    )
+
+
+def test_commands_change_what_is_at_hand(project: Path) -> None:
+    async def main() -> None:
+        async with open_user_session(project, flags=OFFLINE) as person:
+            desk = person.desk
+            assert "`act`" in (await desk.run_command("mode")).text
+            assert "`plan`" in (await desk.run_command("mode", "plan")).text
+            assert desk.status.mode is Mode.PLAN
+            with pytest.raises(InvalidValue, match="plan, act"):
+                await desk.run_command("mode", "dream")
+            await desk.run_command("rename", "The *answer*")
+            await person.say("read note.txt")
+            assert desk.status.title == "The *answer*"
+            await desk.run_command("label", "first")
+            await desk.run_command("fork", "aside")
+            assert desk.status.branch == "aside"
+            labels = [twig.labels for twig in await desk.branches.rows() if twig.labels]
+            assert labels == [("first",)]
+            first = desk.status.session
+            await desk.run_command("new", "Another")
+            assert first is not None
+            await desk.run_command("resume", first)
+            assert desk.status.session == first
+            await desk.run_command("rename", "Done")
+            assert desk.status.title == "Done"
+            assert list(desk.branches.names()) == ["aside", MAIN_BRANCH]
+
+    run(main())

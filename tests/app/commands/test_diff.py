@@ -1,0 +1,236 @@
+"""`/diff`, with a real git."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from steno import ChatMessage, Conversation, ToolCall
+from steno.app.commands.context import CommandContext
+from steno.app.commands.dispatch import CONTEXT_COMMANDS
+from steno.app.session import CommandReply
+from steno.messages.outcome import Outcome
+from steno.render.items import TextForm
+from steno.store import Store
+from tests.app.command_setup import with_context
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that is no repository."""
+    for name, value in (
+        ("GIT_CONFIG_NOSYSTEM", "1"),
+        ("GIT_AUTHOR_NAME", "ada"),
+        ("GIT_AUTHOR_EMAIL", "ada@example.org"),
+        ("GIT_COMMITTER_NAME", "ada"),
+        ("GIT_COMMITTER_EMAIL", "ada@example.org"),
+    ):
+        monkeypatch.setenv(name, value)
+    made = tmp_path / "work"
+    made.mkdir()
+    monkeypatch.chdir(made)
+    return made
+
+
+@pytest.fixture
+def repository(folder: Path) -> Path:
+    """A repository with one commit."""
+    git("init", "--quiet")
+    (folder / "kept.txt").write_text("one\ntwo\n")
+    (folder / ".gitignore").write_text("*.log\n")
+    git("add", ".")
+    git("commit", "--quiet", "-m", "first")
+    return folder
+
+
+def git(*arguments: str) -> None:
+    subprocess.run(["git", *arguments], check=True, timeout=60)
+
+
+def shown(
+    folder: Path, argument: str = "", *, begin: Callable[[Store], Conversation] | None = None
+) -> CommandReply:
+    async def ask(scene: CommandContext) -> CommandReply:
+        return await CONTEXT_COMMANDS["diff"](scene, argument)
+
+    return with_context(folder, ask, begin=begin)
+
+
+# -- in a repository ---------------------------------------------------------------------------
+
+
+def test_what_differs_from_the_last_commit_is_shown_with_new_files(repository: Path) -> None:
+    (repository / "kept.txt").write_text("one\nthree\n")
+    (repository / "neu ü.txt").write_text("hello\n")
+    (repository / "noise.log").write_text("ignored\n")
+    reply = shown(repository)
+    assert (reply.form, reply.title) == (TextForm.DIFF, "Changed since the last commit")
+    assert "--- a/kept.txt\n+++ b/kept.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+three\n" in reply.text
+    assert reply.text.endswith("--- /dev/null\n+++ neu ü.txt\n@@ -0,0 +1,1 @@\n+hello\n")
+    assert "ignored" not in reply.text
+
+
+def test_what_is_staged_counts_too(repository: Path) -> None:
+    (repository / "kept.txt").write_text("one\nthree\n")
+    git("add", ".")
+    assert "+three\n" in shown(repository).text
+
+
+def test_where_nothing_has_changed_that_is_said(repository: Path) -> None:
+    reply = shown(repository)
+    assert reply.form is TextForm.PLAIN
+    assert reply.text == "Changed since the last commit: nothing."
+
+
+def test_a_path_narrows_it(repository: Path) -> None:
+    (repository / "kept.txt").write_text("changed\n")
+    (repository / "src").mkdir()
+    (repository / "src" / "new.txt").write_text("new\n")
+    src, kept = shown(repository, "src"), shown(repository, "kept.txt")
+    assert src.title == "Changed since the last commit in src"
+    assert ("+++ src/new.txt" in src.text, "kept" in src.text) == (True, False)
+    assert ("+changed" in kept.text, "new.txt" in kept.text) == (True, False)
+    assert shown(repository, "nowhere").text == "Changed since the last commit in nowhere: nothing."
+
+
+def test_in_a_folder_of_a_repository_only_that_is_shown(repository: Path) -> None:
+    inner = repository / "inner"
+    inner.mkdir()
+    (inner / "new.txt").write_text("new\n")
+    (repository / "kept.txt").write_text("changed\n")
+    text = shown(inner).text
+    assert "+++ new.txt" in text
+    assert "kept" not in text
+
+
+def test_before_the_first_commit_everything_is_new(folder: Path) -> None:
+    git("init", "--quiet")
+    (folder / "staged.txt").write_text("one\n")
+    git("add", ".")
+    (folder / "other.txt").write_text("two\n")
+    text = shown(folder).text
+    assert "+++ staged.txt" in text
+    assert "+++ other.txt" in text
+
+
+def test_new_files_that_are_large_or_no_text_or_links_are_named(repository: Path) -> None:
+    (repository / "large.txt").write_text("x\n" * 100_000)
+    (repository / "picture.bin").write_bytes(b"\0\1\2" * 10)
+    secret = repository.parent / "secret.txt"
+    secret.write_text("hush\n")
+    (repository / "link.txt").symlink_to(secret)
+    text = shown(repository).text
+    assert text == "3 new files, not shown:\n    large.txt\n    link.txt\n    picture.bin\n"
+
+
+def test_a_difference_that_is_too_long_is_cut_and_says_so(repository: Path) -> None:
+    (repository / "kept.txt").write_text("some line of a long file\n" * 80_000)
+    text = shown(repository).text
+    assert len(text) < 1_001_000
+    assert text.endswith(
+        "[more than 1,000,000 bytes: the rest is left out; /diff PATH shows less]\n"
+    )
+
+
+def test_nothing_in_it_can_act_on_a_terminal(repository: Path) -> None:
+    (repository / "kept.txt").write_text("\x1b]0;owned\x07\u202e\n")
+    text = shown(repository).text
+    assert "\\x1b]0;owned\\x07\\u202e" in text
+    assert "\x1b" not in text
+
+
+def test_no_program_that_the_repository_names_is_run(repository: Path) -> None:
+    marker = repository.parent / "ran"
+    program = repository.parent / "evil"
+    program.write_text(f"#!/bin/sh\necho $0 >> {marker}\ncat\n")
+    program.chmod(0o755)
+    hook = repository / ".git" / "hooks" / "post-index-change"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(program.read_text())
+    hook.chmod(0o755)
+    (repository / ".gitattributes").write_text("*.txt diff=evil filter=evil\n")
+    for name in (
+        *("core.fsmonitor", "core.pager", "pager.diff", "diff.external", "core.sshCommand"),
+        *("diff.evil.command", "diff.evil.textconv", "filter.evil.clean", "filter.evil.process"),
+    ):
+        git("config", name, str(program))
+    git("config", "filter.evil.required", "true")
+    (repository / "kept.txt").write_text("one\nthree\n")
+    marker.unlink(missing_ok=True)
+    assert "-two\n+three\n" in shown(repository).text
+    assert not marker.exists()
+
+
+def test_nor_is_one_that_a_submodule_names(repository: Path) -> None:
+    marker = repository.parent / "ran"
+    inner = repository.parent / "inner"
+    git("clone", "--quiet", str(repository), str(inner))
+    git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(inner), "sub")
+    git("commit", "--quiet", "-m", "second")
+    program = repository.parent / "evil"
+    program.write_text(f"#!/bin/sh\ntouch {marker}\ncat\n")
+    program.chmod(0o755)
+    git("-C", "sub", "config", "filter.inner.clean", str(program))
+    (repository / "sub" / ".gitattributes").write_text("*.txt filter=inner\n")
+    (repository / "sub" / "kept.txt").write_text("two\none\n")  # as long as before
+    (repository / "kept.txt").write_text("changed\n")
+    assert "+changed\n" in shown(repository).text
+    assert not marker.exists()
+
+
+def test_a_filter_of_the_user_s_own_settings_still_counts(repository: Path) -> None:
+    git("config", "--global", "filter.upper.clean", "tr a-z A-Z")
+    (repository / ".gitattributes").write_text("*.txt filter=upper\n")
+    (repository / "kept.txt").write_text("one\nthree\n")
+    assert "+THREE\n" in shown(repository).text
+
+
+# -- anywhere else -----------------------------------------------------------------------------
+
+
+def changing(store: Store) -> Conversation:
+    """Begin a session in which two files were changed, and one was not."""
+    conversation = store.new([ChatMessage.user("Go")])
+    steps = (
+        ("edit", "src/a.py", "--- src/a.py\n+++ src/a.py\n@@ -1 +1 @@\n-x\n+y\n", Outcome.OK),
+        ("write", "b.txt", "--- /dev/null\n+++ b.txt\n@@ -0,0 +1 @@\n+new", Outcome.OK),
+        ("edit", "c.txt", "--- c.txt\n", Outcome.ERROR),
+        ("read", "d.txt", "--- d.txt\n", Outcome.OK),
+    )
+    for number, (tool, path, diff, outcome) in enumerate(steps):
+        conversation.append(ChatMessage.assistant("", [ToolCall(id=f"c{number}", name=tool)]))
+        details = {"path": path, "diff": diff}
+        conversation.append(
+            ChatMessage.tool_result(
+                f"c{number}", "done", tool_name=tool, outcome=outcome, details=details
+            )
+        )
+    return conversation
+
+
+def test_without_git_it_is_what_the_agent_has_changed(folder: Path) -> None:
+    reply = shown(folder, begin=changing)
+    assert (reply.form, reply.title) == (TextForm.DIFF, "Changed by the agent in this branch")
+    assert reply.text == (
+        "--- src/a.py\n+++ src/a.py\n@@ -1 +1 @@\n-x\n+y\n"
+        "--- /dev/null\n+++ b.txt\n@@ -0,0 +1 @@\n+new\n"
+    )
+
+
+def test_a_path_narrows_that_as_well(folder: Path) -> None:
+    assert shown(folder, "src", begin=changing).text.startswith("--- src/a.py")
+    assert shown(folder, "./b.txt", begin=changing).text.startswith("--- /dev/null")
+    nothing = "Changed by the agent in this branch in c.txt: nothing."
+    assert shown(folder, "c.txt", begin=changing).text == nothing
+
+
+def test_where_git_refuses_that_is_told_and_the_record_is_shown(folder: Path) -> None:
+    git("init", "--quiet")
+    (folder / ".git" / "config").write_text("[core\n")
+    reply = shown(folder, begin=changing)
+    assert reply.title.startswith("git: fatal: bad config line 1 in file ")
+    assert reply.title.endswith("Changed by the agent in this branch")
+    assert reply.text.startswith("--- src/a.py")

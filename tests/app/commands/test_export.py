@@ -1,0 +1,143 @@
+"""`/export`: this branch as a file."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from steno import ChatMessage, Conversation
+from steno.app.commands.context import CommandContext
+from steno.app.commands.export import run_export
+from steno.app.session import CommandReply
+from steno.codec import decode_document
+from steno.errors import InvalidValue, Unavailable
+from steno.messages.content import Image, ImageData, Text
+from steno.render.items import TextForm
+from steno.store import MemoryStore, Store
+from tests.cli.program import sample_session
+
+PICTURE = Image(source=ImageData(b"\x89PNG" * 8_000), mime_type="image/png")
+UNUSED = cast("Any", None)  # what these tests have no use for
+
+
+def scene_of(folder: Path, store: Store, conversation: Conversation) -> CommandContext:
+    return CommandContext(UNUSED, folder, store, False, UNUSED, conversation, "ada")
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> CommandContext:
+    """A session with two branches, in a folder of its own."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    store = MemoryStore()
+    return scene_of(folder, store, sample_session(store))
+
+
+def exported(scene: CommandContext, argument: str = "") -> CommandReply:
+    return asyncio.run(run_export(scene, argument))
+
+
+def names(scene: CommandContext) -> list[str]:
+    return sorted(path.name for path in scene.folder.iterdir())
+
+
+def day(scene: CommandContext) -> str:
+    created = scene.store.header("talk").created_at
+    assert created is not None
+    return f"{created:%Y-%m-%d}"
+
+
+def test_a_branch_is_written_as_markdown_and_never_over_anything(scene: CommandContext) -> None:
+    name = f"{day(scene)}-mend-the-build"
+    first, second = exported(scene), exported(scene)
+    assert names(scene) == [f"{name}-2.md", f"{name}.md"]
+    file = scene.folder / f"{name}.md"
+    size = f"{file.stat().st_size:,} bytes"
+    told, left_out = first.text.splitlines()
+    assert told == f"written: {file} ({size})"
+    assert left_out.startswith("left out: only this branch is in the file, entries: their ids")
+    assert left_out.endswith(", arguments_sha256 (3 kinds)")
+    assert f"{name}-2.md" in second.text
+    assert first.form is TextForm.PLAIN
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert file.read_text("utf-8").startswith("# Mend the build\n\n- session: `talk`\n")
+
+
+def test_it_is_the_branch_at_hand_that_is_written(scene: CommandContext) -> None:
+    scene.conversation.switch("other")
+    exported(scene, "html page.html")
+    text = (scene.folder / "page.html").read_text("utf-8")
+    assert "Another way" in text
+    assert "Once more" not in text
+
+
+def test_json_is_what_another_steno_reads(scene: CommandContext) -> None:
+    exported(scene, "json")
+    (name,) = names(scene)
+    document = decode_document((scene.folder / name).read_bytes())
+    assert document.entries == scene.conversation.entries()
+
+
+@pytest.mark.parametrize(
+    ("argument", "name", "start"),
+    [
+        ("talk.md", "talk.md", b"# Mend"),
+        ("talk.HTML", "talk.HTML", b"<!DOCTYPE html>"),
+        ("talk.json", "talk.json", b"{"),
+        ("markdown notes.txt", "notes.txt", b"# Mend"),
+        ("html 'my talk'", "my talk", b"<!DOCTYPE html>"),
+        ("my talk.md", "my talk.md", b"# Mend"),
+    ],
+)
+def test_the_format_is_the_one_that_is_named_or_what_the_file_ends_in(
+    scene: CommandContext, argument: str, name: str, start: bytes
+) -> None:
+    exported(scene, argument)
+    assert names(scene) == [name]
+    assert (scene.folder / name).read_bytes().startswith(start)
+
+
+def test_a_file_can_lie_below_the_home_folder(scene: CommandContext, home: Path) -> None:
+    exported(scene, "~/talk.md")
+    assert (home / "talk.md").is_file()
+    assert names(scene) == []
+
+
+def test_what_is_there_is_not_written_over(scene: CommandContext) -> None:
+    (scene.folder / "talk.md").write_text("mine")
+    with pytest.raises(InvalidValue, match="it is there already; choose another name"):
+        exported(scene, "talk.md")
+    with pytest.raises(InvalidValue, match="it is a folder; name a file in it"):
+        exported(scene, "markdown .")
+    assert (scene.folder / "talk.md").read_text() == "mine"
+    assert names(scene) == ["talk.md"]
+
+
+@pytest.mark.parametrize("argument", ["pdf", "talk.pdf", "talk", "~nobody-of-this-name/talk.md"])
+def test_what_nobody_understands_writes_nothing(scene: CommandContext, argument: str) -> None:
+    with pytest.raises(InvalidValue, match=r"^export: "):
+        exported(scene, argument)
+    assert names(scene) == []
+
+
+def test_a_folder_that_is_not_there_is_said(scene: CommandContext) -> None:
+    with pytest.raises(Unavailable, match=r"absent/talk\.md: cannot be written"):
+        exported(scene, "absent/talk.md")
+
+
+def test_images_are_brought_back_and_missed(tmp_path: Path) -> None:
+    store = MemoryStore()
+    conversation = store.new([ChatMessage.user([Text("What is this? / ../"), PICTURE])])
+    scene = scene_of(tmp_path, store, conversation)
+    reply = exported(scene, "seen.html")
+    assert "data:image/png;base64," in (tmp_path / "seen.html").read_text("utf-8")
+    assert "the bytes of" not in reply.text
+    (blob,) = store.blobs()
+    store.remove_blob(blob.sha256)
+    reply = exported(scene)
+    assert "the bytes of an image or a long result are not in the store" in reply.text
+    (file,) = tmp_path.glob("*.md")
+    assert file.name.endswith("-what-is-this.md")

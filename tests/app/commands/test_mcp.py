@@ -1,0 +1,117 @@
+"""`/mcp`, with real servers."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from steno import Missing
+from steno.app.commands.context import CommandContext
+from steno.app.commands.dispatch import CONTEXT_COMMANDS
+from steno.errors import ServerFailed
+from tests.app.command_setup import with_context
+from tests.app.project_setup import make_project, write_settings
+from tests.cli.reference_setup import trust_settings, write_servers
+from tests.inputs.mcp.real_servers import everything_spec, time_spec
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    return make_project(tmp_path, monkeypatch)
+
+
+def told(project: Path, argument: str = "") -> str:
+    async def ask(scene: CommandContext) -> str:
+        return (await CONTEXT_COMMANDS["mcp"](scene, argument)).text
+
+    return with_context(project, ask)
+
+
+def add(file: Path, **rows: Any) -> None:
+    table = json.loads(file.read_text())
+    table["mcpServers"] |= rows
+    file.write_text(json.dumps(table))
+
+
+def test_where_there_is_none_it_is_told_how_to_add_one(project: Path, home: Path) -> None:
+    text = told(project)
+    assert text.startswith("No MCP server is set up.\n\nTo add one, write it to `")
+    assert f"`{project / '.mcp.json'}`" in text
+    assert f"as `[mcp_servers.time]` to `{home / '.config/steno/config.toml'}`" in text
+
+
+def test_each_server_is_told_of_with_its_state_and_what_it_offers(
+    project: Path, home: Path
+) -> None:
+    file = project / ".mcp.json"
+    write_settings(home, trust_settings(project))
+    write_servers(file, time_spec())
+    add(
+        file,
+        broken={"command": sys.executable, "args": ["-c", "raise SystemExit('*no*')"]},
+        off={"command": "x", "disabled": True},
+        poor={"command": "x", "env": {"A": "${NOT_SET}"}},
+    )
+    lines = told(project).splitlines()
+    broken, off, poor, time = lines[:4]
+    assert broken.startswith("- `broken` fails\\: mcp broken\\: ")
+    assert "\\*no\\*" in broken
+    assert off == f"- `off` disabled · stdio from `{file}`"
+    assert poor.startswith("- `poor` needs the variable NOT\\_SET\\: ")
+    assert time.startswith("- `time` answers (")
+    assert time.endswith(f"\\: 2 tools, 0 resources, 0 prompts · stdio from `{file}`")
+    assert "**To know**" in lines
+
+
+def test_servers_of_a_project_that_nobody_trusts_are_not_started(project: Path) -> None:
+    marker = project / "started"
+    (project / ".mcp.json").write_text(
+        json.dumps({"mcpServers": {"evil": {"command": "touch", "args": [str(marker)]}}})
+    )
+    text = told(project)
+    assert text.startswith("- `evil` not trusted · stdio from `")
+    assert "servers not started\\: evil" in text
+    assert text.count("trusted\\_projects") == 1
+    assert not marker.exists()
+    with pytest.raises(ServerFailed) as caught:
+        told(project, "evil")
+    assert str(caught.value).startswith("mcp evil: not trusted; if you trust this project, put ")
+
+
+@pytest.mark.parametrize("servers", [None, {}, {"off": {"command": "x", "disabled": True}}])
+def test_a_project_that_nobody_trusts_is_told_of_with_the_way_to_trust_it(
+    project: Path, home: Path, servers: dict[str, Any] | None
+) -> None:
+    file = project / ".mcp.json"
+    if servers is not None:
+        file.write_text(json.dumps({"mcpServers": servers}))
+    *_, hint = told(project).split("\n\n")
+    assert hint.startswith(f"This project is not trusted, so nothing in `{file}` is started; ")
+    assert "put trusted\\_projects = " in hint
+    write_settings(home, trust_settings(project))
+    assert "trusted" not in told(project)
+
+
+def test_a_name_lists_what_a_server_offers(project: Path, home: Path) -> None:
+    write_settings(home, trust_settings(project))
+    write_servers(project / ".mcp.json", everything_spec())
+    text = told(project, "everything")
+    assert "| `mcp__everything__echo` |" in text
+    assert "| `@everything:demo://resource/static/document/features.md` | text/markdown |" in text
+    assert "| `/everything:args-prompt city=… [state=…]` |" in text
+
+
+def test_a_server_that_there_is_not_or_that_cannot_be_used_is_refused(
+    project: Path, home: Path
+) -> None:
+    write_settings(
+        home, trust_settings(project) + '[mcp_servers.time]\ncommand = "x"\ndisabled = true\n'
+    )
+    with pytest.raises(Missing, match=r"^mcp: no server has the name tme; do you mean time\?"):
+        told(project, "tme")
+    with pytest.raises(ServerFailed, match=r"^mcp time: it is switched off"):
+        told(project, "time")

@@ -1,0 +1,172 @@
+"""`/permissions`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from steno import ChatMessage, Conversation, InvalidValue, Missing, ToolCall
+from steno.agent.permissions.grants import GrantSigner, build_grant_audit
+from steno.agent.permissions.rules import PermissionRule
+from steno.app.commands.context import CommandContext
+from steno.app.commands.permissions import run_permissions
+from steno.app.permissions import GrantsFile, KeyFileSigner
+from steno.ports import GrantScope
+from steno.records.entry import ApprovalStatus, Mode
+from steno.store import Store
+from tests.app.command_setup import ACTOR, with_context
+from tests.app.project_setup import make_project, write_settings
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    return make_project(tmp_path, monkeypatch)
+
+
+def told(
+    project: Path,
+    argument: str = "",
+    *,
+    begin: Callable[[Store], Conversation] | None = None,
+    **flags: Any,
+) -> str:
+    async def ask(scene: CommandContext) -> str:
+        return (await run_permissions(scene, argument)).text
+
+    return with_context(project, ask, begin=begin, **flags)
+
+
+def granting(*, is_sealed: bool) -> Callable[[Store], Conversation]:
+    """Begin a session in which a rule was granted, by this user or by who knows whom."""
+
+    def begin(store: Store) -> Conversation:
+        conversation = store.new([ChatMessage.user("Go")])
+        call = ToolCall(id="c1", name="bash", arguments='{"command": "git log -1"}')
+        conversation.append(ChatMessage.assistant("", [call]))
+        audit = build_grant_audit(PermissionRule.parse("bash(git log *)"), GrantScope.SESSION)
+        signet = GrantSigner(conversation.id, KeyFileSigner() if is_sealed else lambda _: "forged")
+        sealed = signet.sign_audit(audit, call, ApprovalStatus.APPROVED)
+        conversation.decide("c1", ApprovalStatus.APPROVED, actor=ACTOR, audit=sealed)
+        return conversation
+
+    return begin
+
+
+@pytest.mark.requirement("S2-18")
+def test_every_source_of_permission_is_named_with_its_rules(home: Path, project: Path) -> None:
+    file = write_settings(home, 'allow = ["read"]\ndeny = ["bash(rm *)"]\n')
+    GrantsFile(project).add("write(src/**)", GrantScope.PROJECT)
+    GrantsFile(project).add("bash(ls *)", GrantScope.USER)
+    text = told(project, deny=["write(.env)"], begin=granting(is_sealed=True))
+    assert text.startswith(
+        "No rule allows more than both of these do:\n\n"
+        "- mode `act`: read, write, execute, network\n"
+        "- role `actor`: read, write, execute, network\n\n"
+    )
+    for title, *rules in (
+        (f"**Denied by settings**, `{file}`, `--deny`:", "bash(rm *)", "write(.env)"),
+        (f"**Allowed by settings**, `{file}`:", "read"),
+        (f"**Allowed for this project**, in `{GrantsFile(project).file}`:", "write(src/**)"),
+        (f"**Allowed for the user**, in `{GrantsFile(project).file}`:", "bash(ls *)"),
+    ):
+        items = "\n".join([f"- `{rule}`" for rule in rules])
+        assert f"{title}\n\n{items}" in text
+    title = "**Allowed in this session**, `/permissions revoke N` takes one back:"
+    assert f"{title}\n\n1. `bash(git log *)`" in text
+    assert "Without any rule: read, `bash_kill`; the rest is asked about." in text
+
+
+def test_a_grant_that_somebody_else_put_on_record_is_not_shown(project: Path) -> None:
+    assert "git log" not in told(project, begin=granting(is_sealed=False))
+
+
+def test_the_mode_of_the_session_is_told(project: Path) -> None:
+    def planning(store: Store) -> Conversation:
+        conversation = store.new()
+        conversation.change_mode(Mode.PLAN)
+        return conversation
+
+    assert "- mode `plan`: read\n" in told(project, begin=planning)
+
+
+def test_grants_that_cannot_be_read_are_told_of(project: Path) -> None:
+    file = GrantsFile(project).file
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("allow = 3\n")
+    file.chmod(0o600)
+    assert "Nothing is allowed for good: " in told(project)
+
+
+@pytest.mark.parametrize(
+    ("argument", "whom", "project_rules", "user_rules"),
+    [
+        ("allow bash(git log *)", "this project", ("bash(git log *)",), ()),
+        ("allow bash(git log *) project", "this project", ("bash(git log *)",), ()),
+        ("allow bash(git log *) user", "the user", (), ("bash(git log *)",)),
+    ],
+)
+def test_a_rule_is_allowed_for_good(
+    project: Path,
+    argument: str,
+    whom: str,
+    project_rules: tuple[str, ...],
+    user_rules: tuple[str, ...],
+) -> None:
+    assert told(project, argument) == f"Allowed for {whom}: `bash(git log *)`"
+    grants = GrantsFile(project)
+    kept = grants.read()
+    assert (kept.rules_for(grants.folder), kept.user) == (project_rules, user_rules)
+
+
+def test_a_rule_is_revoked_wherever_it_was_allowed_or_for_one_alone(project: Path) -> None:
+    grants = GrantsFile(project)
+    for scope in (GrantScope.PROJECT, GrantScope.USER):
+        grants.add("bash(ls *)", scope)
+        grants.add("write", scope)
+    text = told(project, "revoke bash(ls *)")
+    assert text == "No longer allowed for this project and the user: `bash(ls *)`"
+    assert told(project, "revoke write user") == "No longer allowed for the user: `write`"
+    kept = grants.read()
+    assert (kept.rules_for(grants.folder), kept.user) == (("write",), ())
+
+
+@pytest.mark.parametrize(
+    ("argument", "problem"),
+    [
+        ("forget bash", "permissions: write allow RULE"),
+        ("allow", "permissions: write allow RULE"),
+        ("allow bahs", "rule: there is no tool bahs; do you mean bash?"),
+        ("allow bash(", "rule: "),
+    ],
+)
+def test_what_makes_no_sense_is_refused_and_changes_nothing(
+    project: Path, argument: str, problem: str
+) -> None:
+    with pytest.raises(InvalidValue, match=f"^{problem.replace('(', '.')}"):
+        told(project, argument)
+    assert GrantsFile(project).rules() == ()
+
+
+def test_who_wants_to_deny_is_told_where_such_rules_stand(home: Path, project: Path) -> None:
+    file = write_settings(home, "")
+    with pytest.raises(InvalidValue) as caught:
+        told(project, "deny bash(rm *)")
+    assert f'write deny = ["RULE"] into {file}' in str(caught.value)
+
+
+def test_a_rule_that_is_not_kept_cannot_be_revoked_and_it_is_said_where_it_stands(
+    home: Path, project: Path
+) -> None:
+    file = write_settings(home, 'allow = ["write"]\n')
+    for argument, advice in (
+        ("revoke edit", "/permissions shows which are"),
+        ("revoke write", f"it is a setting ({file})"),
+        ("revoke bash(git log *) user", "it is in this session: /permissions revoke 1"),
+        ("revoke 2", "1 rule is allowed in this session"),
+    ):
+        with pytest.raises(Missing) as caught:
+            told(project, argument, begin=granting(is_sealed=True))
+        assert advice in str(caught.value)

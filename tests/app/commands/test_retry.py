@@ -1,0 +1,90 @@
+"""`/retry` at the desk says again what could not be sent, as it was said the first time."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from steno.agent import EndReason
+from steno.app.input_setup import McpOptions
+from steno.app.session import InputReturned, PromptInput, ShellEnded
+from steno.errors import Unresolved
+from steno.records.entry import Mode
+from tests.app.project_setup import make_project, scripted_model
+from tests.app.session_setup import SessionUser, open_user_session, run
+from tests.cli.reference_setup import WITH_VISION, check_last_log, trust_settings, write_servers
+from tests.inputs.images.image_samples import encode_image, red_image
+from tests.inputs.mcp.real_servers import everything_spec
+
+pytestmark = pytest.mark.requirement("S4-15", "S2-28")
+
+
+def test_a_prompt_of_a_server_is_on_record_with_its_command_when_it_is_tried_again(
+    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = make_project(tmp_path, monkeypatch)
+    write_servers(project / ".mcp.json", everything_spec())
+    image = project / "shapes.png"
+    image.write_bytes(b"no image at all")
+    words = PromptInput("/everything:args-prompt city=Paris", ("shapes.png",))
+
+    async def main() -> None:
+        async with open_user_session(project, outside=McpOptions()) as person:
+            ended = await person.say(words.text, *words.images)
+            assert isinstance(ended.result.error, Unresolved)
+            await person.desk.run_command("retry")
+            await person.end(1)
+            assert person.told(InputReturned) == [InputReturned((words,)), InputReturned((words,))]
+            image.write_bytes(encode_image(red_image()))
+            await person.desk.run_command("retry")
+            await person.end(2)
+            [said] = [one for one in person.desk.entries() if "origin" in (one.audit or {})]
+            assert (said.audit or {})["origin"] == words.text
+            assert "Paris" in person.said[0]
+            assert person.desk.branches.fork_before(said.id) == words
+
+    with scripted_model(home, "Rain.", settings=f"{trust_settings(project)}{WITH_VISION}"):
+        run(main())
+    check_last_log()
+
+
+async def change_mode(person: SessionUser) -> None:
+    person.desk.change_mode(Mode.PLAN)
+
+
+async def label(person: SessionUser) -> None:
+    person.desk.branches.label(person.desk.entries()[0].id, "start")
+
+
+async def run_command(person: SessionUser) -> None:
+    await person.desk.run_shell("echo here")
+    await person.until(lambda: person.told(ShellEnded))
+
+
+@pytest.mark.parametrize("happen", [change_mode, label, run_command])
+def test_what_could_not_be_sent_is_said_again_whatever_was_set_or_run_since(
+    tmp_path: Path,
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    happen: Callable[[SessionUser], Awaitable[None]],
+) -> None:
+    monkeypatch.setenv("SHELL", "/bin/sh")
+    project = make_project(tmp_path, monkeypatch)
+
+    async def main() -> None:
+        async with open_user_session(project) as person:
+            ended = await person.say("Explain @late.py")
+            assert isinstance(ended.result.error, Unresolved)
+            await happen(person)
+            assert person.desk.is_unfinished
+            (project / "late.py").write_text("late = True\n", encoding="utf-8")
+            await person.desk.run_command("retry")
+            ended = await person.end(1)
+            assert ended.result.ending is EndReason.DONE
+            assert person.said[-2:] == ["Explain @late.py", "I see."]
+
+    with scripted_model(home, "I see."):
+        run(main())
+    check_last_log()

@@ -1,0 +1,94 @@
+"""`/usage`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from steno import ChatMessage, Conversation, Usage
+from steno.app.commands.context import CommandContext
+from steno.app.commands.dispatch import CONTEXT_COMMANDS
+from steno.records.entry import Compaction
+from steno.store import Store
+from tests.app.command_setup import with_context
+from tests.app.project_setup import make_project, write_settings
+
+HEAD = (
+    "| model | turns | input | cached | output | USD |\n| --- | ---: | ---: | ---: | ---: | ---: |"
+)
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    write_settings(home, '[models."offline/assistant"]\ncontext_tokens = 10000\n')
+    return make_project(tmp_path, monkeypatch)
+
+
+async def ask(scene: CommandContext) -> str:
+    return (await CONTEXT_COMMANDS["usage"](scene, "")).text
+
+
+def say(conversation: Conversation, read: int, written: int) -> None:
+    usage = Usage(input_tokens=read, output_tokens=written, cache_read_tokens=read // 2)
+    conversation.append(ChatMessage.user("Go"))
+    conversation.append(ChatMessage.assistant("So.", usage=usage))
+
+
+def two_branches(store: Store) -> Conversation:
+    conversation = store.new()
+    conversation.change_model("openai/gpt-4o")
+    say(conversation, 1_000_000, 100_000)
+    conversation.fork("other")
+    say(conversation, 2_000, 200)
+    conversation.switch("other")
+    conversation.change_model("lab/own|*x*")
+    say(conversation, 2_000, 500)
+    return conversation
+
+
+def test_tokens_and_cost_are_told_by_model_for_the_branch_and_for_everything(
+    project: Path,
+) -> None:
+    branch, everything = with_context(project, ask, begin=two_branches).split("**All branches**")
+    assert branch.startswith(f"**Branch `other`**\n\n{HEAD}\n")
+    assert "| `openai/gpt-4o` | 1 | 1,000,000 | 500,000 | 100,000 | 2.8750 |" in branch
+    assert "| `lab/own\\|*x*` | 1 | 2,000 | 1,000 | 500 | – |" in branch
+    assert "| total | 2 | 1,002,000 | 501,000 | 100,500 | 2.8750+ |" in branch
+    assert "| `openai/gpt-4o` | 2 | 1,002,000 |" in everything
+    assert (
+        "no price is known for lab/own\\|\\*x\\*; such turns are in no sum of costs" in everything
+    )
+
+
+def test_the_context_is_as_full_as_the_last_answer_says(project: Path) -> None:
+    text = with_context(project, ask, begin=two_branches)
+    assert text.endswith("Context: about 2,500 tokens were taken last; it can read 10,000 (25%).")
+
+
+def test_a_single_branch_is_told_of_once_and_without_a_total(project: Path) -> None:
+    def begin(store: Store) -> Conversation:
+        conversation = store.new()
+        conversation.change_model("openai/gpt-4o")
+        say(conversation, 2_000, 200)
+        return conversation
+
+    text = with_context(project, ask, begin=begin)
+    assert "total" not in text
+    assert "All branches" not in text
+    assert text.count(HEAD) == 1
+
+
+def test_a_summary_makes_room(project: Path) -> None:
+    def begin(store: Store) -> Conversation:
+        conversation = two_branches(store)
+        through = conversation.entries()[-1].id
+        conversation.append(Compaction(through=through, summary="They talked."))
+        return conversation
+
+    assert with_context(project, ask, begin=begin).endswith("it can read 10,000 (0%).")
+
+
+def test_before_anything_is_said_nothing_was_used(project: Path) -> None:
+    text = with_context(project, ask, begin=lambda store: Conversation())
+    assert text.startswith("No model has said how many tokens it used.")

@@ -1,0 +1,80 @@
+"""A home and a project with configuration files, as tests of settings need them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from steno.app.settings_loader import LoadedSettings, load_settings
+
+EVERY_SETTING = """
+model = "lab/large"
+mode = "plan"
+role = "planner"
+allow = ["bash(git log *)", "read"]
+deny = ["write(.env)"]
+max_turns = 7
+max_total_tokens = 100000
+max_seconds = 60
+max_cost = 0.5
+max_tokens = 1000
+temperature = 0
+store = "sqlite:/tmp/work.db"
+add_dirs = ["~/notes"]
+system_prompt = "Be somebody else."
+append_system_prompt = "Be brief."
+sandbox = "require"
+network = true
+env = ["JAVA_HOME"]
+theme = "steno-light"
+plain = true
+steering = "interrupt"
+telemetry = true
+capture_content = true
+image_mode = "ocr"
+ocr = "tesseract"
+ocr_languages = ["deu", "eng"]
+resource_ttl_s = 60
+resource_tokens = 2000
+trusted_projects = ["/srv/mine"]
+[providers.lab]
+like = "vllm"
+base_url = "http://gpu.example:8000/v1"
+[models."lab/large"]
+context_tokens = 32768
+vision = false
+tools = true
+[mcp_servers.time]
+command = "uvx"
+args = ["mcp-server-time"]
+"""
+
+
+class ConfigFolders:
+    """A home and a project, each with nothing in it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.home = folder / "home"
+        self.project = folder / "project"
+        self.work = self.project / "src" / "deep"
+        self.user_file = self.home / ".config" / "steno" / "config.toml"
+        self.project_file = self.project / ".steno" / "config.toml"
+        for made in (self.user_file.parent, self.project_file.parent, self.work):
+            made.mkdir(parents=True)
+
+    def load(
+        self,
+        user: str = "",
+        project: str = "",
+        *,
+        environ: dict[str, str] | None = None,
+        **flags: object,
+    ) -> LoadedSettings:
+        self.user_file.write_text(user)
+        self.project_file.write_text(project)
+        return load_settings(
+            self.work, flags=flags, environ={"HOME": str(self.home), **(environ or {})}
+        )
+
+    def trusting(self, user: str = "") -> str:
+        return f"trusted_projects = [{json.dumps(str(self.project))}]\n{user}"

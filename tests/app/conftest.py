@@ -1,0 +1,5 @@
+"""Give every test of the application an empty home folder."""
+
+from tests.cli.conftest import home
+
+__all__ = ["home"]

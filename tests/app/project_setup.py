@@ -1,0 +1,59 @@
+"""What tests of `steno -p` share: a project to work in, and a vendor that the settings name."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from steno.providers import CATALOG
+from tests.app.scripted_vendor import ScriptedVendor, Turn, run_vendor
+from tests.cli.program import ProgramOutput
+
+OFFLINE = ("--model", "offline")
+
+
+def make_project(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Make a project, go there, and forget whatever the environment says about steno."""
+    variables = {name for row in CATALOG.values() for name in row.key_variables}
+    variables |= {name for name in os.environ if name.startswith("STENO_")} | {"XDG_CONFIG_HOME"}
+    for name in variables:
+        monkeypatch.delenv(name, raising=False)
+    project = folder / "project"
+    (project / ".git").mkdir(parents=True)
+    (project / "note.txt").write_text("forty-two\n", encoding="utf-8")
+    monkeypatch.chdir(project)
+    return project
+
+
+def write_settings(home: Path, text: str) -> Path:
+    """Let the user's settings be these."""
+    file = home / ".config" / "steno" / "config.toml"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+@contextmanager
+def scripted_model(home: Path, *turns: Turn, settings: str = "") -> Generator[ScriptedVendor]:
+    """Let a model say these things; it is the one that the settings name."""
+    with run_vendor(*turns) as known:
+        write_settings(home, f'model = "lab/tester"\n{settings}\n{known.settings}')
+        yield known
+
+
+def result_of(told: ProgramOutput) -> dict[str, Any]:
+    """Return the last line of JSON, which is the result."""
+    result: dict[str, Any] = json.loads(told.out.splitlines()[-1])
+    assert result["type"] == "result"
+    return result
+
+
+def events_of(told: ProgramOutput) -> list[dict[str, Any]]:
+    """Return what each line says."""
+    return [json.loads(line) for line in told.out.splitlines()]

@@ -1,0 +1,104 @@
+"""What the tests of the desk share: somebody who sits at it, and notes everything that happens."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from steno.agent import RunEnded
+from steno.app.input_setup import McpOptions
+from steno.app.local_session import open_local_session
+from steno.app.session import AgentSession, PendingCall, PromptInput, SessionEvent
+from steno.app.sessions import SessionStart
+from steno.app.settings_loader import load_settings
+from steno.messages.message import SystemMessage
+from steno.ports import ApprovalDecision
+
+T = TypeVar("T")
+LIMIT_S = 20.0
+NO_SERVER = McpOptions(is_disabled=True)
+
+
+def run(main: Coroutine[Any, Any, T]) -> T:
+    """Run a test; whatever hangs fails after a while."""
+
+    async def limited() -> T:
+        async with asyncio.timeout(LIMIT_S):
+            return await main
+
+    return asyncio.run(limited())
+
+
+class SessionUser:
+    """Somebody at a desk."""
+
+    def __init__(self, desk: AgentSession) -> None:
+        self.desk = desk
+        self.events: list[SessionEvent] = []
+        self._happened = asyncio.Event()
+        desk.subscribe(self._hear)
+
+    def _hear(self, event: SessionEvent) -> None:
+        self.events.append(event)
+        self._happened.set()
+
+    async def until(self, is_so: Callable[[], Any]) -> None:
+        """Wait until something is so; it is looked at whenever something happens."""
+        while not is_so():
+            self._happened.clear()
+            await self._happened.wait()
+
+    def told(self, kind: type[T]) -> list[T]:
+        return [event for event in self.events if isinstance(event, kind)]
+
+    async def say(self, text: str, *images: str | bytes) -> RunEnded:
+        """Say something, and wait for the end of it."""
+        before = len(self.told(RunEnded))
+        await self.desk.send(PromptInput(text, images))
+        return await self.end(before)
+
+    async def end(self, before: int = 0) -> RunEnded:
+        await self.until(lambda: len(self.told(RunEnded)) > before)
+        return self.told(RunEnded)[before]
+
+    async def asked(self, *calls: str) -> list[PendingCall]:
+        """Wait until just these calls await a decision, the first of them asked about."""
+        await self.until(lambda: [one.call.id for one in self.desk.pending_calls] == list(calls))
+        return list(self.desk.pending_calls)
+
+    def allow(self, call: str, **how: Any) -> None:
+        self.desk.decide(call, ApprovalDecision(allowed=True, actor=self.desk.actor, **how))
+
+    def deny(self, call: str, reason: str | None = None) -> None:
+        self.desk.decide(
+            call, ApprovalDecision(allowed=False, actor=self.desk.actor, reason=reason)
+        )
+
+    @property
+    def said(self) -> list[str]:
+        """Return what was said on the active branch, but for the system message."""
+        said = [entry.message for entry in self.desk.entries()]
+        return [m.text or "" for m in said if m is not None and not isinstance(m, SystemMessage)]
+
+
+@asynccontextmanager
+async def open_user_session(
+    folder: Path,
+    *,
+    keeps: bool = True,
+    mode: str | None = None,
+    flags: dict[str, Any] | None = None,
+    outside: McpOptions = NO_SERVER,
+    verbose: bool = False,
+    **start: Any,
+) -> AsyncGenerator[SessionUser]:
+    """Open a desk in a folder, with somebody at it."""
+    loaded = load_settings(folder, flags=flags or {})
+    begin = SessionStart(folder, **start)
+    async with open_local_session(
+        loaded, begin, keeps=keeps, mode=mode, outside=outside, verbose=verbose
+    ) as desk:
+        yield SessionUser(desk)

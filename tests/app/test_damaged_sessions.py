@@ -1,0 +1,41 @@
+"""Who goes on with the last session is told of those that were passed over."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from steno.agent import Notice
+from tests.app.project_setup import make_project
+from tests.app.session_setup import open_user_session, run
+
+pytestmark = pytest.mark.requirement("S4-15")
+
+
+def test_a_damaged_session_that_is_passed_over_is_named_with_why_and_how_to_look_at_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = make_project(tmp_path, monkeypatch)
+    kept = tmp_path / "kept"
+    flags = {"model": "offline", "store": f"jsonl:{kept}"}
+
+    async def begin() -> str:
+        async with open_user_session(project, flags=flags) as person:
+            await person.say("read note.txt")
+            return person.desk.status.session or ""
+
+    async def go_on() -> tuple[str | None, list[str]]:
+        async with open_user_session(project, flags=flags, continues=True) as person:
+            await person.until(lambda: person.told(Notice))
+            return person.desk.status.session, [one.text for one in person.told(Notice)]
+
+    good, bad = run(begin()), run(begin())
+    (broken,) = [path for path in kept.rglob("*.jsonl") if bad in str(path)]
+    first, second, *rest = broken.read_bytes().splitlines(keepends=True)
+    broken.write_bytes(b"".join([first, second[:40] + b"\n", *rest]))
+    session, notes = run(go_on())
+    assert session == good
+    [note] = [text for text in notes if bad in text]
+    assert note.startswith(f"session {bad}: passed over, although it may be the latest")
+    assert note.endswith(f"; `steno verify {bad}` looks at it")

@@ -1,0 +1,197 @@
+"""Grants at the desk: what is allowed for the session can be listed, and taken back one by one."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from steno.agent import EntryRecorded
+from steno.agent.permissions.grants import GRANT_REVOKED
+from steno.app.permissions import GrantsFile
+from steno.app.session import PromptInput
+from steno.errors import Conflict, Missing
+from steno.log.queries import searchable_text
+from steno.messages.event import TextDelta
+from steno.ports import GrantScope
+from steno.records.entry import Mode, Repair
+from steno.store import open_store
+from tests.app.project_setup import make_project, scripted_model
+from tests.app.scripted_vendor import Call
+from tests.app.session_setup import SessionUser, open_user_session, run
+from tests.cli.reference_setup import check_last_log
+
+pytestmark = pytest.mark.requirement("S4-15", "S2-18")
+RULE = "write(out/**)"
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = make_project(tmp_path, monkeypatch)
+    (folder / "out").mkdir()
+    return folder
+
+
+def write(id: str) -> list[Call]:
+    return [Call("write", {"path": f"out/{id}.txt", "content": "x\n"}, id)]
+
+
+async def permissions(person: SessionUser, argument: str = "") -> str:
+    return (await person.desk.run_command("permissions", argument)).text
+
+
+def revocations(person: SessionUser) -> list[Repair]:
+    payloads = [one.entry.payload for one in person.told(EntryRecorded)]
+    return [one for one in payloads if isinstance(one, Repair) and one.code == GRANT_REVOKED]
+
+
+async def grant(person: SessionUser, id: str) -> None:
+    """Let the model write a file, and allow that for the session."""
+    before = len(person.told(EntryRecorded))
+    await person.desk.send(PromptInput("Write."))
+    await person.asked(id)
+    person.allow(id, scope=GrantScope.SESSION)
+    await person.until(lambda: not person.desk.is_running)
+    assert len(person.told(EntryRecorded)) > before
+
+
+def test_a_grant_is_listed_with_a_number_and_taken_back_by_it_and_the_next_call_asks(
+    project: Path, home: Path
+) -> None:
+    async def main() -> None:
+        async with open_user_session(project) as person:
+            await grant(person, "c1")
+            takes_one_back = "`/permissions revoke N` takes one back"
+            listed = f"**Allowed in this session**, {takes_one_back}:\n\n1. `{RULE}`"
+            assert listed in await permissions(person)
+            with pytest.raises(Missing, match="revoke: 1 rule is allowed in this session"):
+                await permissions(person, "revoke 2")
+            told = await permissions(person, "revoke 1")
+            assert told == f"No longer allowed for this session: `{RULE}`"
+            assert len(revocations(person)) == 1
+            assert "Allowed in this session" not in await permissions(person)
+            await grant(person, "c2")
+
+    async def go_on() -> None:
+        async with open_user_session(project, continues=True) as person:
+            assert await permissions(person, "revoke 1")
+        async with open_user_session(project, continues=True) as person:
+            assert "Allowed in this session" not in await permissions(person)
+            await grant(person, "c3")
+
+    with scripted_model(home, write("c1"), "Done.", write("c2"), "Done.", write("c3"), "Done."):
+        run(main())
+        run(go_on())
+    check_last_log()
+
+
+def test_a_rule_is_taken_back_from_wherever_it_is_allowed_or_from_the_session_alone(
+    project: Path, home: Path
+) -> None:
+    async def main() -> None:
+        async with open_user_session(project) as person:
+            await grant(person, "c1")
+            GrantsFile(project).add(RULE, GrantScope.PROJECT)
+            await person.desk.run_command("fork", "aside")
+            with pytest.raises(Missing, match="it is in this session: /permissions revoke 1"):
+                await permissions(person, f"revoke {RULE} user")
+            told = await permissions(person, f"revoke {RULE} session")
+            assert told == f"No longer allowed for this session: `{RULE}`"
+            assert GrantsFile(project).rules() == (RULE,)
+            person.desk.branches.switch("main")
+            told = await permissions(person, f"revoke {RULE}")
+            assert told == f"No longer allowed for this project: `{RULE}`"
+            assert GrantsFile(project).rules() == ()
+            await grant(person, "c2")
+            GrantsFile(project).add(RULE, GrantScope.PROJECT)
+            told = await permissions(person, f"revoke {RULE}")
+            assert told == f"No longer allowed for this session and this project: `{RULE}`"
+            assert GrantsFile(project).rules() == ()
+
+    with scripted_model(home, write("c1"), "Done.", write("c2"), "Done."):
+        run(main())
+
+
+def entry_of(person: SessionUser, text: str) -> str:
+    """Return the entry of the last message of the person that says this."""
+    entries = [one.entry for one in person.told(EntryRecorded) if one.entry.message is not None]
+    return next(entry.id for entry in reversed(entries) if searchable_text(entry) == text)
+
+
+def say_otherwise(person: SessionUser) -> None:
+    person.desk.branches.fork_before(entry_of(person, "Thanks."))
+
+
+def fork_there(person: SessionUser) -> None:
+    person.desk.branches.fork(at=entry_of(person, "Thanks."))
+
+
+@pytest.mark.parametrize("leave", [say_otherwise, fork_there])
+def test_a_grant_that_was_taken_back_is_so_on_branches_that_begin_before(
+    project: Path, home: Path, leave: Callable[[SessionUser], None]
+) -> None:
+    async def main() -> None:
+        async with open_user_session(project) as person:
+            await grant(person, "c1")
+            await person.say("Thanks.")
+            assert await permissions(person, "revoke 1")
+            leave(person)
+            assert "Allowed in this session" not in await permissions(person)
+            await grant(person, "c2")
+            person.desk.branches.switch("main")
+            assert "Allowed in this session" not in await permissions(person)
+            told = await permissions(person, f"revoke {RULE}")
+            assert told == f"No longer allowed for this session: `{RULE}`"
+            person.desk.branches.switch("fork-1")
+            assert "Allowed in this session" not in await permissions(person)
+            with pytest.raises(Missing, match="revoke: this rule is not allowed there"):
+                await permissions(person, f"revoke {RULE}")
+
+    with scripted_model(home, write("c1"), "Done.", "Yes.", write("c2"), "Done."):
+        run(main())
+    check_last_log()
+
+
+def test_a_grant_cannot_be_taken_back_where_another_program_has_gone_on(
+    project: Path, home: Path
+) -> None:
+    async def main() -> None:
+        async with open_user_session(project) as person:
+            await grant(person, "c1")
+            with open_store() as store:
+                [header] = store.headers()
+                store.open(header.id).change_mode(Mode.PLAN)
+            with pytest.raises(Conflict, match="another program has gone on with it"):
+                await permissions(person, "revoke 1")
+
+    with scripted_model(home, write("c1"), "Done."):
+        run(main())
+
+
+def test_what_was_settled_since_an_answer_was_cut_off_stays_so_when_it_is_tried_again(
+    project: Path, home: Path
+) -> None:
+    gate = threading.Event()
+
+    async def main() -> None:
+        async with open_user_session(project) as person:
+            await grant(person, "c1")
+            before = len(person.told(TextDelta))
+            await person.desk.send(PromptInput("Tell me."))
+            await person.until(lambda: len(person.told(TextDelta)) > before)
+            person.desk.interrupt()
+            await person.until(lambda: not person.desk.is_running)
+            gate.set()
+            await permissions(person, "revoke 1")
+            person.desk.change_mode(Mode.PLAN)
+            await person.desk.run_command("retry")
+            await person.until(lambda: not person.desk.is_running)
+            assert person.said[-2:] == ["Tell me.", "The end."]
+            assert person.desk.status.mode is Mode.PLAN
+            assert "Allowed in this session" not in await permissions(person)
+
+    with scripted_model(home, write("c1"), "Done.", ["Once upon", gate, " a time"], "The end."):
+        run(main())
+    check_last_log()

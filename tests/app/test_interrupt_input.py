@@ -1,0 +1,113 @@
+"""To interrupt what has not begun: words that are being read, and what waits for its turn."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from steno.agent import EndReason, TurnStarted
+from steno.app.input_setup import McpOptions
+from steno.app.session import PromptInput
+from steno.errors import StenoError
+from steno.inputs.mcp.server_spec import McpServerSpec
+from tests.app.project_setup import make_project, scripted_model
+from tests.app.session_setup import SessionUser, open_user_session, run
+from tests.cli.reference_setup import trust_settings, write_servers
+
+pytestmark = pytest.mark.requirement("S4-15")
+SLOW = PromptInput("/slow:wait")
+"""A prompt that its server takes for ever to make ready."""
+UNSAID = "interrupted before it began; nothing was said or done"
+SERVER = """\
+import json, pathlib, sys
+
+for line in sys.stdin:
+    asked = json.loads(line)
+    match asked["method"]:
+        case "initialize":
+            answer = {
+                "protocolVersion": "2025-06-18",
+                "capabilities": {"prompts": {}},
+                "serverInfo": {"name": "slow", "version": "1"},
+            }
+        case "prompts/list":
+            answer = {"prompts": [{"name": "wait"}]}
+        case "prompts/get":
+            pathlib.Path("asked").touch()
+            continue
+        case _:
+            answer = {}
+    if "id" in asked:
+        print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": answer}), flush=True)
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("SHELL", "/bin/sh")
+    folder = make_project(tmp_path, monkeypatch)
+    script = tmp_path / "slow_server.py"
+    script.write_text(SERVER, encoding="utf-8")
+    server = McpServerSpec(name="slow", command=sys.executable, args=(str(script),))
+    write_servers(folder / ".mcp.json", server)
+    return folder
+
+
+async def say_slowly(person: SessionUser, project: Path) -> asyncio.Task[None]:
+    """Say something that is still being read when this returns."""
+    saying = asyncio.create_task(person.desk.send(SLOW))
+    while not (project / "asked").exists():  # noqa: ASYNC110 - the server tells nobody
+        await asyncio.sleep(0.01)
+    return saying
+
+
+def test_words_that_are_being_read_and_what_waits_behind_them_do_not_begin(
+    project: Path, home: Path
+) -> None:
+    async def main() -> None:
+        async with open_user_session(project, outside=McpOptions()) as person:
+            desk = person.desk
+            saying = await say_slowly(person, project)
+            behind = [
+                asyncio.create_task(desk.send(PromptInput("And be brief."))),
+                asyncio.create_task(desk.run_shell("touch ran")),
+            ]
+            await asyncio.sleep(0)  # they wait for their turn
+            desk.interrupt()
+            for refused in (saying, *behind):
+                with pytest.raises(StenoError, match=UNSAID):
+                    await refused
+            assert not desk.is_running
+            assert person.said == []
+            assert not (project / "ran").exists()
+            assert (await person.say("Hello?")).result.ending is EndReason.DONE
+
+    with scripted_model(home, "Hello.", settings=trust_settings(project)) as model:
+        run(main())
+    assert len(model.seen) == 1
+
+
+def test_a_run_ends_and_words_that_are_read_meanwhile_begin_no_other(
+    project: Path, home: Path
+) -> None:
+    gate = threading.Event()
+
+    async def main() -> None:
+        async with open_user_session(project, outside=McpOptions()) as person:
+            await person.desk.send(PromptInput("Tell me."))
+            await person.until(lambda: person.told(TurnStarted))
+            saying = await say_slowly(person, project)
+            person.desk.interrupt()
+            assert (await person.end()).result.ending is EndReason.INTERRUPTED
+            with pytest.raises(StenoError, match=UNSAID):
+                await saying
+            assert person.said == ["Tell me."]
+            assert not person.desk.is_running
+            gate.set()
+
+    with scripted_model(home, [gate, "Once."], settings=trust_settings(project)):
+        run(main())

@@ -1,0 +1,67 @@
+"""To interrupt the search for a model: the one that answers goes on answering."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable, Generator
+from pathlib import Path
+
+import pytest
+
+from steno.agent import EndReason
+from steno.errors import StenoError
+from tests.app.project_setup import make_project, scripted_model
+from tests.app.session_setup import SessionUser, open_user_session, run
+
+pytestmark = pytest.mark.requirement("S4-15")
+STOPPED = "/model: interrupted; lab/tester answers as before"
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    return make_project(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def mute() -> Generator[socket.socket]:
+    """Listen to whoever asks for models, and never answer."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.setblocking(False)
+        yield server
+
+
+def row(server: socket.socket) -> str:
+    port = server.getsockname()[1]
+    return f'[providers.mute]\nlike = "vllm"\nbase_url = "http://127.0.0.1:{port}/v1"\n'
+
+
+async def name_it(person: SessionUser) -> None:
+    await person.desk.change_model("mute")
+
+
+async def type_it(person: SessionUser) -> None:
+    await person.desk.run_command("model", "mute")
+
+
+async def list_all(person: SessionUser) -> None:
+    await person.desk.list_models()
+
+
+@pytest.mark.parametrize("look", [name_it, type_it, list_all])
+def test_a_search_that_is_interrupted_leaves_the_model_and_the_desk_as_they_were(
+    project: Path, home: Path, mute: socket.socket, look: Callable[[SessionUser], Awaitable[None]]
+) -> None:
+    async def main() -> None:
+        async with open_user_session(project) as person:
+            looking = asyncio.ensure_future(look(person))
+            asked, _ = await asyncio.get_running_loop().sock_accept(mute)
+            with asked:
+                person.desk.interrupt()
+                with pytest.raises(StenoError, match=STOPPED):
+                    await looking
+            assert person.desk.status.model == "lab/tester"
+            assert (await person.say("Hello?")).result.ending is EndReason.DONE
+
+    with scripted_model(home, "Hello.", settings=row(mute)):
+        run(main())

@@ -1,0 +1,268 @@
+"""Which MCP servers count, and which of a stranger's are never started."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from steno import InvalidValue
+from steno.app.mcp_servers import ConfiguredServers, describe_server, find_servers
+from tests.app.config_files import ConfigFolders
+
+GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "mcp.md"
+USER = '[mcp_servers.time]\ncommand = "mine"\n'
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> ConfigFolders:
+    return ConfigFolders(tmp_path / "places")
+
+
+def write(file: Path, **servers: Any) -> Path:
+    file.write_text(json.dumps({"mcpServers": servers}))
+    return file
+
+
+def found(
+    places: ConfigFolders,
+    user: str = "",
+    project: str = "",
+    *,
+    files: Sequence[Path] = (),
+    environ: dict[str, str] | None = None,
+) -> ConfiguredServers:
+    loaded = places.load(user, project)
+    everything = find_servers(loaded, environ or {}, files=files)
+    return everything._replace(notes=(*loaded.notes, *everything.notes))
+
+
+def test_without_any_there_are_none(places: ConfigFolders) -> None:
+    assert found(places) == ((), ())
+
+
+def test_servers_come_from_settings_and_a_trusted_project_in_the_order_of_names(
+    places: ConfigFolders,
+) -> None:
+    file = write(places.project / ".mcp.json", zoo={"command": "z", "cwd": "sub"})
+    project = '[mcp_servers.git]\ncommand = "g"\ncwd = "sub"\n'
+    [git, time, zoo] = found(places, places.trusting(USER), project).specs
+    assert [spec.is_usable for spec in (git, time, zoo)] == [True, True, True]
+    assert (git.command, git.origin) == ("g", str(places.project_file))
+    assert (time.command, time.origin) == ("mine", str(places.user_file))
+    assert (zoo.command, zoo.origin) == ("z", str(file))
+    assert git.cwd == zoo.cwd == places.project / "sub"
+
+
+def test_a_file_of_a_project_that_nobody_trusts_starts_nothing_and_learns_nothing(
+    places: ConfigFolders,
+) -> None:
+    args = ["--token=${TOKEN}"]
+    file = write(
+        places.project / ".mcp.json", b={"command": "evil", "args": args}, a={"url": "http://x"}
+    )
+    servers = found(places, USER, environ={"TOKEN": "hush"})
+    assert [(spec.name, spec.is_usable, spec.problem) for spec in servers.specs] == [
+        ("a", False, "not trusted"),
+        ("b", False, "not trusted"),
+        ("time", True, ""),
+    ]
+    assert servers.specs[1].args == ("--token=",)
+    [note] = servers.notes
+    assert note == (
+        f"{file}: servers not started: a, b; if you trust this project, put "
+        f'trusted_projects = ["{places.project}"] into {places.user_file}'
+    )
+
+
+def test_a_stranger_s_server_does_not_stand_in_the_way_of_one_s_own(places: ConfigFolders) -> None:
+    write(places.project / ".mcp.json", time={"command": "evil"})
+    [time] = found(places, USER).specs
+    assert (time.command, time.is_usable) == ("mine", True)
+
+
+def test_one_s_own_server_counts_before_that_of_a_trusted_project(places: ConfigFolders) -> None:
+    file = write(places.project / ".mcp.json", time={"command": "c"})
+    project = '[mcp_servers.time]\ncommand = "b"\n'
+    servers = found(places, places.trusting(USER), project)
+    assert [spec.command for spec in servers.specs] == ["mine"]
+    counts = f"this server is not used; that of {places.user_file} counts"
+    assert servers.notes == (
+        f"{places.project_file}: mcp_servers.time: {counts}",
+        f"{file}: time: {counts}",
+    )
+
+
+def test_one_s_own_settings_can_switch_a_server_of_a_project_off(places: ConfigFolders) -> None:
+    write(places.project / ".mcp.json", time={"command": "c"})
+    for user in (USER + "disabled = true\n", "[mcp_servers.time]\ndisabled = true\n"):
+        servers = found(places, places.trusting(user))
+        assert [spec.is_usable for spec in servers.specs] == [False]
+        assert servers.notes == ()
+
+
+def test_only_servers_that_somebody_wants_are_said_not_to_be_started(places: ConfigFolders) -> None:
+    off = {"command": "c", "disabled": True}
+    write(places.project / ".mcp.json", time={"command": "c"}, off=off, git={"command": "g"})
+    [note] = found(places, "[mcp_servers.time]\ndisabled = true\n").notes
+    assert "servers not started: git; " in note
+
+
+def test_a_server_that_is_only_switched_off_is_described_without_what_it_does_not_have(
+    places: ConfigFolders,
+) -> None:
+    [time] = found(places, "[mcp_servers.time]\ndisabled = true\n").specs
+    assert describe_server(time) == {
+        "kind": "",
+        "state": "disabled",
+        "from": str(places.user_file),
+    }
+
+
+def test_a_file_that_a_person_names_counts_most_and_the_last_of_them_before_all(
+    places: ConfigFolders, tmp_path: Path
+) -> None:
+    first = write(tmp_path / "1.json", time={"command": "1"}, only={"command": "first"})
+    second = write(tmp_path / "2.json", time={"command": "2"})
+    servers = found(places, USER, files=[first, second])
+    assert [(spec.name, spec.command) for spec in servers.specs] == [
+        ("only", "first"),
+        ("time", "2"),
+    ]
+    assert servers.notes == tuple(
+        f"{other}: time: this server is not used; that of {second} counts"
+        for other in (first, places.user_file)
+    )
+
+
+def test_a_missing_variable_is_said_of_the_server_that_needs_it(places: ConfigFolders) -> None:
+    user = '[mcp_servers.lab]\nurl = "https://x.example"\nheaders = { A = "${LAB_KEY}" }\n' + USER
+    [lab, time] = found(places, user).specs
+    assert lab.problem.startswith("needs the variable LAB_KEY")
+    assert time.is_usable
+
+
+def test_a_secret_that_stands_in_a_file_is_told_of_without_it(places: ConfigFolders) -> None:
+    servers = found(places, USER + 'env = { API_KEY = "hushhush" }\n')
+    [note] = servers.notes
+    assert note.startswith(f"{places.user_file}: time: env.API_KEY: ")
+    assert "hushhush" not in note + repr(servers)
+
+
+def test_a_server_that_only_other_programs_can_use_does_not_hide_the_rest(
+    places: ConfigFolders,
+) -> None:
+    file = write(
+        places.project / ".mcp.json",
+        **{"old": {"type": "sse", "url": "http://x"}, "my server": {"command": "x"}},
+        good={"command": "good", "alwaysAllow": ["x"]},
+    )
+    servers = found(places, places.trusting())
+    assert [spec.name for spec in servers.specs] == ["good"]
+    [old, odd] = servers.notes
+    assert old.startswith(f"{file}: mcpServers.old.type: sse ")
+    assert old.endswith("; old is left out")
+    assert odd.endswith("; my server is left out")
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("{", "is not JSON: "),
+        ("[]", 'must be an object with a table of servers, "mcpServers"'),
+        ("{}", "must be an object with a table of servers"),
+        ('{"mcpServers": []}', "must be an object with a table of servers"),
+        ('{"mcpServers": {"a": ' + "[" * 5_000, "is nested too deeply"),
+        (" " * 300_000, "must not be larger than 262,144 bytes"),
+        ("\udcff", "is not JSON: "),
+    ],
+)
+def test_a_file_that_makes_no_sense_is_an_error_unless_a_stranger_wrote_it(
+    places: ConfigFolders, text: str, rule: str
+) -> None:
+    file = places.project / ".mcp.json"
+    file.write_bytes(text.encode(errors="surrogateescape"))
+    with pytest.raises(InvalidValue) as caught:
+        found(places, places.trusting())
+    told, way_out, _ = str(caught.value).partition("; --no-mcp does without all servers")
+    assert told.startswith(f"{file}: {rule}")
+    assert way_out
+    servers = found(places, USER)
+    assert [spec.name for spec in servers.specs] == ["time"]
+    assert servers.notes == (told,)
+
+
+def test_a_file_that_is_a_way_out_of_the_project_or_a_pipe_is_not_read(
+    places: ConfigFolders,
+) -> None:
+    file = places.project / ".mcp.json"
+    file.symlink_to(write(places.home / "other.json", evil={"command": "x"}))
+    [note] = found(places).notes
+    assert "outside" in note
+    file.unlink()
+    os.mkfifo(file)
+    servers = found(places)
+    assert servers.specs == ()
+    assert "not a file" in servers.notes[0]
+
+
+def test_one_s_own_servers_are_not_started_among_the_files_of_a_stranger(
+    places: ConfigFolders, tmp_path: Path
+) -> None:
+    user = USER + '[mcp_servers.here]\ncommand = "x"\ncwd = "."\n'
+    own = write(tmp_path / "own.json", own={"command": "x"})
+    theirs = write(places.project / "theirs.json", theirs={"command": "x"})
+    environ = {"HOME": str(places.home)}
+
+    def folders(user: str) -> dict[str, Path | None]:
+        specs = found(places, user, files=[own, theirs], environ=environ).specs
+        return {spec.name: spec.cwd for spec in specs}
+
+    anywhere = {"here": Path(), "theirs": None}
+    assert folders(user) == {"own": places.home, "time": places.home, **anywhere}
+    assert folders(places.trusting() + user) == {"own": None, "time": None, **anywhere}
+
+
+def test_a_stranger_cannot_fill_the_screen_with_servers_that_make_no_sense(
+    places: ConfigFolders,
+) -> None:
+    odd = {f"no name {number}": 1 for number in range(1_000)}
+    fine = {f"server{number}": {"command": "x"} for number in range(1_000)}
+    write(places.project / ".mcp.json", **odd, **fine, a={"command": "x", "type": []})
+    servers = found(places)
+    assert not any(spec.is_usable for spec in servers.specs)
+    assert len(servers.notes) == 22
+    assert servers.notes[20].endswith("981 more are left out")
+    assert len(servers.notes[21]) < 1_000
+
+
+def test_a_named_file_has_to_be_there_and_to_make_sense(
+    places: ConfigFolders, tmp_path: Path
+) -> None:
+    with pytest.raises(InvalidValue, match=r"none\.json: there is no such file"):
+        found(places, files=[tmp_path / "none.json"])
+    with pytest.raises(InvalidValue, match=r"1\.json: mcpServers\.a: needs either "):
+        found(places, files=[write(tmp_path / "1.json", a={})])
+
+
+def test_a_home_that_nobody_knows_in_a_stranger_s_file_stops_nobody(places: ConfigFolders) -> None:
+    write(places.project / ".mcp.json", a={"command": "x", "cwd": "~nobody-here-9/x"})
+    assert not any(spec.is_usable for spec in found(places).specs)
+
+
+def test_the_files_in_the_guide_can_be_read(places: ConfigFolders) -> None:
+    blocks = re.findall(
+        r"^```(toml|json)\n(.*?)^```", GUIDE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+    )
+    names: set[str] = set()
+    for kind, text in blocks:
+        if kind == "json":
+            (places.project / ".mcp.json").write_text(text)
+        servers = found(places, places.trusting() if kind == "json" else text)
+        names |= {spec.name for spec in servers.specs if spec.problem != "not trusted"}
+    assert names == {"time", "github", "docs", "git"}

@@ -1,0 +1,481 @@
+"""Servers that take their time, or never answer: nobody is held up by them, and none stays behind."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from steno.agent import EndReason, Notice, RunEnded
+from steno.app.input_setup import McpOptions, ServerSetup
+from steno.app.mcp_startup import McpStartup
+from steno.app.session import ErrorRaised, InputReturned, PromptInput, SessionEvent, ShellEnded
+from steno.errors import Unresolved
+from steno.inputs.mcp.connection import McpServers
+from steno.inputs.mcp.server_spec import McpServerSpec
+from tests.app.project_setup import make_project, scripted_model
+from tests.app.session_setup import SessionUser, open_user_session, run
+from tests.app.test_session_mcp import offered
+from tests.cli.reference_setup import trust_settings, write_servers
+from tests.inputs.mcp.connection_setup import PLAIN_SERVER, children, plain_spec
+
+pytestmark = pytest.mark.requirement("S4-15")
+OPEN = McpOptions()
+TOOLS = ["mcp__slow__good"]
+HELLO, BRIEF = PromptInput("Hello?"), PromptInput("And be brief.")
+UNSAID = "interrupted before it began; nothing was said or done"
+WAITING = "waiting for MCP server slow"
+TAKE_BACK = "interrupt it to take back what you said"
+WITHOUT = "mcp slow: it has not answered yet; what you said goes without its tools"
+THERE = "mcp slow: it is there now; what you say next goes with its tools"
+
+
+@pytest.fixture
+def project(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("SHELL", "/bin/sh")
+    return make_project(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def gate(project: Path) -> Path:
+    """Set up a server that says nothing until somebody writes here."""
+    gate = project.parent / "gate"
+    os.mkfifo(gate)
+    set_up(project, f"read _ <{shlex.quote(str(gate))}; exec {server()}")
+    return gate
+
+
+def server() -> str:
+    return shlex.join([sys.executable, PLAIN_SERVER])
+
+
+def set_up(project: Path, script: str) -> None:
+    spec = McpServerSpec(name="slow", command="/bin/sh", args=("-c", script))
+    write_servers(project / ".mcp.json", spec)
+
+
+async def let_in(gate: Path) -> None:
+    """Let the server begin."""
+    await asyncio.to_thread(gate.write_text, "go\n")
+
+
+async def started(others: set[int]) -> set[int]:
+    """Wait until a server is started, and return who it is."""
+    while not (found := children() - others):  # noqa: ASYNC110 - whoever starts it tells nobody
+        await asyncio.sleep(0.005)
+    return found
+
+
+def notices(person: SessionUser) -> list[str]:
+    return [notice.text for notice in person.told(Notice)]
+
+
+async def told(person: SessionUser, text: str) -> None:
+    await person.until(lambda: any(one.startswith(text) for one in notices(person)))
+
+
+async def begin_waiting(person: SessionUser) -> None:
+    """Say something, and wait until it waits for the server."""
+    await person.desk.send(HELLO)
+    await told(person, WAITING)
+    assert person.desk.is_running
+
+
+async def stop_waiting(person: SessionUser, *behind: PromptInput) -> None:
+    """Say something, and interrupt it while it waits for the server."""
+    await begin_waiting(person)
+    for words in behind:
+        await person.desk.send(words)
+    person.desk.interrupt()
+    await person.until(lambda: person.told(ErrorRaised))
+    assert person.told(ErrorRaised) == [ErrorRaised(UNSAID)]
+    assert person.told(InputReturned) == [InputReturned((HELLO, *behind))]
+
+
+# -- while it starts ---------------------------------------------------------------------------
+
+
+def test_everything_but_the_model_answers_while_a_server_has_not(
+    project: Path, home: Path, gate: Path
+) -> None:
+    async def main() -> None:
+        others = children()
+        async with open_user_session(project, outside=OPEN) as person:
+            pids = await started(others)
+            assert person.desk.status.model == "lab/tester"
+            assert (await person.desk.run_command("usage")).text
+            assert [one.text for one in await person.desk.complete("@no")] == ["@note.txt"]
+            await person.desk.run_shell("echo here")
+            await person.until(lambda: person.told(ShellEnded))
+            assert person.said == ["$ echo here\nhere\n"]
+            assert pids <= children()
+
+    with scripted_model(home, settings=trust_settings(project)):
+        run(main())
+
+
+def test_the_first_words_wait_for_a_server_and_go_with_its_tools(
+    project: Path, home: Path, gate: Path
+) -> None:
+    async def main() -> None:
+        async with open_user_session(project, outside=OPEN) as person:
+            await begin_waiting(person)
+            assert model.seen == []
+            await let_in(gate)
+            await person.end()
+            assert notices(person).count(f"{WAITING}, 10 s at most; {TAKE_BACK}") == 1
+            assert WITHOUT not in notices(person)
+
+    with scripted_model(home, "Hello.", settings=trust_settings(project)) as model:
+        run(main())
+    assert [offered(request) for request in model.seen] == [TOOLS]
+
+
+def test_to_interrupt_stops_the_wait_and_nothing_is_said(
+    project: Path, home: Path, gate: Path
+) -> None:
+    async def main() -> None:
+        others = children()
+        async with open_user_session(project, outside=OPEN) as person:
+            pids = await started(others)
+            await stop_waiting(person)
+            assert not person.desk.is_running
+            assert not person.desk.is_unfinished
+            assert person.said == []
+            assert children() - others == pids
+            assert person.desk.status.session == ""
+            assert await person.desk.session_list.summaries() == []
+
+    with scripted_model(home, settings=trust_settings(project)) as model:
+        run(main())
+    assert model.seen == []
+
+
+def test_words_behind_those_that_wait_go_with_them(project: Path, home: Path, gate: Path) -> None:
+    async def main() -> None:
+        async with open_user_session(project, outside=OPEN) as person:
+            await begin_waiting(person)
+            await person.desk.send(BRIEF)
+            await let_in(gate)
+            await person.end()
+            assert person.said == ["Hello?", "And be brief.", "Hello."]
+
+    settings = f'steering = "interrupt"\n{trust_settings(project)}'
+    with scripted_model(home, "Hello.", settings=settings) as model:
+        run(main())
+    assert len(model.seen) == 1
+
+
+def test_words_behind_those_that_wait_come_back_with_them_in_the_order_they_were_said(
+    project: Path, home: Path, gate: Path
+) -> None:
+    async def main() -> None:
+        async with open_user_session(project, outside=OPEN) as person:
+            await stop_waiting(person, BRIEF, PromptInput("In verse."))
+            assert person.said == []
+
+    with scripted_model(home, settings=trust_settings(project)) as model:
+        run(main())
+    assert model.seen == []
+
+
+def test_a_command_runs_while_words_wait_and_both_are_on_record(
+    project: Path, home: Path, gate: Path
+) -> None:
+    async def main() -> None:
+        async with open_user_session(project, outside=OPEN) as person:
+            await begin_waiting(person)
+            await person.desk.run_shell("echo here")
+            await person.until(lambda: person.told(ShellEnded))
+            assert person.said == ["$ echo here\nhere\n"]
+            await let_in(gate)
+            await person.end()
+            assert person.said == ["$ echo here\nhere\n", "Hello?", "Hello."]
+
+    with scripted_model(home, "Hello.", settings=trust_settings(project)) as model:
+        run(main())
+    assert len(model.seen) == 1
+
+
+@pytest.mark.requirement("S2-28")
+@pytest.mark.parametrize("steering", ["after_calls", "after_run", "interrupt"])
+def test_words_behind_a_prompt_that_cannot_be_opened_come_back_and_are_tried_again_with_it(
+    project: Path, home: Path, gate: Path, steering: str
+) -> None:
+    look = PromptInput("Look at @gone.txt")
+
+    async def main() -> None:
+        async with open_user_session(project, outside=OPEN) as person:
+            await person.desk.send(look)
+            await told(person, WAITING)
+            await person.desk.send(BRIEF)
+            await let_in(gate)
+            ended = await person.end()
+            assert isinstance(ended.result.error, Unresolved)
+            assert person.said == []
+            assert person.desk.is_unfinished
+            await person.desk.run_command("retry")
+            await person.end(1)
+            assert person.told(InputReturned) == [InputReturned((look, BRIEF))] * 2
+            # A face that hears of the end gives back what it still waits for.
+            assert [type(event) for event in person.events[-2:]] == [InputReturned, RunEnded]
+            assert model.seen == []
+            (project / "gone.txt").write_text("here\n", encoding="utf-8")
+            await person.desk.run_command("retry")
+            ended = await person.end(2)
+            assert ended.result.ending is EndReason.DONE
+            assert [one for one in person.said if one != "I see."] == [look.text, BRIEF.text]
+            assert len(person.told(InputReturned)) == 2
+
+    settings = f'steering = "{steering}"\n{trust_settings(project)}'
+    with scripted_model(home, "I see.", "I see.", settings=settings) as model:
+        run(main())
+
+
+def test_what_came_back_with_one_prompt_is_not_said_behind_another(
+    project: Path, home: Path, gate: Path
+) -> None:
+    async def main() -> None:
+        async with open_user_session(project, outside=OPEN) as person:
+            await person.desk.send(PromptInput("Look at @gone.txt"))
+            await told(person, WAITING)
+            await person.desk.send(BRIEF)
+            await let_in(gate)
+            await person.end()
+            await person.say("Look at @other.txt")
+            (project / "other.txt").write_text("here\n", encoding="utf-8")
+            await person.desk.run_command("retry")
+            await person.end(2)
+            assert person.said == ["Look at @other.txt", "I see."]
+
+    with scripted_model(home, "I see.", settings=trust_settings(project)):
+        run(main())
+
+
+def test_to_interrupt_just_when_the_wait_is_over_says_nothing_either(
+    project: Path, home: Path, gate: Path
+) -> None:
+    async def main() -> None:
+        async with open_user_session(project, outside=OPEN) as person:
+            await stop_waiting(person)
+            happened: list[SessionEvent] = []
+            is_over = asyncio.Event()
+
+            def hear(event: SessionEvent) -> None:
+                happened.append(event)
+                if isinstance(event, Notice) and event.text == WITHOUT:  # the last of the wait
+                    asyncio.get_running_loop().call_soon(person.desk.interrupt)
+                if isinstance(event, ErrorRaised | RunEnded):
+                    is_over.set()
+
+            person.desk.subscribe(hear)
+            await person.desk.send(HELLO)
+            await is_over.wait()
+            assert happened[-2:] == [InputReturned((HELLO,)), ErrorRaised(UNSAID)]
+            assert person.said == []
+
+    with scripted_model(home, "Hello.", settings=trust_settings(project)) as model:
+        run(main())
+    assert model.seen == []
+
+
+def test_words_said_again_go_without_a_server_and_the_next_with_it_once_it_is_there(
+    project: Path, home: Path, gate: Path
+) -> None:
+    async def main() -> None:
+        async with open_user_session(project, outside=OPEN) as person:
+            await stop_waiting(person)
+            await person.say("Hello?")
+            assert notices(person).count(WITHOUT) == 1
+            await let_in(gate)
+            await told(person, THERE)
+            await person.say("And now?")
+            assert notices(person).count(WITHOUT) == 1
+
+    with scripted_model(home, "Hello.", "Yes.", settings=trust_settings(project)) as model:
+        run(main())
+    assert [offered(request) for request in model.seen] == [[], TOOLS]
+
+
+def test_who_has_been_waited_for_long_enough_is_done_without(tmp_path: Path) -> None:
+    said: list[str] = []
+    noted: list[str] = []
+
+    async def main() -> None:
+        specs = [plain_spec("hang"), replace(plain_spec("hang"), name="b")]
+        servers = McpServers(specs, folder=tmp_path)
+        arrivals = McpStartup(
+            ServerSetup(servers, ()),
+            fit=lambda data: pytest.fail("there is nothing to fit"),
+            changed=lambda: None,
+            say=said.append,
+            tell=noted.append,
+            unnoticed_s=0.01,
+            patience_s=0.01,
+        )
+        others = children()
+        assert not arrivals.is_pending
+        arrivals.start()
+        assert arrivals.is_pending
+        while len(children() - others) < 2:  # noqa: ASYNC110 - whoever starts them tells nobody
+            await asyncio.sleep(0.005)
+        await arrivals.wait()
+        await arrivals.wait()
+        assert arrivals.tools == ((), ())
+        assert len(children() - others) == 2
+        await arrivals.aclose()
+        await arrivals.aclose()
+        assert children() == others
+
+    run(main())
+    assert said == ["waiting for MCP servers b, plain"]
+    without = "it has not answered yet; what you said goes without its tools"
+    waiting = f"{said[0]}, 0.01 s at most; {TAKE_BACK}"
+    assert noted == [waiting, f"mcp b: {without}", f"mcp plain: {without}"]
+
+
+# -- other models ------------------------------------------------------------------------------
+
+
+def test_another_model_works_with_the_servers_that_run(
+    project: Path, home: Path, gate: Path
+) -> None:
+    async def main() -> None:
+        others = children()
+        async with open_user_session(project, outside=OPEN) as person:
+            await begin_waiting(person)
+            await let_in(gate)
+            await person.end()
+            pids = children() - others
+            await person.desk.change_model("offline")
+            await person.desk.change_model("lab/tester")
+            await person.say("And now?")
+            assert children() - others == pids
+
+    with scripted_model(home, "Hello.", "Yes.", settings=trust_settings(project)) as model:
+        run(main())
+    assert [offered(request) for request in model.seen] == [TOOLS, TOOLS]
+
+
+def test_another_model_can_be_chosen_while_a_server_has_not_answered(
+    project: Path, home: Path, gate: Path
+) -> None:
+    async def main() -> None:
+        others = children()
+        async with open_user_session(project, outside=OPEN) as person:
+            pids = await started(others)
+            await person.desk.change_model("offline")
+            await person.desk.change_model("lab/tester")
+            assert children() - others == pids
+            await begin_waiting(person)
+            await let_in(gate)
+            await person.end()
+
+    with scripted_model(home, "Hello.", settings=trust_settings(project)) as model:
+        run(main())
+    assert [offered(request) for request in model.seen] == [TOOLS]
+
+
+def test_servers_start_with_the_first_model_that_calls_tools(
+    project: Path, home: Path, gate: Path
+) -> None:
+    async def main() -> None:
+        others = children()
+        async with open_user_session(project, outside=OPEN) as person:
+            await person.say("Hello?")
+            assert children() == others
+            await person.desk.change_model("offline")
+            await started(others)
+
+    only_talks = '[models."lab/tester"]\ntools = false\n'
+    with scripted_model(home, "Hello.", settings=f"{trust_settings(project)}{only_talks}"):
+        run(main())
+
+
+# -- those that fail ---------------------------------------------------------------------------
+
+
+def test_a_server_that_failed_is_told_of_and_used_once_it_answers(
+    project: Path, home: Path
+) -> None:
+    repaired = project.parent / "repaired"
+    set_up(project, f"test -e {shlex.quote(str(repaired))} || exit 3; exec {server()}")
+
+    async def main() -> None:
+        async with open_user_session(project, outside=OPEN) as person:
+            await told(person, "mcp slow: cannot be started: ")
+            await person.say("Hello?")
+            repaired.touch()
+            listed = (await person.desk.run_command("mcp")).text
+            assert "`slow` answers" in listed
+            assert "mcp slow\\: cannot be started" in listed
+            await person.say("And now?")
+
+    with scripted_model(home, "Hello.", "Yes.", settings=trust_settings(project)) as model:
+        run(main())
+    assert [offered(request) for request in model.seen] == [[], TOOLS]
+
+
+# -- the end -----------------------------------------------------------------------------------
+
+
+async def leave(person: SessionUser) -> None:
+    """Go in order."""
+
+
+async def leave_what_waits(person: SessionUser) -> None:
+    await begin_waiting(person)
+
+
+async def crash(person: SessionUser) -> None:
+    raise ZeroDivisionError("a face that cannot draw")
+
+
+async def be_cancelled(person: SessionUser) -> None:
+    task = asyncio.current_task()
+    assert task is not None
+    task.cancel()
+    await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize("end", [leave, leave_what_waits, crash, be_cancelled])
+def test_no_server_that_still_starts_is_left_behind(
+    project: Path, home: Path, gate: Path, end: Callable[[SessionUser], Awaitable[None]]
+) -> None:
+    async def sit(others: set[int]) -> None:
+        async with open_user_session(project, outside=OPEN) as person:
+            await started(others)
+            await end(person)
+
+    async def main() -> None:
+        others = children()
+        [_] = await asyncio.gather(asyncio.create_task(sit(others)), return_exceptions=True)
+        assert children() == others
+
+    with scripted_model(home, settings=trust_settings(project)):
+        run(main())
+
+
+def test_who_leaves_while_a_server_is_awaited_finds_on_record_what_was_said(
+    project: Path, home: Path, gate: Path
+) -> None:
+    async def leave_early() -> None:
+        async with open_user_session(project, outside=OPEN) as person:
+            await begin_waiting(person)
+            await person.desk.send(BRIEF)
+
+    async def come_back() -> None:
+        async with open_user_session(project, continues=True) as person:
+            assert person.said == ["Hello?", "And be brief."]
+            assert person.desk.is_unfinished
+
+    with scripted_model(home, settings=trust_settings(project)) as model:
+        run(leave_early())
+        run(come_back())
+    assert model.seen == []

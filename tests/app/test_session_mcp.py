@@ -1,0 +1,95 @@
+"""The desk with real MCP servers: their tools are offered, their prompts said, with any model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from steno.app.input_setup import McpOptions
+from steno.app.session import PromptInput
+from steno.messages.message import ToolResultMessage
+from tests.app.project_setup import make_project, scripted_model
+from tests.app.scripted_vendor import Call
+from tests.app.session_setup import SessionUser, open_user_session, run
+from tests.cli.reference_setup import WITH_VISION, trust_settings, write_servers
+from tests.inputs.images.image_samples import encode_image, red_image
+from tests.inputs.mcp.real_servers import everything_spec, time_spec
+
+pytestmark = pytest.mark.requirement("S4-15")
+OPEN = McpOptions()
+
+
+@pytest.fixture
+def project(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    return make_project(tmp_path, monkeypatch)
+
+
+def offered(request: Mapping[str, Any]) -> list[str]:
+    """Return the tools of servers that a request tells the model of."""
+    names = [tool["function"]["name"] for tool in request["tools"]]
+    return [name for name in names if name.startswith("mcp__")]
+
+
+async def convert(person: SessionUser, call: str) -> str:
+    """Say something to which the model calls a tool, allow it, and return the result."""
+    before = len(person.desk.entries())
+    await person.desk.send(PromptInput("When is that in Paris?"))
+    await person.asked(call)
+    person.allow(call)
+    await person.until(lambda: not person.desk.is_running)
+    results = [entry.payload for entry in person.desk.entries()[before:]]
+    [result] = [one for one in results if isinstance(one, ToolResultMessage)]
+    return result.text
+
+
+def test_tools_of_servers_are_offered_allowed_and_run_also_after_another_model_came(
+    project: Path, home: Path
+) -> None:
+    write_servers(project / ".mcp.json", time_spec())
+    times = {"source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo"}
+
+    async def main() -> None:
+        async with open_user_session(project, outside=OPEN) as person:
+            assert "T21:00" in await convert(person, "c1")
+            assert "time" in (await person.desk.run_command("mcp")).text
+            await person.desk.change_model("offline")
+            assert "`time` answers" in (await person.desk.run_command("mcp")).text
+            await person.desk.change_model("lab/tester")
+            assert "T21:00" in await convert(person, "c2")
+
+    def call(id: str) -> list[Call]:
+        return [Call("mcp__time__convert_time", times, id)]
+
+    with scripted_model(
+        home, call("c1"), "Nine.", call("c2"), "Nine.", settings=trust_settings(project)
+    ) as m:
+        run(main())
+    assert all(
+        offered(request) == ["mcp__time__convert_time", "mcp__time__get_current_time"]
+        for request in m.seen
+    )
+
+
+def test_a_prompt_of_a_server_is_said_with_what_comes_along_and_can_be_said_otherwise(
+    project: Path, home: Path
+) -> None:
+    write_servers(project / ".mcp.json", everything_spec())
+    data = encode_image(red_image())
+    words = PromptInput("/everything:args-prompt city=Paris", (data,))
+
+    async def main() -> None:
+        async with open_user_session(project, outside=OPEN) as person:
+            await person.say(words.text, *words.images)
+            [said] = [entry for entry in person.desk.entries() if "origin" in (entry.audit or {})]
+            assert "Paris" in person.said[0]
+            assert person.desk.branches.fork_before(said.id) == words
+            await person.desk.send(PromptInput("/everything:simple-prompt"))
+            await person.end(1)
+            assert person.said[0].startswith("This is a simple prompt")
+
+    settings = f"{trust_settings(project)}{WITH_VISION}"
+    with scripted_model(home, "Rain.", "Yes.", settings=settings):
+        run(main())

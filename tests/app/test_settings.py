@@ -1,0 +1,316 @@
+"""Settings: where they come from, which of them win, and what is said of those that are wrong."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from steno import InvalidValue
+from steno.agent.permissions.policy import AgentRole
+from steno.agent.steering import SteeringPolicy
+from steno.app.folders import config_folder, find_project
+from steno.app.settings import (
+    DEFAULTS,
+    SCALAR_NAMES,
+    SETTING_NAMES,
+    OcrEngineSetting,
+    variable_name,
+)
+from steno.app.settings_loader import load_settings
+from steno.messages.content import RecognitionMode
+from steno.providers import CATALOG
+from steno.records.entry import Mode
+from steno.tools.shell.sandbox import SandboxSetting as Sandbox
+from tests.app.config_files import EVERY_SETTING, ConfigFolders
+
+VARIABLES: list[tuple[str, str, object]] = [
+    ("model", "ollama/llama", "ollama/llama"),
+    ("mode", "plan", Mode.PLAN),
+    ("role", "planner", AgentRole.PLANNER),
+    ("max_turns", "3", 3),
+    ("max_total_tokens", "3", 3),
+    ("max_seconds", "1.5", 1.5),
+    ("max_cost", "2", 2.0),
+    ("max_tokens", "3", 3),
+    ("temperature", "0.5", 0.5),
+    ("store", "memory:", "memory:"),
+    ("system_prompt", "12", "12"),
+    ("append_system_prompt", "null", "null"),
+    ("sandbox", "off", Sandbox.OFF),
+    ("network", "true", True),
+    ("theme", "steno-light", "steno-light"),
+    ("plain", "true", True),
+    ("steering", "after_run", SteeringPolicy.AFTER_RUN),
+    ("telemetry", "1", True),
+    ("capture_content", "TRUE", True),
+    ("image_mode", "vision", RecognitionMode.VISION),
+    ("ocr", "off", OcrEngineSetting.OFF),
+    ("resource_ttl_s", "0", 0.0),
+    ("resource_tokens", "500", 500),
+]
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> ConfigFolders:
+    return ConfigFolders(tmp_path / "places")
+
+
+# -- where settings are ----------------------------------------------------------------------
+
+
+def test_without_files_everything_is_at_its_default(tmp_path: Path) -> None:
+    loaded = load_settings(tmp_path, environ={"HOME": str(tmp_path / "nowhere")})
+    assert loaded.settings == DEFAULTS
+    assert (loaded.origins, loaded.notes) == ({}, ())
+    assert loaded.settings.max_turns == 50
+
+
+def test_the_user_s_file_can_set_everything(places: ConfigFolders) -> None:
+    loaded = places.load(EVERY_SETTING)
+    settings = loaded.settings
+    assert set(loaded.origins) == set(SETTING_NAMES)
+    assert [
+        name for name in SETTING_NAMES if getattr(settings, name) == getattr(DEFAULTS, name)
+    ] == []
+    assert (settings.mode, settings.role, settings.steering, settings.sandbox) == (
+        Mode.PLAN,
+        AgentRole.PLANNER,
+        SteeringPolicy.INTERRUPT,
+        Sandbox.REQUIRE,
+    )
+    assert list(map(str, settings.allow)) == ["bash(git log *)", "read"]
+    assert settings.add_dirs == (places.home / "notes",)
+    assert settings.providers["lab"].base_url == "http://gpu.example:8000/v1"
+    assert settings.providers["openai"] is CATALOG["openai"]
+    assert settings.models["lab/large"].context_tokens == 32768
+
+
+def test_limits_are_those_of_the_agent(places: ConfigFolders) -> None:
+    limits = places.load(EVERY_SETTING).settings.limits
+    assert (limits.turns, limits.tokens, limits.seconds) == (7, 100_000, 60)
+    assert limits.cost == Decimal("0.5")
+    assert DEFAULTS.limits.cost is None
+
+
+def test_later_places_win(places: ConfigFolders) -> None:
+    user, project = places.trusting('model = "a/user"'), 'model = "a/project"'
+    variable = {"STENO_MODEL": "a/variable"}
+    winners = [
+        places.load(user),
+        places.load(user, project),
+        places.load(user, project, environ=variable),
+        places.load(user, project, environ=variable, model="a/flag"),
+    ]
+    assert [loaded.settings.model for loaded in winners] == [
+        "a/user",
+        "a/project",
+        "a/variable",
+        "a/flag",
+    ]
+    assert [loaded.origins["model"] for loaded in winners] == [
+        (str(places.user_file),),
+        (str(places.project_file),),
+        ("STENO_MODEL",),
+        ("--model",),
+    ]
+
+
+def test_lists_tables_and_appended_texts_add_up(places: ConfigFolders) -> None:
+    row = '[providers.{}]\nlike = "{}"\nbase_url = "http://{}.example/v1"\n'
+    loaded = places.load(
+        places.trusting(
+            'deny = ["bash(rm *)"]\nappend_system_prompt = "One."\n' + row.format("a", "vllm", "a")
+        ),
+        'deny = ["write(x)", "bash(rm *)"]\nappend_system_prompt = "Two."\n'
+        + row.format("b", "a", "b"),
+        deny=["read(.env)"],
+    )
+    settings = loaded.settings
+    assert list(map(str, settings.deny)) == ["bash(rm *)", "write(x)", "read(.env)"]
+    assert settings.append_system_prompt == "One.\n\nTwo."
+    assert settings.providers["b"].wire == settings.providers["a"].wire == "openai_chat"
+    files = (str(places.user_file), str(places.project_file))
+    assert loaded.origins["deny"] == (*files, "--deny")
+    assert loaded.origins["providers"] == loaded.origins["append_system_prompt"] == files
+
+
+def test_what_a_flag_does_not_say_counts_as_not_given(places: ConfigFolders) -> None:
+    loaded = places.load("max_turns = 3", max_turns=None, allow=[], add_dirs=())
+    assert loaded.settings.max_turns == 3
+    assert set(loaded.origins) == {"max_turns"}
+
+
+def test_flags_may_be_false_or_zero(places: ConfigFolders) -> None:
+    settings = places.load("network = true\ntemperature = 1", network=False, temperature=0).settings
+    assert (settings.network, settings.temperature) == (False, 0)
+
+
+@pytest.mark.parametrize(("name", "text", "value"), VARIABLES)
+def test_every_scalar_has_a_variable(
+    places: ConfigFolders, name: str, text: str, value: object
+) -> None:
+    loaded = places.load(environ={variable_name(name): text})
+    assert getattr(loaded.settings, name) == value
+    assert loaded.origins == {name: (f"STENO_{name.upper()}",)}
+
+
+def test_the_variables_above_are_all_of_them() -> None:
+    assert [name for name, _, _ in VARIABLES] == list(SCALAR_NAMES)
+
+
+def test_an_empty_variable_sets_nothing(places: ConfigFolders) -> None:
+    assert places.load(environ={"STENO_MODEL": "", "STENO_MODE": ""}).origins == {}
+
+
+def test_the_folder_of_settings_follows_the_standard(tmp_path: Path) -> None:
+    assert config_folder({"XDG_CONFIG_HOME": "/x", "HOME": "/h"}) == Path("/x/steno")
+    assert config_folder({"XDG_CONFIG_HOME": "x", "HOME": "/h"}) == Path("/h/.config/steno")
+    assert config_folder({"HOME": ""}) is None
+    assert load_settings(tmp_path, environ={"HOME": ""}).user_file is None
+
+
+@pytest.mark.parametrize("marker", [".git", ".steno"])
+def test_a_project_begins_at_the_nearest_marker(tmp_path: Path, marker: str) -> None:
+    inner = tmp_path / "outer" / "inner"
+    (inner / "deep").mkdir(parents=True)
+    (tmp_path / "outer" / ".git").mkdir()
+    (inner / marker).mkdir()
+    assert find_project(inner / "deep") == inner
+    assert find_project(tmp_path / "outer") == tmp_path / "outer"
+
+
+def test_a_folder_that_everybody_may_write_to_is_nobody_s_project(tmp_path: Path) -> None:
+    work = tmp_path / "shared" / "work"
+    (tmp_path / "shared" / ".steno").mkdir(parents=True)
+    work.mkdir()
+    assert find_project(work) == tmp_path / "shared"
+    (tmp_path / "shared").chmod(0o1777)
+    assert find_project(work) != tmp_path / "shared"
+
+
+def test_paths_of_a_project_and_of_flags_start_where_they_stand(places: ConfigFolders) -> None:
+    settings = places.load("", 'add_dirs = ["docs"]', add_dirs=["../other", "/srv"]).settings
+    assert settings.add_dirs == (
+        places.project / "docs",
+        places.project / "src" / "other",
+        Path("/srv"),
+    )
+
+
+# -- what is wrong ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("max_turn = 3", ": max_turn: there is no such setting; do you mean max_turns?"),
+        ("zzz = 3", ": zzz: there is no such setting; there are model, mode, "),
+        ('"a\\nb" = 3', ": a b: there is no such setting; "),
+        ("max_turns = '3'", ": max_turns: must be a whole number, not text"),
+        ("max_turns = true", ": max_turns: must be a whole number, not true or false"),
+        ("max_turns = 0", ": max_turns: must be 1 or more"),
+        ("max_tokens = '3'", ": max_tokens: must be a whole number, not text"),
+        ("max_cost = nan", ": max_cost: must be above 0"),
+        ("temperature = 2.1", ": temperature: must be 2 or less"),
+        ("mode = 'fly'", ": mode: must be plan or act"),
+        ("sandbox = 'maybe'", ": sandbox: must be auto or require or off"),
+        ("image_mode = 'blind'", ": image_mode: must be auto or vision or ocr"),
+        ("ocr = 'yes'", ": ocr: must be auto or rapidocr or tesseract or off"),
+        ("ocr_languages = ['../x']", ": ocr_languages[0]: must be letters, digits and _, "),
+        ("resource_ttl_s = -1", ": resource_ttl_s: must be 0 or more"),
+        ("network = 'yes'", ": network: must be true or false, not text"),
+        ("allow = 'bash'", ": allow: must be a list, not text"),
+        ("allow = ['read', 3]", ": allow[1]: must be text, not a whole number"),
+        ("env = ['A', 'B=C']", ": env[1]: must be letters, digits and _, "),
+        ("env = ['A\\n']", ": env[0]: must be letters, digits and _, "),
+        ("store = 'ftp://x'", ": store: an address is sqlite:FILE, "),
+        ("add_dirs = ['/', 'x']", ": add_dirs[1]: must be an absolute path, or begin with ~/"),
+        ("add_dirs = ['/\\u0000']", ": add_dirs[0]: must be the path of a folder"),
+        ("trusted_projects = ['.']", ": trusted_projects[0]: must be an absolute path"),
+        ("providers = 3", ": providers: must be a table, not a whole number"),
+        ("[providers.a]\nwire = 'chat'", ": providers.a.base_url: must be there"),
+        ("store = ''", ": store: must not be empty"),
+        ("[providers.a]\nlike = 'vllm'\nneeds_key = 1", ": providers.a.needs_key: must be true or"),
+        (
+            "[providers.a]\nlike = 'vllm'\nbase_ulr = 'x'",
+            ": providers.a: there is no field base_ulr; do you mean base_url?",
+        ),
+        (
+            "[providers.a]\nlike = 'vllm'\n[providers.a.capabilities]\ntool = true",
+            ": providers.a.capabilities: there is no field tool; do you mean tools?",
+        ),
+        ("deny = ['read', 'Bash(git *)']", ": deny[1]: there is no tool Bash; do you mean bash?"),
+        ("deny = ['zzz']", ": deny[0]: there is no tool zzz; there are read, write, "),
+        ("[models.'a/b']\ncontext = 3", ": models.a/b: there is no field context; do you mean "),
+        (
+            "[models.'a/b']\nvision = 3",
+            ": models.a/b.vision: must be true or false, not a whole number",
+        ),
+        ("[models.'a/b']\ncontext_tokens = 0", ": models.a/b.context_tokens: must be 1 or more"),
+        ("[mcp_servers.a]\nurl = 3", ": mcp_servers.a.url: must be "),
+        ("[mcp_servers.a]\ncommand = 'x'\narg = []", ": mcp_servers.a.arg: is unknown; "),
+        ("[mcp_servers.'a b']\ncommand = 'x'", ": mcp_servers: the name of a server has "),
+        ("a = 1\nb = \n", ": is not TOML: Invalid value (at line 2, column 5)"),
+        ("a = " + "[" * 50_000, ": is nested too deeply"),
+        ("a = " + "1" * 5_000, ": is nested too deeply, or has a number that is too long"),
+        ("# " + "x" * 300_000, ": must not be larger than 262,144 bytes"),
+    ],
+)
+def test_what_is_wrong_in_a_file_is_said_with_its_place(
+    places: ConfigFolders, text: str, rule: str
+) -> None:
+    with pytest.raises(InvalidValue) as caught:
+        places.load(text.replace("'", '"'))  # escapes mean something in these
+    assert str(caught.value).startswith(f"{places.user_file}{rule}")
+
+
+def test_a_rule_that_makes_no_sense_is_said_with_its_place(places: ConfigFolders) -> None:
+    with pytest.raises(InvalidValue) as caught:
+        places.load('deny = ["read", "bash(git"]')
+    assert str(caught.value).startswith(f"{places.user_file}: deny[1]: ")
+
+
+def test_a_file_that_is_not_utf_8_is_told_with_the_line(places: ConfigFolders) -> None:
+    places.user_file.write_bytes(b"# fine\n# \xff\n")
+    with pytest.raises(InvalidValue, match=r"config\.toml: is not UTF-8 \(at line 2\)"):
+        load_settings(places.work, environ={"HOME": str(places.home)})
+
+
+def test_a_file_that_cannot_be_read_is_no_file_that_is_not_there(places: ConfigFolders) -> None:
+    places.user_file.mkdir()
+    with pytest.raises(InvalidValue, match=r"config\.toml.*folder"):
+        load_settings(places.work, environ={"HOME": str(places.home)})
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("STENO_MAX_TURNS", "many", "STENO_MAX_TURNS: must be a whole number, not text"),
+        ("STENO_MODE", "fly", "STENO_MODE: must be plan or act"),
+        ("STENO_STORE", "ftp://x", "STENO_STORE: an address is"),
+    ],
+)
+def test_a_variable_that_makes_no_sense_is_named(
+    places: ConfigFolders, name: str, text: str, told: str
+) -> None:
+    with pytest.raises(InvalidValue) as caught:
+        places.load(environ={name: text})
+    assert str(caught.value).startswith(told)
+
+
+def test_a_flag_that_makes_no_sense_is_named_as_it_was_typed(places: ConfigFolders) -> None:
+    with pytest.raises(InvalidValue, match=r"^--max-turns: must be 1 or more"):
+        places.load(max_turns=0)
+    with pytest.raises(InvalidValue, match=r"^--max-turn: there is no such setting; .*max_turns"):
+        places.load(max_turn=1)
+    with pytest.raises(InvalidValue, match=r"^--allow\[0\]: "):
+        places.load(allow=["bash("])
+
+
+def test_what_an_error_says_holds_no_values(places: ConfigFolders) -> None:
+    with pytest.raises(InvalidValue) as caught:
+        places.load('[providers.a]\nwire = "chat"\nbase_url = "hush://hush"')
+    assert "hush" not in str(caught.value)
+    assert "Be somebody else" not in repr(places.load(EVERY_SETTING).settings)

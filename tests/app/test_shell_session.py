@@ -1,0 +1,158 @@
+"""Commands of the person at the desk: what they print is said by them, and on record."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from steno import ChatMessage, ToolCall
+from steno.agent import Notice, TurnStarted
+from steno.app.session import PromptInput, ShellEnded, ShellOutput, ShellStarted
+from steno.errors import InvalidValue, StenoError
+from steno.records.entry import Entry
+from steno.store import open_store
+from tests.app.project_setup import make_project, scripted_model
+from tests.app.scripted_vendor import Call
+from tests.app.session_setup import SessionUser, open_user_session, run
+
+pytestmark = pytest.mark.requirement("S4-15")
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("SHELL", "/bin/sh")
+    return make_project(tmp_path, monkeypatch)
+
+
+def printed(person: SessionUser) -> Entry:
+    """Return the entry that holds what a command has printed."""
+    [entry] = [one for one in person.desk.entries() if "shell" in (one.audit or {})]
+    return entry
+
+
+def test_a_command_runs_here_and_begins_a_session_with_what_it_prints(project: Path) -> None:
+    async def main() -> None:
+        async with open_user_session(project, flags={"model": "offline"}) as person:
+            await person.desk.run_shell("cat note.txt; exit 3")
+            assert person.desk.is_running
+            await person.until(lambda: person.told(ShellEnded))
+            assert not person.desk.is_running
+            assert person.told(ShellStarted) == [ShellStarted("cat note.txt; exit 3")]
+            assert "".join(event.text for event in person.told(ShellOutput)) == "forty-two\n"
+            assert person.told(ShellEnded) == [ShellEnded(3)]
+            entry = printed(person)
+            assert entry.message is not None
+            assert entry.message.text == "$ cat note.txt; exit 3\nforty-two\n"
+            about = {"actor": person.desk.actor, "shell": "cat note.txt; exit 3", "status": 3}
+            assert dict(entry.audit or {}) == about
+            assert not person.desk.is_unfinished
+
+    run(main())
+
+
+def test_a_command_that_is_interrupted_is_on_record_as_far_as_it_came(project: Path) -> None:
+    async def main() -> None:
+        async with open_user_session(project, flags={"model": "offline"}) as person:
+            await person.desk.run_shell("echo begun; exec sleep 600")
+            await person.until(lambda: person.told(ShellOutput))
+            with pytest.raises(StenoError, match="still runs"):
+                await person.desk.run_shell("echo another")
+            with pytest.raises(StenoError, match="still runs"):
+                await person.desk.session_list.new()
+            person.desk.interrupt()
+            await person.until(lambda: person.told(ShellEnded))
+            assert person.told(ShellEnded) == [ShellEnded(None)]
+            message = printed(person).message
+            assert message is not None
+            assert message.text == "$ echo begun; exec sleep 600\nbegun\n[stopped]"
+
+    run(main())
+
+
+def test_a_command_ends_with_the_desk_and_is_on_record(project: Path) -> None:
+    async def leave() -> None:
+        async with open_user_session(project, flags={"model": "offline"}) as person:
+            await person.desk.run_shell("echo begun; exec sleep 600")
+            await person.until(lambda: person.told(ShellOutput))
+
+    async def come_back() -> None:
+        async with open_user_session(project, continues=True) as person:
+            assert person.said == ["$ echo begun; exec sleep 600\nbegun\n[stopped]"]
+
+    run(leave())
+    run(come_back())
+
+
+def test_what_a_command_prints_while_the_agent_works_steers_it(project: Path, home: Path) -> None:
+    gate = threading.Event()
+
+    async def main() -> None:
+        async with open_user_session(project) as person:
+            await person.desk.send(PromptInput("Read it."))
+            await person.until(lambda: person.told(TurnStarted))
+            await person.desk.run_shell("echo from outside")
+            await person.until(lambda: person.told(ShellEnded))
+            assert "$ echo from outside\nfrom outside\n" not in person.said
+            gate.set()
+            await person.end()
+            assert person.said[-2:] == ["$ echo from outside\nfrom outside\n", "42."]
+            assert (printed(person).audit or {})["status"] == 0
+
+    with scripted_model(home, [gate, Call("read", {"path": "note.txt"})], "42."):
+        run(main())
+
+
+def test_a_session_is_called_by_the_first_words_and_not_by_a_command_before_them(
+    project: Path,
+) -> None:
+    async def main() -> None:
+        async with open_user_session(project, flags={"model": "offline"}) as person:
+            for _ in range(10):
+                await person.desk.run_shell("echo hello")
+                await person.until(lambda: not person.desk.is_running)
+                assert person.desk.status.title == ""
+            await person.say("read note.txt")
+            assert person.desk.status.title == "read note.txt"
+            await person.desk.session_list.new()
+            await person.desk.run_shell("echo hello")
+            await person.until(lambda: not person.desk.is_running)
+            await person.say("list .")
+            [kept, _] = await person.desk.session_list.summaries()
+            assert kept.title == "list ."
+
+    run(main())
+
+
+def test_a_command_is_refused_where_its_output_could_not_be_recorded(project: Path) -> None:
+    with open_store() as store:
+        half = store.new([ChatMessage.user("Read it.")], id="half")
+        half.append(ChatMessage.assistant(None, [ToolCall(id="c1", name="read", arguments="{}")]))
+
+    async def main() -> None:
+        async with open_user_session(project, resume="half", flags={"model": "offline"}) as person:
+            assert person.desk.is_unfinished
+            with pytest.raises(StenoError, match="/retry first"):
+                await person.desk.run_shell("ls")
+            with pytest.raises(InvalidValue, match="which command"):
+                await person.desk.run_shell("  ")
+            assert not person.desk.is_running
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("command", "is_told"), [("cd src", True), ("cd", True), ("cd src && ls", False), ("ls", False)]
+)
+def test_who_only_changes_the_folder_is_told_that_it_changes_nothing(
+    project: Path, command: str, *, is_told: bool
+) -> None:
+    async def main() -> None:
+        async with open_user_session(project, flags={"model": "offline"}) as person:
+            await person.desk.run_shell(command)
+            await person.until(lambda: person.told(ShellEnded))
+            told = [one.text for one in person.told(Notice) if "cd changes nothing" in one.text]
+            assert bool(told) == is_told
+
+    run(main())

@@ -1,0 +1,106 @@
+"""What tests of prompts that point at something share: what a model hears, and what is on record."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from steno.inputs.mcp.server_spec import McpServerSpec
+from steno.records.entry import Resolution
+from steno.store import open_store
+from tests.app.scripted_vendor import PATIENCE_S, ScriptedVendor
+from tests.cli.program import ProgramOutput, run_steno
+
+WITHOUT_VISION = '[models."lab/tester"]\nvision = false\n'
+WITH_VISION = '[models."lab/tester"]\nvision = true\n'
+
+
+def last_text(model: ScriptedVendor, number: int = -1) -> str:
+    """Return the words of the last message that the model got with a request."""
+    content = model.seen[number]["messages"][-1]["content"]
+    if isinstance(content, str):
+        return content
+    return "".join([part.get("text", "") for part in content])
+
+
+def last_images(model: ScriptedVendor, number: int = -1) -> list[str]:
+    """Return the images of the last message that the model got with a request, as addresses."""
+    content = model.seen[number]["messages"][-1]["content"]
+    parts = [] if isinstance(content, str) else content
+    return [part["image_url"]["url"] for part in parts if part["type"] == "image_url"]
+
+
+def resolutions() -> list[Resolution]:
+    """Return what the last session has found out about what it points at."""
+    with open_store() as store:
+        [*_, last] = store.headers()
+        payloads = [entry.payload for entry in store.open(last.id).entries()]
+    return [payload for payload in payloads if isinstance(payload, Resolution)]
+
+
+def check_last_log() -> None:
+    """Check that nobody has touched the log of the last session, and that it can be replayed."""
+    told = run_steno("verify", "last")
+    assert (told.status, told.out.split()[0]) == (0, "intact")
+    told = run_steno("replay", "last")
+    assert (told.status, told.out.split()[0]) == (0, "same:")
+
+
+def notices(told: ProgramOutput) -> list[str]:
+    """Return what was said of inputs, where each event is a line of JSON."""
+    events = [json.loads(line) for line in told.out.splitlines()]
+    return [event["text"] for event in events if event.get("code") == "input"]
+
+
+def input_rows(*arguments: str) -> list[dict[str, Any]]:
+    """Return what `steno inputs` tells of the last session."""
+    told = run_steno("inputs", *arguments, "--json")
+    assert told.status == 0
+    return [json.loads(line) for line in told.out.splitlines()]
+
+
+# -- servers -------------------------------------------------------------------------------------
+
+
+def write_servers(file: Path, *specs: McpServerSpec) -> None:
+    """Name servers as `.mcp.json` does."""
+    table = {
+        spec.name: {"command": spec.command, "args": list(spec.args), "env": dict(spec.env)}
+        for spec in specs
+    }
+    file.write_text(json.dumps({"mcpServers": table}), encoding="utf-8")
+
+
+def trust_settings(project: Path) -> str:
+    """Return settings that trust a project."""
+    return f"trusted_projects = [{json.dumps(str(project))}]\n"
+
+
+@contextmanager
+def image_at(data: bytes) -> Generator[str]:
+    """Serve an image on loopback, and give its address."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("content-type", "image/png")
+            self.send_header("content-length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Keep quiet."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/charts/shot.png"
+        finally:
+            server.shutdown()
+            thread.join(PATIENCE_S)

@@ -1,0 +1,420 @@
+"""What `steno convert` tells beside the request, and where it writes what got lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from steno.providers.catalog import CATALOG
+from steno.providers.endpoint import ENDPOINTS
+from tests.cli.program import COMMAND, ProgramOutput, on_terminal, run_process, run_steno
+
+REQUEST: dict[str, object] = {
+    "model": "m-1",
+    "max_tokens": 50,
+    "messages": [{"role": "user", "content": "Hi", "name": "bob"}],
+}
+LOST = "messages[0]: left out what is kept for openai_chat alone: name (extras)\n"
+CONTENTS = b'{"contents":[{"role":"user","parts":[{"text":"Hi"}]}]}'
+IN_ADDRESS = "steno: request: model and streaming are not in the body but in the address: POST "
+NO_MODEL = "steno: request: it names no model; add --model NAME\n"
+KEPT = "steno: request: the model is m-1, as it was; --model NAME asks another\n"
+HI = {"role": "user", "content": "Hi"}
+CALL = {
+    "role": "assistant",
+    "tool_calls": [
+        {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    ],
+}
+RESULT = {"role": "tool", "tool_call_id": "c1", "content": "found"}
+
+
+def convert(target: str, *options: str | Path, **members: object) -> ProgramOutput:
+    body = {name: value for name, value in (REQUEST | members).items() if value is not None}
+    arguments = ("convert", "--from", "openai_chat", "--to", target, *options)
+    return run_steno(*arguments, data=json.dumps(body).encode())
+
+
+CONVERT = ("convert", "--from", "openai_chat", "--to", "chat")
+
+
+def convert_into(folder: Path, *options: str, **streams: Any) -> int:
+    """Run the program in a process of its own, whose streams are files."""
+    return subprocess.run(
+        [*COMMAND, *CONVERT, *options],
+        input=json.dumps(REQUEST).encode(),
+        check=False,
+        timeout=60,
+        cwd=folder,
+        **streams,
+    ).returncode
+
+
+# -- what is not in the body ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("stream", "method"),
+    [
+        (None, "generateContent"),
+        (False, "generateContent"),
+        (True, "streamGenerateContent?alt=sse"),
+    ],
+)
+def test_what_gemini_has_in_the_address_is_told_once(stream: bool | None, method: str) -> None:
+    told = convert("gemini", stream=stream)
+    assert told.status == 0
+    assert json.loads(told.out).keys() == {"contents", "generationConfig"}
+    assert told.err == f"{LOST}{IN_ADDRESS}/v1beta/models/m-1:{method}\n{KEPT}"
+
+
+@pytest.mark.parametrize("model", ["gemini-x", "publishers/google/models/x", "tuned models/x"])
+def test_the_address_is_the_one_that_we_send_to_ourselves(model: str) -> None:
+    told = convert("gemini", "--model", model, stream=True)
+    path = told.err.splitlines()[-1].removeprefix(IN_ADDRESS)
+    address = CATALOG["google"].base_url + ENDPOINTS["gemini"].path_for(model)
+    assert address.endswith(f".com{path}")
+
+
+def test_the_address_has_a_place_for_a_model_that_is_not_named() -> None:
+    assert convert("gemini", model=None).err.endswith(
+        f"{IN_ADDRESS}/v1beta/models/MODEL:generateContent\n"
+    )
+
+
+def test_what_is_not_in_the_body_is_no_loss(tmp_path: Path) -> None:
+    report = tmp_path / "report.json"
+    told = convert("gemini", "--strict", "--report", report, messages=[HI])
+    assert told.status == 0
+    assert told.err == f"{IN_ADDRESS}/v1beta/models/m-1:generateContent\n{KEPT}"
+    assert json.loads(report.read_bytes()) == []
+
+
+def test_a_request_of_gemini_names_no_model() -> None:
+    arguments = ("convert", "--from", "gemini", "--to")
+    assert run_steno(*arguments, "openai_chat", data=CONTENTS).err == NO_MODEL
+    assert run_steno(*arguments, "openai_chat", "--model", "m-1", data=CONTENTS).err == ""
+    assert run_steno(*arguments, "chat", data=CONTENTS).err == ""  # which nobody sends
+    assert run_steno(*arguments, "gemini", data=CONTENTS).err == ""  # where it has been is known
+    assert IN_ADDRESS in run_steno(*arguments, "gemini", "--model", "m-1", data=CONTENTS).err
+
+
+def test_a_limit_that_was_made_up_is_told() -> None:
+    told = convert("anthropic_messages", "--model", "m-2", max_tokens=None)
+    limit = json.loads(told.out)["max_tokens"]
+    assert told.err == (
+        f"{LOST}steno: request: max_tokens is {limit}, since it names none and "
+        "anthropic_messages wants one\n"
+    )
+    assert convert("anthropic_messages", "--model", "m-2").err == LOST
+
+
+def test_a_model_that_another_provider_will_not_know_is_told() -> None:
+    assert convert("anthropic_messages").err == LOST + KEPT
+    assert convert("anthropic_messages", model="a\nb\x1b").err.endswith(
+        "the model is a b\\x1b, as it was; --model NAME asks another\n"
+    )
+    for target in ("openai_chat", "openai_responses", "chat"):  # one vendor, or none
+        assert KEPT not in convert(target).err
+
+
+@pytest.mark.parametrize("name", ["", " "])
+def test_a_model_has_a_name(name: str) -> None:
+    told = convert("gemini", "--model", name)
+    assert (told.status, told.out) == (2, "")
+    assert "steno: --model: must be the name of a model; or leave it out\n" in told.err
+
+
+@pytest.mark.parametrize(
+    ("messages", "what"),
+    [
+        ([HI, CALL], "messages[1] has a call without a result"),
+        ([HI, CALL, HI], "messages[1] has a call without a result"),
+        ([HI, RESULT], "messages[1] is a result without a call"),
+        ([RESULT, HI, CALL], "messages[0] is a result before its call"),
+        ([HI, CALL, HI, RESULT], "messages[3] is a result too far behind its call"),
+        ([HI, CALL, RESULT, RESULT], "messages[3] is a second result of one call"),
+        (
+            [HI, RESULT | {"tool_call_id": "c2"}, CALL],
+            "messages[1] is a result without a call (and 1 more)",
+        ),
+    ],
+)
+def test_what_a_provider_would_refuse_is_told_with_how_to_mend_it(
+    messages: list[object], what: str
+) -> None:
+    hint = f"steno: request: {what}; providers refuse that: --repair mends it\n"
+    told = convert("anthropic_messages", "--model", "m-2", "--strict", messages=messages)
+    assert told.err.endswith(hint)
+    mended = convert("anthropic_messages", "--model", "m-2", "--repair", messages=messages)
+    assert "--repair" not in mended.err
+
+
+def test_no_repair_is_offered_where_there_is_nothing_to_mend() -> None:
+    assert "--repair" not in convert("gemini", messages=[HI, CALL, RESULT]).err
+    assert "--repair" not in convert("chat", messages=[HI, CALL]).err  # which nobody sends
+    # The provider may have the call: it goes by the answer that came before.
+    assert "--repair" not in convert("openai_chat", messages=[HI, RESULT]).err
+    assert "--repair" in convert("openai_chat", messages=[HI, CALL]).err
+
+
+# -- what got lost -------------------------------------------------------------------------------
+
+
+def test_names_in_a_request_do_not_act_on_the_terminal() -> None:
+    told = convert(
+        "chat", messages=[{"role": "user", "content": "Hi", "\x1b]0;x\x07\nsteno: y": 1}]
+    )
+    assert told.err == (
+        "messages[0]: left out what is kept for openai_chat alone: "
+        "\\x1b]0;x\\x07 steno: y (extras)\n"
+    )
+
+
+def test_a_message_that_nobody_understands_is_told_by_its_role() -> None:
+    told = convert("chat", messages=[{"role": "us\nr", "content": "Hello"}, HI])
+    assert told.err == (
+        'messages[0].content[0]: left out a message of role "us r", which is not understood '
+        "(opaque)\n"
+    )
+    unknown = {"role": "user", "content": [{"type": "input_audio", "input_audio": {}}]}
+    assert "left out a block that only openai_chat knows" in convert("chat", messages=[unknown]).err
+
+
+def test_a_report_takes_the_place_of_another_as_a_whole(tmp_path: Path) -> None:
+    report = tmp_path / "report.json"
+    report.write_text("the one of yesterday, which was much longer " * 100)
+    assert convert("chat", "--report", report).status == 0
+    assert [row["code"] for row in json.loads(report.read_bytes())] == ["extras"]
+    assert {place.name for place in tmp_path.iterdir()} == {"home", "report.json"}
+
+
+def test_a_report_goes_where_a_link_points(tmp_path: Path) -> None:
+    link, target = tmp_path / "link", tmp_path / "target"
+    link.symlink_to(target)
+    assert convert("chat", "--report", link).status == 0
+    assert link.is_symlink()
+    assert json.loads(target.read_bytes())[0]["code"] == "extras"
+
+
+def test_a_report_goes_through_a_pipe() -> None:
+    told = run_process(
+        *("convert", "--from", "openai_chat", "--to", "chat", "--report", "/dev/stderr"),
+        data=json.dumps(REQUEST).encode(),
+    )
+    assert told.status == 0
+    assert [row["code"] for row in json.loads(told.err)] == ["extras"]
+
+
+@pytest.mark.parametrize(
+    "place", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "/proc/thread-self/fd/1", "link", "it"]
+)
+@pytest.mark.parametrize("mode", ["ab", "r+b"])
+def test_a_report_goes_behind_what_is_in_a_file_that_is_open(
+    place: str, mode: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "it"
+    file.write_text("precious\n")
+    file.chmod(0o640)
+    (tmp_path / "link").symlink_to("/dev/stdout")
+    with file.open(mode) as out:
+        out.seek(0, os.SEEK_END)
+        status = convert_into(tmp_path, "--report", place, stdout=out.fileno())
+    assert status == 0
+    kept, report, body = file.read_text().splitlines()
+    assert kept == "precious"
+    assert [row["code"] for row in json.loads(report)] == ["extras"]
+    assert json.loads(body)["model"] == "m-1"
+    assert file.stat().st_mode & 0o777 == 0o640
+
+
+def test_a_report_goes_to_any_descriptor_that_is_open(tmp_path: Path) -> None:
+    file = tmp_path / "it"
+    file.write_text("precious\n")
+    with file.open("ab") as open_file, (tmp_path / "out").open("wb") as out:
+        number = open_file.fileno()
+        place = f"/dev/fd/{number}"
+        status = convert_into(
+            tmp_path, "--report", place, stdout=out.fileno(), stderr=number, pass_fds=(number,)
+        )
+    assert status == 0
+    kept, report = file.read_text().splitlines()
+    assert (kept, json.loads(report)[0]["code"]) == ("precious", "extras")
+    told = run_process(*CONVERT, "--report", "/dev/fd/999", data=json.dumps(REQUEST).encode())
+    assert (told.status, told.out) == (1, "")
+    assert told.err.startswith("steno: /dev/fd/999: cannot be written: ")
+
+
+def test_a_report_goes_through_a_pipe_that_has_a_name(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    heard: list[bytes] = []
+    reader = threading.Thread(target=lambda: heard.append(pipe.read_bytes()), daemon=True)
+    reader.start()
+    assert convert("chat", "--report", pipe).status == 0
+    reader.join(60)
+    assert json.loads(heard[0])[0]["code"] == "extras"
+    assert pipe.is_fifo()
+
+
+def test_nothing_is_printed_where_no_report_can_be_written(tmp_path: Path) -> None:
+    for place in (tmp_path, Path("/dev/full")):
+        told = convert("chat", "--report", place)
+        assert (told.status, told.out) == (1, "")
+        assert told.err.startswith(f"steno: {place}: cannot be written: ")
+        assert told.err.count("\n") == 1
+
+
+def test_a_report_wants_a_folder_that_is_there(tmp_path: Path) -> None:
+    link, file = tmp_path / "link", tmp_path / "file"
+    link.symlink_to(tmp_path / "none" / "report.json")
+    file.touch()
+    for place in (tmp_path / "none" / "report.json", link, file / "report.json"):
+        told = convert("chat", "--report", place)
+        assert (told.status, told.out) == (2, "")
+        assert told.err == (
+            "steno: --report: its folder is not there; make it first or write elsewhere\n"
+        )
+
+
+def test_a_report_is_not_written_where_links_lead_nowhere(tmp_path: Path) -> None:
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    told = convert("chat", "--report", loop)
+    assert (told.status, told.out) == (1, "")
+    assert "cannot be written: Too many levels of symbolic links" in told.err
+    assert loop.is_symlink()
+
+
+def test_a_report_may_have_a_name_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert convert("chat", "--report", "report.json").status == 0
+    assert json.loads((tmp_path / "report.json").read_bytes())[0]["code"] == "extras"
+
+
+def test_a_report_does_not_take_the_place_of_the_request(tmp_path: Path) -> None:
+    file = tmp_path / "request.json"
+    file.write_text(json.dumps(REQUEST))
+    arguments = ("convert", "--from", "openai_chat", "--to", "chat", file, "--report")
+    for place in (file, tmp_path / "home" / ".." / "request.json"):
+        told = run_steno(*arguments, place)
+        assert (told.status, told.out) == (2, "")
+        assert told.err == "steno: --report: is the file that is read; choose another name\n"
+    assert json.loads(file.read_text()) == REQUEST
+
+
+def test_a_report_has_a_name() -> None:
+    told = convert("chat", "--report", "-")
+    assert (told.status, told.out) == (2, "")
+    assert told.err.startswith("steno: --report: must be a file; ")
+
+
+@pytest.mark.parametrize("name", [".", ".chat", "a..b", "chat.", "my-own.wire"])
+def test_what_can_be_no_module_is_no_wire(name: str) -> None:
+    told = run_steno("convert", "--from", "chat", "--to", name)
+    assert told.status == 2
+    assert "steno: --to: that is no name; one of anthropic_messages, chat, " in told.err
+
+
+# -- wires of one's own --------------------------------------------------------------------------
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def test_a_wire_of_ones_own_need_not_write_json() -> None:
+    told = run_process(
+        *("convert", "--from", "openai_chat", "--to", "lab.lines"),
+        data=b'{"messages":[{"role":"user","content":"Hi"}]}',
+        PYTHONPATH=str(EXAMPLES),
+    )
+    assert told == ProgramOutput(0, 'user "Hi"\n', "")
+
+
+def test_a_body_that_is_no_json_does_not_act_on_a_terminal(tmp_path: Path) -> None:
+    package = tmp_path / "mine"
+    package.mkdir()
+    (package / "odd.py").write_text(ODD)
+    file = tmp_path / "request.json"
+    file.write_text(json.dumps(REQUEST))
+    told = on_terminal(
+        *("convert", "--from", "openai_chat", "--to", "mine.odd", file),
+        environment={"PYTHONPATH": f"{EXAMPLES}:{tmp_path}"},
+    )
+    assert told == ProgramOutput(0, "one\n\\x1b]0;x\\x07 \ufffd\n", "")
+
+
+ODD = """
+from lab.lines import StreamDecoder, decode_error, decode_request, decode_response
+from steno.wire import Encoded
+
+NAME = "odd"
+
+
+def encode_request(request, *, stream=None):
+    return Encoded(b"one\\n\\x1b]0;x\\x07 \\xff")
+"""
+
+
+def test_a_number_that_python_has_no_value_for_is_carried_along() -> None:
+    body = b'{"model":"m","messages":[{"role":"user","content":[{"type":"x","n":1e999}]}]}'
+    told = run_steno("convert", "--from", "openai_chat", "--to", "openai_chat", data=body)
+    assert (told.status, told.err) == (0, "")
+    assert "1e999" in told.out
+
+
+def test_a_signature_that_was_made_up_is_told() -> None:
+    told = convert("gemini", messages=[HI, CALL, RESULT])
+    assert "thoughtSignature" in told.out
+    assert "request: calls are signed skip_thought_signature_validator" in told.err
+    assert "are signed" not in convert("gemini", messages=[HI]).err
+
+
+def test_a_report_does_not_take_the_place_of_what_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "request.json"
+    file.write_text(json.dumps(REQUEST))
+    with file.open("rb") as source:
+        told = subprocess.run(
+            [*COMMAND, *CONVERT, "--report", file],
+            stdin=source,
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
+    assert (told.returncode, told.stdout) == (2, b"")
+    assert b"is the file that is read" in told.stderr
+    assert json.loads(file.read_text()) == REQUEST
+
+
+def test_a_report_that_nobody_reads_is_told(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    told = subprocess.run(
+        [*COMMAND, *CONVERT, "--report", f"/dev/fd/{writing}"],
+        input=json.dumps(REQUEST).encode(),
+        capture_output=True,
+        pass_fds=(writing,),
+        timeout=60,
+        check=False,
+    )
+    os.close(writing)
+    assert (told.returncode, told.stdout) == (1, b"")
+    assert b"cannot be written: Broken pipe" in told.stderr
+
+
+@pytest.mark.parametrize("content", ["", 5])
+def test_a_message_of_a_known_role_is_not_said_to_be_of_a_strange_one(content: object) -> None:
+    told = convert("gemini", messages=[HI, {"role": "user", "content": content}])
+    assert "role" not in told.err
+    assert "messages[1]" in told.err
+
+
+def test_a_request_without_messages_is_not_said_to_be_a_stream() -> None:
+    told = convert("gemini", messages=[])
+    assert told.status == 1
+    assert "stream" not in told.err

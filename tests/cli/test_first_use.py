@@ -1,0 +1,351 @@
+"""What somebody meets who is new here: slips, things that are missing, and models that can little."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from steno.agent import EndReason, RunResult
+from steno.app.compose import environment_target
+from steno.app.permissions import BUILTIN_TOOL_NAMES
+from steno.app.settings import Settings
+from steno.messages.usage import Usage
+from steno.providers.model_discovery import find_model
+from steno.render.text_output import TextReporter
+from steno.store import MemoryStore, open_store
+from steno.tools import Toolbox, Workspace
+from tests.app.project_setup import (
+    OFFLINE,
+    events_of,
+    make_project,
+    result_of,
+    scripted_model,
+    write_settings,
+)
+from tests.app.scripted_vendor import Call, run_vendor
+from tests.cli.program import COMMAND, ProgramOutput, copy_to_store, run_steno
+from tests.cli.running_program import PATIENCE_S, start_on_terminal
+
+PUPPET = Path(__file__).parents[1] / "data" / "puppet" / "puppet.gguf"
+WITHOUT_AIOHTTP = "import sys; sys.modules['aiohttp'] = None; from steno.cli import main; main()"
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with a file in it, which is where we are."""
+    return make_project(tmp_path, monkeypatch)
+
+
+def strange_settings(project: Path, text: str) -> Path:
+    """Let the project, which nobody trusts, have settings."""
+    file = project / ".steno" / "config.toml"
+    file.parent.mkdir()
+    file.write_text(text)
+    return file
+
+
+# -- rules -----------------------------------------------------------------------------------------
+
+
+def test_the_names_of_the_tools_are_those_of_the_toolbox(project: Path) -> None:
+    tools = Toolbox(Workspace([project])).tools
+    assert tuple(tool.definition.name for tool in tools) == BUILTIN_TOOL_NAMES
+
+
+def test_a_rule_of_a_file_that_allows_no_tool_is_told_of(home: Path) -> None:
+    file = write_settings(home, 'allow = ["read", "bsh(git *)"]')
+    told = run_steno("-p", "list files", *OFFLINE)
+    assert told.status == 0
+    assert f"steno: {file}: allow[1]: there is no tool bsh; do you mean bash?" in told.err
+
+
+def test_a_rule_of_a_file_that_denies_no_tool_is_an_error(home: Path) -> None:
+    file = write_settings(home, 'deny = ["Bash(git push *)"]')
+    told = run_steno("-p", "list files", *OFFLINE)
+    rule = "there is no tool Bash; do you mean bash?"
+    assert told == (1, "", f"steno: {file}: deny[0]: {rule}\n")
+
+
+def test_only_what_can_be_meant_is_allowed_for_good(home: Path) -> None:
+    told = run_steno("permissions", "allow", "Bash(git log *)", "--user")
+    assert told == (2, "", "steno: rule: there is no tool Bash; do you mean bash?\n")
+    told = run_steno("permissions", "allow", "bash", "--project", "--folder", "/nope")
+    assert told == (2, "", "steno: --folder: there is no folder /nope\n")
+    assert list(home.iterdir()) == []
+    assert run_steno("permissions", "allow", "mcp__files__*", "--user").status == 0
+
+
+def test_grants_that_cannot_be_read_are_told_once_and_do_not_stop_a_run(home: Path) -> None:
+    file = home / ".config" / "steno" / "grants.toml"
+    file.parent.mkdir(parents=True)
+    file.write_text("[user\nallow = ['write']")
+    file.chmod(0o600)
+    with scripted_model(home, [Call("write", {"path": "a", "content": "x"})], "Too bad."):
+        told = run_steno("-p", "x")
+    assert (told.status, told.out) == (0, "Too bad.\n")
+    assert told.err.count(f"steno: {file}: ") == 1
+    assert "until then nothing in it counts" in told.err
+    lines = [json.loads(line) for line in run_steno("doctor", "--json").out.splitlines()]
+    assert [line["state"] for line in lines if line["what"] == "grants"] == ["broken"]
+    file.write_text("[user]\nallow = ['write']")
+    lines = [json.loads(line) for line in run_steno("doctor", "--json").out.splitlines()]
+    (grants,) = [line for line in lines if line["what"] == "grants"]
+    assert (grants["state"], grants["told"]) == ("ok", f"1 rule ({file})")
+
+
+def test_what_the_rules_do_not_cover_is_named(home: Path) -> None:
+    call = Call("bash", {"command": "ls && make install"})
+    with scripted_model(home, [call], "Too bad.", [call], "Too bad."):
+        told = run_steno("-p", "x", "--allow", "bash(ls *)")
+        other = run_steno("-p", "x", "--allow", "write(src/**)")
+    assert "! bash: what the rules allow does not cover: make install" in told.err.splitlines()
+    assert "does not cover" not in other.err
+
+
+def test_who_cannot_be_asked_is_told_before_anything_is_sent(home: Path) -> None:
+    with scripted_model(home, "Never.") as model:
+        told = subprocess.run(
+            ["setsid", *COMMAND, "-p", "x", "--ask"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            timeout=PATIENCE_S,
+        )
+    assert told.returncode == 2
+    last = told.stderr.decode().splitlines()[-1]
+    assert last.startswith("steno: --ask: there is no terminal at which somebody could be asked")
+    assert model.seen == []
+
+
+@pytest.mark.parametrize("keys", ["\x04", "\x03"])
+def test_whoever_goes_away_from_a_question_leaves_its_line(home: Path, keys: str) -> None:
+    call = Call("write", {"path": "a", "content": "x"})
+    with scripted_model(home, [call], "Too bad."), start_on_terminal("-p", "x", "--ask") as person:
+        person.see("[?]? ")
+        person.type(keys)
+        person.end()
+    answered = person.screen.partition("[?]? ")[2]
+    assert answered.removeprefix("^C").startswith("\n")
+
+
+# -- models ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "rule"),
+    [
+        ("antropic/x", "there is no vendor of this name; do you mean anthropic?"),
+        ("gpt\x1b[2J", "must be written vendor/model, with a vendor out of "),
+    ],
+)
+def test_a_model_that_there_is_not_is_repeated_with_where_it_was_named(
+    home: Path, name: str, rule: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = name.replace("\x1b", "\\x1b")
+    told = run_steno("-p", "x", "--model", name)
+    assert told.status == 2
+    assert told.err.startswith(f"steno: --model {shown}: {rule}")
+    file = write_settings(home, f"model = {json.dumps(name)}")
+    told = run_steno("-p", "x")
+    assert told.status == 1
+    assert told.err.startswith(f"steno: {file}: model {shown}: {rule}")
+    monkeypatch.setenv("STENO_MODEL", name)
+    told = run_steno("-p", "x")
+    assert told.status == 1
+    assert told.err.startswith(f"steno: STENO_MODEL {shown}: {rule}")
+
+
+def test_a_model_file_that_is_not_there_is_named() -> None:
+    told = run_steno("-p", "x", "--model", "embedded:/nope.gguf")
+    assert told.err == "steno: --model embedded:/nope.gguf: there is no file at that path\n"
+
+
+def test_a_vendor_alone_is_told_which_of_its_models_is_taken(home: Path) -> None:
+    with scripted_model(home, "Hello."):
+        told = run_steno("-p", "x", "--model", "lab/")
+    assert told.out == "Hello.\n"
+    assert (
+        "no model was named; lab/tester is there (asked for as lab alone; 1 model at " in told.err
+    )
+
+
+def test_a_missing_key_is_told_with_its_variable_and_nothing_else() -> None:
+    told = run_steno("-p", "x", "--model", "anthropic/claude")
+    assert told == (1, "", "steno: anthropic: no key; set ANTHROPIC_API_KEY\n")
+
+
+@pytest.mark.parametrize("format", ["text", "stream-json"])
+def test_a_model_that_calls_no_tools_is_said_to(home: Path, format: str) -> None:
+    with scripted_model(home, "Hello.", settings='[models."lab/tester"]\ntools = false\n'):
+        told = run_steno("-p", "x", "--output-format", format)
+    rule = "lab/tester calls no tools: it can only talk"
+    if format == "text":
+        assert [line for line in told.err.splitlines() if line[0] == "!"] == [f"! {rule}"]
+    else:
+        notices = [event for event in events_of(told) if event["type"] == "notice"]
+        assert notices[0] == {"type": "notice", "code": "context", "text": rule}
+
+
+def test_an_embedded_model_is_not_left_to_talk_without_end() -> None:
+    found = asyncio.run(find_model(f"embedded:{PUPPET}"))
+    assert environment_target(found, Settings()).max_tokens == 512
+    assert environment_target(found, Settings(max_tokens=2000)).max_tokens == 2000
+    assert environment_target(asyncio.run(find_model("offline")), Settings()).max_tokens is None
+
+
+def test_a_prompt_that_an_embedded_model_cannot_read_is_refused_before_it_is_loaded(
+    home: Path,
+) -> None:
+    told = run_steno("-p", "word " * 20_000, "--model", f"embedded:{PUPPET}")
+    assert (told.status, told.out) == (1, "")
+    assert told.err.startswith("steno: prompt: it takes about 2")
+    assert told.err.endswith("or choose another by --model\n")
+    assert list(home.iterdir()) == []
+
+
+def test_what_is_done_with_something_to_say_about_it_is_told(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    teller = TextReporter()
+    reason = "the answer was cut off at its length limit"
+    teller.end(RunResult(EndReason.DONE, None, 1, Usage(), reason=reason))
+    assert capsys.readouterr().err == f"! {reason}\n"
+
+
+def test_what_a_server_does_not_look_at_is_told_in_one_line(home: Path) -> None:
+    with run_vendor("a", "b", "c") as known:
+        row = known.settings.replace("vllm", "lmstudio")
+        write_settings(home, f'model = "lab/tester"\n{row}')
+        told = run_steno("-p", "x")
+        verbose = run_steno("-p", "x", "--verbose")
+        streamed = run_steno("-p", "x", "--output-format", "stream-json")
+    notices = [line for line in told.err.splitlines() if line.startswith("! ")]
+    assert len(notices) == 1
+    assert notices[0].endswith(" things the server does not look at (tools); --verbose shows them")
+    count = int(notices[0].split()[1])
+    assert verbose.err.count("\n! request.tools[") == count > 1
+    assert sum(event["type"] == "notice" for event in events_of(streamed)) == count
+
+
+# -- what is not installed -------------------------------------------------------------------------
+
+
+def without_aiohttp(*arguments: str) -> ProgramOutput:
+    command = WITHOUT_AIOHTTP.replace("main()", "sys.exit(main())")
+    ran = subprocess.run(
+        [sys.executable, "-c", command, *arguments],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+        timeout=PATIENCE_S,
+    )
+    return ProgramOutput(ran.returncode, ran.stdout.decode(), ran.stderr.decode())
+
+
+def test_what_is_not_installed_is_an_error_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "key")
+    told = without_aiohttp("-p", "x", "--model", "anthropic/claude", "-q")
+    rule = "HttpTransport needs aiohttp: pip install 'steno[http]'"
+    assert told == (1, "", f"steno: {rule}\n")
+    told = without_aiohttp("-p", "list files")
+    assert told.status == 0
+    assert f"(anthropic: the key is in ANTHROPIC_API_KEY, but {rule})" in told.err
+
+
+# -- what is kept ----------------------------------------------------------------------------------
+
+
+def test_a_slip_in_a_strange_project_does_not_keep_anybody_from_looking(project: Path) -> None:
+    session = result_of(run_steno("-p", "list files", *OFFLINE, "--output-format", "json"))[
+        "session"
+    ]
+    file = strange_settings(project, "max_turn = 3")
+    rule = f"{file}: max_turn: there is no such setting; do you mean max_turns?"
+    for command in (["sessions", "list"], ["audit", session], ["verify", session], ["usage"]):
+        told = run_steno(*command)
+        assert told.status == 0
+        assert told.err.startswith(f"steno: {rule}; nothing in this file counts here\n")
+    assert run_steno("explain", session).status == 0
+    assert run_steno("-p", "list files", *OFFLINE) == (1, "", f"steno: {rule}\n")
+
+
+def test_a_slip_in_one_s_own_settings_is_an_error_everywhere(home: Path) -> None:
+    file = write_settings(home, "max_turn = 3")
+    told = run_steno("sessions", "list")
+    assert told.status == 1
+    assert told.err.startswith(f"steno: {file}: max_turn: ")
+
+
+def test_sessions_are_listed_with_their_folders(
+    home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_steno("-p", "list files", *OFFLINE)
+    (home / "work").mkdir()
+    monkeypatch.chdir(home / "work")
+    assert run_steno("sessions", "list", "--here").err == (
+        "steno: no session was begun in this folder\n"
+    )
+    run_steno("-p", "list files", *OFFLINE)
+    shown = run_steno("sessions", "list").out.splitlines()
+    assert shown[0].endswith("folder")
+    assert [line.split()[-1] for line in shown[1:]] == ["~/work", str(project)]
+    (here,) = run_steno("sessions", "list", "--here", "--json").out.splitlines()
+    assert json.loads(here)["folder"] == str(home / "work")
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "jsonl"])
+def test_titles_are_found_by_their_words(tmp_path: Path, kind: str) -> None:
+    address = f"{kind}:{tmp_path / 'kept'}"
+    made = MemoryStore()
+    made.new(id="one", title="Mend the build")
+    made.new(id="two", title="Build a boat")
+    copy_to_store(made, address)
+    found = run_steno("sessions", "search", "mend", "BUILD", "--store", address)
+    assert [line.split()[:3] for line in found.out.splitlines()[1:]] == [["one", "-", "title"]]
+    (line,) = run_steno("sessions", "search", "boat", "--json", "--store", address).out.splitlines()
+    described = json.loads(line)
+    del described["time"]
+    assert described == {
+        "session": "two",
+        "number": None,
+        "entry": None,
+        "type": "title",
+        "snippet": "Build a boat",
+    }
+
+
+def test_who_decided_is_shown_without_a_blank_before_it() -> None:
+    run_steno("-p", "list files", *OFFLINE)
+    shown = run_steno("sessions", "show", "last").out
+    assert "  [by " in shown
+
+
+def test_a_decision_that_nobody_took_is_told_with_those_that_were() -> None:
+    run_steno("-p", "list files", *OFFLINE)
+    told = run_steno("audit", "last", "--decision", "aproved")
+    assert told.status == 0
+    assert told.err == (
+        "steno: nothing in the session answers to this; "
+        "no decision in it is aproved, there are approved, executed\n"
+    )
+
+
+def test_a_file_that_is_no_store_is_told_to_be_none(project: Path) -> None:
+    told = run_steno("sessions", "list", "--store", "sqlite:note.txt")
+    assert told.err == "steno: store: sqlite:note.txt is no store of steno; name another file\n"
+    told = run_steno("-p", "list files", *OFFLINE, "--store", "sqlite:no/where.db")
+    assert told.status == 1
+    assert told.err.startswith(f"steno: store: there is no folder {project}/no; make it, ")
+    assert not (project / "no").exists()
+
+
+def test_what_was_made_before_is_found_by_its_name_alone(project: Path) -> None:
+    open_store("sqlite:kept").close()
+    assert (
+        run_steno("sessions", "list", "--store", "kept").err == "steno: there are no sessions yet\n"
+    )

@@ -1,0 +1,234 @@
+"""The program as a process: what it loads, signals, closed pipes, places it may not write to."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from steno import ChatMessage
+from steno.store import MemoryStore, open_store
+from tests.cli.program import (
+    COMMAND,
+    copy_to_store,
+    run_process,
+    run_steno,
+    sample_session,
+    store_sample_session,
+)
+
+HEAVY = ("rich", "sqlite3", "asyncio", "aiohttp", "psycopg", "steno.store", "steno.wire")
+
+
+def loaded_by(*arguments: str) -> set[str]:
+    """Return the modules that a run of the program loads."""
+    ran = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "steno", *arguments],
+        capture_output=True,
+        check=True,
+        timeout=60,
+    )
+    return {line.rpartition("|")[2].strip() for line in ran.stderr.decode().splitlines()}
+
+
+def test_the_version_is_told_without_loading_what_commands_need() -> None:
+    assert loaded_by("--version").isdisjoint(HEAVY)
+
+
+def test_a_command_loads_only_what_it_needs(address: str) -> None:
+    store_sample_session(address)
+    loaded = loaded_by("sessions", "list")
+    assert loaded.isdisjoint({"rich", "asyncio", "aiohttp", "psycopg", "steno.wire"})
+    assert ("sqlite3" in loaded) == address.startswith("sqlite")
+
+
+def test_all_commands_are_in_the_help() -> None:
+    told = run_steno("--help")
+    assert told.status == 0
+    for command in ("sessions", "audit", "verify", "store", "decode", "convert"):
+        assert f"    {command}" in told.out
+        assert run_steno(command, "--help").status == 0
+
+
+@pytest.mark.parametrize(
+    "action",
+    ["list", "show", "tree", "search", "export", "import", "fork", "label", "redact", "rm"],
+)
+def test_every_command_explains_itself(action: str) -> None:
+    told = run_steno("sessions", action, "--help")
+    assert told.status == 0
+    assert "--store ADDRESS" in told.out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["sessions", "show"], ["sessions", "burn"], ["session"], ["--shop"]],
+)
+def test_what_makes_no_sense_is_explained(arguments: list[str]) -> None:
+    told = run_steno(*arguments)
+    assert told.status == 2
+    assert told.err.startswith("usage: steno")
+
+
+# -- signals and pipes ---------------------------------------------------------------------------
+
+
+def start(*arguments: str, stdin: int = subprocess.PIPE) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [*COMMAND, *arguments],
+        stdin=stdin,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        # Where tests run in the background, signals are ignored, and children inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+
+
+def interrupted(process: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:
+    """Interrupt a process, and return what it says afterwards.
+
+    Again if need be: between its last look at signals and a read, Python is deaf for a moment.
+    """
+    assert process.stdout is not None
+    assert process.stderr is not None
+    with process, process.stdout, process.stderr:
+        for _ in range(10):
+            process.send_signal(signal.SIGINT)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=5)
+                break
+        return process.stdout.read(), process.stderr.read()
+
+
+def test_an_interrupted_import_adds_nothing_and_says_nothing(home: Path) -> None:
+    process = start("sessions", "import", "-")
+    assert process.stdin is not None
+    process.stdin.write(b"[" * 300_000)  # more than a pipe holds: it is reading by then
+    process.stdin.flush()
+    assert interrupted(process) == (b"", b"")
+    assert process.returncode == 130
+    assert list(home.iterdir()) == []
+
+
+def test_an_interrupted_question_removes_nothing(address: str) -> None:
+    store_sample_session(address)
+    main_end, other_end = os.openpty()
+    process = start("sessions", "rm", "talk", stdin=other_end)
+    assert process.stderr is not None
+    asked = b""
+    while b"[y/N]" not in asked:
+        asked += os.read(process.stderr.fileno(), 1000)
+    interrupted(process)
+    os.close(main_end)
+    os.close(other_end)
+    assert process.returncode == 130
+    assert "talk" in run_steno("sessions", "list").out
+
+
+@pytest.mark.parametrize("command", ["show many --all", "tree many --all", "show many --json"])
+def test_a_reader_that_has_gone_is_no_error_to_talk_about(address: str, command: str) -> None:
+    made = MemoryStore()
+    made.new([ChatMessage.user("word " * 200) for _ in range(300)], id="many")
+    copy_to_store(made, address)
+    line = f"{sys.executable} -m steno sessions {command} | head -n 1"
+    told = subprocess.run(line, shell=True, capture_output=True, check=False, timeout=60)
+    assert told.stderr == b""
+    assert told.stdout.count(b"\n") == 1
+
+
+def test_a_full_disk_is_told_once_and_leaves_nothing(address: str) -> None:
+    store_sample_session(address)
+    with Path("/dev/full").open("wb") as full:
+        told = subprocess.run(
+            [*COMMAND, "sessions", "show", "talk"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+            timeout=60,
+        )
+    assert told.returncode == 1
+    assert told.stderr.decode() == (
+        "steno: stdout: cannot be written: No space left on device; make room or write elsewhere\n"
+    )
+
+
+# -- where nothing may be written ----------------------------------------------------------------
+
+AS_NOBODY = """\
+import locale, os, sys  # what is loaded late cannot be read by everybody
+import steno.cli.audit, steno.cli.sessions, steno.cli.store
+import steno.store.jsonl, steno.store.sqlite.store
+from steno.cli import main
+if os.getuid() == 0:  # who may write everywhere
+    os.setuid(65534)
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.fixture(params=["sqlite", "jsonl"])
+def read_only(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The address of a store that may be read and not written."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name) / "kept"
+        folder.mkdir()
+        place = folder / "steno.db" if request.param == "sqlite" else folder
+        with open_store(f"{request.param}:{place}") as store:
+            sample_session(store)
+        paths = [Path(name), folder, *folder.rglob("*")]
+        for path in paths:
+            path.chmod(0o555 if path.is_dir() else 0o444)
+        yield f"{request.param}:{place}"
+        for path in paths:
+            if path.exists():
+                path.chmod(0o755)
+
+
+def as_nobody(*arguments: str) -> tuple[int, str, str]:
+    ran = subprocess.run(
+        [sys.executable, "-c", AS_NOBODY, *arguments], capture_output=True, check=False, timeout=60
+    )
+    return ran.returncode, ran.stdout.decode(), ran.stderr.decode()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["sessions", "list"],
+        ["sessions", "show", "talk"],
+        ["sessions", "tree", "last"],
+        ["sessions", "search", "green"],
+        ["sessions", "export", "talk"],
+        ["audit", "talk"],
+        ["verify", "talk"],
+        ["store", "info"],
+    ],
+)
+def test_a_read_only_store_can_be_looked_at(read_only: str, command: list[str]) -> None:
+    status, out, _ = as_nobody(*command, "--store", read_only)
+    assert status == 0
+    assert out
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["sessions", "fork", "talk"],
+        ["sessions", "label", "talk", "1", "name"],
+        ["sessions", "redact", "talk", "1", "--reason", "x", "--actor", "ada", "--yes"],
+        ["sessions", "rm", "talk", "--yes"],
+    ],
+)
+def test_a_read_only_store_is_left_alone(read_only: str, command: list[str]) -> None:
+    before = run_process("sessions", "show", "talk", "--json", "--store", read_only)
+    status, out, err = as_nobody(*command, "--store", read_only)
+    assert (status, out) == (1, "")
+    assert err.startswith("steno: ")
+    assert err.count("\n") == 1
+    assert run_process("sessions", "show", "talk", "--json", "--store", read_only) == before

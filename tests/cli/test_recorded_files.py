@@ -1,0 +1,198 @@
+"""What `steno decode` and `steno convert` make of files as people have them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.program import on_terminal, run_steno
+
+ANSWER = b'{"choices":[{"message":{"content":"Hi"},"finish_reason":"stop"}]}'
+
+
+LINES = b"""\
+{"message":{"role":"assistant","content":"Hel"},"done":false}
+{"message":{"role":"assistant","content":"lo"},"done":true,"done_reason":"stop"}
+"""
+
+
+REQUEST = b'{"model":"m-1","messages":[{"role":"user","content":"Hi"}]}'
+
+
+HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nvia: a\r\n\r\n"
+
+
+PROXY = b"HTTP/1.1 200 Connection established\r\n\r\nHTTP/2 100\r\n\r\n"
+
+
+READERS = (
+    ("decode", "--wire", "openai_chat"),
+    ("convert", "--from", "openai_chat", "--to", "chat"),
+)
+
+
+@pytest.mark.parametrize("head", [HEAD, PROXY + HEAD, HEAD.replace(b"\r", b"")])
+def test_headers_before_a_body_are_left_out(head: bytes) -> None:
+    decode = ("decode", "--wire", "openai_chat")
+    assert run_steno(*decode, data=head + ANSWER) == run_steno(*decode, data=ANSWER)
+    lines = ("decode", "--wire", "ollama_chat", "--stream")
+    assert run_steno(*lines, data=head + LINES) == run_steno(*lines, data=LINES)
+    assert run_steno(*lines, data=LINES).status == 0
+
+
+def test_headers_before_a_request_are_left_out() -> None:
+    convert = ("convert", "--from", "openai_chat", "--to", "chat")
+    head = b"POST /v1/chat/completions HTTP/1.1\r\nhost: example.org\r\n\r\n"
+    told = run_steno(*convert, data=head + REQUEST)
+    assert (told.status, json.loads(told.out)) == (0, json.loads(REQUEST))
+
+
+def test_headers_inside_of_a_body_stay() -> None:
+    data = b'\n{"a":0,\nGET / HTTP/1.1\n\n' + ANSWER.removeprefix(b"{")
+    told = run_steno("decode", "--wire", "openai_chat", data=data)
+    assert (told.status, told.out) == (1, "")
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize(
+    ("data", "advice"),
+    [
+        (b"", "there is nothing in it; name a file, or pipe the body in"),
+        (b" \n", "there is nothing in it; name a file, or pipe the body in"),
+        (HEAD, "there is nothing in it; name a file, or pipe the body in"),
+        (gzip.compress(ANSWER, mtime=0), "it is compressed (gzip); unpack it first: gzip -dc"),
+        (
+            HEAD + gzip.compress(ANSWER, mtime=0),
+            "it is compressed (gzip); unpack it first: gzip -dc",
+        ),
+        (b"\x28\xb5\x2f\xfd...", "it is compressed (zstd); unpack it first: zstd -dc"),
+        (ANSWER.decode().encode("utf-16"), "it is UTF-16; save it as UTF-8"),
+        (json.dumps(ANSWER.decode()).encode(), "it is a JSON string with the body inside"),
+    ],
+)
+def test_what_has_to_be_unpacked_first_is_refused_with_how(
+    reader: tuple[str, ...], data: bytes, advice: str
+) -> None:
+    told = run_steno(*reader, data=data)
+    assert (told.status, told.out) == (1, "")
+    assert told.err.startswith(f"steno: input: {advice}")
+    assert told.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_what_never_ends_is_not_read_to_its_end(reader: tuple[str, ...]) -> None:
+    told = run_steno(*reader, "/dev/zero")
+    assert (told.status, told.out) == (1, "")
+    assert told.err.startswith("steno: input: more than 268,435,456 bytes; ")
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_a_place_that_cannot_be_read_is_named(reader: tuple[str, ...], tmp_path: Path) -> None:
+    assert run_steno(*reader, tmp_path).err == f"steno: {tmp_path}: Is a directory\n"
+    missing = tmp_path / "none.json"
+    assert run_steno(*reader, missing).err == f"steno: {missing}: No such file or directory\n"
+    assert run_steno(*reader, missing).status == 1
+
+
+def test_somebody_at_a_keyboard_is_told_what_is_waited_for() -> None:
+    told = on_terminal("decode", "--wire", "openai_chat", answer=ANSWER.decode() + "\n\x04")
+    assert told.status == 0
+    assert "steno: reading stdin; Ctrl-D ends it (to read a file, name it)\n" in told.out
+    assert '"text": "Hi"' in told.out
+
+
+# -- several bodies, and none --------------------------------------------------------------------
+
+ONE_OF = "; these are several values, one a line: give one: sed -n 1p FILE | steno "
+
+
+@pytest.mark.parametrize(
+    ("value", "decode", "convert"),
+    [
+        (REQUEST, "convert --from openai_chat --to WIRE", "convert --from openai_chat --to WIRE"),
+        (ANSWER, "decode --wire openai_chat", "decode --wire openai_chat"),
+        (
+            b'{"model":"m-1","prompt":"Hi","completion":"Ho"}',
+            "decode --wire openai_chat",
+            "convert --from openai_chat --to WIRE",
+        ),
+    ],
+)
+def test_of_several_bodies_one_has_to_be_given(value: bytes, decode: str, convert: str) -> None:
+    for end in (b"\n", b"\r\n", b"\n\n"):
+        for reader, advice in zip(READERS, (decode, convert), strict=True):
+            told = run_steno(*reader, data=(value + end) * 3)
+            assert (told.status, told.out) == (1, "")
+            assert told.err.endswith(f"{ONE_OF}{advice}\n")
+
+
+def test_of_several_bodies_of_another_wire_that_one_is_named() -> None:
+    told = run_steno("decode", "--wire", "gemini", data=ANSWER + b"\n" + ANSWER)
+    assert told.err.endswith(f"{ONE_OF}decode --wire openai_chat\n")
+    told = run_steno("decode", "--wire", "gemini", data=REQUEST + b"\n" + REQUEST)
+    assert told.err.endswith(f"{ONE_OF}convert --from WIRE --to WIRE\n")  # more than one reads it
+
+
+def test_pieces_of_one_answer_are_not_several() -> None:
+    piece = b'{"candidates":[{"content":{"role":"model","parts":[{"text":"Hello"}]}}]}\n'
+    told = run_steno("decode", "--wire", "gemini", data=piece * 2)
+    assert told.err.endswith("; this looks like a stream: try --stream\n")
+    told = run_steno("decode", "--wire", "gemini", data=LINES)
+    assert told.err.endswith(": try --wire ollama_chat --stream\n")
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"detail": "Invalid API Key"}, "Invalid API Key"),
+        ({"message": "Forbidden"}, "Forbidden"),
+        ({"message": "No such model", "code": 404, "object": "error"}, "No such model (404)"),
+        ({"msg": "bad\x1b]0;x\x07 key", "type": "auth"}, "bad ]0;x  key (auth)"),
+        ({"detail": [{"msg": "field required"}]}, '[{"msg":"field required"}]'),
+        ({"errors": [{"message": "No route", "code": 7003}]}, "No route (7003)"),
+        ({"errors": ["No route"], "success": False}, '["No route"]'),
+    ],
+)
+@pytest.mark.parametrize("stream", [(), ("--stream",)])
+def test_an_error_in_no_shape_of_the_wire_is_told_in_its_own_words(
+    body: dict[str, object], words: str, stream: tuple[str, ...]
+) -> None:
+    for wire in ("openai_chat", "anthropic_messages", "gemini"):
+        told = run_steno("decode", "--wire", wire, *stream, data=json.dumps(body).encode())
+        assert (told.status, told.out) == (1, "")
+        assert told.err.endswith(f"; this looks like an error: {words}\n")
+
+
+def test_what_does_not_complain_is_not_called_an_error() -> None:
+    for body in (b'{"detail":null,"ok":true}', b'{"message":{"content":{}}}'):
+        told = run_steno("decode", "--wire", "openai_chat", data=body)
+        assert told.err == "steno: openai_chat: an answer has choices\n"
+
+
+# -- test spread -----------------------------------------------------------------------------------
+#
+# `steno decode` of answers that somebody made readable.
+
+
+SPREAD_ANSWER = {
+    "message": {"role": "assistant", "content": "Hi"},
+    "done": True,
+    "done_reason": "stop",
+}
+
+
+@pytest.mark.parametrize("options", [[], ["--stream"]])
+def test_a_whole_answer_of_ollama_may_be_spread_over_many_lines(options: list[str]) -> None:
+    told = subprocess.run(
+        [sys.executable, "-m", "steno", "decode", "--wire", "ollama_chat", *options],
+        input=json.dumps(SPREAD_ANSWER, indent=2).encode(),
+        capture_output=True,
+        check=True,
+        timeout=60,
+    )
+    assert json.loads(told.stdout)["content"] == [{"type": "text", "text": "Hi"}]

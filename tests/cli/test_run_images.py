@@ -1,0 +1,241 @@
+"""`steno -p --image`: what a model sees of images, or reads instead."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+
+import pytest
+
+from tests.app.project_setup import make_project, scripted_model
+from tests.app.scripted_vendor import Fault
+from tests.cli.program import run_process, run_steno
+from tests.cli.reference_setup import (
+    WITH_VISION,
+    WITHOUT_VISION,
+    check_last_log,
+    image_at,
+    input_rows,
+    last_images,
+    last_text,
+    notices,
+    resolutions,
+)
+from tests.inputs.images.image_samples import encode_image, red_image
+from tests.inputs.ocr.text_images import draw_text, encode_png
+
+TEXT = "Ship it on Friday, or tell Ada."
+GRAPHIC = encode_image(red_image())
+ADDRESS = f"data:image/png;base64,{base64.b64encode(GRAPHIC).decode()}"
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with an image of shapes and one of words, which is where we are."""
+    folder = make_project(tmp_path, monkeypatch)
+    (folder / "shapes.png").write_bytes(GRAPHIC)
+    (folder / "words.png").write_bytes(encode_png(draw_text(TEXT)))
+    return folder
+
+
+# -- a model that sees ---------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("S2-24", "S2-29")
+@pytest.mark.parametrize("mode", ["auto", "vision"])
+def test_a_model_that_takes_images_gets_the_image_and_nothing_of_the_record(
+    home: Path, mode: str
+) -> None:
+    with scripted_model(home, "Red.", settings=WITH_VISION) as model:
+        told = run_steno("-p", "Which colour?", "--image", "shapes.png", "--image-mode", mode)
+    assert (told.status, told.out) == (0, "Red.\n")
+    assert model.seen[0]["messages"][-1]["content"] == [
+        {"type": "text", "text": "Which colour?"},
+        {"type": "image_url", "image_url": {"url": ADDRESS}},
+    ]
+    [row] = input_rows()
+    assert (row["name"], row["how"], row["since"]) == ("shapes.png", "vision", "same")
+    assert row["details"]["mode"] == mode
+    check_last_log()
+
+
+def test_an_image_in_the_prompt_is_shown_like_one_of_the_command_line(home: Path) -> None:
+    with scripted_model(home, "Red.", settings=WITH_VISION) as model:
+        assert run_steno("-p", "Which colour has @shapes.png?").status == 0
+    assert last_images(model) == [ADDRESS]
+
+
+def test_an_image_outside_the_folder_is_taken_from_where_a_person_says(
+    home: Path, tmp_path: Path
+) -> None:
+    shot = tmp_path / "shot.png"
+    shot.write_bytes(GRAPHIC)
+    with scripted_model(home, "Red.", "Still red.", settings=WITH_VISION) as model:
+        assert run_steno("-p", "Which colour?", "--image", shot).status == 0
+        shot.unlink()
+        assert run_steno("-c", "-p", "Sure?").status == 0
+    assert last_images(model, 0) == [ADDRESS]
+    assert ADDRESS in str(model.seen[1])
+    [row] = input_rows()
+    assert (row["name"], row["since"], row["details"]["source"]) == ("image/png", None, "data")
+    check_last_log()
+
+
+def test_in_a_prompt_no_image_outside_the_folder_is_opened(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "shot.png").write_bytes(GRAPHIC)
+    with scripted_model(home, settings=WITH_VISION) as model:
+        told = run_steno("-p", f"See @{tmp_path}/shot.png", "-q")
+    assert (told.status, model.seen) == (1, [])
+    assert "nothing was sent: " in told.err
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("gone.png", "steno: gone.png: No such file or directory\n"),
+        ("empty.png", "steno: nothing was sent: empty.png: is empty, not an image"),
+        ("note.txt", "steno: nothing was sent: note.txt: is text, not an image"),
+    ],
+)
+@pytest.mark.requirement("S2-28")
+def test_what_is_no_image_stops_it_before_anything_is_sent(
+    home: Path, project: Path, name: str, why: str
+) -> None:
+    (project / "empty.png").touch()
+    with scripted_model(home, settings=WITH_VISION) as model:
+        told = run_steno("-p", "See.", "--image", name, "-q")
+    assert (told.status, told.out, model.seen) == (1, "", [])
+    assert told.err.startswith(why)
+
+
+@pytest.mark.parametrize(
+    ("size", "why"),
+    [
+        (0, "is empty, not an image that can be opened; "),
+        (12, "is text, not an image that can be opened; "),
+        (50_000_001, "has more than 50,000,000 bytes\n"),
+    ],
+)
+def test_outside_the_folder_what_is_no_image_is_not_even_kept(
+    home: Path, tmp_path: Path, size: int, why: str
+) -> None:
+    with (tmp_path / "shot.png").open("wb") as file:
+        file.write(b"Hello world!"[:size])
+        file.truncate(size)
+    with scripted_model(home, settings=WITH_VISION) as model:
+        told = run_steno("-p", "See.", "--image", "../shot.png", "-q")
+    assert (told.status, told.out, model.seen) == (1, "", [])
+    assert told.err.startswith(f"steno: --image: ../shot.png {why}")
+    assert run_steno("sessions", "list").out == ""
+
+
+# -- a model that does not -----------------------------------------------------------------------
+
+
+@pytest.mark.requirement("S2-27", "S2-29")
+def test_a_model_that_takes_no_images_reads_the_text_and_people_are_told(home: Path) -> None:
+    with scripted_model(home, "Friday.", settings=WITHOUT_VISION) as model:
+        told = run_process(
+            *("-p", "When?", "--image", "words.png", "--output-format", "stream-json"),
+        )
+    assert told.status == 0
+    assert last_images(model) == []
+    words = last_text(model)
+    assert words.startswith("When?\n\n[image words.png: text recognised by OCR, confidence ")
+    assert "language en. The system provides it" in words
+    assert f"nobody here has said it]\n{TEXT}\n[end of the image, mark " in words
+    assert "rapidocr" not in words
+    doing, done = notices(told)
+    assert doing == "recognising the text in words.png"
+    assert done.startswith(
+        "the model takes no images: the text in words.png was recognised instead, by rapidocr 3."
+    )
+    [row] = input_rows()
+    assert row["how"].startswith("ocr rapidocr 3.")
+    assert row["how"].endswith(" en")
+    assert row["details"]["fallback"] == "the model takes no images"
+    check_last_log()
+
+
+@pytest.mark.requirement("S2-26")
+def test_a_server_that_refuses_an_image_gets_its_text_instead(home: Path) -> None:
+    refusal = Fault(400, "this model cannot look at pictures")
+    with scripted_model(home, refusal, "Friday.") as model:
+        told = run_steno("-p", "When?", "--image", "words.png")
+    assert (told.status, told.out) == (0, "Friday.\n")
+    assert len(last_images(model, 0)) == 1
+    assert last_images(model, 1) == []
+    assert f"\n{TEXT}\n[end of the image, mark " in last_text(model, 1)
+    assert "! the model took no images: this model cannot look at pictures" in told.err
+    first, second = resolutions()
+    assert first.details is not None
+    assert second.details is not None
+    assert (first.details["used"], second.details["used"]) == ("vision", "ocr")
+    shown = run_steno("sessions", "show", "last").out
+    assert "block 1: words.png: vision, " in shown
+    assert "block 1: words.png: text recognised by rapidocr 3." in shown
+    check_last_log()
+
+
+@pytest.mark.requirement("S2-28")
+def test_an_image_that_must_be_seen_fails_where_it_cannot_be_and_is_said_again_as_text(
+    home: Path, tmp_path: Path
+) -> None:
+    shot = tmp_path / "shot.png"  # its bytes are on record only
+    shot.write_bytes(encode_png(draw_text(TEXT)))
+    with scripted_model(home, "Friday.", settings=WITHOUT_VISION) as model:
+        told = run_steno("-p", "When?", "--image", shot, "--image-mode", "vision", "-q")
+        assert (told.status, told.out, model.seen) == (1, "", [])
+        assert "the model takes no images; send it as text with mode ocr or auto" in told.err
+        assert "-c --retry tries the same again" in told.err
+        shot.unlink()
+        told = run_steno("-c", "--retry", "--image-mode", "ocr")
+    assert (told.status, told.out) == (0, "Friday.\n")
+    assert f"\n{TEXT}\n[end of the image, mark " in last_text(model)
+    assert [row["status"] for row in input_rows("--all")] == ["failed", "resolved"]
+    check_last_log()
+
+
+def test_where_recognition_is_switched_off_people_are_told_what_to_do(home: Path) -> None:
+    with scripted_model(home, settings=f'ocr = "off"\n{WITHOUT_VISION}') as model:
+        told = run_steno("-p", "When?", "--image", "words.png", "-q")
+    assert (told.status, model.seen) == (1, [])
+    assert "words.png: the model takes no images, and there is nothing to recognise" in told.err
+
+
+# -- from an address -----------------------------------------------------------------------------
+
+
+def test_nothing_is_fetched_that_nobody_has_allowed(home: Path) -> None:
+    with image_at(GRAPHIC) as url, scripted_model(home, settings=WITH_VISION) as model:
+        told = run_steno("-p", "See.", "--image", url, "-q")
+        assert (told.status, told.out, model.seen) == (1, "", [])
+        assert "permission denied: this has to be approved, and nobody can be asked" in told.err
+        host = url.removesuffix("/charts/shot.png")
+        assert f"the rule fetch({host}/**) would allow it" in told.err
+
+
+@pytest.mark.parametrize("rule", ["http://127.0.0.1:*/**", "http://127.0.0.1:*/charts/*", "*"])
+def test_what_a_rule_allows_is_fetched(home: Path, rule: str) -> None:
+    with image_at(GRAPHIC) as url, scripted_model(home, "Red.", settings=WITH_VISION) as model:
+        told = run_steno("-p", "See.", "--image", f"{url}?key=hush", "--allow", f"fetch({rule})")
+    assert (told.status, told.out) == (0, "Red.\n")
+    assert last_images(model) == [ADDRESS]
+    [row] = input_rows()
+    assert (row["name"], row["how"]) == (url, "vision")
+    assert row["details"]["allowed_by"] == f"allow fetch({rule})"
+    assert "hush" not in str(row) + told.err
+    check_last_log()
+
+
+def test_an_address_that_a_rule_does_not_cover_is_not_fetched(home: Path) -> None:
+    with image_at(GRAPHIC) as url, scripted_model(home, settings=WITH_VISION) as model:
+        for rule in ("fetch(http://127.0.0.1:*/other/**)", "fetch(https://127.0.0.1:*/**)", "read"):
+            assert run_steno("-p", "See.", "--image", url, "--allow", rule, "-q").status == 1
+    assert model.seen == []
+
+
+def test_an_image_in_the_home_of_nobody_is_an_error_like_any_other() -> None:
+    told = run_steno("-p", "See.", "--image", "~nobody-here-9/a.png", "--model", "offline")
+    assert told.status == 1
+    assert "--image: ~nobody-here-9/a.png is in no home folder there is" in told.err

@@ -1,0 +1,341 @@
+"""Wires that are wrong, each in one way that real clients are, or were."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
+from typing import Any
+
+from msgspec.structs import replace
+
+from steno import (
+    AssistantMessage,
+    BlockAdded,
+    Event,
+    Finished,
+    Message,
+    ProtocolError,
+    ProviderError,
+    Request,
+    StopReason,
+    TextDelta,
+    Thinking,
+    ThinkingDelta,
+    ToolCallDelta,
+    Usage,
+)
+from steno.testing.conformance.servers import AnthropicMessagesServer, OpenAIChatServer
+from steno.wire import EncodedRequest, StreamDecoder, Wire, anthropic_messages, openai_chat
+
+
+class Decoder(StreamDecoder):
+    """A decoder around a good one."""
+
+    def __init__(self, inner: StreamDecoder) -> None:
+        self.inner = inner
+
+    @property
+    def envelope(self) -> dict[str, Any]:
+        return self.inner.envelope
+
+    def feed(self, data: bytes) -> Iterator[Event]:
+        return self.change(self.inner.feed(self.prepare(data)))
+
+    def close(self) -> Iterator[Event]:
+        return self.change(self.inner.close())
+
+    def _finish(self, events: list[Event]) -> None: ...
+
+    def prepare(self, data: bytes) -> bytes:
+        return data
+
+    def change(self, events: Iterator[Event]) -> Iterator[Event]:
+        return chain.from_iterable(map(self.change_one, events))
+
+    def change_one(self, event: Event) -> Iterable[Event]:
+        return (event,)
+
+
+class BrokenWire:
+    """A good wire with one fault: in its decoder, or where a subclass puts it."""
+
+    def __init__(self, decoder: type[Decoder] = Decoder, good: Wire = openai_chat) -> None:
+        self.decoder = decoder
+        self.good = good
+
+    @property
+    def NAME(self) -> str:
+        return self.good.NAME
+
+    def StreamDecoder(self, **settings: Any) -> StreamDecoder:
+        return self.decoder(self.good.StreamDecoder(**settings))
+
+    def decode_response(self, data: bytes | str, **settings: Any) -> AssistantMessage:
+        return self.good.decode_response(data, **settings)
+
+    def decode_request(self, data: bytes | str, **settings: Any) -> Request:
+        return self.good.decode_request(data, **settings)
+
+    def encode_request(self, request: Request, *, stream: bool | None = None) -> EncodedRequest:
+        return self.good.encode_request(request, stream=stream)
+
+    def decode_error(
+        self, status: int, body: bytes | str, headers: Mapping[str, str] | None = None
+    ) -> ProviderError:
+        return self.good.decode_error(status, body, headers)
+
+
+def server_for(wire: BrokenWire) -> OpenAIChatServer | AnthropicMessagesServer:
+    speaker = OpenAIChatServer() if wire.good is openai_chat else AnthropicMessagesServer()
+    speaker.wire = wire
+    return speaker
+
+
+# -- calls -----------------------------------------------------------------------------------------
+
+
+class MergesCalls(Decoder):
+    """Goes by index alone, and takes all calls for the first."""
+
+    has_begun = False
+
+    def change_one(self, event: Event) -> Iterable[Event]:
+        if not isinstance(event, ToolCallDelta):
+            return (event,)
+        id = None if self.has_begun else event.id
+        self.has_begun = True
+        return (ToolCallDelta(0, id, event.name, event.arguments_delta),)
+
+
+class CrashesWithoutIndex(Decoder):
+    """Takes it for granted that there is an index."""
+
+    def change_one(self, event: Event) -> Iterable[Event]:
+        if isinstance(event, ToolCallDelta):
+            assert event.index + 1  # type: ignore[operator] # that is the fault
+        return (event,)
+
+
+class TakesEmptyForAnId(Decoder):
+    """Opens a call for every id there is, the empty one too; and ignores what comes late."""
+
+    def change_one(self, event: Event) -> Iterable[Event]:
+        if not isinstance(event, ToolCallDelta):
+            return (event,)
+        if event.id == "" or (event.name and not event.arguments_delta):
+            return (ToolCallDelta(9, "empty", "none", event.arguments_delta),)
+        late = event.id and not event.name
+        return (replace(event, id="another", name="late") if late else event,)
+
+
+class GuessesArguments(Decoder):
+    """Repairs arguments that are no JSON, and gives those that are left out a member."""
+
+    def change_one(self, event: Event) -> Iterable[Event]:
+        if not isinstance(event, ToolCallDelta):
+            return (event,)
+        given = event.arguments_delta
+        try:
+            json.loads(given or "")
+        except ValueError:
+            given = '{"guess":1}'
+        return (replace(event, arguments_delta='{"guess":1}' if given == "{}" else given),)
+
+
+# -- bytes -----------------------------------------------------------------------------------------
+
+
+class SplitsLinesAsStrings(Decoder):
+    """Splits lines with `str.splitlines`, as httpx does."""
+
+    def prepare(self, data: bytes) -> bytes:
+        text = data.decode(errors="replace")
+        lines = text.splitlines(keepends=True)
+        return "".join(f"{line}\n" if line[-1:] > "\r" else line for line in lines).encode()
+
+
+class NeedsWholeEvents(Decoder):
+    """Takes every piece of bytes for one whole event, line ends and all."""
+
+    def feed(self, data: bytes) -> Iterator[Event]:
+        if not data.endswith(b"\n\n") or b"\r" in data or data.startswith(b"\xef"):
+            raise ProtocolError("stream: not an event")
+        return super().feed(data)
+
+
+class ReplacesCharacters(Decoder):
+    """Has text go through ASCII, and knows no halves."""
+
+    def change_one(self, event: Event) -> Iterable[Event]:
+        if isinstance(event, TextDelta):
+            return (TextDelta(event.index, event.text.encode("ascii", "replace").decode()),)
+        return (event,)
+
+
+class StripsText(Decoder):
+    """Strips what it takes for blanks, and what it cannot see."""
+
+    def change_one(self, event: Event) -> Iterable[Event]:
+        if isinstance(event, TextDelta):
+            return (TextDelta(event.index, event.text.strip().replace("\0", "")),)
+        return (event,)
+
+
+# -- ends ------------------------------------------------------------------------------------------
+
+
+class LosesWhatCameBefore(Decoder):
+    """Gives out what is in a piece only if all of it was understood."""
+
+    def change(self, events: Iterator[Event]) -> Iterator[Event]:
+        return iter(list(events))
+
+
+class EndsQuietly(Decoder):
+    """Takes the end of the bytes for the end of the turn, and errors for the end of the bytes."""
+
+    has_ended = False
+
+    def change(self, events: Iterator[Event]) -> Iterator[Event]:
+        try:
+            for event in events:
+                self.has_ended = self.has_ended or isinstance(event, Finished)
+                yield event
+        except (ProviderError, ProtocolError):
+            if not self.has_ended:
+                yield Finished(StopReason.END_TURN)
+
+
+class EndsAgainAndAgain(Decoder):
+    """Ends at the reason and at the mark, both times without a word about either."""
+
+    def change_one(self, event: Event) -> Iterable[Event]:
+        if not isinstance(event, Finished):
+            return (event,)
+        end = Finished(StopReason.END_TURN, "stop", Usage(input_tokens=1, output_tokens=1))
+        return (end, end)
+
+    def close(self) -> Iterator[Event]:
+        yield from super().close()
+        yield Finished(StopReason.ERROR)
+
+
+class WaitsForTheMark(Decoder):
+    """Believes nothing without the last mark."""
+
+    tail = b""
+
+    def feed(self, data: bytes) -> Iterator[Event]:
+        self.tail = (self.tail + data)[-20:]
+        return super().feed(data)
+
+    def close(self) -> Iterator[Event]:
+        if b"[DONE]" not in self.tail:
+            raise ProtocolError("stream: no mark")
+        return super().close()
+
+
+# -- words -----------------------------------------------------------------------------------------
+
+
+class SaysWhatItThinks(Decoder):
+    """Takes thinking for text."""
+
+    def change_one(self, event: Event) -> Iterable[Event]:
+        if isinstance(event, ThinkingDelta):
+            return (TextDelta(0, event.text),)
+        return (event,)
+
+
+class DropsUnknownBlocks(Decoder):
+    """Keeps nothing that it has no name for."""
+
+    @property
+    def envelope(self) -> dict[str, Any]:
+        return {}
+
+    def change_one(self, event: Event) -> Iterable[Event]:
+        return () if isinstance(event, BlockAdded) else (event,)
+
+
+class SaysThatItIsAlive(Decoder):
+    """Tells of everything that comes, even if it says nothing."""
+
+    def feed(self, data: bytes) -> Iterator[Event]:
+        yield from (TextDelta(0, "…") for _ in range(data.count(b": keep")))
+        yield from super().feed(data)
+
+
+class HearsNothing(Decoder):
+    """Understands nothing."""
+
+    def feed(self, data: bytes) -> Iterator[Event]:
+        return iter(())
+
+    def close(self) -> Iterator[Event]:
+        return iter((Finished(StopReason.UNKNOWN),))
+
+
+# -- beside streams --------------------------------------------------------------------------------
+
+
+class AnswersAnything(BrokenWire):
+    """Reads no answer, needs JSON to read an error, and never sends the same twice."""
+
+    def decode_response(self, data: bytes | str, **settings: Any) -> AssistantMessage:
+        return AssistantMessage(content=(), stop_reason=StopReason.ERROR)
+
+    def decode_error(
+        self, status: int, body: bytes | str, headers: Mapping[str, str] | None = None
+    ) -> ProviderError:
+        return ProviderError(json.loads(body)["error"]["message"], status=status)
+
+    def encode_request(self, request: Request, *, stream: bool | None = None) -> EncodedRequest:
+        return EncodedRequest(json.dumps({"seed": random.random()}).encode())
+
+
+class CountsMessages(BrokenWire):
+    """Writes down in front how much is to come."""
+
+    def encode_request(self, request: Request, *, stream: bool | None = None) -> EncodedRequest:
+        encoded = super().encode_request(request, stream=stream)
+        return replace(encoded, body=b'{"count":%d,' % len(request.messages) + encoded.body[1:])
+
+
+class RemembersTooMuch(BrokenWire):
+    """Has an encoder that takes it for granted that a conversation only grows."""
+
+    class Encoder:
+        def __init__(self) -> None:
+            self.seen: tuple[Message, ...] = ()
+
+        def encode(self, request: Request, *, stream: bool | None = None) -> EncodedRequest:
+            self.seen += request.messages[len(self.seen) :]
+            return openai_chat.encode_request(replace(request, messages=self.seen), stream=stream)
+
+
+class SendsAnything(BrokenWire):
+    """Sends seals, blocks and ids to whomever, and reports nothing."""
+
+    def encode_request(self, request: Request, *, stream: bool | None = None) -> EncodedRequest:
+        encoded = super().encode_request(request, stream=stream)
+        everything = [repr(_all_of(block)) for m in request.messages for block in m.content]
+        body = encoded.json | {"everything": everything}
+        return EncodedRequest(json.dumps(body, ensure_ascii=False).encode())
+
+
+def _all_of(block: Any) -> Any:
+    seal = block.seal.data if isinstance(block, Thinking) and block.seal else None
+    return getattr(block, "raw", None), seal
+
+
+BROKEN = {
+    **{cls.__name__: BrokenWire(cls) for cls in Decoder.__subclasses__()},
+    "DropsUnknownBlocks": BrokenWire(DropsUnknownBlocks, anthropic_messages),
+    "AnswersAnything": AnswersAnything(),
+    "CountsMessages": CountsMessages(),
+    "RemembersTooMuch": RemembersTooMuch(),
+    "SendsAnything": SendsAnything(good=anthropic_messages),
+}

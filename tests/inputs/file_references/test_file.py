@@ -1,0 +1,319 @@
+"""A file that a person points at is shown with the numbers of its lines, all of it or nothing."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from steno.agent import AgentRole, Permissions
+from steno.agent.permissions.policy import DecisionKind
+from steno.errors import ToolFailed
+from steno.inputs.file_references import FileLimits, FileReferenceResolver
+from steno.messages.call import ToolCall
+from steno.messages.content import Text
+from steno.ports import Capability, ResolveContext
+from steno.records.entry import Mode, ResolutionStatus
+from steno.tools.read import ReadTool
+from steno.tools.workspace import Workspace
+from tests.inputs.file_references.reference_setup import (
+    ScriptedPermission,
+    details_of,
+    error_of,
+    recorded,
+    reference,
+    resolve,
+    text_of,
+)
+from tests.tools.search_engines import ENGINES, MakeEngine, write_files
+
+
+@pytest.mark.requirement("S2-03", "S2-12", "S2-13")
+def test_a_file_is_shown_with_its_name_and_the_numbers_of_its_lines(
+    workspace: Workspace, folder: Path
+) -> None:
+    data = b"one\n\n\ttwo\nno end"
+    (folder / "notes.md").write_bytes(data)
+    finding = resolve(FileReferenceResolver(workspace), "notes.md")
+    assert text_of(finding) == (
+        "notes.md, lines 1 to 4 of 4:\n     1\tone\n     2\t\n     3\t\ttwo\n     4\tno end\n"
+    )
+    assert details_of(finding) == {
+        "kind": "file",
+        "path": "notes.md",
+        "sha256": hashlib.sha256(data).hexdigest(),
+        "bytes": len(data),
+        "encoding": "utf-8",
+        "lines": 4,
+        "first_line": 1,
+        "last_line": 4,
+        "allowed_by": "the test",
+    }
+
+
+@pytest.mark.requirement("S2-03")
+def test_what_was_found_is_recorded_and_serves_from_then_on(
+    workspace: Workspace, folder: Path
+) -> None:
+    (folder / "a").write_text("one\n")
+    files, viewer = FileReferenceResolver(workspace), ResolveContext(authorize=ScriptedPermission())
+    found, missing = recorded(resolve(files, "a")), recorded(resolve(files, "b"))
+    assert found.status is ResolutionStatus.RESOLVED
+    assert found.content == (Text("a, line 1 of 1:\n     1\tone\n"),)
+    assert missing.status is ResolutionStatus.FAILED
+    assert files.is_current(reference("a"), found, viewer)
+    assert not files.is_current(reference("b"), missing, viewer)
+
+
+@pytest.mark.requirement("S2-11")
+def test_an_absolute_path_inside_is_the_same_file(workspace: Workspace, folder: Path) -> None:
+    (folder / "sub").mkdir()
+    (folder / "sub" / "a.py").write_text("x = 1\n")
+    door = ScriptedPermission()
+    finding = resolve(FileReferenceResolver(workspace), str(folder / "sub" / "a.py"), permits=door)
+    assert text_of(finding) == "sub/a.py, line 1 of 1:\n     1\tx = 1\n"
+    assert door.asked == [("read", Capability.READ, "sub/a.py")]
+
+
+def test_a_folder_that_was_added_is_named_by_its_absolute_path(folder: Path, outside: Path) -> None:
+    files = FileReferenceResolver(Workspace([folder, outside]))
+    finding = resolve(files, str(outside / "secret.txt"))
+    assert text_of(finding) == f"{outside}/secret.txt, line 1 of 1:\n     1\tSECRET\n"
+
+
+@pytest.mark.requirement("S2-11")
+def test_a_file_that_is_not_there_is_an_error_that_names_the_nearest(
+    workspace: Workspace, folder: Path
+) -> None:
+    (folder / "src").mkdir()
+    (folder / "src" / "Main.py").touch()
+    (folder / "README").touch()
+    files = FileReferenceResolver(workspace)
+    missing = "there is no such file or folder"
+    assert error_of(resolve(files, "src/mian.py")) == (
+        f"'src/mian.py': {missing}; do you mean 'src/Main.py'?"
+    )
+    assert error_of(resolve(files, "scr/Main.py")) == (
+        f"'scr/Main.py': {missing}; do you mean 'src/Main.py'?"
+    )
+    assert error_of(resolve(files, "scr/other")) == f"'scr/other': {missing}; do you mean 'src'?"
+    assert error_of(resolve(files, str(folder / "READNE"))) == (
+        f"'READNE': {missing}; do you mean 'README'?"
+    )
+    assert error_of(resolve(files, "SCR/mian.py")) == (
+        f"'SCR/mian.py': {missing}; do you mean 'src/Main.py'?"
+    )
+    assert error_of(resolve(files, "README/zzz")) == (
+        "'README/zzz': something on the way to it is not a folder"
+    )
+    assert error_of(resolve(files, "zzz/zzz")) == f"'zzz/zzz': {missing}"
+
+
+@pytest.mark.requirement("S2-11")
+@pytest.mark.parametrize("make", ENGINES.values(), ids=ENGINES)
+def test_a_file_that_lies_deeper_is_suggested_if_there_is_only_one(
+    make: MakeEngine, workspace: Workspace, folder: Path
+) -> None:
+    write_files(folder, {"src/lib/main.py": "", "src/x.rs": "", "other/x.rs": "", "maim.py": ""})
+    files = FileReferenceResolver(workspace, engine=make(workspace))
+    for path in ("main.py", "lib/main.py"):
+        assert error_of(resolve(files, path)).endswith("; do you mean 'src/lib/main.py'?")
+    assert error_of(resolve(files, "x.rs")) == "'x.rs': there is no such file or folder"
+
+
+@pytest.mark.requirement("S2-11")
+def test_a_name_in_an_added_folder_that_is_not_there_has_a_nearest_too(
+    folder: Path, outside: Path
+) -> None:
+    files = FileReferenceResolver(Workspace([folder, outside]))
+    assert f"do you mean '{outside}/secret.txt'?" in error_of(
+        resolve(files, str(outside / "secrets.txt"))
+    )
+
+
+@pytest.mark.requirement("S2-12")
+@pytest.mark.parametrize("path", ["notes.md", "/etc/hostname", "*.md"])
+def test_without_a_workspace_nothing_is_opened(path: str) -> None:
+    door = ScriptedPermission()
+    error = error_of(resolve(FileReferenceResolver(None), path, permits=door))
+    assert error.startswith(f"'{path}': there is no workspace, so no file can be opened")
+    assert door.asked == []
+
+
+@pytest.mark.requirement("S2-13")
+@pytest.mark.parametrize(
+    ("lines", "shown"),
+    [
+        ((2,), "f, line 2 of 3:\n     2\tb\n"),
+        ((2, 2), "f, line 2 of 3:\n     2\tb\n"),
+        ((2, 3), "f, lines 2 to 3 of 3:\n     2\tb\n     3\tc\n"),
+        ((1, 3), "f, lines 1 to 3 of 3:\n     1\ta\n     2\tb\n     3\tc\n"),
+    ],
+)
+def test_only_the_lines_that_are_named_are_shown(
+    workspace: Workspace, folder: Path, lines: tuple[int, ...], shown: str
+) -> None:
+    (folder / "f").write_text("a\nb\nc\n")
+    finding = resolve(FileReferenceResolver(workspace), "f", *lines)
+    assert text_of(finding) == shown
+    details = details_of(finding)
+    assert (details["first_line"], details["last_line"]) == (lines[0], lines[-1])
+    assert details["sha256"] == hashlib.sha256(b"a\nb\nc\n").hexdigest()
+
+
+@pytest.mark.requirement("S2-13")
+@pytest.mark.parametrize(
+    ("text", "lines", "error"),
+    [
+        ("a\nb\n", (3,), "'f': has only 2 lines, so line 3 is not there"),
+        ("a\nb\n", (9, 12), "'f': has only 2 lines, so 9-12 is not there"),
+        ("a\nb\n", (2, 12), "'f': has only 2 lines, so 2-12 is not there; name 2"),
+        ("a\n" * 6, (5, 99), "'f': has only 6 lines, so 5-99 is not there; name 5-6"),
+        ("a", (2,), "'f': has only 1 line, so line 2 is not there"),
+        ("", (1,), "'f': has no lines, so line 1 is not there"),
+    ],
+)
+def test_lines_that_there_are_not_are_an_error_that_says_how_many_there_are(
+    workspace: Workspace, folder: Path, text: str, lines: tuple[int, ...], error: str
+) -> None:
+    (folder / "f").write_text(text)
+    assert error_of(resolve(FileReferenceResolver(workspace), "f", *lines)) == error
+
+
+def test_an_empty_file_says_so(workspace: Workspace, folder: Path) -> None:
+    (folder / "f").touch()
+    finding = resolve(FileReferenceResolver(workspace), "f")
+    assert text_of(finding) == "[f is empty]"
+    assert details_of(finding)["lines"] == 0
+
+
+@pytest.mark.parametrize(
+    ("data", "encoding"),
+    [
+        ("naïve\r\nend\r\n".encode(), "utf-8"),
+        ("naïve\r\nend".encode("utf-8-sig"), "utf-8-sig"),
+        (b"\xff\xfe" + "naïve\nend\n".encode("utf-16-le"), "utf-16-le"),
+        ("naïve\nend\n".encode("latin-1"), "cp1252"),
+    ],
+)
+def test_text_is_shown_whatever_its_encoding_and_line_ends(
+    workspace: Workspace, folder: Path, data: bytes, encoding: str
+) -> None:
+    (folder / "f").write_bytes(data)
+    finding = resolve(FileReferenceResolver(workspace), "f")
+    assert text_of(finding) == "f, lines 1 to 2 of 2:\n     1\tnaïve\n     2\tend\n"
+    assert details_of(finding)["encoding"] == encoding
+
+
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [
+        (b"%PDF-1.7\0", "a PDF document of 9 bytes"),
+        (b"\0\1\2\3", "binary data of 4 bytes"),
+        (b"\x89PNG\r\n\x1a\n", "an image (image/png) of 8 bytes"),
+    ],
+)
+def test_what_is_no_text_is_an_error_that_says_what_it_is(
+    workspace: Workspace, folder: Path, data: bytes, kind: str
+) -> None:
+    (folder / "f").write_bytes(data)
+    assert (
+        error_of(resolve(FileReferenceResolver(workspace), "f")) == f"'f': is not text but {kind}"
+    )
+
+
+def test_a_file_that_is_too_long_says_which_lines_would_fit(
+    workspace: Workspace, folder: Path
+) -> None:
+    (folder / "log").write_text("line\n" * 1000)
+    files = FileReferenceResolver(workspace, limits=FileLimits(most_bytes=1000))
+    error = error_of(resolve(files, "log"))
+    advice = (
+        "has 5,000 bytes, and no more than 1,000 can be shown at once, with the numbers of lines;"
+        " name lines behind the path, such as :"
+    )
+    assert error.startswith(f"'log': {advice}1-")
+    last = int(error.rpartition("-")[2])
+    assert len(text_of(resolve(files, "log", 1, last)).encode()) <= 1000
+    later = error_of(resolve(files, "log", 500, 900))
+    assert later.startswith(f"'log': {advice}500-")
+
+
+def test_a_line_that_is_too_long_is_an_error(workspace: Workspace, folder: Path) -> None:
+    (folder / "min.js").write_text("short\n" + "x" * 1000)
+    files = FileReferenceResolver(workspace, limits=FileLimits(most_bytes=500))
+    assert error_of(resolve(files, "min.js", 2)).startswith(
+        "'min.js': line 2 alone takes more than 500 bytes, and no more can be shown"
+    )
+
+
+def test_a_huge_file_is_not_read_to_its_end(workspace: Workspace, folder: Path) -> None:
+    with (folder / "huge").open("wb") as file:
+        file.truncate(1 << 40)
+    error = error_of(resolve(FileReferenceResolver(workspace), "huge", 1))
+    assert error.startswith("'huge': has 1,099,511,627,776 bytes")
+
+
+# -- what the model may do with it -----------------------------------------------------------
+
+
+def test_what_was_shown_may_be_changed(workspace: Workspace, folder: Path) -> None:
+    (folder / "f").write_text("a\nb\n")
+    resolve(FileReferenceResolver(workspace), "f", 1)
+    workspace.check_unchanged_since_read("f", b"a\nb\n")
+
+
+def test_what_was_not_shown_is_not_known(workspace: Workspace, folder: Path) -> None:
+    (folder / "f").write_text("a\nb\n")
+    error_of(resolve(FileReferenceResolver(workspace), "f", 9))
+    with pytest.raises(ToolFailed, match="has not been read yet"):
+        workspace.check_unchanged_since_read("f", b"a\nb\n")
+
+
+# -- permissions -----------------------------------------------------------------------------
+
+
+class Ruled:
+    """Asks the rules of an agent, as they are for the tool."""
+
+    def __init__(self, permissions: Permissions, workspace: Workspace) -> None:
+        self.permissions = permissions
+        self.tool = ReadTool(workspace)
+
+    async def __call__(
+        self, tool: str, capability: Capability, subject: str, *, preview: str = ""
+    ) -> str:
+        assert (tool, capability) == (self.tool.definition.name, self.tool.capability)
+        call = ToolCall.create(tool, {"path": subject})
+        decision = self.permissions.decide(self.tool, call, mode=Mode.PLAN)
+        if decision.kind is not DecisionKind.ALLOW:
+            raise ToolFailed(decision.reason)
+        return decision.rule
+
+
+@pytest.mark.requirement("S2-14")
+def test_a_planner_reads_but_not_what_a_rule_forbids(workspace: Workspace, folder: Path) -> None:
+    (folder / "secret").mkdir()
+    (folder / "secret" / "key").write_text("SECRET\n")
+    (folder / "plan").write_text("fine\n")
+    (folder / "link").symlink_to("secret/key")
+    rules = Permissions.of(role=AgentRole.PLANNER, deny=["read(secret/**)"])
+    files, permits = FileReferenceResolver(workspace), Ruled(rules, workspace)
+    finding = resolve(files, "plan", permits=permits)
+    assert text_of(finding) == "plan, line 1 of 1:\n     1\tfine\n"
+    assert details_of(finding)["allowed_by"] == "default read"
+    for path in ("secret/key", "link", str(folder / "link")):
+        error = error_of(resolve(files, path, permits=permits))
+        assert error.startswith("secret/key: permission denied")
+
+
+@pytest.mark.requirement("S2-11", "S2-14")
+def test_what_is_denied_is_an_error_and_not_known(workspace: Workspace, folder: Path) -> None:
+    (folder / "f").write_text("SECRET\n")
+    finding = resolve(
+        FileReferenceResolver(workspace), "f", permits=ScriptedPermission(denied={"f"})
+    )
+    assert error_of(finding) == "f: permission denied (deny read(f))"
+    with pytest.raises(ToolFailed, match="has not been read yet"):
+        workspace.check_unchanged_since_read("f", b"SECRET\n")

@@ -1,0 +1,103 @@
+"""What servers say that the protocol does not know: taken as far as it goes, and never a hang."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+from steno.errors import ServerFailed
+from steno.inputs.mcp.protocol import CallToolResult
+from tests.inputs.mcp.connection_setup import ignore, plain_spec
+from tests.inputs.mcp.real_servers import LiveConnection, open_connection
+
+
+@pytest.fixture(scope="module")
+def plain(shared_folder: Path) -> Generator[LiveConnection, None, None]:
+    with open_connection(plain_spec(), shared_folder) as server:
+        yield server
+
+
+def call(server: LiveConnection, tool: str) -> CallToolResult:
+    return server.run(server.server.call(tool, {}, progress=ignore))
+
+
+def test_one_odd_tool_does_not_hide_the_others(plain: LiveConnection) -> None:
+    tools = plain.run(plain.server.tools())
+    assert [tool.name for tool in tools] == ["good", "listed"]
+    assert tools[0].hints == {"readOnlyHint": True}
+    assert [*tools[1].schema] == ["not", "an", "object"]
+    assert tools[1].description == ""
+
+
+def test_lines_that_are_no_messages_are_passed_over(plain: LiveConnection) -> None:
+    assert call(plain, "stray").content == ({"type": "text", "text": "fine"},)
+
+
+def test_kind_of_content_that_nobody_knows_is_kept(plain: LiveConnection) -> None:
+    assert call(plain, "new") == CallToolResult(
+        content=({"type": "hologram", "data": [1]},), is_error=True
+    )
+
+
+def test_half_of_a_surrogate_pair_is_replaced(plain: LiveConnection) -> None:
+    assert call(plain, "halves").content[0]["text"] == "a\ufffdb"
+
+
+def test_number_that_json_does_not_know_is_told_in_words(plain: LiveConnection) -> None:
+    assert call(plain, "number").structured == {"n": "nan"}
+
+
+def test_answer_that_cannot_be_read_is_an_error_at_once(plain: LiveConnection) -> None:
+    with pytest.raises(ServerFailed, match=r"mcp plain: the server says no: .*cannot be read"):
+        call(plain, "deep")
+    assert call(plain, "stray").content
+
+
+def test_message_without_end_ends_the_server_and_not_us(plain: LiveConnection) -> None:
+    with pytest.raises(ServerFailed, match="it said more than 32 MB in one message"):
+        call(plain, "long")
+    assert call(plain, "stray").content
+
+
+def test_server_that_wants_our_model_is_refused(plain: LiveConnection) -> None:
+    refusal = call(plain, "sample").structured
+    assert refusal["id"] == "s1"
+    assert "not supported" in refusal["error"]["message"]
+
+
+def test_pages_without_end_are_cut_off_and_that_is_told_once(tmp_path: Path) -> None:
+    told: list[str] = []
+    with open_connection(plain_spec("loop"), tmp_path, notify=told.append) as server:
+        for _ in range(2):
+            assert len(server.run(server.server.tools())) == 100
+    assert told == [
+        "mcp plain: it lists more than 100 pages, or 32 MB; the rest is left out",
+    ]
+
+
+def test_pages_that_are_too_large_together_are_cut_off(tmp_path: Path) -> None:
+    with open_connection(plain_spec("long"), tmp_path) as server:
+        assert len(server.run(server.server.tools())) == 4
+
+
+def test_server_that_asks_without_end_and_never_listens_is_ended(plain: LiveConnection) -> None:
+    with pytest.raises(ServerFailed, match="it asked us 1,000 things, and answered nothing"):
+        call(plain, "pester")
+    assert call(plain, "stray").content
+
+
+def test_many_pages_are_one_list(own_server: LiveConnection) -> None:
+    names = [tool.name for tool in own_server.run(own_server.server.tools())]
+    assert len(names) == len(set(names)) == 50
+
+
+def test_time_to_live_of_a_resource_is_told(own_server: LiveConnection) -> None:
+    read = own_server.run(own_server.server.read("own://note"))
+    assert (read.contents[0].text, read.ttl_s) == ("noted", 90)
+
+
+def test_question_in_return_is_a_failure(own_server: LiveConnection) -> None:
+    with pytest.raises(ServerFailed, match="mcp own: the server asks for something in return"):
+        call(own_server, "ask")

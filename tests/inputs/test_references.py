@@ -1,0 +1,157 @@
+"""One object reads what people point at, and opens it, whatever it is."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+import steno.inputs
+from steno.errors import InvalidValue
+from steno.inputs import InputResolver, McpServers, image_limits_for, is_url, read_server_specs
+from steno.messages.content import (
+    FileReference,
+    Image,
+    ImageData,
+    ImageFile,
+    ImageUrl,
+    RecognitionMode,
+    Resource,
+    Text,
+)
+from steno.ports import Capability, ReferenceBlock, ResolveContext, ResolvedReference
+from steno.tools import Workspace
+from tests.inputs.images.image_samples import encode_image, red_image
+
+PICTURE = encode_image(red_image())
+
+
+async def allow(tool: str, capability: Capability, subject: str, *, preview: str = "") -> str:
+    return "the test"
+
+
+def resolve(inputs: InputResolver, pointer: ReferenceBlock) -> ResolvedReference:
+    resolving = inputs.resolve(pointer, ResolveContext(authorize=allow))
+    return asyncio.run(asyncio.wait_for(resolving, 60))
+
+
+def error_of(inputs: InputResolver, text: str) -> str:
+    (pointer,) = inputs.prompt(text).message.content[1:]
+    assert isinstance(pointer, (FileReference, Image, Resource))
+    error = resolve(inputs, pointer).error
+    assert error is not None
+    return error
+
+
+@pytest.mark.parametrize("kind", [str, Path, Workspace])
+def test_a_folder_is_all_it_needs(tmp_path: Path, kind: type) -> None:
+    (tmp_path / "a.py").write_text("x = 1\n")
+    inputs = InputResolver(kind(tmp_path))
+    text, pointer = inputs.prompt("See @a.py").message.content
+    assert (text, pointer) == (Text("See @a.py"), FileReference(path="a.py"))
+    assert isinstance(pointer, FileReference)
+    assert resolve(inputs, pointer).content == (Text("a.py, line 1 of 1:\n     1\tx = 1\n"),)
+
+
+def test_the_limits_of_images_are_those_that_are_given(tmp_path: Path) -> None:
+    wide = encode_image(red_image(400, 20))
+    small = image_limits_for("")._replace(longest_edge=64)
+    sizes = [
+        InputResolver(tmp_path, image_limits=limits).prepare_image(wide).source == ImageData(wide)
+        for limits in (image_limits_for(""), small)
+    ]
+    assert sizes == [True, False]
+
+
+@pytest.mark.parametrize("workspace", [3, b"folder", ["."]])
+def test_what_is_no_folder_is_refused(workspace: object) -> None:
+    with pytest.raises(InvalidValue, match="must be a Workspace or the path of a folder, not"):
+        InputResolver(workspace)  # type: ignore[arg-type]  # wrong on purpose
+
+
+@pytest.mark.parametrize("mode", ["ocr", RecognitionMode.OCR])
+def test_images_are_paths_addresses_bytes_or_blocks(tmp_path: Path, mode: str) -> None:
+    own = Image(source=ImageFile("own.png"), mode=RecognitionMode.VISION)
+    given: list[str | Path | ImageData | Image] = [
+        "a.png",
+        Path("sub/b.png"),
+        "HTTPS://host/c.png",
+        ImageData(PICTURE),
+        own,
+    ]
+    message = InputResolver(tmp_path).prompt("", images=given, mode=mode).message
+    assert message.content == (
+        Image(source=ImageFile("a.png"), mode=RecognitionMode.OCR),
+        Image(source=ImageFile("sub/b.png"), mode=RecognitionMode.OCR),
+        Image(source=ImageUrl("https://host/c.png"), mode=RecognitionMode.OCR),
+        Image(source=ImageData(PICTURE), mime_type="image/png", mode=RecognitionMode.OCR),
+        own,
+    )
+
+
+def test_what_is_no_image_or_mode_is_refused() -> None:
+    with pytest.raises(InvalidValue, match=r"an image must be a path, an address, .* not bytes"):
+        InputResolver().prompt("", images=[PICTURE])  # type: ignore[list-item]  # wrong on purpose
+    with pytest.raises(InvalidValue, match="must be one of auto, vision, ocr"):
+        InputResolver().prompt("", mode="eyes")
+
+
+@pytest.mark.parametrize("text", ["https://host", "http://x", "HTTPS://host/a.png", "Http://x"])
+def test_an_address_is_one_however_it_is_spelled(text: str) -> None:
+    assert is_url(text)
+    assert not is_url(f"./{text}")
+    assert not is_url(text.replace(":", "", 1))
+
+
+@pytest.mark.requirement("S2-11")
+@pytest.mark.parametrize("word", ["note.md", "none.png"])
+def test_a_path_that_may_not_be_meant_fails_with_the_way_out(tmp_path: Path, word: str) -> None:
+    way_out = "(write \\@ if none is meant)"
+    inputs = InputResolver(tmp_path)
+    assert "there is no such file" in error_of(inputs, f"See @{word}")
+    assert error_of(inputs, f"See @{word}").endswith(way_out)
+    assert way_out not in error_of(InputResolver(tmp_path), f"See @'{word}'")
+
+
+def test_what_lies_outside_fails_for_that_reason_alone(tmp_path: Path) -> None:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    (tmp_path / "secret.txt").touch()
+    (folder / "link").symlink_to(tmp_path / "secret.txt")
+    for path in ("link", f"{tmp_path}/secret.txt"):
+        inputs = InputResolver(folder)
+        assert inputs.prompt(f"See @{path}").notes == ()
+        assert error_of(inputs, f"See @{path}") == (
+            f"'{path}': is outside of the folders that may be used; its folder can be added with"
+            " --add-dir"
+        )
+
+
+def servers(tmp_path: Path, given: Mapping[str, object]) -> McpServers:
+    specs = read_server_specs(given, place="test", environ={}, base=None)
+    return McpServers(specs.values(), folder=tmp_path)
+
+
+def test_a_server_that_cannot_be_used_is_pointed_at_and_says_what_it_lacks(tmp_path: Path) -> None:
+    lacking = {"docs": {"command": "docs", "env": {"KEY": "${DOCS_KEY}"}}}
+    inputs = InputResolver(tmp_path, servers=servers(tmp_path, lacking))
+    assert "DOCS_KEY" in error_of(inputs, "See @docs:demo://x")
+    with pytest.raises(InvalidValue, match="'dosc': there is no such server; do you mean 'docs'"):
+        inputs.prompt("See @dosc:demo://x")
+
+
+def test_everything_public_is_there_and_nothing_is_loaded_for_it_before() -> None:
+    for name in steno.inputs.__all__:
+        assert getattr(steno.inputs, name)
+    program = (
+        "import sys, steno.inputs\n"
+        "print([name for name in sys.modules if name.startswith('steno.inputs.')])"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, check=True, timeout=60
+    )
+    assert ran.stdout == b"[]\n"

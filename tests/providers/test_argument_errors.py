@@ -1,0 +1,125 @@
+"""What is of the wrong kind is refused where it comes in, with what to pass instead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from steno import ChatMessage
+from steno.errors import InvalidRequest, InvalidValue
+from steno.json_object import JsonObject
+from steno.providers import ApiKey, HttpProvider, HttpTransport, Model, Retries, Vendor, connect
+from steno.transport.replay import ReplayTransport
+from tests.providers.provider_setup import REQUEST, vendor_row
+from tests.transport.http_server import run
+
+MODEL = Model(id="m", raw=JsonObject({}))
+LAB = vendor_row("http://lab.example")
+ANYHOW: Any = connect
+
+MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
+    "no vendor": (
+        lambda: ANYHOW(None),
+        'connect: takes a name such as "openai", or a Vendor, not NoneType',
+    ),
+    "a class": (lambda: ANYHOW(Vendor), "connect: takes a name"),
+    "retries": (
+        lambda: ANYHOW("vllm", retries=3),
+        "retries: must be Retries, such as Retries(most=3), not int",
+    ),
+    "fewer than no retries": (
+        lambda: Retries(most=-1),
+        "retries.most: must be a whole number, 0 or more",
+    ),
+    "half a retry": (
+        lambda: Retries(most=0.5),  # type: ignore[arg-type]  # wrong on purpose
+        "retries.most: must be a whole number, 0 or more",
+    ),
+    "a wait into the past": (
+        lambda: Retries(first_wait_s=-1),
+        "retries.first_wait_s: must be 0 or more, in seconds",
+    ),
+    "a wait that is no number": (
+        lambda: Retries(longest_retry_after_s=float("nan")),
+        "retries.longest_retry_after_s: must be 0 or more, in seconds",
+    ),
+    "no model": (lambda: ANYHOW("vllm", model=None), "model: must be a string, not NoneType"),
+    "a model": (
+        lambda: ANYHOW("vllm", model=MODEL),
+        "model: must be a string, not Model; pass its id",
+    ),
+    "key": (lambda: ANYHOW("vllm", key=7), "key: must be a string, not int"),
+    "key of a provider": (
+        lambda: HttpProvider(LAB, key="sk-x"),  # type: ignore[arg-type]  # wrong on purpose
+        "key: must be a Key, not str",
+    ),
+    "name for a row": (
+        lambda: HttpProvider("openai"),  # type: ignore[arg-type]  # wrong on purpose
+        "vendor: must be a Vendor, not str; connect takes names as well",
+    ),
+    "first_event_s": (
+        lambda: ANYHOW("vllm", first_event_s="1 s"),
+        "first_event_s: must be above 0, in seconds, or None",
+    ),
+    "base_url": (lambda: ANYHOW("vllm", base_url=7), "vllm.base_url: must be a string, not int"),
+    "transport": (
+        lambda: ANYHOW("vllm", transport="http"),
+        "transport: must be one, such as HttpTransport(), not str",
+    ),
+    "limits": (
+        lambda: HttpTransport(limits=30),  # type: ignore[arg-type]  # wrong on purpose
+        "limits: must be TimeLimits, such as TimeLimits(idle_s=60), not int",
+    ),
+    "one variable": (
+        lambda: vendor_row("http://lab.example", key_variables="LAB_KEY"),
+        "lab.key_variables: must be a tuple of names, not str",
+    ),
+    "no name": (lambda: vendor_row("http://lab.example", name=None), "vendor: name must be"),
+    "no address": (lambda: vendor_row(None), "lab.base_url: must be a string, not NoneType"),  # type: ignore[arg-type]  # wrong on purpose
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_settings_of_the_wrong_kind_are_refused_with_what_to_pass(name: str) -> None:
+    make, message = MISTAKES[name]
+    with pytest.raises(InvalidValue) as caught:
+        make()
+    assert str(caught.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "kind"),
+    [
+        (None, "NoneType"),
+        (list(REQUEST.messages), "list"),
+        (REQUEST.messages, "tuple"),
+        ("Speak.", "str"),
+        (ChatMessage.user("Speak."), "UserMessage"),
+        ({"messages": []}, "dict"),
+    ],
+)
+def test_only_a_request_is_streamed(wrong: Any, kind: str) -> None:
+    provider = connect("vllm", transport=ReplayTransport(()))
+    with pytest.raises(InvalidRequest) as caught:
+        provider.stream(wrong)
+    assert str(caught.value) == f"stream: takes a Request(messages=(…,)), not {kind}"
+
+
+def test_a_model_is_described_by_its_id() -> None:
+    provider: Any = connect("vllm", transport=ReplayTransport(()))
+    with pytest.raises(InvalidValue, match="must be a string, not Model; pass its id"):
+        run(provider.describe(MODEL))
+
+
+def test_the_key_in_what_led_to_an_error_is_hidden_as_well() -> None:
+    cause = ValueError("sk-very-secret", 7)
+    cause.add_note("it was sk-very-secret")
+    error = RuntimeError("sk-very-secret")
+    error.__cause__, error.__context__ = cause, cause
+    cause.__context__ = error
+    ApiKey("sk-very-secret").redact_error(error)
+    assert error.args == ("***",)
+    assert cause.args == ("***", 7)
+    assert cause.__notes__ == ["it was ***"]

@@ -1,0 +1,149 @@
+"""A conversation that goes on is written once, and those that are kept for it have a bound."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from weakref import ref
+
+import pytest
+
+from steno import ChatMessage, Request
+from steno.errors import InvalidRequest
+from steno.messages.message import Message
+from steno.providers.encoder_cache import MAX_ENCODERS, EncoderCache
+from steno.wire import EncodedRequest, Encoder
+from steno.wire.openai_chat import Encoder as ChatEncoder
+from steno.wire.report import LossCollector
+from steno.wire.request_encoder import MessageWriter, RequestTarget
+from tests.providers.provider_setup import make_provider
+from tests.transport.http_server import run
+
+BEGINNING: tuple[Message, ...] = (ChatMessage.system("S"), ChatMessage.user("U"))
+
+
+class Workshop:
+    """Makes encoders, and keeps none of them alive."""
+
+    def __init__(self, make: Callable[[], Encoder] = ChatEncoder) -> None:
+        self._make = make
+        self.made: list[ref[Encoder]] = []
+
+    def __call__(self) -> Encoder:
+        encoder = self._make()
+        self.made.append(ref(encoder))
+        return encoder
+
+    @property
+    def kept(self) -> list[int]:
+        """The numbers of those that somebody still has."""
+        gc.collect()
+        return [number for number, found in enumerate(self.made) if found() is not None]
+
+
+def ask(conversations: EncoderCache, *more: str, model: str = "m") -> EncodedRequest:
+    messages = (*BEGINNING, *map(ChatMessage.user, more))
+    return conversations.encode(Request(model=model, messages=messages))
+
+
+def test_conversations_that_begin_alike_keep_a_writer_each() -> None:
+    workshop = Workshop()
+    conversations = EncoderCache(workshop)
+    for turns in range(1, 5):
+        ask(conversations, *["a"] * turns)
+        ask(conversations, *["b"] * turns)
+    assert len(workshop.made) == 2
+
+
+def test_the_writer_of_the_longest_common_beginning_goes_on() -> None:
+    workshop = Workshop()
+    conversations = EncoderCache(workshop)
+    ask(conversations, "a", "b")
+    ask(conversations, "x")
+    ask(conversations)
+    ask(conversations, "a", "b", "c")
+    assert len(workshop.made) == 3
+    ask(conversations, "a")  # that of the beginning alone goes on
+    assert len(workshop.made) == 3
+    ask(conversations)
+    assert len(workshop.made) == 4
+
+
+def test_models_asked_in_turn_keep_a_writer_each() -> None:
+    workshop = Workshop()
+    conversations = EncoderCache(workshop)
+    for turns in range(3):
+        for model in ("m", "n"):
+            ask(conversations, *["a"] * turns, model=model)
+    assert len(workshop.made) == 2
+
+
+def test_what_is_kept_is_bounded_by_bytes_and_the_oldest_goes() -> None:
+    workshop = Workshop()
+    conversations = EncoderCache(workshop, most_bytes=2500)
+    for text in "abcd":
+        ask(conversations, text * 1000)
+    assert workshop.kept == [2, 3]
+    ask(conversations, "c" * 1000, "more")
+    ask(conversations, "e" * 1000)
+    assert workshop.kept == [2, 4]
+
+
+def test_the_newest_is_kept_however_large_it_is() -> None:
+    workshop = Workshop()
+    conversations = EncoderCache(workshop, most_bytes=10)
+    ask(conversations, "a")
+    ask(conversations, "b")
+    ask(conversations, "b", "c")
+    assert workshop.kept == [1]
+
+
+def test_the_number_of_those_kept_is_bounded_as_well() -> None:
+    workshop = Workshop()
+    conversations = EncoderCache(workshop)
+    for number in range(MAX_ENCODERS + 3):
+        ask(conversations, str(number))
+    assert workshop.kept == [*range(3, MAX_ENCODERS + 3)]
+
+
+class Refusing(Encoder):
+    """Can write no request at all."""
+
+    def _target(self, request: Request) -> RequestTarget:
+        raise InvalidRequest("request: no")
+
+    def _new_writer(self, target: RequestTarget) -> MessageWriter:
+        raise AssertionError
+
+    def _body(
+        self, request: Request, messages: bytes, losses: LossCollector, *, stream: bool | None
+    ) -> bytes:
+        raise AssertionError
+
+
+def test_an_encoder_that_failed_is_not_kept() -> None:
+    workshop = Workshop(Refusing)
+    conversations = EncoderCache(workshop)
+    for _ in range(2):
+        with pytest.raises(InvalidRequest):
+            ask(conversations)
+    assert len(workshop.made) == 2
+    assert workshop.kept == []
+
+
+def test_a_provider_that_is_closed_keeps_no_conversation() -> None:
+    async def main() -> None:
+        message = ChatMessage.user("Remember?")
+        async with make_provider("http://lab.example") as provider:
+            provider.stream(Request(model="m", messages=(message,)))
+            assert any(encoder.messages == (message,) for encoder in encoders())
+            await provider.close()
+            assert not any(encoder.messages == (message,) for encoder in encoders())
+
+    run(main())
+
+
+def encoders() -> list[Encoder]:
+    """Return those that are in memory."""
+    gc.collect()
+    return [found for found in gc.get_objects() if isinstance(found, Encoder)]

@@ -1,0 +1,951 @@
+"""The provider asks, tries again while nothing was told, and lets go at once."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from itertools import chain, repeat
+from typing import Any
+
+import pytest
+
+from steno import (
+    ChatMessage,
+    Event,
+    Finished,
+    Request,
+    StopReason,
+    TextDelta,
+    ToolCall,
+    ToolCallEnd,
+    ToolDefinition,
+    ToolResult,
+    Usage,
+)
+from steno.errors import (
+    AuthenticationFailed,
+    ContextOverflow,
+    CutShort,
+    InvalidValue,
+    NotFound,
+    Overloaded,
+    ProtocolError,
+    ProviderError,
+    RateLimited,
+    StenoError,
+    Unreachable,
+)
+from steno.ports import HttpRequest
+from steno.providers import Auth, HttpProvider, HttpStream, Retries, TimeLimits, connect
+from steno.transport.replay import RecordedResponse, ReplayTransport
+from tests.providers.provider_setup import (
+    KEY,
+    REQUEST,
+    RecordedSleep,
+    make_provider,
+    run_provider,
+    vendor_row,
+)
+from tests.transport.http_server import (
+    CUT,
+    END,
+    HANG_UP,
+    STALL,
+    STREAM,
+    Script,
+    chat_chunks,
+    chunk,
+    chunked_stream,
+    reply,
+    response_head,
+    run,
+    run_server,
+)
+
+LOOK = ToolDefinition(name="look", description="Look.", parameters={"type": "object"})
+
+
+def busy(status: int = 503, **headers: str) -> list[bytes]:
+    return reply(status, {"error": {"message": "busy"}}, **headers)
+
+
+# -- asking --------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("S4-03", "S4-06", "S1-06")
+def test_a_request_goes_out_in_the_words_of_the_vendor_and_comes_back_as_events() -> None:
+    async def main() -> None:
+        request = Request(
+            messages=(ChatMessage.system("Be brief."), ChatMessage.user("Speak.")),
+            model="m",
+            tools=(LOOK,),
+            max_tokens=7,
+            temperature=0.5,
+        )
+        async with (
+            run_server(chunked_stream("Hel", "lo")) as server,
+            make_provider(server.url + "/v1") as provider,
+        ):
+            async with provider.stream(request) as stream:
+                events = [event async for event in stream]
+            assert events[:2] == [TextDelta(0, "Hel"), TextDelta(0, "lo")]
+            assert isinstance(events[2], Finished)
+            assert stream.message().text == "Hello"
+        seen = server.seen[0]
+        assert (seen.method, seen.path) == ("POST", "/v1/chat/completions")
+        assert seen.headers["authorization"] == f"Bearer {KEY}"
+        assert seen.headers["content-type"] == "application/json"
+        assert seen.json["stream"] is True
+        assert (seen.json["max_tokens"], seen.json["temperature"]) == (7, 0.5)
+        assert [m["role"] for m in seen.json["messages"]] == ["system", "user"]
+        assert seen.json["tools"][0]["function"]["name"] == "look"
+
+    run(main())
+
+
+@pytest.mark.requirement("S4-06")
+def test_what_a_request_leaves_open_is_left_to_the_provider() -> None:
+    async def main() -> None:
+        async with run_server(chunked_stream("a"), chunked_stream("b")) as server:
+            open_request = Request(messages=(ChatMessage.user("Speak."),))
+            async with make_provider(server.url) as provider:
+                await provider.stream(open_request).collect()
+            async with make_provider(server.url, model="mine") as provider:
+                await provider.stream(open_request).collect()
+        assert server.seen[0].json.keys() == {"stream", "stream_options", "messages"}
+        assert server.seen[1].json["model"] == "mine"
+
+    run(main())
+
+
+def test_nothing_is_sent_before_the_first_event_is_wanted() -> None:
+    async def main() -> None:
+        async with (
+            run_provider(chunked_stream("a")) as (server, provider),
+            provider.stream(REQUEST),
+        ):
+            pass
+        assert server.connections == 0
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("auth", "header"),
+    [
+        (Auth.BEARER, ("authorization", f"Bearer {KEY}")),
+        (Auth.X_API_KEY, ("x-api-key", KEY)),
+        (Auth.X_GOOG_API_KEY, ("x-goog-api-key", KEY)),
+        (Auth.API_KEY, ("api-key", KEY)),
+        (Auth.NONE, None),
+    ],
+)
+def test_the_key_is_shown_as_the_row_says(auth: Auth, header: tuple[str, str] | None) -> None:
+    async def main() -> None:
+        async with run_server(chunked_stream("a")) as server:
+            rows: dict[str, Any] = {"auth": auth, "headers": (("x-team", "lab"),)}
+            async with make_provider(server.url, **rows) as provider:
+                await provider.stream(REQUEST).collect()
+        carrying = [item for item in server.seen[0].headers.items() if KEY in item[1]]
+        assert carrying == ([header] if header else [])
+        assert server.seen[0].headers["x-team"] == "lab"
+
+    run(main())
+
+
+def test_a_server_on_loopback_needs_no_key() -> None:
+    async def main() -> None:
+        async with run_provider(chunked_stream("a"), key="") as (server, provider):
+            await provider.stream(REQUEST).collect()
+        assert "authorization" not in server.seen[0].headers
+
+    run(main())
+
+
+def test_the_body_of_the_next_turn_begins_with_the_bytes_of_the_last() -> None:
+    async def main() -> None:
+        first = Request(model="m", messages=(ChatMessage.system("S"), ChatMessage.user("U")))
+        async with run_provider(chunked_stream("a"), chunked_stream("x"), chunked_stream("b")) as (
+            server,
+            provider,
+        ):
+            answer = await provider.stream(first).collect()
+            await provider.stream(REQUEST).collect()  # another conversation in between
+            more = (*first.messages, answer, ChatMessage.user("And?"))
+            await provider.stream(Request(model="m", messages=more)).collect()
+        bodies = [seen.body for seen in server.seen]
+        assert bodies[2].startswith(bodies[0].removesuffix(b"]}"))
+
+    run(main())
+
+
+def test_what_the_model_will_not_see_is_reported() -> None:
+    async def main() -> None:
+        failed = ToolResult.error("c1", "no such file")
+        calls = ChatMessage.assistant(None, [ToolCall.create("look", id="c1")])
+        request = Request(model="m", messages=(ChatMessage.user("U"), calls, failed))
+        async with run_provider(chunked_stream("a")) as (_, provider):
+            stream = provider.stream(request)
+            assert [loss.code for loss in stream.losses] == ["outcome"]
+            await stream.collect()
+
+    run(main())
+
+
+def test_what_the_provider_says_beside_the_message_is_kept() -> None:
+    async def main() -> None:
+        event = {"id": "c-1", "model": "m-2", "choices": [{"delta": {}, "finish_reason": "stop"}]}
+        body = f"data: {json.dumps(event)}\n\n".encode()
+        async with run_provider([STREAM, chunk(body), END]) as (_, provider):
+            stream = provider.stream(REQUEST)
+            assert stream.envelope == {}
+            await stream.collect()
+            assert stream.envelope["id"] == "c-1"
+            assert stream.envelope["model"] == "m-2"
+
+    run(main())
+
+
+# -- odd answers ---------------------------------------------------------------------------------
+
+
+def test_events_in_pieces_of_one_byte_are_the_same_events() -> None:
+    async def main() -> None:
+        whole = b"".join(chat_chunks("Hel", "lo"))
+        bytewise = [STREAM, *(chunk(whole[n : n + 1]) for n in range(len(whole))), END]
+        async with run_provider(chunked_stream("Hel", "lo"), bytewise) as (_, provider):
+            first = [event async for event in provider.stream(REQUEST)]
+            assert [event async for event in provider.stream(REQUEST)] == first
+
+    run(main())
+
+
+WHOLE: dict[str, Any] = {
+    "choices": [
+        {
+            "index": 0,
+            "finish_reason": "tool_calls",
+            "message": {
+                "role": "assistant",
+                "content": "Looking.",
+                "tool_calls": [
+                    {"id": "c1", "function": {"name": "look", "arguments": '{"at": "x"}'}}
+                ],
+            },
+        }
+    ],
+    "usage": {"prompt_tokens": 3, "completion_tokens": 4},
+}
+
+
+@pytest.mark.parametrize("content_type", ["application/json; charset=utf-8", "application/json"])
+def test_a_server_that_ignores_streaming_is_understood(content_type: str) -> None:
+    async def main() -> None:
+        async with run_provider(reply(200, WHOLE, content_type)) as (_, provider):
+            stream = provider.stream(REQUEST)
+            events: list[Event] = [event async for event in stream]
+        assert events[0] == TextDelta(0, "Looking.")
+        ends = [event for event in events if isinstance(event, ToolCallEnd)]
+        assert [end.id for end in ends] == ["c1"]
+        assert isinstance(events[-1], Finished)
+        message = stream.message()
+        assert message.text == "Looking."
+        assert message.tool_calls[0].arguments == '{"at": "x"}'
+        assert message.stop_reason is StopReason.TOOL_USE
+        assert message.usage is not None
+        assert message.usage.output_tokens == 4
+
+    run(main())
+
+
+def test_a_stream_under_the_name_of_json_is_read_as_a_stream() -> None:
+    async def main() -> None:
+        body = b"".join(chat_chunks("Hello"))
+        async with run_provider(reply(200, body)) as (_, provider):
+            assert (await provider.stream(REQUEST).collect()).text == "Hello"
+
+    run(main())
+
+
+def test_an_error_with_status_200_is_an_error() -> None:
+    async def main() -> None:
+        body = {"error": {"message": "bad", "type": "invalid_request_error"}}
+        async with run_provider(reply(200, body)) as (_, provider):
+            with pytest.raises(ProviderError, match="bad"):
+                await provider.stream(REQUEST).collect()
+
+    run(main())
+
+
+@pytest.mark.requirement("S4-03")
+def test_a_server_that_forgets_to_hang_up_has_finished_all_the_same() -> None:
+    async def main() -> None:
+        script: Script = [STREAM, *map(chunk, chat_chunks("Hello")), STALL]
+        async with run_provider(script) as (server, provider):
+            message = await provider.stream(REQUEST).collect()
+            assert (message.text, message.stop_reason) == ("Hello", StopReason.END_TURN)
+            await server.hung_up.wait()
+
+    run(main())
+
+
+# -- errors --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "error"),
+    [
+        (400, {"error": {"message": "no", "type": "invalid_request_error"}}, ProviderError),
+        (400, {"error": {"message": "x", "code": "context_length_exceeded"}}, ContextOverflow),
+        (401, {"error": {"message": "no"}}, AuthenticationFailed),
+        (403, b"<html>Forbidden</html>", AuthenticationFailed),
+        (404, {"error": "model not found"}, NotFound),
+        (501, b"", Overloaded),
+    ],
+)
+def test_errors_that_will_not_go_away_are_raised_at_once(
+    status: int, body: object, error: type[ProviderError]
+) -> None:
+    async def main() -> None:
+        patience = RecordedSleep()
+        async with run_provider(reply(status, body, x_request_id="r-1"), patience=patience) as (
+            server,
+            provider,
+        ):
+            stream = provider.stream(REQUEST)
+            with pytest.raises(error) as caught:
+                await stream.collect()
+        assert caught.value.status == status
+        assert caught.value.request_id == "r-1"
+        assert stream.message().stop_reason is StopReason.ERROR
+        assert patience.waited == []
+        assert len(server.seen) == 1
+
+    run(main())
+
+
+def test_a_redirect_is_an_error_and_the_key_goes_nowhere_else() -> None:
+    async def main() -> None:
+        async with run_server() as other:
+            place = f"{other.url}/login?token=s3cret"
+            script: Script = [response_head(307, location=place, content_length="0")]
+            async with run_provider(script) as (server, provider):
+                with pytest.raises(ProviderError) as caught:
+                    await provider.stream(REQUEST).collect()
+            assert caught.value.status == 307
+            assert caught.value.message == (
+                f"{server.url}/chat/completions: it redirects to {other.url}/login; redirects are"
+                " not followed, as a key is for one host only; if that is the right address, pass"
+                " its beginning as the base URL"
+            )
+            assert other.seen == []
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("location", "said"),
+    [
+        ("http://lab.example/v1", "redirects to http://lab.example/v1, where the key would travel"),
+        ("/login?next=x", "redirects to https://lab.example/login; redirects are not followed"),
+        ("https://user:word@other.example/", "redirects to https://other.example/; redirects"),
+        ("", "it redirects; redirects are not followed, as a key is for one host only; check the"),
+        ("https://[", "it redirects; redirects are not followed"),
+    ],
+)
+def test_where_a_redirect_leads_is_said_without_secrets(location: str, said: str) -> None:
+    headers = (("location", location),)
+    transport = ReplayTransport([RecordedResponse((), 302, "text/html", headers)])
+    provider = connect("vllm", base_url="https://lab.example/v1", transport=transport)
+    with pytest.raises(ProviderError) as caught:
+        run(provider.stream(REQUEST).collect())
+    assert said in str(caught.value)
+    assert "word" not in str(caught.value)
+    assert len(transport.sent) == 1
+
+
+# -- answers of somebody else --------------------------------------------------------------------
+
+PAGE = b"<!DOCTYPE html><html><body>Please log in.</body></html>"
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "shown"),
+    [
+        (PAGE, "text/html; charset=utf-8", "text/html"),
+        (b"\xef\xbb\xbf\n" + PAGE, "text/event-stream", "text/event-stream"),
+        (PAGE, "", "without a content type"),
+        (b"It works!\n", "text/plain", "text/plain"),
+        (b"<p>Log in.</p>\n", "text/html", "text/html"),
+        (b'{"status": "ok"}', "application/json", "application/json"),
+        (b"null", "application/json", "application/json"),
+        (PAGE, "<script>", "without a content type"),
+    ],
+)
+@pytest.mark.parametrize("vendor", ["openai", "anthropic", "google", "ollama"])
+def test_a_page_instead_of_a_stream_is_a_protocol_error_that_says_where(
+    vendor: str, body: bytes, content_type: str, shown: str
+) -> None:
+    recorded = RecordedResponse((body,), 200, content_type)
+    transport = ReplayTransport([recorded] * 3)
+    provider = connect(vendor, key=KEY, base_url="http://lab.example/v1", transport=transport)
+    with pytest.raises(ProtocolError, match=r"^http://lab\.example/v1/") as caught:
+        run(provider.stream(REQUEST).collect())
+    assert not isinstance(caught.value, CutShort)
+    assert f"does not speak {provider.vendor.wire}; what came ({shown})" in str(caught.value)
+    assert "?" not in str(caught.value)
+    assert len(transport.sent) == 1
+
+
+def test_an_event_stream_under_the_name_of_a_page_is_read() -> None:
+    """So do servers that never set a content type."""
+
+    async def main() -> None:
+        async with run_provider(reply(200, b"".join(chat_chunks("Hello")), "text/html")) as (
+            _,
+            provider,
+        ):
+            assert (await provider.stream(REQUEST).collect()).text == "Hello"
+
+    run(main())
+
+
+# -- errors that say what to do ------------------------------------------------------------------
+
+
+def test_what_is_not_found_is_said_with_its_address() -> None:
+    async def main() -> None:
+        page = b"<html><head><title>404 &amp; gone</title></head><body>...</body></html>"
+        answers = [RecordedResponse((page,), 404, "text/html")] * 2
+        provider = connect("google", key=KEY, transport=ReplayTransport(answers))
+        with pytest.raises(NotFound) as caught:
+            await provider.stream(REQUEST).collect()
+        assert caught.value.message == (
+            "404 & gone; asked https://generativelanguage.googleapis.com/v1beta/models/m:"
+            "streamGenerateContent, check the base URL and the model"
+        )
+        with pytest.raises(NotFound, match=r"asked https://[^?]*/v1beta/models, check the base"):
+            await provider.models()
+
+    run(main())
+
+
+def test_all_that_is_said_of_an_error_is_one_line() -> None:
+    async def main() -> None:
+        error = {"message": "a\nb", "type": "c\x1b[31md", "code": "e\r\nf"}
+        async with run_provider(reply(400, {"error": error, "request_id": "g\nh"})) as (
+            _,
+            provider,
+        ):
+            with pytest.raises(ProviderError) as caught:
+                await provider.stream(REQUEST).collect()
+        assert str(caught.value) == "a b (status 400, e f, request g h)"
+        assert caught.value.provider_type == "c [31md"
+
+    run(main())
+
+
+def test_a_method_that_is_not_allowed_is_said_with_its_address() -> None:
+    """So answer web sites that know the path for something else."""
+
+    async def main() -> None:
+        async with run_provider(reply(405, b"No.")) as (server, provider):
+            with pytest.raises(ProviderError) as caught:
+                await provider.stream(REQUEST).collect()
+        assert f"asked {server.url}/chat/completions, check" in caught.value.message
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("vendor", "key", "said"),
+    [
+        ("google", KEY, "check the key: set GEMINI_API_KEY or GOOGLE_API_KEY"),
+        ("vllm", None, "no key was sent: set VLLM_API_KEY"),
+        ("lmstudio", None, "no key was sent: pass one as key"),
+    ],
+)
+def test_a_key_that_is_refused_is_said_with_its_variable(
+    vendor: str, key: str | None, said: str
+) -> None:
+    body = json.dumps({"error": {"message": f"Wrong: {KEY}"}}).encode()
+    transport = ReplayTransport([RecordedResponse((body,), 401, "application/json")])
+    provider = connect(vendor, key=key, environ={}, transport=transport)
+    with pytest.raises(AuthenticationFailed) as caught:
+        run(provider.stream(REQUEST).collect())
+    assert caught.value.message.endswith(f"; {said}")
+    assert key is None or key not in str(caught.value)
+
+
+def test_an_error_whose_explanation_breaks_off_is_still_that_error() -> None:
+    async def main() -> None:
+        script: Script = [response_head(401, content_length="500"), b"wrong k", HANG_UP]
+        async with run_provider(script) as (_, provider):
+            with pytest.raises(AuthenticationFailed, match="wrong k"):
+                await provider.stream(REQUEST).collect()
+
+    run(main())
+
+
+# -- trying again --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        *(busy(429), busy(500), busy(503), busy(529)),
+        *([CUT], [HANG_UP], [STREAM, CUT], [STREAM, END]),
+        [STREAM, chunk(b": keep-alive\n\n"), CUT],
+        [STREAM, chunk(b'data: {"error": {"message": "x", "type": "overloaded_error"}}\n\n'), END],
+    ],
+    ids=[
+        *("429", "500", "503", "529"),
+        *("reset", "closed", "no body", "empty body", "only a comment", "error as first event"),
+    ],
+)
+def test_failures_before_the_first_event_are_tried_again(failure: Script) -> None:
+    async def main() -> None:
+        patience = RecordedSleep()
+        async with run_provider(failure, failure, chunked_stream("Hello"), patience=patience) as (
+            server,
+            provider,
+        ):
+            assert (await provider.stream(REQUEST).collect()).text == "Hello"
+        assert patience.waited == [0.5, 1.0]
+        assert len({seen.body for seen in server.seen}) == 1
+
+    run(main())
+
+
+def test_after_the_last_try_the_error_is_raised() -> None:
+    async def main() -> None:
+        async with run_provider(busy(), busy(), busy(), chunked_stream("late")) as (
+            server,
+            provider,
+        ):
+            with pytest.raises(Overloaded):
+                await provider.stream(REQUEST).collect()
+        assert len(server.seen) == 3
+
+    run(main())
+
+
+def test_the_wait_has_a_bound_however_often_it_doubled() -> None:
+    assert Retries(most=10_000).wait_s(CutShort("x"), tried=5_000, jitter=0) == 8
+
+
+@pytest.mark.parametrize("code", ["insufficient_quota", "billing_not_active"])
+def test_no_credit_is_not_waited_for(code: str) -> None:
+    async def main() -> None:
+        body = {"error": {"message": "Pay first.", "type": code, "code": code}}
+        async with run_provider(reply(429, body)) as (server, provider):
+            with pytest.raises(RateLimited):
+                await provider.stream(REQUEST).collect()
+        assert len(server.seen) == 1
+
+    run(main())
+
+
+def test_how_often_is_for_the_caller_to_say() -> None:
+    async def main() -> None:
+        patience = RecordedSleep()
+        async with run_server(*[busy()] * 7) as server:
+            retries = Retries(most=6)
+            async with make_provider(server.url, patience=patience, retries=retries) as provider:
+                with pytest.raises(Overloaded):
+                    await provider.stream(REQUEST).collect()
+            async with make_provider(server.url, retries=Retries(most=0)) as provider:
+                with pytest.raises(Overloaded):
+                    await provider.stream(REQUEST).collect()
+        assert patience.waited == [0.5, 1, 2, 4, 8, 8]
+        assert len(server.seen) == 8
+
+    run(main())
+
+
+def test_waits_are_spread_so_that_clients_come_back_apart() -> None:
+    async def main() -> None:
+        patience = RecordedSleep()
+        async with run_provider(
+            busy(), busy(), chunked_stream("a"), patience=patience, jitter=1.0
+        ) as (
+            _,
+            provider,
+        ):
+            await provider.stream(REQUEST).collect()
+        assert patience.waited == [0.375, 0.75]
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("headers", "waited"),
+    [
+        ({"retry_after": "7"}, [7.0]),
+        ({"retry_after_ms": "1500"}, [1.5]),
+        (
+            {
+                "date": "Wed, 21 Oct 2026 07:28:00 GMT",
+                "retry_after": "Wed, 21 Oct 2026 07:28:20 GMT",
+            },
+            [20.0],
+        ),
+    ],
+    ids=["seconds", "milliseconds", "date"],
+)
+def test_a_provider_that_asks_for_time_gets_it(
+    headers: dict[str, str], waited: list[float]
+) -> None:
+    async def main() -> None:
+        patience = RecordedSleep()
+        async with run_provider(
+            busy(429, **headers), chunked_stream("a"), patience=patience, jitter=1.0
+        ) as (
+            _,
+            provider,
+        ):
+            await provider.stream(REQUEST).collect()
+        assert patience.waited == waited
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("headers", "text"),
+    [
+        ({"retry_after": "90"}, "; it asks to wait 90 s"),
+        ({"retry_after_ms": "90250"}, "; it asks to wait 90.25 s"),
+        ({"retry_after": "1234567"}, "; it asks to wait 1234567 s"),
+    ],
+)
+def test_how_long_a_provider_asks_to_wait_is_told_once_with_the_status(
+    headers: dict[str, str], text: str
+) -> None:
+    async def main() -> None:
+        async with run_provider(reply(429, b"", **headers)) as (_, provider):
+            with pytest.raises(RateLimited) as caught:
+                await provider.stream(REQUEST).collect()
+        assert str(caught.value) == (
+            f"the provider answered with an error and no explanation{text} (status 429)"
+        )
+
+    run(main())
+
+
+def test_a_provider_that_asks_for_too_much_time_is_not_waited_for() -> None:
+    async def main() -> None:
+        patience = RecordedSleep()
+        async with run_provider(busy(429, retry_after="3600"), patience=patience) as (_, provider):
+            with pytest.raises(RateLimited) as caught:
+                await provider.stream(REQUEST).collect()
+        assert caught.value.retry_after_s == 3600
+        assert patience.waited == []
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("rest", "error"),
+    [
+        ([CUT], Unreachable),
+        ([END], CutShort),
+        ([chunk(b'data: {"error": {"message": "x", "code": 503}}\n\n')], Overloaded),
+        ([chunk(b"data: {no json\n\n")], ProtocolError),
+    ],
+    ids=["reset", "ended early", "error event", "nonsense"],
+)
+@pytest.mark.requirement("S4-03", "S4-05")
+def test_after_the_first_event_nothing_is_sent_again(
+    rest: list[Any], error: type[Exception]
+) -> None:
+    async def main() -> None:
+        script: Script = [STREAM, *map(chunk, chat_chunks("Hel", finish=None)), *rest]
+        async with run_provider(script, chunked_stream("other")) as (server, provider):
+            stream = provider.stream(REQUEST)
+            with pytest.raises(error):
+                await stream.collect()
+            assert stream.message().text == "Hel"
+            assert stream.message().stop_reason is StopReason.ERROR
+        assert len(server.seen) == 1
+
+    run(main())
+
+
+def test_time_limits_reach_the_caller_as_errors_that_say_which() -> None:
+    async def main() -> None:
+        script: Script = [STREAM, *map(chunk, chat_chunks("Hel", finish=None)), STALL]
+        limits = TimeLimits(idle_s=0.05)
+        async with run_provider(script, limits=limits) as (_, provider):
+            stream = provider.stream(REQUEST)
+            with pytest.raises(Unreachable, match=r"nothing more for 0\.05 s"):
+                await stream.collect()
+            assert stream.message().text == "Hel"
+
+    run(main())
+
+
+class Fed:
+    """A transport, and its one answer, whose pieces come as a test wants them to."""
+
+    status = 200
+
+    def __init__(
+        self, read: Callable[[], Awaitable[bytes]], content_type: str = "text/event-stream"
+    ) -> None:
+        self.headers = {"content-type": content_type}
+        self._read = read
+        self.opened = 0
+        self.is_closed = False
+
+    async def open(self, _: HttpRequest) -> Fed:
+        self.opened += 1
+        return self
+
+    async def read(self) -> bytes:
+        return await self._read()
+
+    def close(self) -> Any:
+        self.is_closed = True
+
+
+@pytest.mark.parametrize(
+    ("content_type", "first", "then"),
+    [
+        ("text/event-stream", b": keep-alive\n\n", b": keep-alive\n\n"),
+        ("application/json", b"{", b"\n"),
+    ],
+    ids=["comments", "blank lines in a whole answer"],
+)
+def test_a_server_that_only_keeps_the_connection_alive_is_given_up(
+    content_type: str, first: bytes, then: bytes
+) -> None:
+    async def main() -> None:
+        pieces = chain((first,), repeat(then))
+
+        async def read() -> bytes:
+            await asyncio.sleep(0)
+            return next(pieces)
+
+        fed, patience = Fed(read, content_type), RecordedSleep()
+        settings: dict[str, Any] = {"transport": fed, "patience": patience, "first_event_s": 0.01}
+        async with make_provider("http://lab.example", **settings) as provider:
+            with pytest.raises(Unreachable, match=r"^lab: no event within 0\.01 s") as caught:
+                await provider.stream(REQUEST).collect()
+        assert not caught.value.retryable
+        assert (fed.opened, patience.waited) == (1, [])
+        assert fed.is_closed
+
+    run(main())
+
+
+@pytest.mark.parametrize("seconds", [0, -1])
+def test_a_limit_that_leaves_no_time_is_refused(seconds: float) -> None:
+    with pytest.raises(InvalidValue, match="first_event_s: must be above 0"):
+        connect("vllm", first_event_s=seconds)
+    connect("vllm", first_event_s=None)
+
+
+# -- letting go ----------------------------------------------------------------------------------
+
+STALLS: dict[str, Script] = {
+    "before the head": [STALL],
+    "before the body": [STREAM, STALL],
+    "before the first event": [STREAM, chunk(b": hello\n\n"), STALL],
+    "inside the stream": [STREAM, *map(chunk, chat_chunks("Hel", finish=None)), STALL],
+    "inside an error": [response_head(500, content_length="9"), b"{", STALL],
+    "inside a whole answer": [response_head(content_type="application/json"), b"{", STALL],
+}
+
+
+@asynccontextmanager
+async def waiting_reader(where: str) -> AsyncGenerator[tuple[HttpStream, asyncio.Task[Any]]]:
+    """Start to read an answer that stalls; afterwards its connection must be gone."""
+    async with run_provider(STALLS[where], chunked_stream("again")) as (server, provider):
+        stream = provider.stream(REQUEST)
+        if where == "inside the stream":
+            await anext(stream)
+        reader = asyncio.create_task(stream.collect())
+        await server.stalled.wait()
+        await asyncio.sleep(0)  # let it begin to wait
+        yield stream, reader
+        await server.hung_up.wait()
+    assert len(server.seen) == 1
+
+
+@pytest.mark.requirement("S4-04")
+@pytest.mark.parametrize("where", STALLS)
+def test_cancelling_ends_a_waiting_read_and_closes_the_connection(where: str) -> None:
+    async def main() -> None:
+        async with waiting_reader(where) as (stream, reader):
+            reader.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await reader
+        assert stream.message().stop_reason is StopReason.ABORTED
+        assert stream.message().text == ("Hel" if where == "inside the stream" else None)
+
+    run(main())
+
+
+@pytest.mark.requirement("S4-04")
+@pytest.mark.parametrize("where", STALLS)
+def test_closing_ends_a_waiting_read_and_the_connection(where: str) -> None:
+    async def main() -> None:
+        async with waiting_reader(where) as (stream, reader):
+            stream.close()
+            message = await reader
+        assert message.stop_reason is StopReason.ABORTED
+        assert message.text == ("Hel" if where == "inside the stream" else None)
+
+    run(main())
+
+
+@pytest.mark.requirement("S4-04")
+@pytest.mark.parametrize("is_ours", [True, False], ids=["closed by us", "cut by the server"])
+def test_what_was_counted_of_an_answer_that_broke_off_is_part_of_its_message(is_ours: bool) -> None:
+    usage = {"prompt_tokens": 7, "completion_tokens": 1, "total_tokens": 8}
+    counted = {"choices": [{"index": 0, "delta": {"content": "Hel"}}], "usage": usage}
+    script: list[bytes | str] = [
+        STREAM,
+        chunk(b"data: %b\n\n" % json.dumps(counted).encode()),
+        STALL if is_ours else CUT,
+    ]
+
+    async def main() -> None:
+        async with run_provider(script) as (_, provider), provider.stream(REQUEST) as stream:
+            await anext(stream)
+            if is_ours:
+                stream.close()
+            else:
+                with pytest.raises(StenoError):
+                    await anext(stream)
+            message = stream.message()
+        assert message.text == "Hel"
+        assert message.usage == Usage(input_tokens=7, output_tokens=1)
+
+    run(main())
+
+
+@pytest.mark.requirement("S4-04")
+def test_closing_while_the_first_bytes_arrive_closes_the_connection() -> None:
+    """Both in one turn of the loop: the read wakes up before it can be cancelled."""
+
+    async def main() -> None:
+        waits = asyncio.Event()
+        piece: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+
+        async def read() -> bytes:
+            waits.set()
+            return await piece
+
+        fed = Fed(read)
+        async with make_provider("http://lab.example", transport=fed) as provider:
+            stream = provider.stream(REQUEST)
+            reader = asyncio.create_task(stream.collect())
+            await waits.wait()
+            piece.set_result(chat_chunks("Hel", finish=None)[0])
+            stream.close()
+            message = await reader
+        assert fed.is_closed
+        assert (message.stop_reason, message.content) == (StopReason.ABORTED, ())
+
+    run(main())
+
+
+@pytest.mark.requirement("S4-04")
+def test_closing_ends_the_wait_before_another_try() -> None:
+    async def main() -> None:
+        waiting = asyncio.Event()
+
+        class Forever(RecordedSleep):
+            async def sleep(self, seconds: float) -> None:
+                waiting.set()
+                await asyncio.Event().wait()
+
+        async with run_provider(busy(), chunked_stream("again"), patience=Forever()) as (
+            server,
+            provider,
+        ):
+            stream = provider.stream(REQUEST)
+            reader = asyncio.create_task(stream.collect())
+            await waiting.wait()
+            stream.close()
+            assert (await reader).stop_reason is StopReason.ABORTED
+        assert len(server.seen) == 1
+
+    run(main())
+
+
+@pytest.mark.requirement("S4-04")
+def test_leaving_the_stream_closes_the_connection() -> None:
+    async def main() -> None:
+        async with run_provider(STALLS["inside the stream"]) as (server, provider):
+            async with provider.stream(REQUEST) as stream:
+                async for _ in stream:
+                    break
+            await server.hung_up.wait()
+            assert stream.message().stop_reason is StopReason.ABORTED
+
+    run(main())
+
+
+def test_a_closed_provider_says_so_at_once() -> None:
+    async def main() -> None:
+        async with run_server(chunked_stream("a"), chunked_stream("b")) as server:
+            async with connect("vllm", base_url=server.url, environ={}) as provider:
+                await provider.stream(REQUEST).collect()
+                unread = provider.stream(REQUEST)
+            is_closed = pytest.raises(StenoError, match=r"^vllm: the provider is closed; connect")
+            with is_closed:
+                provider.stream(REQUEST)
+            with is_closed:
+                await unread.collect()
+            with is_closed:
+                await provider.models()
+            with is_closed:
+                await provider.describe("m")
+            with is_closed:
+                await provider.__aenter__()
+            await provider.close()
+        assert len(server.seen) == 1
+
+    run(main())
+
+
+@pytest.mark.parametrize("where", ["before the head", "before the first event"])
+def test_closing_a_provider_ends_what_waits_and_nothing_is_opened_again(where: str) -> None:
+    async def main() -> None:
+        async with run_server(STALLS[where], chunked_stream("again")) as server:
+            provider = HttpProvider(vendor_row(server.url), sleep=RecordedSleep().sleep)
+            reader = asyncio.create_task(provider.stream(REQUEST).collect())
+            await server.stalled.wait()
+            await asyncio.sleep(0)  # let it begin to wait
+            await provider.close()
+            with pytest.raises(StenoError, match="the provider is closed"):
+                await reader
+        assert len(server.seen) == 1
+
+    run(main())
+
+
+def test_closing_a_provider_leaves_a_transport_that_was_passed_in_to_others() -> None:
+    async def main() -> None:
+        transport = ReplayTransport([RecordedResponse(tuple(chat_chunks("a")))])
+        async with connect("vllm", transport=transport):
+            pass
+        other = connect("vllm", transport=transport)
+        assert (await other.stream(REQUEST).collect()).text == "a"
+
+    run(main())
+
+
+def test_many_streams_run_side_by_side() -> None:
+    async def main() -> None:
+        texts = [f"answer {n}" for n in range(20)]
+        async with run_provider(*[chunked_stream(text) for text in texts]) as (_, provider):
+            streams = [provider.stream(REQUEST).collect() for _ in texts]
+            messages = await asyncio.gather(*streams)
+        assert sorted(str(message.text) for message in messages) == sorted(texts)
+
+    run(main())

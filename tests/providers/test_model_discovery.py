@@ -1,0 +1,518 @@
+"""A model is found in a known order, whatever is and is not there, and nothing hangs or breaks."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncGenerator, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from steno import ChatMessage, Request
+from steno.errors import AuthenticationFailed, InvalidValue, NotFound
+from steno.json_object import JsonObject
+from steno.providers import CATALOG, HttpProvider, Model, Vendor
+from steno.providers.embedded import EmbeddedProvider
+from steno.providers.model_discovery import (
+    DiscoveryResult,
+    DiscoveryTimeouts,
+    ModelName,
+    ModelSelection,
+    choose_model,
+    discover_models,
+    find_model,
+    format_model_name,
+    order_vendors,
+    parse_model_name,
+)
+from steno.providers.offline_assistant import OfflineProvider
+from tests.transport.http_server import (
+    STALL,
+    Script,
+    Server,
+    chunked_stream,
+    reply,
+    run,
+    run_server,
+)
+
+PUPPET = Path(__file__).parents[1] / "data" / "puppet" / "puppet.gguf"
+
+
+PATIENCE = DiscoveryTimeouts(local_s=5, hosted_s=5)
+
+
+HURRY = DiscoveryTimeouts(local_s=0.05, hosted_s=0.05)
+
+
+@contextmanager
+def nobody() -> Generator[str]:
+    """An address at which nothing listens, and nothing will."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{taken.getsockname()[1]}"
+
+
+def no_model() -> Path:
+    raise NotFound("embedded: there is no model")
+
+
+def at(addresses: Mapping[str, str], elsewhere: str) -> dict[str, Vendor]:
+    """The catalog, with every vendor at an address of the test's."""
+    return {
+        name: replace(row, base_url=addresses.get(name, elsewhere)) for name, row in CATALOG.items()
+    }
+
+
+@asynccontextmanager
+async def world(**servers: list[Any]) -> AsyncGenerator[tuple[Any, dict[str, Server]]]:
+    """Run servers for some vendors; all the others are not there."""
+    with nobody() as elsewhere:
+        started: dict[str, Server] = {}
+        managers = []
+        for name, scripts in servers.items():
+            several: list[Script] = scripts if isinstance(scripts[0], list) else [scripts]
+            managers.append(run_server(*several))
+            started[name.replace("_", ".")] = await managers[-1].__aenter__()
+        addresses = {name: server.url for name, server in started.items()}
+        try:
+            yield at(addresses, elsewhere), started
+        finally:
+            for manager in managers:
+                await manager.__aexit__(None, None, None)
+
+
+def listing(*ids: str) -> list[bytes]:
+    return reply(200, {"data": [{"id": each} for each in ids]})
+
+
+async def find(wanted: str = "", **settings: Any) -> ModelSelection:
+    defaults: dict[str, Any] = {"environ": {}, "patience": PATIENCE, "bundled": no_model}
+    return await find_model(wanted, **defaults | settings)
+
+
+def trail(found: ModelSelection) -> list[str]:
+    return [looked.where for looked in found.searched]
+
+
+# -- names ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("anthropic/claude-x", ModelName("anthropic", "claude-x")),
+        ("openrouter/meta/llama-3:free", ModelName("openrouter", "meta/llama-3:free")),
+        ("ollama/llama3.2:1b", ModelName("ollama", "llama3.2:1b")),
+        ("llama.cpp/x", ModelName("llama.cpp", "x")),
+        ("anthropic", ModelName("anthropic", "")),
+        ("embedded", ModelName("embedded", "")),
+        ("embedded:/tmp/a.gguf", ModelName("embedded", "/tmp/a.gguf")),
+        ("offline", ModelName("offline", "assistant")),
+        ("offline/assistant", ModelName("offline", "assistant")),
+    ],
+)
+def test_names_of_models_are_read(text: str, name: ModelName) -> None:
+    assert parse_model_name(text) == name
+    if name.model and name.vendor != "embedded":
+        assert parse_model_name(format_model_name(*name)) == name
+
+
+@pytest.mark.parametrize("text", ["", "gpt-5", "/x"])
+def test_a_name_without_a_vendor_is_answered_with_how_to_write_it(text: str) -> None:
+    with pytest.raises(InvalidValue, match=r"vendor/model.*anthropic, .*ollama.*embedded, offline"):
+        parse_model_name(text)
+
+
+def test_an_unknown_vendor_is_answered_with_the_known_ones_and_how_to_add_one() -> None:
+    rule = r"^model: there is no vendor of this name; there are anthropic, .*ollama.*embedded, "
+    with pytest.raises(InvalidValue, match=rule + r"offline; a row \[providers\.NAME\]"):
+        parse_model_name("nobody/x")
+
+
+@pytest.mark.parametrize(
+    ("text", "near"),
+    [
+        ("openal/gpt-5", "openai"),
+        ("Anthropic/x", "anthropic"),
+        ("olama/x", "ollama"),
+        ("offline/other", "offline"),
+        ("embedded/x", "embedded"),
+    ],
+)
+def test_a_slip_in_a_vendor_is_answered_with_what_is_meant(text: str, near: str) -> None:
+    with pytest.raises(InvalidValue) as caught:
+        parse_model_name(text)
+    rule = "model: there is no vendor of this name"
+    assert str(caught.value) == f"{rule}; do you mean {near}?"
+
+
+# -- what was asked for --------------------------------------------------------------------------
+
+
+def test_a_model_that_is_named_is_taken_without_asking_anybody() -> None:
+    async def main() -> None:
+        async with world(anthropic=listing("other")) as (vendors, servers):
+            environ = {"ANTHROPIC_API_KEY": "k"}
+            found = await find(
+                "anthropic/claude-x", configured="openai/y", vendors=vendors, environ=environ
+            )
+            assert found[:3] == ("anthropic", "claude-x", "asked for")
+            assert found.name == "anthropic/claude-x"
+            provider = found.open()
+            assert isinstance(provider, HttpProvider)
+            assert provider.model == "claude-x"
+            await provider.close()
+            assert servers["anthropic"].seen == []
+
+    run(main())
+
+
+def test_what_is_configured_counts_if_nothing_is_asked_for() -> None:
+    found = run(find(configured="ollama/llama3.2", environ={"ANTHROPIC_API_KEY": "k"}))
+    assert (found.name, found.reason, found.searched) == ("ollama/llama3.2", "configured", ())
+
+
+def test_a_missing_key_is_told_before_anything_is_sent() -> None:
+    with pytest.raises(AuthenticationFailed, match=r"^anthropic: no key; set ANTHROPIC_API_KEY$"):
+        run(find("anthropic/claude-x"))
+
+
+def test_a_vendor_without_a_model_is_asked_for_one() -> None:
+    async def main() -> None:
+        async with world(vllm=listing("text-embedding-1", "qwen")) as (vendors, _):
+            found = await find("vllm", vendors=vendors)
+            assert found.name == "vllm/qwen"
+            assert found.reason.startswith("asked for as vllm alone; 2 models at http://")
+            with pytest.raises(NotFound, match=r"no connection.*; is it running\? ollama serve$"):
+                await find("ollama", vendors=vendors)
+
+    run(main())
+
+
+def test_the_offline_assistant_and_an_embedded_file_can_be_asked_for() -> None:
+    async def main() -> None:
+        found = await find("offline")
+        assert isinstance(found.open(), OfflineProvider)
+        found = await find(f"embedded:{PUPPET}")
+        assert found.name == f"embedded:{PUPPET}"
+        assert found.known is not None
+        assert found.known.capabilities.tools is True
+        first, second = found.open(), found.open()
+        assert isinstance(first, EmbeddedProvider)
+        assert first is not second
+        with pytest.raises(NotFound, match="no file"):
+            await find("embedded:/nowhere/model.gguf")
+
+    run(main())
+
+
+# -- what there is -------------------------------------------------------------------------------
+
+SECRET = "sk-very-secret-0123456789"
+
+
+KEYS = {"ANTHROPIC_API_KEY": SECRET, "MISTRAL_API_KEY": "k2"}
+
+
+TAGS = reply(200, {"models": [{"name": "tiny"}, {"name": "able"}]})
+
+
+def shown(*capabilities: str) -> list[bytes]:
+    return reply(
+        200, {"capabilities": list(capabilities), "model_info": {"x.context_length": 4096}}
+    )
+
+
+def test_a_key_goes_before_servers_on_this_machine() -> None:
+    async def main() -> None:
+        async with world(
+            anthropic=listing("claude-haiku-9", "claude-sonnet-4-6", "claude-sonnet-5-20300101"),
+            mistral=listing("mistral-large-latest"),
+            vllm=listing("qwen"),
+        ) as (vendors, servers):
+            found = await find(vendors=vendors, environ=KEYS)
+            assert found.name == "anthropic/claude-sonnet-5-20300101"
+            assert found.reason == "key in ANTHROPIC_API_KEY"
+            assert trail(found) == ["openai", "anthropic"]
+            assert found.searched[0].outcome == "no key; set OPENAI_API_KEY"
+            assert servers["anthropic"].seen[0].headers["x-api-key"] == SECRET
+
+    run(main())
+
+
+def test_a_key_that_is_refused_is_passed_over_and_never_shown() -> None:
+    async def main() -> None:
+        refused = reply(
+            401, {"error": {"type": "authentication_error", "message": f"bad {SECRET}"}}
+        )
+        models = listing("mistral-embed", "mistral-large-latest")
+        async with world(anthropic=refused, mistral=models) as (vendors, _):
+            found = await find(vendors=vendors, environ=KEYS)
+            assert found.name == "mistral/mistral-large-latest"
+            assert all(SECRET not in looked.outcome for looked in found.searched)
+
+    run(main())
+
+
+def test_ollama_goes_first_of_the_servers_with_the_first_model_that_has_tools() -> None:
+    async def main() -> None:
+        ollama = [TAGS, shown("completion"), shown("completion", "tools")]
+        async with world(ollama=ollama, vllm=listing("qwen")) as (vendors, servers):
+            found = await find(vendors=vendors)
+            # Which of the two was asked about first is theirs to say.
+            asked = [seen.json["model"] for seen in servers["ollama"].seen[1:]]
+            assert sorted(asked) == ["able", "tiny"]
+            assert found.name == f"ollama/{asked[1]}"
+            assert found.reason == f"server at {servers['ollama'].url}"
+            assert found.known is not None
+            assert found.known.context_tokens == 4096
+
+    run(main())
+
+
+def test_a_model_without_tools_is_better_than_none() -> None:
+    async def main() -> None:
+        tags = reply(200, {"models": [{"name": "tiny"}]})
+        async with world(ollama=[tags, shown("completion")]) as (vendors, _):
+            assert (await find(vendors=vendors)).name == "ollama/tiny"
+
+    run(main())
+
+
+@pytest.mark.parametrize("vendor", ["vllm", "lmstudio", "llama.cpp"])
+def test_any_other_server_on_this_machine_will_do_and_answers(vendor: str) -> None:
+    async def main() -> None:
+        scripts = [listing("qwen"), chunked_stream("Hel", "lo")]
+        async with world(**{vendor.replace(".", "_"): scripts}) as (vendors, _):
+            found = await find(vendors=vendors)
+            assert found.name == f"{vendor}/qwen"
+            provider = found.open()
+            asked = Request(messages=(ChatMessage.user("Hi"),))
+            assert (await provider.stream(asked).collect()).text == "Hello"
+            await provider.close()
+
+    run(main())
+
+
+def test_vendors_of_the_user_go_before_those_of_the_catalog() -> None:
+    async def main() -> None:
+        async with (
+            run_server(listing("own")) as server,
+            world(mistral=listing("m")) as (vendors, _),
+        ):
+            row = Vendor(name="lab", wire="openai_chat", base_url=server.url, needs_key=False)
+            found = await find(vendors={**vendors, "lab": row}, environ=KEYS)
+            assert found.name == "lab/own"
+
+    run(main())
+
+
+def test_a_server_without_models_or_with_nonsense_is_passed_over() -> None:
+    async def main() -> None:
+        page = reply(200, b"<html>hello</html>", "text/html")
+        async with world(ollama=page, vllm=listing(), lmstudio=listing("embed-a")) as (vendors, _):
+            found = await find(vendors=vendors)
+            assert found.name == "offline/assistant"
+            outcomes = {looked.where: looked.outcome for looked in found.searched}
+            assert "lists no model to talk to" in outcomes["vllm"]
+            assert "lists no model to talk to" in outcomes["lmstudio"]
+            assert outcomes["ollama"]
+
+    run(main())
+
+
+def test_a_server_that_says_nothing_is_given_up() -> None:
+    async def main() -> None:
+        async with world(ollama=[STALL], anthropic=[STALL]) as (vendors, _):
+            found = await find(vendors=vendors, environ=KEYS, patience=HURRY)
+            outcomes = {looked.where: looked.outcome for looked in found.searched}
+            assert "no answer within 0.05 s" in outcomes["ollama"]
+            assert "no answer within 0.05 s" in outcomes["anthropic"]
+            assert found.name == "offline/assistant"
+
+    run(main())
+
+
+def test_who_comes_first_is_not_waited_for_longer_than_it_takes() -> None:
+    async def main() -> None:
+        async with world(anthropic=listing("claude-sonnet-5"), mistral=[STALL]) as (
+            vendors,
+            servers,
+        ):
+            endless = DiscoveryTimeouts(local_s=600, hosted_s=600)
+            found = await find(vendors=vendors, environ=KEYS, patience=endless)
+            assert found.vendor == "anthropic"
+            if servers["mistral"].seen:
+                await servers["mistral"].hung_up.wait()
+
+    run(main())
+
+
+def test_where_there_is_nothing_else_the_embedded_model_is_found() -> None:
+    async def main() -> None:
+        async with world() as (vendors, _):
+            found = await find(vendors=vendors, bundled=lambda: PUPPET)
+            assert (found.name, found.reason) == ("embedded", "no key and no server found")
+            provider = found.open()
+            assert isinstance(provider, EmbeddedProvider)
+            assert provider.path == PUPPET
+            assert found.searched[-1].is_usable
+
+    run(main())
+
+
+def test_with_nothing_at_all_there_is_the_offline_assistant(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def main() -> None:
+        async with world() as (vendors, _):
+            found = await find(vendors=vendors)
+            assert found.name == "offline/assistant"
+            assert isinstance(found.open(), OfflineProvider)
+            assert (found.reason, trail(found)[-2:]) == (
+                "nothing else found",
+                ["embedded", "offline"],
+            )
+            assert all(looked.outcome for looked in found.searched)
+
+    run(main())
+    monkeypatch.setitem(sys.modules, "xllamacpp", None)
+    monkeypatch.setitem(sys.modules, "aiohttp", None)
+    run(main())
+
+
+# -- looking around ------------------------------------------------------------------------------
+
+
+def test_looking_around_tells_about_every_place_once() -> None:
+    async def main() -> tuple[DiscoveryResult, ...]:
+        async with world(vllm=listing("qwen")) as (vendors, _):
+            return await discover_models(vendors, {}, patience=PATIENCE, bundled=lambda: PUPPET)
+
+    looked = run(main())
+    places = [place.where for place in looked]
+    assert len(set(places)) == len(places)
+    assert places[-2:] == ["embedded", "offline"]
+    assert {place.where for place in looked if place.is_usable} == {"vllm", "embedded", "offline"}
+    assert all(place.outcome for place in looked)
+
+
+def test_a_server_is_asked_in_one_of_its_protocols_only() -> None:
+    async def main() -> None:
+        async with world(llama_cpp=listing("one")) as (vendors, servers):
+            address = servers["llama.cpp"].url
+            for name in ("llama.cpp-messages", "llama.cpp-responses"):
+                vendors[name] = replace(vendors[name], base_url=address)
+            await discover_models(vendors, {}, patience=PATIENCE, bundled=no_model)
+            assert len(servers["llama.cpp"].seen) == 1
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("vendor", "ids", "choice"),
+    [
+        ("openai", ["dall-e-9", "gpt-4", "gpt-5.4", "gpt-5.10", "gpt-9-mini"], "gpt-5.10"),
+        ("anthropic", ["claude-sonnet-4-20250514", "claude-sonnet-4-6"], "claude-sonnet-4-6"),
+        ("google", ["gemini-2.5-flash", "gemini-2.5-pro", "gemini-3-pro"], "gemini-3-pro"),
+        ("groq", ["whisper-large-v3", "llama-x"], "llama-x"),
+        ("openai", ["o9"], "o9"),
+        ("groq", ["whisper-large-v3"], ""),
+        ("groq", [], ""),
+    ],
+)
+def test_of_several_models_the_newest_all_rounder_is_taken(
+    vendor: str, ids: list[str], choice: str
+) -> None:
+    assert choose_model(vendor, [Model(id=each, raw=JsonObject({})) for each in ids]) == choice
+
+
+def test_a_key_that_is_of_no_use_since_something_is_missing_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "aiohttp", None)
+
+    async def main() -> None:
+        async with world(anthropic=listing("claude-sonnet-5")) as (vendors, _):
+            found = await find(vendors=vendors, environ={"ANTHROPIC_API_KEY": "k"})
+        assert found.name == "offline/assistant"
+        assert found.reason == (
+            "anthropic: the key is in ANTHROPIC_API_KEY, but HttpTransport needs aiohttp: "
+            "pip install 'steno[http]'"
+        )
+
+    run(main())
+
+
+# -- test looking ----------------------------------------------------------------------------------
+#
+# Servers get all of the time that they are given, and are asked in the order of the search.
+
+
+SLOW_TO_LOAD = """
+import asyncio, sys
+from steno.providers import Vendor
+from steno.providers.model_discovery import Patience, look_around
+from tests.transport.http_server import reply, serving
+
+class Loop(asyncio.SelectorEventLoop):
+    skipped_s = 0
+
+    def time(self):
+        return super().time() + self.skipped_s
+
+class SlowDisk:
+    def find_spec(self, name, path=None, target=None):
+        if name == "aiohttp":
+            asyncio.get_running_loop().skipped_s += 3600
+
+async def main():
+    sys.meta_path.insert(0, SlowDisk())
+    async with serving(reply(200, {"data": [{"id": "qwen"}]})) as server:
+        lab = Vendor(name="lab", wire="openai_chat", base_url=server.url, needs_key=False)
+        looked = await look_around({"lab": lab}, {}, patience=Patience(own_s=60))
+    print(asyncio.get_running_loop().skipped_s, looked[0].choice or looked[0].outcome)
+
+with asyncio.Runner(loop_factory=Loop) as runner:
+    runner.run(main())
+"""
+
+
+def test_loading_the_client_takes_nothing_from_the_time_of_a_server() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", SLOW_TO_LOAD],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ran.stderr == ""
+    assert ran.stdout == "3600 qwen\n"
+
+
+def test_rows_of_the_user_come_first_then_keys_then_this_machine() -> None:
+    own = replace(CATALOG["vllm"], name="lab", base_url="http://lab.example/v1")
+    names = [vendor.name for vendor in order_vendors({**CATALOG, "lab": own})]
+    assert names[:2] == ["lab", "openai"]
+    assert names.index("xai") < names.index("ollama")
+    assert "openai-responses" not in names
+    assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize(
+    ("ids", "choice"),
+    [
+        (["deepseek-v4-pro", "deepseek-flash", "deepseek-chat"], "deepseek-flash"),
+        (["deepseek-chat", "deepseek-v4-pro", "deepseek-v5-pro"], "deepseek-v5-pro"),
+        (["deepseek-reasoner", "deepseek-chat"], "deepseek-chat"),
+    ],
+)
+def test_deepseek_is_asked_for_what_its_price_list_has(ids: list[str], choice: str) -> None:
+    assert choose_model("deepseek", [Model(id=each, raw=JsonObject({})) for each in ids]) == choice

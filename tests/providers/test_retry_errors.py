@@ -1,0 +1,104 @@
+"""Who gave up after several tries says whom was asked, and how often; a log tells of each."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from steno import StopReason
+from steno.errors import ContextOverflow, CutShort, Overloaded, ProviderError, RateLimited
+from steno.providers import Retries, connect
+from steno.transport.replay import RecordedResponse, ReplayTransport
+from tests.providers.provider_setup import KEY, REQUEST
+from tests.transport.http_server import run
+
+BUSY = RecordedResponse(
+    (b'{"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}',),
+    529,
+    "application/json",
+)
+NO_KEY = RecordedResponse((b'{"error": {"message": "Who is it?"}}',), 401, "application/json")
+AT_ONCE = Retries(most=2, first_wait_s=0)
+
+
+def test_an_error_after_several_tries_says_who_was_asked_and_how_often() -> None:
+    transport = ReplayTransport([BUSY] * 3)
+    provider = connect("anthropic", key=KEY, transport=transport, retries=AT_ONCE)
+    with pytest.raises(Overloaded) as caught:
+        run(provider.stream(REQUEST).collect())
+    assert str(caught.value) == (
+        "Overloaded; anthropic was asked 3 times (status 529, overloaded_error)"
+    )
+
+
+def test_the_vendor_is_named_and_not_the_maker_of_its_seals() -> None:
+    transport = ReplayTransport([RecordedResponse(())] * 3)
+    provider = connect("openai-responses", key=KEY, transport=transport, retries=AT_ONCE)
+    with pytest.raises(CutShort) as caught:
+        run(provider.stream(REQUEST).collect())
+    assert str(caught.value).endswith("; openai-responses was asked 3 times")
+
+
+def test_a_list_of_models_is_asked_for_again_and_says_so() -> None:
+    transport = ReplayTransport([BUSY, NO_KEY])
+    provider = connect("anthropic", key=KEY, transport=transport, retries=AT_ONCE)
+    with pytest.raises(ProviderError, match="; anthropic was asked 2 times") as caught:
+        run(provider.models())
+    assert caught.value.status == 401
+
+
+def test_an_error_of_the_first_try_does_not_count() -> None:
+    transport = ReplayTransport([NO_KEY])
+    provider = connect("anthropic", key=KEY, transport=transport)
+    with pytest.raises(ProviderError) as caught:
+        run(provider.stream(REQUEST).collect())
+    assert "times" not in str(caught.value)
+
+
+# -- errors inside of a stream -------------------------------------------------------------------
+
+
+def failing(code: str, *before: dict[str, object]) -> RecordedResponse:
+    """Return a stream of Responses that fails, after some events."""
+    error = {"code": code, "message": "boom"}
+    failed = {"type": "response.failed", "response": {"status": "failed", "error": error}}
+    lines = [b"data: " + json.dumps(event).encode() + b"\n\n" for event in (*before, failed)]
+    return RecordedResponse(tuple(lines))
+
+
+@pytest.mark.parametrize(
+    ("code", "cls", "tries"),
+    [
+        ("server_error", Overloaded, 3),
+        ("rate_limit_exceeded", RateLimited, 3),
+        ("context_length_exceeded", ContextOverflow, 1),
+    ],
+)
+def test_an_answer_that_failed_before_it_began_is_an_error(
+    code: str, cls: type[ProviderError], tries: int
+) -> None:
+    transport = ReplayTransport([failing(code)] * 3)
+    provider = connect("openai-responses", key=KEY, transport=transport, retries=AT_ONCE)
+    with pytest.raises(cls, match="boom"):
+        run(provider.stream(REQUEST).collect())
+    assert len(transport.sent) == tries
+
+
+def test_an_answer_that_failed_after_some_words_keeps_them_and_is_an_error() -> None:
+    said = {
+        "type": "response.output_text.delta",
+        "item_id": "m",
+        "output_index": 0,
+        "content_index": 0,
+        "delta": "Hel",
+    }
+    transport = ReplayTransport([failing("server_error", said)] * 3)
+    stream = connect("openai-responses", key=KEY, transport=transport, retries=AT_ONCE).stream(
+        REQUEST
+    )
+    with pytest.raises(Overloaded, match="boom"):
+        run(stream.collect())
+    message = stream.message()
+    assert (message.text, message.stop_reason) == ("Hel", StopReason.ERROR)
+    assert len(transport.sent) == 1

@@ -1,0 +1,245 @@
+"""What is on record is called the same wherever people read of it, and does a terminal no harm."""
+
+from __future__ import annotations
+
+import pytest
+
+from steno.messages.content import (
+    OWN_FORMAT,
+    FileReference,
+    Image,
+    ImageBlob,
+    ImageData,
+    ImageFile,
+    ImageUrl,
+    Opaque,
+    Resource,
+)
+from steno.messages.message import ChatMessage
+from steno.messages.usage import StopReason
+from steno.records.entry import (
+    Approval,
+    ApprovalStatus,
+    Compaction,
+    Entry,
+    Feedback,
+    Label,
+    Mode,
+    ModeChange,
+    ModelChange,
+    Payload,
+    Redacted,
+    Redaction,
+    Resolution,
+    ResolutionStatus,
+    Rewind,
+)
+from steno.render.describe import (
+    EntryDescription,
+    describe_decider,
+    describe_entry,
+    describe_opaque,
+    describe_origin,
+    describe_reference,
+    describe_unusual_stop,
+    entry_type,
+    reference_name,
+)
+from steno.render.quantities import format_time
+from steno.render.terminal_text import terminal_text
+from tests.value_samples import PAYLOADS, Sample
+from tests.value_samples import name_of as name_of_sample
+
+SHA256 = "0" * 64
+HOSTILE = "a\x1b[2J\nb\u202ec"
+
+
+def opaque(kind: str) -> Opaque:
+    """Return something that no version knows."""
+    return Opaque(kind=kind, origin=OWN_FORMAT, raw="{}")
+
+
+def told(payload: Payload, *, parent: str | None = "parent") -> EntryDescription:
+    """Return what is told of an entry among others, whose ids serve as their numbers."""
+    return describe_entry(
+        Entry(id="it", payload=payload, parent=parent),
+        number=lambda entry_id: f"#{entry_id}",
+        call=lambda call_id: f"call {call_id}",
+        found=lambda resolution: EntryDescription(f"block {resolution.block}"),
+    )
+
+
+# -- what messages point at ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("pointer", "name", "whole"),
+    [
+        (FileReference(path="a.py"), "a.py", "file a.py"),
+        (FileReference(path="a.py", start_line=3), "a.py:3", "file a.py:3"),
+        (FileReference(path="a.py", start_line=3, end_line=3), "a.py:3", "file a.py:3"),
+        (FileReference(path="a.py", start_line=3, end_line=9), "a.py:3-9", "file a.py:3-9"),
+        (Resource(server="docs", uri="note:1"), "docs:note:1", "resource docs:note:1"),
+        (Image(source=ImageFile("shot.png")), "shot.png", "image shot.png"),
+        (Image(source=ImageUrl("https://x/a")), "https://x/a", "image https://x/a"),
+        (
+            Image(source=ImageData(b"\x89PNG"), mime_type="image/png"),
+            *("image/png, 4 bytes", "image/png, 4 bytes"),
+        ),
+        (
+            Image(source=ImageBlob(sha256=SHA256, size=32_000), mime_type="image/png"),
+            *("image/png, 32,000 bytes", "image/png, 32,000 bytes"),
+        ),
+    ],
+)
+def test_what_a_message_points_at_has_a_name(
+    pointer: FileReference | Image | Resource, name: str, whole: str
+) -> None:
+    assert (reference_name(pointer), describe_reference(pointer)) == (name, whole)
+
+
+@pytest.mark.parametrize(
+    ("uri", "shown"),
+    [
+        ("https://u:pw@h/p?token=SECRET#part", "https://h/p"),
+        ("HTTP://h/p?token=SECRET", "http://h/p"),
+        ("https:p?token=SECRET", "an address"),
+        ("db://u:pw@h/p?table=users", "db://h/p?table=users"),
+        ("notes:all?since=monday", "notes:all?since=monday"),
+    ],
+)
+def test_a_resource_on_the_web_is_named_without_what_is_asked_for(uri: str, shown: str) -> None:
+    assert reference_name(Resource(server="lib", uri=uri)) == f"lib:{shown}"
+
+
+def test_an_image_without_a_name_need_not_tell_its_size() -> None:
+    picture = Image(source=ImageData(b"\x89PNG"), mime_type="image/png")
+    assert reference_name(picture, is_sized=False) == "image/png"
+
+
+@pytest.mark.parametrize(
+    "pointer",
+    [
+        Image(source=ImageUrl("https://ada:hush@x.example/a.png?key=hush")),
+        Resource(server="docs", uri="https://ada:hush@x.example/a"),
+    ],
+)
+def test_no_name_tells_a_password(pointer: Image | Resource) -> None:
+    assert "hush" not in describe_reference(pointer)
+    assert "x.example/a" in describe_reference(pointer)
+
+
+@pytest.mark.parametrize(
+    "pointer",
+    [
+        FileReference(path=HOSTILE),
+        Image(source=ImageFile(HOSTILE)),
+        Image(source=ImageUrl(f"https://x/{HOSTILE}")),
+        Image(source=ImageData(b"\x89PNG"), mime_type=f"image/{HOSTILE}"),
+        Resource(server=HOSTILE, uri=HOSTILE),
+    ],
+)
+def test_a_name_is_on_one_line_and_does_no_harm(
+    pointer: FileReference | Image | Resource,
+) -> None:
+    assert describe_reference(pointer) == terminal_text(describe_reference(pointer))
+    assert "\n" not in describe_reference(pointer)
+
+
+# -- entries -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("payload", "expected"),
+    [
+        (ModeChange(old=Mode.PLAN, new=Mode.ACT), EntryDescription("plan → act")),
+        (ModelChange(old="", new="m-2"), EntryDescription("? → m-2")),
+        (Rewind(left="9"), EntryDescription("goes on from #parent; #9 was the last")),
+        (Label(target="6", text="diagnosis"), EntryDescription("#6 is diagnosis")),
+        (
+            Compaction(through="4", summary="They looked."),
+            EntryDescription("stands for everything up to #4", "They looked."),
+        ),
+        (
+            Resolution(target="1", block=2, status=ResolutionStatus.FAILED, error="gone"),
+            EntryDescription("block 2"),
+        ),
+        (Feedback(target="1", text="shorter"), EntryDescription("on #1", "shorter")),
+        (Redacted(kind="user", sha256=SHA256), EntryDescription("taken out: user")),
+        (
+            Redaction(target="1", actor="ada", reason="private"),
+            EntryDescription("#1 was taken out by ada", "private"),
+        ),
+        (opaque("dance"), EntryDescription("not understood: dance")),
+    ],
+)
+def test_an_entry_that_is_no_message_is_told_in_a_line(
+    payload: Payload, expected: EntryDescription
+) -> None:
+    assert told(payload) == expected
+
+
+def test_a_branch_may_go_on_from_the_beginning() -> None:
+    assert told(Rewind(left="9"), parent=None).summary.startswith("goes on from the beginning;")
+
+
+@pytest.mark.parametrize(
+    ("actor", "rule", "by"), [("ada", None, "ada"), (None, "bash(ls *)", "rule bash(ls *)")]
+)
+def test_a_decision_tells_who_or_which_rule_decided(
+    actor: str | None, rule: str | None, by: str
+) -> None:
+    approval = Approval(
+        call_id="c1",
+        status=ApprovalStatus.APPROVED,
+        arguments_sha256=SHA256,
+        actor=actor,
+        rule=rule,
+        reason="it reads",
+    )
+    assert describe_decider(approval) == by
+    assert told(approval) == EntryDescription(f"call c1: approved by {by}", "it reads")
+
+
+def test_what_is_pending_was_decided_by_nobody() -> None:
+    approval = Approval(call_id="c1", status=ApprovalStatus.PENDING, arguments_sha256=SHA256)
+    assert describe_decider(approval) == ""
+    assert told(approval) == EntryDescription("call c1: pending")
+
+
+@pytest.mark.parametrize("sample", PAYLOADS, ids=name_of_sample)
+def test_whatever_is_told_of_an_entry_may_be_printed(sample: Sample) -> None:
+    line, words = told(sample.build())
+    assert line or words
+    assert (line, words) == (terminal_text(line), terminal_text(words))
+
+
+def test_an_entry_is_called_after_what_it_is() -> None:
+    assert entry_type(Entry(id="a", payload=ChatMessage.user("hello"))) == "user"
+    assert entry_type(Entry(id="a", payload=opaque("dance"))) == "dance"
+    assert entry_type(Entry(id="a", payload=opaque(""))) == "unknown"
+
+
+def test_how_an_entry_came_about_is_told_as_far_as_it_makes_sense() -> None:
+    audit = {"actor": "ada", "origin": "mail\n", "client": "x"}
+    assert describe_origin(Entry(id="a", payload=ChatMessage.user("x"), audit=audit)) == [
+        "by ada",
+        "from mail",
+    ]
+    assert describe_origin(Entry(id="a", payload=ChatMessage.user("x"), audit={"actor": 3})) == []
+    assert describe_origin(Entry(id="a", payload=ChatMessage.user("x"))) == []
+
+
+def test_only_an_unusual_stop_is_told() -> None:
+    assert describe_unusual_stop(ChatMessage.assistant("x")) == ""
+    assert describe_unusual_stop(ChatMessage.assistant("x", stop_reason=None)) == ""
+    stopped = ChatMessage.assistant("x", stop_reason=StopReason.LENGTH)
+    assert describe_unusual_stop(stopped) == f"stopped: {StopReason.LENGTH}"
+
+
+def test_what_is_not_understood_need_not_have_a_name() -> None:
+    assert describe_opaque(opaque("")) == "not understood"
+
+
+def test_a_moment_that_nobody_knows_is_empty() -> None:
+    assert format_time(None) == ""

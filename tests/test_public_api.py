@@ -1,0 +1,218 @@
+"""The public surface: frozen in a file, explained in docstrings, and light to import."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import steno
+import steno.codec
+from steno import ChatMessage, JsonObject, MessageRole, ToolCall, ToolDefinition, ToolResult
+
+SNAPSHOT = Path(__file__).parents[0] / "data" / "public_api.txt"
+MODULES = [steno, steno.codec]
+LOADED_LATE = {"Conversation", "open_store"}
+
+
+# -- names ---------------------------------------------------------------------------------------
+
+
+def test_the_public_names_are_those_of_the_snapshot() -> None:
+    """A change here is a change for users: it needs a line in CHANGELOG.md."""
+    assert steno.__all__ == SNAPSHOT.read_text("utf-8").split()
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
+def test_every_public_name_is_there_once_and_in_order(module: ModuleType) -> None:
+    names: list[str] = module.__all__
+    assert names == sorted(set(names))
+    assert all(hasattr(module, name) for name in names)
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
+def test_nothing_public_is_missing_from_the_list(module: ModuleType) -> None:
+    visible = {
+        name
+        for name, value in vars(module).items()
+        if not name.startswith("_") and not inspect.ismodule(value)
+    }
+    assert visible | LOADED_LATE.intersection(module.__all__) == set(module.__all__)
+
+
+def test_the_surface_is_small_enough_to_read() -> None:
+    """A small surface is the aim; this is where a review begins, not where it ends."""
+    assert len(steno.__all__) <= 70
+
+
+@pytest.mark.requirement("FR-004a-01", "FR-004a-11", "FR-004a-36", "FR-004a-56", "FR-004a-71")
+@pytest.mark.requirement("FR-004a-91", "FR-004a-101")
+def test_the_names_that_people_write_every_day_are_there() -> None:
+    """Names that people write every day stay as they are."""
+    for name in (
+        *("MessageRole", "ChatMessage", "ToolCall", "ToolResult", "ToolDefinition"),
+        *("ToolCallDelta", "ConversationHistory", "Text", "Image", "Opaque", "Usage", "Request"),
+    ):
+        assert name in steno.__all__
+    assert callable(MessageRole.parse)
+    for factory in ("system", "user", "assistant", "tool_result"):
+        assert callable(getattr(ChatMessage, factory))
+    for attribute in ("role", "text", "tool_calls", "tool_call_id"):
+        assert hasattr(ChatMessage.user("Hello"), attribute)
+    for attribute in ("add", "messages", "last", "clear", "__len__", "__iter__"):
+        assert hasattr(steno.ConversationHistory, attribute)
+    for attribute in ("create", "get", "arguments_as"):
+        assert hasattr(ToolCall, attribute)
+
+
+# -- docstrings ----------------------------------------------------------------------------------
+
+
+def documented() -> Iterator[tuple[str, Any]]:
+    """Yield everything public that can have a docstring, with its full name."""
+    for module in MODULES:
+        yield module.__name__, module
+        for name in module.__all__:
+            thing = getattr(module, name)
+            if not inspect.isclass(thing) and not inspect.isroutine(thing):
+                continue  # the alias of a union; its members are documented
+            yield f"{module.__name__}.{name}", thing
+            if inspect.isclass(thing):
+                yield from members_of(thing, f"{module.__name__}.{name}")
+
+
+def members_of(cls: type, place: str) -> Iterator[tuple[str, Any]]:
+    ours = [base for base in cls.__mro__ if base.__module__.startswith("steno")]
+    for base in reversed(ours):
+        for name, member in vars(base).items():
+            if not name.startswith("_") and is_explained(member):
+                yield f"{place}.{name}", member
+
+
+def is_explained(member: object) -> bool:
+    kinds = (property, classmethod, staticmethod)
+    return isinstance(member, kinds) or inspect.isfunction(member)
+
+
+THINGS = dict(documented())
+
+
+@pytest.mark.requirement("NFR-004a-34")
+@pytest.mark.parametrize("name", THINGS)
+def test_every_public_name_has_a_docstring(name: str) -> None:
+    doc = inspect.getdoc(THINGS[name]) or ""
+    assert doc, f"{name} has no docstring"
+    first, _, rest = doc.partition("\n")
+    assert first[0].isupper() or first[0] in "`-" or first.startswith("steno")
+    # The first line is a full sentence, and stands alone.
+    assert first.rstrip().endswith((".", ":")) or "." in first
+    assert not rest or rest.startswith("\n")
+
+
+def test_the_walk_over_public_names_finds_methods_and_properties() -> None:
+    assert {
+        "steno.ChatMessage.user",
+        "steno.UserMessage.text",
+        "steno.ToolCall.get",
+        "steno.ToolCall.parsed",
+        "steno.ToolDefinition.from_type",
+        "steno.ConversationHistory.messages",
+        "steno.MessageRole.parse",
+        "steno.codec.decode_message",
+        "steno.codec.Document.of",
+    } <= THINGS.keys()
+
+
+FACTORIES = [
+    *(ChatMessage.system, ChatMessage.user, ChatMessage.assistant, ChatMessage.tool_result),
+    *(ToolResult.success, ToolResult.error, ToolCall.create, JsonObject.parse, MessageRole.parse),
+    *(ToolDefinition.from_type, ToolDefinition.from_function),
+]
+
+
+@pytest.mark.requirement("NFR-004a-38")
+@pytest.mark.parametrize("factory", FACTORIES, ids=lambda factory: factory.__qualname__)
+def test_a_factory_says_what_it_needs_and_what_it_raises(factory: Any) -> None:
+    doc = inspect.getdoc(factory) or ""
+    assert any(f"Raises {name}" in doc for name in steno.__all__)
+    assert len(doc.partition("Raises")[0]) > 20
+
+
+# -- importing -----------------------------------------------------------------------------------
+
+IMPORT = """
+import json, sys
+import msgspec  # what it loads, if it finds it, is its own affair
+before = set(sys.modules)
+events = []
+sys.addaudithook(lambda event, args: events.append((event, str(args[:3]))))
+import steno
+import steno.codec
+seen = list(events)
+files = {name: getattr(sys.modules[name], "__file__", None) for name in set(sys.modules) - before}
+sys.stderr.write(json.dumps({"files": files, "events": seen}))
+"""
+
+
+@pytest.fixture(scope="module")
+def fresh_import() -> dict[str, Any]:
+    """Import steno in a process of its own; return what it loaded beside msgspec, and did."""
+    run = subprocess.run(
+        # -I: no user site and no environment; -B: Python itself would write its bytecode.
+        [sys.executable, "-I", "-B", "-W", "error", "-c", IMPORT],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    assert run.stdout == ""
+    found: dict[str, Any] = json.loads(run.stderr)
+    return found
+
+
+def test_importing_loads_no_third_party_module_but_msgspec(fresh_import: dict[str, Any]) -> None:
+    """`import steno` imports msgspec and the standard library."""
+    foreign = {
+        name.partition(".")[0]
+        for name, file in fresh_import["files"].items()
+        if name.partition(".")[0] not in sys.stdlib_module_names and file is not None
+    }
+    assert foreign - {"msgspec"} == {"steno"}
+    assert not any(name.startswith("steno.testing") for name in fresh_import["files"])
+
+
+@pytest.mark.parametrize("heavy", ["logging", "inspect", "asyncio", "ssl", "socket", "pydantic"])
+def test_importing_loads_nothing_heavy(heavy: str, fresh_import: dict[str, Any]) -> None:
+    assert heavy not in fresh_import["files"]
+
+
+@pytest.mark.requirement("NFR-004a-16", "NFR-004a-17", "NFR-004a-15")
+def test_importing_writes_nothing_starts_nothing_and_talks_to_nobody(
+    fresh_import: dict[str, Any],
+) -> None:
+    events: list[tuple[str, str]] = fresh_import["events"]
+    assert events
+    families = {event.partition(".")[0] for event, _ in events}
+    assert not families & {"socket", "subprocess", "ssl", "ctypes", "sqlite3", "urllib", "shutil"}
+    changing = {"os.mkdir", "os.remove", "os.rename", "os.putenv", "os.system", "os.exec"}
+    assert not {event for event, _ in events} & changing
+    modes = [args for event, args in events if event == "open"]
+    assert modes
+    assert all("'w" not in mode and "'a" not in mode and "+" not in mode for mode in modes)
+
+
+def test_the_version_is_one() -> None:
+    major, minor, patch = steno.__version__.split(".")
+    assert all(part.isdigit() for part in (major, minor, patch))
+
+
+def test_the_package_says_that_it_is_typed() -> None:
+    assert (Path(steno.__file__).parent / "py.typed").is_file()

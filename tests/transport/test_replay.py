@@ -1,0 +1,143 @@
+"""Recordings are played like answers of a server."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+
+import pytest
+from hypothesis import given
+
+from steno import Assembler, AssistantMessage, StopReason
+from steno.assemble import events_from_message
+from steno.errors import InvalidValue, ProtocolError, StenoError, Unreachable
+from steno.ports import HttpRequest, Stream
+from steno.providers import HttpProvider
+from steno.testing import assistant_messages
+from steno.transport.replay import RecordedResponse, ReplayTransport
+from tests.providers.provider_setup import REQUEST, RecordedSleep, vendor_row
+from tests.transport.http_server import END, STREAM, chat_chunks, chunk, run
+
+
+def playing(
+    *answers: RecordedResponse | StenoError, patience: RecordedSleep | None = None
+) -> HttpProvider:
+    sleep = (patience or RecordedSleep()).sleep
+    return HttpProvider(
+        vendor_row("http://lab.example"), transport=ReplayTransport(answers), sleep=sleep
+    )
+
+
+def test_a_recording_is_told_as_it_was() -> None:
+    provider = playing(RecordedResponse(tuple(chat_chunks("Hel", "lo"))))
+    assert run(provider.stream(REQUEST).collect()).text == "Hello"
+
+
+def test_pauses_are_kept_by_the_clock_that_is_passed_in() -> None:
+    patience = RecordedSleep()
+    first, *rest = chat_chunks("Hello")
+    recorded = RecordedResponse((0.25, first, 3.0, *rest))
+    transport = ReplayTransport([recorded], sleep=patience.sleep)
+    provider = HttpProvider(vendor_row("http://lab.example"), transport=transport)
+    assert run(provider.stream(REQUEST).collect()).text == "Hello"
+    assert patience.waited == [0.25, 3.0]
+
+
+def test_faults_happen_where_they_were_recorded() -> None:
+    recorded = RecordedResponse(
+        (*chat_chunks("Hel", finish=None), Unreachable("lab: the connection was lost"))
+    )
+    stream = playing(recorded).stream(REQUEST)
+    with pytest.raises(Unreachable):
+        run(stream.collect())
+    assert stream.message().text == "Hel"
+
+
+def test_a_server_that_could_not_be_reached_is_tried_again() -> None:
+    refused = Unreachable("lab: no connection", retryable=True)
+    provider = playing(refused, RecordedResponse(tuple(chat_chunks("Hello"))))
+    assert run(provider.stream(REQUEST).collect()).text == "Hello"
+
+
+def test_when_no_recording_is_left_nobody_answers() -> None:
+    with pytest.raises(Unreachable, match="no recorded answer is left"):
+        run(playing().stream(REQUEST).collect())
+
+
+def test_closing_ends_a_pause() -> None:
+    async def main() -> None:
+        transport = ReplayTransport(
+            [RecordedResponse((*chat_chunks("Hel", finish=None), math.inf))]
+        )
+        provider = HttpProvider(vendor_row("http://lab.example"), transport=transport)
+        stream: Stream = provider.stream(REQUEST)
+        await anext(stream)
+        reader = asyncio.create_task(stream.collect())
+        await asyncio.sleep(0)
+        stream.close()
+        assert (await reader).stop_reason is StopReason.ABORTED
+        assert transport.opened[0].is_closed
+        with pytest.raises(Unreachable):
+            await transport.opened[0].read()
+
+    run(main())
+
+
+# -- recorded HTTP -------------------------------------------------------------------------------
+
+
+def test_a_recorded_response_is_read_chunk_by_chunk() -> None:
+    data = STREAM + chunk(b"one") + b"3;name=value\r\ntwo\r\n" + END
+    recorded = RecordedResponse.from_http(data)
+    assert recorded == RecordedResponse(
+        (b"one", b"two"), 200, "text/event-stream", (("transfer-encoding", "chunked"),)
+    )
+
+
+def test_a_recorded_response_without_chunks_is_one_piece() -> None:
+    recorded = RecordedResponse.from_http(b"HTTP/1.1 404 Not Found\r\nX-A: b\r\n\r\nbody")
+    assert (recorded.steps, recorded.status, recorded.headers) == ((b"body",), 404, (("x-a", "b"),))
+
+
+def test_a_recording_that_broke_off_breaks_off_again() -> None:
+    async def main() -> None:
+        transport = ReplayTransport(
+            [RecordedResponse.from_http(STREAM + chunk(b"one") + b"5\r\ntw")]
+        )
+        answer = await transport.open(HttpRequest("POST", "http://lab.example", {}))
+        assert [await answer.read(), await answer.read()] == [b"one", b"tw"]
+        with pytest.raises(Unreachable):
+            await answer.read()
+
+    run(main())
+
+
+@pytest.mark.parametrize("data", [b"", b"GET / HTTP/1.1\r\n\r\n", b"HTTP/1.1 OK\r\n\r\n"])
+def test_what_is_no_response_is_no_recording(data: bytes) -> None:
+    with pytest.raises(InvalidValue, match=r"^recording: "):
+        RecordedResponse.from_http(data)
+
+
+# -- whole answers -------------------------------------------------------------------------------
+
+
+@given(assistant_messages())
+def test_a_whole_answer_told_as_events_is_the_same_message(message: AssistantMessage) -> None:
+    """Equal up to what a stream cannot say: what it assembles, it tells again unchanged."""
+    once = assembled(message)
+    assert assembled(once) == once
+    assert (once.text or "") == (message.text or "")
+    assert [call.id for call in once.tool_calls] == [call.id for call in message.tool_calls]
+    assert once.usage == message.usage
+
+
+def assembled(message: AssistantMessage) -> AssistantMessage:
+    assembler = Assembler()
+    for event in events_from_message(message):
+        assembler.feed(event)
+    return assembler.message()
+
+
+def test_nonsense_in_a_recording_is_a_protocol_error() -> None:
+    with pytest.raises(ProtocolError):
+        run(playing(RecordedResponse((b"data: {no json\n\n",))).stream(REQUEST).collect())

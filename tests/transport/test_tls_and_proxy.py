@@ -1,0 +1,334 @@
+"""Certificates are always checked, and proxies used where somebody asked for one."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import ssl
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import trustme
+
+from steno.errors import InvalidValue, Unreachable
+from steno.transport.http import HttpTransport
+from steno.transport.proxy import proxy_for
+from tests.transport.http_proxy import run_proxy
+from tests.transport.http_server import STALL, STREAM, chunk, reply, run, run_server
+from tests.transport.test_http import fault_of, free_port, post, read_all
+
+
+class Trust(NamedTuple):
+    """A certificate authority of the test's own."""
+
+    ca_file: Path
+    server: ssl.SSLContext
+    """What a server with a certificate for 127.0.0.1 and lab.example uses."""
+
+
+@pytest.fixture(scope="module")
+def trust(tmp_path_factory: pytest.TempPathFactory) -> Trust:
+    authority = trustme.CA()
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1", "lab.example").configure_cert(server)
+    ca_file = tmp_path_factory.mktemp("tls") / "ca.pem"
+    authority.cert_pem.write_to_path(str(ca_file))
+    return Trust(ca_file, server)
+
+
+# -- certificates --------------------------------------------------------------------------------
+
+
+def test_a_certificate_of_a_custom_authority_is_trusted(trust: Trust) -> None:
+    async def main() -> None:
+        async with run_server(reply(200, b"safe"), tls=trust.server) as server:
+            carrier = HttpTransport(environ={}, ca_file=trust.ca_file)
+            assert await read_all(await carrier.open(post(server.url))) == b"safe"
+            await carrier.close()
+
+    run(main())
+
+
+def test_a_certificate_of_nobody_is_refused_and_not_tried_again(trust: Trust) -> None:
+    async def main() -> None:
+        async with run_server(reply(200, b"safe"), tls=trust.server) as server:
+            carrier = HttpTransport(environ={})
+            fault = await fault_of(carrier.open(post(server.url)))
+            assert isinstance(fault, Unreachable)
+            assert not fault.retryable
+            assert "its certificate is refused" in str(fault)
+            await carrier.close()
+        assert server.seen == []
+
+    run(main())
+
+
+def test_a_certificate_for_another_name_is_refused(trust: Trust) -> None:
+    async def main() -> None:
+        async with run_server(reply(200, b"safe"), tls=trust.server) as server:
+            carrier = HttpTransport(environ={}, ca_file=trust.ca_file)
+            fault = await fault_of(carrier.open(post(f"https://localhost:{server.port}/")))
+            assert isinstance(fault, Unreachable)
+            assert not fault.retryable
+            await carrier.close()
+
+    run(main())
+
+
+def test_a_server_without_tls_is_not_spoken_to_in_the_clear() -> None:
+    async def main() -> None:
+        async with run_server(reply(200, b"plain")) as server:
+            carrier = HttpTransport(environ={})
+            fault = await fault_of(carrier.open(post(server.url.replace("http:", "https:"))))
+            assert isinstance(fault, Unreachable)
+            await carrier.close()
+        assert server.seen == []
+
+    # The server cannot read what it gets, which asyncio would print.
+    asyncio.run(_quietly(main))
+
+
+async def _quietly(main: Any) -> None:
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: None)
+    await main()
+
+
+def test_closing_ends_a_waiting_read_over_tls_too(trust: Trust) -> None:
+    async def main() -> None:
+        async with run_server([STREAM, chunk(b"one"), STALL], tls=trust.server) as server:
+            carrier = HttpTransport(environ={}, ca_file=trust.ca_file)
+            answer = await carrier.open(post(server.url))
+            await answer.read()
+            reader = asyncio.create_task(answer.read())
+            await server.stalled.wait()
+            answer.close()
+            assert isinstance(await fault_of(reader), Unreachable)
+            await server.hung_up.wait()
+            await carrier.close()
+
+    run(main())
+
+
+# -- proxies -------------------------------------------------------------------------------------
+
+
+def test_a_plain_request_goes_through_the_proxy() -> None:
+    async def main() -> None:
+        async with run_server(reply(200, b"far")) as server, run_proxy(server.port) as proxy:
+            carrier = HttpTransport(environ={}, proxy=proxy.url)
+            assert await read_all(await carrier.open(post("http://lab.example/v1/x"))) == b"far"
+            await carrier.close()
+        assert proxy.asked == ["POST http://lab.example/v1/x HTTP/1.1"]
+
+    run(main())
+
+
+def test_a_secure_request_is_tunnelled_and_its_certificate_checked(trust: Trust) -> None:
+    async def main() -> None:
+        async with (
+            run_server(reply(200, b"far"), tls=trust.server) as server,
+            run_proxy(server.port) as proxy,
+        ):
+            carrier = HttpTransport(environ={}, proxy=proxy.url, ca_file=trust.ca_file)
+            url = "https://lab.example/v1/x"
+            assert await read_all(await carrier.open(post(url))) == b"far"
+            fault = await fault_of(carrier.open(post("https://other.example/")))
+            assert isinstance(fault, Unreachable)
+            await carrier.close()
+        assert proxy.asked[0] == "CONNECT lab.example:443 HTTP/1.1"
+        assert [seen.path for seen in server.seen] == ["/v1/x"]
+
+    run(main())
+
+
+def test_what_a_request_says_is_not_told_to_a_proxy_that_only_tunnels(trust: Trust) -> None:
+    async def main() -> None:
+        async with (
+            run_server(reply(200, b"far"), tls=trust.server) as server,
+            run_proxy(server.port) as proxy,
+        ):
+            carrier = HttpTransport(environ={}, proxy=proxy.url, ca_file=trust.ca_file)
+            outgoing = post("https://lab.example/")._replace(headers={"authorization": "s3cret"})
+            await read_all(await carrier.open(outgoing))
+            await carrier.close()
+        assert b"s3cret" not in b"".join(proxy.heads)
+        assert server.seen[0].headers["authorization"] == "s3cret"
+
+    run(main())
+
+
+def test_the_proxy_gets_the_password_of_its_address_and_the_server_does_not() -> None:
+    async def main() -> None:
+        async with run_server(reply(200, b"far")) as server, run_proxy(server.port) as proxy:
+            address = proxy.url.replace("//", "//user:s3cret@")
+            carrier = HttpTransport(environ={}, proxy=address)
+            await read_all(await carrier.open(post("http://lab.example/")))
+            assert "s3cret" not in repr(carrier)
+            await carrier.close()
+        assert proxy.credentials == ["Basic " + base64.b64encode(b"user:s3cret").decode()]
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("status", "retryable", "advice"),
+    [(407, False, "; check the user:password@ in it"), (502, True, "")],
+)
+def test_a_proxy_that_refuses_is_said_to(status: int, retryable: bool, advice: str) -> None:
+    async def main() -> None:
+        async with run_proxy(0, refuse_with=status) as proxy:
+            address = proxy.url.replace("//", "//user:s3cret@")
+            carrier = HttpTransport(environ={}, proxy=address)
+            fault = await fault_of(carrier.open(post("https://lab.example/")))
+            assert isinstance(fault, Unreachable)
+            assert str(fault) == (
+                f"lab.example: the proxy 127.0.0.1:{proxy.port} (passed as proxy)"
+                f" answered with status {status}{advice}"
+            )
+            assert fault.retryable is retryable
+            assert fault.__context__ is None
+            await carrier.close()
+
+    run(main())
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_proxy_that_wants_a_password_says_where_to_put_it(scheme: str) -> None:
+    """Only what is encrypted goes through a tunnel; to the rest a proxy answers itself."""
+
+    async def main() -> None:
+        async with run_proxy(0, refuse_with=407) as proxy:
+            carrier = HttpTransport(environ={"ALL_PROXY": proxy.url})
+            fault = await fault_of(carrier.open(post(f"{scheme}://lab.example/")))
+            assert isinstance(fault, Unreachable)
+            assert not fault.retryable
+            assert str(fault) == (
+                f"lab.example: the proxy 127.0.0.1:{proxy.port} (from ALL_PROXY) answered with"
+                " status 407; put user:password@ into it, before the host"
+            )
+            await carrier.close()
+
+    run(main())
+
+
+def test_a_server_that_asks_like_a_proxy_is_not_taken_for_one() -> None:
+    async def main() -> None:
+        async with run_server(reply(407, b"who?")) as server:
+            carrier = HttpTransport(environ={})
+            answer = await carrier.open(post(server.url))
+            assert (answer.status, await read_all(answer)) == (407, b"who?")
+            await carrier.close()
+
+    run(main())
+
+
+def test_a_proxy_that_is_not_there_is_said_to() -> None:
+    async def main() -> None:
+        port = free_port()
+        carrier = HttpTransport(environ={"http_proxy": f"user:s3cret@127.0.0.1:{port}"})
+        fault = await fault_of(carrier.open(post("http://lab.example/")))
+        assert str(fault) == (
+            f"lab.example: the proxy 127.0.0.1:{port} (from http_proxy) cannot be reached:"
+            " connection refused"
+        )
+        await carrier.close()
+
+    run(main())
+
+
+def test_the_environment_names_a_proxy() -> None:
+    async def main() -> None:
+        async with run_server(reply(200, b"far")) as server, run_proxy(server.port) as proxy:
+            carrier = HttpTransport(environ={"http_proxy": proxy.url})
+            assert await read_all(await carrier.open(post("http://lab.example/"))) == b"far"
+            await carrier.close()
+        assert len(proxy.asked) == 1
+
+    run(main())
+
+
+def test_loopback_is_reached_without_the_proxy_of_the_environment() -> None:
+    async def main() -> None:
+        async with run_server(reply(200, b"near")) as server:
+            carrier = HttpTransport(environ={"all_proxy": f"http://127.0.0.1:{free_port()}"})
+            assert await read_all(await carrier.open(post(server.url))) == b"near"
+            await carrier.close()
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("url", "environ", "proxy"),
+    [
+        ("https://a.example/", {}, None),
+        ("https://a.example/", {"HTTPS_PROXY": "http://p:1"}, "http://p:1"),
+        ("https://a.example/", {"https_proxy": "p:1"}, "http://p:1"),
+        (
+            "https://a.example/",
+            {"https_proxy": "http://p:1", "HTTPS_PROXY": "http://q:1"},
+            "http://p:1",
+        ),
+        ("https://a.example/", {"http_proxy": "http://p:1"}, None),
+        ("https://a.example/", {"ALL_PROXY": "http://p:1"}, "http://p:1"),
+        ("http://a.example/", {"HTTP_PROXY": "http://p:1"}, "http://p:1"),
+        ("http://a.example/", {"HTTP_PROXY": "http://p:1", "REQUEST_METHOD": "GET"}, None),
+        ("http://a.example/", {"all_proxy": "http://p:1", "no_proxy": "a.example"}, None),
+        ("http://b.a.example/", {"all_proxy": "http://p:1", "NO_PROXY": "x, .a.example"}, None),
+        ("http://b.a.example/", {"all_proxy": "http://p:1", "no_proxy": "*.a.example"}, None),
+        ("http://ba.example/", {"all_proxy": "http://p:1", "no_proxy": "a.example"}, "http://p:1"),
+        ("http://a.example:81/", {"all_proxy": "http://p:1", "no_proxy": "a.example:81"}, None),
+        (
+            "http://a.example/",
+            {"all_proxy": "http://p:1", "no_proxy": "a.example:81"},
+            "http://p:1",
+        ),
+        ("http://a.example/", {"all_proxy": "http://p:1", "no_proxy": "*"}, None),
+        ("http://localhost:1/", {"all_proxy": "http://p:1"}, None),
+        ("http://127.8.8.8/", {"all_proxy": "http://p:1"}, None),
+        ("http://[::1]:8080/", {"all_proxy": "http://p:1"}, None),
+    ],
+)
+def test_which_proxy_a_request_goes_through(
+    url: str, environ: dict[str, str], proxy: str | None
+) -> None:
+    found = proxy_for(url, environ)
+    assert (found and found.url) == proxy
+
+
+@pytest.mark.parametrize(
+    ("address", "text"),
+    [
+        ("http://user:s3cret@p:1", "the proxy p:1 (from all_proxy)"),
+        ("http://p", "the proxy p:80 (from all_proxy)"),
+        ("https://p/", "the proxy p:443 (from all_proxy)"),
+        ("http://[fe80::1]:3128", "the proxy [fe80::1]:3128 (from all_proxy)"),
+    ],
+)
+def test_a_proxy_is_told_without_its_password(address: str, text: str) -> None:
+    found = proxy_for("https://a.example/", {"all_proxy": address})
+    assert (str(found), repr(found)) == (text, f"Proxy({text})")
+
+
+@pytest.mark.parametrize(
+    ("address", "rest"),
+    [
+        ("socks5://user:s3cret@p:1", ", not socks5://p:1"),
+        ("http://user:s3cret", ""),
+        ("http://user:pa/s3cret@p:1", "; in a password, / ? and # are written %2F %3F and %23"),
+        ("http://user:pa?s3cret@p:1", "; in a password, / ? and # are written %2F %3F and %23"),
+        ("http://user:1/s3cret@p:1", "; in a password, / ? and # are written %2F %3F and %23"),
+        ("http://user:1#s3cret@p:1", "; in a password, / ? and # are written %2F %3F and %23"),
+        ("http://s3cret\x1b[1m@p:1", ""),
+        ("http://", ""),
+    ],
+)
+def test_what_is_no_proxy_is_refused_by_who_named_it(address: str, rest: str) -> None:
+    rule = f": must be http:// or https:// with a host{rest}"
+    with pytest.raises(InvalidValue) as caught:
+        proxy_for("https://a.example/", {"ALL_PROXY": address})
+    assert str(caught.value) == f"ALL_PROXY{rule}"
+    with pytest.raises(InvalidValue) as caught:
+        HttpTransport(proxy=address)
+    assert str(caught.value) == f"proxy{rule}"
+    assert caught.value.__context__ is None

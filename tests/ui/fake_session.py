@@ -1,0 +1,232 @@
+"""A desk for tests of faces: a real conversation in memory, and everything else by script.
+
+What a face asks for is noted in `asked`; what happens is said with `happen`. Nobody answers by
+itself: a test says what the agent does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from typing import Any
+
+from steno import Conversation, StenoError
+from steno.app.session import (
+    BranchChanged,
+    BranchTreeRow,
+    CommandReply,
+    ImageReader,
+    PendingCall,
+    PendingCallsChanged,
+    PromptInput,
+    SessionEvent,
+    SessionListener,
+    SessionStatus,
+    SessionSummary,
+    Suggestion,
+)
+from steno.errors import Missing
+from steno.log.queries import searchable_text, total_usage
+from steno.messages.call import ToolCall
+from steno.messages.message import ChatMessage, UserMessage
+from steno.ports import ApprovalDecision
+from steno.records.entry import Entry, Mode
+from steno.render.describe import entry_type
+
+Asked = tuple[Any, ...]
+
+
+class FakeBranches:
+    def __init__(self, desk: FakeSession) -> None:
+        self._desk = desk
+
+    def names(self) -> Sequence[str]:
+        active = self._desk.conversation.branch
+        return [active, *[n for n in self._desk.conversation.branches if n != active]]
+
+    async def rows(self) -> Sequence[BranchTreeRow]:
+        return self.all_twigs()
+
+    def all_twigs(self) -> Sequence[BranchTreeRow]:
+        """Return every entry of every branch, what parts from an earlier branch one step right."""
+        conversation = self._desk.conversation
+        labels: dict[str, list[str]] = {}
+        for text, target in conversation.labels.items():
+            labels.setdefault(target, []).append(text)
+        heads: dict[str | None, list[str]] = {}
+        for name, head in conversation.branches.items():
+            heads.setdefault(head, []).append(name)
+        active = {entry.id for entry in conversation.entries()}
+        seen: set[str] = set()
+        twigs: list[BranchTreeRow] = []
+        for name in reversed(self.names()):
+            new = [entry for entry in conversation.entries(name) if entry.id not in seen]
+            rails = "" if name == conversation.branch else "| "
+            for entry in new:
+                seen.add(entry.id)
+                twigs.append(
+                    BranchTreeRow(
+                        rails="" if entry.id in active else rails,
+                        entry=entry,
+                        number=len(twigs) + 1,
+                        kind=entry_type(entry),
+                        gist=" ".join(searchable_text(entry).split()),
+                        labels=tuple(labels.get(entry.id, ())),
+                        branches=tuple(heads.get(entry.id, ())),
+                        is_active=entry.id in active,
+                        is_notable=isinstance(entry.payload, UserMessage) or entry.id in heads,
+                    )
+                )
+        return twigs
+
+    def fork(self, name: str = "", *, at: str | None = None) -> str:
+        self._desk.note("fork", name, at)
+        name = name or f"fork-{len(self._desk.conversation.branches)}"
+        self._desk.conversation.fork(name, at=at)
+        self._desk.conversation.switch(name)
+        self._desk.happen(BranchChanged())
+        return name
+
+    def fork_before(self, entry: str, name: str = "") -> PromptInput:
+        self._desk.note("fork_before", entry, name)
+        found = self._desk.conversation.entry(entry)
+        self.fork(name, at=found.parent)
+        return PromptInput(searchable_text(found))
+
+    def switch(self, name: str) -> None:
+        self._desk.note("switch", name)
+        self._desk.conversation.switch(name)
+        self._desk.happen(BranchChanged())
+
+    def label(self, entry: str, text: str) -> None:
+        self._desk.note("label", entry, text)
+        self._desk.conversation.label(entry, text)
+
+
+class FakeSessionList:
+    def __init__(self, desk: FakeSession) -> None:
+        self._desk = desk
+        self.kept: list[SessionSummary] = []
+
+    async def summaries(self, search: str = "") -> Sequence[SessionSummary]:
+        self._desk.note("sessions", search)
+        return [one for one in self.kept if search.lower() in one.title.lower()]
+
+    async def new(self, title: str = "") -> None:
+        self._desk.note("new", title)
+        self._desk.conversation = Conversation()
+        self._desk.happen(BranchChanged())
+
+    async def resume(self, session: str) -> None:
+        self._desk.note("resume", session)
+        if session not in [one.id for one in self.kept]:
+            raise Missing(f"session {session}: there is none of this name")
+        self._desk.happen(BranchChanged())
+
+    async def rename(self, session: str, title: str) -> None:
+        self._desk.note("rename", session, title)
+        self.kept = [one._replace(title=title) if one.id == session else one for one in self.kept]
+
+    async def delete(self, session: str) -> None:
+        self._desk.note("delete", session)
+        self.kept = [one for one in self.kept if one.id != session]
+
+
+class FakeSession:
+    """See above; every attribute may be set by a test."""
+
+    def __init__(self, messages: Iterable[ChatMessage] = ()) -> None:
+        self.conversation = Conversation(messages)
+        self.asked: list[Asked] = []
+        self.actor = "ann"
+        self.is_running = False
+        self.is_unfinished = False
+        self.pending_calls: list[PendingCall] = []
+        self.branches = FakeBranches(self)
+        self.session_list = FakeSessionList(self)
+        self.replies: dict[str, CommandReply | StenoError] = {}
+        self.candidates: list[Suggestion] = []
+        self.refusal: StenoError | None = None
+        """What `say` raises next."""
+        self.images: dict[tuple[str, int], bytes] = {}
+        self.is_closed = False
+        self._watchers: list[SessionListener] = []
+
+    def note(self, *asked: Any) -> None:
+        self.asked.append(asked)
+
+    def happen(self, *events: SessionEvent) -> None:
+        """Tell whoever watches what happens."""
+        for event in events:
+            for watcher in self._watchers:
+                watcher(event)
+
+    @property
+    def status(self) -> SessionStatus:
+        return SessionStatus(
+            session="0198-session",
+            title="a test",
+            folder="~/project",
+            branch=self.conversation.branch,
+            model="offline/steno",
+            mode=self.conversation.mode,
+            usage=total_usage(self.conversation.entries()),
+            cost=Decimal("0.0123"),
+            context_tokens=4_200,
+            context_limit=32_000,
+        )
+
+    def subscribe(self, watcher: SessionListener) -> None:
+        self._watchers = [watcher]
+
+    def entries(self, branch: str | None = None) -> Sequence[Entry]:
+        return self.conversation.entries_view(branch)
+
+    def find_image(self, entry: str, block: int) -> ImageReader | None:
+        data = self.images.get((entry, block))
+        return None if data is None else lambda: data
+
+    async def send(self, words: PromptInput) -> None:
+        self.note("say", words)
+        if self.refusal is not None:
+            refusal, self.refusal = self.refusal, None
+            raise refusal
+
+    async def run_shell(self, command: str) -> None:
+        self.note("shell", command)
+
+    def interrupt(self) -> None:
+        self.note("interrupt")
+
+    def decide(self, call_id: str, verdict: ApprovalDecision) -> None:
+        self.note("decide", call_id, verdict)
+        self.pending_calls = [one for one in self.pending_calls if one.call.id != call_id]
+        self.happen(PendingCallsChanged())
+
+    async def preview(self, call: ToolCall) -> str:
+        self.note("preview", call.id)
+        return f"preview of {call.name} {call.arguments}"
+
+    def change_mode(self, mode: Mode) -> None:
+        self.note("change_mode", mode)
+        self.conversation.change_mode(mode)
+
+    async def change_model(self, name: str) -> CommandReply:
+        self.note("change_model", name)
+        return CommandReply(f"{name} answers from here on")
+
+    async def list_models(self) -> Sequence[Suggestion]:
+        return [Suggestion("offline/steno", "no model"), Suggestion("ollama/qwen3", "32k")]
+
+    async def run_command(self, name: str, argument: str = "") -> CommandReply:
+        self.note("command", name, argument)
+        reply = self.replies.get(name, CommandReply(f"done: {name} {argument}".rstrip()))
+        if isinstance(reply, StenoError):
+            raise reply
+        return reply
+
+    async def complete(self, typed: str) -> Sequence[Suggestion]:
+        return [one for one in self.candidates if one.text.startswith(typed)]
+
+    async def close(self) -> None:
+        self.is_closed = True

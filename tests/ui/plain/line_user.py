@@ -1,0 +1,135 @@
+"""Somebody who works line by line: at a terminal of which a test has the other end, or by a pipe."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+import pty
+from collections.abc import Awaitable, Callable
+from decimal import Decimal
+from typing import Any
+
+from steno.agent.events import EndReason, RunEnded, RunResult
+from steno.app.session import PendingCall, PendingCallsChanged
+from steno.errors import StenoError
+from steno.messages.usage import Usage
+from steno.ports import ApprovalDecision
+from steno.ui.plain.session import run_plain
+from tests.ui.fake_session import FakeSession
+
+PATIENCE_S = 60
+
+
+class LineUser:
+    """Types, and reads what is printed."""
+
+    def __init__(self, desk: FakeSession, keys: int) -> None:
+        self.desk = desk
+        self.out = io.StringIO()
+        self._keys = keys
+        self._seen = 0
+
+    def type(self, text: str) -> None:
+        os.write(self._keys, text.encode())
+
+    @property
+    def said(self) -> str:
+        """Everything that was printed."""
+        return self.out.getvalue()
+
+    async def see(self, text: str) -> None:
+        """Wait until something is printed, behind what was waited for before."""
+        try:
+            await self.until(lambda: text in self.said[self._seen :])
+        except TimeoutError:
+            raise AssertionError(f"waited for {text!r}, and saw:\n{self.said}") from None
+        self._seen = self.said.index(text, self._seen) + len(text)
+
+    async def until(self, condition: Callable[[], object]) -> None:
+        async with asyncio.timeout(PATIENCE_S):
+            while not condition():  # noqa: ASYNC110 - whoever changes it tells nobody
+                await asyncio.sleep(0.005)
+
+    async def answer(self, *lines: str) -> None:
+        """Answer question after question."""
+        for line in lines:
+            await self.see("? ")
+            self.type(f"{line}\n")
+
+    # -- what the desk does ------------------------------------------------------------------
+
+    def ask(self, *pending: PendingCall) -> None:
+        """Let the agent wait for decisions about these."""
+        self.desk.is_running = True
+        self.desk.pending_calls = list(pending)
+        self.desk.happen(PendingCallsChanged())
+
+    def end(self, ending: EndReason = EndReason.DONE, reason: str = "", **more: Any) -> None:
+        """Let the run be over."""
+        self.desk.is_running = False
+        self.desk.happen(RunEnded(result(ending, reason, **more)))
+
+    @property
+    def verdicts(self) -> list[tuple[str, ApprovalDecision]]:
+        return [(asked[1], asked[2]) for asked in self.desk.asked if asked[0] == "decide"]
+
+
+def result(
+    ending: EndReason = EndReason.DONE,
+    reason: str = "",
+    error: StenoError | None = None,
+    cost: Decimal | None = Decimal("0.014"),
+) -> RunResult:
+    usage = Usage(input_tokens=1_000, output_tokens=234)
+    return RunResult(ending, None, 1, usage, cost, reason, error)
+
+
+def at_terminal(
+    act: Callable[[LineUser], Awaitable[None]],
+    desk: FakeSession | None = None,
+    *,
+    status: int = 0,
+    **settings: Any,
+) -> LineUser:
+    """Work at a terminal that can do nothing but lines; leave with Ctrl+D when all is done."""
+
+    async def run() -> LineUser:
+        end, other_end = pty.openpty()
+        try:
+            person = LineUser(desk or FakeSession(), end)
+            session = asyncio.create_task(
+                run_plain(person.desk, stdin=other_end, stdout=person.out, environ={}, **settings)
+            )
+            await person.see("act> ")
+            await act(person)
+            if not session.done():
+                person.desk.is_running = False
+                person.desk.pending_calls = []
+                person.desk.happen(PendingCallsChanged())
+                person.type("\x04")
+            assert await asyncio.wait_for(session, PATIENCE_S) == status
+            return person
+        finally:
+            os.close(end)
+            os.close(other_end)
+
+    return asyncio.run(run())
+
+
+def through_a_pipe(text: str, desk: FakeSession | None = None, **settings: Any) -> LineUser:
+    """Give all lines at once, and wait for the end."""
+
+    async def run() -> LineUser:
+        end, other_end = os.pipe()
+        try:
+            person = LineUser(desk or FakeSession(), other_end)
+            person.type(text)
+            os.close(other_end)
+            session = run_plain(person.desk, stdin=end, stdout=person.out, environ={}, **settings)
+            assert await asyncio.wait_for(session, PATIENCE_S) == 0
+            return person
+        finally:
+            os.close(end)
+
+    return asyncio.run(run())

@@ -1,0 +1,90 @@
+"""A program for tests at a terminal: a desk that does what is typed, worked at line by line.
+
+`ask` asks about a call, `work` works until it is interrupted, `read` is read until then, everything
+else is answered. What the desk was asked for is printed at the end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from decimal import Decimal
+from pathlib import Path
+
+from steno.agent.events import EndReason, Notice, NoticeCode, RunEnded, RunResult
+from steno.app.session import PendingCall, PendingCallsChanged, PromptInput, Suggestion
+from steno.errors import StenoError
+from steno.messages.call import ToolCall
+from steno.messages.event import TextDelta
+from steno.messages.usage import Usage
+from steno.ports import ApprovalDecision, ApprovalRequest, Capability
+from steno.ui.plain.session import run_plain
+from tests.ui.fake_session import FakeSession
+
+
+class RespondingSession(FakeSession):
+    """Answers by itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.interrupted = asyncio.Event()
+
+    async def send(self, words: PromptInput) -> None:
+        await super().send(words)
+        if self.is_running:
+            return
+        if words.text == "read":
+            self.happen(Notice(NoticeCode.INPUT, "reading"))
+            await self.interrupted.wait()
+            raise StenoError("interrupted before it began")
+        self.is_running = True
+        if words.text == "ask":
+            call = ToolCall.create("bash", {"command": "git log"}, id="c1")
+            question = ApprovalRequest(
+                call=call, capability=Capability.EXECUTE, rule="bash(git log *)"
+            )
+            self.pending_calls = [PendingCall(call, question)]
+            self.happen(PendingCallsChanged())
+        elif words.text == "work":
+            self.happen(TextDelta(0, "working\n"))
+        else:
+            self.happen(TextDelta(0, f"about {words.text}"))
+            self.end(EndReason.DONE)
+
+    def end(self, ending: EndReason) -> None:
+        self.is_running = False
+        usage = Usage(input_tokens=1_000, output_tokens=234)
+        self.happen(RunEnded(RunResult(ending, None, 1, usage, Decimal("0.01"))))
+
+    def interrupt(self) -> None:
+        super().interrupt()
+        self.pending_calls = []
+        self.interrupted.set()
+        if self.is_running:
+            self.end(EndReason.INTERRUPTED)
+
+    def decide(self, call_id: str, verdict: ApprovalDecision) -> None:
+        super().decide(call_id, verdict)
+        self.end(EndReason.DONE)
+
+
+async def main() -> int:
+    desk = RespondingSession()
+    desk.candidates = [Suggestion("@README.md"), Suggestion("@src/", expects_more=True)]
+    history = Path(sys.argv[1]) if len(sys.argv) > 1 else None
+    session = asyncio.create_task(run_plain(desk, history=history))
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, session.cancel)
+    try:
+        status = await session
+    except asyncio.CancelledError:
+        sys.stdout.write("CANCELLED\n")
+        return 0
+    for asked in desk.asked:
+        sys.stdout.write(f"ASKED {' '.join(map(repr, asked))}\n")
+    return status
+
+
+if __name__ == "__main__":
+    ended = asyncio.run(main())
+    sys.stdout.write(f"LEFT {ended}\n")

@@ -1,0 +1,239 @@
+"""Questions about calls: nothing is allowed that nobody has meant to allow."""
+
+from __future__ import annotations
+
+import pytest
+
+from steno.agent.events import Notice, NoticeCode
+from steno.ports import ApprovalDecision, GrantScope
+from tests.ui.plain.line_user import LineUser, at_terminal
+from tests.ui.tui.approval_app import pending_call, queued_call
+
+pytestmark = pytest.mark.requirement("S2-18")
+
+
+def verdicts_for(*lines: str, rule: str = "bash(git log *)") -> list[tuple[str, ApprovalDecision]]:
+    async def act(person: LineUser) -> None:
+        person.ask(pending_call(rule=rule))
+        await person.answer(*lines)
+        await person.until(lambda: person.verdicts)
+        person.end()
+
+    return at_terminal(act).verdicts
+
+
+@pytest.mark.parametrize(
+    ("word", "scope"),
+    [
+        ("once", GrantScope.ONCE),
+        ("o", GrantScope.ONCE),
+        ("ONCE ", GrantScope.ONCE),
+        ("session", GrantScope.SESSION),
+        ("s", GrantScope.SESSION),
+        ("project", GrantScope.PROJECT),
+        ("p", GrantScope.PROJECT),
+        ("user", GrantScope.USER),
+        ("u", GrantScope.USER),
+    ],
+)
+def test_a_word_or_its_letter_allows_as_far_as_it_says(word: str, scope: GrantScope) -> None:
+    rule = None if scope is GrantScope.ONCE else "bash(git log *)"
+    assert verdicts_for(word) == [
+        ("call_1", ApprovalDecision(allowed=True, actor="ann", scope=scope, rule=rule))
+    ]
+
+
+@pytest.mark.parametrize("word", ["no", "n"])
+def test_no_denies(word: str) -> None:
+    assert verdicts_for(word) == [("call_1", ApprovalDecision(allowed=False, actor="ann"))]
+
+
+@pytest.mark.parametrize(
+    "stray", ["", " ", "y", "yes", "ok", "once more", "onc", "2 once", "all s"]
+)
+def test_what_is_none_of_the_words_decides_nothing(stray: str) -> None:
+    assert verdicts_for(stray, "no") == [("call_1", ApprovalDecision(allowed=False, actor="ann"))]
+
+
+@pytest.mark.parametrize("lines", [("why not here",), ("why", "not here"), ("w", " not here ")])
+def test_a_reason_goes_to_the_model(lines: tuple[str, ...]) -> None:
+    assert verdicts_for(*lines) == [
+        ("call_1", ApprovalDecision(allowed=False, actor="ann", reason="not here"))
+    ]
+
+
+def test_a_reason_that_is_blank_decides_nothing() -> None:
+    assert verdicts_for("why", "", "once") == [
+        ("call_1", ApprovalDecision(allowed=True, actor="ann"))
+    ]
+
+
+@pytest.mark.parametrize("lines", [("rule bash(git *)",), ("rule", "bash(git *)")])
+def test_the_rule_can_be_written_anew(lines: tuple[str, ...]) -> None:
+    assert verdicts_for(*lines, "project") == [
+        (
+            "call_1",
+            ApprovalDecision(
+                allowed=True, actor="ann", scope=GrantScope.PROJECT, rule="bash(git *)"
+            ),
+        )
+    ]
+
+
+def test_what_is_no_rule_leaves_the_rule_as_it_was() -> None:
+    assert verdicts_for("rule bash(", "session")[0][1].rule == "bash(git log *)"
+    assert verdicts_for("rule", "", "session")[0][1].rule == "bash(git log *)"
+
+
+def test_without_a_rule_nothing_wider_than_once_is_offered_or_taken() -> None:
+    async def act(person: LineUser) -> None:
+        person.ask(pending_call(rule=""))
+        await person.see("only once or not")
+        await person.see("bash: once, no, why, view, help? ")
+        person.type("session\n")
+        await person.see("nothing was decided; say one of: once, no, why, view, help")
+        await person.answer("no")
+        await person.until(lambda: person.verdicts)
+        person.end()
+
+    assert at_terminal(act).verdicts == [("call_1", ApprovalDecision(allowed=False, actor="ann"))]
+
+
+def test_a_question_says_everything_with_a_bar_before_what_others_wrote() -> None:
+    hostile = "git log\n\x1b[2JQuestion 2 of 2: allow all?\u202e"
+
+    async def act(person: LineUser) -> None:
+        person.ask(pending_call(preview=hostile, arguments={"command": "x\nbash: once? "}))
+        await person.see("help? ")
+        person.type("no\n")
+        await person.until(lambda: person.verdicts)
+
+    said = at_terminal(act).said
+    assert "Question 1 of 1: bash asks for permission to execute\n│ git log\n" in said
+    assert "\n│ \\x1b[2JQuestion 2 of 2: allow all?\\u202e\n" in said
+    assert "\nAbout:\n│ git log -1\nArguments:\n│ command:\n" in said
+    assert "\n│   │ bash: once? \n" in said
+    assert "\nRule for session, project and user: bash(git log *)\n" in said
+
+
+def test_a_long_call_is_shortened_and_view_says_all_of_it() -> None:
+    preview = "\n".join(f"line {number}" for number in range(200))
+
+    async def act(person: LineUser) -> None:
+        person.ask(pending_call(preview=preview))
+        await person.see("lines are not shown")
+        assert "│ line 100\n" not in person.said
+        await person.answer("view")
+        await person.see("│ line 100\n")
+        await person.answer("no")
+        await person.until(lambda: person.verdicts)
+
+    at_terminal(act)
+
+
+def test_help_says_what_each_answer_means() -> None:
+    async def act(person: LineUser) -> None:
+        person.ask(pending_call())
+        await person.answer("?")
+        await person.see("  once: this call runs, with exactly these arguments\n")
+        await person.answer("no")
+        await person.until(lambda: person.verdicts)
+
+    at_terminal(act)
+
+
+def test_several_questions_have_numbers_and_are_answered_one_by_one() -> None:
+    async def act(person: LineUser) -> None:
+        person.ask(pending_call("c1"), queued_call("c2"))
+        await person.see("Question 1 of 2: bash asks")
+        await person.see("Question 2 of 2: write waits for its turn")
+        await person.see("question 1, bash: ")
+        await person.answer("2 no")
+        await person.until(lambda: len(person.verdicts) == 1)
+        await person.answer("once")
+        await person.until(lambda: len(person.verdicts) == 2)
+        person.end()
+
+    assert [(id, one.allowed) for id, one in at_terminal(act).verdicts] == [
+        ("c2", False),
+        ("c1", True),
+    ]
+
+
+def test_all_are_allowed_together_only_after_a_yes() -> None:
+    async def act(person: LineUser) -> None:
+        person.ask(pending_call("c1"), queued_call("c2"))
+        await person.answer("all once", "y")
+        await person.see("Notice: nothing was decided\n")
+        assert person.verdicts == []
+        await person.answer("all once", "yes")
+        await person.until(lambda: len(person.verdicts) == 2)
+        person.end()
+
+    assert [(id, one.allowed, one.scope) for id, one in at_terminal(act).verdicts] == [
+        ("c1", True, GrantScope.ONCE),
+        ("c2", True, GrantScope.ONCE),
+    ]
+
+
+def test_all_are_denied_together() -> None:
+    async def act(person: LineUser) -> None:
+        person.ask(pending_call("c1"), queued_call("c2"))
+        await person.answer("all why too early")
+        await person.until(lambda: len(person.verdicts) == 2)
+        person.end()
+
+    assert {(one.allowed, one.reason) for _, one in at_terminal(act).verdicts} == {
+        (False, "too early")
+    }
+
+
+def test_a_yes_to_all_counts_for_nothing_if_something_else_is_asked_meanwhile() -> None:
+    async def act(person: LineUser) -> None:
+        person.ask(pending_call("c1"), queued_call("c2"))
+        await person.answer("all once")
+        await person.see("once each? ")
+        person.ask(pending_call("c1"), queued_call("c2"), queued_call("c3", "edit"))
+        await person.see("Question 3 of 3: edit waits")
+        await person.answer("yes")
+        await person.see("nothing was decided; say one of:")
+        assert person.verdicts == []
+        person.end()
+
+    at_terminal(act)
+
+
+def test_a_question_that_is_no_longer_asked_is_dropped_and_the_others_keep_their_numbers() -> None:
+    async def act(person: LineUser) -> None:
+        person.ask(pending_call("c1"), pending_call("c2", "edit"))
+        await person.see("question 1, bash: ")
+        person.ask(pending_call("c2", "edit"))
+        await person.see("Notice: question 1 is no longer asked")
+        await person.answer("1 once")
+        await person.see("nothing was decided")
+        await person.answer("2 no")
+        await person.until(lambda: person.verdicts)
+        person.end()
+
+    assert at_terminal(act).verdicts == [("c2", ApprovalDecision(allowed=False, actor="ann"))]
+
+
+def test_who_leaves_at_a_question_has_decided_nothing() -> None:
+    async def act(person: LineUser) -> None:
+        person.ask(pending_call())
+        await person.see("help? ")
+        person.type("\x04")
+
+    assert at_terminal(act).verdicts == []
+
+
+def test_what_is_said_while_a_question_is_open_has_lines_of_its_own() -> None:
+    async def act(person: LineUser) -> None:
+        person.ask(pending_call())
+        await person.see("help? ")
+        person.desk.happen(Notice(NoticeCode.CONTEXT, "something else"))
+        await person.see("\nNotice: something else\nbash: once, session")
+        await person.answer("no")
+        await person.until(lambda: person.verdicts)
+
+    at_terminal(act)

@@ -1,0 +1,338 @@
+"""The commands of the full screen, line by line: lists with numbers, and what is said meanwhile."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from steno.agent.events import Notice, NoticeCode
+from steno.app.commands.table import COMMANDS, QUIT_HINT, QUIT_WORDS
+from steno.app.session import BranchTreeRow, CommandReply, PromptInput, SessionSummary
+from steno.errors import Missing
+from steno.messages.message import ChatMessage
+from steno.records.entry import Mode
+from steno.render.terminal_text import display_width
+from steno.ui.plain.line_writer import LineWriter, markdown_to_lines
+from steno.ui.prompt_history import PromptHistory
+from tests.ui.fake_session import FakeBranches, FakeSession
+from tests.ui.plain.line_user import LineUser, at_terminal, through_a_pipe
+from tests.ui.tui.screen_app import HOSTILE
+
+_QUOTES = '"""'
+EXCHANGES = [
+    message
+    for number in range(1, 6)
+    for message in (ChatMessage.user(f"ask {number}"), ChatMessage.assistant(f"say {number}"))
+]
+
+
+def kept(id: str, title: str) -> SessionSummary:
+    return SessionSummary(id, title, 4, 1, datetime(2026, 1, 2, tzinfo=UTC), None, True)
+
+
+def shelved(*sessions: SessionSummary) -> FakeSession:
+    desk = FakeSession()
+    desk.session_list.kept = list(sessions)
+    return desk
+
+
+@pytest.mark.requirement("S4-15")
+def test_every_command_does_something_or_says_why_not() -> None:
+    for command in COMMANDS:
+        person = through_a_pipe(f"/{command.name}\n")
+        assert "Trouble:" not in person.said, command.name
+        assert person.said.count("\n") > 2 or command.name == "quit", command.name
+
+
+def test_a_command_that_there_is_not_is_said() -> None:
+    desk = FakeSession()
+    desk.replies["hlep"] = Missing("/hlep: there is no such command; do you mean /help?")
+    assert "Trouble: /hlep: there is no such command" in through_a_pipe("/hlep\n", desk).said
+
+
+def test_help_says_commands_and_keys() -> None:
+    said = through_a_pipe("/help\n").said
+    assert all(f"`/{command.name}" in said for command in COMMANDS)
+    assert "`Ctrl+C`" in said
+    assert "`/resume 3`" in said
+
+
+@pytest.mark.parametrize("word", sorted(QUIT_WORDS))
+def test_who_says_only_that_they_leave_is_told_how(word: str) -> None:
+    person = through_a_pipe(f"{word}\n{word} the loop\n")
+    assert f"Notice: {QUIT_HINT}\n" in person.said
+    assert person.desk.asked == [("say", PromptInput(f"{word} the loop"))]
+
+
+def test_what_stands_behind_a_command_reaches_the_desk() -> None:
+    person = through_a_pipe("/permissions revoke 1\n")
+    assert person.desk.asked == [("command", "permissions", "revoke 1")]
+
+
+def test_a_theme_is_nothing_for_lines() -> None:
+    assert "Notice: there are no themes here" in through_a_pipe("/theme\n").said
+
+
+def test_a_model_is_chosen_by_its_number_or_its_name() -> None:
+    person = through_a_pipe("/model\n/model 2\n/model other/one\n")
+    assert "  1. offline/steno: no model\n  2. ollama/qwen3: 32k\n" in person.said
+    assert "\nReply: done: model\n" in person.said  # how to add one
+    assert person.desk.asked == [
+        ("command", "model", ""),
+        ("change_model", "ollama/qwen3"),
+        ("change_model", "other/one"),
+    ]
+
+
+def test_a_session_is_chosen_by_its_number_or_its_id() -> None:
+    desk = shelved(kept("0198aa", "first"), kept("0198bb", "second"))
+    person = through_a_pipe("/resume\n/resume 2\n/resume 0198aa\n", desk)
+    assert "  1. first: 4 entries, 2026-01-02\n  2. second" in person.said
+    assert [one[1] for one in desk.asked if one[0] == "resume"] == ["0198bb", "0198aa"]
+
+
+def test_sessions_are_searched_renamed_and_deleted() -> None:
+    desk = shelved(kept("0198aa", "first"), kept("0198bb", "second"))
+    script = "/resume find sec\n/resume rename 1 other\n/resume delete 1\nyes\n/resume delete 0198aa\nno\n"
+    through_a_pipe(script, desk)
+    assert ("rename", "0198bb", "other") in desk.asked
+    assert [one.id for one in desk.session_list.kept] == ["0198aa"]
+
+
+def test_the_tree_has_numbers_to_fork_label_and_edit_by() -> None:
+    desk = FakeSession(EXCHANGES)
+    entries = desk.conversation.entries()
+    person = through_a_pipe(
+        "/tree\n/tree 2\n/tree label 2 here\n/tree fork 4 other\n/tree edit 3\n/tree go main\n",
+        desk,
+    )
+    assert "  1. user: ask 1\n" in person.said
+    assert "\n2. assistant: say 1\n" in person.said
+    assert ("label", entries[1].id, "here") in desk.asked
+    assert ("fork", "other", entries[3].id) in desk.asked
+    assert ("fork_before", entries[2].id, "") in desk.asked
+    assert ("switch", "main") in desk.asked
+    assert "\nYou said: ask 2\n" in person.said
+
+
+def test_only_what_the_person_said_can_be_said_again() -> None:
+    said = through_a_pipe("/tree edit 2\n/tree fork 99\n", FakeSession(EXCHANGES)).said
+    assert "Trouble: /tree edit: only what you said can be said otherwise" in said
+    assert "Trouble: /tree: there is no entry 99" in said
+
+
+def test_two_branches_are_compared() -> None:
+    desk = FakeSession(EXCHANGES)
+    desk.conversation.fork("other", at=desk.conversation.entries()[7])
+    desk.conversation.append(ChatMessage.user("otherwise"), branch="other")
+    said = through_a_pipe("/tree compare main other\n", desk).said
+    assert "Both: 8 entries\n" in said
+    assert "Only in main: 2 entries\n  10. user: ask 5\n" in said
+    assert "Only in other: 1 entry\n  9. user: otherwise\n" in said
+
+
+def test_who_goes_on_hears_the_last_exchanges() -> None:
+    said = through_a_pipe("", FakeSession(EXCHANGES)).said
+    assert said.split("\n")[1:] == [
+        "Notice: 4 earlier entries; /tree shows all",
+        *[f"{who} {n}" for n in (3, 4, 5) for who in ("You: ask", "Answer: say")],
+        "",
+    ]
+
+
+def test_who_forks_here_does_not_hear_everything_again() -> None:
+    desk = FakeSession(EXCHANGES)
+    desk.conversation.fork("other")
+    assert through_a_pipe("/tree go other\n", desk).said.count("You: ask 5\n") == 1
+
+
+def test_a_session_that_stopped_in_the_middle_says_so() -> None:
+    desk = FakeSession(EXCHANGES)
+    desk.is_unfinished = True
+    assert (
+        "Notice: this session stopped in the middle; /retry goes on"
+        in through_a_pipe("", desk).said
+    )
+
+
+def test_the_prompt_says_the_mode() -> None:
+    async def act(person: LineUser) -> None:
+        person.desk.conversation.change_mode(Mode.PLAN)
+        person.type("/usage\n")
+        await person.see("plan> ")
+
+    at_terminal(act)
+
+
+def test_what_is_said_while_somebody_types_has_lines_of_its_own() -> None:
+    async def act(person: LineUser) -> None:
+        person.desk.happen(Notice(NoticeCode.CONTEXT, "something else"))
+        await person.see("act> ")
+
+    assert "act> \nNotice: something else\nact> " in at_terminal(act).said
+
+
+def test_words_that_steer_are_heard_later_and_that_is_said() -> None:
+    async def act(person: LineUser) -> None:
+        person.desk.is_running = True
+        person.type("go left\n")
+        await person.see("Notice: this is heard at the next step\n")
+
+    desk = at_terminal(act).desk
+    assert desk.asked == [("say", PromptInput("go left"))]
+
+
+def test_what_is_typed_is_kept_for_next_time(tmp_path: Path) -> None:
+    file = tmp_path / "typed.jsonl"
+    through_a_pipe("one\n/usage\n", history=file)
+    assert list(PromptHistory(file).entries()) == ["one", "/usage"]
+
+
+@pytest.mark.parametrize("text", ["[@click=app.quit]q", HOSTILE])
+def test_titles_and_names_do_nothing_to_the_terminal(text: str) -> None:
+    desk = shelved(kept("a", text))
+    desk.conversation.append(ChatMessage.user(text))
+    said = through_a_pipe("/resume\n/tree\n/tree 1\n", desk).said
+    assert all(line.isprintable() for line in said.split("\n"))
+
+
+class Screen(io.StringIO):
+    """Says that it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("environ", "line"),
+    [
+        ({"TERM": "xterm"}, "\x1b[1mNotice:\x1b[0m x\n"),
+        ({"TERM": "xterm", "NO_COLOR": "1"}, "Notice: x\n"),
+        ({"TERM": "dumb"}, "Notice: x\n"),
+        ({}, "Notice: x\n"),
+    ],
+)
+def test_letters_are_bold_only_where_that_is_wanted(environ: dict[str, str], line: str) -> None:
+    screen = Screen()
+    LineWriter(screen, environ).write("Notice", "x")
+    assert screen.getvalue() == line
+
+
+def test_a_quoted_line_has_a_bar_wherever_the_terminal_breaks_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    screen = Screen()
+    LineWriter(screen, {}).quote(["x" * 38 + "bash: once?" + "\u6f22" * 30 + "\tend"])
+    lines = screen.getvalue().split("\n")
+    assert lines == [
+        "│ " + "x" * 38,
+        "│ bash: ",
+        "│ once?" + "\u6f22" * 16,
+        "│ " + "\u6f22" * 14 + " end",
+        "",
+    ]
+    assert max(display_width(line) for line in lines) == 40
+
+
+def test_lines_know_nothing_of_a_full_screen() -> None:
+    look = (
+        "import steno.ui.plain.session, sys; "
+        "sys.exit(any(name.split('.')[0] in ('textual', 'rich') for name in sys.modules))"
+    )
+    assert subprocess.run([sys.executable, "-c", look], timeout=60, check=False).returncode == 0
+
+
+def test_a_text_of_several_lines_is_never_run_as_a_command() -> None:
+    person = through_a_pipe(f"{_QUOTES}!rm -r out\nand more{_QUOTES}\n!ls\n")
+    assert person.desk.asked == [("shell", "ls")]
+    assert "Trouble: shell: a command is one line; type it without the others\n" in person.said
+
+
+def test_lines_are_broken_between_words_where_the_terminal_would_cut_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    screen = Screen()
+    voice = LineWriter(screen, {})
+    voice.write("Notice", "these are a few words that do not fit on one line of it")
+    voice.write_lines(["x" * 50])
+    voice.write_prompt("bash: once, session, project, user, no, why, view? ")
+    assert screen.getvalue().split("\n") == [
+        "Notice: these are a few words that do ",
+        "  not fit on one line of it",
+        f"  {'x' * 38}",
+        f"  {'x' * 12}",
+        "bash: once, session, project, user, ",
+        "no, why, view? ",
+    ]
+
+
+def test_a_table_of_a_reply_is_said_in_columns() -> None:
+    text = (
+        "Who:\n\n| call | tokens |\n| --- | ---: |\n| `a \\| b` | 12 |\n| c\\.py | 1,200 |\n\nEnd"
+    )
+    assert markdown_to_lines(text).split("\n") == [
+        "Who:",
+        "",
+        "call   tokens",
+        "a | b      12",
+        "c.py    1,200",
+        "",
+        "End",
+    ]
+
+
+def test_nothing_that_is_said_has_the_backslashes_of_markdown() -> None:
+    desk = FakeSession()
+    told = "prices are not known here\\: pip install 'steno\\[prices\\]'; `a\\[b` \\`c\\`"
+    desk.replies["usage"] = CommandReply(f"{told}\n\n```\nre\\.match\n```\n\n- \\*x", "Usage")
+    said = through_a_pipe("/usage\n", desk).said
+    assert "prices are not known here: pip install 'steno[prices]'; `a\\[b` `c`\n" in said
+    assert "  re\\.match\n" in said
+    assert "  - *x\n" in said
+
+
+def test_a_bar_in_a_cell_is_one() -> None:
+    assert markdown_to_lines("| a\\\\|b | `c\\|d` |") == "a|b  c|d"
+
+
+def test_compared_entries_that_are_no_messages_say_what_they_are() -> None:
+    class Telling(FakeBranches):
+        async def rows(self) -> Sequence[BranchTreeRow]:
+            return [one._replace(gist=one.gist or f"about {one.kind}") for one in self.all_twigs()]
+
+    desk = FakeSession(EXCHANGES[:2])
+    desk.branches = Telling(desk)
+    desk.conversation.fork("other")
+    desk.conversation.change_mode(Mode.PLAN)
+    said = through_a_pipe("/tree compare main other\n", desk).said
+    assert "Only in main: 1 entry\n  3. mode_change: about mode_change\n" in said
+
+
+@pytest.mark.parametrize("typed", ["/retry/help", "/usage/quit x"])
+def test_two_commands_in_one_word_are_not_said_to_the_model(typed: str) -> None:
+    name, _, rest = typed[1:].partition(" ")
+    assert through_a_pipe(f"{typed}\n").desk.asked == [("command", name, rest)]
+
+
+def test_who_moves_about_in_a_session_is_not_told_again_that_it_stopped() -> None:
+    desk = FakeSession(EXCHANGES)
+    desk.is_unfinished = True
+    said = through_a_pipe("/fork aside\n/tree fork 2 more\n", desk).said
+    assert said.count("this session stopped in the middle") == 1
+
+
+def test_who_leaves_a_terminal_is_told_how_to_go_on() -> None:
+    async def act(person: LineUser) -> None:
+        person.type("/quit\n")
+        await person.see("Session: 0198-session: steno -c goes on with it\n")
+
+    at_terminal(act)
+    assert "steno -c" not in through_a_pipe("/quit\n").said

@@ -1,0 +1,174 @@
+"""Lines from a pipe or a file: a script, of which each line is meant for when its turn comes."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+from pathlib import Path
+
+import pytest
+
+from steno.agent.events import RunEnded
+from steno.app.session import CommandReply, PendingCall, PendingCallsChanged, PromptInput
+from steno.errors import Missing
+from steno.messages.event import TextDelta
+from steno.ports import ApprovalDecision
+from steno.ui.plain.session import run_plain
+from tests.ui.fake_session import FakeSession
+from tests.ui.plain.line_user import result, through_a_pipe
+from tests.ui.tui.approval_app import pending_call, queued_call
+
+
+class Answering(FakeSession):
+    """Answers later, and asks before that if it has something to ask."""
+
+    def __init__(self, *questions: PendingCall) -> None:
+        super().__init__()
+        self._questions = questions
+
+    async def send(self, words: PromptInput) -> None:
+        await super().send(words)
+        self.is_running = True
+        asyncio.get_running_loop().call_soon(self._work, words.text)
+
+    def _work(self, text: str) -> None:
+        self.pending_calls = list(self._questions)
+        if self.pending_calls:
+            self.happen(PendingCallsChanged())
+        else:
+            self._answer(text)
+
+    def _answer(self, text: str) -> None:
+        self.happen(TextDelta(0, f"about {text}"))
+        self.is_running = False
+        self.happen(RunEnded(result()))
+
+    def decide(self, call_id: str, verdict: ApprovalDecision) -> None:
+        super().decide(call_id, verdict)
+        if not self.pending_calls:
+            self._answer("that")
+
+
+def said(desk: FakeSession) -> list[str]:
+    return [asked[1].text for asked in desk.asked if asked[0] == "say"]
+
+
+def test_each_line_waits_for_the_turn_before_it() -> None:
+    person = through_a_pipe("one\n/usage\ntwo\n", Answering())
+    told = [line for line in person.said.split("\n") if line.startswith(("You", "Answer", "Reply"))]
+    assert told == [
+        "You: one",
+        "Answer: about one",
+        "You: /usage",
+        "Reply: done: usage",
+        "You: two",
+        "Answer: about two",
+    ]
+
+
+def test_the_last_line_needs_no_end() -> None:
+    assert said(through_a_pipe("one\ntwo", Answering()).desk) == ["one", "two"]
+
+
+def test_nothing_at_all_leaves_at_once() -> None:
+    assert through_a_pipe("").desk.asked == []
+
+
+def test_what_stands_behind_quit_is_not_read() -> None:
+    assert said(through_a_pipe("/quit\none\n").desk) == []
+
+
+@pytest.mark.requirement("S2-18")
+def test_a_question_takes_the_next_line() -> None:
+    person = through_a_pipe("go\nonce\nmore\n", Answering(pending_call()))
+    assert person.verdicts[0] == ("call_1", ApprovalDecision(allowed=True, actor="ann"))
+    assert said(person.desk)[:2] == ["go", "more"]
+
+
+@pytest.mark.requirement("S2-18")
+def test_what_the_lines_do_not_answer_is_denied_with_a_reason() -> None:
+    person = through_a_pipe("go\n", Answering(pending_call("c1"), queued_call("c2")))
+    assert [(id, one.allowed) for id, one in person.verdicts] == [("c1", False), ("c2", False)]
+    assert {one.reason for _, one in person.verdicts} == {
+        "nobody was there to decide: the input has ended"
+    }
+
+
+def test_lines_go_on_behind_a_backslash() -> None:
+    assert said(through_a_pipe("one\\\ntwo\\\nthree\n").desk) == ["one\ntwo\nthree"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ('"""\none\n\ntwo\n"""\n', "one\n\ntwo"),
+        ('"""one\n/quit"""\n', "one\n/quit"),
+        ('"""one"""\n', "one"),
+        ('"""one\ntwo\n', "one\ntwo"),
+        ("one\\\n", "one"),
+    ],
+)
+def test_three_quotes_hold_a_text_of_several_lines(typed: str, meant: str) -> None:
+    assert said(through_a_pipe(typed).desk) == [meant]
+
+
+def test_what_nobody_can_see_reaches_no_model() -> None:
+    assert said(through_a_pipe("on\x1b[31me\n").desk) == ["one"]
+
+
+def test_a_shell_command_goes_to_the_desk() -> None:
+    assert through_a_pipe("!git status\n").desk.asked == [("shell", "git status")]
+
+
+def test_what_is_refused_is_told_and_the_session_goes_on() -> None:
+    desk = FakeSession()
+    desk.refusal = Missing("model: there is \x1b[2Jnone")
+    person = through_a_pipe("one\ntwo\n", desk)
+    assert "\nTrouble: model: there is \\x1b[2Jnone\n" in person.said
+    assert said(desk) == ["one", "two"]
+
+
+def test_a_fault_is_told_and_the_session_goes_on() -> None:
+    class Faulty(FakeSession):
+        async def run_command(self, name: str, argument: str = "") -> CommandReply:
+            raise ZeroDivisionError("by \x1b[2J")
+
+    person = through_a_pipe("/usage\n/quit\n", Faulty())
+    assert "\nTrouble: a fault in steno: ZeroDivisionError: by \\x1b[2J;" in person.said
+
+
+def test_a_file_is_read_as_a_pipe_is(tmp_path: Path) -> None:
+    (tmp_path / "script").write_text(f"one\n{'x' * 100_000}\ntwo\n")
+    desk, opened = Answering(), os.open(tmp_path / "script", os.O_RDONLY)
+    try:
+        out = io.StringIO()
+        assert asyncio.run(run_plain(desk, stdin=opened, stdout=out, environ={})) == 0
+    finally:
+        os.close(opened)
+    assert said(desk) == ["one", "x" * 100_000, "two"]
+
+
+def test_who_does_not_listen_any_more_ends_the_session() -> None:
+    end, other_end = os.pipe()
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        with os.fdopen(writing, "w", closefd=False) as out:
+            ended = run_plain(FakeSession(), stdin=end, stdout=out, environ={})
+            assert asyncio.run(asyncio.wait_for(ended, 60)) == 1
+            os.dup2(other_end, writing)  # so that what is left over goes somewhere
+    finally:
+        for descriptor in (end, other_end, writing):
+            os.close(descriptor)
+
+
+def test_a_session_can_be_cancelled() -> None:
+    end, other_end = os.pipe()
+    try:
+        session = run_plain(FakeSession(), stdin=end, stdout=io.StringIO(), environ={})
+        with pytest.raises(TimeoutError):
+            asyncio.run(asyncio.wait_for(session, 0.01))
+    finally:
+        os.close(end)
+        os.close(other_end)

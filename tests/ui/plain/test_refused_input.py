@@ -1,0 +1,32 @@
+"""Words that are refused where lines cannot be edited: they are printed, to be copied."""
+
+from __future__ import annotations
+
+import pytest
+
+from steno.errors import InvalidValue
+from tests.ui.fake_session import FakeSession
+from tests.ui.plain.line_user import LineUser, at_terminal, through_a_pipe
+
+pytestmark = pytest.mark.requirement("S4-15")
+
+
+def refusing() -> FakeSession:
+    desk = FakeSession()
+    desk.refusal = InvalidValue("not now")
+    return desk
+
+
+def test_refused_words_are_printed_where_the_line_cannot_be_filled() -> None:
+    async def act(person: LineUser) -> None:
+        person.type("a long\\\n")
+        person.type("thought\n")
+        await person.see("Not said:\n  a long\n  thought\nTrouble: not now\n")
+
+    at_terminal(act, refusing())
+
+
+def test_refused_words_of_a_pipe_are_printed_once() -> None:
+    person = through_a_pipe("a thought\n", refusing())
+    assert "You: a thought\nTrouble: not now\n" in person.said
+    assert "Not said" not in person.said

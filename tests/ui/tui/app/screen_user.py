@@ -1,0 +1,185 @@
+"""Somebody in front of the whole screen: keys that are pressed, and what there is to see."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from textual.pilot import Pilot
+from textual.widgets import Input, TextArea
+
+from steno.app.input_setup import McpOptions
+from steno.app.local_session import open_local_session
+from steno.app.session import AgentSession
+from steno.app.sessions import SessionStart
+from steno.app.settings_loader import load_settings
+from steno.render.items import ItemKind, TranscriptItem
+from steno.ui.tui.app import SessionOpener, TerminalApp
+from tests.ui.idle_clock import LONG_ENOUGH_S, PATIENCE_S, ManualClock, settle, wait_until
+
+SIZE: Final = (100, 30)
+OFFLINE: Final = {"model": "offline"}
+
+
+def opens_session(desk: AgentSession) -> SessionOpener:
+    """Return who opens a desk that is there already."""
+
+    @asynccontextmanager
+    async def opened(say: Callable[[str], None]) -> AsyncGenerator[AgentSession]:
+        yield desk
+
+    return opened
+
+
+def opens_real_session(
+    folder: Path, *, flags: dict[str, Any] | None = None, **start: Any
+) -> SessionOpener:
+    """Return who opens a desk over everything that there is: a store, settings, a model."""
+
+    @asynccontextmanager
+    async def opened(say: Callable[[str], None]) -> AsyncGenerator[AgentSession]:
+        loaded = load_settings(folder, flags=flags or {})
+        begin = SessionStart(folder, **start)
+        async with open_local_session(
+            loaded, begin, outside=McpOptions(is_disabled=True), say=say
+        ) as desk:
+            yield desk
+
+    return opened
+
+
+class ScreenUser:
+    """Somebody at the keyboard."""
+
+    def __init__(self, app: TerminalApp, pilot: Pilot[int]) -> None:
+        self.app = app
+        self.pilot = pilot
+
+    async def press(self, *keys: str) -> None:
+        for key in keys:
+            await self.pilot.press(key)
+        await self.pilot.pause()
+
+    async def type(self, text: str) -> None:
+        """Type a text: all of it is in the prompt, or whatever has the focus, afterwards."""
+        names = {"\n": "ctrl+j", " ": "space"}
+        await self.press(*[names.get(sign, sign) for sign in text])
+
+    async def enter(self, text: str) -> None:
+        """Type something, close whatever is offered meanwhile, and send it."""
+        self.app.prompt.focus()
+        self.app.prompt.load(text)
+        await self.press("enter")
+
+    async def until(self, is_so: Callable[[], object]) -> None:
+        """Wait for something, but not for ever; then tell what there is to see instead."""
+        try:
+            await wait_until(self.pilot, lambda: is_so() or self.app.failure is not None)
+        except AssertionError as exc:
+            raise AssertionError(f"{exc}:\n{self.text}") from None
+        if self.app.failure is not None and not is_so():
+            raise self.app.failure
+
+    async def until_it_ends(self) -> None:
+        """Wait until the app is left, for whatever reason."""
+        await wait_until(self.pilot, lambda: not self.app.is_running)
+
+    def let_pass(self, seconds: float = LONG_ENOUGH_S) -> None:
+        """Let time pass, which it does not by itself."""
+        assert isinstance(self.app.clock, ManualClock)
+        self.app.clock.now += seconds
+
+    async def sees(self, *parts: str) -> str:
+        """Wait until all of these are on the screen, and return what is."""
+        await self.until(lambda: all(part in self.text for part in parts))
+        return self.text
+
+    @property
+    def lines(self) -> list[str]:
+        """What the topmost screen looks like."""
+        return [strip.text.rstrip() for strip in self.app.screen._compositor.render_strips()]
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.lines)
+
+    @property
+    def status(self) -> str:
+        """What the status line says."""
+        height = self.app.status_line.size.height
+        return "\n".join(self.lines[-height:])
+
+    @property
+    def typed(self) -> str:
+        """What stands in the prompt."""
+        return self.app.prompt.text
+
+    def blocks(self, kind: ItemKind) -> list[TranscriptItem]:
+        return [block for block in self.app.transcript.items if block.kind is kind]
+
+    def said(self, kind: ItemKind) -> list[str]:
+        return [block.join_chunks() for block in self.blocks(kind)]
+
+    async def hold_still(self) -> None:
+        """Let no cursor blink, and everything be drawn, so that a picture can be taken."""
+        for widget in self.app.screen.query("Input, TextArea"):
+            if isinstance(widget, Input | TextArea):
+                widget.cursor_blink = False
+        async with asyncio.timeout(PATIENCE_S):
+            await self.pilot.wait_for_scheduled_animations()
+            before = ""
+            while before != (before := self.text):
+                await asyncio.sleep(0.1)
+                await settle(self.app)
+
+    async def leave(self) -> None:
+        """End it in order, if that has not happened yet."""
+        if self.app.is_running:
+            self.app.action_leave()
+            await self.until_it_ends()
+
+    async def choose(self, letter: str, label: str) -> None:
+        """Choose about a call, as somebody who looks: what comes too soon is no answer."""
+        await self.sees(f"{letter} {label}")
+        await self.press("ctrl+g")
+        self.let_pass()
+        await self.press(letter)
+        await self.sees(f"▸{letter} {label}◂")
+
+    async def decide(self, letter: str, label: str) -> None:
+        """Choose about a call, and confirm it."""
+        await self.choose(letter, label)
+        self.let_pass()
+        await self.press("enter")
+        assert f"▸{letter} {label}" not in self.text
+
+
+Scene = Callable[[ScreenUser], Awaitable[None]]
+
+
+def play_scene(
+    opener: SessionOpener | AgentSession,
+    scene: Scene,
+    *,
+    size: tuple[int, int] = SIZE,
+    theme: str = "steno-dark",
+    history: Path | None = None,
+    waits: bool = True,
+) -> TerminalApp:
+    """Play a scene on the whole screen, from when the desk is open; return the app afterwards."""
+
+    async def main() -> TerminalApp:
+        open_desk = opener if callable(opener) else opens_session(opener)
+        app = TerminalApp(open_desk, theme=theme, history=history, clock=ManualClock())
+        async with asyncio.timeout(3 * PATIENCE_S), app.run_test(size=size) as pilot:
+            person = ScreenUser(app, pilot)
+            if waits:
+                await person.until(lambda: " ACT " in person.status or " PLAN " in person.status)
+            await scene(person)
+            await person.leave()
+        return app
+
+    return asyncio.run(main())

@@ -1,0 +1,223 @@
+"""Pictures of the main screens, held against those that somebody has looked at.
+
+`pytest tests/tui/app/test_snapshots.py --snapshot-update` takes them anew; look at them then.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import pytest
+import pytest_textual_snapshot  # type: ignore[import-untyped] # it has no types
+from textual.pilot import Pilot
+
+from steno import ChatMessage, Conversation
+from steno.app.session import (
+    BranchChanged,
+    PendingCall,
+    PendingCallsChanged,
+    SessionSummary,
+    Suggestion,
+)
+from steno.messages.call import ToolCall
+from steno.messages.content import Text, Thinking
+from steno.messages.message import AssistantMessage, Message, ToolResultMessage
+from steno.messages.outcome import Outcome
+from steno.ports import ApprovalRequest, Capability
+from steno.ui.tui.app import TerminalApp
+from tests.ui.fake_session import FakeSession
+from tests.ui.tui.app.screen_user import ScreenUser, opens_session
+from tests.ui.tui.tree_app import alternating_messages, branch_off
+
+pytestmark = pytest.mark.requirement("S4-15")
+Compare = Callable[..., bool]
+MOMENT: Final = datetime(2025, 3, 14, 9, 30, tzinfo=UTC)
+DIFF: Final = """\
+--- prices.py
++++ prices.py
+@@ -3,3 +3,5 @@
+ def mean(prices: list[float]) -> float:
+-    return sum(prices) / len(prices)
++    if not prices:
++        return 0.0
++    return sum(prices) / len(prices)
+"""
+ANSWER: Final = """\
+## Why it fails
+
+`mean([])` divides by **zero**:
+
+```python
+return sum(prices) / len(prices)  # ZeroDivisionError
+```
+
+1. an empty list has no mean
+2. so it has to be said what there is instead
+
+| call | before | now |
+|---|---|---|
+| `mean([])` | error | `0.0` |
+"""
+READ: Final = ToolCall.create("read", {"path": "prices.py"}, id="c1")
+EDIT: Final = ToolCall.create(
+    "edit",
+    {
+        "path": "prices.py",
+        "old": "    return sum(prices) / len(prices)\n",
+        "new": "    if not prices:\n        return 0.0\n    return sum(prices) / len(prices)\n",
+    },
+    id="c2",
+)
+TEST: Final = ToolCall.create("bash", {"command": "pytest -q"}, id="c3")
+
+
+def result(call: ToolCall, text: str, *, outcome: Outcome = Outcome.OK, **details: Any) -> Message:
+    return ToolResultMessage(
+        tool_call_id=call.id, content=(Text(text),), outcome=outcome, details=details or None
+    )
+
+
+def worked() -> list[Message]:
+    """Return a conversation with everything in it that looks like something."""
+    thought = Thinking("An empty list has no mean.")
+    return [
+        ChatMessage.user("Why does mean() fail\nwithout prices?"),
+        AssistantMessage(content=(thought, READ)),
+        result(READ, "1 def mean(prices: list[float]) -> float:\n2     return …"),
+        ChatMessage.assistant("I mend it.", [EDIT]),
+        result(EDIT, "changed prices.py", diff=DIFF),
+        ChatMessage.assistant(None, [TEST]),
+        result(TEST, "1 failed", outcome=Outcome.ERROR),
+        ChatMessage.assistant(ANSWER),
+    ]
+
+
+def desk_with(*messages: Message) -> FakeSession:
+    """Return a desk with a conversation of long ago."""
+    desk = FakeSession()
+    desk.conversation = Conversation(messages, now=lambda: MOMENT)
+    return desk
+
+
+def branched() -> FakeSession:
+    desk = desk_with(
+        *alternating_messages("how do I list files", "use `ls`", "and hidden ones", "use `ls -a`")
+    )
+    branch_off(
+        desk, "by-age", 1, alternating_messages("and by age", "use `ls -t`, the newest first")
+    )
+    return desk
+
+
+# -- scenes --------------------------------------------------------------------------------------
+
+
+async def empty(person: ScreenUser, desk: FakeSession) -> None:
+    pass
+
+
+async def conversation(person: ScreenUser, desk: FakeSession) -> None:
+    desk.conversation = desk_with(*worked()).conversation
+    desk.happen(BranchChanged())
+    await person.pilot.pause()
+    person.app.transcript.scroll_end(animate=False)
+    await person.until(lambda: person.app.transcript.is_at_end)
+
+
+async def approval(person: ScreenUser, desk: FakeSession) -> None:
+    question = ApprovalRequest(
+        call=EDIT,
+        capability=Capability.WRITE,
+        subjects=("prices.py",),
+        preview=DIFF,
+        rule="edit(prices.py)",
+    )
+    desk.pending_calls = [PendingCall(EDIT, question), PendingCall(TEST, None)]
+    desk.happen(PendingCallsChanged())
+    await person.press("ctrl+g")
+    await person.sees("permission")
+
+
+async def tree(person: ScreenUser, desk: FakeSession) -> None:
+    desk.conversation = branched().conversation
+    await person.press("ctrl+t")
+    await person.sees("2 branches")
+
+
+async def compare(person: ScreenUser, desk: FakeSession) -> None:
+    await tree(person, desk)
+    await person.press("c")
+    await person.sees("Compare")
+
+
+async def sessions(person: ScreenUser, desk: FakeSession) -> None:
+    desk.session_list.kept = [
+        SessionSummary("0198-session", "a test", 8, 1, MOMENT, "~/project", is_in_this_folder=True),
+        SessionSummary(
+            "1",
+            "Why does mean() fail without prices?",
+            120,
+            3,
+            MOMENT,
+            "~/shop",
+            is_in_this_folder=False,
+        ),
+        SessionSummary("2", "", 2, 1, None, None, is_in_this_folder=False),
+    ]
+    await person.enter("/resume")
+    await person.sees("3 sessions")
+
+
+async def completion(person: ScreenUser, desk: FakeSession) -> None:
+    desk.candidates = [Suggestion("@src/", "", True), Suggestion("@src/prices.py", "python")]
+    await person.type("look at @s")
+    await person.sees("@src/prices.py")
+
+
+async def pager(person: ScreenUser, desk: FakeSession) -> None:
+    await person.enter("/help")
+    await person.until(lambda: len(person.app.screen_stack) == 2)
+    await person.sees("Type")
+
+
+SCENES: Final = (empty, conversation, approval, tree, compare, sessions, completion, pager)
+
+
+# -- pictures ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(autouse=True)
+def pictures_that_fetch_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep pictures without the fonts that Rich would have them fetch."""
+    normalize = pytest_textual_snapshot.normalize_svg
+
+    def without_fonts(svg: str) -> str:
+        assert svg.startswith("<svg"), "there is no picture"
+        kept = re.sub(r"\s*@font-face \{.*?\}\n", "\n", normalize(svg), flags=re.DOTALL)
+        return re.sub(r"\s*<!-- Generated with Rich .*? -->\n", "\n", kept)
+
+    monkeypatch.setattr(pytest_textual_snapshot, "normalize_svg", without_fonts)
+
+
+@pytest.mark.parametrize("size", [(100, 30), (60, 20)], ids=["wide", "narrow"])
+@pytest.mark.parametrize("theme", ["steno-dark", "steno-light"])
+@pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.__name__)
+def test_it_looks_as_it_did(
+    snap_compare: Compare,
+    scene: Callable[[ScreenUser, FakeSession], Awaitable[None]],
+    theme: str,
+    size: tuple[int, int],
+) -> None:
+    desk = FakeSession()
+    app = TerminalApp(opens_session(desk), theme=theme, clock=lambda: 0.0)  # no second passes
+
+    async def play(pilot: Pilot[int]) -> None:
+        person = ScreenUser(app, pilot)
+        await person.until(lambda: " ACT " in person.status)
+        await scene(person, desk)
+        await person.hold_still()
+
+    assert snap_compare(app, terminal_size=size, run_before=play)

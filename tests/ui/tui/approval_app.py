@@ -1,0 +1,128 @@
+"""A small app around an approval panel, and calls to decide about."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from textual.app import App, ComposeResult
+from textual.pilot import Pilot
+from textual.widgets import Input, Static
+
+from steno.app.session import PendingCall, SessionEvent
+from steno.messages.call import ToolCall
+from steno.ports import ApprovalDecision, ApprovalRequest, Capability
+from steno.ui.tui.screens.approval_panel import ApprovalPanel
+from tests.ui.fake_session import FakeSession
+from tests.ui.idle_clock import ManualClock
+
+LONG_ENOUGH_S = 1.0
+"""After which a key is neither too soon nor part of a word."""
+
+
+class ApprovalApp(App[None]):
+    """A conversation, the panel and a prompt, put together as the terminal does it."""
+
+    ENABLE_COMMAND_PALETTE = False
+    CSS = "#transcript { height: 1fr; min-height: 4; } Input#prompt { height: 3; }"
+
+    def __init__(self, *pending: PendingCall) -> None:
+        super().__init__()
+        self.clock = ManualClock()
+        self.desk = FakeSession()
+        self.idle_s = 0.0
+        """For how long nobody has typed in the prompt."""
+        self.told: list[str] = []
+        """What was said about rules that are kept."""
+        self.panel = ApprovalPanel(
+            self.desk, idle_s=lambda: self.idle_s, now=self.clock, tell=self.told.append
+        )
+        self.prompt = Input(id="prompt")
+        self.desk.pending_calls = list(pending)
+        self.desk.subscribe(self._watch)
+
+    def compose(self) -> ComposeResult:
+        yield Static("the conversation", id="transcript")
+        yield self.panel
+        yield self.prompt
+        yield Static("the status line", id="status")
+
+    def on_mount(self) -> None:
+        self.prompt.focus()
+        self.panel.show_pending(self.desk.pending_calls)
+
+    def on_approval_panel_left(self) -> None:
+        self.prompt.focus()
+
+    def _watch(self, event: SessionEvent) -> None:
+        self.panel.show_pending(self.desk.pending_calls)
+
+    # -- for tests ---------------------------------------------------------------------------
+
+    def ask(self, *pending: PendingCall) -> None:
+        """Let these be all that is pending."""
+        self.desk.pending_calls = list(pending)
+        self.panel.show_pending(self.desk.pending_calls)
+
+    @property
+    def verdicts(self) -> list[tuple[str, ApprovalDecision]]:
+        return [(asked[1], asked[2]) for asked in self.desk.asked if asked[0] == "decide"]
+
+    @property
+    def seen(self) -> str:
+        """What is on the screen."""
+        strips = self.screen._compositor.render_strips()
+        return "\n".join("".join(segment.text for segment in strip).rstrip() for strip in strips)
+
+    async def press(self, pilot: Pilot[Any], *keys: str, apart_s: float = LONG_ENOUGH_S) -> None:
+        """Press keys, each so long after what came before."""
+        for key in keys:
+            self.clock.now += apart_s
+            await pilot.press(key)
+        await pilot.pause()
+
+    async def come_here(self, pilot: Pilot[Any]) -> None:
+        """Give the panel the focus, as somebody who takes their time."""
+        self.panel.focus()
+        await pilot.pause()
+        self.clock.now += LONG_ENOUGH_S
+
+
+def pending_call(
+    id: str = "call_1",
+    name: str = "bash",
+    *,
+    arguments: dict[str, object] | None = None,
+    capability: Capability = Capability.EXECUTE,
+    subjects: tuple[str, ...] = ("git log -1",),
+    preview: str = "git log -1\n\nin ~/project · at most 120 s",
+    rule: str = "bash(git log *)",
+) -> PendingCall:
+    """Return a call that somebody is asked about."""
+    call = ToolCall.create(name, arguments or {"command": "git log -1"}, id=id)
+    question = ApprovalRequest(
+        call=call, capability=capability, subjects=subjects, preview=preview, rule=rule
+    )
+    return PendingCall(call, question)
+
+
+def queued_call(
+    id: str, name: str = "write", arguments: dict[str, object] | None = None
+) -> PendingCall:
+    """Return a call that waits behind another."""
+    return PendingCall(ToolCall.create(name, arguments or {"path": f"{id}.py"}, id=id), None)
+
+
+Play = Callable[[ApprovalApp, Pilot[Any]], Awaitable[None]]
+
+
+def play(stage: ApprovalApp, scene: Play, size: tuple[int, int] = (100, 30)) -> None:
+    """Play a scene on a screen of some size."""
+
+    async def run() -> None:
+        async with stage.run_test(size=size, notifications=True) as pilot:
+            await pilot.pause()
+            await scene(stage, pilot)
+
+    asyncio.run(run())

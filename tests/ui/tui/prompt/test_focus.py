@@ -1,0 +1,63 @@
+"""While keys go elsewhere, the prompt invites nobody to type, and says how to come back."""
+
+from __future__ import annotations
+
+from textual.events import AppBlur, AppFocus
+from textual.pilot import Pilot
+from textual.widgets import Static
+
+from tests.ui.tui.prompt.prompt_app import PromptApp, play, type_in
+
+_BACK = "keys go above · Esc comes back here"
+
+
+def hint(app: PromptApp) -> str:
+    """Return what stands in the prompt."""
+    region = app.prompt.region
+    row = app.screen._compositor.render_strips()[region.y]
+    return row.text.strip()
+
+
+def test_the_hint_says_where_keys_go_until_they_come_back() -> None:
+    async def flow(app: PromptApp, pilot: Pilot[None]) -> None:
+        app.prompt.hint = "say what to do"
+        above = app.query_one("#above", Static)
+        above.can_focus = True
+        await pilot.pause()
+        assert hint(app) == "> say what to do"
+        above.focus()
+        await pilot.pause()
+        assert hint(app) == f"> {_BACK}"
+        app.prompt.hint = "say something else"
+        await pilot.pause()
+        assert hint(app) == f"> {_BACK}"
+        app.prompt.focus()
+        await pilot.pause()
+        assert hint(app) == "> say something else"
+
+    play(flow)
+
+
+def test_what_is_typed_already_stays_to_be_seen() -> None:
+    async def flow(app: PromptApp, pilot: Pilot[None]) -> None:
+        await type_in(pilot, "half")
+        above = app.query_one("#above", Static)
+        above.can_focus = True
+        above.focus()
+        await pilot.pause()
+        assert hint(app) == "> half"
+
+    play(flow)
+
+
+def test_a_terminal_that_nobody_looks_at_has_lost_no_keys() -> None:
+    async def flow(app: PromptApp, pilot: Pilot[None]) -> None:
+        app.prompt.hint = "say what to do"
+        app.post_message(AppBlur())
+        await pilot.pause()
+        assert hint(app) == "> say what to do"
+        app.post_message(AppFocus())
+        await pilot.pause()
+        assert hint(app) == "> say what to do"
+
+    play(flow)

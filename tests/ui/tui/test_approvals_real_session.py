@@ -1,0 +1,166 @@
+"""Approvals on the whole screen, with a real desk behind it: what is decided is done and on record."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from steno.records.entry import Approval
+from steno.store import open_store
+from tests.app.project_setup import make_project, scripted_model
+from tests.app.scripted_vendor import Call
+from tests.app.test_approvals import decisions, kill_while_it_asks
+from tests.ui.tui.app.screen_user import ScreenUser, opens_real_session, play_scene
+
+pytestmark = pytest.mark.requirement("S4-15", "S2-18")
+NAMES = ("a", "b", "c")
+THREE = [
+    Call("write", {"path": f"out/{name}.txt", "content": f"{name}\n"}, f"call_{name}")
+    for name in NAMES
+]
+Decisions = list[tuple[str, str, str | None]]
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "home"
+    folder.mkdir()
+    monkeypatch.setenv("HOME", str(folder))
+    monkeypatch.setenv("LOGNAME", "ann")
+    for name in ("XDG_DATA_HOME", "XDG_STATE_HOME", "NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    return folder
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = make_project(tmp_path, monkeypatch)
+    (folder / "out").mkdir()
+    return folder
+
+
+def written(project: Path) -> list[str]:
+    return sorted(file.stem for file in (project / "out").iterdir())
+
+
+def on_record() -> Decisions:
+    """Return what the only session that is kept says was decided, without what was asked."""
+    with open_store() as store:
+        [header] = store.headers()
+        told = decisions(store.open(header.id).entries())
+    return [one for one in told if one[1] != "pending"]
+
+
+@pytest.mark.parametrize("size", [(60, 20), (100, 30)])
+def test_three_calls_of_one_turn_are_decided_in_any_order(
+    project: Path, home: Path, size: tuple[int, int]
+) -> None:
+    async def scene(person: ScreenUser) -> None:
+        await person.enter("Write three files.")
+        await person.sees(
+            "1 of 3",
+            "▸ asked    write out/a.txt",
+            "  waits    write out/b.txt",
+            "  waits    write out/c.txt",
+        )
+        await person.press("ctrl+g", "ctrl+n")
+        await person.sees(
+            "2 of 3", "▸ waits    write out/b.txt", "out/b.txt · new file  +1", "│ +b"
+        )
+        await person.decide("d", "deny")
+        await person.sees("▸ asked    write out/a.txt", "  denied   write out/b.txt")
+        assert written(project) == []
+        await person.decide("o", "once")
+        await person.until(lambda: written(project) == ["a"])
+        await person.sees("permission · write ━", "out/c.txt · new file")
+        await person.decide("o", "once")
+        await person.sees("Done.")
+
+    with scripted_model(home, THREE, "Done."):
+        play_scene(opens_real_session(project), scene, size=size)
+    assert written(project) == ["a", "c"]
+    assert [(call, status) for call, status, _ in on_record()] == [
+        ("call_a", "approved"),
+        ("call_b", "denied"),
+        ("call_c", "approved"),
+    ]
+    assert None not in {actor for *_, actor in on_record()}
+
+
+def test_all_calls_of_a_turn_are_allowed_together(project: Path, home: Path) -> None:
+    async def scene(person: ScreenUser) -> None:
+        await person.enter("Write three files.")
+        await person.sees("1 of 3")
+        await person.decide("a", "all 3 once")
+        await person.sees("allow these 3 calls once?", "1 of 3: write", '"out/c.txt"')
+        assert written(project) == []
+        await person.decide("y", "allow these 3 once")
+        await person.sees("Done.")
+        assert "permission" not in person.text
+
+    with scripted_model(home, THREE, "Done."):
+        play_scene(opens_real_session(project), scene)
+    assert written(project) == list(NAMES)
+    assert [status for _, status, _ in on_record()] == ["approved"] * 3
+
+
+def test_a_rule_for_the_session_is_shown_stored_and_covers_the_rest(
+    project: Path, home: Path
+) -> None:
+    async def scene(person: ScreenUser) -> None:
+        await person.enter("Write three files.")
+        await person.choose("s", "for session")
+        await person.sees("Enter: stores the rule write(out/**) · kept in this session")
+        await person.decide("s", "for session")
+        await person.sees("Done.")
+
+    with scripted_model(home, THREE, "Done."):
+        play_scene(opens_real_session(project), scene)
+    assert written(project) == list(NAMES)
+    with open_store() as store:
+        [header] = store.headers()
+        kept = [entry.payload for entry in store.open(header.id).entries()]
+    rules = [one.rule for one in kept if isinstance(one, Approval) and one.rule]
+    assert rules[-1] == "session grant write(out/**)"
+
+
+def test_a_question_that_nobody_answered_is_asked_again_after_a_kill(
+    project: Path, home: Path
+) -> None:
+    async def scene(person: ScreenUser) -> None:
+        await person.sees("stopped in the middle")
+        assert "permission" not in person.text
+        await person.enter("/retry")
+        await person.sees("1 of 2", "▸ asked    write out/a.txt", "  waits    write out/b.txt")
+        await person.decide("o", "once")
+        await person.sees("out/b.txt · new file")
+        await person.decide("d", "deny")
+        await person.sees("Done.")
+
+    with scripted_model(home, THREE[:2], "Done."):
+        asyncio.run(kill_while_it_asks(project))
+        assert on_record() == []
+        play_scene(opens_real_session(project, continues=True), scene)
+    assert written(project) == ["a"]
+    assert [(call, status) for call, status, _ in on_record()] == [
+        ("call_a", "approved"),
+        ("call_b", "denied"),
+    ]
+
+
+def test_who_interrupts_decides_nothing_and_nothing_runs(project: Path, home: Path) -> None:
+    async def scene(person: ScreenUser) -> None:
+        await person.enter("Write three files.")
+        await person.sees("1 of 3")
+        await person.press("ctrl+g", "escape")
+        assert "1 of 3" in person.text
+        await person.press("escape")
+        await person.until(lambda: "permission" not in person.text)
+        await person.sees("interrupted")
+
+    with scripted_model(home, THREE, "Done."):
+        play_scene(opens_real_session(project), scene)
+    assert written(project) == []
+    assert "approved" not in {status for _, status, _ in on_record()}

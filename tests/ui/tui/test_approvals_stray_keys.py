@@ -1,0 +1,292 @@
+"""Nothing is approved by a stray key: prose, held keys, pastes, keys that were on their way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from textual.events import Paste
+from textual.pilot import Pilot
+
+from steno.ports import ApprovalDecision
+from steno.ui.approval_state import KeyGuard, KeyRefusal
+from tests.ui.idle_clock import ManualClock
+from tests.ui.tui.approval_app import ApprovalApp, pending_call, play, queued_call
+
+pytestmark = pytest.mark.requirement("S2-18")
+
+PROSE = "so do pause, d o s"
+
+
+def keys_of(text: str) -> list[str]:
+    named = {" ": "space", ",": "comma", ";": "semicolon", "\n": "enter"}
+    return [named.get(sign, sign) for sign in text]
+
+
+@pytest.mark.parametrize(
+    ("apart_s", "ending"), [(0.03, " o\n"), (0.11, "o\n"), (0.25, "s\n\n"), (0.5, " a\ny\n")]
+)
+def test_prose_typed_as_the_panel_appears_decides_nothing(apart_s: float, ending: str) -> None:
+    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
+        stage.panel.focus()
+        await pilot.pause()
+        await stage.press(pilot, *keys_of(PROSE + ending), apart_s=apart_s)
+        assert stage.verdicts == []
+        assert "▸o" not in stage.seen
+
+    play(ApprovalApp(pending_call(), queued_call("call_2")), scene)
+
+
+@pytest.mark.parametrize("apart_s", [0.03, 0.25, 0.5])
+def test_prose_typed_into_a_panel_that_was_there_decides_nothing(apart_s: float) -> None:
+    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
+        await stage.come_here(pilot)
+        await stage.press(pilot, *keys_of("do so, sure\n"), apart_s=apart_s)
+        assert stage.verdicts == []
+
+    play(ApprovalApp(pending_call()), scene)
+
+
+@pytest.mark.parametrize("key", ["o", "d", "right", "enter"])
+def test_a_key_that_was_on_its_way_is_ignored(key: str) -> None:
+    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
+        stage.panel.focus()
+        await pilot.pause()
+        await stage.press(pilot, key, apart_s=0.59)
+        assert "▸" not in stage.seen
+        assert "ignored" in stage.seen or "nothing is chosen" in stage.seen
+        await stage.press(pilot, "enter")
+        assert stage.verdicts == []
+
+    play(ApprovalApp(pending_call()), scene)
+
+
+def test_enter_alone_does_nothing_and_says_what_to_do() -> None:
+    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
+        await stage.come_here(pilot)
+        await stage.press(pilot, "enter")
+        assert stage.verdicts == []
+        assert "first a letter" in stage.seen
+
+    play(ApprovalApp(pending_call()), scene)
+
+
+@pytest.mark.parametrize(("letter", "delay_s"), [("o", 0.66), ("s", 0.66), ("s", 0.25), ("a", 0.5)])
+def test_enter_held_down_confirms_one_thing_and_no_more(letter: str, delay_s: float) -> None:
+    """A held key comes once, after the delay of the keyboard again, and then many times a second."""
+
+    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
+        await stage.come_here(pilot)
+        await stage.press(pilot, letter, "enter")
+        await stage.press(pilot, "enter", apart_s=delay_s)
+        await stage.press(pilot, *["enter"] * 30, apart_s=0.033)
+        assert [call for call, _ in stage.verdicts] == ([] if letter == "a" else ["call_1"])
+
+    play(ApprovalApp(pending_call(), pending_call("call_2", "edit")), scene)
+
+
+def test_a_held_enter_never_counts_twice_whatever_the_keyboard_does() -> None:
+    for delay_s in (0.2, 0.25, 0.4, 0.5, 0.6, 0.66, 0.75):
+        clock = ManualClock()
+        attention = KeyGuard(clock)
+        clock.now += 1
+        assert attention.check_enter() is None
+        attention.content_changed()
+        for pause_s in (delay_s, *[0.03] * 100):
+            clock.now += pause_s
+            assert attention.check_enter() is KeyRefusal.HELD
+        clock.now += 1
+        assert attention.check_enter() is None
+
+
+def test_letters_count_only_one_at_a_time_however_slow_the_prose() -> None:
+    for apart_s in (0.01, 0.1, 0.3, 0.59):
+        clock = ManualClock()
+        attention = KeyGuard(clock)
+        clock.now += 1
+        assert attention.check_letter("x") is None
+        for letter in "oxxo" * 25:
+            clock.now += apart_s
+            assert attention.check_letter(letter) is KeyRefusal.PROSE
+
+
+def test_who_writes_prose_and_stops_to_think_has_not_begun_to_choose() -> None:
+    clock = ManualClock()
+    attention = KeyGuard(clock)
+    clock.now += 1
+    attention.check_letter("t")
+    clock.now += 0.2
+    attention.check_letter("o")
+    clock.now += 1.1
+    assert attention.check_letter("o") is KeyRefusal.PROSE
+    clock.now += 1.2
+    assert attention.check_letter("o") is None
+
+
+@pytest.mark.parametrize("pause_s", [0.07, 0.1, 0.2, 0.5, 3.0])
+def test_a_letter_and_enter_count_at_the_first_try_once_there_was_time_to_read(
+    pause_s: float,
+) -> None:
+    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
+        stage.clock.now += 1
+        stage.panel.focus()
+        await pilot.pause()
+        for number in range(3):
+            await stage.press(pilot, "o", apart_s=0.61)
+            await stage.press(pilot, "enter", apart_s=pause_s)
+            assert len(stage.verdicts) == number + 1
+
+    play(ApprovalApp(*[pending_call(f"call_{n}", "edit") for n in range(3)]), scene)
+
+
+def test_who_was_too_soon_may_press_the_same_letter_again() -> None:
+    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
+        stage.panel.focus()
+        await pilot.pause()
+        await stage.press(pilot, "o", apart_s=0.5)
+        assert "before there was time to read; once more" in stage.seen
+        await stage.press(pilot, "o", apart_s=0.25)
+        assert "▸o once◂" in stage.seen
+
+    play(ApprovalApp(pending_call()), scene)
+
+
+def test_what_is_ignored_says_why() -> None:
+    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
+        await stage.come_here(pilot)
+        await stage.press(pilot, "o")
+        await stage.press(pilot, "enter", apart_s=0.03)
+        assert "Enter came at once behind another key" in stage.seen
+        await stage.press(pilot, "enter", apart_s=0.7)
+        assert "Enter may still have been held down" in stage.seen
+        await stage.press(pilot, "s")
+        await stage.press(pilot, "d", apart_s=0.3)
+        assert "letters close together are taken for prose" in stage.seen
+        await stage.press(pilot, "s", apart_s=1.5)
+        await stage.press(pilot, "tab")
+        await stage.press(pilot, "enter", apart_s=0.03)
+        assert "Enter came at once behind another key" in stage.seen
+        await stage.press(pilot, "enter", apart_s=0.7)
+        assert "Enter may still have been held down" in stage.seen
+        assert stage.verdicts == []
+
+    play(ApprovalApp(pending_call()), scene)
+
+
+def test_enter_right_behind_a_letter_clears_the_choice() -> None:
+    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
+        await stage.come_here(pilot)
+        await stage.press(pilot, "o")
+        await stage.press(pilot, "enter", apart_s=0.05)
+        assert stage.verdicts == []
+        assert "▸o" not in stage.seen
+        await stage.press(pilot, "enter")
+        assert stage.verdicts == []
+
+    play(ApprovalApp(pending_call()), scene)
+
+
+@pytest.mark.parametrize("key", ["space", "full_stop", "s", "d", "ü"])
+def test_any_further_character_clears_the_choice(key: str) -> None:
+    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
+        await stage.come_here(pilot)
+        await stage.press(pilot, "o")
+        await stage.press(pilot, key, apart_s=0.3)
+        assert "▸" not in stage.seen
+        await stage.press(pilot, "enter")
+        assert stage.verdicts == []
+
+    play(ApprovalApp(pending_call()), scene)
+
+
+def test_another_letter_chooses_again_after_a_pause() -> None:
+    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
+        await stage.come_here(pilot)
+        await stage.press(pilot, "o", "d")
+        assert "▸d deny◂" in stage.seen
+        await stage.press(pilot, "x")
+        assert "▸" not in stage.seen
+
+    play(ApprovalApp(pending_call()), scene)
+
+
+@pytest.mark.parametrize("text", ["o", "o\r\n", "allow once\n"])
+def test_a_paste_decides_nothing(text: str) -> None:
+    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
+        await stage.come_here(pilot)
+        await stage.press(pilot, "o")
+        stage.post_message(Paste(text))
+        await pilot.pause()
+        await pilot.pause()
+        assert "a paste decides nothing" in stage.seen
+        assert "▸" not in stage.seen
+        await stage.press(pilot, "enter")
+        assert stage.verdicts == []
+
+    play(ApprovalApp(pending_call()), scene)
+
+
+@pytest.mark.parametrize("keys", [("p", "tab"), ("r", "enter")])
+def test_a_paste_into_a_line_waits_for_enter_and_stays_printable(keys: tuple[str, str]) -> None:
+    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
+        await stage.come_here(pilot)
+        await stage.press(pilot, *keys, "ctrl+u")
+        stage.post_message(Paste("bash\x1b[31m\u202e\nenter\n"))
+        await pilot.pause()
+        await pilot.pause()
+        assert stage.verdicts == []
+        assert "\x1b" not in stage.seen
+        assert "\\u202e" in stage.seen
+
+    play(ApprovalApp(pending_call()), scene)
+
+
+def test_a_paste_that_comes_as_keys_is_not_taken_for_an_answer() -> None:
+    """Some terminals do not say that something is pasted."""
+
+    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
+        await stage.come_here(pilot)
+        await stage.press(pilot, "r", "enter")
+        await stage.press(pilot, *keys_of("first\nsecond\n"), apart_s=0.001)
+        assert stage.verdicts == []
+        assert "firstsecond" in stage.seen
+        await stage.press(pilot, "enter")
+        assert stage.verdicts == [
+            ("call_1", ApprovalDecision(allowed=False, actor="ann", reason="firstsecond"))
+        ]
+
+    play(ApprovalApp(pending_call()), scene)
+
+
+def test_the_next_question_has_to_be_read_too() -> None:
+    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
+        await stage.come_here(pilot)
+        await stage.press(pilot, "o", "enter")
+        await stage.press(pilot, "o", apart_s=0.3)
+        await stage.press(pilot, "enter", apart_s=0.2)
+        assert [call_id for call_id, _ in stage.verdicts] == ["call_1"]
+        assert "edit wants to execute" in stage.seen
+
+    play(ApprovalApp(pending_call(), pending_call("call_2", "edit")), scene)
+
+
+def test_a_choice_is_forgotten_when_the_person_goes_elsewhere() -> None:
+    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
+        await stage.come_here(pilot)
+        await stage.press(pilot, "o")
+        stage.prompt.focus()
+        await pilot.pause()
+        await stage.come_here(pilot)
+        await stage.press(pilot, "enter")
+        assert stage.verdicts == []
+
+    play(ApprovalApp(pending_call()), scene)
+
+
+def test_the_keys_of_a_prompt_that_has_the_focus_decide_nothing() -> None:
+    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
+        await stage.press(pilot, "o", "enter")
+        assert stage.verdicts == []
+        assert stage.prompt.value == "o"
+
+    play(ApprovalApp(pending_call()), scene)

@@ -1,0 +1,55 @@
+"""What there is to read about a call: it fits where it is shown, and then it stays as it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+from textual.screen import Screen
+
+from tests.ui.idle_clock import settle
+from tests.ui.tui.approval_app import ApprovalApp, pending_call, play, queued_call
+from tests.ui.tui.screen_app import SIZES
+
+pytestmark = pytest.mark.requirement("S2-18")
+
+
+class Layouts:
+    """Counts how often a screen is laid out."""
+
+    def __init__(self, screen: Screen[Any]) -> None:
+        self.count = 0
+        screen.screen_layout_refresh_signal.subscribe(screen.app, self._note, immediate=True)
+
+    def _note(self, _: Screen[Any]) -> None:
+        self.count += 1
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("rows", [1, 7, 200])
+def test_to_be_laid_out_is_no_reason_to_be_laid_out_again(rows: int, size: tuple[int, int]) -> None:
+    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
+        layouts = Layouts(stage.screen)
+        await stage.come_here(pilot)
+        for key in ("v", "down", "end", "ctrl+n", "ctrl+p", "v", "escape"):
+            await stage.press(pilot, key)
+            await settle(stage)
+            layouts.count = 0
+            stage.screen.refresh(layout=True)
+            await settle(stage)
+            assert 1 <= layouts.count <= 2, key
+
+    preview = "\n".join([f"line {number}" for number in range(rows)])
+    play(ApprovalApp(pending_call(preview=preview), queued_call("call_2")), scene, size=size)
+
+
+def test_a_panel_without_a_question_is_not_laid_out_all_the_time() -> None:
+    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
+        assert not stage.panel.display
+        layouts = Layouts(stage.screen)
+        stage.screen.refresh(layout=True)
+        await settle(stage)
+        assert 1 <= layouts.count <= 2
+
+    play(ApprovalApp(), scene)

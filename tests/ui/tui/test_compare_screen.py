@@ -1,0 +1,341 @@
+"""Two branches side by side: what is shown, every key, and what comes of it."""
+
+from __future__ import annotations
+
+import pytest
+from textual import events
+
+from steno import ChatMessage
+from steno.errors import Missing
+from steno.ui.tui.screens.compare_screen import CompareScreen, CompareView
+from tests.ui.fake_session import FakeSession
+from tests.ui.tui.tree_app import (
+    UNSET,
+    BusyBranches,
+    TreeUser,
+    alternating_messages,
+    branch_off,
+    play,
+    two_branches,
+)
+
+WIDE = (100, 30)
+NARROW = (60, 20)
+
+
+def screen(desk: FakeSession) -> CompareScreen:
+    return CompareScreen(desk, desk.branches.all_twigs(), "main", "other")
+
+
+def view_of(play: TreeUser) -> CompareView:
+    return play.app.screen.query_one(CompareView)
+
+
+def long_desk(turns: int = 50) -> FakeSession:
+    """Return two branches, of which only the answers 9 and 19 differ."""
+    desk = FakeSession(alternating_messages("begin", "ok"))
+    texts = [text for n in range(turns) for text in (f"question {n}", f"answer {n}")]
+    changed = [f"{text} then" if text in ("answer 9", "answer 19") else text for text in texts]
+    branch_off(desk, "other", 1, alternating_messages(*changed))
+    for message in alternating_messages(*texts):
+        desk.conversation.append(message)
+    return desk
+
+
+# -- what is shown -----------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("S4-15")
+def test_two_branches_are_shown_beside_each_other() -> None:
+    async def scene(play: TreeUser) -> None:
+        assert play.lines[0] == " Compare · 2 differences"
+        shown = [" ".join(line.split()) for line in play.lines[1:9]]
+        assert shown == [
+            "▸ main ◂ other",
+            "shares 2 entries up to #2 · Enter shows them",
+            "",
+            "▌#5 user ≠ #3 user",
+            "▌and hidden ones │ and by age",
+            "",
+            "#6 assistant ≠ #4 assistant",
+            "use ls -a │ use ls -t",
+        ]
+
+    assert play(screen(two_branches()), scene, size=WIDE) is UNSET
+
+
+def test_where_it_is_narrow_one_stands_below_the_other() -> None:
+    async def scene(play: TreeUser) -> None:
+        assert play.lines[4:8] == [
+            "▌1 #5 user",
+            "▌1 and hidden ones",
+            "▌2 #3 user",
+            "▌2 and by age",
+        ]
+        assert "Esc" in play.lines[-1]
+
+    play(screen(two_branches()), scene, size=NARROW)
+
+
+def test_what_is_the_same_is_shown_once_where_it_is_narrow() -> None:
+    async def scene(play: TreeUser) -> None:
+        assert play.lines[4:7] == ["▌= #23 user", "▌= question 0", ""]
+
+    desk = long_desk(10)
+    play(screen(desk), scene, size=NARROW)
+
+
+def test_only_the_words_that_differ_stand_out() -> None:
+    async def scene(play: TreeUser) -> None:
+        strips = [view_of(play).render_line(y) for y in range(10)]
+        marked = [
+            segment.text
+            for strip in strips
+            for segment in strip
+            if segment.style is not None and segment.style.underline
+        ]
+        assert marked == ["hidden", "ones", "by", "age", "a", "t"]
+
+    play(screen(two_branches()), scene, size=WIDE)
+
+
+def test_an_entry_that_only_one_branch_has_stands_alone() -> None:
+    desk = two_branches()
+    desk.conversation.append(ChatMessage.user("and colours"))
+
+    async def scene(play: TreeUser) -> None:
+        await play.press("end")
+        assert play.line("#7 user").rstrip().endswith("≠")
+        assert play.line("and colours").rstrip().endswith("│")
+
+    play(screen(desk), scene, size=WIDE)
+
+
+def test_the_past_is_shown_and_hidden() -> None:
+    async def scene(play: TreeUser) -> None:
+        await play.press("up", "enter")
+        assert "Enter hides them" in play.text
+        assert play.line("how do I list files").count("how do I list files") == 2
+        await play.press("enter")
+        assert "how do I list files" not in play.text
+
+    assert play(screen(two_branches()), scene, size=WIDE) is UNSET
+
+
+def test_branches_without_a_past_in_common_say_so() -> None:
+    desk = FakeSession()
+    desk.conversation.fork("other")
+    for branch in ("main", "other"):
+        desk.conversation.append(ChatMessage.user(f"hello {branch}"), branch=branch)
+
+    async def scene(play: TreeUser) -> None:
+        assert " these branches share nothing" in play.lines
+        await play.press("home", "enter")
+        assert " hello main" in play.text
+
+    play(screen(desk), scene, size=WIDE)
+
+
+def test_branches_that_are_the_same_have_nothing_to_show_but_that() -> None:
+    desk = FakeSession(alternating_messages("a", "b"))
+    desk.conversation.fork("other")
+
+    async def scene(play: TreeUser) -> None:
+        assert play.lines[0] == " Compare · no difference"
+        await play.press("n", "p", "down", "pagedown", "pageup", "end", "s")
+        assert "▌shares 2 entries up to #2 · Enter shows them" in play.lines
+
+    play(screen(desk), scene, size=WIDE)
+
+
+def test_a_branch_that_is_not_there_is_refused() -> None:
+    with pytest.raises(Missing):
+        CompareScreen(two_branches(), (), "main", "nowhere")
+
+
+def test_a_record_that_changed_meanwhile_is_refused() -> None:
+    desk = two_branches()
+    twigs = desk.branches.all_twigs()
+    desk.conversation.append(ChatMessage.user("one more"))
+    with pytest.raises(Missing, match="open the tree again"):
+        CompareScreen(desk, twigs, "main", "other")
+
+
+# -- moving ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [WIDE, NARROW])
+def test_the_keys_go_from_difference_to_difference(size: tuple[int, int]) -> None:
+    async def scene(play: TreeUser) -> None:
+        seen = []
+        for key in ("n", "n", "n", "p", "p"):
+            await play.press(key)
+            seen.append(view_of(play).cursor)
+        assert seen == [20, 40, 40, 20, 20]
+        assert "answer 9 then" in play.text
+
+    play(screen(long_desk()), scene, size=size)
+
+
+@pytest.mark.parametrize("size", [WIDE, NARROW])
+def test_the_cursor_is_always_in_sight(size: tuple[int, int]) -> None:
+    async def scene(play: TreeUser) -> None:
+        last = len(view_of(play).comparison) - 1
+        keys = ["down"] * 12 + ["pagedown"] * 3 + ["up"] * 12 + ["pageup", "end", "up", "home"]
+        for key in keys:
+            await play.press(key)
+            assert "▌" in play.text
+            assert 0 <= view_of(play).cursor <= last
+        assert "▌shares" in play.text
+        await play.press(*["pagedown"] * 30)
+        assert view_of(play).cursor == last
+        assert "answer 49" in play.text
+        await play.press(*["pageup"] * 30)
+        assert view_of(play).cursor == 0
+
+    play(screen(long_desk()), scene, size=size)
+
+
+def test_an_item_that_is_too_long_is_read_line_by_line() -> None:
+    desk = two_branches()
+    desk.conversation.append(ChatMessage.user("\n".join(f"line {n}." for n in range(60))))
+    desk.conversation.append(ChatMessage.assistant("the end"))
+
+    async def scene(play: TreeUser) -> None:
+        await play.press("down", "down")
+        assert view_of(play).cursor == 3
+        assert "line 0." in play.text
+        await play.press(*["down"] * 60)
+        assert "line 59." in play.text
+        await play.press(*["up"] * 70)
+        assert "shares 2 entries" in play.text
+
+    play(screen(desk), scene, size=WIDE)
+
+
+def test_both_sides_scroll_together_with_the_wheel() -> None:
+    async def scene(play: TreeUser) -> None:
+        view = view_of(play)
+        for direction in (events.MouseScrollDown, events.MouseScrollUp):
+            before = play.text
+            view.post_message(direction(view, 5, 5, 0, 0, 0, False, False, False))
+            await play.pilot.pause()
+            assert play.text != before
+        assert "shares" in play.text
+
+    play(screen(long_desk()), scene, size=WIDE)
+
+
+# -- sides -------------------------------------------------------------------------------------
+
+
+def test_it_starts_on_the_side_of_the_active_branch_and_an_arrow_shows_that() -> None:
+    desk = two_branches()
+    desk.conversation.switch("other")
+
+    async def scene(play: TreeUser) -> None:
+        assert play.lines[1].split() == ["main", "▸", "other", "◂"]
+        await play.press("left")
+        assert play.lines[1].split() == ["▸", "main", "◂", "other"]
+
+    play(screen(desk), scene, size=WIDE)
+
+
+def test_enter_goes_over_to_the_branch_that_is_not_active() -> None:
+    desk = two_branches()
+
+    async def scene(play: TreeUser) -> None:
+        await play.press("right", "enter")
+
+    assert play(screen(desk), scene) is True
+    assert desk.asked == [("switch", "other")]
+
+
+def test_the_active_branch_is_where_one_is_already() -> None:
+    desk = two_branches()
+
+    async def scene(play: TreeUser) -> None:
+        await play.press("enter")
+        assert "this branch is the active one" in play.text
+        await play.press("right", "enter")
+
+    assert play(screen(desk), scene) is True
+
+
+def test_swapping_keeps_the_branch_that_was_chosen() -> None:
+    desk = two_branches()
+
+    async def scene(play: TreeUser) -> None:
+        await play.press("right", "s")
+        assert play.lines[1].split() == ["▸", "other", "◂", "main"]
+        assert " ".join(play.line("#3").split()) == "▌#3 user ≠ #5 user"
+        await play.press("enter")
+
+    assert play(screen(desk), scene, size=WIDE) is True
+    assert desk.asked == [("switch", "other")]
+
+
+def test_a_refusal_is_told_and_the_comparison_stays() -> None:
+    desk = two_branches()
+    desk.branches = BusyBranches(desk)
+
+    async def scene(play: TreeUser) -> None:
+        await play.press("right", "enter")
+        assert "the agent is at work" in play.text
+
+    assert play(screen(desk), scene) is UNSET
+
+
+@pytest.mark.parametrize("key", ["escape", "q"])
+def test_the_comparison_is_left(key: str) -> None:
+    async def scene(play: TreeUser) -> None:
+        await play.press(key)
+
+    assert play(screen(two_branches()), scene) is False
+
+
+# -- size and strangers ------------------------------------------------------------------------
+
+
+def test_of_many_entries_only_those_in_sight_are_put_into_words() -> None:
+    desk = long_desk(2_500)
+
+    async def scene(play: TreeUser) -> None:
+        view = view_of(play)
+        assert len(view.comparison) == 5_001
+        assert len(view._drawn) < 60
+        await play.press("end", "n", "p", "home", "pagedown")
+        assert len(view._drawn) <= 256
+        assert len(play.app.screen.query("*")) < 20
+
+    play(screen(desk), scene, size=WIDE)
+
+
+def test_what_branches_and_entries_say_is_only_ever_text() -> None:
+    hostile = (
+        "[bold red]x[/] \x1b]8;;http://evil\x07link\x1b[2J \u202eabc\r\n\ttab [@click=app.quit]"
+    )
+    desk = FakeSession(alternating_messages("a", "b"))
+    branch_off(desk, hostile, 1, alternating_messages(hostile, hostile + "!"))
+    for message in alternating_messages(hostile + "?", hostile):
+        desk.conversation.append(message)
+
+    async def scene(play: TreeUser) -> None:
+        assert "[bold red]x[/]" in play.text
+        await play.press("up", "enter", "s", "n", "end")
+        assert not any(sign in play.text for sign in "\x1b\x07\u202e\r\t")
+
+    twigs = desk.branches.all_twigs()
+    for size in (WIDE, NARROW):
+        assert play(CompareScreen(desk, twigs, "main", hostile), scene, size=size) is UNSET
+
+
+def test_a_very_long_entry_is_cut_and_says_so() -> None:
+    desk = two_branches()
+    desk.conversation.append(ChatMessage.user("word " * 10_000))
+
+    async def scene(play: TreeUser) -> None:
+        await play.press("end", *["down"] * 3, "pagedown", *["pagedown"] * 40)
+        assert "… 30,000 more characters" in play.text
+
+    play(screen(desk), scene, size=WIDE)

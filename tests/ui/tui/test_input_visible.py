@@ -1,0 +1,36 @@
+"""Whatever screen asks for a line: what is typed into it can be seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from textual.screen import Screen
+
+from steno.app.session import CommandReply, Suggestion
+from steno.ui.tui.screens.dialogs import InputScreen, PickerScreen
+from steno.ui.tui.screens.pager import PagerScreen
+from steno.ui.tui.screens.sessions_screen import SessionsScreen
+from tests.ui.fake_session import FakeSession
+from tests.ui.tui.tree_app import TreeUser, play
+
+SCREENS: dict[str, tuple[Callable[[], Screen[Any]], tuple[str, ...]]] = {
+    "line": (lambda: InputScreen("Call it", str), ()),
+    "pick": (lambda: PickerScreen("model", [Suggestion("offline")]), ()),
+    "sessions": (lambda: SessionsScreen(FakeSession()), ()),
+    "pager": (lambda: PagerScreen(CommandReply("a text")), ("slash",)),
+}
+
+
+@pytest.mark.requirement("S4-15")
+@pytest.mark.parametrize("name", SCREENS)
+def test_what_is_typed_can_be_seen(name: str) -> None:
+    make, keys = SCREENS[name]
+
+    async def scene(play: TreeUser) -> None:
+        await play.press(*keys)
+        await play.type("seen")
+        assert "seen" in play.text
+
+    play(make(), scene, size=(60, 20))

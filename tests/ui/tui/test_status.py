@@ -1,0 +1,264 @@
+"""The line that says where things stand says what matters, however little room there is."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable
+from decimal import Decimal
+
+import pytest
+from textual.pilot import Pilot
+
+from steno.app.session import SessionStatus
+from steno.messages.usage import Usage
+from steno.records.entry import Mode
+from steno.render.quantities import format_dollars
+from steno.ui.tui.status import StatusLine, abbreviate_count
+from tests.ui.idle_clock import wait_until
+from tests.ui.tui.screen_app import HOSTILE, SIZES, ScreenApp, is_harmless, least_contrast
+
+STANDING = SessionStatus(
+    session="0198",
+    title="mend the parser",
+    folder="~/code/project",
+    branch="main",
+    model="offline/steno",
+    mode=Mode.ACT,
+    usage=Usage(input_tokens=12_300, output_tokens=4_100),
+    cost=Decimal("0.0123"),
+    context_tokens=4_200,
+    context_limit=32_000,
+)
+
+
+class Clock:
+    """Tells the time that a test says."""
+
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def play(
+    status: StatusLine,
+    then: Callable[[ScreenApp, Pilot[None]], Awaitable[None]],
+    *,
+    size: tuple[int, int] = (120, 30),
+    theme: str = "steno-dark",
+) -> None:
+    async def run() -> None:
+        stage = ScreenApp(status, theme=theme)
+        async with stage.run_test(size=size) as pilot:
+            await pilot.pause()
+            await then(stage, pilot)
+
+    asyncio.run(run())
+
+
+def shown(
+    standing: SessionStatus | None = STANDING,
+    doing: str | None = None,
+    *,
+    size: tuple[int, int] = (120, 30),
+) -> list[str]:
+    """Return the lines that a status line draws."""
+    status, lines = StatusLine(clock=Clock()), list[str]()
+
+    async def then(stage: ScreenApp, pilot: Pilot[None]) -> None:
+        if standing is not None:
+            status.show_status(standing)
+        status.show_activity(doing)
+        await pilot.pause()
+        lines.extend(stage.lines[: status.size.height])
+        assert "".join(stage.lines[status.size.height :]).strip() == ""
+        assert is_harmless(stage)
+
+    play(status, then, size=size)
+    return lines
+
+
+@pytest.mark.requirement("S4-15")
+def test_it_says_everything_where_there_is_room() -> None:
+    [line] = shown(size=(160, 20))
+    for words in (
+        *(" ACT ", "idle", "offline/steno", "⎇ main", "ctx 4.2k/32k 13% ▂", "$0.0123"),
+        *("↑12k ↓4.1k tok", "mend the parser", "~/code/project"),
+    ):
+        assert words in line
+
+
+@pytest.mark.parametrize(("size", "height"), [((60, 20), 2), ((80, 24), 1), ((120, 30), 1)])
+def test_it_takes_one_line_and_two_where_it_is_narrow(size: tuple[int, int], height: int) -> None:
+    lines = shown(size=size, doing="waiting for model")
+    assert len(lines) == height
+    for words in (" ACT ", "waiting for model", "steno", "ctx ", "13% ▂"):
+        assert words in "\n".join(lines)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_names_from_elsewhere_do_no_harm_and_push_nothing_off_the_line(
+    size: tuple[int, int],
+) -> None:
+    name = HOSTILE + "x" * 10_000
+    standing = STANDING._replace(title=name, folder=name, branch=name, model=name)
+    text = "\n".join(shown(standing, doing=name, size=size))
+    assert " ACT " in text
+    assert r"\x1b[2J" in text
+    assert "ctx 13%" in text
+
+
+def test_names_of_wide_characters_fit_the_line() -> None:
+    name = "日本語のとても長い名前" * 8
+    lines = shown(
+        STANDING._replace(title=name, folder=name, branch=name, model=name), size=(60, 20)
+    )
+    assert len(lines) == 2
+    assert "13%" in lines[1]
+
+
+def test_what_matters_least_is_left_out_first() -> None:
+    widths = range(158, 79, -4)
+    parts = ("~/code/project", "project", "mend the", "tok", "$0.0123", "⎇ main", "13%", "steno")
+    lines = [shown(doing="running bash", size=(width, 20))[0] for width in widths]
+    for line in lines:
+        present = [part in line for part in parts]
+        assert present == sorted(present), line
+    assert all(part in lines[0] for part in parts)
+    assert parts[0] not in lines[-1]
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_the_mode_is_told_in_a_word_and_not_by_a_colour(mode: Mode) -> None:
+    [line] = shown(STANDING._replace(mode=mode))
+    assert line.split()[0] == mode.upper()
+
+
+def test_what_nobody_knows_is_not_shown() -> None:
+    bare = STANDING._replace(
+        cost=None, context_tokens=None, context_limit=None, usage=Usage(), session=None
+    )
+    [line] = shown(bare)
+    assert "$" not in line
+    assert "ctx" not in line
+    assert "tok" not in line
+    assert "None" not in line
+    assert "not kept" in line
+
+
+@pytest.mark.parametrize(
+    ("tokens", "room", "words"),
+    [
+        (4_200, None, "ctx 4.2k"),
+        (0, 32_000, "ctx 0/32k 0% ▁"),
+        (30_000, 32_000, "ctx 30k/32k 94%! █"),
+        (64_000, 32_000, "ctx 64k/32k 200%! █"),
+    ],
+)
+def test_the_context_says_how_full_it_is_and_warns_by_a_sign(
+    tokens: int, room: int | None, words: str
+) -> None:
+    standing = STANDING._replace(context_tokens=tokens, context_limit=room)
+    assert words in shown(standing, size=(160, 20))[0]
+
+
+def test_before_anything_is_known_it_says_that_it_starts() -> None:
+    assert shown(None)[0].strip() == "starting …"
+    assert "opening the session" in shown(None, doing="opening the session")[0]
+
+
+def test_seconds_are_counted_while_something_is_done_and_only_then() -> None:
+    clock = Clock()
+    status = StatusLine(clock=clock)
+    status.show_activity("starting")
+
+    async def then(stage: ScreenApp, pilot: Pilot[None]) -> None:
+        assert "starting" in stage.text
+        status.show_status(STANDING)
+        status.show_activity("waiting for model")
+        await pilot.pause()
+        assert "waiting for model  " in stage.text
+        clock.now += 3
+        await wait_until(pilot, lambda: "waiting for model 3 s" in stage.text)
+        status.show_activity("waiting for model")  # the same still: it counts on
+        clock.now += 72
+        await wait_until(pilot, lambda: "waiting for model 1 min 15 s" in stage.text)
+        status.show_activity("running bash")
+        await pilot.pause()
+        assert "running bash  " in stage.text
+        status.show_activity(None)
+        await pilot.pause()
+        assert "idle" in stage.text
+        assert status._tick_timer is None
+
+    play(status, then)
+
+
+def test_something_said_takes_the_place_of_what_is_done_for_a_while() -> None:
+    status = StatusLine(clock=Clock())
+
+    async def then(stage: ScreenApp, pilot: Pilot[None]) -> None:
+        status.show_status(STANDING)
+        status.show_activity("running bash")
+        status.show_message("Ctrl+C again leaves")
+        await pilot.pause()
+        assert "Ctrl+C again leaves" in stage.text
+        assert "running bash" not in stage.text
+        await wait_until(pilot, lambda: "running bash" in stage.text)
+
+    play(status, then)
+
+
+@pytest.mark.parametrize("theme", ["steno-dark", "steno-light"])
+def test_it_can_be_read_in_both_themes(theme: str) -> None:
+    status = StatusLine(clock=Clock())
+
+    async def then(stage: ScreenApp, pilot: Pilot[None]) -> None:
+        for mode in Mode:
+            status.show_status(STANDING._replace(mode=mode, context_tokens=31_000))
+            await pilot.pause()
+            assert least_contrast(stage) >= 4.5
+
+    play(status, then, theme=theme)
+
+
+@pytest.mark.parametrize(
+    ("number", "short"),
+    [
+        *((0, "0"), (950, "950"), (999, "999"), (1_000, "1k"), (4_200, "4.2k"), (9_960, "10k")),
+        *((32_000, "32k"), (999_400, "999k"), (999_999, "1M"), (1_300_000, "1.3M")),
+    ],
+)
+def test_large_numbers_are_short(number: int, short: str) -> None:
+    assert abbreviate_count(number) == short
+
+
+@pytest.mark.parametrize(
+    ("cost", "short"),
+    [("0", "$0"), ("0.00001", "<$0.0001"), ("0.0123", "$0.0123"), ("12.346", "$12.35")],
+)
+def test_costs_are_as_exact_as_they_are_interesting(cost: str, short: str) -> None:
+    assert format_dollars(Decimal(cost)) == short
+
+
+def test_what_the_first_paint_needs_loads_nothing_heavy() -> None:
+    heavy = (
+        *(
+            "steno.agent",
+            "steno.app.session",
+            "steno.log.conversation",
+            "rich.markdown",
+            "pygments",
+        ),
+        *("PIL", "textual_image", "textual.widgets._markdown", "markdown_it"),
+    )
+    code = (
+        "import sys, steno.tui.status, steno.tui.themes\n"
+        f"print([name for name in {heavy!r} if name in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,79 @@
+"""A page that covers a question says that one waits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+from textual.screen import Screen
+
+from steno.app.session import CommandReply
+from steno.ui.tui.screens.compare_screen import CompareScreen
+from steno.ui.tui.screens.pager import PagerScreen
+from steno.ui.tui.screens.sessions_screen import SessionsScreen
+from steno.ui.tui.screens.tree_screen import TreeScreen
+from tests.ui.fake_session import FakeSession
+from tests.ui.idle_clock import wait_until
+from tests.ui.tui.approval_app import ApprovalApp, pending_call, play, queued_call
+
+pytestmark = pytest.mark.requirement("S4-15", "S2-18")
+TOLD = "steno asks you about a call: Esc leads there"
+
+
+class Ringing(ApprovalApp):
+    """Counts how often it rings."""
+
+    rung = 0
+
+    def bell(self) -> None:
+        self.rung += 1
+
+
+def compared(desk: FakeSession) -> Screen[Any]:
+    desk.conversation.fork("other")
+    return CompareScreen(desk, desk.branches.all_twigs(), "main", "other")
+
+
+PAGES: dict[str, Callable[[FakeSession], Screen[Any]]] = {
+    "pager": lambda _: PagerScreen(CommandReply("a page", "help")),
+    "tree": TreeScreen,
+    "sessions": SessionsScreen,
+    "compare": compared,
+}
+
+
+@pytest.mark.parametrize("size", [(60, 20), (100, 30)])
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_says_that_a_question_waits_as_soon_as_it_does(
+    page: str, size: tuple[int, int]
+) -> None:
+    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
+        assert isinstance(stage, Ringing)
+        stage.push_screen(PAGES[page](stage.desk))
+        await wait_until(pilot, lambda: len(stage.screen_stack) == 2)
+        assert TOLD not in stage.seen
+        stage.ask(pending_call())
+        await wait_until(pilot, lambda: TOLD in stage.seen)
+        assert stage.rung == 1
+        stage.ask(pending_call(), queued_call("call_2"))
+        assert stage.rung == 1
+        stage.ask()
+        await wait_until(pilot, lambda: TOLD not in stage.seen)
+
+    play(Ringing(), scene, size)
+
+
+def test_a_page_that_is_opened_later_says_it_too_and_escape_leads_to_the_question() -> None:
+    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
+        assert isinstance(stage, Ringing)
+        assert stage.rung == 0  # it is in sight
+        stage.push_screen(PagerScreen(CommandReply("a page", "help")))
+        await wait_until(pilot, lambda: TOLD in stage.seen)
+        stage.idle_s = 60.0
+        await stage.press(pilot, "escape")
+        await wait_until(pilot, lambda: stage.focused is stage.panel)
+        assert TOLD not in stage.seen
+
+    play(Ringing(pending_call()), scene)

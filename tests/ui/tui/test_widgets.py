@@ -1,0 +1,102 @@
+"""What screens are put together from: rows that break where they may, and keys at the bottom."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+from textual.screen import Screen
+
+from steno.app.session import CommandReply
+from steno.render.terminal_text import terminal_line
+from steno.ui.tui.screens.compare_screen import CompareScreen
+from steno.ui.tui.screens.pager import PagerScreen
+from steno.ui.tui.screens.sessions_screen import SessionsScreen
+from steno.ui.tui.screens.tree_screen import TreeScreen
+from steno.ui.tui.screens.widgets import KeyHints, Title, balance_rows
+from tests.ui.fake_session import FakeSession
+from tests.ui.idle_clock import wait_until
+from tests.ui.tui.screen_app import SIZES, ScreenApp, show
+
+
+def pieces(widths: list[int], room: int, gap: int = 0) -> list[list[int]]:
+    return [widths[row] for row in balance_rows(widths, room, gap=gap)]
+
+
+def test_what_fits_stands_in_one_row_and_gaps_count_only_between() -> None:
+    assert pieces([3, 3, 3], 11, gap=1) == [[3, 3, 3]]
+    assert pieces([3, 3, 3], 10, gap=1) == [[3, 3], [3]]
+    assert pieces([], 10) == []
+
+
+def test_rows_are_as_few_as_can_be_and_filled_alike() -> None:
+    assert pieces([4, 4, 4, 4, 4, 4], 20) == [[4, 4, 4], [4, 4, 4]]
+    assert pieces([9, 1, 1, 1, 1], 10) == [[9], [1, 1, 1, 1]]
+
+
+def test_what_is_too_wide_has_a_row_of_its_own() -> None:
+    assert pieces([2, 30, 2], 10) == [[2], [30], [2]]
+
+
+def comparing() -> Screen[Any]:
+    desk = FakeSession()
+    desk.branches.fork("other")
+    return CompareScreen(desk, asyncio.run(desk.branches.rows()), "main", "other")
+
+
+SCREENS: dict[str, Callable[[], Screen[Any]]] = {
+    "tree": lambda: TreeScreen(FakeSession()),
+    "compare": comparing,
+    "sessions": lambda: SessionsScreen(FakeSession()),
+    "pager": lambda: PagerScreen(CommandReply("\n".join(map(str, range(99))), "numbers")),
+}
+
+
+@pytest.mark.requirement("S4-15")
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("name", SCREENS)
+def test_every_screen_says_at_its_bottom_how_to_leave_it(name: str, size: tuple[int, int]) -> None:
+    screen = SCREENS[name]()
+
+    async def play(stage: ScreenApp, pilot: Pilot[None]) -> None:
+        foot = screen.query_one(KeyHints)
+        assert foot.region.bottom == size[1]
+        assert foot.region.width == size[0]
+        said = stage.lines[foot.region.y :]
+        assert said[-1].rstrip().endswith(" · Esc close")
+        # Nothing is broken but between two keys.
+        assert all(line.strip() and line.rstrip()[-1] != "·" for line in said)
+        await pilot.press("escape")
+        await pilot.pause()
+        assert stage.screen is not screen
+
+    show(screen, play, size=size)
+
+
+@pytest.mark.parametrize("is_said_later", [False, True])
+def test_a_title_is_harmless_and_on_one_line_whenever_it_is_said(is_said_later: bool) -> None:
+    hostile = "[bold]a\x1b[2J\nb[/bold]"
+
+    async def play(stage: ScreenApp, pilot: Pilot[None]) -> None:
+        title = Title("before" if is_said_later else hostile)
+        await stage.screen.mount(title)
+        if is_said_later:
+            title.update(hostile)
+        line = f" {terminal_line(hostile)}"
+        await wait_until(pilot, lambda: line in [one.rstrip() for one in stage.lines])
+
+    show(SessionsScreen(FakeSession()), play)
+
+
+def test_what_is_said_at_the_bottom_follows_the_width() -> None:
+    async def play(stage: ScreenApp, pilot: Pilot[None]) -> None:
+        foot = stage.screen.query_one(KeyHints)
+        assert foot.size.height == 1
+        narrow = ["Enter go on · F2 rename · Del delete", "Ctrl+N new · Tab folder/all · Esc close"]
+        await pilot.resize_terminal(60, 20)
+        await wait_until(pilot, lambda: [line.strip() for line in stage.lines[-2:]] == narrow)
+
+    show(SessionsScreen(FakeSession()), play)

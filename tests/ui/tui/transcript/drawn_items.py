@@ -1,0 +1,28 @@
+"""Blocks drawn for tests, without a terminal."""
+
+from __future__ import annotations
+
+from rich.style import Style
+
+from steno.render.items import TranscriptItem
+from steno.ui.tui.transcript.item_drawing import ItemDrawing
+from steno.ui.tui.transcript.styles import STYLE_PARTS, TranscriptStyles
+
+PLAIN_STYLES = TranscriptStyles(**{part: Style() for part in STYLE_PARTS}, is_dark=True)
+
+
+def drawing_of(
+    block: TranscriptItem, width: int = 60, look: TranscriptStyles = PLAIN_STYLES
+) -> ItemDrawing:
+    drawing = ItemDrawing(block, width, look, lambda data, width: [])
+    drawing.draw()
+    return drawing
+
+
+def lines_of(block: TranscriptItem, width: int = 60) -> list[str]:
+    """Return what is drawn of a block, without blanks at the ends of lines."""
+    return [line.text.rstrip() for line in drawing_of(block, width).lines]
+
+
+def text_of(block: TranscriptItem, width: int = 60) -> str:
+    return "\n".join(lines_of(block, width))

@@ -1,0 +1,170 @@
+"""An app that shows one screen, and conversations with branches to show in it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from typing import Any, overload
+
+from textual.app import App
+from textual.pilot import Pilot
+from textual.screen import Screen
+
+from steno import ChatMessage
+from steno.app.session import BranchTreeRow, PromptInput
+from steno.errors import Conflict
+from steno.messages.call import ToolCall
+from steno.messages.message import Message
+from tests.ui.fake_session import FakeBranches, FakeSession
+
+UNSET = object()
+
+
+class TreeApp(App[None]):
+    """Shows a screen, and keeps what it was dismissed with."""
+
+    def __init__(self, screen: Screen[Any]) -> None:
+        super().__init__()
+        self._shown = screen
+        self.result: Any = UNSET
+
+    def on_mount(self) -> None:
+        self.push_screen(self._shown, self.take)
+
+    def take(self, result: Any) -> None:
+        self.result = result
+
+
+class TreeUser:
+    """Keys that are pressed, and what there is to see."""
+
+    def __init__(self, app: TreeApp, pilot: Pilot[None]) -> None:
+        self.app = app
+        self.pilot = pilot
+
+    async def press(self, *keys: str) -> None:
+        for key in keys:
+            await self.pilot.press(key)
+            await self.pilot.pause()
+
+    async def type(self, text: str) -> None:
+        await self.press(*text)
+
+    @property
+    def lines(self) -> list[str]:
+        """What the topmost screen looks like."""
+        return [strip.text.rstrip() for strip in self.app.screen._compositor.render_strips()]
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.lines)
+
+    def line(self, part: str) -> str:
+        """Return the one line that holds something."""
+        (found,) = [line for line in self.lines if part in line]
+        return found
+
+
+def play(
+    screen: Screen[Any],
+    scene: Callable[[TreeUser], Awaitable[None]],
+    *,
+    size: tuple[int, int] = (80, 30),
+) -> Any:
+    """Play a scene, and return what the screen was dismissed with."""
+
+    async def main() -> Any:
+        app = TreeApp(screen)
+        async with app.run_test(size=size) as pilot:
+            await pilot.pause()
+            await scene(TreeUser(app, pilot))
+            await pilot.pause()
+        return app.result
+
+    return asyncio.run(main())
+
+
+def alternating_messages(*texts: str) -> list[Message]:
+    """Return questions and answers in turns."""
+    makers: tuple[Callable[[str], Message], ...] = (ChatMessage.user, ChatMessage.assistant)
+    return [makers[number % 2](text) for number, text in enumerate(texts)]
+
+
+def calls_and_results(count: int) -> Iterator[Message]:
+    """Return calls and their results, which a tree folds."""
+    for number in range(count):
+        call = ToolCall(id=f"call-{number}", name="bash", arguments=f'{{"command": "ls {number}"}}')
+        yield ChatMessage.assistant(None, [call])
+        yield ChatMessage.tool_result(call.id, f"file {number}")
+
+
+def two_branches() -> FakeSession:
+    """Return `main` (active), and `other`, which parts from it behind #2."""
+    desk = FakeSession(
+        alternating_messages("how do I list files", "use ls", "and hidden ones", "use ls -a")
+    )
+    branch_off(desk, "other", 1, alternating_messages("and by age", "use ls -t"))
+    return desk
+
+
+def three_branches() -> FakeSession:
+    """Return `main` (active), and `other` and `third`, which part from it behind #2."""
+    desk = two_branches()
+    branch_off(desk, "third", 1, alternating_messages("and by size", "use ls -S"))
+    return desk
+
+
+def branch_off(desk: FakeSession, name: str, behind: int, messages: Iterable[Message]) -> None:
+    """Say something in a new branch behind an entry of the active one, and come back."""
+    conversation = desk.conversation
+    active = conversation.branch
+    conversation.fork(name, at=conversation.entries()[behind].id)
+    for message in messages:
+        conversation.append(message, branch=name)
+    assert conversation.branch == active
+
+
+class BusyBranches(FakeBranches):
+    """Branches that cannot be changed now."""
+
+    def fork(self, name: str = "", *, at: str | None = None) -> str:
+        raise Conflict("branches: the agent is at work; wait for it, or press Esc")
+
+    def fork_before(self, entry: str, name: str = "") -> PromptInput:
+        raise Conflict("branches: the agent is at work; wait for it, or press Esc")
+
+    def switch(self, name: str) -> None:
+        raise Conflict("branches: the agent is at work; wait for it, or press Esc")
+
+    def label(self, entry: str, text: str) -> None:
+        raise Conflict("branches: the agent is at work; wait for it, or press Esc")
+
+
+class CountedTree(Sequence[BranchTreeRow]):
+    """Twigs that count how often one of them is looked at."""
+
+    def __init__(self, twigs: Sequence[BranchTreeRow]) -> None:
+        self._twigs = twigs
+        self.looks = 0
+
+    def __len__(self) -> int:
+        return len(self._twigs)
+
+    @overload
+    def __getitem__(self, index: int) -> BranchTreeRow: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[BranchTreeRow]: ...
+    def __getitem__(self, index: int | slice) -> BranchTreeRow | Sequence[BranchTreeRow]:
+        self.looks += 1
+        return self._twigs[index]
+
+
+class ScriptedBranches(FakeBranches):
+    """Branches that are drawn as a test says."""
+
+    def __init__(self, desk: FakeSession, twigs: Sequence[BranchTreeRow]) -> None:
+        super().__init__(desk)
+        self._twigs = twigs
+
+    async def rows(self) -> Sequence[BranchTreeRow]:
+        return self._twigs

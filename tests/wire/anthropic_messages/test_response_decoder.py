@@ -1,0 +1,374 @@
+"""Anthropic's Messages: what a model says, whole and in pieces."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from steno import (
+    AssistantMessage,
+    InvalidToolCall,
+    Opaque,
+    Seal,
+    StopReason,
+    Text,
+    TextDelta,
+    Thinking,
+    ToolCall,
+    ToolCallBegin,
+    ToolCallDelta,
+    ToolCallEnd,
+)
+from steno.wire import anthropic_messages
+from steno.wire.anthropic_messages import NAME, StreamDecoder, decode_response
+from tests.wire.decode_helpers import assemble_message, decode_events, sse
+
+MODEL = "claude-1"
+NONE: tuple[Any, ...] = (None, [])
+START: dict[str, Any] = {
+    "type": "message_start",
+    "message": {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": MODEL,
+        "content": [],
+        "stop_reason": None,
+        "stop_sequence": None,
+        "usage": {"input_tokens": 10, "output_tokens": 1},
+    },
+}
+STOP = {"type": "message_stop"}
+SEARCH = {"type": "server_tool_use", "id": "srv_1", "name": "web_search", "input": {}}
+FOUND = {"type": "web_search_tool_result", "tool_use_id": "srv_1", "content": [{"url": "u"}]}
+
+
+def start(index: int, kind: str, **members: Any) -> dict[str, Any]:
+    block = {"type": kind} | members
+    return {"type": "content_block_start", "index": index, "content_block": block}
+
+
+def delta(index: int, kind: str, **members: Any) -> dict[str, Any]:
+    return {"type": "content_block_delta", "index": index, "delta": {"type": kind} | members}
+
+
+def stop(index: int) -> dict[str, Any]:
+    return {"type": "content_block_stop", "index": index}
+
+
+def end(reason: str = "end_turn", *, usage: dict[str, Any] | None = None, **more: Any) -> Any:
+    told = {"stop_reason": reason, "stop_sequence": None} | more
+    return {"type": "message_delta", "delta": told, "usage": usage or {"output_tokens": 5}}
+
+
+def text(index: int, *pieces: str) -> list[dict[str, Any]]:
+    deltas = [delta(index, "text_delta", text=piece) for piece in pieces]
+    return [start(index, "text", text=""), *deltas, stop(index)]
+
+
+def read(*payloads: Any, **settings: Any) -> AssistantMessage:
+    """Decode a stream that ends as it should."""
+    body = sse(START, *payloads, STOP)
+    return assemble_message(decode_events(anthropic_messages, body, **settings))
+
+
+def whole(*blocks: dict[str, Any], reason: str = "end_turn", **settings: Any) -> AssistantMessage:
+    answer = START["message"] | {"content": blocks, "stop_reason": reason}
+    return decode_response(msgspec.json.encode(answer), **settings)
+
+
+def only(message: AssistantMessage) -> Any:
+    [block] = message.content
+    return block
+
+
+def opaque(block: Any) -> Any:
+    assert isinstance(block, Opaque)
+    assert block.origin == NAME
+    return msgspec.json.decode(block.raw)
+
+
+# -- words ---------------------------------------------------------------------------------------
+
+
+def test_text_arrives_piece_by_piece() -> None:
+    payloads = [START, {"type": "ping"}, *text(0, "Hel", "lo"), end(), STOP]
+    events = decode_events(anthropic_messages, sse(*payloads))
+    assert events[:2] == [TextDelta(0, "Hel"), TextDelta(0, "lo")]
+    message = assemble_message(events)
+    assert message.content == (Text("Hello"),)
+    assert (message.stop_reason, message.raw_stop_reason) == (StopReason.END_TURN, "end_turn")
+
+
+def test_a_block_may_start_with_its_first_words() -> None:
+    assert (
+        read(start(0, "text", text="Hel"), delta(0, "text_delta", text="lo"), end()).text == "Hello"
+    )
+
+
+def test_thinking_carries_the_seal_of_the_model_that_was_asked() -> None:
+    payloads = [
+        start(0, "thinking", thinking="", signature=""),
+        delta(0, "thinking_delta", thinking="Let me "),
+        delta(0, "thinking_delta", thinking="see"),
+        delta(0, "signature_delta", signature="c2ln"),
+        stop(0),
+        *text(1, "4"),
+        end(),
+    ]
+    seal = Seal(data="c2ln", provider="anthropic", api=NAME, model="claude")
+    assert read(*payloads, model="claude").content == (Thinking("Let me see", seal=seal), Text("4"))
+    assert read(*payloads).content[0].seal.model == MODEL  # type: ignore[union-attr] # it has one
+
+
+def test_thinking_whose_text_is_left_out_keeps_its_seal() -> None:
+    payloads = [
+        start(0, "thinking", thinking="", signature=""),
+        delta(0, "signature_delta", signature="c2ln"),
+        stop(0),
+        end(),
+    ]
+    block = only(read(*payloads))
+    assert isinstance(block, Thinking)
+    assert (block.text, block.seal and block.seal.data) == ("", "c2ln")
+
+
+def test_redacted_thinking_is_a_seal_alone() -> None:
+    for message in (
+        read(start(0, "redacted_thinking", data="ZW5j"), stop(0), end()),
+        whole({"type": "redacted_thinking", "data": "ZW5j"}),
+    ):
+        block = only(message)
+        assert isinstance(block, Thinking)
+        assert block.redacted
+        assert block.seal is not None
+        assert block.seal.data == "ZW5j"
+
+
+def test_citations_are_collected_on_their_text() -> None:
+    first, second = {"cited_text": "a", "url": "u"}, {"cited_text": "b", "url": "v"}
+    message = read(
+        start(0, "text", text="", citations=[]),
+        delta(0, "citations_delta", citation=first),
+        delta(0, "text_delta", text="Both."),
+        delta(0, "citations_delta", citation=second),
+        stop(0),
+        end(),
+    )
+    assert only(message).text == "Both."
+    assert only(message).extras[NAME]["citations"] == (first, second)
+    block = {"type": "text", "text": "Both.", "citations": [first, second]}
+    assert message.content == whole(block).content
+
+
+def test_no_citations_leave_no_trace() -> None:
+    for none in NONE:
+        assert only(whole({"type": "text", "text": "a", "citations": none})) == Text("a")
+
+
+def test_half_a_character_in_each_of_two_deltas_is_one_character() -> None:
+    halves = rb'{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"%s"}}'
+    body = sse(START)
+    for half in (rb"a\ud83d", rb"\ude00b"):
+        body += b"data: " + halves % half + b"\n\n"
+    assert (
+        assemble_message(decode_events(anthropic_messages, body + sse(end(), STOP))).text == "a😀b"
+    )
+
+
+def test_half_a_character_beside_a_number_that_python_cannot_read_is_replaced() -> None:
+    body = sse(START, delta(0, "text_delta", text="a<"), end(), STOP)
+    body = body.replace(b'a<"}', rb'a\ud83d"},"zz":' + b"1" * 5000)
+    said = assemble_message(decode_events(anthropic_messages, body)).text
+    assert said == "a\N{REPLACEMENT CHARACTER}"
+
+
+# -- calls ---------------------------------------------------------------------------------------
+
+
+def test_input_keeps_the_text_it_came_in() -> None:
+    body = sse(
+        START,
+        start(0, "tool_use", id="toolu_1", name="read", input={}),
+        delta(0, "input_json_delta", partial_json=""),
+        delta(0, "input_json_delta", partial_json='{"path" : '),
+        delta(0, "input_json_delta", partial_json='"a.py", "n": 1.0}'),
+        stop(0),
+        end("tool_use"),
+        STOP,
+    )
+    events = decode_events(anthropic_messages, body)
+    assert events[:4] == [
+        ToolCallBegin(0, "toolu_1", "read"),
+        ToolCallDelta(0, arguments_delta='{"path" : '),
+        ToolCallDelta(0, arguments_delta='"a.py", "n": 1.0}'),
+        ToolCallEnd(0),
+    ]
+    message = assemble_message(events)
+    assert only(message) == ToolCall(
+        id="toolu_1", name="read", arguments='{"path" : "a.py", "n": 1.0}'
+    )
+    assert message.stop_reason is StopReason.TOOL_USE
+
+
+@pytest.mark.parametrize("members", [{}, {"input": {}}, {"input": None}])
+def test_a_call_without_input_has_no_arguments(members: dict[str, Any]) -> None:
+    """llama.cpp leaves `input` out of the start."""
+    payloads = [
+        start(0, "tool_use", id="a", name="now", **members),
+        delta(0, "input_json_delta", partial_json=""),
+        stop(0),
+        end("tool_use"),
+    ]
+    assert only(read(*payloads)) == ToolCall(id="a", name="now")
+
+
+def test_input_that_came_with_the_start_holds_unless_more_comes() -> None:
+    first = start(0, "tool_use", id="a", name="read", input={"p": 1})
+    assert only(read(first, stop(0), end())).arguments == '{"p":1}'
+    more = delta(0, "input_json_delta", partial_json='{"p": 2}')
+    assert only(read(first, more, stop(0), end())).arguments == '{"p": 2}'
+
+
+def test_a_call_that_was_cut_by_the_limit_is_kept_as_invalid() -> None:
+    payloads = [
+        start(0, "tool_use", id="a", name="read", input={}),
+        delta(0, "input_json_delta", partial_json='{"path": "a'),
+        stop(0),
+        end("max_tokens"),
+    ]
+    message = read(*payloads)
+    assert isinstance(only(message), InvalidToolCall)
+    assert message.stop_reason is StopReason.LENGTH
+
+
+def test_members_of_a_call_that_have_no_name_here_are_kept() -> None:
+    caller = {"type": "code_execution", "tool_id": "srv_1"}
+    block = {"type": "tool_use", "id": "a", "name": "read", "input": {}, "caller": caller}
+    for message in (
+        whole(block),
+        read(start(0, **{"kind": "tool_use"} | less(block)), stop(0), end()),
+    ):
+        assert only(message).extras[NAME]["caller"] == caller
+
+
+def less(block: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in block.items() if name != "type"}
+
+
+# -- what we have no name for --------------------------------------------------------------------
+
+
+def test_tools_of_the_provider_are_kept_in_their_place() -> None:
+    message = read(
+        *text(0, "I search."),
+        start(1, "server_tool_use", id="srv_1", name="web_search", input={}),
+        delta(1, "input_json_delta", partial_json=""),
+        delta(1, "input_json_delta", partial_json='{"query" : '),
+        delta(1, "input_json_delta", partial_json='"a"}'),
+        stop(1),
+        start(2, **{"kind": "web_search_tool_result"} | less(FOUND)),
+        stop(2),
+        *text(3, "Found."),
+        end(),
+    )
+    assert [type(block) for block in message.content] == [Text, Opaque, Opaque, Text]
+    search, found = message.content[1:3]
+    assert opaque(search) == SEARCH | {"input": {"query": "a"}}
+    assert isinstance(search, Opaque)
+    assert '{"query" : "a"}' in search.raw
+    assert (search.kind, opaque(found)) == ("server_tool_use", FOUND)
+    assert message.tool_calls == ()
+
+
+def test_a_streamed_block_is_put_together_as_if_it_had_come_whole() -> None:
+    summary = read(
+        start(0, "compaction", content=None),
+        delta(0, "compaction_delta", content="So far: ", encrypted_content=None),
+        delta(0, "compaction_delta", content="nothing.", encrypted_content="ZW5j"),
+        stop(0),
+        end("compaction"),
+    )
+    content = {"content": "So far: nothing.", "encrypted_content": "ZW5j"}
+    assert opaque(only(summary)) == {"type": "compaction"} | content
+    assert summary.stop_reason is StopReason.PAUSE
+    quoted = read(
+        start(0, "quotation", text="a", light=7),
+        delta(0, "text_delta", text="b"),
+        delta(0, "citations_delta", citation={"url": "u"}),
+        stop(0),
+        end(),
+    )
+    wanted = {"type": "quotation", "text": "ab", "light": 7, "citations": [{"url": "u"}]}
+    assert opaque(only(quoted)) == wanted
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        delta(0, "hologram_delta", light=7),
+        delta(0, "input_json_delta", partial_json='{"query'),
+    ],
+)
+def test_a_block_that_cannot_be_put_together_is_kept_for_the_record(odd: dict[str, Any]) -> None:
+    block = only(read(start(0, "server_tool_use", id="s"), odd, stop(0), end()))
+    assert block.kind == "event:server_tool_use"
+    assert opaque(block) == {
+        "content_block": {"type": "server_tool_use", "id": "s"},
+        "deltas": [odd["delta"]],
+    }
+
+
+def test_unknown_events_and_deltas_harm_nothing_and_are_kept() -> None:
+    event = {"type": "hologram", "light": 7}
+    odd = delta(0, "hologram_delta", light=8)
+    message = read(
+        start(0, "text", text=""),
+        delta(0, "text_delta", text="Hel"),
+        event,
+        odd,
+        delta(0, "text_delta", text="lo"),
+        stop(0),
+        end(),
+    )
+    assert message.text == "Hello"
+    kept = [block for block in message.content if isinstance(block, Opaque)]
+    assert [block.kind for block in kept] == ["event:hologram", "event:content_block_delta"]
+    assert [opaque(block) for block in kept] == [event, odd]
+
+
+def test_unknown_members_are_kept_beside_the_message() -> None:
+    decoder = StreamDecoder()
+    payloads = [
+        START,
+        delta(0, "text_delta", text="Hi", light=1),
+        stop(0),
+        end(container={"id": "c"}, stop_details={"category": "x"})
+        | {"context_management": {"a": 1}},
+        STOP,
+    ]
+    message = assemble_message([*decoder.feed(sse(*payloads)), *decoder.close()])
+    assert message.content == (Text("Hi"),)
+    envelope = decoder.envelope
+    assert (envelope["id"], envelope["model"], envelope["light"]) == ("msg_1", MODEL, 1)
+    assert envelope["container"] == {"id": "c"}
+    assert envelope["stop_details"] == {"category": "x"}
+    assert envelope["context_management"] == {"a": 1}
+
+
+def test_a_message_may_start_with_its_content() -> None:
+    call = {"type": "tool_use", "id": "a", "name": "read", "input": {"p": 1}}
+    about = {"content": [call], "stop_reason": "tool_use"}
+    first = {"type": "message_start", "message": START["message"] | about}
+    message = assemble_message(decode_events(anthropic_messages, sse(first, STOP)))
+    assert only(message) == ToolCall(id="a", name="read", arguments='{"p":1}')
+    assert message.stop_reason is StopReason.TOOL_USE
+
+
+def test_a_server_may_leave_out_starts_and_ends() -> None:
+    """llama.cpp was seen to begin with a block."""
+    payloads = [delta(0, "text_delta", text="Hi"), start(1, "tool_use", id="a", name="now"), end()]
+    message = assemble_message(decode_events(anthropic_messages, sse(*payloads)))
+    assert message.content == (Text("Hi"), ToolCall(id="a", name="now"))

@@ -1,0 +1,314 @@
+"""OpenAI's responses, where what is said twice is not the same: nothing is lost or doubled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from steno import ChatMessage, InvalidToolCall, Request, Text, TextDelta, Thinking, ToolCall
+from steno.errors import CutShort
+from steno.messages.event import Event, ExtrasAdded
+from steno.wire import openai_responses
+from tests.wire.decode_helpers import assemble_message, decode_events, sse
+from tests.wire.openai_responses.test_response_decoder import (
+    added,
+    arguments,
+    call,
+    decode,
+    done,
+    end,
+    event,
+    message,
+    mine,
+    reasoning,
+    refuse,
+    say,
+    text_part,
+    think,
+    whole,
+)
+
+
+def muse(text: str, **places: Any) -> dict[str, Any]:
+    """More thinking in the other place for it."""
+    return event("reasoning_text.delta", item_id="rs_1", delta=text, **places)
+
+
+def cut(*payloads: Any) -> Any:
+    """Decode what ends too early."""
+    decoder = openai_responses.StreamDecoder()
+    events: list[Event] = list(decoder.feed(sse(*payloads)))
+    with pytest.raises(CutShort):
+        events += iter(decoder.close())
+    return assemble_message(events)
+
+
+def said(found: Any) -> list[str]:
+    return [block.text for block in found.content if isinstance(block, Text | Thinking)]
+
+
+def sent_back(turn: Any) -> list[dict[str, Any]]:
+    """Write a turn, and read what was written as the JSON that it must be."""
+    request = Request(messages=(ChatMessage.user("Hi"), turn), model="m-1")
+    body = openai_responses.encode_request(request).body
+    items: list[dict[str, Any]] = msgspec.json.decode(body)["input"]
+    return items[1:]
+
+
+# -- a part that is done, nobody says which ------------------------------------------------------
+
+NOWHERE: list[dict[str, Any]] = [
+    {"item_id": "msg_1", "output_index": 0},
+    {"item_id": "made up"},
+    {"item_id": "made up", "content_index": 3},
+    {"item_id": "made up", "output_index": 7},
+    {},
+]
+
+
+@pytest.mark.parametrize("places", NOWHERE)
+def test_text_is_told_once_where_its_part_is_not_known(places: dict[str, Any]) -> None:
+    steps = (say("hello"), event("output_text.done", **places, text="hello"))
+    assert said(decode(*steps, end())) == ["hello"]
+    assert said(decode(*steps, done(message(text_part("hello"))), end())) == ["hello"]
+    assert said(cut(*steps)) == ["hello"]
+
+
+@pytest.mark.parametrize("places", NOWHERE)
+def test_text_is_told_once_where_something_else_came_between(places: dict[str, Any]) -> None:
+    at_once = event("output_text.done", **places, text="hello")
+    found = decode(say("hello"), added(call(), 7), arguments("{}", 7), at_once, end())
+    assert said(found) == ["hello"]
+    assert [c.arguments for c in found.tool_calls] == ["{}"]
+
+
+def test_text_is_told_once_where_its_index_is_that_of_a_call() -> None:
+    at_once = event("output_text.done", output_index=0, content_index=0, text="hello")
+    assert said(decode(say("hello"), added(call()), arguments("{}"), at_once, end())) == ["hello"]
+
+
+@pytest.mark.parametrize("places", [{}, {"item_id": "rs_1"}, {"output_index": 0}])
+def test_thinking_is_told_once_where_its_part_is_not_known(places: dict[str, Any]) -> None:
+    at_once = event("reasoning_summary_text.done", **places, text="Hm")
+    assert said(decode(think("Hm"), at_once, end())) == ["Hm"]
+    unnumbered = event("reasoning_summary_text.delta", item_id="rs_1", delta="Hm")
+    numbered = at_once | {"item_id": "rs_1", "summary_index": 0}
+    assert said(decode(unnumbered, numbered, end())) == ["Hm"]
+
+
+@pytest.mark.parametrize("places", [{}, {"item_id": "made up"}, {"content_index": 0}])
+def test_what_comes_at_once_alone_is_told_wherever_it_belongs(places: dict[str, Any]) -> None:
+    at_once = event("output_text.done", **places, text="hello")
+    assert said(decode(at_once, end())) == ["hello"]
+    assert said(decode(added(call()), arguments("{}"), at_once, end())) == ["hello"]
+
+
+# -- words and arguments that were told in part --------------------------------------------------
+
+
+def test_the_missing_end_of_text_is_told() -> None:
+    at_once = event("output_text.done", item_id="msg_1", content_index=0, text="hello")
+    item = message(text_part("hello"))
+    assert said(cut(say("hel"), at_once)) == ["hello"]
+    assert said(cut(say("hel"), done(item))) == ["hello"]
+    assert said(decode(say("hel"), at_once, done(item), end("completed", item))) == ["hello"]
+    assert said(decode(say("hel"), end("completed", item))) == ["hello"]
+
+
+def test_an_item_may_grow_when_it_is_told_again() -> None:
+    longer = message(text_part("hello, and more"))
+    found = decode(say("hel"), done(message(text_part("hello"))), end("completed", longer))
+    assert said(found) == ["hello, and more"]
+    assert sent_back(found) == [longer]
+    shorter = decode(done(longer), end("completed", message(text_part("hello"))))
+    assert sent_back(shorter) == [longer]
+
+
+def test_a_second_part_may_grow_too() -> None:
+    item = message(text_part("One"), text_part("Two"))
+    found = decode(say("On"), say("Tw", part=1), done(item), end())
+    assert said(found) == ["One", "Two"]
+
+
+@pytest.mark.parametrize("other", ["hallo", "oh, hello", "HELLO, and more"])
+def test_words_that_differ_do_not_replace_what_was_told(other: str) -> None:
+    at_once = event("output_text.done", item_id="msg_1", content_index=0, text=other)
+    item = message(text_part(other))
+    assert said(cut(say("hello"), at_once)) == ["hello"]
+    assert said(decode(say("hello"), done(item), end("completed", item))) == ["hello"]
+    assert said(decode(done(message(text_part("hello"))), done(item), end())) == ["hello"]
+
+
+def test_text_with_a_character_in_two_halves_is_known_again() -> None:
+    body = sse(say("<"), say(">"), say("!"), done(message(text_part("\N{GRINNING FACE}!?"))), end())
+    body = body.replace(b"<", rb"\ud83d").replace(b">", rb"\ude00")
+    assert assemble_message(decode_events(openai_responses, body)).text == "\N{GRINNING FACE}!?"
+
+
+@pytest.mark.parametrize("told", ["{", '{"a":', '{"a":1}'])
+def test_the_missing_end_of_arguments_is_told(told: str) -> None:
+    at_once = event("function_call_arguments.done", item_id="fc_1", arguments='{"a":1}')
+    item = call('{"a":1}')
+    for last in [(at_once,), (done(item),), (at_once, done(item)), (at_once, done(call("")))]:
+        [asked] = decode(added(call()), arguments(told), *last, end()).tool_calls
+        assert isinstance(asked, ToolCall)
+        assert asked.arguments == '{"a":1}'
+    [asked] = decode(done(call(told)), end("completed", item)).tool_calls
+    assert (asked.id, asked.arguments) == ("call_1", '{"a":1}')
+
+
+def test_the_missing_end_of_thinking_is_told() -> None:
+    at_once = event("reasoning_summary_text.done", item_id="rs_1", summary_index=0, text="Hm, so")
+    more = event("reasoning_summary_text.delta", item_id="rs_1", summary_index=1, delta="Yes")
+    assert said(cut(think("Hm"), at_once)) == ["Hm, so"]
+    assert said(cut(think("Hm"), at_once, more)) == ["Hm, soYes"]
+    assert said(decode(think("Hm"), done(reasoning("Hm, so")), end())) == ["Hm, so"]
+    found = decode(done(reasoning("Hm")), end("completed", reasoning("Hm, so")))
+    assert said(found) == ["Hm, so"]
+    assert sent_back(found) == [reasoning("Hm, so")]
+
+
+def test_the_missing_end_of_a_refusal_is_told() -> None:
+    at_once = event("refusal.done", item_id="msg_1", content_index=0, refusal="I will not.")
+    [opaque] = decode(refuse("I will"), at_once, end()).content
+    assert msgspec.json.decode(opaque.raw)["refusal"] == "I will not."
+
+
+def test_thinking_that_begins_again_in_the_other_place_is_told_once() -> None:
+    assert said(cut(think("I think so"), muse("I think"))) == ["I think so"]
+    assert said(cut(think("I think"), muse("I think so"))) == ["I think so"]
+    assert said(cut(think("I think so"), muse("But no"))) == ["I think soBut no"]
+
+
+# -- arguments that are no text ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("told", ['{"a":', '{ "a":', "[", '{"a": 1}'])
+def test_arguments_that_are_an_object_are_written_as_json_whatever_deltas_said(told: str) -> None:
+    item = call("") | {"arguments": {"a": 1}}
+    found = decode(added(call()), arguments(told), done(item), end())
+    [asked], [written] = found.tool_calls, sent_back(found)
+    if isinstance(asked, InvalidToolCall):
+        assert written["arguments"] == told
+    else:
+        assert written["arguments"] == {"a": 1}
+
+
+# -- two items of one name -----------------------------------------------------------------------
+
+TWINS = [call("{}", call_id="call_1", name="read"), call("[]", call_id="call_2", name="write")]
+
+
+def test_two_calls_may_share_an_item_id() -> None:
+    expected = [("call_1", "read", "{}"), ("call_2", "write", "[]")]
+    streams = {
+        "done": [done(item, n) for n, item in enumerate(TWINS)],
+        "unnumbered": [event("output_item.done", item=item) for item in TWINS],
+        "at one index": [done(item) for item in TWINS],
+        "announced": [
+            *(added(TWINS[0] | {"arguments": ""}), added(TWINS[1] | {"arguments": ""}, 1)),
+            *(arguments("{}", 0), arguments("[]", 1), done(TWINS[0]), done(TWINS[1], 1)),
+        ],
+    }
+    for steps in streams.values():
+        for last in (end(), end("completed", *TWINS)):
+            found = decode(*steps, last).tool_calls
+            assert [(c.id, c.name, c.arguments) for c in found] == expected
+    assert [(c.id, c.name, c.arguments) for c in whole(*TWINS).tool_calls] == expected
+
+
+def test_items_of_other_kinds_may_share_an_id() -> None:
+    items = (reasoning("Hm", id="x"), message(text_part("One"), id="x"), call("{}", id="x"))
+    found = decode(*[done(item, n) for n, item in enumerate(items)], end("completed", *items))
+    assert [type(block) for block in found.content] == [Thinking, Text, ToolCall]
+    assert found.content == whole(*items).content
+
+
+@pytest.mark.parametrize("start", [(), (added(message()), added(message(), 1))])
+def test_two_messages_that_share_an_id_may_grow(start: Any) -> None:
+    items = (message(text_part("One")), message(text_part("Two")))
+    steps = (say("O"), say("ne"), done(items[0]), say("T", 1), say("wo", 1), done(items[1], 1))
+    for last in (end(), end("completed", *items)):
+        found = decode(*start, *steps, last)
+        assert said(found) == ["One", "Two"]
+        assert sent_back(found) == [*items]
+
+
+def test_text_may_grow_under_the_id_of_thinking_that_is_done() -> None:
+    thought, text = reasoning("Hm", id="x"), message(text_part("One"), id="x")
+    more = event("output_text.delta", item_id="x", content_index=0, delta="On")
+    steps = [event("output_item.done", item=thought), more, event("output_item.done", item=text)]
+    assert said(decode(*steps, end("completed", thought, text))) == ["Hm", "One"]
+
+
+def test_two_messages_may_share_an_id() -> None:
+    items = (message(text_part("One")), message(text_part("Two")))
+    assert said(whole(*items)) == ["One", "Two"]
+    assert said(decode(*[done(item, n) for n, item in enumerate(items)], end())) == ["One", "Two"]
+    unnumbered = [event("output_item.done", item=item) for item in items]
+    assert said(decode(*unnumbered, end("completed", *items))) == ["One", "Two"]
+    assert said(whole(items[0], items[0])) == ["One", "One"]
+
+
+# -- members that are told again -----------------------------------------------------------------
+
+
+def test_a_status_is_the_latest() -> None:
+    first = message(text_part("hello"), status="in_progress")
+    found = decode(done(first), end("completed", message(text_part("hello"))))
+    assert mine(found.content[0])["$item"]["status"] == "completed"
+    silent = message(text_part("hello"), status=None)
+    found = decode(done(message(text_part("hello"))), end("completed", silent))
+    assert mine(found.content[0])["$item"]["status"] == "completed"
+
+
+def test_a_list_that_is_empty_with_a_blank_in_it_says_nothing() -> None:
+    item = msgspec.json.encode(done(message(text_part("hello"))))
+    body = b"data: " + item.replace(b'"annotations":[]', b'"annotations":[ ]') + b"\n\n"
+    cited = message(text_part("hello", annotations={"url": "u"}))
+    found = assemble_message(decode_events(openai_responses, body, sse(end("completed", cited))))
+    assert mine(found.content[0])["annotations"] == {"url": "u"}
+
+
+def extras_told(count: int, item: dict[str, Any]) -> int:
+    """Return how many members are told of an item that has one more with each of its tellings."""
+    body = [done(item | {f"x{number}": 1}) for number in range(count)]
+    events = decode_events(openai_responses, sse(*body, end()))
+    return sum(
+        len(members)
+        for event in events
+        if isinstance(event, ExtrasAdded)
+        for members in event.extras["openai_responses"].thaw().values()
+        if isinstance(members, dict)
+    ) + len(events)
+
+
+@pytest.mark.parametrize("item", [reasoning(), message(text_part("Hi")), call("{}")])
+def test_an_item_that_is_told_again_and_again_costs_what_it_says(item: dict[str, Any]) -> None:
+    assert extras_told(80, item) == extras_told(40, item) < 40
+
+
+def test_only_new_members_are_told_of_an_item() -> None:
+    first, second = call("{}"), call("{}", namespace="fs")
+    events = decode_events(openai_responses, sse(done(first), done(second), end()))
+    [_, extras] = [event for event in events if isinstance(event, ExtrasAdded)]
+    assert extras.extras["openai_responses"].thaw() == {"namespace": "fs"}
+
+
+# -- bytes ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mark", [b"\xef\xbb\xbf", "\ufeff"])
+def test_a_byte_order_mark_is_no_part_of_an_answer(mark: Any) -> None:
+    answer = msgspec.json.encode({"status": "completed", "output": [message(text_part("Hi"))]})
+    body = mark + (answer if isinstance(mark, bytes) else answer.decode())
+    assert openai_responses.decode_response(body).text == "Hi"
+
+
+def test_text_arrives_no_later_for_being_compared() -> None:
+    decoder = openai_responses.StreamDecoder()
+    assert list(decoder.feed(sse(say("hel")))) == [TextDelta(0, "hel")]
+    at_once = event("output_text.done", item_id="msg_1", content_index=0, text="hello")
+    assert list(decoder.feed(sse(at_once))) == [TextDelta(0, "lo")]

@@ -1,0 +1,640 @@
+"""OpenAI's responses: what servers really send."""
+
+from __future__ import annotations
+
+import json
+from itertools import chain
+from typing import Any
+
+import msgspec
+import pytest
+
+from steno import (
+    ChatMessage,
+    InvalidToolCall,
+    Opaque,
+    ProtocolError,
+    ProviderError,
+    Request,
+    Seal,
+    StopReason,
+    Text,
+    TextDelta,
+    Thinking,
+    ThinkingDelta,
+    ToolCallBegin,
+    ToolCallDelta,
+    Usage,
+)
+from steno.errors import CutShort, RateLimited
+from steno.wire import openai_responses
+from tests.wire.decode_helpers import assemble_message, decode_events, sse
+
+NAME = "openai_responses"
+
+
+def created(**members: Any) -> dict[str, Any]:
+    return event("created", response={"id": "resp_1", "model": "m-1-2026", "output": []} | members)
+
+
+def event(kind: str, **members: Any) -> dict[str, Any]:
+    return {"type": f"response.{kind}"} | members
+
+
+def end(status: str = "completed", *output: dict[str, Any], **members: Any) -> dict[str, Any]:
+    response = {"id": "resp_1", "model": "m-1-2026", "status": status, "output": list(output)}
+    return event(status, response=response | members)
+
+
+def text_part(text: str = "", **members: Any) -> dict[str, Any]:
+    return {"type": "output_text", "text": text, "annotations": []} | members
+
+
+def message(*parts: dict[str, Any], id: str = "msg_1", **members: Any) -> dict[str, Any]:
+    item = {"type": "message", "id": id, "role": "assistant", "status": "completed"}
+    return item | {"content": list(parts)} | members
+
+
+def call(arguments: str = "", **members: Any) -> dict[str, Any]:
+    item = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "read"}
+    return item | {"arguments": arguments, "status": "completed"} | members
+
+
+def reasoning(*summary: str, **members: Any) -> dict[str, Any]:
+    parts = [{"type": "summary_text", "text": text} for text in summary]
+    return {"type": "reasoning", "id": "rs_1", "summary": parts} | members
+
+
+def added(item: dict[str, Any], index: int = 0) -> dict[str, Any]:
+    return event("output_item.added", output_index=index, item=item)
+
+
+def done(item: dict[str, Any], index: int = 0) -> dict[str, Any]:
+    return event("output_item.done", output_index=index, item=item)
+
+
+def say(text: str, index: int = 0, part: int = 0, id: str = "msg_1") -> dict[str, Any]:
+    places = {"item_id": id, "output_index": index, "content_index": part}
+    return event("output_text.delta", **places, delta=text, logprobs=[], obfuscation="xyz")
+
+
+def arguments(text: str, index: int = 0, id: str = "fc_1") -> dict[str, Any]:
+    return event("function_call_arguments.delta", item_id=id, output_index=index, delta=text)
+
+
+def think(text: str, index: int = 0, part: int = 0) -> dict[str, Any]:
+    places = {"item_id": "rs_1", "output_index": index, "summary_index": part}
+    return event("reasoning_summary_text.delta", **places, delta=text)
+
+
+def decode(*payloads: Any, **settings: Any) -> Any:
+    return assemble_message(decode_events(openai_responses, sse(*payloads), **settings))
+
+
+def whole(*output: dict[str, Any], **members: Any) -> Any:
+    answer = {"id": "resp_1", "model": "m-1-2026", "status": "completed", "output": list(output)}
+    return openai_responses.decode_response(msgspec.json.encode(answer | members), model="m-1")
+
+
+def mine(block: Any) -> Any:
+    return block.extras[NAME].thaw()
+
+
+# -- words ---------------------------------------------------------------------------------------
+
+
+def test_text_arrives_piece_by_piece() -> None:
+    item = message(text_part("Hello"))
+    body = sse(
+        created(), added(message()), say("Hel"), say("lo"), done(item), end("completed", item)
+    )
+    events = decode_events(openai_responses, body)
+    assert events[:2] == [TextDelta(0, "Hel"), TextDelta(0, "lo")]
+    found = assemble_message(events)
+    assert found.text == "Hello"
+    assert (found.stop_reason, found.raw_stop_reason) == (StopReason.END_TURN, "completed")
+
+
+def test_what_is_told_three_times_is_told_once() -> None:
+    thought, said, asked = reasoning("Hm"), message(text_part("Yes")), call('{"p":1}')
+    found = decode(
+        created(),
+        *(added(reasoning()), think("Hm"), done(thought)),
+        *(added(message(), 1), say("Yes", 1), done(said, 1)),
+        *(added(call(), 2), arguments('{"p":1}', 2), done(asked, 2)),
+        end("completed", thought, said, asked),
+    )
+    assert [type(block).__name__ for block in found.content] == ["Thinking", "Text", "ToolCall"]
+    assert (found.content[0].text, found.text) == ("Hm", "Yes")
+    assert [c.arguments for c in found.tool_calls] == ['{"p":1}']
+
+
+def test_what_was_streamed_counts_where_the_end_repeats_nothing() -> None:
+    found = decode(created(), added(message()), say("Hi"), done(message(text_part("Hi"))), end())
+    assert found.text == "Hi"
+
+
+def test_what_only_the_end_says_is_taken_from_there() -> None:
+    output = (reasoning("Hm"), message(text_part("Hi")), call("{}"))
+    found = decode(created(), end("completed", *output))
+    assert [type(block).__name__ for block in found.content] == ["Thinking", "Text", "ToolCall"]
+    assert found == decode(*[done(item, n) for n, item in enumerate(output)], end())
+
+
+def test_an_item_that_is_never_done_is_completed_by_the_end() -> None:
+    item = message(text_part("Hi"), phase="final_answer")
+    found = decode(added(message()), say("Hi"), end("completed", item))
+    assert found.text == "Hi"
+    assert mine(found.content[0])["$item"]["phase"] == "final_answer"
+
+
+def test_an_item_that_is_done_empty_does_not_unsay_its_words() -> None:
+    found = decode(added(message()), say("Hi"), done(message()), end())
+    assert found.content == (Text("Hi"),)
+
+
+def test_parts_of_a_message_are_blocks_of_their_own() -> None:
+    item = message(text_part("One"), text_part("Two"))
+    parts = [
+        event("content_part.added", output_index=0, content_index=n, part=text_part())
+        for n in (0, 1)
+    ]
+    found = decode(
+        added(message()), parts[0], say("One"), parts[1], say("Two", part=1), done(item), end()
+    )
+    assert [block.text for block in found.content] == ["One", "Two"]
+    assert found.text == "OneTwo"
+
+
+def test_a_part_may_be_counted_from_anywhere() -> None:
+    found = decode(added(message()), say("Hi", part=1), done(message(text_part("Hi"))), end())
+    assert found.text == "Hi"
+
+
+def test_an_empty_delta_says_nothing() -> None:
+    found = decode(added(message()), say(""), done(message(text_part("Hi"))), end())
+    assert found.text == "Hi"
+
+
+def test_citations_and_members_of_the_item_stay_with_the_text() -> None:
+    citation = {"type": "url_citation", "url": "https://example.org", "start_index": 0}
+    part = text_part("See there.", annotations=[citation], logprobs=[])
+    [text] = decode(done(message(part, phase="commentary")), end()).content
+    assert mine(text) == {
+        "$item": {"id": "msg_1", "status": "completed", "phase": "commentary"},
+        "$form": {"item": "message"},
+        "annotations": [citation],
+        "logprobs": [],
+    }
+
+
+def test_half_a_character_waits_for_its_other_half() -> None:
+    body = sse(created(), say("<"), say(">"), end())
+    body = body.replace(b"<", rb"\ud83d").replace(b">", rb"\ude00")
+    assert assemble_message(decode_events(openai_responses, body)).text == "\N{GRINNING FACE}"
+
+
+def test_half_a_character_beside_a_number_that_python_cannot_read_is_replaced() -> None:
+    body = sse(created(), say("a<"), end())
+    body = body.replace(b'a<"', rb'a\ud83d","zz":' + b"1" * 5000)
+    assert (
+        assemble_message(decode_events(openai_responses, body)).text == "a\N{REPLACEMENT CHARACTER}"
+    )
+
+
+# -- ids and indexes -----------------------------------------------------------------------------
+
+
+def test_indexes_may_be_missing() -> None:
+    """llama.cpp sends ids alone."""
+    asked = call('{"p":1}')
+    body = [
+        event("output_item.added", item=message()),
+        event("output_text.delta", item_id="msg_1", delta="Hi"),
+        event("output_item.done", item=message(text_part("Hi"))),
+        event("output_item.added", item=call()),
+        event("function_call_arguments.delta", item_id="fc_1", delta='{"p":1}'),
+        event("output_item.done", item=asked),
+        end("completed", message(text_part("Hi")), asked),
+    ]
+    found = decode(*body)
+    assert found.text == "Hi"
+    assert [(c.id, c.arguments) for c in found.tool_calls] == [("call_1", '{"p":1}')]
+
+
+def test_every_event_may_have_an_id_of_its_own() -> None:
+    """GitHub Copilot makes up a new one each time."""
+    found = decode(
+        *(added(message(id="a")), say("Hel", id="b"), say("lo", id="c")),
+        done(message(text_part("Hello"), id="d")),
+        *(added(call(id="e"), 1), arguments("{}", 1, id="f"), done(call("{}", id="g"), 1)),
+        end("completed", message(text_part("Hello"), id="h"), call("{}", id="i")),
+    )
+    assert found.text == "Hello"
+    assert [(c.id, mine(c)["id"]) for c in found.tool_calls] == [("call_1", "g")]
+
+
+def test_two_items_may_share_an_index() -> None:
+    """Some servers count messages and calls apart."""
+    found = decode(
+        *(added(message()), added(call()), say("Hel"), arguments("{"), say("lo"), arguments("}")),
+        *(done(message(text_part("Hello"))), done(call("{}"))),
+        end("completed", message(text_part("Hello")), call("{}")),
+    )
+    assert found.text == "Hello"
+    assert [c.arguments for c in found.tool_calls] == ["{}"]
+
+
+# -- thinking ------------------------------------------------------------------------------------
+
+
+def test_summaries_are_joined_and_their_parts_kept() -> None:
+    item = reasoning("One.", "Two.", encrypted_content="gAAA", content=[])
+    body = (created(), added(reasoning()), think("One."), think("Two.", part=1), done(item), end())
+    [thinking] = decode(*body, model="m-1").content
+    assert isinstance(thinking, Thinking)
+    assert thinking.text == "One.Two."
+    assert thinking.seal == Seal(data="gAAA", provider="openai", api=NAME, model="m-1")
+    assert mine(thinking) == {"id": "rs_1", "summary": item["summary"], "content": []}
+
+
+def test_a_seal_is_taken_from_the_item_that_is_done() -> None:
+    found = decode(
+        created(),
+        added(reasoning(encrypted_content="first")),
+        done(reasoning(encrypted_content="second")),
+        end("completed", reasoning(encrypted_content="third")),
+    )
+    [thinking] = found.content
+    assert (thinking.text, thinking.seal.data) == ("", "second")
+    assert thinking.seal.model == "m-1-2026"
+
+
+def test_raw_thinking_is_thinking() -> None:
+    item = reasoning(content=[{"type": "reasoning_text", "text": "Hm"}])
+    delta = event("reasoning_text.delta", output_index=0, content_index=0, delta="Hm")
+    events = decode_events(openai_responses, sse(delta, done(item), end()))
+    assert events[0] == ThinkingDelta(0, "Hm")
+    assert assemble_message(events) == whole(item)
+
+
+def test_thinking_that_is_said_in_both_places_is_told_once() -> None:
+    [thinking] = whole(reasoning("Hm", content=[{"type": "reasoning_text", "text": "Hm"}])).content
+    assert thinking.text == "Hm"
+
+
+def test_thinking_without_a_word_is_kept_for_its_id() -> None:
+    [thinking] = whole(reasoning()).content
+    assert thinking == Thinking("", extras={NAME: {"id": "rs_1"}})
+
+
+# -- calls ---------------------------------------------------------------------------------------
+
+
+def test_a_call_has_two_ids() -> None:
+    item = call('{"p" : 1}', namespace="fs")
+    body = sse(added(call()), arguments('{"p" '), arguments(": 1}"), done(item), end())
+    events = decode_events(openai_responses, body)
+    assert events[:2] == [ToolCallBegin(0, "call_1", "read"), ToolCallDelta(0, None, None, '{"p" ')]
+    found = assemble_message(events)
+    [asked] = found.tool_calls
+    assert (asked.id, asked.name, asked.arguments) == ("call_1", "read", '{"p" : 1}')
+    assert mine(asked) == {"id": "fc_1", "status": "completed", "namespace": "fs"}
+    assert (found.stop_reason, found.raw_stop_reason) == (StopReason.TOOL_USE, "completed")
+
+
+def test_arguments_may_come_whole() -> None:
+    found = decode(added(call('{"p":1}')), done(call('{"p":1}')), end())
+    assert [c.arguments for c in found.tool_calls] == ['{"p":1}']
+
+
+def test_a_call_may_come_without_a_beginning() -> None:
+    found = decode(arguments('{"p":1}'), done(call('{"p":1}')), end())
+    assert [(c.id, c.name, c.arguments) for c in found.tool_calls] == [
+        ("call_1", "read", '{"p":1}')
+    ]
+
+
+def test_a_call_without_an_id_gets_one() -> None:
+    item = {"type": "function_call", "name": "read", "arguments": "{}"}
+    [asked] = decode(done(item), end()).tool_calls
+    assert (asked.id, asked.name) == ("made_up", "read")
+
+
+def test_arguments_that_are_no_json_make_an_invalid_call() -> None:
+    [asked] = decode(added(call()), arguments('{"p":'), done(call('{"p":')), end()).tool_calls
+    assert isinstance(asked, InvalidToolCall)
+    assert (asked.id, asked.arguments) == ("call_1", '{"p":')
+
+
+# -- what we have no name for --------------------------------------------------------------------
+
+
+def test_server_tools_stand_where_they_were_used() -> None:
+    search = {"type": "web_search_call", "id": "ws_1", "status": "completed"}
+    found = decode(
+        *(added(search), event("web_search_call.searching", output_index=0, item_id="ws_1")),
+        done(search),
+        *(added(message(), 1), say("Found.", 1), done(message(text_part("Found.")), 1)),
+        end("completed", search, message(text_part("Found."))),
+    )
+    opaque, text = found.content
+    assert isinstance(opaque, Opaque)
+    assert (opaque.kind, opaque.origin) == ("web_search_call", NAME)
+    assert msgspec.json.decode(opaque.raw) == search
+    assert text.text == "Found."
+
+
+def test_an_event_that_is_not_known_is_kept() -> None:
+    odd = event("hologram.delta", output_index=0, delta={"x": 1})
+    found = decode(odd, event("hologram.done"), say("Hi"), end())
+    assert [block.kind for block in found.content[:2]] == [
+        *("event:response.hologram.delta", "event:response.hologram.done"),
+    ]
+    assert msgspec.json.decode(found.content[0].raw) == odd
+    assert found.text == "Hi"
+
+
+def test_progress_is_no_news() -> None:
+    kinds = ("in_progress", "queued", "content_part.done", "output_text.done", "mcp_call.completed")
+    steps = [event(kind, output_index=0, item_id="x") for kind in kinds]
+    assert decode({"type": "ping", "cost": "0"}, *steps, say("Hi"), end()).content == (Text("Hi"),)
+
+
+def test_what_is_said_about_the_answer_is_kept_for_the_record() -> None:
+    decoder = openai_responses.StreamDecoder()
+    list(decoder.feed(sse(created())))
+    assert decoder.envelope == {"id": "resp_1", "model": "m-1-2026"}
+    odd = say("Hi") | {"model": "proxy", "shard": 7}
+    list(
+        decoder.feed(
+            sse(odd, end(store=False) | {"timings": {"n": 1}}, {"type": "ping", "cost": "0"})
+        )
+    )
+    assert decoder.envelope == {
+        "id": "resp_1",
+        "model": "m-1-2026",
+        "status": "completed",
+        "store": False,
+        "timings": {"n": 1},
+        "shard": 7,
+        "cost": "0",
+    }
+
+
+# -- refusals ------------------------------------------------------------------------------------
+
+
+def refuse(text: str) -> dict[str, Any]:
+    return event("refusal.delta", item_id="msg_1", output_index=0, content_index=0, delta=text)
+
+
+def test_a_refusal_is_no_text_but_is_kept() -> None:
+    item = message({"type": "refusal", "refusal": "I will not."})
+    found = decode(added(message()), refuse("I will"), refuse(" not."), done(item), end())
+    assert found.text is None
+    assert (found.stop_reason, found.raw_stop_reason) == (StopReason.CONTENT_FILTER, "completed")
+    [opaque] = found.content
+    assert msgspec.json.decode(opaque.raw) == {"type": "refusal", "refusal": "I will not."}
+    assert found == whole(item)
+
+
+def test_a_refusal_that_is_cut_is_kept_too() -> None:
+    decoder = openai_responses.StreamDecoder()
+    assert list(decoder.feed(sse(added(message()), refuse("I wi")))) == []
+    closing = decoder.close()
+    [opaque] = assemble_message([next(closing)]).content
+    assert isinstance(opaque, Opaque)
+    assert msgspec.json.decode(opaque.raw) == {"type": "refusal", "refusal": "I wi"}
+    with pytest.raises(CutShort):
+        next(closing)
+
+
+def test_a_refusal_of_many_pieces_is_joined_and_so_are_halves_of_characters() -> None:
+    pieces = ["No ", *["no "] * 500, "\ud83d", "\ude00", " \ud83d"]
+    payloads = [json.dumps(refuse(piece)).encode() for piece in pieces]
+    body = b"".join([b"data: " + payload + b"\n\n" for payload in payloads])
+    [opaque] = assemble_message(decode_events(openai_responses, body, sse(end()))).content
+    assert isinstance(opaque, Opaque)
+    said = msgspec.json.decode(opaque.raw)["refusal"]
+    assert said == "No " + "no " * 500 + "😀 \N{REPLACEMENT CHARACTER}"
+
+
+# -- the end -------------------------------------------------------------------------------------
+
+
+def test_usage_is_read_as_it_is() -> None:
+    usage = {
+        "input_tokens": 100,
+        "input_tokens_details": {"cached_tokens": 64, "cache_write_tokens": 8},
+        "output_tokens": 20,
+        "output_tokens_details": {"reasoning_tokens": 5},
+        "total_tokens": 120,
+    }
+    assert decode(say("Hi"), end(usage=usage)).usage == Usage(
+        input_tokens=100,
+        output_tokens=20,
+        cache_read_tokens=64,
+        cache_write_tokens=8,
+        thinking_tokens=5,
+    )
+    assert decode(say("Hi"), end(usage=None)).usage is None
+    assert decode(say("Hi"), end(usage={"input_tokens": 0})).usage == Usage(input_tokens=0)
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "ours"),
+    [
+        ("incomplete", "max_output_tokens", StopReason.LENGTH),
+        ("incomplete", "content_filter", StopReason.CONTENT_FILTER),
+        ("incomplete", "something new", StopReason.UNKNOWN),
+        ("cancelled", None, StopReason.ABORTED),
+    ],
+)
+def test_a_status_is_mapped_and_kept(status: str, reason: str | None, ours: StopReason) -> None:
+    found = decode(say("Hi"), end(status, incomplete_details={"reason": reason}))
+    assert (found.stop_reason, found.raw_stop_reason) == (ours, status)
+
+
+def test_what_is_called_completed_may_be_incomplete() -> None:
+    """vLLM ends every stream with the same event."""
+    details = {"reason": "max_output_tokens"}
+    last = end("completed", incomplete_details=details)
+    last["response"]["status"] = "incomplete"
+    found = decode(say("Hi"), last)
+    assert (found.stop_reason, found.raw_stop_reason) == (StopReason.LENGTH, "incomplete")
+
+
+@pytest.mark.parametrize("status", ["queued", "in_progress"])
+def test_an_answer_that_has_not_begun_is_a_pause(status: str) -> None:
+    found = whole(status=status)
+    assert (found.content, found.stop_reason, found.raw_stop_reason) == (
+        (),
+        StopReason.PAUSE,
+        status,
+    )
+
+
+@pytest.mark.parametrize("tail", [b"", b"data: [DONE]\n\n", b'event: ping\ndata: {"type":"ping"}'])
+def test_more_may_follow_the_end(tail: bytes) -> None:
+    assert (
+        assemble_message(decode_events(openai_responses, sse(say("Hi"), end()) + tail)).text == "Hi"
+    )
+
+
+@pytest.mark.parametrize(
+    "tail", [b"", b'data: {"type":"resp', b"data: [DONE]\n\n", b"event: x\nda"]
+)
+def test_a_stream_that_is_cut_says_so_and_what_came_stands(tail: bytes) -> None:
+    decoder = openai_responses.StreamDecoder()
+    events = list(decoder.feed(sse(created(), added(message()), say("Hal")) + tail))
+    with pytest.raises(CutShort):
+        list(decoder.close())
+    assert assemble_message(events).content == (Text("Hal"),)
+    assert list(decoder.close()) == []
+
+
+# -- pieces --------------------------------------------------------------------------------------
+
+STREAM = sse(
+    created(),
+    *(added(reasoning()), think("H"), think("m"), done(reasoning("Hm", encrypted_content="gAAA"))),
+    *(added(message(), 1), say("Hé", 1), say("\u2028", 1), done(message(text_part("Hé\u2028")), 1)),
+    *(added(call(), 2), arguments("{", 2), arguments("}", 2), done(call("{}"), 2)),
+    event("hologram"),
+    end("completed", usage={"input_tokens": 1}),
+)
+
+
+@pytest.mark.parametrize("body", [STREAM, STREAM[:-200], STREAM + b"data: nonsense\n\n"])
+def test_pieces_do_not_show(body: bytes) -> None:
+    named = body.replace(b"data: ", b"event: x\ndata: ")
+    for other in (
+        body,
+        body.replace(b"\n", b"\r\n"),
+        body.replace(b"\n\n", b"\n\n: hi\n\n"),
+        named,
+    ):
+        for size in (1, 2, 3, 7, 64, len(other)):
+            assert told(other, size) == told(body, len(body))
+
+
+def told(body: bytes, size: int) -> tuple[list[Any], str]:
+    decoder = openai_responses.StreamDecoder()
+    events: list[Any] = []
+    try:
+        for start in range(0, len(body), size):
+            events += decoder.feed(body[start : start + size])
+        events += decoder.close()
+    except ProtocolError as fault:
+        return events, repr(fault)
+    return events, ""
+
+
+# -- faults --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        sse({"error": {"message": "engine died", "type": "server_error", "code": 500}}),
+        sse({"type": "error", "error": {"message": "engine died", "code": "server_error"}}),
+        sse({"type": "error", "code": "server_error", "message": "engine died", "param": None}),
+        b'event: error\ndata: {"message":"engine died","code":500}\n\n',
+        sse(end("failed", error={"code": "server_error", "message": "engine died"})),
+    ],
+    ids=["data", "nested", "flat", "named", "failed"],
+)
+def test_an_error_after_200_is_raised_behind_what_came_before_it(body: bytes) -> None:
+    decoder = openai_responses.StreamDecoder()
+    events = chain(decoder.feed(sse(say("Hal")) + body), decoder.close())
+    assert next(events) == TextDelta(0, "Hal")
+    with pytest.raises(ProviderError, match="engine died") as caught:
+        list(events)
+    assert caught.value.status == 200
+    assert caught.value.retryable
+
+
+def test_an_error_that_is_reported_twice_is_raised_with_the_end_told() -> None:
+    """OpenAI has an event for it, and says it again in the last one."""
+    fault = {"type": "tokens", "code": "rate_limit_exceeded", "message": "too much"}
+    failed = {"code": "rate_limit_exceeded", "message": "too much"}
+    body = sse(say("Hal"), {"type": "error", "error": fault}, end("failed", error=failed))
+    events = openai_responses.StreamDecoder().feed(body)
+    found = assemble_message([next(events), next(events)])
+    assert found.text == "Hal"
+    assert (found.stop_reason, found.raw_stop_reason) == (StopReason.ERROR, "failed")
+    with pytest.raises(RateLimited) as caught:
+        next(events)
+    assert caught.value.provider_code == "rate_limit_exceeded"
+
+
+def test_a_failure_without_a_reason_is_one_too() -> None:
+    with pytest.raises(ProviderError):
+        decode(say("Hal"), end("failed", error=None))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"nonsense",
+        b"[1]",
+        b"\xff",
+        b'{"type":"response.output_item.done"}',
+        b'{"type":"response.output_text.delta","delta":7}',
+        b'{"type":"hologram","x":"\xff"}',
+        b'{"type":"response.output_item.done","item":' + b'{"a":' * 300 + b"1" + b"}" * 301,
+    ],
+)
+def test_bytes_that_make_no_sense_are_a_protocol_error(data: bytes) -> None:
+    decoder = openai_responses.StreamDecoder()
+    with pytest.raises(ProtocolError) as caught:
+        list(decoder.feed(b"data: " + data + b"\n\n"))
+    assert not isinstance(caught.value, CutShort)
+    assert list(decoder.close()) == []
+
+
+def test_what_the_text_is_does_not_show_in_the_error() -> None:
+    decoder = openai_responses.StreamDecoder()
+    with pytest.raises(ProtocolError) as caught:
+        list(decoder.feed(b'data: {"type":"response.output_item.done","item":"hunter2"}\n\n'))
+    assert "hunter2" not in str(caught.value)
+
+
+# -- whole answers -------------------------------------------------------------------------------
+
+
+def test_a_whole_answer_is_read_by_the_same_rules() -> None:
+    output = (reasoning("Hm", encrypted_content="gAAA"), message(text_part("Hi")), call("{}"))
+    usage = {"input_tokens": 5, "output_tokens": 3}
+    found = whole(*output, usage=usage)
+    assert found == decode(end("completed", *output, usage=usage), model="m-1")
+    assert found.stop_reason is StopReason.TOOL_USE
+
+
+def test_a_whole_answer_may_hold_an_error() -> None:
+    with pytest.raises(ProviderError, match="no credit"):
+        openai_responses.decode_response('{"error":{"message":"no credit","type":"x"}}')
+    with pytest.raises(ProviderError, match="too much"):
+        whole(status="failed", error={"code": "rate_limit_exceeded", "message": "too much"})
+
+
+@pytest.mark.parametrize("data", ["", "[]", "{}", '{"choices":[]}', b'{"output":"\xff"}'])
+def test_what_is_no_answer_is_a_protocol_error(data: bytes | str) -> None:
+    with pytest.raises(ProtocolError):
+        openai_responses.decode_response(data)
+
+
+def test_a_lone_half_of_a_character_is_replaced() -> None:
+    body = b'{"status":"completed","output":[{"type":"message","role":"assistant","content":"<"}]}'
+    found = openai_responses.decode_response(body.replace(b"<", rb"a\ud83d"))
+    assert found.text == "a\ufffd"
+
+
+def test_a_seal_goes_home_where_nobody_named_a_model() -> None:
+    item = reasoning("Hm", encrypted_content="s1")
+    turn = decode(created(), done(item), done(call("{}"), 1), end(), model="")
+    request = Request(messages=(ChatMessage.user("Hi"), turn), model="")
+    found = openai_responses.encode_request(request)
+    assert found.json["input"][1] == item
+    assert found.losses == ()

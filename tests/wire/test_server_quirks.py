@@ -1,0 +1,363 @@
+"""What servers say that no documentation has: nothing of it is lost, and none of it is a crash."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from steno import (
+    AssistantMessage,
+    ChatMessage,
+    Opaque,
+    ProtocolError,
+    Request,
+    StopReason,
+    Text,
+    Thinking,
+    ToolCall,
+)
+from steno.errors import CutShort, ProviderError
+from steno.json_object import is_deep_json
+from steno.messages.call import AnyToolCall
+from steno.wire import (
+    Wire,
+    anthropic_messages,
+    chat,
+    gemini,
+    ollama_chat,
+    openai_chat,
+    openai_responses,
+)
+from steno.wire.errors import decode_error
+from steno.wire.openai_chat import DIALECTS
+from tests.wire.decode_helpers import assemble_message, decode_events, sse
+
+
+def chunk(finish: str | None = None, **delta: Any) -> dict[str, Any]:
+    return {"model": "m", "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
+
+
+def heard(*chunks: dict[str, Any]) -> tuple[AssistantMessage, dict[str, Any]]:
+    """Return the message of a stream of chat completions, and its envelope."""
+    decoder = openai_chat.StreamDecoder()
+    events = [*decoder.feed(sse(*chunks, chunk("stop"))), *decoder.close()]
+    return assemble_message(events), decoder.envelope
+
+
+def sent_again(message: AssistantMessage, dialect: str = "openai") -> Any:
+    request = Request(model="m", messages=(ChatMessage.user("?"), message))
+    encoded = openai_chat.encode_request(request, dialect=DIALECTS[dialect])
+    assert encoded.losses == ()
+    return encoded.json["messages"][1]
+
+
+# -- details of reasoning ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("texts", "joined"),
+    [
+        ((None, "a"), "a"),
+        (("a", None), "a"),
+        (("a", None, "b"), "ab"),
+        ((None, None), None),
+        (([1], "a"), "a"),
+        (("a", [1]), [1]),
+    ],
+)
+def test_details_that_say_nothing_take_nothing_back(texts: tuple[Any, ...], joined: Any) -> None:
+    detail = {"type": "reasoning.text", "index": 0}
+    chunks = [chunk(reasoning_details=[detail | {"text": text}]) for text in texts]
+    signed = chunk(reasoning_details=[detail | {"signature": "s"}])
+    (thinking,) = heard(*chunks, signed)[0].content
+    assert isinstance(thinking, Thinking)
+    assert thinking.seal is not None
+    assert json.loads(thinking.seal.data) == [detail | {"text": joined, "signature": "s"}]
+
+
+# -- calls ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("custom", "name", "arguments"),
+    [
+        ({"name": "x", "input": {"a": 1}}, "x", '{"a":1}'),
+        ({"name": "x", "input": "abc", "more": 1}, "x", "abc"),
+        ({"name": "x", "input": None}, "x", "{}"),
+    ],
+)
+def test_the_input_of_a_custom_tool_is_text_whatever_it_came_as(
+    custom: dict[str, Any], name: str, arguments: str
+) -> None:
+    call = {"index": 0, "id": "a", "type": "custom", "custom": custom}
+    message, _ = heard(chunk(tool_calls=[call]))
+    (made,) = message.content
+    assert isinstance(made, AnyToolCall)
+    assert (made.name, made.arguments) == (name, arguments)
+    written = sent_again(message)["tool_calls"][0]
+    assert written["type"] == "custom"
+    assert written["custom"].get("more") == custom.get("more")
+
+
+def test_a_legacy_call_keeps_what_comes_behind_its_name() -> None:
+    message, envelope = heard(
+        chunk(function_call={"name": "f", "arguments": "{}"}), chunk(function_call={"late": 1})
+    )
+    assert [call.name for call in message.tool_calls] == ["f"]
+    assert envelope["late"] == 1
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        {"id": "a", "type": "mcp", "mcp": {"x": 1}},
+        {"id": "a", "type": "mcp", "function": {"name": "f", "arguments": "{}"}},
+        {"id": "a", "function": {"name": "f", "arguments": "{}"}},
+        {"id": "a", "type": "", "function": {"name": "f", "arguments": "{}"}},
+        {"id": "a", "type": "function"},
+        {"id": "a", "type": "custom"},
+    ],
+)
+def test_a_call_of_another_type_goes_back_as_it_was(call: dict[str, Any]) -> None:
+    body = {
+        "model": "m",
+        "messages": [{"role": "assistant", "content": None, "tool_calls": [call]}],
+    }
+    again = openai_chat.encode_request(openai_chat.decode_request(json.dumps(body)))
+    assert again.json == body
+
+
+# -- the end -------------------------------------------------------------------------------------
+
+
+def test_an_end_without_a_reason_is_none() -> None:
+    decoder = openai_chat.StreamDecoder()
+    list(decoder.feed(sse(chunk("", content="Half a"))))
+    with pytest.raises(CutShort):
+        list(decoder.close())
+
+
+def test_an_end_without_a_reason_takes_none_back() -> None:
+    events = decode_events(openai_chat, sse(chunk("", content="a"), chunk("stop"), chunk("")))
+    message = assemble_message(events)
+    assert (message.stop_reason, message.raw_stop_reason) == (StopReason.END_TURN, "stop")
+
+
+def test_who_answered_may_be_said_at_the_end() -> None:
+    last = chunk("stop") | {"service_tier": "flex", "system_fingerprint": "fp"}
+    counted = {"choices": [], "usage": {"prompt_tokens": 1}, "provider": "p"}
+    _, envelope = heard(chunk(content="a"), last, counted)
+    told = {name: envelope[name] for name in ("service_tier", "system_fingerprint", "provider")}
+    assert told == {"service_tier": "flex", "system_fingerprint": "fp", "provider": "p"}
+
+
+# -- content in parts ----------------------------------------------------------------------------
+
+REFERENCE = {"type": "reference", "reference_ids": [1]}
+
+
+def said(text: str) -> dict[str, str]:
+    return {"type": "text", "text": text}
+
+
+def test_words_behind_a_part_stay_behind_it() -> None:
+    parts = [said("A"), REFERENCE, said("B")]
+    answer = {"choices": [{"message": {"content": parts}, "finish_reason": "stop"}]}
+    message = openai_chat.decode_response(json.dumps(answer))
+    assert [type(block) for block in message.content] == [Text, Opaque, Text]
+    assert sent_again(message, "mistral")["content"] == parts
+
+
+def test_words_of_a_stream_go_on_behind_a_part() -> None:
+    words = [chunk(content=word) for word in "abc"]
+    message, _ = heard(*words, chunk(content=[REFERENCE]), *words)
+    assert [block.text for block in message.content if isinstance(block, Text)] == ["abc", "abc"]
+    whole = sse(*words, chunk(content=[REFERENCE]), *words, chunk("stop"))
+    by_bytes = assemble_message(decode_events(openai_chat, *(bytes([byte]) for byte in whole)))
+    assert by_bytes.content == message.content
+
+
+def test_members_of_parts_that_nobody_knows_are_in_the_envelope() -> None:
+    thinking = {"type": "thinking", "thinking": [said("t"), REFERENCE], "signature": "s"}
+    message, envelope = heard(chunk(content=[said("hi") | {"x": 1}, thinking]))
+    assert [block.text for block in message.content if isinstance(block, Text | Thinking)] == [
+        "hi",
+        "t",
+    ]
+    assert envelope["content"] == [
+        {"type": "text", "x": 1},
+        {"type": "thinking", "thinking": [REFERENCE], "signature": "s"},
+    ]
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"content": {"type": "text", "text": "hello"}},
+        {"content": 5},
+        {"reasoning_details": {"a": 1}},
+        {"reasoning_details": [5]},
+        {"function_call": "x"},
+    ],
+)
+def test_what_has_another_type_is_in_the_envelope(odd: dict[str, Any]) -> None:
+    (name, value), *_ = odd.items()
+    assert heard(chunk(**odd), chunk(content="a"))[1][name] == value
+
+
+def test_thoughts_that_are_no_text_are_kept_as_they_are() -> None:
+    part = {"type": "thinking", "thinking": [{"type": "text", "text": 5}, said("t")]}
+    message, envelope = heard(chunk(content=[part]))
+    assert [block.text for block in message.content if isinstance(block, Thinking)] == ["t"]
+    assert envelope["content"] == [{"type": "thinking", "thinking": [{"type": "text", "text": 5}]}]
+
+
+# -- errors that are none, and some that are odd -------------------------------------------------
+
+ITEM = {
+    "type": "message",
+    "role": "assistant",
+    "content": [{"type": "output_text", "text": "Hi"}],
+}
+ANSWERS: dict[str, tuple[Wire, dict[str, Any]]] = {
+    "openai_chat": (
+        openai_chat,
+        {"choices": [{"message": {"content": "Hi"}, "finish_reason": "stop"}]},
+    ),
+    "openai_responses": (
+        openai_responses,
+        {"status": "completed", "output": [ITEM]},
+    ),
+    "anthropic_messages": (
+        anthropic_messages,
+        {"type": "message", "content": [said("Hi")], "stop_reason": "end_turn"},
+    ),
+    "gemini": (
+        gemini,
+        {"candidates": [{"content": {"parts": [{"text": "Hi"}]}, "finishReason": "STOP"}]},
+    ),
+    "ollama_chat": (ollama_chat, {"message": {"content": "Hi"}, "done": True}),
+    "chat": (chat, {"role": "assistant", "content": "Hi", "stop_reason": "end_turn"}),
+}
+
+
+@pytest.mark.parametrize("empty", [None, "", False, {}, []])
+@pytest.mark.parametrize("name", ANSWERS)
+def test_an_error_that_says_nothing_is_none(name: str, empty: Any) -> None:
+    wire, answer = ANSWERS[name]
+    body = json.dumps(answer | {"error": empty})
+    message = wire.decode_response(body)
+    assert (message.text, message.stop_reason) == ("Hi", StopReason.END_TURN)
+    with pytest.raises(ProviderError, match="no more"):
+        wire.decode_response(json.dumps(answer | {"error": {"message": "no more"}}))
+
+
+@pytest.mark.parametrize("code", ["²", "٥٠٣", "9" * 5000, "-1", "503"])
+def test_a_code_may_be_anything(code: str) -> None:
+    error = decode_error(200, json.dumps({"error": {"code": code, "message": "no"}}))
+    assert error.retryable is (code == "503")
+
+
+def test_counts_of_groq_may_be_null() -> None:
+    first = {"x_groq": {"id": "a", "usage": None}, "choices": []}
+    assert heard(first, chunk(content="a"))[0].text == "a"
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_text_with_half_a_character_is_no_answer(name: str) -> None:
+    with pytest.raises(ProtocolError):
+        ANSWERS[name][0].decode_response('{"a":"\ud800"}')
+
+
+def test_counts_of_gemini_that_cannot_be_read_leave_the_message() -> None:
+    part = {"candidates": [{"content": {"parts": [{"text": "Hi"}]}}], "usageMetadata": {"a": 1}}
+    decoder = gemini.StreamDecoder()
+    events = list(decoder.feed(sse(part).replace(b'"a"', b'"\xff"')))
+    assert assemble_message(events).text == "Hi"
+    assert decoder.usage is None
+
+
+def test_a_mode_of_gemini_that_is_no_word_goes_back() -> None:
+    body = {
+        "contents": [{"role": "user", "parts": [{"text": "a"}]}],
+        "toolConfig": {"functionCallingConfig": {"mode": ["ANY"]}},
+    }
+    assert gemini.encode_request(gemini.decode_request(json.dumps(body))).json == body
+
+
+@pytest.mark.parametrize("inner", [5, "x", None])
+def test_extras_of_gemini_that_are_no_object_are_no_crash(inner: Any) -> None:
+    call = ToolCall(id="a", name="f", arguments="{}", extras={"gemini": {"functionCall": inner}})
+    request = Request(
+        model="m", messages=(ChatMessage.user("?"), ChatMessage.assistant(None, [call]))
+    )
+    parts = gemini.encode_request(request).json["contents"][1]["parts"]
+    assert len(parts) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "is_json"),
+    [
+        (r'"\"\\\/\b\f\n\r\t\u00e4"', True),
+        (r'"\u00e"', False),
+        (r'"\x"', False),
+        ('"a\tb"', False),
+        ('"' + r"\n" * 100_000 + '"', True),
+        ('"' + r"\n" * 100_000, False),
+    ],
+)
+def test_strings_of_deep_json_are_read_by_its_rules(text: str, is_json: bool) -> None:
+    assert is_deep_json(text) is is_json
+
+
+@pytest.mark.parametrize("first", ["", '{"x":2}'])
+def test_calls_of_one_id_and_one_name_are_two_if_their_indexes_are(first: str) -> None:
+    def part(index: int, arguments: str, **named: str) -> dict[str, Any]:
+        function = {"arguments": arguments} | ({"name": "f"} if named else {})
+        return chunk(tool_calls=[{"index": index, "function": function} | named])
+
+    rest = [part(1, '{"x":2}')] if not first else []
+    message, _ = heard(part(0, '{"x":', id="c"), part(0, "1}"), part(1, first, id="c"), *rest)
+    assert [call.arguments for call in message.tool_calls] == ['{"x":1}', '{"x":2}']
+
+
+def test_a_call_that_repeats_its_id_and_name_is_one_under_whatever_index() -> None:
+    call = {"id": "c", "function": {"name": "f", "arguments": '{"x":'}}
+    more = {"id": "c", "function": {"name": "f", "arguments": "1}"}}
+    message, _ = heard(
+        chunk(tool_calls=[call | {"index": 0}]), chunk(tool_calls=[more | {"index": 1}])
+    )
+    assert [call.arguments for call in message.tool_calls] == ['{"x":1}']
+
+
+@pytest.mark.parametrize("parts", [("",), (" \n",), ("", " "), (None,), ("", "abc", "")])
+def test_the_input_of_a_custom_tool_is_never_made_an_object(parts: tuple[str | None, ...]) -> None:
+    def part(input: str | None, **named: str) -> dict[str, Any]:
+        custom = {"input": input} | ({"name": "x", "more": 1} if named else {})
+        return chunk(tool_calls=[{"index": 0, "type": "custom", "custom": custom} | named])
+
+    first, *rest = parts
+    message, _ = heard(part(first, id="a"), *[part(more) for more in rest])
+    assert sent_again(message)["tool_calls"] == [
+        {
+            "id": "a",
+            "type": "custom",
+            "custom": {"name": "x", "input": "".join(filter(None, parts)), "more": 1},
+        }
+    ]
+
+
+def test_details_go_on_without_their_id() -> None:
+    first = {"type": "reasoning.text", "index": 0, "id": "r1", "text": "a"}
+    more = {"type": "reasoning.text", "index": 0, "text": "b", "signature": "s"}
+    other = {"type": "reasoning.text", "index": 0, "id": "r2", "text": "c"}
+    chunks = [chunk(reasoning_details=[detail]) for detail in (first, more, other)]
+    (thinking,) = heard(*chunks)[0].content
+    assert isinstance(thinking, Thinking)
+    assert thinking.seal is not None
+    assert json.loads(thinking.seal.data) == [
+        first | {"text": "ab", "signature": "s"},
+        other,
+    ]
