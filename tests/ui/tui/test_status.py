@@ -255,7 +255,7 @@ def test_what_the_first_paint_needs_loads_nothing_heavy() -> None:
         *("PIL", "textual_image", "textual.widgets._markdown", "markdown_it"),
     )
     code = (
-        "import sys, steno.tui.status, steno.tui.themes\n"
+        "import sys, steno.ui.tui.status, steno.ui.tui.themes\n"
         f"print([name for name in {heavy!r} if name in sys.modules])"
     )
     done = subprocess.run(

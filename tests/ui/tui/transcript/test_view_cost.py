@@ -206,7 +206,7 @@ def test_an_image_is_read_in_another_thread_and_one_that_cannot_be_is_told_of() 
 def test_the_view_loads_nothing_that_an_empty_screen_does_without() -> None:
     heavy = ["rich.markdown", "markdown_it", "pygments", "PIL", "textual_image", "steno.agent"]
     program = (
-        "import sys, steno.tui.transcript.view;"
+        "import sys, steno.ui.tui.transcript.view;"
         f"print([name for name in {heavy!r} if name in sys.modules])"
     )
     done = subprocess.run(
