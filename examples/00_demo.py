@@ -26,7 +26,7 @@ from steno import (
     check_order,
     repair,
 )
-from steno.messages.message import Message
+from steno.messages import Message
 from steno.wire import load_wire
 
 

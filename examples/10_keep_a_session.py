@@ -7,8 +7,8 @@ import sys
 from tempfile import TemporaryDirectory
 
 from steno import ChatMessage, ToolCall, Usage
-from steno.log.queries import labels_of
-from steno.records.entry import ApprovalStatus
+from steno.log import labels_of
+from steno.records import ApprovalStatus
 from steno.store import open_store
 
 

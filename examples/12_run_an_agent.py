@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 from steno import ChatMessage, TextDelta
 from steno.agent import Agent, CallEnded, CallStarted, Gate, LoopEvent, Permissions, Runner
-from steno.providers.offline_assistant import OfflineProvider
+from steno.providers import OfflineProvider
 from steno.store import open_store
 from steno.tools import Toolbox, Workspace
 

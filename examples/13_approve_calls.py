@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from steno import ChatMessage, Conversation, ToolCall
 from steno.agent import Agent, CallbackApprover, CallEnded, Gate, LoopEvent, Permissions
 from steno.ports import ApprovalDecision, ApprovalRequest, GrantScope
-from steno.records.entry import Approval, ApprovalStatus, Mode
+from steno.records import Approval, ApprovalStatus, Mode
 from steno.testing import ScriptedProvider
 from steno.tools import Toolbox, Workspace
 

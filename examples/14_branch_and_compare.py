@@ -8,7 +8,7 @@ from difflib import unified_diff
 
 from steno import ChatMessage, Conversation, Usage
 from steno.agent import Agent
-from steno.log.queries import total_usage
+from steno.log import total_usage
 from steno.ports import Provider
 from steno.testing import ScriptedProvider
 

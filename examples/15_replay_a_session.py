@@ -9,8 +9,7 @@ from msgspec.structs import replace
 
 from steno import ChatMessage, ToolCall
 from steno.agent import Agent, Gate, Runner
-from steno.agent.replay.comparison import RecordedResults, rerun
-from steno.agent.replay.verify import replay
+from steno.agent.replay import RecordedResults, replay, rerun
 from steno.store import MemoryStore
 from steno.testing import ScriptedProvider, ScriptedTool
 

@@ -11,7 +11,7 @@ from steno.agent import Agent, Capability
 from steno.errors import CutShort
 from steno.providers import Vendor, connect
 from steno.tools import tool
-from steno.transport.replay import RecordedResponse, ReplayTransport
+from steno.transport import RecordedResponse, ReplayTransport
 from steno.wire import load_wire
 
 

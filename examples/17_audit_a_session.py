@@ -10,8 +10,8 @@ from tempfile import TemporaryDirectory
 from steno import ChatMessage, ToolCall
 from steno.agent import Agent, Capability, Gate, Permissions
 from steno.errors import Damaged
-from steno.log.queries import EntryQuery, select_entries
-from steno.records.entry import Approval
+from steno.log import EntryQuery, select_entries
+from steno.records import Approval
 from steno.store import open_store
 from steno.testing import ScriptedProvider
 from steno.tools import tool

@@ -14,7 +14,7 @@ from PIL import ImageDraw, ImageFont
 from steno import Conversation
 from steno.agent import Agent, LoopEvent, ModelTarget, Notice
 from steno.inputs import InputResolver, OcrReader, choose_ocr_engine
-from steno.records.entry import Resolution
+from steno.records import Resolution
 from steno.testing import ScriptedProvider
 from steno.tools import Workspace
 

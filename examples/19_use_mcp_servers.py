@@ -9,8 +9,15 @@ from pathlib import Path
 
 from steno import ChatMessage, Conversation, ToolCall
 from steno.agent import Agent, CallEnded, Gate, LoopEvent, Permissions
-from steno.inputs import InputResolver, McpServers, McpServerSpec, list_mcp_tools
-from steno.inputs.mcp.prompts import expand_prompt, list_mcp_prompts, parse_prompt_command
+from steno.inputs import (
+    InputResolver,
+    McpServers,
+    McpServerSpec,
+    expand_prompt,
+    list_mcp_prompts,
+    list_mcp_tools,
+    parse_prompt_command,
+)
 from steno.testing import ScriptedProvider
 
 HERE = Path(__file__).parent

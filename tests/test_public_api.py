@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import json
+import pkgutil
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -16,10 +20,23 @@ import pytest
 import steno
 import steno.codec
 from steno import ChatMessage, JsonObject, MessageRole, ToolCall, ToolDefinition, ToolResult
+from steno.wire import WIRES
 
-SNAPSHOT = Path(__file__).parents[0] / "data" / "public_api.txt"
+ROOT = Path(__file__).parents[1]
+SNAPSHOT = Path(__file__).parent / "data" / "public_api.txt"
 MODULES = [steno, steno.codec]
-LOADED_LATE = {"Conversation", "open_store"}
+LOADED_LATE = {"Agent", "Conversation", "connect", "open_store", "tool"}
+PUBLIC = (
+    "steno",
+    *(f"steno.{name}" for name in ("agent", "app", "codec", "context", "errors", "formats")),
+    *(f"steno.{name}" for name in ("inputs", "log", "messages", "ports", "providers", "records")),
+    *(f"steno.{name}" for name in ("render", "schema", "store", "testing", "tools", "transport")),
+    *("steno.agent.replay", "steno.agent.telemetry", "steno.wire"),
+    *(f"steno.testing.{name}" for name in ("conformance", "stores", "strategies")),
+    *("steno.testing.conformance.in_pytest", "steno.testing.conformance.servers"),
+    *(f"steno.wire.{name}" for name in WIRES),
+)
+"""The modules that users import from; what is in no `__all__` of these may change at any time."""
 
 
 # -- names ---------------------------------------------------------------------------------------
@@ -49,7 +66,67 @@ def test_nothing_public_is_missing_from_the_list(module: ModuleType) -> None:
 
 def test_the_surface_is_small_enough_to_read() -> None:
     """A small surface is the aim; this is where a review begins, not where it ends."""
-    assert len(steno.__all__) <= 70
+    assert len(steno.__all__) <= 75
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_a_public_module_lists_its_names_and_has_them(name: str) -> None:
+    module = import_module(name)
+    names: list[str] = module.__all__
+    assert len(names) == len(set(names))
+    assert [each for each in names if not hasattr(module, each)] == []
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_no_public_name_is_that_of_a_submodule(name: str) -> None:
+    module = import_module(name)
+    submodules = {found.name for found in pkgutil.iter_modules(getattr(module, "__path__", []))}
+    assert [each for each in module.__all__ if each in submodules] == []
+
+
+def imports_of(code: str) -> Iterator[tuple[str, str]]:
+    """Yield the module and the name of everything of ours that code imports."""
+    for node in ast.walk(ast.parse(code)):
+        match node:
+            case ast.ImportFrom(module=str(module), names=names) if module.startswith("steno"):
+                yield from ((module, alias.name) for alias in names)
+            case ast.Import(names):
+                yield from ((alias.name, "*") for alias in names if alias.name.startswith("steno"))
+            case _:
+                pass
+
+
+def code_for_users() -> Iterator[tuple[str, str]]:
+    """Yield every program that users are shown, with the place it stands in."""
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    for page in pages:
+        if "adr" not in page.parts:  # a record of what was decided then
+            for block in re.findall(r"(?ms)^```python\n(.*?)^```", page.read_text("utf-8")):
+                yield page.name, block
+    for file in (ROOT / "examples").rglob("*.py"):
+        yield file.name, file.read_text("utf-8")
+    yield "must_pass.py", (ROOT / "tests" / "typing" / "must_pass.py").read_text("utf-8")
+
+
+def is_public(module: str, name: str) -> bool:
+    if f"{module}.{name}" in PUBLIC:
+        return True
+    return module in PUBLIC and (name == "*" or name in import_module(module).__all__)
+
+
+def test_guides_and_examples_import_public_names_only() -> None:
+    private = {
+        f"{place}: from {module} import {name}"
+        for place, code in code_for_users()
+        for module, name in imports_of(code)
+        if not is_public(module, name)
+    }
+    assert private == set()
+
+
+def test_an_import_of_a_private_name_is_noticed() -> None:
+    found = list(imports_of("from steno.agent.loop import AgentLoop\nimport steno.store"))
+    assert [is_public(*each) for each in found] == [False, True]
 
 
 @pytest.mark.requirement("FR-004a-01", "FR-004a-11", "FR-004a-36", "FR-004a-56", "FR-004a-71")

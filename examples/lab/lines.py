@@ -37,15 +37,18 @@ from steno import (
     ToolDefinition,
     ToolResultMessage,
 )
-from steno.messages.call import build_call
-from steno.messages.event import Event, Finished, TextDelta, ToolCallDelta
-from steno.wire import EncodedRequest, LossCode
+from steno.messages import Event, Finished, TextDelta, ToolCallDelta, build_call
+from steno.wire import (
+    EncodedRequest,
+    LineSplitter,
+    LossCode,
+    LossCollector,
+    assemble_message,
+    build_cut_short,
+    decode_error,
+    select_extras,
+)
 from steno.wire import StreamDecoder as Decoder
-from steno.wire.errors import decode_error
-from steno.wire.extras import select_extras
-from steno.wire.ndjson import LineSplitter
-from steno.wire.report import LossCollector
-from steno.wire.response_decoder import assemble_message, build_cut_short
 
 __all__ = [
     "NAME",

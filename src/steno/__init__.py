@@ -1,8 +1,8 @@
-"""steno: the typed, immutable record of what a person, a model and tools say to each other.
+"""steno: the typed, immutable record of what a person, a model and tools exchange.
 
-Everything a user writes every day is here; the stored format is in `steno.codec`, doubles and
-strategies for tests are in `steno.testing`. `Conversation` and `open_store` are loaded when they
-are first asked for: whoever only needs messages need not wait for the log.
+The names for daily use are here; every other public name is in the `__all__` of its package. What
+is not part of the vocabulary (`Agent`, `Conversation`, `connect`, `open_store`, `tool`) is loaded
+when it is first used, so `import steno` stays cheap.
 """
 
 import typing as _typing
@@ -26,6 +26,7 @@ from steno.errors import (
     UnsupportedVersion,
 )
 from steno.json_object import JsonObject
+from steno.lazy_exports import lazy_exports as _lazy_exports
 from steno.messages.call import AnyToolCall, InvalidToolCall, Seal, ToolCall, map_tool_name
 from steno.messages.content import (
     Block,
@@ -74,12 +75,16 @@ from steno.records.entry import Entry
 from steno.values import replace_lone_surrogates
 
 if _typing.TYPE_CHECKING:
+    from steno.agent import Agent
     from steno.log.conversation import Conversation
+    from steno.providers import connect
     from steno.store import open_store
+    from steno.tools import tool
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Agent",
     "AnyToolCall",
     "Assembler",
     "AssistantMessage",
@@ -145,20 +150,22 @@ __all__ = [
     "Usage",
     "UserMessage",
     "check_order",
+    "connect",
     "map_tool_name",
     "open_store",
     "repair",
     "replace_lone_surrogates",
+    "tool",
 ]
 
 
-def __getattr__(name: str) -> object:
-    if name == "Conversation":
-        from steno.log.conversation import Conversation  # noqa: PLC0415 - see the docstring
-
-        return Conversation
-    if name == "open_store":
-        from steno.store import open_store  # noqa: PLC0415 - likewise
-
-        return open_store
-    raise AttributeError(f"module 'steno' has no attribute {name!r}")
+__getattr__ = _lazy_exports(
+    __name__,
+    {
+        "steno.agent": ("Agent",),
+        "steno.log.conversation": ("Conversation",),
+        "steno.providers": ("connect",),
+        "steno.store": ("open_store",),
+        "steno.tools": ("tool",),
+    },
+)

@@ -36,6 +36,37 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+__all__ = [
+    "AuthenticationFailed",
+    "Conflict",
+    "ContextOverflow",
+    "CutShort",
+    "Damaged",
+    "InvalidArguments",
+    "InvalidDocument",
+    "InvalidMessage",
+    "InvalidRequest",
+    "InvalidTool",
+    "InvalidValue",
+    "LogError",
+    "Missing",
+    "NotFound",
+    "OutOfOrder",
+    "Overloaded",
+    "Problem",
+    "ProtocolError",
+    "ProviderError",
+    "RateLimited",
+    "ServerFailed",
+    "StenoError",
+    "ToolFailed",
+    "Unavailable",
+    "Unreachable",
+    "Unrecognised",
+    "Unresolved",
+    "UnsupportedVersion",
+]
+
 
 class StenoError(Exception):
     """The root of every error that steno raises on purpose.

@@ -71,7 +71,9 @@ def layers_of(page: Path) -> list[list[str]]:
 def test_the_layers_in_contributing_are_the_ones_that_are_checked() -> None:
     contract = (ROOT / ".importlinter").read_text(encoding="utf-8")
     listed = contract.split("layers =\n")[1].split("\n\n")[0]
-    assert layers_of(ROOT / "CONTRIBUTING.md") == [re.findall(r"\w+", line) for line in listed.splitlines()]
+    assert layers_of(ROOT / "CONTRIBUTING.md") == [
+        re.findall(r"\w+", line) for line in listed.splitlines()
+    ]
 
 
 def test_the_readme_shows_code_early_and_both_commands() -> None:

@@ -31,7 +31,7 @@ from steno.formats import FORMATS, build_records
 from steno.records.stored_record import Header
 from steno.store import MemoryStore
 from steno.testing import entries
-from steno.testing.strategies.primitives import json_members, json_values
+from steno.testing.strategies.primitive_strategies import json_members, json_values
 from tests.every_payload import DOCUMENT, SEAL
 from tests.property.old_formats import OldDocument, sessions
 from tests.property.raw_json import render, spacings

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from steno.testing import texts
-from steno.testing.strategies.blocks import KNOWN_TAGS
+from steno.testing.strategies.block_strategies import KNOWN_TAGS
 from steno.values import Value
 
 

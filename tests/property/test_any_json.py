@@ -44,7 +44,7 @@ from steno.testing import (
     texts,
     tool_definitions,
 )
-from steno.testing.strategies.blocks import KNOWN_TAGS
+from steno.testing.strategies.block_strategies import KNOWN_TAGS
 from steno.values import Value
 from tests.property.raw_json import (
     KNOWN_NAMES,

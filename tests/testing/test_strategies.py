@@ -97,7 +97,7 @@ def test_without_hypothesis_a_strategy_says_what_to_install(code: str) -> None:
 def test_a_strategy_is_the_same_wherever_its_module_was_loaded_from() -> None:
     """Some modules go by the name of a strategy; they must not come up in its place."""
     code = """
-import steno.testing.strategies.messages, steno.testing.strategies.events
+import steno.testing.strategies.message_strategies, steno.testing.strategies.event_strategies
 from steno.testing import *
 from steno.testing import blocks, events, messages
 from steno import testing

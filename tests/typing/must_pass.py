@@ -49,8 +49,8 @@ from steno import (
     repair,
 )
 from steno.codec import Document, decode_messages, encode_messages
-from steno.messages.content import ImageSource
-from steno.records.entry import Payload
+from steno.messages import ImageSource
+from steno.records import Payload
 
 
 class Edit(msgspec.Struct):

@@ -33,7 +33,7 @@ FORMATS: Final[Mapping[str, Format]] = MappingProxyType(
             Format("rows", ".rows.json", rows.encode, rows.decode),
             Format("chat", ".chat.json", chat.encode, chat.decode),
         )
-    }
+    },
 )
 """Every format that is read and written, by its name."""
 

@@ -7,8 +7,9 @@
 Each part is loaded when it is first asked for: who sets up servers need not wait for images.
 """
 
-import importlib as _importlib
 import typing as _typing
+
+from steno.lazy_exports import lazy_exports as _lazy_exports
 
 if _typing.TYPE_CHECKING:
     from steno.inputs.file_references import FileLimits
@@ -47,24 +48,19 @@ __all__ = [
     "read_server_specs",
 ]
 
-_PLACES: _typing.Final = {
-    "file_references": ("FileLimits",),
-    "images.limits": ("ImageLimits", "image_limits_for"),
-    "images.resolver": ("ImageTextReader",),
-    "mcp.connection": ("McpServers",),
-    "mcp.prompts": ("expand_prompt", "list_mcp_prompts", "parse_prompt_command"),
-    "mcp.server_spec": ("McpServerSpec", "read_server_specs"),
-    "mcp.tools": ("McpTools", "list_mcp_tools"),
-    "mentions": ("is_url",),
-    "ocr.engine": ("OcrEngine", "OcrResult", "RecognisedText", "Unrecognised"),
-    "ocr.reader": ("OcrReader", "choose_ocr_engine"),
-    "references": ("InputResolver", "ParsedPrompt"),
-}
-
-
-def __getattr__(name: str) -> object:
-    for place, names in _PLACES.items():
-        if name in names:
-            found: object = getattr(_importlib.import_module(f"steno.inputs.{place}"), name)
-            return found
-    raise AttributeError(f"module 'steno.inputs' has no attribute {name!r}")
+__getattr__ = _lazy_exports(
+    __name__,
+    {
+        "steno.inputs.file_references": ("FileLimits",),
+        "steno.inputs.images.limits": ("ImageLimits", "image_limits_for"),
+        "steno.inputs.images.resolver": ("ImageTextReader",),
+        "steno.inputs.mcp.connection": ("McpServers",),
+        "steno.inputs.mcp.prompts": ("expand_prompt", "list_mcp_prompts", "parse_prompt_command"),
+        "steno.inputs.mcp.server_spec": ("McpServerSpec", "read_server_specs"),
+        "steno.inputs.mcp.tools": ("McpTools", "list_mcp_tools"),
+        "steno.inputs.mentions": ("is_url",),
+        "steno.inputs.ocr.engine": ("OcrEngine", "OcrResult", "RecognisedText", "Unrecognised"),
+        "steno.inputs.ocr.reader": ("OcrReader", "choose_ocr_engine"),
+        "steno.inputs.references": ("InputResolver", "ParsedPrompt"),
+    },
+)

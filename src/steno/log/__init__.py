@@ -1,1 +1,49 @@
-"""The log of a conversation: entries in a tree, their hash chain, branches, queries and blobs."""
+"""The log of a conversation: entries in a tree, their hash chain, branches, queries and blobs.
+
+conversation = Conversation()
+conversation.append(ChatMessage.user("Hello"))
+total_usage(conversation.entries())
+"""
+
+import typing as _typing
+
+from steno.lazy_exports import lazy_exports as _lazy_exports
+
+if _typing.TYPE_CHECKING:
+    from steno.log.conversation import Conversation
+    from steno.log.queries import (
+        EntryQuery,
+        Price,
+        cost_of,
+        entry_decision,
+        labels_of,
+        select_entries,
+        total_usage,
+    )
+
+__all__ = [
+    "Conversation",
+    "EntryQuery",
+    "Price",
+    "cost_of",
+    "entry_decision",
+    "labels_of",
+    "select_entries",
+    "total_usage",
+]
+
+__getattr__ = _lazy_exports(
+    __name__,
+    {
+        "steno.log.conversation": ("Conversation",),
+        "steno.log.queries": (
+            "EntryQuery",
+            "Price",
+            "cost_of",
+            "entry_decision",
+            "labels_of",
+            "select_entries",
+            "total_usage",
+        ),
+    },
+)

@@ -19,6 +19,7 @@ from steno.providers.http_provider import HttpProvider, HttpStream, connect
 from steno.providers.model_discovery import ModelSelection, find_model
 from steno.providers.models import Model
 from steno.providers.offline_assistant import OfflineProvider
+from steno.providers.prices import find_context_tokens, find_price
 from steno.providers.retry import Retries
 from steno.providers.stream import Source, SourceStream
 from steno.providers.vendor import Auth, Capabilities, Vendor
@@ -42,6 +43,8 @@ __all__ = [
     "TimeLimits",
     "Vendor",
     "connect",
+    "find_context_tokens",
     "find_model",
+    "find_price",
     "read_vendors",
 ]

@@ -1,1 +1,78 @@
 """What is written to a log: entries with their payloads, and the stored form of each."""
+
+import typing as _typing
+
+from steno.lazy_exports import lazy_exports as _lazy_exports
+
+if _typing.TYPE_CHECKING:
+    from steno.records.entry import (
+        Approval,
+        ApprovalStatus,
+        BranchSwitch,
+        Compaction,
+        Control,
+        Entry,
+        Feedback,
+        Label,
+        Mode,
+        ModeChange,
+        ModelChange,
+        Payload,
+        Redacted,
+        Redaction,
+        Repair,
+        Resolution,
+        ResolutionStatus,
+        Rewind,
+    )
+    from steno.records.stored_record import Header, Record
+
+__all__ = [
+    "Approval",
+    "ApprovalStatus",
+    "BranchSwitch",
+    "Compaction",
+    "Control",
+    "Entry",
+    "Feedback",
+    "Header",
+    "Label",
+    "Mode",
+    "ModeChange",
+    "ModelChange",
+    "Payload",
+    "Record",
+    "Redacted",
+    "Redaction",
+    "Repair",
+    "Resolution",
+    "ResolutionStatus",
+    "Rewind",
+]
+
+__getattr__ = _lazy_exports(
+    __name__,
+    {
+        "steno.records.entry": (
+            "Approval",
+            "ApprovalStatus",
+            "BranchSwitch",
+            "Compaction",
+            "Control",
+            "Entry",
+            "Feedback",
+            "Label",
+            "Mode",
+            "ModeChange",
+            "ModelChange",
+            "Payload",
+            "Redacted",
+            "Redaction",
+            "Repair",
+            "Resolution",
+            "ResolutionStatus",
+            "Rewind",
+        ),
+        "steno.records.stored_record": ("Header", "Record"),
+    },
+)

@@ -1,1 +1,23 @@
 """Entries, events and reports as people and programs read them."""
+
+import typing as _typing
+
+from steno.lazy_exports import lazy_exports as _lazy_exports
+
+if _typing.TYPE_CHECKING:
+    from steno.render.transcript_document import BranchLocation
+    from steno.render.transcripts import WRITE_ONLY, TranscriptFormat
+
+__all__ = [
+    "WRITE_ONLY",
+    "BranchLocation",
+    "TranscriptFormat",
+]
+
+__getattr__ = _lazy_exports(
+    __name__,
+    {
+        "steno.render.transcript_document": ("BranchLocation",),
+        "steno.render.transcripts": ("TranscriptFormat", "WRITE_ONLY"),
+    },
+)

@@ -15,9 +15,9 @@ The strategies need the extra `steno[testing]`, and are loaded when the first of
 `steno.testing.conformance` has the cases that every wire and every provider has to pass.
 """
 
-import importlib as _importlib
 import typing as _typing
 
+from steno.lazy_exports import lazy_exports as _lazy_exports
 from steno.testing.doubles import (
     ReplayingProvider,
     ScriptedAnswer,
@@ -133,8 +133,55 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> object:
-    if name not in __all__:
-        raise AttributeError(f"module 'steno.testing' has no attribute {name!r}")
-    found: object = getattr(_importlib.import_module("steno.testing.strategies"), name)
-    return found
+__getattr__ = _lazy_exports(
+    __name__,
+    {
+        "steno.testing.strategies": (
+            "EventStream",
+            "StreamHabits",
+            "approvals",
+            "assistant_messages",
+            "blocks",
+            "controls",
+            "conversations",
+            "damaged_conversations",
+            "documents",
+            "entries",
+            "event_streams",
+            "events",
+            "failures",
+            "file_paths",
+            "file_references",
+            "finishes",
+            "identifiers",
+            "image_sources",
+            "images",
+            "invalid_tool_calls",
+            "json_object_texts",
+            "json_objects",
+            "json_values",
+            "messages",
+            "moments",
+            "opaque_blocks",
+            "outside_tool_names",
+            "payloads",
+            "requests",
+            "resolutions",
+            "resources",
+            "seals",
+            "stream_habits",
+            "system_messages",
+            "text_blocks",
+            "texts",
+            "thinking_blocks",
+            "tool_calls",
+            "tool_definitions",
+            "tool_names",
+            "tool_results",
+            "unknown_tags",
+            "usages",
+            "user_messages",
+            "visible_texts",
+        )
+    },
+)

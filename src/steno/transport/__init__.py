@@ -1,1 +1,24 @@
-"""How bytes travel: over HTTP (`steno.transport.http`), or from a recording (`.replay`)."""
+"""How bytes reach a provider: over HTTP, or from a recording."""
+
+import typing as _typing
+
+from steno.lazy_exports import lazy_exports as _lazy_exports
+
+if _typing.TYPE_CHECKING:
+    from steno.transport.http import HttpTransport, TimeLimits
+    from steno.transport.replay import RecordedResponse, ReplayTransport
+
+__all__ = [
+    "HttpTransport",
+    "RecordedResponse",
+    "ReplayTransport",
+    "TimeLimits",
+]
+
+__getattr__ = _lazy_exports(
+    __name__,
+    {
+        "steno.transport.http": ("HttpTransport", "TimeLimits"),
+        "steno.transport.replay": ("RecordedResponse", "ReplayTransport"),
+    },
+)

@@ -14,20 +14,28 @@ from typing import Final, Protocol, cast
 from steno.errors import InvalidValue, ProviderError
 from steno.messages.message import AssistantMessage
 from steno.messages.request import Request
-from steno.wire.extras import is_streamed, pop_stream_flag
-from steno.wire.report import EncodedRequest, Loss, LossCode
+from steno.wire.errors import decode_error
+from steno.wire.extras import is_streamed, pop_stream_flag, select_extras
+from steno.wire.ndjson import LineSplitter
+from steno.wire.report import EncodedRequest, Loss, LossCode, LossCollector
 from steno.wire.request_encoder import Encoder
-from steno.wire.response_decoder import StreamDecoder
+from steno.wire.response_decoder import StreamDecoder, assemble_message, build_cut_short
 
 __all__ = [
     "WIRES",
     "EncodedRequest",
     "Encoder",
+    "LineSplitter",
     "Loss",
     "LossCode",
+    "LossCollector",
     "StreamDecoder",
     "Wire",
+    "assemble_message",
+    "build_cut_short",
+    "decode_error",
     "load_wire",
+    "select_extras",
     "translate",
 ]
 
@@ -51,13 +59,20 @@ class Wire(Protocol):
         ...
 
     def StreamDecoder(  # noqa: N802 - a class of a module
-        self, *, provider: str = ..., model: str | None = ...
+        self,
+        *,
+        provider: str = ...,
+        model: str | None = ...,
     ) -> StreamDecoder:
         """Make a decoder of one answer that comes in pieces."""
         ...
 
     def decode_response(
-        self, data: bytes | str, *, provider: str = ..., model: str | None = ...
+        self,
+        data: bytes | str,
+        *,
+        provider: str = ...,
+        model: str | None = ...,
     ) -> AssistantMessage:
         """Decode a whole answer."""
         ...
@@ -71,7 +86,10 @@ class Wire(Protocol):
         ...
 
     def decode_error(
-        self, status: int, body: bytes | str, headers: Mapping[str, str] | None = ...
+        self,
+        status: int,
+        body: bytes | str,
+        headers: Mapping[str, str] | None = ...,
     ) -> ProviderError:
         """Make an error of an answer that is one."""
         ...
@@ -99,12 +117,12 @@ def _import_wire(name: str) -> Wire:
         if name not in WIRES:
             raise InvalidValue(
                 f"wire: there is none of that name; one of {', '.join(WIRES)},"
-                " or a module of yours as package.module"
+                " or a module of yours as package.module",
             )
         name = f"steno.wire.{name}"
     if not all(part.isidentifier() for part in name.split(".")):
         raise InvalidValue(
-            f"wire: that is no name; one of {', '.join(WIRES)}, or a module as package.module"
+            f"wire: that is no name; one of {', '.join(WIRES)}, or a module as package.module",
         )
     try:
         return cast("Wire", import_module(name))
@@ -113,7 +131,7 @@ def _import_wire(name: str) -> Wire:
             raise  # it is there, and misses something itself
         raise InvalidValue(
             "wire: there is no module of that name to import;"
-            " if it is in the current folder, set PYTHONPATH=."
+            " if it is in the current folder, set PYTHONPATH=.",
         ) from exc
 
 

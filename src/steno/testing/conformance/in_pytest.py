@@ -30,6 +30,8 @@ from steno.testing.conformance.cases import (
 from steno.testing.conformance.provider_harness import ProviderHarness
 from steno.testing.conformance.scripted_server import ScriptedServer
 
+__all__ = ["stream_test", "wire_test"]
+
 
 def wire_test(speaker: ScriptedServer) -> Callable[..., None]:
     """Return a test that runs once for each case, against the wire of a speaker."""

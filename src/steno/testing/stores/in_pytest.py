@@ -19,6 +19,8 @@ from steno.testing.case_results import CaseOutcome
 from steno.testing.stores.cases import STORE_CASES, StoreCase, run_store_case
 from steno.testing.stores.store_harness import StoreHarness
 
+__all__ = ["store_test"]
+
 
 def store_test(make_subject: Callable[[Path], StoreHarness]) -> Callable[..., None]:
     """Return a test that runs once for each case, each with a subject in an empty folder."""

@@ -12,7 +12,7 @@ except ModuleNotFoundError as exc:
         "steno.testing: strategies need hypothesis: pip install 'steno[testing]'"
     ) from exc
 
-from steno.testing.strategies.blocks import (
+from steno.testing.strategies.block_strategies import (
     blocks,
     file_paths,
     file_references,
@@ -27,7 +27,7 @@ from steno.testing.strategies.blocks import (
     tool_calls,
     unknown_tags,
 )
-from steno.testing.strategies.entries import (
+from steno.testing.strategies.entry_strategies import (
     approvals,
     controls,
     documents,
@@ -35,7 +35,7 @@ from steno.testing.strategies.entries import (
     payloads,
     resolutions,
 )
-from steno.testing.strategies.events import (
+from steno.testing.strategies.event_strategies import (
     EventStream,
     StreamHabits,
     event_streams,
@@ -43,7 +43,7 @@ from steno.testing.strategies.events import (
     finishes,
     stream_habits,
 )
-from steno.testing.strategies.messages import (
+from steno.testing.strategies.message_strategies import (
     assistant_messages,
     conversations,
     damaged_conversations,
@@ -56,7 +56,7 @@ from steno.testing.strategies.messages import (
     usages,
     user_messages,
 )
-from steno.testing.strategies.primitives import (
+from steno.testing.strategies.primitive_strategies import (
     identifiers,
     json_object_texts,
     json_objects,

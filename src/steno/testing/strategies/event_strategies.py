@@ -26,9 +26,15 @@ from steno.messages.event import (
 )
 from steno.messages.message import AssistantBlock, AssistantMessage
 from steno.messages.usage import StopReason
-from steno.testing.strategies.blocks import extras, images, opaque_blocks, seals, tool_calls
-from steno.testing.strategies.messages import usages
-from steno.testing.strategies.primitives import (
+from steno.testing.strategies.block_strategies import (
+    extras,
+    images,
+    opaque_blocks,
+    seals,
+    tool_calls,
+)
+from steno.testing.strategies.message_strategies import usages
+from steno.testing.strategies.primitive_strategies import (
     identifiers,
     json_object_texts,
     named_strategy,

@@ -26,7 +26,7 @@ from steno.messages.request import Request
 from steno.messages.role import MessageRole
 from steno.messages.tool import ToolDefinition
 from steno.messages.usage import StopReason, Usage
-from steno.testing.strategies.blocks import (
+from steno.testing.strategies.block_strategies import (
     extras,
     file_references,
     images,
@@ -38,7 +38,7 @@ from steno.testing.strategies.blocks import (
     thinking_blocks,
     tool_calls,
 )
-from steno.testing.strategies.primitives import (
+from steno.testing.strategies.primitive_strategies import (
     identifiers,
     json_objects,
     moments,

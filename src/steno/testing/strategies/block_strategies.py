@@ -29,7 +29,7 @@ from steno.messages.content import (
     Thinking,
 )
 from steno.records.entry import Payload
-from steno.testing.strategies.primitives import (
+from steno.testing.strategies.primitive_strategies import (
     identifiers,
     json_members,
     json_object_texts,

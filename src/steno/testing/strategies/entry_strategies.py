@@ -30,9 +30,9 @@ from steno.records.entry import (
     ResolutionStatus,
     Rewind,
 )
-from steno.testing.strategies.blocks import images, opaque_blocks, resources, text_blocks
-from steno.testing.strategies.messages import messages
-from steno.testing.strategies.primitives import (
+from steno.testing.strategies.block_strategies import images, opaque_blocks, resources, text_blocks
+from steno.testing.strategies.message_strategies import messages
+from steno.testing.strategies.primitive_strategies import (
     identifiers,
     json_objects,
     moments,

@@ -1,0 +1,23 @@
+"""Public names of a package that are loaded when they are first used.
+
+A package lists its names in `__all__`, imports them under `TYPE_CHECKING` for type checkers and
+import-linter, and gives Python the same names by `__getattr__ = lazy_exports(...)`. So importing
+the package stays cheap, whatever its parts cost.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+
+
+def lazy_exports(
+    package: str, names_by_module: Mapping[str, Sequence[str]]
+) -> Callable[[str], object]:
+    """Return the `__getattr__` of a package: each name comes from a module below `steno`."""
+    modules = {name: module for module, names in names_by_module.items() for name in names}
+
+    def load(name: str) -> object:
+        if name not in modules:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(import_module(modules[name]), name)
+
+    return load
