@@ -1,7 +1,7 @@
-"""Speak a protocol that nobody has heard of: `lab/lines.py` is a wire, and an agent works over it.
+"""Speak a protocol that nobody has decoded of: `lab/lines.py` is a wire, and an agent works over it.
 
 A wire goes by the name of its module; a recording stands in for the server.
-With `lab/speaking.py` it takes part in the conformance kit.
+With `lab/lines_server.py` it takes part in the conformance kit.
 """
 
 import asyncio

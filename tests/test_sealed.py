@@ -30,7 +30,7 @@ MODULES = [
 ]
 
 EDGES = (
-    *("steno.wire", "steno.transport", "steno.providers", "steno.cli"),
+    *("steno.wire", "steno.transport", "steno.providers", "steno.cli", "steno.app"),
     *("steno.ports", "steno.context", "steno.tools", "steno.agent", "steno.inputs"),
 )
 """What is made there is no value of the vocabulary."""

@@ -88,9 +88,9 @@ class BrokenWire:
 
 
 def server_for(wire: BrokenWire) -> OpenAIChatServer | AnthropicMessagesServer:
-    speaker = OpenAIChatServer() if wire.good is openai_chat else AnthropicMessagesServer()
-    speaker.wire = wire
-    return speaker
+    server = OpenAIChatServer() if wire.good is openai_chat else AnthropicMessagesServer()
+    server.wire = wire
+    return server
 
 
 # -- calls -----------------------------------------------------------------------------------------

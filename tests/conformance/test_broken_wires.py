@@ -27,7 +27,7 @@ def test_a_wire_that_merges_two_calls_fails() -> None:
 
 def test_a_wire_that_crashes_without_an_index_fails_and_does_not_crash_the_kit() -> None:
     found = of("CrashesWithoutIndex")
-    assert found["missing_index"].reason.startswith("crashed: TypeError in broken.py:")
+    assert found["missing_index"].reason.startswith("crashed: TypeError in broken_wires.py:")
     assert "interleaved_calls" not in found
 
 

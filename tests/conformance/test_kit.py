@@ -34,7 +34,7 @@ from tests.conformance import broken_wires
 from tests.conformance.broken_wires import server_for
 
 MERGING = server_for(broken_wires.BROKEN["MergesCalls"])
-NOT_A_SPEAKER = 7
+NOT_A_SERVER = 7
 
 
 # -- what is offered -------------------------------------------------------------------------------
@@ -80,7 +80,10 @@ def test_results_are_shown_as_a_matrix_with_the_reasons_below() -> None:
         CaseResult("two_calls", "mine", CaseOutcome.FAIL, "calls: expected 2, got 1"),
         CaseResult("text", "theirs", CaseOutcome.OK),
         CaseResult(
-            "two_calls", "theirs", CaseOutcome.NOT_APPLICABLE, "the protocol cannot say: CallPart"
+            "two_calls",
+            "theirs",
+            CaseOutcome.NOT_APPLICABLE,
+            "the protocol cannot say: CallFragment",
         ),
     ]
     assert format_matrix(results) == textwrap.dedent("""\
@@ -96,7 +99,7 @@ def test_the_matrix_tells_why_a_case_was_not_asked_if_it_is_to() -> None:
     results = [
         CaseResult("text", "mine", CaseOutcome.OK),
         CaseResult(
-            "thinking", "mine", CaseOutcome.NOT_APPLICABLE, "the protocol cannot say: Think"
+            "thinking", "mine", CaseOutcome.NOT_APPLICABLE, "the protocol cannot say: ThinkingPiece"
         ),
     ]
     assert format_matrix(results, explained=[CaseOutcome.NOT_APPLICABLE]) == textwrap.dedent("""\
@@ -104,7 +107,7 @@ def test_the_matrix_tells_why_a_case_was_not_asked_if_it_is_to() -> None:
         text      ok
         thinking  –
 
-        mine · thinking: the protocol cannot say: Think
+        mine · thinking: the protocol cannot say: ThinkingPiece
         """)
 
 
@@ -126,7 +129,7 @@ def test_the_command_fails_if_a_wire_does(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_the_command_succeeds_if_nothing_failed(capsys: pytest.CaptureFixture[str]) -> None:
-    place = "steno.testing.conformance.servers:AnthropicMessagesSpeaker"
+    place = "steno.testing.conformance.servers:AnthropicMessagesServer"
     assert main(["--only", "--wire", place]) == 0
     assert main(["--only", "--streams", "--wire", place]) == 0
     printed = capsys.readouterr().out
@@ -135,9 +138,9 @@ def test_the_command_succeeds_if_nothing_failed(capsys: pytest.CaptureFixture[st
 
 
 def test_the_command_tells_why_a_case_was_not_asked(capsys: pytest.CaptureFixture[str]) -> None:
-    place = "steno.testing.conformance.servers:ChatSpeaker"
+    place = "steno.testing.conformance.servers:ChatServer"
     assert main(["--only", "--reasons", "--wire", place]) == 0
-    assert "chat · thinking: the protocol cannot say: Think\n" in capsys.readouterr().out
+    assert "chat · thinking: the protocol cannot say: ThinkingPiece\n" in capsys.readouterr().out
 
 
 class CountsNothing(ChatServer):
@@ -150,7 +153,7 @@ class CountsNothing(ChatServer):
 
 
 def test_a_protocol_without_tokens_is_asked_about_everything_else() -> None:
-    usual, without = (run_wire_cases(speaker) for speaker in (ChatServer(), CountsNothing()))
+    usual, without = (run_wire_cases(server) for server in (ChatServer(), CountsNothing()))
     pairs = zip(usual, without, strict=True)
     differing = {one.case for one, other in pairs if one.outcome is not other.outcome}
     assert differing == {"usage", "usage_inclusive"}
@@ -178,11 +181,11 @@ def test_bodies_are_compared_as_json_or_to_the_byte(
     [
         ("no_such_module:X", "cannot be imported"),
         ("tests.conformance.test_kit:NOTHING", "cannot be imported"),
-        ("speaking", "speaking: write MODULE:SPEAKER"),
-        ("speaking:", "speaking:: write MODULE:SPEAKER"),
-        (":Speaker", ":Speaker: write MODULE:SPEAKER"),
-        (".near:Speaker", ".near:Speaker cannot be imported"),
-        ("tests.conformance.test_kit:NOT_A_SPEAKER", "is no Speaker"),
+        ("speaking", "speaking: write MODULE:SERVER"),
+        ("speaking:", "speaking:: write MODULE:SERVER"),
+        (":Server", ":Server: write MODULE:SERVER"),
+        (".near:Server", ".near:Server cannot be imported"),
+        ("tests.conformance.test_kit:NOT_A_SERVER", "is no Server"),
     ],
 )
 def test_what_is_no_speaker_is_refused(
@@ -202,7 +205,7 @@ def test_the_kit_runs_as_a_module() -> None:
         timeout=60,
         check=True,
     )
-    assert "--wire MODULE:SPEAKER" in run.stdout
+    assert "--wire MODULE:SERVER" in run.stdout
 
 
 # -- pytest ----------------------------------------------------------------------------------------
@@ -211,11 +214,11 @@ def test_the_kit_runs_as_a_module() -> None:
 def test_one_line_makes_a_test_of_every_case(tmp_path: Path) -> None:
     file = tmp_path / "test_mine.py"
     file.write_text(
-        "from steno.testing.conformance import ScriptedStage\n"
+        "from steno.testing.conformance import ScriptedProviderHarness\n"
         "from steno.testing.conformance.in_pytest import stream_test, wire_test\n"
         "from tests.conformance.test_kit import MERGING\n"
         "test_wire = wire_test(MERGING)\n"
-        "test_provider = stream_test(ScriptedStage())\n"
+        "test_provider = stream_test(ScriptedProviderHarness())\n"
     )
     run = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--no-header", file],
@@ -248,7 +251,7 @@ except ImportError as exc:
     assert run.stdout == f"steno.testing.{kit}.in_pytest needs pytest: pip install pytest\n"
 
 
-# -- for speakers ----------------------------------------------------------------------------------
+# -- for servers ----------------------------------------------------------------------------------
 
 
 def test_json_is_written_as_servers_write_it() -> None:
@@ -263,5 +266,5 @@ def test_speakers_say_the_same_every_time() -> None:
     from steno.testing.conformance import TextPiece as Say
     from steno.testing.conformance import TurnEnd as End
 
-    for speaker in SERVERS:
-        assert speaker.frames([Say("Hi"), End()]) == speaker.frames([Say("Hi"), End()])
+    for server in SERVERS:
+        assert server.frames([Say("Hi"), End()]) == server.frames([Say("Hi"), End()])

@@ -19,11 +19,11 @@ from steno.testing.conformance.cases import StreamCase
 
 SPOKEN = {vendor.wire for vendor in CATALOG.values()}
 HTTP: list[ProviderHarness] = [
-    HttpProviderHarness(speaker) for speaker in SERVERS if speaker.wire.NAME in SPOKEN
+    HttpProviderHarness(server) for server in SERVERS if server.wire.NAME in SPOKEN
 ]
 DOUBLES: list[ProviderHarness] = [
     ScriptedProviderHarness(),
-    *(ReplayProviderHarness(speaker) for speaker in SERVERS),
+    *(ReplayProviderHarness(server) for server in SERVERS),
 ]
 
 every_case = pytest.mark.parametrize("case", STREAM_CASES, ids=lambda case: case.__name__)
@@ -58,4 +58,4 @@ def test_only_fragments_of_calls_cannot_be_said_by_all() -> None:
 
 def test_the_http_provider_speaks_all_wires_but_our_own() -> None:
     assert {stage.name for stage in HTTP} == {f"http/{name}" for name in SPOKEN}
-    assert {speaker.wire.NAME for speaker in SERVERS} - SPOKEN == {"chat"}
+    assert {server.wire.NAME for server in SERVERS} - SPOKEN == {"chat"}

@@ -23,23 +23,23 @@ MATRIX = Path(__file__).with_name("matrix.txt")
 
 
 @cache
-def result_of(case: WireCase, speaker: ScriptedServer) -> CaseResult:
-    return run(case, speaker)
+def result_of(case: WireCase, server: ScriptedServer) -> CaseResult:
+    return run(case, server)
 
 
 @pytest.mark.requirement("S4-05", "S4-09", "S4-10", "S1-02", "S2-21")
-@pytest.mark.parametrize("speaker", SERVERS, ids=lambda speaker: speaker.wire.NAME)
+@pytest.mark.parametrize("server", SERVERS, ids=lambda server: server.wire.NAME)
 @pytest.mark.parametrize("case", WIRE_CASES, ids=lambda case: case.__name__)
-def test_a_wire_passes_a_case(case: WireCase, speaker: ScriptedServer) -> None:
-    result = result_of(case, speaker)
+def test_a_wire_passes_a_case(case: WireCase, server: ScriptedServer) -> None:
+    result = result_of(case, server)
     assert result.outcome is not CaseOutcome.FAIL, str(result)
 
 
 def test_what_a_protocol_cannot_say_is_known() -> None:
     """`python -m steno.testing.conformance > tests/conformance/matrix.txt` after a wanted change."""
-    results = [result_of(case, speaker) for speaker in SERVERS for case in WIRE_CASES]
+    results = [result_of(case, server) for server in SERVERS for case in WIRE_CASES]
     assert format_matrix(results) == MATRIX.read_text("utf-8")
 
 
 def test_there_is_a_speaker_for_every_wire() -> None:
-    assert tuple(speaker.wire.NAME for speaker in SERVERS) == WIRES
+    assert tuple(server.wire.NAME for server in SERVERS) == WIRES

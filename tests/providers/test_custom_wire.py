@@ -143,7 +143,7 @@ def test_what_a_wire_itself_cannot_import_is_not_hidden(
 
 def ask_the_kit(*options: str) -> dict[str, str]:
     """Run the kit as a reader of the guide does; return the verdicts, or reasons, by case."""
-    place = ("--only", "--wire", "lab.speaking:LinesSpeaker")
+    place = ("--only", "--wire", "lab.lines_server:LinesSpeaker")
     done = subprocess.run(
         [sys.executable, "-m", "steno.testing.conformance", *place, *options],
         capture_output=True,

@@ -372,7 +372,7 @@ class ScriptedTool:
             raise self._preview
         return self._preview(call) if callable(self._preview) else self._preview
 
-    async def run(self, call: ToolCall, stage: ToolContext) -> ToolOutput:
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
         """Do what the script says.
 
         Raises ScriptRanOut if there is no answer left, which ends the run of an agent as well.
@@ -380,7 +380,7 @@ class ScriptedTool:
         self.calls.append(call)
         self.begun.set()
         try:
-            output = await self._play(self._next(), call, stage)
+            output = await self._play(self._next(), call, context)
         except asyncio.CancelledError:
             self.stopped.append(call)
             raise
@@ -397,10 +397,10 @@ class ScriptedTool:
             raise ScriptRanOut(f"script: {name} has no answer for call {number}")
         return answer
 
-    async def _play(self, answer: Any, call: ToolCall, stage: ToolContext) -> ToolOutput:
+    async def _play(self, answer: Any, call: ToolCall, context: ToolContext) -> ToolOutput:
         while True:
             if callable(answer):
-                answer = answer(call, stage)
+                answer = answer(call, context)
             elif inspect.isawaitable(answer):
                 answer = await answer
             elif isinstance(answer, BaseException):

@@ -3,9 +3,9 @@
 A wire takes part through a `ScriptedServer`, which says scripted answers as a server of its protocol
 would; a provider through a `ProviderHarness`, which makes it give scripted answers.
 
-    python -m steno.testing.conformance --wire my_package.speaking:MySpeaker
+    python -m steno.testing.conformance --wire my_package.servers:MyServer
 
-In pytest: `test_my_wire = wire_test(MySpeaker())`, from `steno.testing.conformance.in_pytest`.
+In pytest: `test_my_wire = wire_test(MyServer())`, from `steno.testing.conformance.in_pytest`.
 """
 
 from steno.testing.case_results import CaseFailure, CaseOutcome, CaseResult, format_matrix

@@ -1,4 +1,4 @@
-"""Print the matrix: `python -m steno.testing.conformance [--wire module:speaker] [--streams]`."""
+"""Print the matrix: `python -m steno.testing.conformance [--wire module:server] [--streams]`."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         action="append",
         default=[],
         type=_find_server,
-        metavar="MODULE:SPEAKER",
-        help="add a wire of your own, by its Speaker; may be given more than once",
+        metavar="MODULE:SERVER",
+        help="add a wire of your own, by its Server; may be given more than once",
     )
     parser.add_argument("--only", action="store_true", help="leave out the wires of steno")
     parser.add_argument("--streams", action="store_true", help="show providers instead of wires")
@@ -41,40 +41,40 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--reasons", action="store_true", help="tell why a case was not asked, below the matrix"
     )
     asked = parser.parse_args(arguments)
-    speakers = [*([] if asked.only else SERVERS), *asked.wire]
-    if not speakers:
-        parser.error("--only leaves no wire; name one: --wire MODULE:SPEAKER")
-    results = _run_stream_cases(speakers) if asked.streams else _run_wire_cases(speakers)
+    servers = [*([] if asked.only else SERVERS), *asked.wire]
+    if not servers:
+        parser.error("--only leaves no wire; name one: --wire MODULE:SERVER")
+    results = _run_stream_cases(servers) if asked.streams else _run_wire_cases(servers)
     unasked = (CaseOutcome.NOT_APPLICABLE,) if asked.reasons else ()
     sys.stdout.write(format_matrix(results, explained=(CaseOutcome.FAIL, *unasked)))
     return int(any(result.outcome is CaseOutcome.FAIL for result in results))
 
 
-def _run_wire_cases(speakers: Sequence[ScriptedServer]) -> list[CaseResult]:
-    return [result for speaker in speakers for result in run_wire_cases(speaker)]
+def _run_wire_cases(servers: Sequence[ScriptedServer]) -> list[CaseResult]:
+    return [result for server in servers for result in run_wire_cases(server)]
 
 
-def _run_stream_cases(speakers: Sequence[ScriptedServer]) -> list[CaseResult]:
-    stages: list[ProviderHarness] = [ScriptedProviderHarness()]
+def _run_stream_cases(servers: Sequence[ScriptedServer]) -> list[CaseResult]:
+    harnesses: list[ProviderHarness] = [ScriptedProviderHarness()]
     spoken = {vendor.wire for vendor in CATALOG.values()}
-    stages += [HttpProviderHarness(speaker) for speaker in speakers if speaker.wire.NAME in spoken]
-    stages += [ReplayProviderHarness(speaker) for speaker in speakers]
-    return [result for stage in stages for result in run_stream_cases(stage)]
+    harnesses += [HttpProviderHarness(server) for server in servers if server.wire.NAME in spoken]
+    harnesses += [ReplayProviderHarness(server) for server in servers]
+    return [result for harness in harnesses for result in run_stream_cases(harness)]
 
 
 def _find_server(place: str) -> ScriptedServer:
-    """Find a speaker by `module:name`: an instance, or a class that needs nothing."""
+    """Find a server by `module:name`: an instance, or a class that needs nothing."""
     module, _, name = place.partition(":")
     if not module or not name:
-        raise argparse.ArgumentTypeError(f"{place}: write MODULE:SPEAKER")
+        raise argparse.ArgumentTypeError(f"{place}: write MODULE:SERVER")
     try:
         found = getattr(import_module(module), name)
     except (ImportError, AttributeError, ValueError, TypeError) as exc:
         raise argparse.ArgumentTypeError(f"{place} cannot be imported: {exc}") from exc
-    speaker = found() if isinstance(found, type) else found
-    if not isinstance(speaker, ScriptedServer):
-        raise argparse.ArgumentTypeError(f"{place} is no Speaker")
-    return speaker
+    server = found() if isinstance(found, type) else found
+    if not isinstance(server, ScriptedServer):
+        raise argparse.ArgumentTypeError(f"{place} is no Server")
+    return server
 
 
 if __name__ == "__main__":

@@ -109,34 +109,36 @@ CASE_TIMEOUT_S: Final = 5
 """How long a case about streams may take; those that pass take no time."""
 
 
-def run_wire_case(case: WireCase, speaker: ScriptedServer) -> CaseResult:
-    """Run one case against the wire of a speaker; whatever it raises is in the result."""
-    return _run_case(case.__name__, speaker.wire.NAME, lambda: case(speaker))
+def run_wire_case(case: WireCase, server: ScriptedServer) -> CaseResult:
+    """Run one case against the wire of a server; whatever it raises is in the result."""
+    return _run_case(case.__name__, server.wire.NAME, lambda: case(server))
 
 
-def run_wire_cases(speaker: ScriptedServer) -> list[CaseResult]:
-    """Run every case against the wire of a speaker."""
-    return [run_wire_case(case, speaker) for case in WIRE_CASES]
+def run_wire_cases(server: ScriptedServer) -> list[CaseResult]:
+    """Run every case against the wire of a server."""
+    return [run_wire_case(case, server) for case in WIRE_CASES]
 
 
 def run_stream_case(
-    case: StreamCase, stage: ProviderHarness, *, longest_s: float = CASE_TIMEOUT_S
+    case: StreamCase, harness: ProviderHarness, *, longest_s: float = CASE_TIMEOUT_S
 ) -> CaseResult:
-    """Run one case against the provider of a stage, in an event loop of its own."""
+    """Run one case against the provider of a harness, in an event loop of its own."""
     return _run_case(
-        case.__name__, stage.name, lambda: asyncio.run(_run_with_timeout(case, stage, longest_s))
+        case.__name__,
+        harness.name,
+        lambda: asyncio.run(_run_with_timeout(case, harness, longest_s)),
     )
 
 
-def run_stream_cases(stage: ProviderHarness) -> list[CaseResult]:
-    """Run every case against the provider of a stage."""
-    return [run_stream_case(case, stage) for case in STREAM_CASES]
+def run_stream_cases(harness: ProviderHarness) -> list[CaseResult]:
+    """Run every case against the provider of a harness."""
+    return [run_stream_case(case, harness) for case in STREAM_CASES]
 
 
-async def _run_with_timeout(case: StreamCase, stage: ProviderHarness, longest_s: float) -> None:
+async def _run_with_timeout(case: StreamCase, harness: ProviderHarness, longest_s: float) -> None:
     try:
         async with asyncio.timeout(longest_s):
-            await case(stage)
+            await case(harness)
     except TimeoutError:
         raise CaseFailure(f"not done within {longest_s:g} s") from None
 

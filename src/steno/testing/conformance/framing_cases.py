@@ -41,15 +41,15 @@ _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _RANDOM_SPLITS: Final = 40
 
 
-def _full_response_frames(speaker: ScriptedServer) -> list[bytes]:
+def _full_response_frames(server: ScriptedServer) -> list[bytes]:
     """Return an answer with as much in it as the protocol can say."""
-    end = usage_if_supported(speaker, TurnEnd(StopReason.TOOL_USE, usage=_USAGE))
-    return speaker.frames([*_full_response_script(speaker), end])
+    end = usage_if_supported(server, TurnEnd(StopReason.TOOL_USE, usage=_USAGE))
+    return server.frames([*_full_response_script(server), end])
 
 
-def _full_response_script(speaker: ScriptedServer) -> list[ScriptLine]:
+def _full_response_script(server: ScriptedServer) -> list[ScriptLine]:
     return supported_lines(
-        speaker,
+        server,
         [ThinkingPiece("Let me "), ThinkingPiece("see: ü.")],
         [ThinkingSeal("c2VhbA==")],
         [KeepAlive()],
@@ -62,46 +62,46 @@ def _full_response_script(speaker: ScriptedServer) -> list[ScriptLine]:
 # -- pieces ----------------------------------------------------------------------------------
 
 
-def one_byte_chunks(speaker: ScriptedServer) -> None:
+def one_byte_chunks(server: ScriptedServer) -> None:
     """Bytes that come one at a time mean the same."""
-    body = b"".join(_full_response_frames(speaker))
+    body = b"".join(_full_response_frames(server))
     pieces = (body[place : place + 1] for place in range(len(body)))
-    _expect_same_as_whole(speaker, pieces, body, "byte by byte")
+    _expect_same_as_whole(server, pieces, body, "byte by byte")
 
 
-def any_chunking(speaker: ScriptedServer) -> None:
+def any_chunking(server: ScriptedServer) -> None:
     """However the bytes are cut, events and errors are the same."""
-    bodies = [b"".join(_full_response_frames(speaker))]
+    bodies = [b"".join(_full_response_frames(server))]
     with suppress(NotExpressible):
         bodies.append(
-            b"".join(speaker.frames([TextPiece("Hallo"), ServerFailure("the engine died")]))
+            b"".join(server.frames([TextPiece("Hallo"), ServerFailure("the engine died")]))
         )
     for body in [*bodies, bodies[0][:-40], bodies[0][:40] + b"\xff" + bodies[0][40:]]:
         for seed in range(_RANDOM_SPLITS):
             _expect_same_as_whole(
-                speaker, _split_at_random(body, seed), body, f"cut at random (seed {seed})"
+                server, _split_at_random(body, seed), body, f"cut at random (seed {seed})"
             )
 
 
-def cut_at_every_byte(speaker: ScriptedServer) -> None:
+def cut_at_every_byte(server: ScriptedServer) -> None:
     """Wherever the bytes end, what came before stands, and the end is told or missed."""
-    frames = _full_response_frames(speaker)
-    full = decode_pieces(speaker.wire, frames)
+    frames = _full_response_frames(server)
+    full = decode_pieces(server.wire, frames)
     require(full.error is None and full.has_ended, "the whole of it is not understood")
     said = b""
-    for told, frame in zip(_events_before_each_frame(speaker, frames), frames, strict=True):
+    for told, frame in zip(_events_before_each_frame(server, frames), frames, strict=True):
         for length in range(len(frame)):
-            heard = decode_pieces(speaker.wire, [said + frame[:length]])
-            _check_partial_stream(heard, told, full, f"after {len(said) + length} bytes")
+            decoded = decode_pieces(server.wire, [said + frame[:length]])
+            _check_partial_stream(decoded, told, full, f"after {len(said) + length} bytes")
         said += frame
-    expect(type(decode_pieces(speaker.wire, []).error), CutShort, "the error of an empty stream")
+    expect(type(decode_pieces(server.wire, []).error), CutShort, "the error of an empty stream")
 
 
 def _events_before_each_frame(
-    speaker: ScriptedServer, frames: list[bytes]
+    server: ScriptedServer, frames: list[bytes]
 ) -> list[tuple[Event, ...]]:
     """Return what was told for certain before each of the frames came."""
-    decoder = speaker.wire.StreamDecoder(model=MODEL)
+    decoder = server.wire.StreamDecoder(model=MODEL)
     told: list[tuple[Event, ...]] = [()]
     for frame in frames[:-1]:
         told.append((*told[-1], *decoder.feed(frame)))
@@ -109,18 +109,18 @@ def _events_before_each_frame(
 
 
 def _check_partial_stream(
-    heard: DecodedStream, told: tuple[Event, ...], full: DecodedStream, place: str
+    decoded: DecodedStream, told: tuple[Event, ...], full: DecodedStream, place: str
 ) -> None:
     """Refuse a part of an answer that lost something, or says what the whole does not say."""
-    if heard.error is None:
-        require(heard.has_ended, f"{place}: neither an end nor an error")
-    elif not isinstance(heard.error, ProtocolError):
-        raise CaseFailure(f"{place}: raised {type(heard.error).__name__}")
-    require(heard.events[: len(told)] == told, f"{place}: lost what had come before")
-    text = heard.message.text or ""
+    if decoded.error is None:
+        require(decoded.has_ended, f"{place}: neither an end nor an error")
+    elif not isinstance(decoded.error, ProtocolError):
+        raise CaseFailure(f"{place}: raised {type(decoded.error).__name__}")
+    require(decoded.events[: len(told)] == told, f"{place}: lost what had come before")
+    text = decoded.message.text or ""
     require((full.message.text or "").startswith(text), f"{place}: other text than in the whole")
-    require(len(heard.calls) <= len(full.calls), f"{place}: more calls than in the whole")
-    for found, wanted in zip(heard.calls, full.calls, strict=False):
+    require(len(decoded.calls) <= len(full.calls), f"{place}: more calls than in the whole")
+    for found, wanted in zip(decoded.calls, full.calls, strict=False):
         is_beginning = wanted[2].startswith(found[2]) or found[2] == "{}"
         require(is_beginning, f"{place}: other arguments than in the whole")
 
@@ -128,70 +128,70 @@ def _check_partial_stream(
 # -- ends of lines ---------------------------------------------------------------------------
 
 
-def crlf(speaker: ScriptedServer) -> None:
+def crlf(server: ScriptedServer) -> None:
     """Lines may end in CRLF, even if it is cut in two."""
-    body = b"".join(_full_response_frames(speaker))
+    body = b"".join(_full_response_frames(server))
     changed = body.replace(b"\n", b"\r\n")
     require(changed != body, "there are no lines in this protocol")
-    wanted = decode_pieces(speaker.wire, [body])
-    expect_same_decoding(decode_pieces(speaker.wire, [changed]), wanted, "with CRLF")
+    wanted = decode_pieces(server.wire, [body])
+    expect_same_decoding(decode_pieces(server.wire, [changed]), wanted, "with CRLF")
     halves = changed.replace(b"\r\n", b"\r\0\n").split(b"\0")
-    expect_same_decoding(decode_pieces(speaker.wire, halves), wanted, "with CRLF cut in two")
+    expect_same_decoding(decode_pieces(server.wire, halves), wanted, "with CRLF cut in two")
 
 
-def byte_order_mark(speaker: ScriptedServer) -> None:
+def byte_order_mark(server: ScriptedServer) -> None:
     """A byte order mark in front is no part of the answer."""
-    body = b"".join(_full_response_frames(speaker))
+    body = b"".join(_full_response_frames(server))
     marked = _BYTE_ORDER_MARK + body
-    wanted = decode_pieces(speaker.wire, [body])
-    expect_same_decoding(decode_pieces(speaker.wire, [marked]), wanted, "with a byte order mark")
+    wanted = decode_pieces(server.wire, [body])
+    expect_same_decoding(decode_pieces(server.wire, [marked]), wanted, "with a byte order mark")
     pieces = [marked[:1], marked[1:2], marked[2:]]
     expect_same_decoding(
-        decode_pieces(speaker.wire, pieces), wanted, "with a byte order mark cut in pieces"
+        decode_pieces(server.wire, pieces), wanted, "with a byte order mark cut in pieces"
     )
 
 
-def no_last_line_end(speaker: ScriptedServer) -> None:
+def no_last_line_end(server: ScriptedServer) -> None:
     """The last line may lack its end."""
-    body = b"".join(_full_response_frames(speaker))
-    _expect_same_as_whole(speaker, [body.rstrip(b"\r\n")], body, "without the last line end")
+    body = b"".join(_full_response_frames(server))
+    _expect_same_as_whole(server, [body.rstrip(b"\r\n")], body, "without the last line end")
 
 
-def no_final_mark(speaker: ScriptedServer) -> None:
+def no_final_mark(server: ScriptedServer) -> None:
     """The protocol's own sign of the end may be missing, if the model said that it is done."""
-    end = usage_if_supported(speaker, TurnEnd(usage=_USAGE))
-    marked = decode_script(speaker, TextPiece("Hi"), end)
-    bare = decode_script(speaker, TextPiece("Hi"), replace(end, has_end_marker=False))
+    end = usage_if_supported(server, TurnEnd(usage=_USAGE))
+    marked = decode_script(server, TextPiece("Hi"), end)
+    bare = decode_script(server, TextPiece("Hi"), replace(end, has_end_marker=False))
     expect(bare.message, marked.message, "the message")
 
 
 # -- characters ------------------------------------------------------------------------------
 
 
-def unicode_line_separators(speaker: ScriptedServer) -> None:
+def unicode_line_separators(server: ScriptedServer) -> None:
     """Characters that some take for line ends are text like any other."""
-    _expect_text(speaker, _UNICODE_LINE_BREAKS, _UNICODE_LINE_BREAKS)
+    _expect_text(server, _UNICODE_LINE_BREAKS, _UNICODE_LINE_BREAKS)
 
 
-def nul_and_escapes(speaker: ScriptedServer) -> None:
+def nul_and_escapes(server: ScriptedServer) -> None:
     """What JSON has to escape, and what looks like framing, comes out as it went in."""
-    _expect_text(speaker, _ESCAPES, _ESCAPES)
+    _expect_text(server, _ESCAPES, _ESCAPES)
 
 
-def lone_surrogates(speaker: ScriptedServer) -> None:
+def lone_surrogates(server: ScriptedServer) -> None:
     """Half a character is replaced, since nobody would take it back."""
-    _expect_text(speaker, "a\ud83db", "a\ufffdb")
+    _expect_text(server, "a\ud83db", "a\ufffdb")
 
 
-def split_surrogates(speaker: ScriptedServer) -> None:
+def split_surrogates(server: ScriptedServer) -> None:
     """A character that was cut in two halves, one in each event, is whole again."""
-    heard = decode_script(speaker, TextPiece("a\ud83d"), TextPiece("\ude00b"), TurnEnd())
-    expect(heard.message.text, "a😀b", "text")
+    decoded = decode_script(server, TextPiece("a\ud83d"), TextPiece("\ude00b"), TurnEnd())
+    expect(decoded.message.text, "a😀b", "text")
 
 
-def _expect_text(speaker: ScriptedServer, said: str, wanted: str) -> None:
-    heard = decode_script(speaker, TextPiece(said), TextPiece("."), TurnEnd())
-    expect(heard.message.text, f"{wanted}.", "text")
+def _expect_text(server: ScriptedServer, said: str, wanted: str) -> None:
+    decoded = decode_script(server, TextPiece(said), TextPiece("."), TurnEnd())
+    expect(decoded.message.text, f"{wanted}.", "text")
 
 
 # -- cutting ---------------------------------------------------------------------------------
@@ -200,10 +200,10 @@ _USAGE: Final = Usage(input_tokens=100, output_tokens=20)
 
 
 def _expect_same_as_whole(
-    speaker: ScriptedServer, pieces: Iterable[bytes], body: bytes, how: str
+    server: ScriptedServer, pieces: Iterable[bytes], body: bytes, how: str
 ) -> None:
     expect_same_decoding(
-        decode_pieces(speaker.wire, pieces), decode_pieces(speaker.wire, [body]), how
+        decode_pieces(server.wire, pieces), decode_pieces(server.wire, [body]), how
     )
 
 

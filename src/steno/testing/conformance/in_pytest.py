@@ -1,7 +1,7 @@
 """The kit as tests of pytest, one for each case.
 
-    test_my_wire = wire_test(MySpeaker())
-    test_my_provider = stream_test(MyStage())
+    test_my_wire = wire_test(MyServer())
+    test_my_provider = stream_test(MyHarness())
 
 What a protocol cannot say is skipped.
 """
@@ -33,22 +33,22 @@ from steno.testing.conformance.scripted_server import ScriptedServer
 __all__ = ["stream_test", "wire_test"]
 
 
-def wire_test(speaker: ScriptedServer) -> Callable[..., None]:
-    """Return a test that runs once for each case, against the wire of a speaker."""
+def wire_test(server: ScriptedServer) -> Callable[..., None]:
+    """Return a test that runs once for each case, against the wire of a server."""
 
     @pytest.mark.parametrize("case", WIRE_CASES, ids=_case_name)
     def test(case: WireCase) -> None:
-        _report_result(run_wire_case(case, speaker))
+        _report_result(run_wire_case(case, server))
 
     return test
 
 
-def stream_test(stage: ProviderHarness) -> Callable[..., None]:
-    """Return a test that runs once for each case, against the provider of a stage."""
+def stream_test(harness: ProviderHarness) -> Callable[..., None]:
+    """Return a test that runs once for each case, against the provider of a harness."""
 
     @pytest.mark.parametrize("case", STREAM_CASES, ids=_case_name)
     def test(case: StreamCase) -> None:
-        _report_result(run_stream_case(case, stage))
+        _report_result(run_stream_case(case, harness))
 
     return test
 

@@ -43,32 +43,32 @@ class ProviderHarness(ABC):
 
 
 class HttpProviderHarness(ProviderHarness):
-    """The HTTP provider, with a speaker in place of the network."""
+    """The HTTP provider, with a server in place of the network."""
 
-    def __init__(self, speaker: ScriptedServer) -> None:
+    def __init__(self, server: ScriptedServer) -> None:
         """Take who speaks; the wire must be one that vendors speak."""
-        self._speaker = speaker
-        self.name = f"http/{speaker.wire.NAME}"
+        self._server = server
+        self.name = f"http/{server.wire.NAME}"
 
     def provider(self, *answers: Script) -> Provider:
         """Return a provider that gives these answers."""
-        vendor = Vendor(name="stage", wire=self._speaker.wire.NAME, base_url="http://127.0.0.1")
-        transport = ReplayTransport([_record_script(self._speaker, script) for script in answers])
+        vendor = Vendor(name="stage", wire=self._server.wire.NAME, base_url="http://127.0.0.1")
+        transport = ReplayTransport([_record_script(self._server, script) for script in answers])
         return HttpProvider(vendor, transport=transport, retries=Retries(most=0))
 
 
 class ReplayProviderHarness(ProviderHarness):
     """The replaying provider of `steno.testing`, for any wire."""
 
-    def __init__(self, speaker: ScriptedServer) -> None:
+    def __init__(self, server: ScriptedServer) -> None:
         """Take who speaks."""
-        self._speaker = speaker
-        self.name = f"replay/{speaker.wire.NAME}"
+        self._server = server
+        self.name = f"replay/{server.wire.NAME}"
 
     def provider(self, *answers: Script) -> Provider:
         """Return a provider that gives these answers."""
-        recordings = [_record_script(self._speaker, script) for script in answers]
-        return ReplayingProvider(self._speaker.wire, recordings)
+        recordings = [_record_script(self._server, script) for script in answers]
+        return ReplayingProvider(self._server.wire, recordings)
 
 
 class ScriptedProviderHarness(ProviderHarness):
@@ -81,11 +81,11 @@ class ScriptedProviderHarness(ProviderHarness):
         return ScriptedProvider([[_scripted_step(line) for line in script] for script in answers])
 
 
-def _record_script(speaker: ScriptedServer, script: Script) -> RecordedResponse:
-    """Let a speaker say a script, with silence where the script has it."""
-    heard = [line for line in script if not isinstance(line, StalledConnection)]
-    steps: list[ReplayStep] = list(speaker.frames(heard))
-    if len(heard) < len(script):
+def _record_script(server: ScriptedServer, script: Script) -> RecordedResponse:
+    """Let a server say a script, with silence where the script has it."""
+    decoded = [line for line in script if not isinstance(line, StalledConnection)]
+    steps: list[ReplayStep] = list(server.frames(decoded))
+    if len(decoded) < len(script):
         steps.append(math.inf)  # a script is silent at its end, if at all
     return RecordedResponse(tuple(steps))
 

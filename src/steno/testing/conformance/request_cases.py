@@ -77,29 +77,29 @@ def _request(messages: tuple[Message, ...]) -> Request:
 # -- there and back --------------------------------------------------------------------------
 
 
-def response_equals_stream(speaker: ScriptedServer) -> None:
+def response_equals_stream(server: ScriptedServer) -> None:
     """A whole answer and the same one in pieces are the same message."""
     script = supported_lines(
-        speaker,
+        server,
         [ThinkingPiece("Let me see.")],
         [ThinkingSeal(_SEAL)],
         [TextPiece("Reading "), TextPiece("both.")],
         [WholeCall("a", "read", '{"path": "x.py"}'), WholeCall("b", "now", "{}")],
     )
     usage = Usage(input_tokens=100, output_tokens=20)
-    end = usage_if_supported(speaker, TurnEnd(StopReason.TOOL_USE, usage=usage))
-    found = speaker.wire.decode_response(speaker.response([*script, end]), model=MODEL)
-    heard = decode_script(speaker, *script, end).message
-    expect(found.content, heard.content, "content")
-    expect(found.stop_reason, heard.stop_reason, "stop reason")
-    expect(found.raw_stop_reason, heard.raw_stop_reason, "the provider's own word")
-    expect(found.usage, heard.usage, "usage")
+    end = usage_if_supported(server, TurnEnd(StopReason.TOOL_USE, usage=usage))
+    found = server.wire.decode_response(server.response([*script, end]), model=MODEL)
+    decoded = decode_script(server, *script, end).message
+    expect(found.content, decoded.content, "content")
+    expect(found.stop_reason, decoded.stop_reason, "stop reason")
+    expect(found.raw_stop_reason, decoded.raw_stop_reason, "the provider's own word")
+    expect(found.usage, decoded.usage, "usage")
 
 
-def request_round_trip(speaker: ScriptedServer) -> None:
+def request_round_trip(server: ScriptedServer) -> None:
     """A request that is read and written again says the same, down to members nobody knows."""
-    wire = speaker.wire
-    for number, recorded in enumerate(speaker.requests):
+    wire = server.wire
+    for number, recorded in enumerate(server.requests):
         written = wire.encode_request(wire.decode_request(recorded)).body
         expect_body(written, recorded, f"requests[{number}], read and written")
     first = wire.encode_request(_request(_conversation())).body
@@ -107,28 +107,28 @@ def request_round_trip(speaker: ScriptedServer) -> None:
     expect_body(again, first, "what we wrote, read and written again")
 
 
-def request_says_it_all(speaker: ScriptedServer) -> None:
+def request_says_it_all(server: ScriptedServer) -> None:
     """Every word, call, result and tool of a conversation reaches the provider."""
-    body = speaker.wire.encode_request(_request(_conversation())).body.decode()
+    body = server.wire.encode_request(_request(_conversation())).body.decode()
     for part in ("Be brief.", "Read both files.", "I look.", "one", "two", "There is none."):
         require(part in body, f"not sent: {part!r}")
     for part in ("x.py", "ü.py", "Reads a file.", '"read"'):
         require(part in body, f"not sent: {part!r}")
 
 
-def same_request_same_bytes(speaker: ScriptedServer) -> None:
+def same_request_same_bytes(server: ScriptedServer) -> None:
     """The same request is written as the same bytes, and asks for pieces only if told to."""
     request = _request(_conversation())
-    encode = speaker.wire.encode_request
+    encode = server.wire.encode_request
     expect(encode(request).body, encode(request).body, "bytes")
     expect(encode(request, stream=True).body, encode(request, stream=True).body, "bytes")
 
 
-def prefix_stable(speaker: ScriptedServer) -> None:
+def prefix_stable(server: ScriptedServer) -> None:
     """A longer conversation begins with the same bytes as the shorter one: caches live on that."""
     messages = _conversation()
     bodies = [
-        speaker.wire.encode_request(_request(messages[:count])).body
+        server.wire.encode_request(_request(messages[:count])).body
         for count in range(2, len(messages) + 1)
     ]
     for count, (shorter, longer) in enumerate(pairwise(bodies), start=2):
@@ -138,25 +138,25 @@ def prefix_stable(speaker: ScriptedServer) -> None:
         require(not left, f"with message {count + 1}, bytes before it change, {same} are the same")
 
 
-def kept_encoder(speaker: ScriptedServer) -> None:
+def kept_encoder(server: ScriptedServer) -> None:
     """An encoder kept for a conversation writes what a new one would, whatever is asked of it next."""
-    make: Callable[[], Encoder] | None = getattr(speaker.wire, "Encoder", None)
+    make: Callable[[], Encoder] | None = getattr(server.wire, "Encoder", None)
     if make is None:
         raise NotExpressible("anything again: the wire has no Encoder")
     kept = make()
-    for number, request in enumerate(_branching_requests(speaker)):
+    for number, request in enumerate(_branching_requests(server)):
         again, anew = kept.encode(request), make().encode(request)
         asked = f"requests[{number}], {len(request.messages)} messages for {request.model}"
         require(again.body == anew.body, f"{asked}: other bytes than of a new encoder")
         require(again.losses == anew.losses, f"{asked}: other losses than of a new encoder")
-        alone = speaker.wire.encode_request(request).body
+        alone = server.wire.encode_request(request).body
         require(again.body == alone, f"{asked}: other bytes than without an encoder")
 
 
-def _branching_requests(speaker: ScriptedServer) -> list[Request]:
+def _branching_requests(server: ScriptedServer) -> list[Request]:
     """Return the requests of a conversation that changes models, goes back and goes on elsewhere."""
     script = supported_lines(
-        speaker,
+        server,
         [ThinkingPiece("Let me see.")],
         [ThinkingSeal(_SEAL)],
         [TextPiece("Reading both.")],
@@ -165,7 +165,7 @@ def _branching_requests(speaker: ScriptedServer) -> list[Request]:
     messages = (
         _SYSTEM,
         USER,
-        decode_script(speaker, *script, TurnEnd(StopReason.TOOL_USE)).message,
+        decode_script(server, *script, TurnEnd(StopReason.TOOL_USE)).message,
         ToolResultMessage.success("a", "one"),
         ToolResultMessage.error("b", "no such file"),
         ChatMessage.assistant("One, and no other. "),
@@ -180,42 +180,42 @@ def _branching_requests(speaker: ScriptedServer) -> list[Request]:
     return [*longer, *of_another, longer[-1], longer[4], elsewhere, replace(elsewhere, tools=())]
 
 
-def outside_tool_names(speaker: ScriptedServer) -> None:
+def outside_tool_names(server: ScriptedServer) -> None:
     """A tool that the provider calls `fs.read` is one tool in definitions, calls and history."""
-    heard = decode_script(speaker, WholeCall("a", "fs.read", "{}"), TurnEnd(StopReason.TOOL_USE))
-    [call] = heard.message.tool_calls
+    decoded = decode_script(server, WholeCall("a", "fs.read", "{}"), TurnEnd(StopReason.TOOL_USE))
+    [call] = decoded.message.tool_calls
     assert isinstance(call, ToolCall)
     expect(call.original_name, "fs.read", "the provider's own name of the tool")
     tool = replace(_READ, name=call.name, original_name="fs.read")
-    messages = (USER, heard.message, ToolResultMessage.success("a", "one"))
+    messages = (USER, decoded.message, ToolResultMessage.success("a", "one"))
     request = Request(model=MODEL, messages=messages, tools=(tool,), max_tokens=1000)
-    read = speaker.wire.decode_request(speaker.wire.encode_request(request).body)
+    read = server.wire.decode_request(server.wire.encode_request(request).body)
     called = [call.name for message in read.messages for call in message.tool_calls]
     expect(called, [tool.name for tool in read.tools], "names of calls, and of their tools")
 
 
-def failed_result(speaker: ScriptedServer) -> None:
+def failed_result(server: ScriptedServer) -> None:
     """What went wrong with a call is told, and that it did is told or reported as a loss."""
     call = ToolCall(id="call_1", name="read")
     failure = ToolResultMessage.error("call_1", "no such file")
-    encoded = speaker.wire.encode_request(
+    encoded = server.wire.encode_request(
         _request((USER, ChatMessage.assistant(None, [call]), failure))
     )
     require(b"no such file" in encoded.body, "the explanation is not sent")
-    results = speaker.wire.decode_request(encoded.body).messages
+    results = server.wire.decode_request(encoded.body).messages
     is_told = any(isinstance(m, ToolResultMessage) and m.is_error for m in results)
     is_reported = LossCode.OUTCOME in [loss.code for loss in encoded.losses]
     require(is_told or is_reported, "the failure is neither told nor reported as a loss")
 
 
-def invalid_call_in_history(speaker: ScriptedServer) -> None:
+def invalid_call_in_history(server: ScriptedServer) -> None:
     """A call that nobody could run does not brick the conversation: it is sent, with its result."""
     call = InvalidToolCall(id="call_1", name="read", arguments='{"path": "x', reason="cut off")
     failure = ToolResultMessage.error("call_1", "the arguments were cut off")
-    encoded = speaker.wire.encode_request(
+    encoded = server.wire.encode_request(
         _request((USER, ChatMessage.assistant(None, [call]), failure))
     )
-    speaker.wire.decode_request(encoded.body)  # or it is no request any more
+    server.wire.decode_request(encoded.body)  # or it is no request any more
     require(b'\\"path\\": \\"x' in encoded.body, "the words of the call are not sent")
     require(b"the arguments were cut off" in encoded.body, "the result is not sent")
 
@@ -223,88 +223,86 @@ def invalid_call_in_history(speaker: ScriptedServer) -> None:
 # -- for this provider alone -----------------------------------------------------------------
 
 
-def seal_only_to_its_maker(speaker: ScriptedServer) -> None:
+def seal_only_to_its_maker(server: ScriptedServer) -> None:
     """A seal goes back to the model that made it, and to no other; that is reported."""
     said = decode_script(
-        speaker, ThinkingPiece("Let me see."), ThinkingSeal(_SEAL), TextPiece("Four."), TurnEnd()
+        server, ThinkingPiece("Let me see."), ThinkingSeal(_SEAL), TextPiece("Four."), TurnEnd()
     ).message
+    require(_SEAL in _encode_history(server, said, MODEL), "the seal is not sent back to its maker")
     require(
-        _SEAL in _encode_history(speaker, said, MODEL), "the seal is not sent back to its maker"
-    )
-    require(
-        _SEAL not in _encode_history(speaker, said, "model-2"), "the seal is sent to another model"
+        _SEAL not in _encode_history(server, said, "model-2"), "the seal is sent to another model"
     )
     [thought] = [block for block in said.content if isinstance(block, Thinking)]
     assert thought.seal is not None
     foreign = replace(thought.seal, provider="somebody_else")
     answer = AssistantMessage(content=(replace(thought, seal=foreign), Text("Four.")))
     require(
-        _SEAL not in _encode_history(speaker, answer, MODEL), "the seal is sent to another provider"
+        _SEAL not in _encode_history(server, answer, MODEL), "the seal is sent to another provider"
     )
 
 
-def seal_with_two_calls(speaker: ScriptedServer) -> None:
+def seal_with_two_calls(server: ScriptedServer) -> None:
     """Sealed thinking and two calls behind it stay apart, and all of it goes back to its maker."""
     calls = [("a", "read", '{"path":"x.py"}'), ("b", "read", '{"path":"y.py"}')]
     thought = (ThinkingPiece("Let me see."), ThinkingSeal(_SEAL))
     asking = [WholeCall(*call) for call in calls]
-    heard = decode_script(speaker, *thought, *asking, TurnEnd(StopReason.TOOL_USE))
-    expect(heard.block_types, ["Thinking", "ToolCall", "ToolCall"], "kinds of blocks")
-    expect(heard.calls, calls, "calls")
-    expect([call.seal for call in heard.message.tool_calls], [None, None], "seals of the calls")
+    decoded = decode_script(server, *thought, *asking, TurnEnd(StopReason.TOOL_USE))
+    expect(decoded.block_types, ["Thinking", "ToolCall", "ToolCall"], "kinds of blocks")
+    expect(decoded.calls, calls, "calls")
+    expect([call.seal for call in decoded.message.tool_calls], [None, None], "seals of the calls")
     results = [ToolResultMessage.success(id, "done") for id, _, _ in calls]
-    encoded = speaker.wire.encode_request(_request((USER, heard.message, *results)))
+    encoded = server.wire.encode_request(_request((USER, decoded.message, *results)))
     codes = [loss.code for loss in encoded.losses]
     require(LossCode.SEAL not in codes, "the seal is reported as lost")
     require(_SEAL in encoded.body.decode(), "the seal is not sent back to its maker")
-    read = speaker.wire.decode_request(encoded.body).messages
+    read = server.wire.decode_request(encoded.body).messages
     asked = [(call.id, call.name, call.arguments) for m in read for call in m.tool_calls]
     expect(asked, calls, "calls that are sent back")
     answered = [m.tool_call_id for m in read if isinstance(m, ToolResultMessage)]
     expect(answered, ["a", "b"], "calls whose results are sent")
 
 
-def foreign_seal(speaker: ScriptedServer) -> None:
+def foreign_seal(server: ScriptedServer) -> None:
     """The seal of another wire is left out and reported; the answer is still sent."""
     seal = Seal(data=_SEAL, provider="somebody_else", api="another_wire", model=MODEL)
     answer = AssistantMessage(content=(Thinking("Let me see.", seal=seal), Text("Four.")))
-    require(_SEAL not in _encode_history(speaker, answer, MODEL), "the seal is sent")
-    require("Four." in _encode_history(speaker, answer, MODEL), "the text is not sent")
+    require(_SEAL not in _encode_history(server, answer, MODEL), "the seal is sent")
+    require("Four." in _encode_history(server, answer, MODEL), "the text is not sent")
 
 
-def foreign_block(speaker: ScriptedServer) -> None:
+def foreign_block(server: ScriptedServer) -> None:
     """A block that only another wire knows is left out and reported."""
     block = Opaque(kind="hologram", raw='{"type":"hologram-4711"}', origin="another_wire")
     answer = AssistantMessage(content=(Text("Four."), block))
-    encoded = speaker.wire.encode_request(_request((USER, answer, USER)))
+    encoded = server.wire.encode_request(_request((USER, answer, USER)))
     require(b"hologram-4711" not in encoded.body, "the block is sent")
     require(b"Four." in encoded.body, "the text is not sent")
     codes = [loss.code for loss in encoded.losses]
     require(LossCode.OPAQUE in codes, f"the loss is not reported, only {codes}")
 
 
-def foreign_call_ids(speaker: ScriptedServer) -> None:
+def foreign_call_ids(server: ScriptedServer) -> None:
     """Ids that the protocol forbids are mapped: calls and results stay paired, two stay two."""
     foreign = ("functions.read:0", "ü 日本 " + "x" * 200)
     request = _request(_conversation(*foreign))
-    encoded = speaker.wire.encode_request(request)
-    messages = speaker.wire.decode_request(encoded.body).messages
+    encoded = server.wire.encode_request(request)
+    messages = server.wire.decode_request(encoded.body).messages
     asked = [call.id for message in messages for call in message.tool_calls]
     answered = [m.tool_call_id for m in messages if isinstance(m, ToolResultMessage)]
     expect(answered, asked, "ids of results, and of their calls")
     expect(len(set(asked)), 2, "different ids")
-    if speaker.legal_call_id is None:
+    if server.legal_call_id is None:
         return
     for id in asked:
-        require(bool(speaker.legal_call_id.fullmatch(id)), "an id is sent that is forbidden")
+        require(bool(server.legal_call_id.fullmatch(id)), "an id is sent that is forbidden")
     codes = [loss.code for loss in encoded.losses]
     require(LossCode.CALL_ID in codes, f"the change is not reported, only {codes}")
 
 
-def _encode_history(speaker: ScriptedServer, answer: AssistantMessage, model: str) -> str:
+def _encode_history(server: ScriptedServer, answer: AssistantMessage, model: str) -> str:
     """Return the body that sends an answer back; a seal that is left out must be reported."""
     request = Request(model=model, messages=(USER, answer, USER), max_tokens=1000)
-    encoded = speaker.wire.encode_request(request)
+    encoded = server.wire.encode_request(request)
     body = encoded.body.decode()
     codes = [loss.code for loss in encoded.losses]
     is_reported = LossCode.SEAL in codes

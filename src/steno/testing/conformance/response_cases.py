@@ -58,26 +58,26 @@ _TOOL_USE_END: Final = TurnEnd(StopReason.TOOL_USE)
 _FRAGMENT_COUNT: Final = 2_000
 
 
-def two_calls(speaker: ScriptedServer) -> None:
+def two_calls(server: ScriptedServer) -> None:
     """Two calls are two, in order, each with its id, name and exact arguments."""
-    heard = decode_script(
-        speaker, TextPiece("Both."), WholeCall(*_READ_CALL), WholeCall(*_WRITE_CALL), _TOOL_USE_END
+    decoded = decode_script(
+        server, TextPiece("Both."), WholeCall(*_READ_CALL), WholeCall(*_WRITE_CALL), _TOOL_USE_END
     )
-    expect(heard.calls, [_READ_CALL, _WRITE_CALL], "calls")
-    expect(heard.block_types, ["Text", "ToolCall", "ToolCall"], "kinds of blocks")
-    expect(heard.message.stop_reason, StopReason.TOOL_USE, "stop reason")
+    expect(decoded.calls, [_READ_CALL, _WRITE_CALL], "calls")
+    expect(decoded.block_types, ["Text", "ToolCall", "ToolCall"], "kinds of blocks")
+    expect(decoded.message.stop_reason, StopReason.TOOL_USE, "stop reason")
 
 
-def plain_stop_with_calls(speaker: ScriptedServer) -> None:
+def plain_stop_with_calls(server: ScriptedServer) -> None:
     """A turn with calls has stopped for them, even if the server says no more than that it ended."""
-    heard = decode_script(speaker, WholeCall(*_READ_CALL), TurnEnd(StopReason.END_TURN))
-    expect(heard.message.stop_reason, StopReason.TOOL_USE, "stop reason")
+    decoded = decode_script(server, WholeCall(*_READ_CALL), TurnEnd(StopReason.END_TURN))
+    expect(decoded.message.stop_reason, StopReason.TOOL_USE, "stop reason")
 
 
-def interleaved_calls(speaker: ScriptedServer) -> None:
+def interleaved_calls(server: ScriptedServer) -> None:
     """Fragments of two calls come in turn; each goes to its own."""
-    heard = decode_script(
-        speaker,
+    decoded = decode_script(
+        server,
         CallFragment(0, "a", "read", '{"path"'),
         CallFragment(1, "b", "write", '{"path":'),
         CallFragment(0, None, None, ":"),
@@ -86,133 +86,135 @@ def interleaved_calls(speaker: ScriptedServer) -> None:
         CallFragment(1, None, None, "1.50}"),
         _TOOL_USE_END,
     )
-    expect(heard.calls, [_READ_CALL, _WRITE_CALL], "calls")
+    expect(decoded.calls, [_READ_CALL, _WRITE_CALL], "calls")
 
 
-def shared_index(speaker: ScriptedServer) -> None:
+def shared_index(server: ScriptedServer) -> None:
     """Two calls under one index stay two, by their ids."""
-    heard = decode_script(
-        speaker,
+    decoded = decode_script(
+        server,
         CallFragment(0, "a", "read", '{"path":'),
         CallFragment(0, None, None, '"x.py"}'),
         CallFragment(0, "b", "write", '{"path":"y.py",'),
         CallFragment(0, None, None, '"n":1.50}'),
         _TOOL_USE_END,
     )
-    expect(heard.calls, [_READ_CALL, _WRITE_CALL], "calls")
+    expect(decoded.calls, [_READ_CALL, _WRITE_CALL], "calls")
 
 
-def missing_index(speaker: ScriptedServer) -> None:
+def missing_index(server: ScriptedServer) -> None:
     """Without any index, fragments go to the call that is open."""
-    heard = decode_script(
-        speaker,
+    decoded = decode_script(
+        server,
         CallFragment(None, "a", "read", '{"path":'),
         CallFragment(None, None, None, '"x.py"}'),
         CallFragment(None, "b", "write", '{"path":"y.py",'),
         CallFragment(None, None, None, '"n":1.50}'),
         _TOOL_USE_END,
     )
-    expect(heard.calls, [_READ_CALL, _WRITE_CALL], "calls")
+    expect(decoded.calls, [_READ_CALL, _WRITE_CALL], "calls")
 
 
-def late_name(speaker: ScriptedServer) -> None:
+def late_name(server: ScriptedServer) -> None:
     """A name may come behind the arguments."""
-    heard = decode_script(
-        speaker,
+    decoded = decode_script(
+        server,
         CallFragment(0, "a", None, '{"path":"x.py"}'),
         CallFragment(0, None, "read", None),
         _TOOL_USE_END,
     )
-    expect(heard.calls, [_READ_CALL], "calls")
+    expect(decoded.calls, [_READ_CALL], "calls")
 
 
-def late_id(speaker: ScriptedServer) -> None:
+def late_id(server: ScriptedServer) -> None:
     """An id may come behind the first arguments."""
-    heard = decode_script(
-        speaker,
+    decoded = decode_script(
+        server,
         CallFragment(0, None, "read", '{"path":'),
         CallFragment(0, "a", None, '"x.py"}'),
         _TOOL_USE_END,
     )
-    expect(heard.calls, [_READ_CALL], "calls")
+    expect(decoded.calls, [_READ_CALL], "calls")
 
 
-def empty_ids(speaker: ScriptedServer) -> None:
+def empty_ids(server: ScriptedServer) -> None:
     """An id or a name that is the empty string counts as left out."""
-    heard = decode_script(
-        speaker,
+    decoded = decode_script(
+        server,
         CallFragment(0, "a", "read", '{"path":'),
         CallFragment(0, "", "", '"x.py"}'),
         _TOOL_USE_END,
     )
-    expect(heard.calls, [_READ_CALL], "calls")
+    expect(decoded.calls, [_READ_CALL], "calls")
 
 
-def missing_ids(speaker: ScriptedServer) -> None:
+def missing_ids(server: ScriptedServer) -> None:
     """Calls without an id get one each, and stay two."""
-    heard = decode_script(
-        speaker, WholeCall(None, *_READ_CALL[1:]), WholeCall(None, *_WRITE_CALL[1:]), _TOOL_USE_END
+    decoded = decode_script(
+        server, WholeCall(None, *_READ_CALL[1:]), WholeCall(None, *_WRITE_CALL[1:]), _TOOL_USE_END
     )
     expect(
-        [call[1:] for call in heard.calls], [_READ_CALL[1:], _WRITE_CALL[1:]], "names and arguments"
+        [call[1:] for call in decoded.calls],
+        [_READ_CALL[1:], _WRITE_CALL[1:]],
+        "names and arguments",
     )
-    require(len({call.id for call in heard.message.tool_calls}) == 2, "the ids are not two")
+    require(len({call.id for call in decoded.message.tool_calls}) == 2, "the ids are not two")
 
 
 # -- arguments -------------------------------------------------------------------------------
 
 
-def no_arguments(speaker: ScriptedServer) -> None:
+def no_arguments(server: ScriptedServer) -> None:
     """A call without arguments can be run, with none."""
-    for arguments in _supported_arguments(speaker, None, "", "{}"):
+    for arguments in _supported_arguments(server, None, "", "{}"):
         [call] = decode_script(
-            speaker, _build_call(speaker, "now", arguments), _TOOL_USE_END
+            server, _build_call(server, "now", arguments), _TOOL_USE_END
         ).message.tool_calls
         require(isinstance(call, ToolCall), f"arguments {arguments!r} make a call nobody can run")
         expect((call.id, call.name, call.arguments), ("a", "now", "{}"), "the call")
 
 
-def invalid_json_arguments(speaker: ScriptedServer) -> None:
+def invalid_json_arguments(server: ScriptedServer) -> None:
     """Arguments that are no JSON object make a call that says so and keeps its words."""
-    for arguments in _supported_arguments(speaker, '{"path":', "not JSON", "[1]"):
+    for arguments in _supported_arguments(server, '{"path":', "not JSON", "[1]"):
         [call] = decode_script(
-            speaker, _build_call(speaker, "read", arguments), _TOOL_USE_END
+            server, _build_call(server, "read", arguments), _TOOL_USE_END
         ).message.tool_calls
         require(isinstance(call, InvalidToolCall), f"arguments {arguments!r} are taken for valid")
         expect((call.id, call.name, call.arguments), ("a", "read", arguments), "the call")
 
 
-def many_fragments(speaker: ScriptedServer) -> None:
+def many_fragments(server: ScriptedServer) -> None:
     """Arguments in thousands of fragments are joined, with nothing lost."""
     words = [f"{number} " for number in range(_FRAGMENT_COUNT)]
     fragments = ['{"text":"', *words, '"}']
     first = CallFragment(0, "a", "write", fragments[0])
     others = [CallFragment(0, None, None, fragment) for fragment in fragments[1:]]
-    heard = decode_script(speaker, first, *others, _TOOL_USE_END)
-    expect(heard.calls, [("a", "write", "".join(fragments))], "calls")
+    decoded = decode_script(server, first, *others, _TOOL_USE_END)
+    expect(decoded.calls, [("a", "write", "".join(fragments))], "calls")
 
 
 def _build_call(
-    speaker: ScriptedServer, name: str, arguments: str | None
+    server: ScriptedServer, name: str, arguments: str | None
 ) -> CallFragment | WholeCall:
     """Return a call as a fragment, or whole where the protocol knows no fragments."""
     part = CallFragment(0, "a", name, arguments)
-    return part if _is_expressible(speaker, part) else WholeCall("a", name, arguments)
+    return part if _is_expressible(server, part) else WholeCall("a", name, arguments)
 
 
-def _supported_arguments(speaker: ScriptedServer, *arguments: str | None) -> list[str | None]:
+def _supported_arguments(server: ScriptedServer, *arguments: str | None) -> list[str | None]:
     """Return those arguments that the protocol has a way to say. Raises CannotSay."""
     found = [
-        each for each in arguments if _is_expressible(speaker, _build_call(speaker, "read", each))
+        each for each in arguments if _is_expressible(server, _build_call(server, "read", each))
     ]
     if not found:
         raise NotExpressible("any of these arguments")
     return found
 
 
-def _is_expressible(speaker: ScriptedServer, line: ScriptLine) -> bool:
+def _is_expressible(server: ScriptedServer, line: ScriptLine) -> bool:
     try:
-        speaker.frames([line, _TOOL_USE_END])
+        server.frames([line, _TOOL_USE_END])
     except NotExpressible:
         return False
     return True
@@ -250,56 +252,56 @@ _STOP_REASONS: Final = (
 )
 
 
-def stop_reasons(speaker: ScriptedServer) -> None:
+def stop_reasons(server: ScriptedServer) -> None:
     """Every reason that the protocol knows is mapped to ours, and its own word is kept."""
     for reason in _STOP_REASONS:
         words = WholeCall("a", "now") if reason is StopReason.TOOL_USE else TextPiece("Hi")
         try:
-            heard = decode_script(speaker, words, TurnEnd(reason))
+            decoded = decode_script(server, words, TurnEnd(reason))
         except NotExpressible:
             continue
-        expect(heard.message.stop_reason, reason, "stop reason")
+        expect(decoded.message.stop_reason, reason, "stop reason")
 
 
-def unknown_stop_reason(speaker: ScriptedServer) -> None:
+def unknown_stop_reason(server: ScriptedServer) -> None:
     """A reason that is new is `unknown`, and the provider's own word is kept."""
-    heard = decode_script(speaker, TextPiece("Hi"), TurnEnd(raw="by_the_moon"))
-    expect(heard.message.stop_reason, StopReason.UNKNOWN, "stop reason")
-    expect(heard.message.raw_stop_reason, "by_the_moon", "the provider's own word")
+    decoded = decode_script(server, TextPiece("Hi"), TurnEnd(raw="by_the_moon"))
+    expect(decoded.message.stop_reason, StopReason.UNKNOWN, "stop reason")
+    expect(decoded.message.raw_stop_reason, "by_the_moon", "the provider's own word")
 
 
-def usage(speaker: ScriptedServer) -> None:
+def usage(server: ScriptedServer) -> None:
     """Tokens are counted with the message."""
-    heard = decode_script(speaker, TextPiece("Hi"), TurnEnd(usage=_PLAIN_USAGE))
-    found = heard.message.usage
+    decoded = decode_script(server, TextPiece("Hi"), TurnEnd(usage=_PLAIN_USAGE))
+    found = decoded.message.usage
     require(found is not None, "no usage")
     assert found is not None
     expect((found.input_tokens, found.output_tokens), (100, 20), "tokens in and out")
 
 
-def usage_inclusive(speaker: ScriptedServer) -> None:
+def usage_inclusive(server: ScriptedServer) -> None:
     """Totals hold what was cached and what was thought, whatever the provider's habit."""
     for full in _DETAILED_USAGES:
         try:
-            heard = decode_script(speaker, TextPiece("Hi"), TurnEnd(usage=full))
+            decoded = decode_script(server, TextPiece("Hi"), TurnEnd(usage=full))
         except NotExpressible:
             continue
-        expect(heard.message.usage, full, "usage")
+        expect(decoded.message.usage, full, "usage")
         return
     raise NotExpressible("tokens of a cache or of thinking")
 
 
-def usage_alone(speaker: ScriptedServer) -> None:
+def usage_alone(server: ScriptedServer) -> None:
     """Tokens may come behind the end, in a message of their own."""
-    heard = decode_script(speaker, TextPiece("Hi"), TurnEnd(), UsageOnly(_PLAIN_USAGE))
-    expect(heard.message.usage, _PLAIN_USAGE, "usage")
-    expect(heard.message.stop_reason, StopReason.END_TURN, "stop reason")
+    decoded = decode_script(server, TextPiece("Hi"), TurnEnd(), UsageOnly(_PLAIN_USAGE))
+    expect(decoded.message.usage, _PLAIN_USAGE, "usage")
+    expect(decoded.message.stop_reason, StopReason.END_TURN, "stop reason")
 
 
-def end_is_told_once(speaker: ScriptedServer) -> None:
+def end_is_told_once(server: ScriptedServer) -> None:
     """There is one end, and it is the last event."""
     events = decode_script(
-        speaker, TextPiece("Hi"), usage_if_supported(speaker, TurnEnd(usage=_PLAIN_USAGE))
+        server, TextPiece("Hi"), usage_if_supported(server, TurnEnd(usage=_PLAIN_USAGE))
     ).events
     ends = [place for place, event in enumerate(events) if isinstance(event, Finished)]
     expect(ends, [len(events) - 1], "places of the end")
@@ -308,55 +310,55 @@ def end_is_told_once(speaker: ScriptedServer) -> None:
 # -- errors ----------------------------------------------------------------------------------
 
 
-def error_after_200(speaker: ScriptedServer) -> None:
+def error_after_200(server: ScriptedServer) -> None:
     """An error inside an answer is raised, with the provider's own explanation."""
-    heard = decode_script_or_error(speaker, ServerFailure("the engine died"))
-    _expect_provider_error(heard.error)
-    expect(heard.events, (), "events")
+    decoded = decode_script_or_error(server, ServerFailure("the engine died"))
+    _expect_provider_error(decoded.error)
+    expect(decoded.events, (), "events")
 
 
-def error_keeps_what_came(speaker: ScriptedServer) -> None:
+def error_keeps_what_came(server: ScriptedServer) -> None:
     """What was said before an error is told before it is raised, even in one piece with it."""
-    heard = decode_script_or_error(
-        speaker, TextPiece("Hal"), TextPiece("lo"), ServerFailure("the engine died")
+    decoded = decode_script_or_error(
+        server, TextPiece("Hal"), TextPiece("lo"), ServerFailure("the engine died")
     )
-    _expect_provider_error(heard.error)
-    expect(heard.message.text, "Hallo", "text")
-    expect(heard.has_ended, False, "that the turn ended")
+    _expect_provider_error(decoded.error)
+    expect(decoded.message.text, "Hallo", "text")
+    expect(decoded.has_ended, False, "that the turn ended")
     try:
-        heard = decode_script_or_error(
-            speaker, CallFragment(0, "a", "read", '{"path'), ServerFailure("the engine died")
+        decoded = decode_script_or_error(
+            server, CallFragment(0, "a", "read", '{"path'), ServerFailure("the engine died")
         )
     except NotExpressible:
         return
-    expect(heard.calls, [("a", "read", '{"path')], "calls")
+    expect(decoded.calls, [("a", "read", '{"path')], "calls")
 
 
-def error_in_place_of_an_answer(speaker: ScriptedServer) -> None:
+def error_in_place_of_an_answer(server: ScriptedServer) -> None:
     """A status that is no success becomes an error which says whether to try again."""
     for status, is_retryable in _STATUSES.items():
         for body in _ERROR_BODIES:
-            error = speaker.wire.decode_error(status, body, {"retry-after": "7"})
+            error = server.wire.decode_error(status, body, {"retry-after": "7"})
             require(isinstance(error, ProviderError), f"status {status} is no ProviderError")
             expect(error.status, status, "status")
             expect(error.retryable, is_retryable, f"retryable, for status {status}")
             expect(error.retry_after_s, 7, "how long to wait")
 
 
-def cut_short(speaker: ScriptedServer) -> None:
+def cut_short(server: ScriptedServer) -> None:
     """A stream that ends before the model did says so, and what came stands."""
-    frames = speaker.frames([TextPiece("Hal"), TextPiece("lo"), TurnEnd()])
-    said = [place for place, _ in enumerate(frames) if _decoded_text(speaker, frames[: place + 1])]
+    frames = server.frames([TextPiece("Hal"), TextPiece("lo"), TurnEnd()])
+    said = [place for place, _ in enumerate(frames) if _decoded_text(server, frames[: place + 1])]
     require(bool(said), "no text after any of the events")
-    heard = decode_pieces(speaker.wire, frames[: said[0] + 1])
-    expect(type(heard.error), CutShort, "the error")
-    expect(heard.has_ended, False, "that the turn ended")
+    decoded = decode_pieces(server.wire, frames[: said[0] + 1])
+    expect(type(decoded.error), CutShort, "the error")
+    expect(decoded.has_ended, False, "that the turn ended")
 
 
-def fed_after_end(speaker: ScriptedServer) -> None:
+def fed_after_end(server: ScriptedServer) -> None:
     """A decoder that was closed takes no more, and closing it again does nothing."""
-    decoder = speaker.wire.StreamDecoder()
-    frames = speaker.frames([TextPiece("Hi"), TurnEnd()])
+    decoder = server.wire.StreamDecoder()
+    frames = server.frames([TextPiece("Hi"), TurnEnd()])
     for frame in frames:
         list(decoder.feed(frame))
     list(decoder.close())
@@ -369,8 +371,8 @@ def fed_after_end(speaker: ScriptedServer) -> None:
         raise CaseFailure("took more bytes after its end")
 
 
-def _decoded_text(speaker: ScriptedServer, frames: list[bytes]) -> str:
-    events = decode_pieces(speaker.wire, frames).events
+def _decoded_text(server: ScriptedServer, frames: list[bytes]) -> str:
+    events = decode_pieces(server.wire, frames).events
     return "".join(event.text for event in events if isinstance(event, TextDelta))
 
 
@@ -392,119 +394,119 @@ _SEAL: Final = "c2VhbGVkLWJ5LXRoZS1raXQ="
 _UNKNOWN_TOKEN: Final = "hologram-4711"  # noqa: S105 - text that no provider knows
 
 
-def text(speaker: ScriptedServer) -> None:
+def text(server: ScriptedServer) -> None:
     """Text arrives piece by piece and is one block in the end."""
-    heard = decode_script(
-        speaker, TextPiece("Hel"), TextPiece("lo"), TextPiece(", world"), TurnEnd()
+    decoded = decode_script(
+        server, TextPiece("Hel"), TextPiece("lo"), TextPiece(", world"), TurnEnd()
     )
-    _expect_only_text(heard, "Hello, world")
-    expect(heard.message.stop_reason, StopReason.END_TURN, "stop reason")
+    _expect_only_text(decoded, "Hello, world")
+    expect(decoded.message.stop_reason, StopReason.END_TURN, "stop reason")
 
 
-def thinking(speaker: ScriptedServer) -> None:
+def thinking(server: ScriptedServer) -> None:
     """Thinking is a block of its own, in front of the text that follows it."""
-    heard = decode_script(
-        speaker, ThinkingPiece("Let me"), ThinkingPiece(" see."), TextPiece("Four."), TurnEnd()
+    decoded = decode_script(
+        server, ThinkingPiece("Let me"), ThinkingPiece(" see."), TextPiece("Four."), TurnEnd()
     )
-    thought = _find_thinking(heard)
+    thought = _find_thinking(decoded)
     expect((thought.text, thought.redacted), ("Let me see.", False), "thinking")
-    expect(heard.message.text, "Four.", "text")
-    expect(heard.message.content[0], thought, "the first block")
+    expect(decoded.message.text, "Four.", "text")
+    expect(decoded.message.content[0], thought, "the first block")
 
 
-def thinking_with_seal(speaker: ScriptedServer) -> None:
+def thinking_with_seal(server: ScriptedServer) -> None:
     """A seal stands on the thinking it came with and names the model that made it."""
-    heard = decode_script(
-        speaker, ThinkingPiece("Let me see."), ThinkingSeal(_SEAL), TextPiece("Four."), TurnEnd()
+    decoded = decode_script(
+        server, ThinkingPiece("Let me see."), ThinkingSeal(_SEAL), TextPiece("Four."), TurnEnd()
     )
-    thought = _find_thinking(heard)
+    thought = _find_thinking(decoded)
     expect(thought.text, "Let me see.", "thinking")
     require(thought.seal is not None, "the thinking has no seal")
     assert thought.seal is not None
     require(_SEAL in thought.seal.data, "the seal does not hold what the server sent")
-    expect((thought.seal.api, thought.seal.model), (speaker.wire.NAME, MODEL), "maker of the seal")
-    expect(heard.message.text, "Four.", "text")
+    expect((thought.seal.api, thought.seal.model), (server.wire.NAME, MODEL), "maker of the seal")
+    expect(decoded.message.text, "Four.", "text")
 
 
-def redacted_thinking(speaker: ScriptedServer) -> None:
+def redacted_thinking(server: ScriptedServer) -> None:
     """Thinking of which only the seal is handed out is kept as thinking, with that seal."""
-    heard = decode_script(speaker, RedactedThinking(_SEAL), TextPiece("Four."), TurnEnd())
-    thought = _find_thinking(heard)
+    decoded = decode_script(server, RedactedThinking(_SEAL), TextPiece("Four."), TurnEnd())
+    thought = _find_thinking(decoded)
     expect(thought.text, "", "thinking")
     require(thought.seal is not None and _SEAL in thought.seal.data, "the seal is not kept")
-    expect(heard.message.text, "Four.", "text")
+    expect(decoded.message.text, "Four.", "text")
 
 
-def refusal_or_filter(speaker: ScriptedServer) -> None:
+def refusal_or_filter(server: ScriptedServer) -> None:
     """A refusal stops the turn as `content_filter`, and its words are kept."""
     try:
-        heard = decode_script(speaker, Refusal("I will not."), TurnEnd())
-        require(heard.contains("I will not."), "the words of the refusal are not kept")
+        decoded = decode_script(server, Refusal("I will not."), TurnEnd())
+        require(decoded.contains("I will not."), "the words of the refusal are not kept")
     except NotExpressible:
-        heard = decode_script(speaker, TextPiece("I w"), TurnEnd(StopReason.CONTENT_FILTER))
-        expect(heard.message.text, "I w", "text")
-    expect(heard.message.stop_reason, StopReason.CONTENT_FILTER, "stop reason")
+        decoded = decode_script(server, TextPiece("I w"), TurnEnd(StopReason.CONTENT_FILTER))
+        expect(decoded.message.text, "I w", "text")
+    expect(decoded.message.stop_reason, StopReason.CONTENT_FILTER, "stop reason")
 
 
 # -- what nobody has a name for --------------------------------------------------------------
 
 
-def unknown_event(speaker: ScriptedServer) -> None:
+def unknown_event(server: ScriptedServer) -> None:
     """An event of a new kind harms nothing and is kept."""
     _expect_unknown_kept(
         decode_script(
-            speaker, TextPiece("Hel"), UnknownEvent(_UNKNOWN_TOKEN), TextPiece("lo"), TurnEnd()
+            server, TextPiece("Hel"), UnknownEvent(_UNKNOWN_TOKEN), TextPiece("lo"), TurnEnd()
         )
     )
 
 
-def unknown_member(speaker: ScriptedServer) -> None:
+def unknown_member(server: ScriptedServer) -> None:
     """A member that is new harms nothing and is kept."""
     _expect_unknown_kept(
         decode_script(
-            speaker, TextPiece("Hel"), UnknownMember(_UNKNOWN_TOKEN), TextPiece("lo"), TurnEnd()
+            server, TextPiece("Hel"), UnknownMember(_UNKNOWN_TOKEN), TextPiece("lo"), TurnEnd()
         )
     )
 
 
-def unknown_block(speaker: ScriptedServer) -> None:
+def unknown_block(server: ScriptedServer) -> None:
     """A block of a new kind is kept in its place and goes back to where it came from."""
-    heard = decode_script(speaker, TextPiece("Look:"), UnknownBlock(_UNKNOWN_TOKEN), TurnEnd())
-    expect(heard.message.text, "Look:", "text")
-    expect(heard.block_types, ["Text", "Opaque"], "kinds of blocks")
-    opaque = heard.message.content[1]
+    decoded = decode_script(server, TextPiece("Look:"), UnknownBlock(_UNKNOWN_TOKEN), TurnEnd())
+    expect(decoded.message.text, "Look:", "text")
+    expect(decoded.block_types, ["Text", "Opaque"], "kinds of blocks")
+    opaque = decoded.message.content[1]
     assert isinstance(opaque, Opaque)
-    expect(opaque.origin, speaker.wire.NAME, "origin of the block")
+    expect(opaque.origin, server.wire.NAME, "origin of the block")
     require(_UNKNOWN_TOKEN in opaque.raw, "the block does not hold what the server sent")
-    answer = AssistantMessage(content=heard.message.content)
-    body = speaker.wire.encode_request(Request(model=MODEL, messages=(USER, answer, USER))).body
+    answer = AssistantMessage(content=decoded.message.content)
+    body = server.wire.encode_request(Request(model=MODEL, messages=(USER, answer, USER))).body
     require(_UNKNOWN_TOKEN.encode() in body, "the block is not sent back")
 
 
-def keep_alive(speaker: ScriptedServer) -> None:
+def keep_alive(server: ScriptedServer) -> None:
     """What keeps a connection alive leaves no trace."""
-    heard = decode_script(
-        speaker, KeepAlive(), TextPiece("Hel"), KeepAlive(), TextPiece("lo"), KeepAlive(), TurnEnd()
+    decoded = decode_script(
+        server, KeepAlive(), TextPiece("Hel"), KeepAlive(), TextPiece("lo"), KeepAlive(), TurnEnd()
     )
-    _expect_only_text(heard, "Hello")
-    quiet = decode_script(speaker, TextPiece("Hel"), TextPiece("lo"), TurnEnd())
-    expect(heard.events, quiet.events, "events")
+    _expect_only_text(decoded, "Hello")
+    quiet = decode_script(server, TextPiece("Hel"), TextPiece("lo"), TurnEnd())
+    expect(decoded.events, quiet.events, "events")
 
 
-def _expect_only_text(heard: DecodedStream, wanted: str) -> None:
-    expect(heard.block_types, ["Text"], "kinds of blocks")
-    expect(heard.message.text, wanted, "text")
+def _expect_only_text(decoded: DecodedStream, wanted: str) -> None:
+    expect(decoded.block_types, ["Text"], "kinds of blocks")
+    expect(decoded.message.text, wanted, "text")
 
 
-def _find_thinking(heard: DecodedStream) -> Thinking:
-    found = [block for block in heard.message.content if isinstance(block, Thinking)]
+def _find_thinking(decoded: DecodedStream) -> Thinking:
+    found = [block for block in decoded.message.content if isinstance(block, Thinking)]
     expect(len(found), 1, "blocks of thinking")
     return found[0]
 
 
-def _expect_unknown_kept(heard: DecodedStream) -> None:
-    expect(heard.message.text, "Hello", "text")
+def _expect_unknown_kept(decoded: DecodedStream) -> None:
+    expect(decoded.message.text, "Hello", "text")
     require(
-        heard.contains(_UNKNOWN_TOKEN),
+        decoded.contains(_UNKNOWN_TOKEN),
         "what was unknown is lost: neither in the message nor beside it",
     )

@@ -46,7 +46,7 @@ class DecodedStream:
 
     @property
     def has_ended(self) -> bool:
-        """Whether the model was heard to finish."""
+        """Whether the model was decoded to finish."""
         return any(isinstance(event, Finished) for event in self.events)
 
     @property
@@ -91,23 +91,23 @@ def decode_pieces(wire: Wire, pieces: Iterable[bytes]) -> DecodedStream:
     return DecodedStream(tuple(events), error, assembler.message(), decoder.envelope)
 
 
-def decode_script(speaker: ScriptedServer, *script: ScriptLine) -> DecodedStream:
-    """Let a speaker say a script; return what its wire understood, which must be all of it."""
-    heard = decode_script_or_error(speaker, *script)
-    if heard.error is not None:
-        raise CaseFailure(f"raised {type(heard.error).__name__}: {heard.error}")
-    require(heard.has_ended, "the end was not told: no Finished among the events")
-    return heard
+def decode_script(server: ScriptedServer, *script: ScriptLine) -> DecodedStream:
+    """Let a server say a script; return what its wire understood, which must be all of it."""
+    decoded = decode_script_or_error(server, *script)
+    if decoded.error is not None:
+        raise CaseFailure(f"raised {type(decoded.error).__name__}: {decoded.error}")
+    require(decoded.has_ended, "the end was not told: no Finished among the events")
+    return decoded
 
 
-def decode_script_or_error(speaker: ScriptedServer, *script: ScriptLine) -> DecodedStream:
+def decode_script_or_error(server: ScriptedServer, *script: ScriptLine) -> DecodedStream:
     """Do the same, and return an error with what came before it."""
-    frames = speaker.frames(script)
-    heard = decode_pieces(speaker.wire, [b"".join(frames)])
+    frames = server.frames(script)
+    decoded = decode_pieces(server.wire, [b"".join(frames)])
     expect_same_decoding(
-        decode_pieces(speaker.wire, frames), heard, "event by event instead of in one piece"
+        decode_pieces(server.wire, frames), decoded, "event by event instead of in one piece"
     )
-    return heard
+    return decoded
 
 
 def expect_same_decoding(found: DecodedStream, wanted: DecodedStream, how: str) -> None:
@@ -126,21 +126,21 @@ def _first_different_event(found: tuple[Event, ...], wanted: tuple[Event, ...]) 
 # -- what can be said ------------------------------------------------------------------------
 
 
-def usage_if_supported(speaker: ScriptedServer, end: TurnEnd) -> TurnEnd:
+def usage_if_supported(server: ScriptedServer, end: TurnEnd) -> TurnEnd:
     """Return an end with its tokens, or without them where the protocol does not count any."""
     try:
-        speaker.frames([TextPiece("Hi"), end])
+        server.frames([TextPiece("Hi"), end])
     except NotExpressible:
         return replace(end, usage=None)
     return end
 
 
-def supported_lines(speaker: ScriptedServer, *groups: Script) -> list[ScriptLine]:
+def supported_lines(server: ScriptedServer, *groups: Script) -> list[ScriptLine]:
     """Return the lines of those groups that the protocol has a way to say. Raises CannotSay."""
     said: list[ScriptLine] = []
     for group in groups:
         try:
-            speaker.frames([*said, *group, TurnEnd()])
+            server.frames([*said, *group, TurnEnd()])
         except NotExpressible:
             continue
         said += group

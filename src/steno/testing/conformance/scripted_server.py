@@ -224,11 +224,11 @@ def build_whole_response(script: Script) -> WholeResponse:
     return WholeResponse(tuple(parts), end)
 
 
-# -- speaker ---------------------------------------------------------------------------------------
+# -- server ---------------------------------------------------------------------------------------
 #
 # How a wire takes part: somebody who speaks its protocol.
 #
-# A speaker is the server's side of a wire, and so knows nothing of the wire but its name. What a
+# A server is the server's side of a wire, and so knows nothing of the wire but its name. What a
 # protocol has no way to say raises `CannotSay`, and the case is not asked of it.
 
 
@@ -244,7 +244,7 @@ class ScriptedServer(ABC):
     """Says scripted answers in the bytes that a server of one protocol would send."""
 
     wire: Wire
-    """The wire that has to understand this speaker: a module, or whatever is like one."""
+    """The wire that has to understand this server: a module, or whatever is like one."""
     legal_call_id: re.Pattern[str] | None = None
     """What the protocol allows as the id of a call; None if it allows anything."""
 

@@ -32,8 +32,8 @@ REQUEST: Final = Request(model=MODEL, messages=(UserMessage((Text("Hello?"),)),)
 _EVENT_LOOP_STEPS: Final = 20
 
 
-def _stream(stage: ProviderHarness, *script: ScriptLine) -> Stream:
-    return stage.provider(script).stream(REQUEST)
+def _stream(harness: ProviderHarness, *script: ScriptLine) -> Stream:
+    return harness.provider(script).stream(REQUEST)
 
 
 async def _read_to_end(stream: Stream) -> tuple[list[Event], StenoError | None]:
@@ -54,18 +54,20 @@ def _joined_text(events: list[Event]) -> str:
 # -- to the end ------------------------------------------------------------------------------
 
 
-async def end(stage: ProviderHarness) -> None:
+async def end(harness: ProviderHarness) -> None:
     """A stream is read event by event to its end, which is the last event."""
-    events, error = await _read_to_end(_stream(stage, TextPiece("Hel"), TextPiece("lo"), TurnEnd()))
+    events, error = await _read_to_end(
+        _stream(harness, TextPiece("Hel"), TextPiece("lo"), TurnEnd())
+    )
     expect(error, None, "the error")
     expect(_joined_text(events), "Hello", "text")
     expect([type(event) for event in events].count(Finished), 1, "ends")
     require(isinstance(events[-1], Finished), "the end is not the last event")
 
 
-async def message_after_end(stage: ProviderHarness) -> None:
+async def message_after_end(harness: ProviderHarness) -> None:
     """After the end, the message is whole."""
-    stream = _stream(stage, TextPiece("Hel"), TextPiece("lo"), TurnEnd(StopReason.LENGTH))
+    stream = _stream(harness, TextPiece("Hel"), TextPiece("lo"), TurnEnd(StopReason.LENGTH))
     async with stream:
         await _read_to_end(stream)
     expect(stream.message().text, "Hello", "text")
@@ -74,15 +76,15 @@ async def message_after_end(stage: ProviderHarness) -> None:
     expect(stream.message().stop_reason, StopReason.LENGTH, "stop reason, closed after the end")
 
 
-async def collected(stage: ProviderHarness) -> None:
+async def collected(harness: ProviderHarness) -> None:
     """Who wants no events gets the message in one step."""
-    message = await _stream(stage, TextPiece("Hel"), TextPiece("lo"), TurnEnd()).collect()
+    message = await _stream(harness, TextPiece("Hel"), TextPiece("lo"), TurnEnd()).collect()
     expect((message.text, message.stop_reason), ("Hello", StopReason.END_TURN), "the message")
 
 
-async def message_before_start_is_an_error(stage: ProviderHarness) -> None:
+async def message_before_start_is_an_error(harness: ProviderHarness) -> None:
     """Before anything was read there is no message."""
-    stream = _stream(stage, TextPiece("Hello"), TurnEnd())
+    stream = _stream(harness, TextPiece("Hello"), TurnEnd())
     try:
         stream.message()
     except StenoError:
@@ -90,34 +92,34 @@ async def message_before_start_is_an_error(stage: ProviderHarness) -> None:
     raise CaseFailure("gave a message of a stream that was not read")
 
 
-async def message_while_reading(stage: ProviderHarness) -> None:
+async def message_while_reading(harness: ProviderHarness) -> None:
     """Between two events the message is what was read so far, and has not stopped."""
-    stream = _stream(stage, TextPiece("Hel"), TextPiece("lo"), TurnEnd())
+    stream = _stream(harness, TextPiece("Hel"), TextPiece("lo"), TurnEnd())
     await anext(stream)
     expect(stream.message().text, "Hel", "text")
     expect(stream.message().stop_reason, StopReason.UNKNOWN, "stop reason")
     stream.close()
 
 
-async def iterating_after_end_ends(stage: ProviderHarness) -> None:
+async def iterating_after_end_ends(harness: ProviderHarness) -> None:
     """A stream that ended stays at its end."""
-    stream = _stream(stage, TextPiece("Hello"), TurnEnd())
+    stream = _stream(harness, TextPiece("Hello"), TurnEnd())
     await _read_to_end(stream)
     expect(await _read_to_end(stream), ([], None), "events after the end")
 
 
-async def one_answer_after_another(stage: ProviderHarness) -> None:
+async def one_answer_after_another(harness: ProviderHarness) -> None:
     """Each request gets an answer of its own."""
-    provider = stage.provider([TextPiece("One"), TurnEnd()], [TextPiece("Two"), TurnEnd()])
+    provider = harness.provider([TextPiece("One"), TurnEnd()], [TextPiece("Two"), TurnEnd()])
     first = await provider.stream(REQUEST).collect()
     second = await provider.stream(REQUEST).collect()
     expect([first.text, second.text], ["One", "Two"], "texts")
 
 
-async def interleaved_tool_call_deltas(stage: ProviderHarness) -> None:
+async def interleaved_tool_call_deltas(harness: ProviderHarness) -> None:
     """Fragments of two calls come mixed; each call begins once and ends once, whole."""
     stream = _stream(
-        stage,
+        harness,
         CallFragment(0, "a", "read", '{"path"'),
         CallFragment(1, "b", "write", '{"path":'),
         CallFragment(0, None, None, ':"x.py"}'),
@@ -138,28 +140,28 @@ async def interleaved_tool_call_deltas(stage: ProviderHarness) -> None:
 # -- errors ----------------------------------------------------------------------------------
 
 
-async def error_raised_not_an_event(stage: ProviderHarness) -> None:
+async def error_raised_not_an_event(harness: ProviderHarness) -> None:
     """An error of the provider is raised where the next event was expected."""
     events, error = await _read_to_end(
-        _stream(stage, TextPiece("Hal"), TextPiece("lo"), ServerFailure("the engine died"))
+        _stream(harness, TextPiece("Hal"), TextPiece("lo"), ServerFailure("the engine died"))
     )
     expect(_joined_text(events), "Hallo", "text before the error")
     require(isinstance(error, ProviderError), f"raised {type(error).__name__}, no ProviderError")
     require("the engine died" in str(error), "the provider's explanation is lost")
 
 
-async def partial_after_error(stage: ProviderHarness) -> None:
+async def partial_after_error(harness: ProviderHarness) -> None:
     """After an error, the message is what came before it, and stopped as `error`."""
-    stream = _stream(stage, TextPiece("Hal"), TextPiece("lo"), ServerFailure("the engine died"))
+    stream = _stream(harness, TextPiece("Hal"), TextPiece("lo"), ServerFailure("the engine died"))
     await _read_to_end(stream)
     expect(stream.message().text, "Hallo", "text")
     expect(stream.message().stop_reason, StopReason.ERROR, "stop reason")
     expect(await _read_to_end(stream), ([], None), "events after the error")
 
 
-async def partial_after_cut(stage: ProviderHarness) -> None:
+async def partial_after_cut(harness: ProviderHarness) -> None:
     """A connection that ends before the model does is an error; what came stands."""
-    stream = _stream(stage, TextPiece("Hal"), TextPiece("lo"))
+    stream = _stream(harness, TextPiece("Hal"), TextPiece("lo"))
     _, error = await _read_to_end(stream)
     require(isinstance(error, CutShort), f"raised {type(error).__name__}, not CutShort")
     expect(stream.message().text, "Hallo", "text")
@@ -169,9 +171,9 @@ async def partial_after_cut(stage: ProviderHarness) -> None:
 # -- interruptions ---------------------------------------------------------------------------
 
 
-async def cancel_while_waiting(stage: ProviderHarness) -> None:
+async def cancel_while_waiting(harness: ProviderHarness) -> None:
     """Cancelling ends a waiting read at once, and the message has stopped as `aborted`."""
-    stream = _stream(stage, TextPiece("Hal"), StalledConnection())
+    stream = _stream(harness, TextPiece("Hal"), StalledConnection())
     await anext(stream)
     reading = await _start_blocked_read(anext(stream))
     reading.cancel()
@@ -186,9 +188,9 @@ async def cancel_while_waiting(stage: ProviderHarness) -> None:
     expect(await _read_to_end(stream), ([], None), "events after it was cancelled")
 
 
-async def cancel_before_the_first_event(stage: ProviderHarness) -> None:
+async def cancel_before_the_first_event(harness: ProviderHarness) -> None:
     """A read that waits for the first event can be cancelled as well."""
-    stream = _stream(stage, StalledConnection())
+    stream = _stream(harness, StalledConnection())
     reading = await _start_blocked_read(anext(stream))
     reading.cancel()
     await asyncio.wait([reading])
@@ -196,10 +198,10 @@ async def cancel_before_the_first_event(stage: ProviderHarness) -> None:
     expect(stream.message().stop_reason, StopReason.ABORTED, "stop reason")
 
 
-async def close_unblocks_read(stage: ProviderHarness) -> None:
+async def close_unblocks_read(harness: ProviderHarness) -> None:
     """Closing ends a read that waits in another task at once, without an error."""
     for script in ([TextPiece("Hal"), StalledConnection()], [StalledConnection()]):
-        stream = _stream(stage, *script)
+        stream = _stream(harness, *script)
         if len(script) > 1:
             await anext(stream)
         reading = await _start_blocked_read(_read_to_end(stream))
@@ -208,18 +210,18 @@ async def close_unblocks_read(stage: ProviderHarness) -> None:
         expect(stream.message().stop_reason, StopReason.ABORTED, "stop reason")
 
 
-async def leaving_early_closes(stage: ProviderHarness) -> None:
+async def leaving_early_closes(harness: ProviderHarness) -> None:
     """Who leaves the block in the middle gets no more, and a message that was aborted."""
-    async with _stream(stage, TextPiece("Hal"), TextPiece("lo"), TurnEnd()) as stream:
+    async with _stream(harness, TextPiece("Hal"), TextPiece("lo"), TurnEnd()) as stream:
         await anext(stream)
     expect(await _read_to_end(stream), ([], None), "events after it was closed")
     expect(stream.message().text, "Hal", "text")
     expect(stream.message().stop_reason, StopReason.ABORTED, "stop reason")
 
 
-async def close_before_start(stage: ProviderHarness) -> None:
+async def close_before_start(harness: ProviderHarness) -> None:
     """A stream that is closed before it was read is at its end, and may be closed again."""
-    stream = _stream(stage, TextPiece("Hello"), TurnEnd())
+    stream = _stream(harness, TextPiece("Hello"), TurnEnd())
     stream.close()
     stream.close()
     expect(await _read_to_end(stream), ([], None), "events")

@@ -5,7 +5,7 @@ another process.
 
     python -m steno.testing.stores sqlite:/tmp/kit.db --opener my_package:open_my_store
 
-In pytest: `test_my_store = store_test(make_subject)`, from `steno.testing.stores.in_pytest`.
+In pytest: `test_my_store = store_test(make_harness)`, from `steno.testing.stores.in_pytest`.
 `python -m steno.testing.stores.crash` kills a writer as often as you like.
 """
 

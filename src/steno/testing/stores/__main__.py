@@ -54,19 +54,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     asked = parser.parse_args(arguments)
     cases = [case for case in STORE_CASES if asked.case is None or case.__name__ in asked.case]
-    subjects = [_build_harness(address, asked.opener, asked.root) for address in asked.address]
-    for subject in subjects:
+    harnesses = [_build_harness(address, asked.opener, asked.root) for address in asked.address]
+    for harness in harnesses:
         try:
-            with subject.open() as store:
+            with harness.open() as store:
                 is_empty = not any(True for _ in store.headers())
         except (StenoError, ImportError) as exc:
-            sys.stderr.write(f"{subject.name}: it cannot be opened: {exc}\n")
+            sys.stderr.write(f"{harness.name}: it cannot be opened: {exc}\n")
             return 2
         if not is_empty:
-            sys.stderr.write(f"{subject.name}: the kit needs a place that is empty\n")
+            sys.stderr.write(f"{harness.name}: the kit needs a place that is empty\n")
             return 2
     with _silence_loggers():
-        results = [run_store_case(case, subject) for subject in subjects for case in cases]
+        results = [run_store_case(case, harness) for harness in harnesses for case in cases]
     sys.stdout.write(format_matrix(results))
     return int(any(result.outcome is CaseOutcome.FAIL for result in results))
 

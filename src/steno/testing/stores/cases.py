@@ -80,43 +80,43 @@ STORE_CASES: Final[tuple[StoreCase, ...]] = (
 # Run cases against a store; the results make the same matrix as those of wires.
 
 
-def run_store_case(case: StoreCase, subject: StoreHarness) -> CaseResult:
+def run_store_case(case: StoreCase, harness: StoreHarness) -> CaseResult:
     """Run one case; whatever it raises is in the result, and what it stored is removed."""
     name = case.__name__
     try:
-        before = _list_contents(subject)
+        before = _list_contents(harness)
         try:
-            case(subject)
+            case(harness)
         finally:
-            _remove_new_contents(subject, *before)
+            _remove_new_contents(harness, *before)
     except NotApplicable as exc:
-        return CaseResult(name, subject.name, CaseOutcome.NOT_APPLICABLE, f"not applicable: {exc}")
+        return CaseResult(name, harness.name, CaseOutcome.NOT_APPLICABLE, f"not applicable: {exc}")
     except CaseFailure as exc:
-        return CaseResult(name, subject.name, CaseOutcome.FAIL, str(exc))
+        return CaseResult(name, harness.name, CaseOutcome.FAIL, str(exc))
     except Exception as exc:  # noqa: BLE001 - what crashes is what we are looking for
         place = traceback.extract_tb(exc.__traceback__)[-1]
         where = f"{Path(place.filename).name}:{place.lineno}"
         reason = f"crashed: {type(exc).__name__} in {where}: {exc}"
-        return CaseResult(name, subject.name, CaseOutcome.FAIL, reason)
-    return CaseResult(name, subject.name, CaseOutcome.OK)
+        return CaseResult(name, harness.name, CaseOutcome.FAIL, reason)
+    return CaseResult(name, harness.name, CaseOutcome.OK)
 
 
-def run_store_cases(subject: StoreHarness) -> list[CaseResult]:
+def run_store_cases(harness: StoreHarness) -> list[CaseResult]:
     """Run every case."""
-    return [run_store_case(case, subject) for case in STORE_CASES]
+    return [run_store_case(case, harness) for case in STORE_CASES]
 
 
-def _list_contents(subject: StoreHarness) -> tuple[frozenset[str], frozenset[str]]:
-    with subject.open() as store:
+def _list_contents(harness: StoreHarness) -> tuple[frozenset[str], frozenset[str]]:
+    with harness.open() as store:
         sessions = frozenset([header.id for header in store.headers()])
         return sessions, frozenset([blob.sha256 for blob in store.blobs()])
 
 
 def _remove_new_contents(
-    subject: StoreHarness, sessions: frozenset[str], blobs: frozenset[str]
+    harness: StoreHarness, sessions: frozenset[str], blobs: frozenset[str]
 ) -> None:
     """Remove what a case has stored, so that the next one is alone again."""
-    with subject.open() as store:
+    with harness.open() as store:
         for session in [header.id for header in store.headers()]:
             if session not in sessions:
                 store.remove(session)

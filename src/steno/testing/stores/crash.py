@@ -35,15 +35,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     asked = parser.parse_args(arguments)
     failed = False
     for address in asked.address:
-        subject = AddressStoreHarness(address.partition(":")[0], address, opener=asked.opener)
+        harness = AddressStoreHarness(address.partition(":")[0], address, opener=asked.opener)
         begun = time.monotonic()
         try:
-            told = run_crash_rounds(subject, asked.rounds, seed=asked.seed)
+            told = run_crash_rounds(harness, asked.rounds, seed=asked.seed)
             outcome = f"ok, {told} steps acknowledged"
         except CaseFailure as exc:
             failed, outcome = True, f"FAIL, {exc}"
         spent = time.monotonic() - begun
-        sys.stdout.write(f"{subject.name}: {asked.rounds} kills in {spent:.0f} s: {outcome}\n")
+        sys.stdout.write(f"{harness.name}: {asked.rounds} kills in {spent:.0f} s: {outcome}\n")
     return int(failed)
 
 

@@ -40,22 +40,22 @@ FileContents: TypeAlias = Mapping[Path, bytes]
 """What is in each file."""
 
 
-def read_files(subject: StoreHarness) -> FileContents:
+def read_files(harness: StoreHarness) -> FileContents:
     """Return what a store has on the disk now. Raises NotApplicable if it has nothing there."""
-    return {path: path.read_bytes() for path in find_files(subject)}
+    return {path: path.read_bytes() for path in find_files(harness)}
 
 
-def find_files(subject: StoreHarness) -> tuple[Path, ...]:
+def find_files(harness: StoreHarness) -> tuple[Path, ...]:
     """Return the files of a store. Raises NotApplicable if it has none."""
-    found = subject.files()
+    found = harness.files()
     if found is None:
         raise NotApplicable("it has no files of its own that could be damaged")
     return tuple(found)
 
 
-def restore_files(subject: StoreHarness, files: FileContents) -> None:
+def restore_files(harness: StoreHarness, files: FileContents) -> None:
     """Let these files, and no others, be what the store has on the disk; nobody has it open."""
-    for path in find_files(subject):
+    for path in find_files(harness):
         if path not in files:
             path.unlink()
     for path, data in files.items():
@@ -63,19 +63,19 @@ def restore_files(subject: StoreHarness, files: FileContents) -> None:
 
 
 @contextmanager
-def preserve_files(subject: StoreHarness) -> Generator[None]:
+def preserve_files(harness: StoreHarness) -> Generator[None]:
     """Put everything back as it was, whatever is done to it meanwhile."""
-    before = read_files(subject)
+    before = read_files(harness)
     try:
         yield
     finally:
-        restore_files(subject, before)
+        restore_files(harness, before)
 
 
 @contextmanager
-def make_read_only(subject: StoreHarness, *, with_folders: bool) -> Generator[None]:
+def make_read_only(harness: StoreHarness, *, with_folders: bool) -> Generator[None]:
     """Let nobody write to the files for a while, nor to the folders in which nothing else lies."""
-    files = find_files(subject)
+    files = find_files(harness)
     folders = {path.parent for path in files} if with_folders else set[Path]()
     own = [folder for folder in folders if _holds_only(folder, files)]
     modes = {path: path.stat().st_mode for path in (*files, *own)}
@@ -123,11 +123,11 @@ class _WrittenSession(NamedTuple):
         return self.stages[-1]
 
 
-def _write_session(subject: StoreHarness) -> _WrittenSession:
+def _write_session(harness: StoreHarness) -> _WrittenSession:
     """Write a short session, and take down the files after each step, while the store is open."""
-    with subject.open() as store:
+    with harness.open() as store:
         new_sample_session(store)
-        stages = [read_files(subject)]
+        stages = [read_files(harness)]
         conversation = store.new()
         acts: list[Callable[[], object]] = [
             lambda: None,
@@ -138,7 +138,7 @@ def _write_session(subject: StoreHarness) -> _WrittenSession:
         ]
         for act in acts:
             act()
-            stages.append(read_files(subject))
+            stages.append(read_files(harness))
         return _WrittenSession(conversation.id, stages, read_session(store, conversation.id))
 
 
@@ -153,12 +153,12 @@ class _DamagedFile(NamedTuple):
     may_be_refused: bool = True
 
 
-def _check_damaged(subject: StoreHarness, written: _WrittenSession, damage: _DamagedFile) -> None:
+def _check_damaged(harness: StoreHarness, written: _WrittenSession, damage: _DamagedFile) -> None:
     """Open what was damaged, and go on if that is possible. Raises Unmet."""
     what = f"{damage.path.name}, {damage.what}"
-    restore_files(subject, {**written.files, damage.path: damage.data})
+    restore_files(harness, {**written.files, damage.path: damage.data})
     try:
-        with subject.open() as store:
+        with harness.open() as store:
             problem = _find_problem(store, written, damage.records)
     except (LogError, InvalidDocument) as exc:
         problem = None if damage.may_be_refused else f"it must open, got {exc!r}"
@@ -196,48 +196,48 @@ def _find_problem(store: Store, written: _WrittenSession, at_least: int) -> str 
 # -- where it ends -----------------------------------------------------------------------------
 
 
-def torn_last_record(subject: StoreHarness) -> None:
+def torn_last_record(harness: StoreHarness) -> None:
     """A record that was not written whole is left out, and the session goes on before it."""
-    with preserve_files(subject):
-        written = _write_session(subject)
+    with preserve_files(harness):
+        written = _write_session(harness)
         for path, (*_, begin, end) in _files_with_last_record(written):
             data, others = written.files[path], len(written.stored.records) - 1
             for cut in (begin + 1, (begin + end) // 2, end - 1):
                 damage = _DamagedFile(f"cut at byte {cut}", path, data[:cut], others, False)
-                _check_damaged(subject, written, damage)
+                _check_damaged(harness, written, damage)
 
 
-def nul_padding(subject: StoreHarness) -> None:
+def nul_padding(harness: StoreHarness) -> None:
     """Zeros at the end of a file, as after a power cut, are no records and in nobody's way."""
-    with preserve_files(subject):
-        written = _write_session(subject)
+    with preserve_files(harness):
+        written = _write_session(harness)
         for path, (*_, begin, end) in _files_with_last_record(written):
             data, all_records = written.files[path], len(written.stored.records)
             middle = (begin + end) // 2
             for size in _PADDING_SIZES:
                 padded, what = data + bytes(size), f"{size} zeros behind its end"
                 _check_damaged(
-                    subject, written, _DamagedFile(what, path, padded, all_records, False)
+                    harness, written, _DamagedFile(what, path, padded, all_records, False)
                 )
                 padded, what = data[:middle] + bytes(size), f"{size} zeros from byte {middle} on"
                 _check_damaged(
-                    subject, written, _DamagedFile(what, path, padded, all_records - 1, False)
+                    harness, written, _DamagedFile(what, path, padded, all_records - 1, False)
                 )
 
 
-def truncated_files(subject: StoreHarness) -> None:
+def truncated_files(harness: StoreHarness) -> None:
     """A file that is cut anywhere has lost what was written behind that, and nothing else."""
-    with preserve_files(subject):
-        written = _write_session(subject)
+    with preserve_files(harness):
+        written = _write_session(harness)
         for path, sizes in _files_with_last_record(written):
             data = written.files[path]
-            anywhere = _spread_offsets(sizes[0], sizes[-1], subject.scale.places)
-            in_the_last = _spread_offsets(sizes[-2], sizes[-1], subject.scale.places)
+            anywhere = _spread_offsets(sizes[0], sizes[-1], harness.scale.places)
+            in_the_last = _spread_offsets(sizes[-2], sizes[-1], harness.scale.places)
             for cut in sorted({*anywhere, *in_the_last}):
                 # The first stage is without the session, the second without a record.
                 records = sum(size <= cut for size in sizes) - 2
                 damage = _DamagedFile(f"cut at byte {cut}", path, data[:cut], records)
-                _check_damaged(subject, written, damage)
+                _check_damaged(harness, written, damage)
 
 
 def _files_with_last_record(written: _WrittenSession) -> list[tuple[Path, list[int]]]:
@@ -258,18 +258,18 @@ def _spread_offsets(begin: int, end: int, most: int) -> range:
 # -- in the middle -----------------------------------------------------------------------------
 
 
-def spliced_files(subject: StoreHarness) -> None:
+def spliced_files(harness: StoreHarness) -> None:
     """Bytes that are lost, doubled, mixed up or changed in the middle are noticed."""
-    with preserve_files(subject):
-        written = _write_session(subject)
-        closed = read_files(subject)  # by now all is where it stays
+    with preserve_files(harness):
+        written = _write_session(harness)
+        closed = read_files(harness)  # by now all is where it stays
         settled = written._replace(stages=[*written.stages, closed])
         records, before = len(written.stored.records), written.stages[0]
         for path in [path for path in closed if closed[path] != before.get(path)]:
-            for place in _spread_offsets(0, len(closed[path]), subject.scale.places // 20):
+            for place in _spread_offsets(0, len(closed[path]), harness.scale.places // 20):
                 for what, data in _splices(closed[path], place):
                     damage = _DamagedFile(f"{what} at byte {place}", path, data, records)
-                    _check_damaged(subject, settled, damage)
+                    _check_damaged(harness, settled, damage)
 
 
 def _splices(data: bytes, place: int) -> Iterator[tuple[str, bytes]]:
@@ -291,18 +291,18 @@ def _splices(data: bytes, place: int) -> Iterator[tuple[str, bytes]]:
 # -- rights ------------------------------------------------------------------------------------
 
 
-def read_only_place(subject: StoreHarness) -> None:
+def read_only_place(harness: StoreHarness) -> None:
     """Where nothing may be written, all can be read, and every change is refused as Unavailable."""
     if sys.platform == "win32" or (sys.platform != "linux" and os.geteuid() == 0):
         raise NotApplicable("rights do not keep anybody from writing here")
-    with preserve_files(subject):
-        with subject.open() as store:
+    with preserve_files(harness):
+        with harness.open() as store:
             session = new_sample_session(store).id
             before = read_session(store, session)
         for with_folders in (True, False):
             with (
-                make_read_only(subject, with_folders=with_folders),
-                WriterProcess(subject, session, "--read-only") as writer,
+                make_read_only(harness, with_folders=with_folders),
+                WriterProcess(harness, session, "--read-only") as writer,
             ):
                 writer.start_writing()
                 told = writer.finish()
@@ -314,5 +314,5 @@ def read_only_place(subject: StoreHarness) -> None:
             expect(refused, {"Unavailable"}, "errors of changes where nothing may be written")
             changed = [one.branch for one in told if one.kind == "changed"]
             expect(changed, [], "changes where nothing may be written")
-            with subject.open() as store:
+            with harness.open() as store:
                 expect_stored(store, session, before, "after changes were refused")

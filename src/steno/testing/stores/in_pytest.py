@@ -22,12 +22,12 @@ from steno.testing.stores.store_harness import StoreHarness
 __all__ = ["store_test"]
 
 
-def store_test(make_subject: Callable[[Path], StoreHarness]) -> Callable[..., None]:
-    """Return a test that runs once for each case, each with a subject in an empty folder."""
+def store_test(make_harness: Callable[[Path], StoreHarness]) -> Callable[..., None]:
+    """Return a test that runs once for each case, each with a harness in an empty folder."""
 
     @pytest.mark.parametrize("case", STORE_CASES, ids=lambda case: case.__name__)
     def test(case: StoreCase, tmp_path: Path) -> None:
-        result = run_store_case(case, make_subject(tmp_path))
+        result = run_store_case(case, make_harness(tmp_path))
         if result.outcome is CaseOutcome.NOT_APPLICABLE:
             pytest.skip(result.reason)
         if result.outcome is CaseOutcome.FAIL:

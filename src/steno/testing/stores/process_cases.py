@@ -49,22 +49,22 @@ from steno.testing.stores.store_harness import (
 
 
 ROUNDS_VARIABLE: Final = "STENO_CRASH_ROUNDS"
-"""The variable that says how many rounds are run, where a subject leaves it open."""
+"""The variable that says how many rounds are run, where a harness leaves it open."""
 
 
-def crash(subject: StoreHarness) -> None:
+def crash(harness: StoreHarness) -> None:
     """A process that is killed at any instant leaves a session that opens, holds and goes on."""
-    run_crash_rounds(subject, int(os.environ.get(ROUNDS_VARIABLE) or subject.scale.crashes))
+    run_crash_rounds(harness, int(os.environ.get(ROUNDS_VARIABLE) or harness.scale.crashes))
 
 
-def run_crash_rounds(subject: StoreHarness, rounds: int, *, seed: int = 1) -> int:
+def run_crash_rounds(harness: StoreHarness, rounds: int, *, seed: int = 1) -> int:
     """Kill a writer `rounds` times; return how many steps it was told are durable. Raises Unmet."""
-    if not (subject.is_durable and subject.is_shared):
+    if not (harness.is_durable and harness.is_shared):
         raise NotApplicable("it does not outlive its process")
     random = Random(seed)  # noqa: S311 - nothing here is a secret
-    aftermath = _CrashCheck(subject, new_id())
+    aftermath = _CrashCheck(harness, new_id())
     for number in range(1, rounds + 1):
-        told = _write_and_kill(subject, aftermath.session, random)
+        told = _write_and_kill(harness, aftermath.session, random)
         try:
             aftermath.check(told)
         except CaseFailure as exc:
@@ -72,11 +72,11 @@ def run_crash_rounds(subject: StoreHarness, rounds: int, *, seed: int = 1) -> in
     return aftermath.acknowledged
 
 
-def _write_and_kill(subject: StoreHarness, session: str, random: Random) -> list[Acknowledgement]:
+def _write_and_kill(harness: StoreHarness, session: str, random: Random) -> list[Acknowledgement]:
     """Let a process write until it is killed; return what it was told is durable."""
     wanted = random.choice((-1, 0, 0, 1, 1, 2, 3, 5, 8, 13, 21))
     told: list[Acknowledgement] = []
-    with WriterProcess(subject, session, "--seed", str(random.randrange(2**32))) as writer:
+    with WriterProcess(harness, session, "--seed", str(random.randrange(2**32))) as writer:
         writer.start_writing()
         if wanted < 0:  # while it starts, opens or mends
             time.sleep(random.uniform(0, 0.25))
@@ -98,8 +98,8 @@ def _write_and_kill(subject: StoreHarness, session: str, random: Random) -> list
 class _CrashCheck:
     """What has to be there, as far as anybody was told."""
 
-    def __init__(self, subject: StoreHarness, session: str) -> None:
-        self.subject = subject
+    def __init__(self, harness: StoreHarness, session: str) -> None:
+        self.harness = harness
         self.session = session
         self.acknowledged = 0
         self._has_begun = False
@@ -114,7 +114,7 @@ class _CrashCheck:
         self._has_begun |= len(told) > 0
         self._digests |= {one.entry: one.digest for one in steps if one.kind == "entry"}
         self._branches |= {one.branch for one in steps if one.kind == "branch"}
-        with self.subject.open() as store:
+        with self.harness.open() as store:
             try:
                 store.header(self.session)
             except Missing:
@@ -183,10 +183,10 @@ def _run_threads(acts: Sequence[Callable[[], object]]) -> None:
             done.result()
 
 
-def two_threads(subject: StoreHarness) -> None:
+def two_threads(harness: StoreHarness) -> None:
     """Threads may share a conversation, or each have their own: nothing is lost or doubled."""
-    writes = subject.scale.writes
-    with subject.open() as store:
+    writes = harness.scale.writes
+    with harness.open() as store:
         shared = new_sample_session(store)
         session = shared.id
 
@@ -212,10 +212,10 @@ def _write_retrying_conflicts(conversation: Conversation, writes: int) -> None:
                 conversation.refresh()
 
 
-def threads_with_sessions(subject: StoreHarness) -> None:
+def threads_with_sessions(harness: StoreHarness) -> None:
     """Threads may use one store for sessions of their own, and read while others write."""
-    writes = subject.scale.writes
-    with subject.open() as store:
+    writes = harness.scale.writes
+    with harness.open() as store:
 
         def work() -> None:
             conversation = store.new()
@@ -249,15 +249,15 @@ def _expect_all_messages(store: Store, session: str, writers: int, writes: int) 
 
 
 def _write_in_processes(
-    subject: StoreHarness, session: str, branches: Sequence[str]
+    harness: StoreHarness, session: str, branches: Sequence[str]
 ) -> list[Acknowledgement]:
     """Let processes write at the same time; return what they were told is durable."""
-    if not subject.is_shared:
+    if not harness.is_shared:
         raise NotApplicable("no other process can open this store")
-    settings = ("--entries", str(subject.scale.writes))
+    settings = ("--entries", str(harness.scale.writes))
     with ExitStack() as stack:
         writers = [
-            stack.enter_context(WriterProcess(subject, session, *settings, "--branch", branch))
+            stack.enter_context(WriterProcess(harness, session, *settings, "--branch", branch))
             for branch in branches
         ]
         for writer in writers:
@@ -277,25 +277,25 @@ def _expect_acknowledged(store: Store, session: str, told: Sequence[Acknowledgem
         expect(digests.get(one.entry), one.digest, "the digest of an acknowledged entry")
 
 
-def two_processes_same_branch(subject: StoreHarness) -> None:
+def two_processes_same_branch(harness: StoreHarness) -> None:
     """Two processes on one branch take turns: each race has one winner, and the chain holds."""
-    with subject.open() as store:
+    with harness.open() as store:
         session = new_sample_session(store).id
-        told = _write_in_processes(subject, session, [MAIN_BRANCH, MAIN_BRANCH])
-        expect(len(told), 2 * subject.scale.writes, "entries that were acknowledged")
+        told = _write_in_processes(harness, session, [MAIN_BRANCH, MAIN_BRANCH])
+        expect(len(told), 2 * harness.scale.writes, "entries that were acknowledged")
         _expect_acknowledged(store, session, told)
-        _expect_all_messages(store, session, 2, subject.scale.writes)
+        _expect_all_messages(store, session, 2, harness.scale.writes)
 
 
-def two_processes_two_branches(subject: StoreHarness) -> None:
+def two_processes_two_branches(harness: StoreHarness) -> None:
     """Two processes on two branches do not get in each other's way."""
-    writes = subject.scale.writes
-    with subject.open() as store:
+    writes = harness.scale.writes
+    with harness.open() as store:
         conversation = new_sample_session(store)
         session = conversation.id
         for name in ("one", "two"):
             conversation.fork(name)
-        told = _write_in_processes(subject, session, ["one", "two"])
+        told = _write_in_processes(harness, session, ["one", "two"])
         expect(len(told), 2 * writes, "entries that were acknowledged")
         _expect_acknowledged(store, session, told)
         found = store.open(session)
@@ -313,9 +313,9 @@ def two_processes_two_branches(subject: StoreHarness) -> None:
         expect_intact(store, session, entries=len(SAMPLE_MESSAGES) + 2 * writes)
 
 
-def seen_by_others(subject: StoreHarness) -> None:
+def seen_by_others(harness: StoreHarness) -> None:
     """What one opening of the store writes, the others see."""
-    with subject.open() as store, subject.open() as other:
+    with harness.open() as store, harness.open() as other:
         conversation = new_sample_session(store)
         before = read_session(store, conversation.id)
         expect_stored(other, conversation.id, before, "seen by another opening")
@@ -325,8 +325,8 @@ def seen_by_others(subject: StoreHarness) -> None:
         found.refresh()
         expect(found.messages(MAIN_BRANCH)[-1].text, "more", "the last word, after a refresh")
         expect(set(found.branches), {MAIN_BRANCH, "idea"}, "branches, after a refresh")
-        if subject.is_shared:
-            told = _write_in_processes(subject, conversation.id, [MAIN_BRANCH])
+        if harness.is_shared:
+            told = _write_in_processes(harness, conversation.id, [MAIN_BRANCH])
             _expect_acknowledged(other, conversation.id, told)
 
 
@@ -335,19 +335,19 @@ def seen_by_others(subject: StoreHarness) -> None:
 _LARGEST_FILE_BYTES = 4_000_000
 
 
-def full_disk(subject: StoreHarness) -> None:
+def full_disk(harness: StoreHarness) -> None:
     """What there is no room for is refused and leaves nothing; what is there stays usable."""
-    if not (subject.is_durable and subject.is_shared) or sys.platform == "win32":
+    if not (harness.is_durable and harness.is_shared) or sys.platform == "win32":
         raise NotApplicable("there is no disk that could be full")
-    with subject.open() as store:
+    with harness.open() as store:
         session = new_sample_session(store).id
-    with WriterProcess(subject, session, "--largest-file", str(_LARGEST_FILE_BYTES)) as writer:
+    with WriterProcess(harness, session, "--largest-file", str(_LARGEST_FILE_BYTES)) as writer:
         writer.start_writing()
         told = writer.finish()
     refused = [one.branch for one in told if one.kind == "refused"]
     expect(sorted(set(refused) - {"Unavailable"}), [], "errors other than Unavailable")
     acknowledged = [one for one in told if one.kind == "entry"]
-    with subject.open() as store:
+    with harness.open() as store:
         expect_intact(store, session, entries=len(SAMPLE_MESSAGES) + len(acknowledged))
         _expect_acknowledged(store, session, acknowledged)
         store.open(session).append(ChatMessage.user("There is room again."))

@@ -95,15 +95,15 @@ def _image(data: bytes) -> Image:
     return Image(source=ImageData(data), mime_type="image/png")
 
 
-def blob_round_trip(subject: StoreHarness) -> None:
+def blob_round_trip(harness: StoreHarness) -> None:
     """Bytes come back from under their SHA-256, however often they are put there."""
     pieces = [b"", b"\0", new_bytes(100), new_bytes(3_000_000)]
-    with subject.open() as store:
+    with harness.open() as store:
         for data in pieces:
             digest = sha256(data).hexdigest()
             expect(store.put_blob(data), digest, "what a blob is kept under")
             expect(store.put_blob(data), digest, "the same blob once more")
-    with subject.open() as store:
+    with harness.open() as store:
         known = {blob.sha256: blob for blob in store.blobs()}
         for data in pieces:
             digest = sha256(data).hexdigest()
@@ -123,18 +123,18 @@ def blob_round_trip(subject: StoreHarness) -> None:
         expect_raises(Missing, "a blob that was removed", lambda: store.blob(digest))
 
 
-def missing_blob(subject: StoreHarness) -> None:
+def missing_blob(harness: StoreHarness) -> None:
     """A blob that is not there is Missing, and can be removed."""
-    with subject.open() as store:
+    with harness.open() as store:
         digest = sha256(new_id().encode()).hexdigest()
         expect_raises(Missing, "a blob that was never put", lambda: store.blob(digest))
         store.remove_blob(digest)
         expect_raises(Missing, "a blob that was removed", lambda: store.blob(digest))
 
 
-def hostile_blob_names(subject: StoreHarness) -> None:
+def hostile_blob_names(harness: StoreHarness) -> None:
     """What is no digest names no blob: it is Missing, and removing it removes nothing."""
-    with subject.open() as store:
+    with harness.open() as store:
         data = new_bytes(40)
         digest = store.put_blob(data)
         for name in (*_HOSTILE_BLOB_NAMES, digest.upper(), digest + " ", digest[:-1]):
@@ -151,14 +151,14 @@ def hostile_blob_names(subject: StoreHarness) -> None:
         require(store.blob(digest) == data, "removing what is no digest must remove nothing")
 
 
-def images_lie_beside(subject: StoreHarness) -> None:
+def images_lie_beside(harness: StoreHarness) -> None:
     """Large images are put aside, small ones stay, and both come back."""
     large, small = new_bytes(40_000), new_bytes(400)
     said = ChatMessage.user([Text("Look:"), _image(large), _image(small)])
-    with subject.open() as store:
+    with harness.open() as store:
         conversation = new_sample_session(store)
         conversation.append(said)
-    with subject.open() as store, MemoryStore() as memory:
+    with harness.open() as store, MemoryStore() as memory:
         reopened = store.open(conversation.id)
         found = reopened.entries()[-1].payload
         assert isinstance(found, UserMessage)
@@ -174,16 +174,16 @@ def images_lie_beside(subject: StoreHarness) -> None:
         require(memory.blob(digest) == large, "a blob must go to another store with its session")
 
 
-def results_lie_beside(subject: StoreHarness) -> None:
+def results_lie_beside(harness: StoreHarness) -> None:
     """A very long result is put aside, named by the record, and there when it is sent."""
     text = "a long line of output\n" * 20_000
     call = ToolCall(id="call", name="run")
-    with subject.open() as store:
+    with harness.open() as store:
         conversation = new_sample_session(store)
         conversation.append(ChatMessage.assistant(None, [call]))
         conversation.append(ToolResult.success("call", text))
         expect(conversation.messages()[-1].text, text, "the result as it is sent")
-    with subject.open() as store:
+    with harness.open() as store:
         [*_, record] = store.records(conversation.id)
         require(len(encode_record(record)) < 2_000, "a record must not hold a very long result")
         store.collect_garbage(older_than=timedelta(0))
@@ -195,9 +195,9 @@ def results_lie_beside(subject: StoreHarness) -> None:
         expect(found.tool_call_id, "call", "the result of which the rest is gone")
 
 
-def garbage_collection(subject: StoreHarness) -> None:
+def garbage_collection(harness: StoreHarness) -> None:
     """Blobs that no record names go, once they are old enough; all others stay."""
-    with subject.open() as store:
+    with harness.open() as store:
         named, nameless = new_bytes(40_000), new_bytes(70)
         conversation = new_sample_session(store)
         conversation.append(ChatMessage.user([_image(named)]), branch=MAIN_BRANCH)
@@ -252,15 +252,15 @@ _EVERY_PAYLOAD: Final[tuple[Payload, ...]] = (
 )
 
 
-def every_payload(subject: StoreHarness) -> None:
+def every_payload(harness: StoreHarness) -> None:
     """Whatever an entry may carry comes back equal, with decision and audit."""
-    with subject.open() as store:
+    with harness.open() as store:
         conversation = store.new()
         for payload in _EVERY_PAYLOAD:
             conversation.append(payload, decision="as it is", audit={"by": "kit", "n": 1.50})
         entries = conversation.entries()
         before = read_session(store, conversation.id)
-    with subject.open() as store:
+    with harness.open() as store:
         expect_stored(store, conversation.id, before, "after it was opened again")
         found = store.open(conversation.id).entries()
         for one, other in zip(found, entries, strict=True):
@@ -271,11 +271,11 @@ def every_payload(subject: StoreHarness) -> None:
 # -- what is not understood --------------------------------------------------------------------
 
 
-def unknown_entry_kept(subject: StoreHarness) -> None:
+def unknown_entry_kept(harness: StoreHarness) -> None:
     """Members and entries of a newer steno survive at every level, byte for byte."""
     header = decode_header(f'{{"v":2,"id":"{new_id()}","later":[1.50]}}')
     lines = tuple(_newer_version_lines())
-    with subject.open() as store, MemoryStore() as memory:
+    with harness.open() as store, MemoryStore() as memory:
         store.add_session(header, map(decode_record, lines))
         before = read_session(store, header.id)
         for number, (found, wanted) in enumerate(zip(before.records, lines, strict=True), 1):
@@ -283,7 +283,7 @@ def unknown_entry_kept(subject: StoreHarness) -> None:
         convert_store(store, memory, [header.id])
         store.remove(header.id)
         convert_store(memory, store, [header.id])
-    with subject.open() as store:
+    with harness.open() as store:
         expect_stored(store, header.id, before, "after it went to another store and back")
         expect(store.verify(header.id).foreign, 1, "entries of a newer version")
         conversation = store.open(header.id)
@@ -321,9 +321,9 @@ def _newer_version_lines() -> Iterator[bytes]:
 # -- text --------------------------------------------------------------------------------------
 
 
-def odd_text(subject: StoreHarness) -> None:
+def odd_text(harness: StoreHarness) -> None:
     """Any text that UTF-8 can carry comes back as it was, and no other gets in."""
-    with subject.open() as store:
+    with harness.open() as store:
         conversation = new_sample_session(store)
         for text in _ODD_TEXTS:
             conversation.append(ChatMessage.user(f"<{text}>"), decision=text, audit={text: text})
@@ -334,7 +334,7 @@ def odd_text(subject: StoreHarness) -> None:
             lambda: conversation.append(ChatMessage.user("fine"), decision="\ud800"),
         )
         expect_stored(store, conversation.id, before, "after half a character was refused")
-    with subject.open() as store:
+    with harness.open() as store:
         found = store.open(conversation.id).entries()[len(SAMPLE_MESSAGES) :]
         for entry, text in zip(found, _ODD_TEXTS, strict=True):
             expect(entry.message, ChatMessage.user(f"<{text}>"), f"a message with {text!r}")
@@ -342,20 +342,20 @@ def odd_text(subject: StoreHarness) -> None:
         expect_intact(store, conversation.id)
 
 
-def large_text(subject: StoreHarness) -> None:
+def large_text(harness: StoreHarness) -> None:
     """Text of five million characters is an entry like any other."""
     text = "0123456789\u2028 ä\U0001f600 line\n" * (_LARGE_TEXT_CHARACTERS // 20)
-    with subject.open() as store:
+    with harness.open() as store:
         conversation = new_sample_session(store)
         conversation.append(ChatMessage.user(text))
         conversation.append(ChatMessage.assistant("Long."))
-    with subject.open() as store:
+    with harness.open() as store:
         found = store.open(conversation.id).messages()
         require(found[-2] == ChatMessage.user(text), "a large text must come back as it was")
         expect_intact(store, conversation.id, entries=7)
 
 
-def odd_ids(subject: StoreHarness) -> None:
+def odd_ids(harness: StoreHarness) -> None:
     """Entries from elsewhere may have any id and no time."""
     ids = ("a", "A", "a ", "1", "日本", "'", "\u2028", "../a", "long" * 500, "%")
     header = new_header()
@@ -367,7 +367,7 @@ def odd_ids(subject: StoreHarness) -> None:
         digest = entry_digest(entry, digest)
         parent = id
         records.append(Record(seq=seq, branch=MAIN_BRANCH, entry=entry, digest=digest))
-    with subject.open() as store:
+    with harness.open() as store:
         store.add_session(header, records)
         expect(list(store.records(header.id)), records, "records")
         found = store.open(header.id)
@@ -376,9 +376,9 @@ def odd_ids(subject: StoreHarness) -> None:
             expect(next(store.read_back(header.id, id))[0].id, id, "an entry that is asked for")
 
 
-def convert_keeps_digests(subject: StoreHarness) -> None:
+def convert_keeps_digests(harness: StoreHarness) -> None:
     """A session that goes to another store and back is the same, digests included."""
-    with subject.open() as store, MemoryStore() as memory:
+    with harness.open() as store, MemoryStore() as memory:
         conversation = new_sample_session(store)
         session = conversation.id
         conversation.fork("idea", at=conversation.entries()[1].id)
@@ -391,21 +391,21 @@ def convert_keeps_digests(subject: StoreHarness) -> None:
         expect(memory.verify(session), store.verify(session), "what verify says of both")
         store.remove(session)
         convert_store(memory, store, [session])
-    with subject.open() as store:
+    with harness.open() as store:
         expect_stored(store, session, before, "back again")
         expect_intact(store, session)
 
 
-def records_are_numbered(subject: StoreHarness) -> None:
+def records_are_numbered(harness: StoreHarness) -> None:
     """Entries and beginnings of branches are counted together, from 1 and without gaps."""
-    with subject.open() as store:
+    with harness.open() as store:
         header = new_header()
         store.add_session(header, chain_records(SAMPLE_MESSAGES))
         conversation = store.open(header.id)
         conversation.fork("idea")
         conversation.append(ChatMessage.user("more"), branch="idea")
         conversation.fork("other")
-    with subject.open() as store:
+    with harness.open() as store:
         store.open(header.id).append(ChatMessage.user("yet more"), branch=MAIN_BRANCH)
         found = [record.seq for record in store.records(header.id)]
         expect(found, list(range(1, 10)), "seq of the records")
@@ -416,9 +416,9 @@ def records_are_numbered(subject: StoreHarness) -> None:
 # Cases about trust: what was changed is found, what is taken out is gone, what is asked is found.
 
 
-def verify_names_the_first_bad(subject: StoreHarness) -> None:
+def verify_names_the_first_bad(harness: StoreHarness) -> None:
     """A record that was written over with another is found, by its number and its entry."""
-    with subject.open() as store:
+    with harness.open() as store:
         conversation = new_sample_session(store)
         session = conversation.id
         records = list(store.records(session))
@@ -439,9 +439,9 @@ def verify_names_the_first_bad(subject: StoreHarness) -> None:
         expect(list(store.records(session)), records, "records, after all was mended")
 
 
-def replaced_record_is_read_everywhere(subject: StoreHarness) -> None:
+def replaced_record_is_read_everywhere(harness: StoreHarness) -> None:
     """A record that was written over is the new one wherever it is read, also after a reopening."""
-    with subject.open() as store:
+    with harness.open() as store:
         session = new_sample_session(store).id
         records = list(store.records(session))
         entry = records[1].entry
@@ -449,7 +449,7 @@ def replaced_record_is_read_everywhere(subject: StoreHarness) -> None:
         changed = replace(records[1], entry=replace(entry, payload=ChatMessage.user("Replaced.")))
         store.replace(session, changed)
         head = store.heads(session)
-    with subject.open() as store:
+    with harness.open() as store:
         expect(list(store.records(session))[1], changed, "the record")
         back = {entry.id: entry for entry, _ in store.read_back(session, head["main"] or "")}
         expect(back[entry.id], changed.entry, "the entry, read back")
@@ -457,10 +457,10 @@ def replaced_record_is_read_everywhere(subject: StoreHarness) -> None:
         expect(dict(store.heads(session)), dict(head), "heads")
 
 
-def redaction_keeps_the_chain(subject: StoreHarness) -> None:
+def redaction_keeps_the_chain(harness: StoreHarness) -> None:
     """What is redacted is nowhere any more, the chain holds, and it is told by whom and why."""
     word = f"secret{new_id().replace('-', '')}"
-    with subject.open() as store:
+    with harness.open() as store:
         conversation = store.new([*SAMPLE_MESSAGES, ChatMessage.user(f"My key is {word}.")])
         session = conversation.id
         target = conversation.append(
@@ -473,7 +473,7 @@ def redaction_keeps_the_chain(subject: StoreHarness) -> None:
         digests = [record.digest for record in store.records(session)]
         for entry_id in (conversation.entries()[5].id, target.id):
             store.redact(session, entry_id, actor="officer", reason="a key")
-    with subject.open() as store:
+    with harness.open() as store:
         records = list(store.records(session))
         require(
             not any(word.encode() in encode_record(record) for record in records),
@@ -511,7 +511,7 @@ def redaction_keeps_the_chain(subject: StoreHarness) -> None:
 # -- finding -----------------------------------------------------------------------------------
 
 
-def search_finds_words(subject: StoreHarness) -> None:
+def search_finds_words(harness: StoreHarness) -> None:
     """Every store finds the same: all words, in any case and order, the newest first."""
     tag = f"tag{new_id().replace('-', '')}"
     texts = (
@@ -555,7 +555,7 @@ def search_finds_words(subject: StoreHarness) -> None:
     records = list(chain_records(steps))
     records[0] = _without_time(records[0])
     headers = [new_header(), new_header()]
-    with subject.open() as store, MemoryStore() as memory:
+    with harness.open() as store, MemoryStore() as memory:
         store.add_session(headers[0], records)
         store.add_session(headers[1], chain_records(payloads, start=START_TIME + timedelta(days=1)))
         for header in headers:
@@ -582,10 +582,10 @@ def _without_time(record: Record) -> Record:
     return replace(record, entry=replace(record.entry, time=None))
 
 
-def search_follows_what_is_written(subject: StoreHarness) -> None:
+def search_follows_what_is_written(harness: StoreHarness) -> None:
     """What was just written is found, in every session, and by every opening of the store."""
     word = f"word{new_id().replace('-', '')}"
-    with subject.open() as store, subject.open() as other, MemoryStore() as memory:
+    with harness.open() as store, harness.open() as other, MemoryStore() as memory:
         conversation = new_sample_session(store)
         entry = conversation.append(ChatMessage.user(f"A {word} to find."))
         for one in (store, other):

@@ -65,9 +65,9 @@ def _append_entry(
     store.append(conversation.id, entry, branch=branch, digest=digest, expected=expected)
 
 
-def heads_order(subject: StoreHarness) -> None:
+def heads_order(harness: StoreHarness) -> None:
     """Heads name the branch whose entry came last at the end, and it is the one that opens."""
-    with subject.open() as store:
+    with harness.open() as store:
         conversation = new_sample_session(store)
         session = conversation.id
         for name in ("one", "two", "three"):
@@ -79,14 +79,14 @@ def heads_order(subject: StoreHarness) -> None:
             order.remove(name)
             order.append(name)
             expect(list(store.heads(session)), order, f"branches after {name} was written to")
-    with subject.open() as store:
+    with harness.open() as store:
         expect(list(store.heads(session)), order, "branches after it was opened again")
         expect(store.open(session).branch, "one", "the branch that is active then")
 
 
-def conflict_on_lost_race(subject: StoreHarness) -> None:
+def conflict_on_lost_race(harness: StoreHarness) -> None:
     """Who does not know the last entry of a branch may not write behind it."""
-    with subject.open() as store, subject.open() as other:
+    with harness.open() as store, harness.open() as other:
         first = new_sample_session(store)
         second = other.open(first.id)
         expect(len(second), 5, "entries that both know")
@@ -114,9 +114,9 @@ def conflict_on_lost_race(subject: StoreHarness) -> None:
         )
 
 
-def id_taken(subject: StoreHarness) -> None:
+def id_taken(harness: StoreHarness) -> None:
     """No two entries of a session have one id, on whichever branch."""
-    with subject.open() as store:
+    with harness.open() as store:
         conversation = new_sample_session(store)
         conversation.fork("idea")
         before = read_session(store, conversation.id)
@@ -136,9 +136,9 @@ def id_taken(subject: StoreHarness) -> None:
         expect(len(twin), 5, "entries of another session, which may have the same ids")
 
 
-def missing_branch(subject: StoreHarness) -> None:
+def missing_branch(harness: StoreHarness) -> None:
     """Only the main branch need not be begun."""
-    with subject.open() as store:
+    with harness.open() as store:
         conversation = new_sample_session(store)
         before = read_session(store, conversation.id)
         head = conversation.branches[MAIN_BRANCH]
@@ -158,9 +158,9 @@ def missing_branch(subject: StoreHarness) -> None:
         expect_stored(store, conversation.id, before, "after that was refused")
 
 
-def begin_branch_taken(subject: StoreHarness) -> None:
+def begin_branch_taken(harness: StoreHarness) -> None:
     """Two branches of one name are a Conflict, also with the main branch."""
-    with subject.open() as store:
+    with harness.open() as store:
         conversation = new_sample_session(store)
         session = conversation.id
         conversation.fork("idea")
@@ -175,30 +175,30 @@ def begin_branch_taken(subject: StoreHarness) -> None:
         expect_stored(store, session, before, "after a name was refused")
 
 
-def branch_begins_with_nothing(subject: StoreHarness) -> None:
+def branch_begins_with_nothing(harness: StoreHarness) -> None:
     """A branch may begin before anything was said."""
-    with subject.open() as store:
+    with harness.open() as store:
         conversation = store.new()
         session = conversation.id
         conversation.fork("empty")
         expect(dict(store.heads(session)), {"empty": None}, "heads")
         conversation.append(ChatMessage.user("here"), branch="empty")
-    with subject.open() as store:
+    with harness.open() as store:
         found = store.open(session)
         expect([message.text for message in found.messages("empty")], ["here"], "the new branch")
         expect(found.messages(MAIN_BRANCH), (), "the main branch")
         expect_intact(store, session, entries=1)
 
 
-def odd_branch_names(subject: StoreHarness) -> None:
+def odd_branch_names(harness: StoreHarness) -> None:
     """A branch may have any name, and no two names are one."""
-    with subject.open() as store:
+    with harness.open() as store:
         conversation = new_sample_session(store)
         session = conversation.id
         for name in _ODD_BRANCH_NAMES:
             conversation.fork(name)
             conversation.append(ChatMessage.user(f"on {name!r}"), branch=name)
-    with subject.open() as store:
+    with harness.open() as store:
         expect(list(store.heads(session)), [MAIN_BRANCH, *_ODD_BRANCH_NAMES], "branches")
         found = store.open(session)
         for name in _ODD_BRANCH_NAMES:
@@ -206,9 +206,9 @@ def odd_branch_names(subject: StoreHarness) -> None:
         expect_intact(store, session)
 
 
-def fork_shares_the_past(subject: StoreHarness) -> None:
+def fork_shares_the_past(harness: StoreHarness) -> None:
     """A fork writes one record; both branches then go their own way behind the same entries."""
-    with subject.open() as store:
+    with harness.open() as store:
         conversation = new_sample_session(store)
         session = conversation.id
         past = conversation.entries()
@@ -216,7 +216,7 @@ def fork_shares_the_past(subject: StoreHarness) -> None:
         expect(len(list(store.records(session))), 6, "records after a fork")
         conversation.append(ChatMessage.user("on the fork"), branch="idea")
         conversation.append(ChatMessage.user("on main"), branch=MAIN_BRANCH)
-    with subject.open() as store:
+    with harness.open() as store:
         found = store.open(session)
         expect(found.entries("idea")[:-1], past[:2], "the shared past")
         expect(found.entries(MAIN_BRANCH)[:-1], past, "the past of the main branch")
@@ -225,15 +225,15 @@ def fork_shares_the_past(subject: StoreHarness) -> None:
         expect_intact(store, session, entries=7)
 
 
-def rewind_keeps_what_was_left(subject: StoreHarness) -> None:
+def rewind_keeps_what_was_left(harness: StoreHarness) -> None:
     """After a rewind the branch goes on from before, and what was left can still be read."""
-    with subject.open() as store:
+    with harness.open() as store:
         conversation = new_sample_session(store)
         session = conversation.id
         past = conversation.entries()
         conversation.rewind(past[1].id)
         conversation.append(ChatMessage.assistant("Another answer."))
-    with subject.open() as store:
+    with harness.open() as store:
         found = store.open(session)
         entries = found.entries()
         expect(entries[:2], past[:2], "what stands before the rewind")
@@ -250,14 +250,14 @@ def rewind_keeps_what_was_left(subject: StoreHarness) -> None:
         expect_intact(store, session, entries=7)
 
 
-def switch_is_recorded(subject: StoreHarness) -> None:
+def switch_is_recorded(harness: StoreHarness) -> None:
     """Going to another branch is on record there, and holds when it is opened again."""
-    with subject.open() as store:
+    with harness.open() as store:
         conversation = new_sample_session(store)
         session = conversation.id
         conversation.fork("idea")
         conversation.switch("idea")
-    with subject.open() as store:
+    with harness.open() as store:
         found = store.open(session)
         expect(found.branch, "idea", "the active branch")
         expect(
@@ -269,9 +269,9 @@ def switch_is_recorded(subject: StoreHarness) -> None:
         expect_intact(store, session, entries=7)
 
 
-def clone_is_independent(subject: StoreHarness) -> None:
+def clone_is_independent(harness: StoreHarness) -> None:
     """A clone has the same past, digests included, and neither sees what the other does."""
-    with subject.open() as store:
+    with harness.open() as store:
         original = new_sample_session(store)
         original.fork("idea")
         original.append(ChatMessage.user("idea"), branch="idea")
@@ -295,14 +295,14 @@ _HOSTILE_SESSION_IDS: Final = (
 )
 
 
-def append_and_read_back(subject: StoreHarness) -> None:
+def append_and_read_back(harness: StoreHarness) -> None:
     """What was appended is there: entries, digests, messages and heads, for whoever opens it."""
-    with subject.open() as store:
+    with harness.open() as store:
         conversation = new_sample_session(store)
         session = conversation.id
         entries = conversation.entries()
         digests = [conversation.digest(entry.id) for entry in entries]
-    with subject.open() as store:
+    with harness.open() as store:
         records = list(store.records(session))
         expect([record.seq for record in records], [1, 2, 3, 4, 5], "seq of the records")
         expect([record.branch for record in records], [MAIN_BRANCH] * 5, "branches of the records")
@@ -316,22 +316,22 @@ def append_and_read_back(subject: StoreHarness) -> None:
         expect_intact(store, session, entries=5)
 
 
-def reopen_goes_on(subject: StoreHarness) -> None:
+def reopen_goes_on(harness: StoreHarness) -> None:
     """A session that is opened again goes on where it ended, as often as one likes."""
-    with subject.open() as store:
+    with harness.open() as store:
         session = store.new().id
         expect(dict(store.heads(session)), {}, "heads of a session without records")
         expect(list(store.records(session)), [], "records of a new session")
     for number in range(1, 6):
-        with subject.open() as store:
+        with harness.open() as store:
             conversation = store.open(session)
             expect(len(conversation), number - 1, "entries after it was opened again")
             conversation.append(ChatMessage.user(f"question {number}"))
-    with subject.open() as store:
+    with harness.open() as store:
         expect_intact(store, session, entries=5)
 
 
-def header_is_kept(subject: StoreHarness) -> None:
+def header_is_kept(harness: StoreHarness) -> None:
     """A header comes back byte for byte, with what a newer steno put into it."""
     session = new_id()
     raw = (
@@ -339,9 +339,9 @@ def header_is_kept(subject: StoreHarness) -> None:
         '"about":{"folder":"/work","n":12345678901234567890},"mood":{"x":1.50,"y":"\\u0041"}}'
     ).encode()
     wanted = encode_header(decode_header(raw))
-    with subject.open() as store:
+    with harness.open() as store:
         store.add_session(decode_header(raw))
-    with subject.open() as store:
+    with harness.open() as store:
         require(
             encode_header(store.header(session)) == wanted, "the header must come back as it was"
         )
@@ -349,11 +349,11 @@ def header_is_kept(subject: StoreHarness) -> None:
         expect([encode_header(header) for header in listed], [wanted], "the header in the list")
 
 
-def rename_changes_the_title_only(subject: StoreHarness) -> None:
+def rename_changes_the_title_only(harness: StoreHarness) -> None:
     """A session gets another title, or none; the rest of its header, and all records, stay."""
     raw = f'{{"v":2,"id":"{new_id()}","title":"old","about":{{"n":1.50}},"mood":[1.50]}}'
     header = decode_header(raw)
-    with subject.open() as store, subject.open() as other:
+    with harness.open() as store, harness.open() as other:
         store.add_session(header, chain_records(SAMPLE_MESSAGES))
         wanted = read_session(store, header.id)
         conversation = other.open(header.id)
@@ -368,17 +368,17 @@ def rename_changes_the_title_only(subject: StoreHarness) -> None:
         expect_raises(InvalidValue, "half a character", lambda: store.rename(header.id, "\ud800"))
         expect_stored(store, header.id, wanted, "after a title was refused")
         conversation.append(ChatMessage.user("Going on."))
-    with subject.open() as store:
+    with harness.open() as store:
         expect(store.header(header.id).title, title, "the title, after all was opened again")
         expect_intact(store, header.id, entries=len(SAMPLE_MESSAGES) + 1)
 
 
-def missing_session(subject: StoreHarness) -> None:
+def missing_session(harness: StoreHarness) -> None:
     """Whatever is asked of a session that is not there is Missing."""
     gone = new_id()
     entry = Entry(id=new_id(), payload=SAMPLE_MESSAGES[1])
     digest = entry_digest(entry, None)
-    with subject.open() as store:
+    with harness.open() as store:
         expect_raises(Missing, "header", lambda: store.header(gone))
         expect_raises(Missing, "heads", lambda: store.heads(gone))
         expect_raises(Missing, "records", lambda: store.records(gone))
@@ -403,9 +403,9 @@ def missing_session(subject: StoreHarness) -> None:
         )
 
 
-def missing_entry(subject: StoreHarness) -> None:
+def missing_entry(harness: StoreHarness) -> None:
     """An entry that is not there is Missing, in a session that is."""
-    with subject.open() as store:
+    with harness.open() as store:
         session = new_sample_session(store).id
         expect_raises(Missing, "read_back", lambda: store.read_back(session, new_id()))
         expect_raises(Missing, "begin_branch", lambda: store.begin_branch(session, "b", new_id()))
@@ -414,9 +414,9 @@ def missing_entry(subject: StoreHarness) -> None:
         expect_raises(Missing, "entry", lambda: conversation.entry(new_id()))
 
 
-def session_taken(subject: StoreHarness) -> None:
+def session_taken(harness: StoreHarness) -> None:
     """A second session of an id is a Conflict, and the first stays as it was."""
-    with subject.open() as store:
+    with harness.open() as store:
         session = new_sample_session(store).id
         before = read_session(store, session)
         again = Header(id=session, title="another")
@@ -429,13 +429,13 @@ def session_taken(subject: StoreHarness) -> None:
         expect_stored(store, session, before, "the session of that id")
 
 
-def odd_session_names(subject: StoreHarness) -> None:
+def odd_session_names(harness: StoreHarness) -> None:
     """A session may have any id: it is no path, no pattern and no command, and no two are one."""
     tag = new_id()
     names = [tag + name for name in _HOSTILE_SESSION_IDS] + [
         f"{name}{tag}" for name in _HOSTILE_SESSION_IDS
     ]
-    with subject.open() as store:
+    with harness.open() as store:
         for name in names:
             store.add_session(Header(id=name), chain_records([ChatMessage.user(f"in {name!r}")]))
         try:
@@ -444,7 +444,7 @@ def odd_session_names(subject: StoreHarness) -> None:
             pass  # a database need not have a place for NUL
         else:
             expect(store.header(f"{tag}\0").id, f"{tag}\0", "the id with a NUL")
-    with subject.open() as store:
+    with harness.open() as store:
         found = {header.id for header in store.headers()}
         require(found.issuperset(names), "every session must be listed under its own id")
         for name in names:
@@ -455,12 +455,12 @@ def odd_session_names(subject: StoreHarness) -> None:
             expect(store.header(name).id, name, "a session, after another was removed")
 
 
-def many_sessions(subject: StoreHarness) -> None:
+def many_sessions(harness: StoreHarness) -> None:
     """Sessions do not get in each other's way."""
-    many = subject.scale.sessions
-    with subject.open() as store:
+    many = harness.scale.sessions
+    with harness.open() as store:
         sessions = [store.new([ChatMessage.user(f"session {n}")]).id for n in range(many)]
-    with subject.open() as store:
+    with harness.open() as store:
         listed = [header.id for header in store.headers()]
         expect(len(listed), len(set(listed)), "sessions that are listed, each once")
         require(set(sessions) <= set(listed), "every session must be listed")
@@ -469,15 +469,15 @@ def many_sessions(subject: StoreHarness) -> None:
             expect(message.text, f"session {number}", "what was said in a session")
 
 
-def hundred_thousand_entries(subject: StoreHarness) -> None:
+def hundred_thousand_entries(harness: StoreHarness) -> None:
     """A long session arrives whole, opens ready to send, and goes on."""
-    many = subject.scale.entries
+    many = harness.scale.entries
     header = new_header()
-    with subject.open() as store:
+    with harness.open() as store:
         store.add_session(
             header, chain_records(ChatMessage.user(f"entry {n}") for n in range(many))
         )
-    with subject.open() as store:
+    with harness.open() as store:
         conversation = store.open(header.id)
         messages = conversation.messages()
         expect(len(messages), many, "messages after it was opened")
@@ -487,9 +487,9 @@ def hundred_thousand_entries(subject: StoreHarness) -> None:
         expect_intact(store, header.id, entries=many + 1)
 
 
-def summary(subject: StoreHarness) -> None:
+def summary(harness: StoreHarness) -> None:
     """A list can show title, size, branches and age of a session."""
-    with subject.open() as store:
+    with harness.open() as store:
         header = new_header()
         store.add_session(header, chain_records(SAMPLE_MESSAGES))
         conversation = store.open(header.id)
@@ -506,16 +506,16 @@ def summary(subject: StoreHarness) -> None:
         expect((empty.title, empty.entries, empty.updated_at), ("", 0, None), "an empty session")
 
 
-def remove_forgets(subject: StoreHarness) -> None:
+def remove_forgets(harness: StoreHarness) -> None:
     """A session that was removed is nowhere any more, and its id can be used again."""
     word = f"word{new_id().replace('-', '')}"
-    with subject.open() as store:
+    with harness.open() as store:
         session = store.new([ChatMessage.user(word)]).id
         other = new_sample_session(store).id
         before = read_session(store, other)
         store.remove(session)
         expect_raises(Missing, "header after remove", lambda: store.header(session))
-    with subject.open() as store:
+    with harness.open() as store:
         expect_raises(Missing, "records after remove", lambda: store.records(session))
         require(session not in {header.id for header in store.headers()}, "it must not be listed")
         expect(store.search(word), [], "what a search finds of it")
@@ -525,7 +525,7 @@ def remove_forgets(subject: StoreHarness) -> None:
         expect(len(store.open(session)), 1, "entries of a new session of the same id")
 
 
-def failed_write_leaves_nothing(subject: StoreHarness) -> None:
+def failed_write_leaves_nothing(harness: StoreHarness) -> None:
     """A session that cannot be added as a whole is not there at all; nor is a refused entry."""
     header = new_header()
 
@@ -533,10 +533,10 @@ def failed_write_leaves_nothing(subject: StoreHarness) -> None:
         yield from chain_records(SAMPLE_MESSAGES)
         raise CaseFailure("the source of the records broke off")
 
-    with subject.open() as store:
+    with harness.open() as store:
         _expect_interrupted(lambda: store.add_session(header, breaks_off()))
         expect_raises(Missing, "a session that was half added", lambda: store.header(header.id))
-    with subject.open() as store:
+    with harness.open() as store:
         require(header.id not in {one.id for one in store.headers()}, "it must not be listed")
         store.add_session(header, chain_records(SAMPLE_MESSAGES))
         before = read_session(store, header.id)
@@ -562,9 +562,9 @@ def _expect_interrupted(act: Callable[[], None]) -> None:
     raise CaseFailure("add_session must not pass over records that cannot be read")
 
 
-def closed_store(subject: StoreHarness) -> None:
+def closed_store(harness: StoreHarness) -> None:
     """A store can be closed twice; after that it works, or says that it is closed in our words."""
-    with subject.open() as store:
+    with harness.open() as store:
         session = new_sample_session(store).id
         before = read_session(store, session)
         store.close()
@@ -584,5 +584,5 @@ def closed_store(subject: StoreHarness) -> None:
                 raise CaseFailure(
                     f"a closed store: expected LogError if anything, got {kind}"
                 ) from exc
-    with subject.open() as store:
+    with harness.open() as store:
         expect_stored(store, session, before, "after the store was closed and opened again")

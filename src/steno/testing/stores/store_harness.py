@@ -20,7 +20,7 @@ from steno.store.locate import read_address
 from steno.testing.stores.sample_session import CaseFailure
 
 DEFAULT_OPENER: Final = "steno.store:open_store"
-"""What opens an address, unless a subject says otherwise."""
+"""What opens an address, unless a harness says otherwise."""
 
 
 class NotApplicable(Exception):
@@ -172,13 +172,13 @@ class Acknowledgement(NamedTuple):
 
 
 class WriterProcess:
-    """A process that writes to the place of a subject."""
+    """A process that writes to the place of a harness."""
 
-    def __init__(self, subject: StoreHarness, session: str, *settings: str) -> None:
+    def __init__(self, harness: StoreHarness, session: str, *settings: str) -> None:
         """Start it; it waits for `go`."""
-        command = [sys.executable, "-P", str(_WRITER_PROGRAM), subject.address, session]
+        command = [sys.executable, "-P", str(_WRITER_PROGRAM), harness.address, session]
         self._process = subprocess.Popen(  # noqa: S603 - it is our own program
-            [*command, "--opener", subject.opener, *settings],
+            [*command, "--opener", harness.opener, *settings],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -1,6 +1,6 @@
 """Speaks the lines of `lab/lines.py` as their server does, for the conformance kit.
 
-PYTHONPATH=examples python -m steno.testing.conformance --only --wire lab.speaking:LinesSpeaker
+PYTHONPATH=examples python -m steno.testing.conformance --only --wire lab.lines_server:LinesServer
 """
 
 from steno import StopReason
@@ -21,7 +21,7 @@ from steno.testing.conformance import (
 from steno.wire import load_wire
 
 
-class LinesSpeaker(ScriptedServer):
+class LinesServer(ScriptedServer):
     """A server of few words: for most of what others can say it has none."""
 
     wire = load_wire("lab.lines")
