@@ -1,9 +1,9 @@
-"""Turn events into a message, whatever the provider does with ids and indexes.
+"""Turn events into a message, and a message into events.
 
-Fragments go to a call by its id first, then by index, then to the call that is open: real
-servers omit, reuse and swap all three. Parts are collected in lists and joined once, so the cost
-is linear in the number of events. No clock, no I/O; an id is made only where the provider gave
-none, by a function that can be passed in.
+The `Assembler` gives fragments to a call by its id first, then by index, then to the open call:
+real servers omit, reuse and swap all three. Parts are collected in lists and joined once, so the
+cost is linear in the number of events. No clock, no I/O; an id is made only where the provider
+gave none, by a function that can be passed in.
 """
 
 from __future__ import annotations
@@ -40,23 +40,21 @@ from steno.messages.message import AssistantBlock, AssistantMessage
 from steno.messages.usage import StopReason, Usage
 from steno.values import join_surrogates, replace_lone_surrogates
 
-# -- drafts ----------------------------------------------------------------------------------------
-#
-# Words and calls that are still growing: what an Assembler collects until somebody asks.
-
-
 ExtrasByWire: TypeAlias = dict[str, dict[str, Any]]
 """Members by wire, as they are collected."""
 
 
+# -- drafts ----------------------------------------------------------------------------------
+
+
 @final
 class TextDraft:
-    """Text or thinking that is still growing."""
+    """Text or thinking that is not complete yet."""
 
     __slots__ = ("extras", "index", "kind", "parts", "redacted", "seal")
 
     def __init__(self, kind: type[Text | Thinking], index: int, redacted: bool) -> None:
-        """Start without a word."""
+        """Start with no text."""
         self.kind = kind
         self.index = index
         self.redacted = redacted
@@ -65,19 +63,19 @@ class TextDraft:
         self.extras: ExtrasByWire | None = None
 
     def build(self) -> Text | Thinking | None:
-        """Make the block of what there is; None where there is nothing."""
-        words = replace_lone_surrogates("".join(self.parts))
-        if not words and self.seal is None and self.extras is None:
+        """Make the block of the parts so far; None where there are none."""
+        text = replace_lone_surrogates("".join(self.parts))
+        if not text and self.seal is None and self.extras is None:
             return None
         if self.kind is Text:
-            return Text(words, seal=self.seal, extras=self.extras)
+            return Text(text, seal=self.seal, extras=self.extras)
         redacted = self.redacted and self.seal is not None
-        return Thinking(words, seal=self.seal, redacted=redacted, extras=self.extras)
+        return Thinking(text, seal=self.seal, redacted=redacted, extras=self.extras)
 
 
 @final
 class ToolCallDraft:
-    """A call that is still growing. `number` counts the calls of this message from 0."""
+    """A call that is not complete yet. `number` counts the calls of this message from 0."""
 
     __slots__ = (
         "built",
@@ -113,7 +111,7 @@ class ToolCallDraft:
         self.built: AnyToolCall | None = None
 
     def build(self, new_id: Callable[[], str]) -> AnyToolCall:
-        """Make the call of what there is; again only if something came since the last time."""
+        """Make the call of the parts so far; a second time only if a part was added."""
         if self.built is None:
             if self.id is None and self.made_id is None:
                 self.made_id = new_id()  # kept apart: the provider's own id may still come
@@ -125,7 +123,7 @@ class ToolCallDraft:
         return self.built
 
     def build_truncated(self, new_id: Callable[[], str]) -> AnyToolCall:
-        """Make the call of an answer that broke off: nobody may run one without its arguments."""
+        """Make the call of a truncated response; one without its arguments cannot be run."""
         call = self.build(new_id)
         if self.has_ended or any(self.parts) or isinstance(call, InvalidToolCall):
             return call
@@ -158,7 +156,7 @@ BlockDraft: TypeAlias = TextDraft | ToolCallDraft | Image | Opaque
 
 
 def merge_extras(found: ExtrasByWire | None, news: Mapping[str, Mapping[str, Any]]) -> ExtrasByWire:
-    """Add members to those of their wires; the later ones hold."""
+    """Add members to those of their wires; later members win."""
     merged: ExtrasByWire = {} if found is None else found
     for wire, members in news.items():
         merged.setdefault(wire, {}).update(members)
@@ -166,20 +164,18 @@ def merge_extras(found: ExtrasByWire | None, news: Mapping[str, Mapping[str, Any
 
 
 def is_different_call(call: ToolCallDraft, index: int | None, name: str | None) -> bool:
-    """Tell whether a server uses one id for two calls: index and name, or arguments, say so."""
+    """Tell whether a server uses one id for two calls: by index and name, or by arguments."""
     if None in (index, call.index, name, call.name) or index == call.index:
         return False
     return name != call.name or call.is_complete()
 
 
-def _refuse_event(event: Never) -> NoReturn:
-    """Refuse what is no event; to a type checker this is `assert_never`, which would quote it."""
-    raise InvalidValue(f"assembler: takes events, not {type(event).__name__}")
+# -- events to a message ---------------------------------------------------------------------
 
 
 @final
 class Assembler:
-    """Collects the events of one turn; `message()` answers at any time."""
+    """Collects the events of one turn; `message()` returns the message at any time."""
 
     def __init__(self, *, new_id: Callable[[], str] = new_call_id) -> None:
         """Start an empty turn. `new_id` names calls that the provider left without an id."""
@@ -188,7 +184,7 @@ class Assembler:
         self._text_drafts: dict[tuple[type, int], TextDraft] = {}
         self._latest_text_draft: TextDraft | None = None
         self._text_index: int | None = None
-        """The index of the latest words if they are text."""
+        """The index of the latest draft if that is text."""
         self._add_text: Callable[[str], None] = list[str]().append
         self._calls: list[ToolCallDraft] = []
         self._call_by_id: dict[str, ToolCallDraft] = {}
@@ -198,13 +194,13 @@ class Assembler:
         self._finished: Finished | None = None
 
     def feed(self, event: Event) -> tuple[Event, ...]:
-        """Take one event and return it told in full.
+        """Take one event and return the normalized events for it.
 
-        In what comes back, each call begins once, grows, and ends once with the whole call, all
-        under its number in the message: whatever the provider called it. Raises InvalidValue for
-        what is no event.
+        In these, each call begins once, grows, and ends once with the whole call, all under its
+        number in the message, whatever the index of the provider. Raises InvalidValue for anything
+        but an event.
         """
-        # Most events are more text of one block; `match` would ask isinstance first.
+        # Most events are more text of one block; `match` would test isinstance first.
         if type(event) is TextDelta and event.index == self._text_index:
             self._add_text(event.text)
             return (event,)
@@ -232,30 +228,30 @@ class Assembler:
         return (event,)
 
     def feed_all(self, events: Iterable[Event]) -> list[Event]:
-        """Take events that arrived together; return them told in full, as `feed` tells each."""
-        told: list[Event] = []
+        """Take events that arrived together; return the normalized events, as `feed` does."""
+        normalized: list[Event] = []
         for event in events:
             if type(event) is TextDelta and event.index == self._text_index:  # as in `feed`
                 self._add_text(event.text)
-                told.append(event)
+                normalized.append(event)
             elif type(event) is ToolCallDelta:
-                told += self._append_arguments(event)
+                normalized += self._append_arguments(event)
             else:
-                told += self.feed(event)
-        return told
+                normalized += self.feed(event)
+        return normalized
 
     def message(
         self, stop_reason: StopReason | None = None, *, usage: Usage | None = None
     ) -> AssistantMessage:
-        """Return what was said so far; after the end, all of it.
+        """Return the message so far; after the end, all of it.
 
-        `stop_reason` says why there is no more where the model did not get to: aborted, error.
-        A call whose arguments had not even begun then is one that nobody can run. `usage` is what
-        was counted by then; the end counts by itself.
+        `stop_reason` is the reason of a response without an end: aborted, error. A call whose
+        arguments had not begun then cannot be run. `usage` is the count so far; the `Finished`
+        event has its own.
         """
         finished = self._finished
-        is_cut = finished is None and stop_reason is not None
-        blocks = [self._build(draft, is_cut=is_cut) for draft in self._drafts]
+        is_truncated = finished is None and stop_reason is not None
+        blocks = [self._build(draft, is_truncated=is_truncated) for draft in self._drafts]
         raw = finished.raw_stop_reason if finished else None
         return AssistantMessage(
             content=tuple([block for block in blocks if block is not None]),
@@ -265,12 +261,12 @@ class Assembler:
             extras=self._extras,
         )
 
-    def _build(self, draft: BlockDraft, *, is_cut: bool) -> AssistantBlock | None:
+    def _build(self, draft: BlockDraft, *, is_truncated: bool) -> AssistantBlock | None:
         match draft:
             case TextDraft():
                 return draft.build()
             case ToolCallDraft():
-                return (draft.build_truncated if is_cut else draft.build)(self._new_id)
+                return (draft.build_truncated if is_truncated else draft.build)(self._new_id)
             case Image() | Opaque():
                 return draft
             case _:
@@ -283,28 +279,28 @@ class Assembler:
         self._finished = event
         return (*(self._end_draft(call) for call in self._calls if not call.has_ended), event)
 
-    # -- words -------------------------------------------------------------------------------
+    # -- text, seals and extras --------------------------------------------------------------
 
     def _append_text(
         self, kind: type[Text | Thinking], index: int, text: str, redacted: bool = False
     ) -> None:
-        words = self._latest_text_draft
-        if words is None or words.kind is not kind or words.index != index:
-            words = self._find_text_draft(kind, index, redacted)
-        words.parts.append(text)
-        words.redacted = words.redacted or redacted
+        draft = self._latest_text_draft
+        if draft is None or draft.kind is not kind or draft.index != index:
+            draft = self._find_text_draft(kind, index, redacted)
+        draft.parts.append(text)
+        draft.redacted = draft.redacted or redacted
 
     def _find_text_draft(
         self, kind: type[Text | Thinking], index: int, redacted: bool
     ) -> TextDraft:
-        words = self._text_drafts.get((kind, index))
-        if words is None:
-            words = self._text_drafts[kind, index] = TextDraft(kind, index, redacted)
-            self._drafts.append(words)
-        self._latest_text_draft = self._latest_at[index] = words
+        draft = self._text_drafts.get((kind, index))
+        if draft is None:
+            draft = self._text_drafts[kind, index] = TextDraft(kind, index, redacted)
+            self._drafts.append(draft)
+        self._latest_text_draft = self._latest_at[index] = draft
         self._text_index = index if kind is Text else None
-        self._add_text = words.parts.append
-        return words
+        self._add_text = draft.parts.append
+        return draft
 
     def _seal(self, event: BlockSealed) -> None:
         self._draft_at(event.index).seal = event.seal
@@ -317,7 +313,7 @@ class Assembler:
             draft.extras = merge_extras(draft.extras, event.extras)
 
     def _draft_at(self, index: int) -> TextDraft | ToolCallDraft:
-        """Return the latest block at an index. Where there is none, empty text bears the news."""
+        """Return the latest block at an index, or a new empty text where there is none."""
         draft = self._latest_at.get(index) or self._find_text_draft(Text, index, False)
         if isinstance(draft, ToolCallDraft):
             draft.built = None
@@ -345,17 +341,17 @@ class Assembler:
         id, name = event.id or None, event.name or None
         call = self._find_call(index, id, name, fragment)
         if call is None:
-            begun = self._open_call(index, id, name)
+            begin = self._open_call(index, id, name)
             if not fragment:
-                return (begun,)
+                return (begin,)
             self._calls[-1].parts.append(fragment)
-            return begun, ToolCallDelta(begun.index, arguments_delta=fragment)
+            return begin, ToolCallDelta(begin.index, arguments_delta=fragment)
         if index is not None and call.index is None:
             call.index = index
             self._call_by_index[index] = self._latest_at[index] = call
         id, name = self._fill_id_and_name(call, id, name)
         if call.has_ended and not fragment.strip() and not (id or name):
-            return ()  # blanks behind the end change nothing
+            return ()  # blanks after the end change nothing
         call.built, call.has_ended = None, False
         call.parts.append(fragment)
         if index == call.number and event.id == id and event.name == name:
@@ -391,7 +387,7 @@ class Assembler:
     def _fill_id_and_name(
         self, call: ToolCallDraft, id: str | None, name: str | None
     ) -> tuple[str | None, str | None]:
-        """Take an id or name that came late; return what of it was news."""
+        """Take an id or name that came late; return those that are new."""
         late_id = id if call.id is None else None
         late_name = name if call.name is None else None
         if late_id is not None:
@@ -425,13 +421,21 @@ class Assembler:
         return ToolCallEnd(call.number, built.id, built)
 
 
-# -- retell ----------------------------------------------------------------------------------------
-#
-# A whole answer told as events: for what was asked to stream and did not, and for what is told again.
+def _refuse_event(event: Never) -> NoReturn:
+    """Refuse anything but an event: `assert_never` for a type checker, without its content."""
+    raise InvalidValue(
+        f"takes events, not {type(event).__name__}", code="not_an_event", place="assembler"
+    )
+
+
+# -- a message to events ---------------------------------------------------------------------
 
 
 def events_from_message(message: AssistantMessage) -> Iterator[Event]:
-    """Yield the events of which an Assembler makes the same message again."""
+    """Yield the events of which an Assembler makes the same message.
+
+    For a response that did not stream, and for a message that is replayed.
+    """
     for index, block in enumerate(message.content):
         yield from _events_from_block(index, block)
     if message.extras is not None:

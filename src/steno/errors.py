@@ -1,35 +1,35 @@
-"""Every exception of steno, in one tree that says who has to act.
+"""Every exception of steno, in one tree that shows who has to act.
 
     StenoError
-    ├── InvalidValue (ValueError)   something was built or loaded against a rule
+    ├── InvalidValue (ValueError)   a value breaks a rule; nothing was created
     │   ├── InvalidMessage            a message or one of its blocks
     │   ├── InvalidTool               a tool definition, name or result
     │   │   └── InvalidArguments        arguments that do not fit their schema or type
-    │   ├── InvalidRequest            what was to be sent to a model
-    │   ├── OutOfOrder                a message that may not stand where it was put
-    │   └── InvalidDocument           stored JSON that is not JSON or not ours
+    │   ├── InvalidRequest            a request to a model
+    │   ├── OutOfOrder                a message in a place where it may not stand
+    │   └── InvalidDocument           stored data that is not JSON or not ours
     │       └── UnsupportedVersion      written by a newer steno
-    ├── ProtocolError               bytes that are not what their wire says they are
-    │   └── CutShort                  a stream that ended before the model did
-    ├── ProviderError               a provider said no, or failed
-    │   ├── AuthenticationFailed      the key is missing, wrong, or may not do this
+    ├── ProtocolError               bytes that their wire format does not allow
+    │   └── CutShort                  a stream that ended before the response was complete
+    ├── ProviderError               a provider refused a request, or failed
+    │   ├── AuthenticationFailed      the key is missing, wrong, or lacks a right
     │   ├── NotFound                  no such model or endpoint
-    │   ├── ContextOverflow           more than the model can read at once
-    │   ├── RateLimited               too much in too short a time, or no credit left
-    │   ├── Overloaded                the provider is busy or down; later it may not be
-    │   └── Unreachable               no answer: connection, proxy, certificate, time
-    ├── LogError                    the log or its store could not do it; nothing was changed
+    │   ├── ContextOverflow           more tokens than the model reads at once
+    │   ├── RateLimited               too many requests in too short a time, or no credit left
+    │   ├── Overloaded                the provider is busy or down; a later request may succeed
+    │   └── Unreachable               no response: connection, proxy, certificate, time
+    ├── LogError                    the log or its store failed; nothing was changed
     │   ├── Missing                   no such session, branch, entry or blob
-    │   ├── Conflict                  somebody else was there first
-    │   ├── Damaged                   what is stored is not what was written
+    │   ├── Conflict                  another writer was first
+    │   ├── Damaged                   stored data is not what was written
     │   └── Unavailable               the store cannot be read or written: disk, rights, server
-    ├── ToolFailed                  nothing came of a tool call, and the model should read why
-    ├── Unresolved                  what a message points at could not be opened; nothing was sent
-    ├── Unrecognised                text in an image could not be recognised; it says what to do
-    └── ServerFailed                an MCP server could not be started, said no, or is gone
+    ├── ToolFailed                  a tool call without a result; the model should read why
+    ├── Unresolved                  a reference in a message could not be opened; nothing was sent
+    ├── Unrecognised                text in an image could not be recognised
+    └── ServerFailed                an MCP server did not start, refused a request, or stopped
 
-An exception names the rule and the place, never the content: it may end up in a log
-that fewer people should read than the conversation.
+Every error has a `code` for programs. An exception names the rule and the place, never the
+content: it may end up in a log that fewer people should read than the conversation.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ __all__ = [
 class StenoError(Exception):
     """The root of every error that steno raises on purpose.
 
-    `code` says what is wrong in one word for programs: it stays the same from release to release.
-    The message is for people, and its wording may change. `place` names what the message is about.
+    `code` names the problem for programs, and stays the same from release to release. The
+    message is for people, and its wording may change. `place` names the thing that it is about.
     """
 
     code: str = "error"
@@ -86,9 +86,19 @@ class StenoError(Exception):
 
 
 class InvalidValue(StenoError, ValueError):
-    """A value breaks a rule of the vocabulary; nothing was created."""
+    """A value breaks a rule of the vocabulary; nothing was created.
+
+    `field` is the field that breaks it, with the index of an element (`content[1]`); it is empty
+    where the rule is about the value as a whole.
+    """
 
     code = "invalid_value"
+
+    def __init__(
+        self, message: str = "", *, code: str | None = None, place: str = "", field: str = ""
+    ) -> None:
+        super().__init__(message, code=code, place=place)
+        self.field = field
 
 
 class InvalidMessage(InvalidValue):
@@ -109,14 +119,14 @@ class Problem(NamedTuple):
     pointer: str
     """Where: a JSON pointer (RFC 6901); the empty string is the whole value."""
     rule: str
-    """What was expected, in words that a model can act on; never the value found."""
+    """The expectation, in words that a model can act on; never the value found."""
 
     def __str__(self) -> str:
         return f"{self.pointer or '(the whole value)'}: {self.rule}"
 
 
 class InvalidArguments(InvalidTool):
-    """The arguments of a tool call do not fit; `problems` says where and why."""
+    """The arguments of a tool call do not fit; `problems` lists where and why."""
 
     code = "invalid_arguments"
 
@@ -143,8 +153,8 @@ class OutOfOrder(InvalidValue):
     code = "out_of_order"
 
     def __init__(self, code: str, explanation: str, position: int | None = None) -> None:
-        place = "" if position is None else f"messages[{position}]: "
-        super().__init__(f"{place}{code}: {explanation}", code=code)
+        place = "" if position is None else f"messages[{position}]"
+        super().__init__(f"{code}: {explanation}", code=code, place=place)
         self.explanation = explanation
         self.position = position
 
@@ -176,7 +186,7 @@ class ProtocolError(StenoError):
 
 
 class CutShort(ProtocolError):
-    """A stream ended before the model had finished; what it said so far stands."""
+    """A stream ended before the response was complete; the events before the end stand."""
 
     code = "stream_truncated"
 
@@ -184,9 +194,9 @@ class CutShort(ProtocolError):
 
 
 class ProviderError(StenoError):
-    """A provider refused a request or failed while it answered.
+    """A provider refused a request, or failed during its response.
 
-    The explanation is the provider's own, since nobody could act without it.
+    The message is the provider's own, since the caller could not act without it.
     """
 
     code = "provider_error"
@@ -206,7 +216,7 @@ class ProviderError(StenoError):
     ) -> None:
         super().__init__(message, code=code, place=place)
         self.status = status
-        """The HTTP status; 200 where the error came inside an answer that had begun well."""
+        """The HTTP status; 200 where the error came inside a response that had begun well."""
         self.provider_type = provider_type
         self.provider_code = provider_code
         """The provider's own names for the error, as it sent them."""
@@ -214,7 +224,7 @@ class ProviderError(StenoError):
         self.retryable = retryable
         """Whether the same request may succeed later."""
         self.retry_after_s = retry_after_s
-        """How long the provider asks to wait, if it said so."""
+        """How long the provider asks to wait, if it gave a time."""
 
     def __str__(self) -> str:
         text = super().__str__()
@@ -231,7 +241,7 @@ class ProviderError(StenoError):
 
 
 class AuthenticationFailed(ProviderError):
-    """The key is missing or wrong, or may not do this."""
+    """The key is missing or wrong, or lacks a right."""
 
     code = "authentication_failed"
 
@@ -243,13 +253,13 @@ class NotFound(ProviderError):
 
 
 class ContextOverflow(ProviderError):
-    """The request holds more than the model can read at once."""
+    """The request holds more tokens than the model reads at once."""
 
     code = "context_overflow"
 
 
 class RateLimited(ProviderError):
-    """Too much in too short a time, or no credit left."""
+    """Too many requests in too short a time, or no credit left."""
 
     code = "rate_limited"
 
@@ -261,7 +271,7 @@ class Overloaded(ProviderError):
 
 
 class Unreachable(ProviderError):
-    """There was no answer: connection, proxy, certificate or time."""
+    """There was no response: connection, proxy, certificate or time."""
 
     code = "unreachable"
 
@@ -270,9 +280,9 @@ class Unreachable(ProviderError):
 
 
 class LogError(StenoError):
-    """The log of a conversation, or the store that keeps it, could not do what was asked.
+    """The log of a conversation, or its store, could not read or write.
 
-    Nothing was changed: what was to be written is not there, and what was there is as it was.
+    Nothing was changed: the new data is not there, and the old data is as it was.
     """
 
     code = "log_error"
@@ -285,16 +295,16 @@ class Missing(LogError):
 
 
 class Conflict(LogError):
-    """Somebody else was there first: the branch has moved on, or the name is taken.
+    """Another writer was first: the branch has a newer entry, or the name is taken.
 
-    `Conversation.refresh` brings what they wrote.
+    `Conversation.refresh` reads the new entries.
     """
 
     code = "conflict"
 
 
 class Damaged(LogError):
-    """What is stored is not what was written."""
+    """Stored data is not what was written."""
 
     code = "damaged"
 
@@ -309,9 +319,9 @@ class Unavailable(LogError):
 
 
 class ToolFailed(StenoError):
-    """Nothing came of a tool call. The message is for the model, and may name what it named.
+    """A tool call has no result. The message is for the model, and may repeat its arguments.
 
-    `recoverable` tells whether another call, with other arguments or later, may do better.
+    `recoverable` is true where another call, with other arguments or later, may succeed.
     """
 
     code = "tool_failed"
@@ -328,22 +338,22 @@ class ToolFailed(StenoError):
         self.recoverable = recoverable
 
 
-# -- what a person points at -----------------------------------------------------------------
+# -- references and servers ------------------------------------------------------------------
 
 
 class Unresolved(StenoError):
-    """What a message points at could not be opened, so nothing was sent; it may be said again."""
+    """A reference in a message could not be opened, so nothing was sent; it may be sent again."""
 
     code = "unresolved"
 
 
 class Unrecognised(StenoError):
-    """An engine for OCR is not installed, or failed; the message says what to do."""
+    """An OCR engine is not installed, or failed; the message names the remedy."""
 
     code = "unrecognised"
 
 
 class ServerFailed(StenoError):
-    """An MCP server could not be started, said no, or went away in the middle."""
+    """An MCP server could not be started, refused a request, or stopped in the middle."""
 
     code = "server_failed"

@@ -1,14 +1,14 @@
-"""JSON from elsewhere, read-only all the way down.
+"""JSON objects from elsewhere, read-only all the way down.
 
-`JsonObject` is what tool arguments, details and schemas are seen as. This file knows JSON and
-nothing of what it is used for.
+`JsonObject` is the type of tool arguments, details and schemas. This file knows JSON, and
+nothing of its uses.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NoReturn, TypeAlias, final
 
 import msgspec
@@ -18,9 +18,13 @@ from steno.errors import InvalidValue
 MAX_DEPTH: Final = 200
 """How deep JSON may be nested to be read. Fixed, so that it does not depend on the call stack."""
 
-_CONTAINERS: Final = frozenset({dict, list})
+MAX_SHALLOW_LENGTH: Final = 2 * MAX_DEPTH
+"""Text up to this length cannot be nested too deeply: every level takes two characters."""
 
 OBJECT_DECODE_ERRORS: Final = (msgspec.MsgspecError, UnicodeError, RecursionError, TypeError)
+"""The errors of `decode_object`, `check_object_syntax` and `check_depth`."""
+
+_CONTAINERS: Final = frozenset({dict, list})
 
 JsonValue: TypeAlias = "bool | int | float | str | tuple[JsonValue, ...] | JsonObject | None"
 
@@ -32,8 +36,8 @@ class JsonObject(Mapping[str, JsonValue]):
     Two of them are equal when they are the same JSON, whatever the order of their members; so
     is a plain mapping with the same content.
 
-    What it is made of need not be plain: as msgspec writes it, bytes become base64 text, times
-    and dates ISO 8601 text, sets arrays, and structs and dataclasses objects.
+    The members that it copies need not be plain: as msgspec writes them, bytes become base64
+    text, times and dates ISO 8601 text, sets arrays, and structs and dataclasses objects.
     """
 
     __slots__ = ("_members",)
@@ -42,7 +46,10 @@ class JsonObject(Mapping[str, JsonValue]):
     def __init__(self, members: Mapping[str, object] | None = None) -> None:
         """Copy `members`. Raises InvalidValue if they are not JSON (NaN is not)."""
         if members is not None and not isinstance(members, Mapping):
-            raise InvalidValue(f"not a JSON object: {type(members).__name__} is not a mapping")
+            raise InvalidValue(
+                f"not a JSON object: {type(members).__name__} is not a mapping",
+                code="not_a_mapping",
+            )
         copied = parse_object(encode_json({} if members is None else members))
         object.__setattr__(self, "_members", copied)
 
@@ -100,30 +107,45 @@ class JsonObject(Mapping[str, JsonValue]):
 
 
 def wrap_members(members: dict[str, Any]) -> JsonObject:
-    """Wrap freshly parsed members without a copy; nobody else may keep a reference."""
+    """Wrap freshly parsed members without a copy; the caller may keep no reference to them."""
     adopted = _new_instance(JsonObject)
     _set_members(adopted, members)
     return adopted
 
 
 _new_instance = object.__new__
-_set_members = JsonObject.__dict__["_members"].__set__  # what object.__setattr__ would look up
+_set_members = JsonObject.__dict__["_members"].__set__  # faster than object.__setattr__
 
 
 def raw_members(value: JsonObject) -> dict[str, Any]:
     """Return the members themselves, for an encoder that only reads them."""
-    return value._members  # pyright: ignore[reportPrivateUsage] - the one place that looks inside
+    return value._members  # pyright: ignore[reportPrivateUsage] - the one reader from outside
+
+
+def to_plain(value: object) -> object:
+    """Return the dictionary of a mapping that msgspec cannot encode: an `enc_hook`.
+
+    Raises InvalidValue for a value of any other type.
+    """
+    if isinstance(value, JsonObject):
+        return raw_members(value)
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise InvalidValue(
+        f"not representable as JSON: values of type {type(value).__name__}",
+        code="unsupported_type",
+    )
 
 
 def wrap_parsed(members: Any) -> JsonObject:
-    """Wrap what a decoder made. Raises InvalidValue if it is nested too deeply."""
+    """Wrap members that a decoder made. Raises InvalidValue if they are nested too deeply."""
     if type(members) is JsonObject:
         return members
     if not _CONTAINERS.isdisjoint(map(type, members.values())):
         try:
             check_depth(members)
         except RecursionError as exc:
-            raise InvalidValue(explain_not_object(exc)) from None
+            raise not_object_error(exc) from None
     return wrap_members(members)
 
 
@@ -135,22 +157,19 @@ def as_json_object(members: Mapping[str, Any]) -> JsonObject:
 # -- reading ---------------------------------------------------------------------------------
 
 decode_object = msgspec.json.Decoder(dict[str, Any]).decode
-"""Read the text of a JSON object; anything else raises one of NOT_AN_OBJECT."""
+"""Read the text of a JSON object. Raises OBJECT_DECODE_ERRORS for anything else."""
 
 
 class _AnyObject(msgspec.Struct):
-    """An object whose members are looked at and left where they are."""
+    """An object whose members are parsed and not kept."""
 
 
 check_object_syntax = msgspec.json.Decoder(_AnyObject).decode
-"""Check that text is a JSON object, without making values of it; raises one of NOT_AN_OBJECT."""
-
-MAX_SHALLOW_LENGTH: Final = 2 * MAX_DEPTH
-"""Text up to this length cannot be nested too deeply: every level takes two characters."""
+"""Check that text is a JSON object, without making values. Raises OBJECT_DECODE_ERRORS."""
 
 
 def check_depth(members: Mapping[str, Any]) -> None:
-    """Raise RecursionError, which is one of NOT_AN_OBJECT, for what is nested too deeply."""
+    """Raise RecursionError, one of OBJECT_DECODE_ERRORS, for members nested too deeply."""
     level: list[Any] = [members]
     for _ in range(MAX_DEPTH):
         parts = [part if type(part) is list else part.values() for part in level]
@@ -160,26 +179,28 @@ def check_depth(members: Mapping[str, Any]) -> None:
     raise RecursionError
 
 
-def explain_not_object(exc: Exception, text: str | bytes = "") -> str:
-    """Say why `decode_object` or `check_object_syntax` raised, without quoting the text."""
+def not_object_error(exc: Exception, text: str | bytes = "") -> InvalidValue:
+    """Return the error for one of OBJECT_DECODE_ERRORS; it does not quote the text."""
     if isinstance(exc, RecursionError):
-        return f"not a JSON object: nested more than {MAX_DEPTH} levels deep"
-    if isinstance(exc, UnicodeError):
-        return "not a JSON object: a lone surrogate, or bytes that are not UTF-8"
-    if isinstance(exc, TypeError):
-        return "not a JSON object: not text"
-    if _is_object_except_lone_surrogates(text):
-        return "not a JSON object: a lone surrogate"
-    return f"not a JSON object: {exc}"
+        code, reason = "too_deep", f"nested more than {MAX_DEPTH} levels deep"
+    elif isinstance(exc, UnicodeError):
+        code, reason = "lone_surrogate", "a lone surrogate, or bytes that are not UTF-8"
+    elif isinstance(exc, TypeError):
+        code, reason = "not_text", "not text"
+    elif _is_object_except_lone_surrogates(text):
+        code, reason = "lone_surrogate", "a lone surrogate"
+    else:
+        code, reason = "not_json_object", str(exc)
+    return InvalidValue(f"not a JSON object: {reason}", code=code)
 
 
 def _is_object_except_lone_surrogates(text: str | bytes) -> bool:
-    """Tell whether escaped lone surrogates are all that is wrong: msgspec calls them many names."""
-    mended, replaced = replace_lone_surrogate_escapes(
+    """Tell whether escaped lone surrogates are the only error: msgspec has many names for them."""
+    clean, replaced = replace_lone_surrogate_escapes(
         text.encode() if isinstance(text, str) else text
     )
     try:
-        check_object_syntax(mended)
+        check_object_syntax(clean)
     except OBJECT_DECODE_ERRORS:
         return False
     return replaced > 0
@@ -195,7 +216,7 @@ _SURROGATE_ESCAPE: Final = re.compile(
 
 
 def replace_lone_surrogate_escapes(raw: bytes) -> tuple[bytes, int]:
-    """Replace escaped lone surrogates in JSON by U+FFFD; return how many there were, too."""
+    """Replace escaped lone surrogates in JSON by U+FFFD; return also how many there were."""
     if _BACKSLASH not in raw or b"\\u" not in raw:
         return raw, 0
     replaced = 0
@@ -217,12 +238,12 @@ def parse_object(text: str | bytes) -> dict[str, Any]:
         if len(text) > MAX_SHALLOW_LENGTH:
             check_depth(members)
     except OBJECT_DECODE_ERRORS as exc:
-        raise InvalidValue(explain_not_object(exc, text)) from None
+        raise not_object_error(exc, text) from None
     return members
 
 
 def is_json_text(text: str) -> bool:
-    """Tell whether `text` is one JSON value, of any depth, without reading it."""
+    """Tell whether `text` is one JSON value, of any depth, without making values."""
     try:
         _decode_raw(text)
     except msgspec.MsgspecError:
@@ -232,6 +253,9 @@ def is_json_text(text: str) -> bool:
     return True
 
 
+_decode_raw = msgspec.json.Decoder(msgspec.Raw).decode
+
+_CLOSABLE_STATES: Final = frozenset({"after", "first value", "first name"})
 _JSON_TOKEN: Final = re.compile(
     r'[ \t\r\n]*+(?:(?P<scalar>"[^"\\\x00-\x1f]*+'
     r'(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*+)*"'
@@ -241,7 +265,7 @@ _JSON_TOKEN: Final = re.compile(
 
 
 def is_deep_json(text: str) -> bool:
-    """Tell whether text that is nested deeper than msgspec follows is JSON: with a stack of ours."""
+    """Tell whether text is JSON that msgspec cannot follow, because it is nested too deeply."""
     text = text.rstrip(" \t\r\n")
     closers: list[str] = []
     state, position = "value", 0
@@ -270,57 +294,42 @@ def is_deep_json(text: str) -> bool:
     return state == "after" and not closers
 
 
-_CLOSABLE_STATES: Final = frozenset({"after", "first value", "first name"})
-
-
-_decode_raw = msgspec.json.Decoder(msgspec.Raw).decode
-
-
-def pointer_step(step: object) -> str:
-    """Return one step of a JSON pointer (RFC 6901): a name or an index, escaped."""
-    return "/" + str(step).replace("~", "~0").replace("/", "~1")
+def json_pointer(steps: Iterable[object]) -> str:
+    """Return names and indexes as a JSON pointer (RFC 6901)."""
+    return "".join(["/" + str(step).replace("~", "~0").replace("/", "~1") for step in steps])
 
 
 # -- writing ---------------------------------------------------------------------------------
 
 
 def encode_json(value: object) -> bytes:
-    """Encode a plain Python value as JSON. Raises InvalidValue where JSON cannot say it."""
+    """Encode a plain Python value as JSON. Raises InvalidValue where JSON has no form for it."""
     try:
-        # First to plain containers, then a look at what msgspec would change in silence.
-        plain = msgspec.to_builtins(value, enc_hook=_plain_mapping)
+        # First to plain containers, then a check for what msgspec would change in silence.
+        plain = msgspec.to_builtins(value, enc_hook=to_plain)
         _check_representable(plain)
         return msgspec.json.encode(plain)
-    except (TypeError, msgspec.MsgspecError, UnicodeError, RecursionError) as exc:
-        raise InvalidValue(f"not representable as JSON: {_explain_encode_error(exc)}") from None
-
-
-def _explain_encode_error(exc: Exception) -> str:
-    if isinstance(exc, RecursionError):
-        return "nested too deeply"
-    if isinstance(exc, UnicodeError):
-        return "a lone surrogate"
-    return str(exc)
-
-
-def _plain_mapping(value: object) -> object:
-    """Give msgspec something it knows for the mappings it does not."""
-    if isinstance(value, JsonObject):
-        return raw_members(value)
-    if isinstance(value, Mapping):
-        return dict(value)
-    raise TypeError(f"values of type {type(value).__name__}")
+    except RecursionError:
+        code, reason = "too_deep", "nested too deeply"
+    except UnicodeError:
+        code, reason = "lone_surrogate", "a lone surrogate"
+    except (TypeError, msgspec.MsgspecError) as exc:
+        code, reason = "unsupported_type", str(exc)
+    raise InvalidValue(f"not representable as JSON: {reason}", code=code)
 
 
 def _check_representable(value: object) -> None:
-    """Refuse numbers that JSON has no words for, and names that are not text."""
+    """Refuse numbers that JSON has no form for, and names that are not text."""
     if isinstance(value, float):
         if not math.isfinite(value):
-            raise TypeError("NaN or an infinity")
+            raise InvalidValue("not representable as JSON: NaN or an infinity", code="not_finite")
     elif isinstance(value, dict):
         for name, member in value.items():
             if type(name) is not str:
-                raise TypeError(f"a name of type {type(name).__name__}")
+                raise InvalidValue(
+                    f"not representable as JSON: a name of type {type(name).__name__}",
+                    code="name_not_text",
+                )
             _check_representable(member)
     elif isinstance(value, (list, tuple, set, frozenset)):
         for member in value:

@@ -1,8 +1,8 @@
-"""What every value of the vocabulary shares: frozen, comparable, silent about its content.
+"""The base of every value of the vocabulary: frozen, comparable, with a `repr` without content.
 
 `Value` is the base of all stored structs and checks its fields against their annotations.
-`RawJson` holds what this version of steno does not understand, so that it can be written back
-unchanged. This file knows no message, no block and no format.
+`RawJson` holds JSON that this version of steno does not understand, so that it can be written
+back unchanged. This file knows no message, no block and no format.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ _MAX_PARTS_SHOWN: Final = 8
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 
 NonEmptyStr: TypeAlias = Annotated[str, Meta(min_length=1)]
-"""A string with something in it; msgspec checks it when it decodes, we when a value is made."""
+"""A string of at least one character: msgspec checks it on decode, steno on construction."""
 
 PRECHECKED: Final = ContextVar("steno_prechecked", default=False)
-"""True while values are made of what was checked before: by msgspec's decoder, or by us.
+"""True while values are made of checked parts: checked by msgspec's decoder, or by steno.
 
-Types, UTF-8 and constraints in annotations hold then, and only the other rules are looked at.
+Types, UTF-8 and constraints in annotations hold then, and only the other rules are checked.
 """
 is_prechecked = PRECHECKED.get
 
@@ -68,13 +68,13 @@ def replace_lone_surrogates(text: str) -> str:
     """Return `text` with surrogate pairs joined and every lone surrogate replaced by U+FFFD.
 
     Half a surrogate pair cannot be written as UTF-8; providers refuse it, and a history that
-    holds one can never be sent again. Values refuse it, so clean foreign text at the door.
-    Raises InvalidValue for what is not a string.
+    holds one can never be sent again. Values refuse it, so clean foreign text on input.
+    Raises InvalidValue for anything but a string.
     """
     if is_utf8_text(text):
         return text
     if not isinstance(text, str):
-        raise InvalidValue(f"text must be a string, not {type(text).__name__}")
+        raise InvalidValue(f"text must be a string, not {type(text).__name__}", code="wrong_type")
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
@@ -90,7 +90,7 @@ def join_surrogates(text: str) -> str:
 
 @final
 class RawJson:
-    """JSON text that is kept as it came: members or records of a newer format.
+    """JSON text that is kept unchanged: members or records of a newer format.
 
     The class is deliberately unknown to msgspec, so the fast encoder stops at it and the
     slower, lossless one takes over.
@@ -102,7 +102,8 @@ class RawJson:
 
     def __init__(self, text: str) -> None:
         if not is_utf8_text(text):
-            raise InvalidValue(f"verbatim: {explain_not_text(text)}")
+            error = not_text_error(text)
+            raise InvalidValue(error.message, code=error.code, place="verbatim")
         object.__setattr__(self, "text", text)
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
@@ -132,9 +133,9 @@ NOTHING: Final = RawJson("")
 
 
 class RedactedRepr(Struct, frozen=True, gc=False):
-    """A frozen struct whose `repr` says how much it holds and not what.
+    """A frozen struct whose `repr` shows the size of its content, never the content.
 
-    Immutable values cannot form cycles, so the garbage collector need not look at them.
+    Immutable values cannot form cycles, so the garbage collector need not visit them.
     """
 
     shown: ClassVar[frozenset[str]] = frozenset()
@@ -169,10 +170,10 @@ class Value(
     """The base of every value that is stored: immutable, equal by content, lossless."""
 
     error_class: ClassVar[type[InvalidValue]] = InvalidMessage
-    """What is raised when a field breaks a rule."""
+    """The exception that a field which breaks a rule raises."""
 
     unknown: RawJson = NOTHING
-    """Members that came with the stored JSON and that this version has no name for.
+    """Members of the stored JSON that this version has no name for.
 
     No JSON is a `RawJson`, not even null, so a stored member of this name is unknown as well.
     """
@@ -181,7 +182,7 @@ class Value(
         check_fields(self)
 
     def has_valid_unknown(self) -> bool:
-        """Tell whether what is unknown could stand among the members of this value."""
+        """Tell whether the unknown text could stand among the members of this value."""
         return is_json_text("{" + self.unknown.text + "}")
 
 
@@ -203,7 +204,7 @@ class _ReprText(str):
 
 
 def _summarize_for_repr(value: object, show_text: bool) -> str:
-    """Describe a field without telling what is in it."""
+    """Describe a field without its content."""
     if isinstance(value, str) and not hasattr(value, "value"):
         return repr(value) if show_text else f"<{len(value)} characters>"
     if isinstance(value, bytes):
@@ -220,21 +221,21 @@ def _summarize_for_repr(value: object, show_text: bool) -> str:
 
 
 class _FieldTypes(NamedTuple):
-    """What the annotation of a field allows."""
+    """The types that the annotation of a field allows."""
 
     name: str
     types: frozenset[type]
     elements: frozenset[type]
-    """For a tuple: what may be in it."""
+    """For a tuple: the types of its elements."""
     needs_normalizing: bool
-    """A mapping or a time, which is turned into the one form we keep."""
+    """Whether it is a mapping or a time, which is converted to one form."""
 
 
 def check_fields(value: Value) -> None:
-    """Refuse what the annotations do not allow, text that UTF-8 cannot carry, times without zone.
+    """Refuse types that the annotations do not allow, text that is not UTF-8, times without zone.
 
     Mappings become JsonObjects and times UTC on the way. Values that are made by the thousand
-    check their busy fields themselves and call this only if the rare ones are set.
+    check their common fields themselves and call this only if the rare ones are set.
     """
     if is_prechecked():
         for field in _normalized_fields(type(value)):
@@ -243,7 +244,12 @@ def check_fields(value: Value) -> None:
         return
     unknown: object = value.unknown
     if isinstance(unknown, RawJson) and unknown and not value.has_valid_unknown():
-        refuse(value, "unknown must be the text of members of a JSON object")
+        refuse(
+            value,
+            "unknown must be the text of members of a JSON object",
+            code="not_json_members",
+            field="unknown",
+        )
     for field in _field_types(type(value)):
         content: Any = getattr(value, field.name)
         kind = type(content)
@@ -252,48 +258,57 @@ def check_fields(value: Value) -> None:
         elif kind is int and float in field.types:
             force_setattr(value, field.name, _as_float(value, field.name, content))
         elif kind not in field.types:
-            refuse(
-                value, f"{field.name} must be {_join_type_names(field.types)}, not {kind.__name__}"
-            )
+            _refuse_type(value, field.name, content, field.types)
         elif kind is str and not is_utf8_text(content):
-            refuse(value, f"{field.name} {explain_not_text(content)}")
+            refuse_text(value, field.name, content)
         elif kind is tuple:
             check_elements(value, field.name, content, field.elements)
 
 
 def check_elements(value: Value, name: str, content: Any, allowed: frozenset[type]) -> None:
-    """Refuse a tuple that holds something else than `allowed`."""
+    """Refuse a tuple with an element of another type than those `allowed`."""
     for position, element in enumerate(content):
         if type(element) not in allowed:
-            place = f"{name}[{position}]"
-            refuse(
-                value, f"{place} must be {_join_type_names(allowed)}, not {type(element).__name__}"
-            )
+            _refuse_type(value, f"{name}[{position}]", element, allowed)
         if type(element) is str and not is_utf8_text(element):
-            refuse(value, f"{name}[{position}] {explain_not_text(element)}")
+            refuse_text(value, f"{name}[{position}]", element)
 
 
 def check_sha256(value: Value, name: str) -> None:
-    """Refuse a field that is not a SHA-256 as it is usually written."""
+    """Refuse a field that is not a SHA-256 in lower-case hexadecimal digits."""
     if _SHA256.fullmatch(getattr(value, name)) is None:
-        refuse(value, f"{name} must be 64 lower-case hexadecimal digits")
+        rule = f"{name} must be 64 lower-case hexadecimal digits"
+        refuse(value, rule, code="not_sha256", field=name)
 
 
-def refuse(value: Value, rule: str) -> NoReturn:
-    """Raise what this kind of value raises, naming it and the rule."""
-    raise value.error_class(f"{class_label(type(value))}: {rule}") from None
+def refuse(value: Value, rule: str, *, code: str, field: str = "") -> NoReturn:
+    """Raise the error of this kind of value; it names the kind and the rule."""
+    place = class_label(type(value))
+    raise value.error_class(rule, code=code, place=place, field=field) from None
 
 
-def explain_not_text(value: object) -> str:
-    """Say why `is_text(value)` is false."""
-    if type(value) is not str:
-        return f"must be a string, not {type(value).__name__}"
-    return "holds a lone surrogate; pass it through replace_lone_surrogates() first"
+def refuse_text(value: Value, field: str, content: object) -> NoReturn:
+    """Refuse a field for which `is_utf8_text` is false."""
+    error = not_text_error(content)
+    refuse(value, f"{field} {error.message}", code=error.code, field=field)
+
+
+def _refuse_type(value: Value, field: str, content: object, allowed: frozenset[type]) -> NoReturn:
+    rule = f"{field} must be {_join_type_names(allowed)}, not {type(content).__name__}"
+    refuse(value, rule, code="wrong_type", field=field)
+
+
+def not_text_error(content: object) -> InvalidValue:
+    """Return the error for a value for which `is_utf8_text` is false."""
+    if type(content) is not str:
+        return InvalidValue(f"must be a string, not {type(content).__name__}", code="wrong_type")
+    rule = "holds a lone surrogate; pass it through replace_lone_surrogates() first"
+    return InvalidValue(rule, code="lone_surrogate")
 
 
 @lru_cache(maxsize=128)
 def class_label(cls: type) -> str:
-    """Name a class in words: `ToolCall` is a "tool call"."""
+    """Return the name of a class in words: `ToolCall` is a "tool call"."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", cls.__name__).lower()
 
 
@@ -312,8 +327,8 @@ def _read_field_types(name: str, hint: Any) -> _FieldTypes:
             elements |= set(union_members(get_args(option)[0]))
         else:
             types.add(get_origin(option) or option)
-    is_settled = Mapping in types or datetime in types
-    return _FieldTypes(name, frozenset(types), frozenset(elements), is_settled)
+    needs_normalizing = Mapping in types or datetime in types
+    return _FieldTypes(name, frozenset(types), frozenset(elements), needs_normalizing)
 
 
 def union_members(hint: Any) -> tuple[Any, ...]:
@@ -340,7 +355,7 @@ def _normalize_field(value: Value, field: _FieldTypes) -> None:
     try:
         frozen = wrap_parsed(content) if is_prechecked() else as_json_object(content)
     except InvalidValue as exc:
-        refuse(value, f"{field.name}: {exc}")
+        refuse(value, f"{field.name}: {exc}", code=exc.code, field=field.name)
     force_setattr(value, field.name, frozen)
 
 
@@ -348,13 +363,14 @@ def _as_float(value: Value, name: str, number: Any) -> float:
     try:
         return float(number)
     except OverflowError:
-        refuse(value, f"{name} is too large")
+        refuse(value, f"{name} is too large", code="number_too_large", field=name)
 
 
 def _as_utc(value: Value, name: str, moment: object) -> datetime:
     if not isinstance(moment, datetime) or moment.tzinfo is None:
-        refuse(value, f"{name} must be a time with a time zone")
+        rule = f"{name} must be a time with a time zone"
+        refuse(value, rule, code="no_time_zone", field=name)
     try:
         return moment.astimezone(UTC)
     except OverflowError:
-        refuse(value, f"{name} is no time in UTC")
+        refuse(value, f"{name} is no time in UTC", code="time_out_of_range", field=name)

@@ -129,7 +129,7 @@ def test_no_repr_holds_a_key() -> None:
 
     run(main())
     outgoing = HttpRequest("POST", "https://lab.example", {"authorization": KEY}, b"{}")
-    assert repr(outgoing) == "Outgoing(POST https://lab.example, <2 bytes>)"
+    assert repr(outgoing) == "HttpRequest(POST https://lab.example, <2 bytes>)"
 
 
 def test_a_key_is_not_written_anywhere() -> None:

@@ -1,7 +1,7 @@
-"""Canonical JSON: the stored format, every older version of it, and what a newer one may hold.
+"""Canonical JSON: the stored format, every older version of it, and unknown data of newer ones.
 
-Encoding and decoding go through msgspec at full speed. Where a value holds something that this
-version does not understand, the lossless path takes over and keeps it word for word.
+msgspec encodes and decodes at full speed. Where a value holds data that this version does not
+understand, the lossless path takes over and keeps it unchanged.
 """
 
 from steno.codec.canonical_json import (

@@ -1,4 +1,7 @@
-"""Encode and decode messages, tools, entries and documents: fast and whole, else part by part."""
+"""Encode and decode messages, tools, entries, records and documents.
+
+A value is decoded whole, by msgspec; where that fails, part by part, by `lossless`.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +30,110 @@ from steno.records.entry import FORMAT_VERSION, Entry, Payload
 from steno.records.stored_record import Header, Record
 from steno.values import PRECHECKED, Value
 
-# -- document --------------------------------------------------------------------------------------
-#
-# A whole conversation as one JSON document, of the current version.
+T = TypeVar("T")
+
+AnyMessage: TypeAlias = Message | Opaque
+"""A stored message as it loads: a message, or the unknown message of a newer steno."""
+
+_OPTIONAL_DOCUMENT_FIELDS = frozenset({"id", "created_at", "updated_at"})
+"""The members without which a conversation can still be read."""
+
+
+# -- messages ---------------------------------------------------------------------------------
+
+
+def encode_message(message: ChatMessage | Opaque) -> bytes:
+    """Encode one message as canonical JSON."""
+    _check_encodable(message, (ChatMessage, Opaque))
+    return _encode_value(message)
+
+
+def decode_message(data: bytes | str) -> AnyMessage:
+    """Decode one message; an unknown one comes back as `Opaque`, and a warning is logged.
+
+    Raises InvalidDocument if `data` is not JSON, or not an object.
+    """
+    try:
+        return _decode_message(data)
+    except _DECODE_ERRORS:
+        raw = _read_input(data)
+    if not raw.lstrip().startswith(b"{"):
+        raise InvalidDocument("a message is an object with a type", code="not_an_object")
+    return _read_message(raw, "$")
+
+
+def encode_messages(messages: Iterable[ChatMessage | Opaque]) -> bytes:
+    """Encode messages as one canonical JSON array."""
+    found = tuple(messages)
+    if not _MESSAGE_TYPES.issuperset(map(type, found)):
+        raise InvalidValue("cannot encode what is not a message", code="not_encodable")
+    try:
+        return _encode_fast(found)
+    except _NeedsLosslessEncoder:
+        return b"[" + b",".join(map(_encode_value, found)) + b"]"
+
+
+def decode_messages(data: bytes | str) -> tuple[AnyMessage, ...]:
+    """Decode a JSON array of messages. Raises InvalidDocument if it is not one."""
+    try:
+        return _decode_messages(data)
+    except _DECODE_ERRORS:
+        parts = split_array(_read_input(data))
+    if parts is None:
+        raise InvalidDocument(
+            "not an array of messages; decode_document reads whole sessions", code="not_an_array"
+        )
+    return tuple([_decode_message_part(part, f"$[{number}]") for number, part in enumerate(parts)])
+
+
+def _decode_message_part(raw: bytes, place: str) -> AnyMessage:
+    try:
+        return _decode_message(raw)
+    except _DECODE_ERRORS:
+        return _read_message(raw, place)
+
+
+def _read_message(raw: bytes, place: str) -> AnyMessage:
+    message: AnyMessage = read_union(raw, AnyMessage, place, _log_warning)
+    return message
+
+
+# -- tools ------------------------------------------------------------------------------------
+
+
+def encode_tool(tool: ToolDefinition) -> bytes:
+    """Encode a tool definition."""
+    _check_encodable(tool, ToolDefinition)
+    return _encode_value(tool)
+
+
+def decode_tool(data: bytes | str) -> ToolDefinition:
+    """Decode a tool definition. Raises InvalidDocument if it is none."""
+    try:
+        return _decode_tool(data)
+    except _DECODE_ERRORS:
+        raw = _read_input(data)
+    try:
+        return read_value(raw, ToolDefinition, "$", _log_warning, is_trusted=False)
+    except UnreadablePart as exc:
+        raise InvalidDocument(f"not a tool definition: {exc}", code="not_a_tool") from None
+
+
+# -- entries and documents --------------------------------------------------------------------
+
+
+def encode_entry(entry: Entry) -> bytes:
+    """Encode one entry of the log: one line, unless unknown data came with line breaks."""
+    _check_encodable(entry, Entry)
+    return _encode_value(entry)
+
+
+def decode_entry(data: bytes | str) -> Entry:
+    """Decode one entry; unknown data stays in it. Raises InvalidDocument."""
+    try:
+        return _decode_entry(data)
+    except _DECODE_ERRORS:
+        return read_entry(_read_input(data), "$", _log_warning)
 
 
 @final
@@ -54,7 +158,7 @@ class Document(Value, frozen=True, tag_field="version", tag=FORMAT_VERSION, kw_o
         return cls(id=id, entries=tuple(entries))
 
     def append(self, message: ChatMessage, *, time: datetime | None = None) -> Document:
-        """Return a document with one more message behind the last entry; all else is kept."""
+        """Return a document with one more message after the last entry; the rest is kept."""
         taken = {entry.id for entry in self.entries}
         number = len(self.entries) + 1
         while f"m{number}" in taken:
@@ -66,168 +170,9 @@ class Document(Value, frozen=True, tag_field="version", tag=FORMAT_VERSION, kw_o
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """What was said, in order; controls, decisions and unknown entries left out."""
+        """The messages in order, without controls, decisions and unknown entries."""
         found = (entry.message for entry in self.entries)
         return tuple([message for message in found if message is not None])
-
-
-T = TypeVar("T")
-
-
-AnyMessage: TypeAlias = Message | Opaque
-"""What a stored message loads as: a message, or what a newer steno put in its place."""
-
-
-_DECODE_ERRORS = (msgspec.MsgspecError, UnicodeError, RecursionError, TypeError)
-
-
-_MESSAGE_TYPES: frozenset[type] = frozenset(get_args(AnyMessage))
-
-
-class _NeedsLosslessEncoder(Exception):
-    """The fast encoder met something that has to be written as it was."""
-
-
-def _encode_json_object(value: object) -> Any:
-    if type(value) is JsonObject:
-        return raw_members(value)
-    raise _NeedsLosslessEncoder
-
-
-def _prechecked_decoder(decode: Callable[[bytes | str], T]) -> Callable[[bytes | str], T]:
-    """Let values trust what msgspec's decoder has checked."""
-
-    def load(data: bytes | str) -> T:
-        token = PRECHECKED.set(True)
-        try:
-            return decode(data)
-        finally:
-            PRECHECKED.reset(token)
-
-    return load
-
-
-_encode_fast = msgspec.json.Encoder(enc_hook=_encode_json_object).encode
-
-
-_decode_message: Callable[[bytes | str], AnyMessage] = _prechecked_decoder(
-    msgspec.json.Decoder(AnyMessage).decode
-)
-
-
-_decode_messages: Callable[[bytes | str], tuple[AnyMessage, ...]] = _prechecked_decoder(
-    msgspec.json.Decoder(tuple[AnyMessage, ...]).decode
-)
-
-
-_decode_entry = _prechecked_decoder(msgspec.json.Decoder(Entry).decode)
-
-
-_decode_document = _prechecked_decoder(msgspec.json.Decoder(Document).decode)
-
-
-_decode_header = _prechecked_decoder(msgspec.json.Decoder(Header).decode)
-
-
-_decode_record = _prechecked_decoder(msgspec.json.Decoder(Record).decode)
-
-
-_decode_tool = msgspec.json.Decoder(ToolDefinition).decode
-
-
-# -- messages --------------------------------------------------------------------------------
-
-
-def encode_message(message: ChatMessage | Opaque) -> bytes:
-    """Encode one message as canonical JSON."""
-    _check_encodable(message, (ChatMessage, Opaque))
-    return _encode_value(message)
-
-
-def decode_message(data: bytes | str) -> AnyMessage:
-    """Decode one message; an unknown one comes back as `Opaque`, and a warning is logged.
-
-    Raises InvalidDocument if `data` is not JSON, or not an object.
-    """
-    try:
-        return _decode_message(data)
-    except _DECODE_ERRORS:
-        raw = _read_input(data)
-    if not raw.lstrip().startswith(b"{"):
-        raise InvalidDocument("a message is an object with a type")
-    return _read_message(raw, "$")
-
-
-def encode_messages(messages: Iterable[ChatMessage | Opaque]) -> bytes:
-    """Encode messages as one canonical JSON array."""
-    found = tuple(messages)
-    if not _MESSAGE_TYPES.issuperset(map(type, found)):
-        raise InvalidValue("cannot encode what is not a message")
-    try:
-        return _encode_fast(found)
-    except _NeedsLosslessEncoder:
-        return b"[" + b",".join(map(_encode_value, found)) + b"]"
-
-
-def decode_messages(data: bytes | str) -> tuple[AnyMessage, ...]:
-    """Decode a JSON array of messages. Raises InvalidDocument if it is not one."""
-    try:
-        return _decode_messages(data)
-    except _DECODE_ERRORS:
-        parts = split_array(_read_input(data))
-    if parts is None:
-        raise InvalidDocument("not an array of messages; decode_document reads whole sessions")
-    return tuple([_decode_message_part(part, f"$[{number}]") for number, part in enumerate(parts)])
-
-
-def _decode_message_part(raw: bytes, place: str) -> AnyMessage:
-    try:
-        return _decode_message(raw)
-    except _DECODE_ERRORS:
-        return _read_message(raw, place)
-
-
-def _read_message(raw: bytes, place: str) -> AnyMessage:
-    message: AnyMessage = read_union(raw, AnyMessage, place, _log_warning)
-    return message
-
-
-# -- tools -----------------------------------------------------------------------------------
-
-
-def encode_tool(tool: ToolDefinition) -> bytes:
-    """Encode a tool definition."""
-    _check_encodable(tool, ToolDefinition)
-    return _encode_value(tool)
-
-
-def decode_tool(data: bytes | str) -> ToolDefinition:
-    """Decode a tool definition. Raises InvalidDocument if it is none."""
-    try:
-        return _decode_tool(data)
-    except _DECODE_ERRORS:
-        raw = _read_input(data)
-    try:
-        return read_value(raw, ToolDefinition, "$", _log_warning, is_trusted=False)
-    except UnreadablePart as exc:
-        raise InvalidDocument(f"not a tool definition: {exc}") from None
-
-
-# -- entries and documents -------------------------------------------------------------------
-
-
-def encode_entry(entry: Entry) -> bytes:
-    """Encode one record of the log: one line, unless kept text came with line breaks."""
-    _check_encodable(entry, Entry)
-    return _encode_value(entry)
-
-
-def decode_entry(data: bytes | str) -> Entry:
-    """Decode one record; what is not understood stays in it. Raises InvalidDocument."""
-    try:
-        return _decode_entry(data)
-    except _DECODE_ERRORS:
-        return read_entry(_read_input(data), "$", _log_warning)
 
 
 def encode_document(document: Document) -> bytes:
@@ -250,20 +195,16 @@ def decode_document(data: bytes | str) -> Document:
     except _DECODE_ERRORS:
         pass
     try:
-        return read_value(raw, Document, "$", _log_warning, may_be_odd=_OPTIONAL_DOCUMENT_FIELDS)
+        return read_value(raw, Document, "$", _log_warning, optional=_OPTIONAL_DOCUMENT_FIELDS)
     except UnreadablePart as exc:
-        raise InvalidDocument(f"document: {exc}") from None
+        raise InvalidDocument(str(exc), code="unreadable_document", place="document") from None
 
 
-_OPTIONAL_DOCUMENT_FIELDS = frozenset({"id", "created_at", "updated_at"})
-"""What a conversation can be read without."""
-
-
-# -- records ---------------------------------------------------------------------------------
+# -- records ----------------------------------------------------------------------------------
 
 
 def encode_payload(payload: Payload) -> bytes:
-    """Encode what an entry carries, on one line: the bytes that its digest is made of."""
+    """Encode the payload of an entry on one line: the bytes that its digest is made of."""
     return replace_line_breaks(_encode_value(payload))
 
 
@@ -281,14 +222,16 @@ def decode_header(data: bytes | str) -> Header:
         raw = _read_input(data)
     try:
         header = read_value(
-            raw, Header, "$", _log_warning, may_be_odd=frozenset({"created_at", "title"})
+            raw, Header, "$", _log_warning, optional=frozenset({"created_at", "title"})
         )
     except UnreadablePart as exc:
-        raise InvalidDocument(f"header of a session: {exc}") from None
+        raise InvalidDocument(
+            str(exc), code="unreadable_header", place="header of a session"
+        ) from None
     version = next((member.value for member in split_object(raw) or () if member.name == "v"), b"")
     if version != str(FORMAT_VERSION).encode():
         raise UnsupportedVersion(
-            f"header of a session: this steno reads format {FORMAT_VERSION}; upgrade it"
+            f"this steno reads format {FORMAT_VERSION}; upgrade it", place="header of a session"
         )
     return header
 
@@ -300,7 +243,7 @@ def encode_record(record: Record) -> bytes:
 
 
 def decode_record(data: bytes | str) -> Record:
-    """Decode one step of a session; what is not understood stays in it. Raises InvalidDocument."""
+    """Decode one step of a session; unknown data stays in it. Raises InvalidDocument."""
     try:
         return _decode_record(data)
     except _DECODE_ERRORS:
@@ -308,17 +251,31 @@ def decode_record(data: bytes | str) -> Record:
     try:
         return read_value(raw, Record, "$", _log_warning)
     except UnreadablePart as exc:
-        raise InvalidDocument(f"record: {exc}") from None
+        raise InvalidDocument(str(exc), code="unreadable_record", place="record") from None
 
 
-# -- both ------------------------------------------------------------------------------------
+# -- shared -----------------------------------------------------------------------------------
+
+
+class _NeedsLosslessEncoder(Exception):
+    """The fast encoder met a value that has to be written unchanged."""
+
+
+def _encode_json_object(value: object) -> Any:
+    if type(value) is JsonObject:
+        return raw_members(value)
+    raise _NeedsLosslessEncoder
+
+
+_encode_fast = msgspec.json.Encoder(enc_hook=_encode_json_object).encode
 
 
 def _check_encodable(value: object, kind: type | tuple[type, ...]) -> None:
-    """Refuse what is not ours to write, before it overwrites something that is."""
+    """Refuse a value of another type, before its bytes overwrite a valid file."""
     if not isinstance(value, kind):
         raise InvalidValue(
-            f"cannot encode {type(value).__name__} here; a history is Document.of(it)"
+            f"cannot encode {type(value).__name__} here; a history is Document.of(it)",
+            code="not_encodable",
         )
 
 
@@ -327,6 +284,35 @@ def _encode_value(value: object) -> bytes:
         return _encode_fast(value)
     except _NeedsLosslessEncoder:
         return encode_lossless(value)
+
+
+def _prechecked_decoder(decode: Callable[[bytes | str], T]) -> Callable[[bytes | str], T]:
+    """Return a decoder whose values skip the checks that msgspec's decoder has made."""
+
+    def load(data: bytes | str) -> T:
+        token = PRECHECKED.set(True)
+        try:
+            return decode(data)
+        finally:
+            PRECHECKED.reset(token)
+
+    return load
+
+
+_decode_message: Callable[[bytes | str], AnyMessage] = _prechecked_decoder(
+    msgspec.json.Decoder(AnyMessage).decode
+)
+_decode_messages: Callable[[bytes | str], tuple[AnyMessage, ...]] = _prechecked_decoder(
+    msgspec.json.Decoder(tuple[AnyMessage, ...]).decode
+)
+_decode_entry = _prechecked_decoder(msgspec.json.Decoder(Entry).decode)
+_decode_document = _prechecked_decoder(msgspec.json.Decoder(Document).decode)
+_decode_header = _prechecked_decoder(msgspec.json.Decoder(Header).decode)
+_decode_record = _prechecked_decoder(msgspec.json.Decoder(Record).decode)
+_decode_tool = msgspec.json.Decoder(ToolDefinition).decode
+
+_DECODE_ERRORS = (msgspec.MsgspecError, UnicodeError, RecursionError, TypeError)
+_MESSAGE_TYPES: frozenset[type] = frozenset(get_args(AnyMessage))
 
 
 def _read_input(data: bytes | str) -> bytes:

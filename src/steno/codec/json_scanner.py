@@ -1,7 +1,7 @@
-"""Cut JSON text into its members without reading them, so that they stay as they were.
+"""Split JSON text into its members without parsing them, so that they stay unchanged.
 
 The scanner is not recursive, so nesting of any depth passes. It does not validate: callers
-check with `check_syntax` first.
+call `check_syntax` first.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from steno.values import replace_lone_surrogates
 
 
 class RawMember(NamedTuple):
-    """A member of an object: its name, and the text of name and value as they were."""
+    """A member of an object: its name, and the original text of name and value."""
 
     name: str
     key: bytes
@@ -45,10 +45,13 @@ def clean_input(data: bytes | str) -> tuple[bytes, int]:
         try:
             raw.decode()
         except UnicodeDecodeError as exc:
-            raise InvalidDocument(f"not valid UTF-8 at byte {exc.start}") from None
+            raise InvalidDocument(f"not valid UTF-8 at byte {exc.start}", code="not_utf8") from None
     else:
-        kind = type(data).__name__
-        raise InvalidDocument(f"input: pass bytes or str, such as path.read_bytes(), not {kind}")
+        raise InvalidDocument(
+            f"pass bytes or str, such as path.read_bytes(), not {type(data).__name__}",
+            code="wrong_type",
+            place="input",
+        )
     raw, replaced_escapes = replace_lone_surrogate_escapes(raw)
     return raw, replaced + replaced_escapes
 
@@ -58,10 +61,11 @@ def check_syntax(raw: bytes) -> None:
     try:
         msgspec.json.decode(raw, type=msgspec.Raw)
     except msgspec.DecodeError as exc:
-        raise InvalidDocument(f"not valid JSON: {exc}") from None
+        raise InvalidDocument(f"not valid JSON: {exc}", code="not_json") from None
     except RecursionError:
         if not is_deep_json(raw.decode()):
-            raise InvalidDocument("not valid JSON: somewhere in deep nesting") from None
+            rule = "not valid JSON: somewhere in deep nesting"
+            raise InvalidDocument(rule, code="not_json") from None
 
 
 def replace_line_breaks(raw: bytes) -> bytes:
@@ -89,11 +93,12 @@ def split_object(raw: bytes) -> list[RawMember] | None:
             for key, value in zip(parts[0::2], parts[1::2], strict=True)
         ]
     except ValueError:  # an odd number of parts, or a name that is no string
-        raise InvalidDocument("not valid JSON: an object without names or values") from None
+        rule = "not valid JSON: an object without names or values"
+        raise InvalidDocument(rule, code="not_json") from None
 
 
 def _split_container(raw: bytes) -> list[bytes]:
-    """Cut an array or object at its own commas and colons."""
+    """Split an array or object at its own commas and colons."""
     parts: list[bytes] = []
     depth, start = 0, 1
     for match in _TOKEN.finditer(raw):
@@ -110,5 +115,5 @@ def _split_container(raw: bytes) -> list[bytes]:
         if depth == 0:
             break
     if depth != 0 or start != len(raw):
-        raise InvalidDocument("not valid JSON: brackets that do not match")
+        raise InvalidDocument("not valid JSON: brackets that do not match", code="not_json")
     return parts

@@ -1,9 +1,9 @@
-"""The slow path: keep word for word what the fast one stumbles over.
+"""The slow path of the codec, which keeps unknown data unchanged.
 
 Reading goes down to the smallest part that is not understood. A member without a name in our
 vocabulary stays with its value; a block, message or record that cannot be read becomes `Opaque`.
-Writing puts both back where they were found. A call that breaks a rule is still a call: somewhere
-stands its result.
+Writing puts both back where they were found. A call that breaks a rule is still a call, since
+its result may follow.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from steno.values import PRECHECKED, RawJson, Value, union_members
 
 ValueT = TypeVar("ValueT", bound=Value)
 WarningCallback = Callable[[str, str], None]
-"""Called with a place (`$.content[1]`) and what was kept there."""
+"""Called with a place (`$.content[1]`) and a description of what was kept there."""
 
 
 class UnreadablePart(Exception):
-    """A part cannot be read, and the place it stands in has no room for `Opaque`."""
+    """A part cannot be read, and its place does not take `Opaque`."""
 
 
 # -- writing ---------------------------------------------------------------------------------
 
 
 def encode_lossless(value: object) -> bytes:
-    """Encode a value that holds something verbatim."""
+    """Encode a value that holds unknown data."""
     if isinstance(value, Opaque) and value.origin == OWN_FORMAT:
         return value.raw.encode()
     if isinstance(value, Entry) and not value.is_understood:
@@ -52,7 +52,11 @@ def encode_lossless(value: object) -> bytes:
 def _encode_unchanged(entry: Entry) -> bytes:
     raw = entry.unknown.text.encode()
     if read_entry(raw, "$", lambda _place, _found: None) != entry:
-        raise InvalidValue("entry: a record that is not understood can be kept, not changed")
+        raise InvalidValue(
+            "a record that is not understood can be kept, not changed",
+            code="unknown_entry_changed",
+            place="entry",
+        )
     return raw
 
 
@@ -77,7 +81,7 @@ def _encode_member(name: str, content: object) -> bytes:
 
 
 class _NestedField(NamedTuple):
-    """A field that holds values of ours: which, and whether one or many."""
+    """A field that holds values: their classes, and whether it is one or a tuple."""
 
     by_tag: dict[object, type[Value]]
     tag_field: str | None
@@ -91,13 +95,13 @@ def read_value(
     place: str,
     warn: WarningCallback,
     *,
-    may_be_odd: frozenset[str] = frozenset(),
+    optional: frozenset[str] = frozenset(),
     is_trusted: bool = True,
 ) -> ValueT:
-    """Read one object as `cls`, keeping members it has no name for.
+    """Read one object as `cls`, and keep members that the class has no name for.
 
-    So are the members that `may_be_odd` and are of a shape of their own. What is not trusted is
-    checked as if a user made it. Raises NotUnderstood.
+    `optional` members that cannot be read are kept in the same way. An object that is not trusted
+    is checked like a value that a caller makes. Raises UnreadablePart.
     """
     members = split_object(raw)
     if members is None:
@@ -113,7 +117,7 @@ def read_value(
             unknown.append(key + b":" + content)
         elif name in nested and content != b"null":
             known[name] = _read_nested(content, nested[name], f"{place}.{name}", warn)
-        elif name not in may_be_odd or _is_readable(name, content, hints[name]):
+        elif name not in optional or _is_readable(name, content, hints[name]):
             known[name] = _read_plain(name, content, hints[name])
         else:
             unknown.append(key + b":" + content)
@@ -137,7 +141,7 @@ def read_union(raw: bytes, types: Any, place: str, warn: WarningCallback) -> Any
 
 
 def read_entry(raw: bytes, place: str, warn: WarningCallback) -> Entry:
-    """Read a record of the log; one that is not understood keeps its id and parent if it can."""
+    """Read an entry of the log; an unknown one keeps its id and parent where they can be read."""
     members = {name: value for name, _, value in split_object(raw) or ()}
     try:
         if members.get("v") != str(Entry.__struct_config__.tag).encode():
@@ -156,7 +160,7 @@ def read_entry(raw: bytes, place: str, warn: WarningCallback) -> Entry:
 
 
 def _id_from_digest(raw: bytes) -> str:
-    import hashlib  # noqa: PLC0415 - it loads OpenSSL, and most programs never get here
+    import hashlib  # noqa: PLC0415 - it loads OpenSSL, and most programs never need it
 
     return hashlib.sha256(raw).hexdigest()
 
@@ -196,9 +200,9 @@ def _read_tagged(raw: bytes, nested: _NestedField, place: str, warn: WarningCall
 
 
 def _read_call(raw: bytes, place: str, warn: WarningCallback) -> AnyToolCall:
-    """Read a call; one that breaks a rule becomes one that nobody can run. Raises NotUnderstood.
+    """Read a call; one that breaks a rule becomes an InvalidToolCall. Raises UnreadablePart.
 
-    Arguments that are not text are taken for the text they stood as.
+    Arguments that are not text become their JSON text.
     """
     try:
         return read_value(raw, ToolCall, place, warn)
@@ -212,7 +216,7 @@ def _read_call(raw: bytes, place: str, warn: WarningCallback) -> AnyToolCall:
         call = read_value(b"{" + text + b"}", ToolCall, place, warn)
     except UnreadablePart as exc:
         if any(member.name == "reason" for member in members):
-            raise  # a word of a newer format, which ours would displace
+            raise  # a member of a newer format, which ours would replace
         reason = b',"reason":' + msgspec.json.encode(str(exc))
         invalid = read_value(b"{" + text + reason + b"}", InvalidToolCall, place, warn)
         warn(place, f"read a call that nobody can run: {exc}")
@@ -254,7 +258,7 @@ def _read_plain(name: str, raw: bytes, hint: Any) -> Any:
         raise UnreadablePart(f"{name} cannot be read: {type(exc).__name__}") from None
 
 
-# -- what holds what -------------------------------------------------------------------------
+# -- fields of classes -----------------------------------------------------------------------
 
 
 @lru_cache(maxsize=64)

@@ -20,7 +20,7 @@ from steno.messages.usage import StopReason
 from steno.records.entry import FORMAT_VERSION
 
 _ZERO_TIME: Final = b'"0001-01-01T00:00:00Z"'
-"""How version 1 writes a time that was never set."""
+"""A time that was never set, in version 1."""
 
 _STOP_REASONS: Final = {msgspec.json.encode(reason) for reason in StopReason}
 
@@ -42,22 +42,26 @@ def _read_version(raw: bytes) -> int:
     header = _split_members(raw)
     if header is None:
         if split_array(raw) is None:
-            raise InvalidDocument("not a conversation: neither an object nor an array")
+            rule = "not a conversation: neither an object nor an array"
+            raise InvalidDocument(rule, code="not_a_conversation")
         return 0
     if "version" not in header:
         if "messages" not in header:
-            raise InvalidDocument("not a conversation: an object without version and messages")
+            rule = "not a conversation: an object without version and messages"
+            raise InvalidDocument(rule, code="no_version")
         return 0
     try:
         version = msgspec.json.decode(header["version"], type=int)
     except msgspec.DecodeError:
-        raise InvalidDocument("not a conversation: version is not a whole number") from None
+        rule = "not a conversation: version is not a whole number"
+        raise InvalidDocument(rule, code="invalid_version") from None
     if version > FORMAT_VERSION:
         raise UnsupportedVersion(
             f"written in format {version}; this steno reads up to {FORMAT_VERSION}: upgrade it"
         )
     if version < 0:
-        raise InvalidDocument("not a conversation: version is negative")
+        rule = "not a conversation: version is negative"
+        raise InvalidDocument(rule, code="negative_version")
     return version
 
 
@@ -68,10 +72,12 @@ def _migrate_flat_list(raw: bytes) -> bytes:
     header = _split_members(raw) or {}
     parts = split_array(header.pop("messages", raw))
     if parts is None:
-        raise InvalidDocument("not a conversation: messages is not an array")
+        rule = "not a conversation: messages is not an array"
+        raise InvalidDocument(rule, code="messages_not_an_array")
     header.pop("version", None)
     if parts and not any(_is_chat_message(part) for part in parts):
-        raise InvalidDocument("not a conversation: no message in the list has a role")
+        rule = "not a conversation: no message in the list has a role"
+        raise InvalidDocument(rule, code="no_roles")
     messages = [_to_session_message(part) for part in parts]
     return _join_members({"version": b"1", **header, "messages": _join_elements(messages)})
 
@@ -92,9 +98,9 @@ def _is_chat_message(raw: bytes) -> bool:
 def _to_session_message(raw: bytes) -> bytes:
     flat = _split_members(raw)
     if flat is None or not flat.get("role", b"").startswith(b'"'):
-        return raw  # kept as it is, and not understood later
+        return raw  # kept unchanged, as unknown data
     if flat.get("type") == b'"message"':
-        del flat["type"]  # says no more than that it is one
+        del flat["type"]  # redundant
     role = _decode_string(flat.pop("role")).lower()
     content = _to_session_content(flat.pop("content", b"null"))
     calls = split_array(flat.get("tool_calls", b"[]"))
@@ -135,7 +141,8 @@ def _migrate_session(raw: bytes) -> bytes:
     header = _split_members(raw) or {}
     parts = split_array(header.pop("messages", b"[]"))
     if parts is None:
-        raise InvalidDocument("not a conversation: messages is not an array")
+        rule = "not a conversation: messages is not an array"
+        raise InvalidDocument(rule, code="messages_not_an_array")
     prompt = header.pop("system_prompt", b'""')
     if prompt not in (b'""', b"null"):
         text = _join_members({"type": b'"text"', "text": prompt})

@@ -1,7 +1,7 @@
-"""What is too large for a record, and lies beside it under its SHA-256: images, long results.
+"""Move large parts of a payload, images and long results, to blobs under their SHA-256.
 
-In its place stands a reference that says how large it is, or where it lies. Nothing here stores
-anything: whoever calls brings the place.
+A reference with the digest takes their place. Nothing here stores anything: the caller passes
+the functions that put and get bytes.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ ContentT = TypeVar("ContentT")
 
 MIN_IMAGE_BLOB_BYTES: Final = 16 * 1024
 MIN_TEXT_BLOB_BYTES: Final = 256 * 1024
-"""From so many bytes on, something is put aside."""
+"""The smallest sizes that are moved to a blob."""
 _BLOB_SERVER: Final = "steno"
 _BLOB_SCHEME: Final = "blob:"
 _BLOCKS_WITH_BLOBS: Final = frozenset({Image, Resource})
 
 
 def extract_blobs(payload: ContentT, put: Callable[[bytes], str]) -> ContentT:
-    """Return a payload in whose place large parts lie elsewhere; `put` takes them there."""
+    """Return a payload with references in place of large parts; `put` stores those."""
     if not any(map(_may_be_large, _blocks(payload))):  # nearly always, and for every entry
         return payload
 
-    def lighten(block: Any) -> Any:
+    def extract(block: Any) -> Any:
         if isinstance(block, Image) and isinstance(block.source, ImageData):
             data = block.source.data
             if len(data) >= MIN_IMAGE_BLOB_BYTES:
@@ -44,7 +44,7 @@ def extract_blobs(payload: ContentT, put: Callable[[bytes], str]) -> ContentT:
             return Resource(server=_BLOB_SERVER, uri=uri, mime_type="text/plain")
         return block
 
-    return _with_blocks(payload, lighten)
+    return _with_blocks(payload, extract)
 
 
 def _may_be_large(block: object) -> bool:
@@ -54,7 +54,7 @@ def _may_be_large(block: object) -> bool:
 
 
 def restore_blobs(payload: ContentT, get: Callable[[str], bytes]) -> ContentT:
-    """Return a payload as it was before parts of it were put aside; `get` brings them."""
+    """Return a payload with the large parts in place of references; `get` reads those."""
 
     def restore(block: Any) -> Any:
         if isinstance(block, Image) and isinstance(block.source, ImageBlob):
@@ -66,10 +66,9 @@ def restore_blobs(payload: ContentT, get: Callable[[str], bytes]) -> ContentT:
 
 
 def blob_digests(payload: object) -> tuple[str, ...]:
-    """Return the SHA-256 of everything that lies beside a payload."""
-    if _BLOCKS_WITH_BLOBS.isdisjoint(
-        map(type, _blocks(payload))
-    ):  # nearly always: this runs for every entry
+    """Return the SHA-256 of every blob of a payload."""
+    # Nearly always there is none, and this runs for every entry.
+    if _BLOCKS_WITH_BLOBS.isdisjoint(map(type, _blocks(payload))):
         return ()
     found = [_blob_digest(block) for block in _blocks(payload)]
     return tuple([digest for digest in found if digest is not None])

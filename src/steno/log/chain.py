@@ -4,9 +4,9 @@ The digest of an entry is the SHA-256 of the JSON array
 
     [2, digest of the parent, id, parent, time, decision, unknown members, payload, audit]
 
-in which the last three stand as the SHA-256 of their own JSON, its members sorted by name: so
-whoever takes the content out of an entry and leaves those behind breaks no link, any other change
-shows, and it does not matter in which order a newer version writes its members.
+in which the last three stand as the SHA-256 of their own JSON, its members sorted by name. So a
+redaction that keeps these three digests breaks no link, any other change is found, and the order
+in which a newer version writes its members does not matter.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from msgspec.structs import replace
 from steno.codec import encode_payload
 from steno.codec.json_scanner import replace_line_breaks
 from steno.errors import InvalidValue
-from steno.json_object import JsonObject, raw_members
+from steno.json_object import to_plain
 from steno.records.entry import FORMAT_VERSION, Entry, Redacted, Redaction, Rewind
 from steno.records.stored_record import MAIN_BRANCH, Record
 from steno.values import NOTHING
 
 CHAIN_VERSION: Final = 2
-"""Changes only if digests come to be made in another way; the format may grow without that."""
+"""Changes only with the way digests are made; the format may grow without that."""
 
 
 def entry_digest(entry: Entry, parent_digest: str | None) -> str:
@@ -51,12 +51,16 @@ def entry_digest(entry: Entry, parent_digest: str | None) -> str:
 def redact_entry(entry: Entry) -> Entry:
     """Return the entry without its content; its digest stays what it was.
 
-    Raises InvalidValue for what is not understood, and for what was taken out before.
+    Raises InvalidValue for an unknown entry, one that was redacted before, and a redaction.
     """
     if isinstance(entry.payload, Redaction):
-        raise InvalidValue("entry: why something was taken out stays on record")
+        raise InvalidValue(
+            "why something was taken out stays on record", code="redaction_is_kept", place="entry"
+        )
     if isinstance(entry.payload, Redacted) or not entry.is_understood:
-        raise InvalidValue("entry: there is nothing to take out of it")
+        raise InvalidValue(
+            "there is nothing to take out of it", code="nothing_to_redact", place="entry"
+        )
     content = _content_digests(entry)
     without = Redacted(
         kind=str(entry.payload.__struct_config__.tag),
@@ -68,7 +72,7 @@ def redact_entry(entry: Entry) -> Entry:
 
 
 class _ContentDigests(NamedTuple):
-    """What may be taken out of an entry, by its digests."""
+    """The digests of the parts of an entry that a redaction removes."""
 
     payload: str
     audit: str | None
@@ -80,9 +84,7 @@ def _content_digests(entry: Entry) -> _ContentDigests:
     if isinstance(payload, Redacted):
         return _ContentDigests(payload.sha256, payload.audit_sha256, payload.unknown_sha256)
     audit = (
-        None
-        if entry.audit is None
-        else msgspec.json.encode(dict(entry.audit), enc_hook=_encode_json_object)
+        None if entry.audit is None else msgspec.json.encode(dict(entry.audit), enc_hook=to_plain)
     )
     unknown = b"{" + entry.unknown.text.encode() + b"}" if entry.unknown else None
     return _ContentDigests(
@@ -92,15 +94,9 @@ def _content_digests(entry: Entry) -> _ContentDigests:
     )
 
 
-def _encode_json_object(value: object) -> object:
-    if isinstance(value, JsonObject):
-        return raw_members(value)
-    raise TypeError(type(value).__name__)
-
-
 def _json_digest(data: bytes) -> str:
     """Return the digest of JSON, whatever the order of its members."""
-    # Of numbers and nesting beyond what is read, the bytes count as they are.
+    # Numbers and nesting beyond Python's limits are hashed as the bytes they are.
     with suppress(msgspec.MsgspecError, RecursionError, OverflowError):
         data = msgspec.json.encode(msgspec.json.decode(data), order="sorted")
     return sha256(data).hexdigest()
@@ -110,11 +106,14 @@ def _json_digest(data: bytes) -> str:
 
 
 class BadRecord(NamedTuple):
-    """The first record that is not what it should be."""
+    """The first record of a session that is damaged."""
 
     seq: int
     entry_id: str | None
     problem: str
+    """The damage, in words for people."""
+    code: str = "bad_record"
+    """The damage, as a stable name for programs."""
 
     def __str__(self) -> str:
         name = "" if self.entry_id is None else f" (entry {self.entry_id})"
@@ -122,14 +121,14 @@ class BadRecord(NamedTuple):
 
 
 class Verification(NamedTuple):
-    """What came of looking at every record of a session."""
+    """The result of checking every record of a session."""
 
     entries: int
     redacted: int
     foreign: int
     """Entries and records of a newer version, whose content only a newer steno can verify."""
     heads: Mapping[str, str | None]
-    """The digest at the end of each branch. Keep one elsewhere, and nobody can rewrite the past."""
+    """The digest at the end of each branch. With a copy elsewhere, a rewritten past is found."""
     bad: BadRecord | None
 
     @property
@@ -140,51 +139,32 @@ class Verification(NamedTuple):
 
 def verify_records(records: Iterable[Record]) -> Verification:
     """Check every record of a session, in the order they were written."""
-    check = _ChainVerifier()
+    verifier = _ChainVerifier()
     bad: BadRecord | None = None
     for record in records:
-        problem = check.check_record(record)
-        if problem is not None:
-            bad = BadRecord(record.seq, record.entry.id if record.entry else None, problem)
+        damage = verifier.check_record(record)
+        if damage is not None:
+            entry_id = record.entry.id if record.entry else None
+            bad = BadRecord(record.seq, entry_id, damage.problem, damage.code)
             break
     if bad is None:
-        bad = check.find_unexplained_redaction()
+        bad = verifier.find_unexplained_redaction()
     heads = {
-        branch: None if head is None else check.digests[head]
-        for branch, head in check.heads.items()
+        branch: None if head is None else verifier.digests[head]
+        for branch, head in verifier.heads.items()
     }
-    return Verification(check.entries, len(check.redacted), check.foreign, heads, bad)
+    return Verification(verifier.entries, len(verifier.redacted), verifier.foreign, heads, bad)
 
 
-class _VersionedRecord(msgspec.Struct):
-    """A record of any version, as far as one has to look into it."""
+class _Damage(NamedTuple):
+    """The damage of one record."""
 
-    v: int = 0
-
-
-def _is_newer_version(entry: Entry) -> bool:
-    """Tell whether a newer steno wrote it; what cannot be read for another reason was changed."""
-    if entry.is_understood:
-        return False
-    try:
-        return msgspec.json.decode(entry.unknown.text, type=_VersionedRecord).v > FORMAT_VERSION
-    except (msgspec.MsgspecError, RecursionError):
-        return False
-
-
-def _is_rewind(entry: Entry, head: str | None) -> bool:
-    """Tell whether an entry may let its branch go on from elsewhere than its last entry."""
-    match entry.payload:
-        case Rewind(left=left):
-            return left == head
-        case Redacted(kind=kind):
-            return kind == "rewind"
-        case _:
-            return _is_newer_version(entry)
+    code: str
+    problem: str
 
 
 class _ChainVerifier:
-    """What has been seen of a session so far."""
+    """The state of a session after the records so far."""
 
     def __init__(self) -> None:
         self.entries = self.foreign = 0
@@ -194,43 +174,46 @@ class _ChainVerifier:
         self._explained: set[str] = set()
         self._last_seq = 0
 
-    def check_record(self, record: Record) -> str | None:
-        """Take one more record; say what is wrong with it."""
+    def check_record(self, record: Record) -> _Damage | None:
+        """Take one more record; return its damage."""
         expected, self._last_seq = self._last_seq + 1, record.seq
         if record.seq != expected:
-            return f"record {expected} should come here"
+            return _Damage("wrong_seq", f"record {expected} should come here")
         entry = record.entry
         if entry is None:
             return self._check_branch(record)
         self.entries += 1
         if entry.id in self.digests:
-            return "its id was used before"
+            return _Damage("repeated_id", "its id was used before")
         if entry.parent is not None and entry.parent not in self.digests:
-            return "its parent is not there"
+            return _Damage("missing_parent", "its parent is not there")
         parent_digest = None if entry.parent is None else self.digests[entry.parent]
         if record.branch not in self.heads and record.branch != MAIN_BRANCH:
-            return "its branch was never begun"
+            return _Damage("branch_not_begun", "its branch was never begun")
         head = self.heads.get(record.branch)
         if entry.parent != head and not _is_rewind(entry, head):
-            return "it does not stand behind the last entry of its branch"
+            problem = "it does not stand behind the last entry of its branch"
+            return _Damage("not_after_head", problem)
         if _is_newer_version(entry):
             self.foreign += 1
         elif entry_digest(entry, parent_digest) != record.digest:
-            return "its digest does not fit: it, or what came before it, was changed"
+            problem = "its digest does not fit: it, or what came before it, was changed"
+            return _Damage("digest_mismatch", problem)
         assert record.digest is not None
         self.digests[entry.id] = record.digest
         self.heads[record.branch] = entry.id
         self._track_redaction(entry, record.seq)
         return None
 
-    def _check_branch(self, record: Record) -> str | None:
+    def _check_branch(self, record: Record) -> _Damage | None:
         if record.branch in self.heads:
-            if record.unknown:  # something else, of which a newer version knows
+            if record.unknown:  # a record of another kind, from a newer version
                 self.foreign += 1
                 return None
-            return "the branch exists already"
+            return _Damage("branch_exists", "the branch exists already")
         if record.at is not None and record.at not in self.digests:
-            return "the branch begins behind an entry that is not there"
+            problem = "the branch begins behind an entry that is not there"
+            return _Damage("missing_branch_start", problem)
         self.heads[record.branch] = record.at
         return None
 
@@ -241,8 +224,36 @@ class _ChainVerifier:
             self._explained.add(entry.payload.target)
 
     def find_unexplained_redaction(self) -> BadRecord | None:
-        """Find content that was taken out and nobody says why."""
+        """Find a redacted entry without a record of its redaction."""
         for entry_id, seq in self.redacted.items():
             if entry_id not in self._explained:
-                return BadRecord(seq, entry_id, "its content was taken out, and no record says why")
+                problem = "its content was taken out, and no record says why"
+                return BadRecord(seq, entry_id, problem, "unexplained_redaction")
         return None
+
+
+def _is_newer_version(entry: Entry) -> bool:
+    """Tell whether a newer steno wrote it; other unreadable entries were changed."""
+    if entry.is_understood:
+        return False
+    try:
+        return msgspec.json.decode(entry.unknown.text, type=_VersionedRecord).v > FORMAT_VERSION
+    except (msgspec.MsgspecError, RecursionError):
+        return False
+
+
+class _VersionedRecord(msgspec.Struct):
+    """The version of a record of any version."""
+
+    v: int = 0
+
+
+def _is_rewind(entry: Entry, head: str | None) -> bool:
+    """Tell whether an entry may continue its branch from elsewhere than its last entry."""
+    match entry.payload:
+        case Rewind(left=left):
+            return left == head
+        case Redacted(kind=kind):
+            return kind == "rewind"
+        case _:
+            return _is_newer_version(entry)

@@ -1,4 +1,4 @@
-"""What follows from the entries of a branch: nothing of it is stored, so nothing can disagree.
+"""Facts that are derived from the entries of a branch, and never stored.
 
 Every function takes entries in their order, as `Conversation.entries` returns them.
 """
@@ -37,32 +37,13 @@ from steno.records.entry import (
     Resolution,
 )
 
-# -- captions --------------------------------------------------------------------------------------
-#
-# What is on record, in a line for people: what things are called, what was decided and changed.
-#
-# A thing is called the same wherever it is read: on a terminal, on a page, in a list. Everything
-# here is printable, and no address shows a password. How it looks is none of our business.
-
-
-def check_label_text(text: str) -> None:
-    """Refuse what no entry can be called: it would be taken for a number. Raises InvalidValue."""
-    name = text.strip()
-    if not name:
-        raise InvalidValue("label: it is blank; say what the entry is to be called")
-    if name.startswith("#") or name.isdigit():
-        raise InvalidValue("label: it reads like the number of an entry; call it otherwise")
-
-
 SHELL_AUDIT_KEY: Final = "shell"
-"""Under which name the audit of a message has the command of a person whose output it holds."""
-
-
+"""The key of the user's shell command in the audit of the message that holds its output."""
 SHELL_STATUS_AUDIT_KEY: Final = "status"
-"""Under which name it has how the command ended; it is missing where that was stopped."""
+"""The key of the command's exit status; a stopped command has none."""
 
 
-# -- what holds now --------------------------------------------------------------------------
+# -- current state ---------------------------------------------------------------------------
 
 
 def current_mode(entries: Iterable[Entry], default: Mode = Mode.ACT) -> Mode:
@@ -78,15 +59,26 @@ def current_model(entries: Iterable[Entry]) -> str | None:
 
 
 def labels_of(entries: Iterable[Entry]) -> dict[str, str]:
-    """Return the entry that each label names; a label that is given again has moved."""
+    """Return the entry of each label; a later entry with the same label wins."""
     labels = (entry.payload for entry in entries if isinstance(entry.payload, Label))
     return {label.text: label.target for label in labels}
+
+
+def check_label_text(text: str) -> None:
+    """Refuse a label that is blank or reads like the number of an entry. Raises InvalidValue."""
+    name = text.strip()
+    if not name:
+        rule = "it is blank; say what the entry is to be called"
+        raise InvalidValue(rule, code="blank", place="label")
+    if name.startswith("#") or name.isdigit():
+        rule = "it reads like the number of an entry; call it otherwise"
+        raise InvalidValue(rule, code="label_is_number", place="label")
 
 
 def approvals_of(entries: Iterable[Entry]) -> dict[str, Approval]:
     """Return the latest decision about each call, by the id of the call.
 
-    A provider may use an id again; what was decided about the earlier call is not about this one.
+    A provider may use an id again; a decision about the earlier call is not about this one.
     """
     approvals: dict[str, Approval] = {}
     for entry in entries:
@@ -115,7 +107,7 @@ def pending_approvals(entries: Sequence[Entry]) -> tuple[AnyToolCall, ...]:
 
 
 def resolutions_of(entries: Iterable[Entry]) -> dict[tuple[str, int], Resolution]:
-    """Return what each reference turned out to be: by the entry that holds it, and its block."""
+    """Return the resolution of each reference, by the entry that holds it and its block."""
     found = (entry.payload for entry in entries if isinstance(entry.payload, Resolution))
     return {(resolution.target, resolution.block): resolution for resolution in found}
 
@@ -130,11 +122,11 @@ def feedback_on(entries: Iterable[Entry]) -> dict[str, tuple[str, ...]]:
     return remarks
 
 
-# -- what it cost ----------------------------------------------------------------------------
+# -- cost ------------------------------------------------------------------------------------
 
 
 class Price(NamedTuple):
-    """What a model costs, per million tokens, in whatever currency the caller counts in."""
+    """The price of a model per million tokens, in the caller's currency."""
 
     input: Decimal
     output: Decimal
@@ -143,7 +135,7 @@ class Price(NamedTuple):
 
 
 class ModelCost(NamedTuple):
-    """What a model was used for."""
+    """The tokens of a model and their cost."""
 
     usage: Usage
     cost: Decimal | None
@@ -151,7 +143,7 @@ class ModelCost(NamedTuple):
 
 
 def total_usage(entries: Iterable[Entry]) -> Usage:
-    """Add up the tokens of all turns; what no provider reported stays None."""
+    """Add up the tokens of all turns; a count that no provider reported stays None."""
     total = Usage()
     for entry in entries:
         total += entry_usage(entry)
@@ -159,7 +151,7 @@ def total_usage(entries: Iterable[Entry]) -> Usage:
 
 
 def entry_usage(entry: Entry) -> Usage:
-    """Return the tokens that an entry took: a turn, or a summary that a model made."""
+    """Return the tokens of an entry: a turn, or a summary that a model made."""
     payload = entry.payload
     used = payload.usage if isinstance(payload, (AssistantMessage, Compaction)) else None
     return Usage() if used is None else used
@@ -184,7 +176,7 @@ def cost_by_model(
 
 
 def cost_of(usage: Usage, price: Price) -> Decimal:
-    """Return what tokens cost; those of a cache at their own price, where they have one."""
+    """Return the cost of tokens; those of a cache at their own price, where they have one."""
     parts = [(usage.output_tokens or 0, price.output)]
     plain = usage.input_tokens or 0
     for tokens, own in (
@@ -198,11 +190,11 @@ def cost_of(usage: Usage, price: Price) -> Decimal:
     return sum((tokens * own for tokens, own in parts), Decimal(0)) / 1_000_000
 
 
-# -- what kind it is -------------------------------------------------------------------------
+# -- kinds of entries ------------------------------------------------------------------------
 
 
 class EntryKind(StrEnum):
-    """The six kinds of what is said, for an audit."""
+    """The six kinds of entries, for an audit."""
 
     USER = "user"
     ASSISTANT_TEXT = "assistant_text"
@@ -213,7 +205,7 @@ class EntryKind(StrEnum):
 
 
 def entry_kinds(entry: Entry) -> tuple[EntryKind, ...]:
-    """Return what an entry says: a turn may hold text and actions. What is not said is context."""
+    """Return the kinds of an entry: a turn may hold text and actions. No message is context."""
     message = entry.message
     match message:
         case UserMessage():
@@ -247,7 +239,7 @@ class ContentType(StrEnum):
 
 
 def content_types(entry: Entry) -> tuple[ContentType, ...]:
-    """Return the types of content in an entry, in the order they come; none for what decides."""
+    """Return the types of content in an entry, in their order; a decision has none."""
     payload = entry.payload
     if isinstance(payload, Control):
         return (ContentType.SYSTEM_CONTROL,)
@@ -272,11 +264,11 @@ _BLOCK_TYPES: Mapping[type, ContentType] = {
 }
 
 
-# -- finding ---------------------------------------------------------------------------------
+# -- search ----------------------------------------------------------------------------------
 
 
 class EntryQuery(NamedTuple):
-    """Which entries are wanted; what is None does not matter."""
+    """A filter for entries; a field that is None is ignored."""
 
     since: datetime | None = None
     until: datetime | None = None
@@ -289,28 +281,27 @@ class EntryQuery(NamedTuple):
 def select_entries(
     entries: Iterable[Entry], query: EntryQuery, *, among: Iterable[Entry] | None = None
 ) -> tuple[Entry, ...]:
-    """Return the entries that answer a query. One without a time is outside of every period.
+    """Return the entries that match a query. One without a time is outside of every period.
 
     A tool is that of a call, of its result and of the decisions about it; where the calls stand
-    in entries that are not asked for, pass those as `among`. Raises InvalidValue for a time
-    without a zone.
+    in other entries, pass those as `among`. Raises InvalidValue for a time without a zone.
     """
     for moment in (query.since, query.until):
         if moment is not None and moment.tzinfo is None:
-            raise InvalidValue("query: a time needs a zone")
-    asked = list(entries)
-    tools = tools_by_call(asked if among is None else among)
-    return tuple([entry for entry in asked if _matches_query(entry, query, tools)])
+            raise InvalidValue("a time needs a zone", code="no_time_zone", place="query")
+    candidates = list(entries)
+    tools = tools_by_call(candidates if among is None else among)
+    return tuple([entry for entry in candidates if _matches_query(entry, query, tools)])
 
 
 def tools_by_call(entries: Iterable[Entry]) -> dict[str, str]:
-    """Return the name of the tool that each call asks for, by the id of the call."""
+    """Return the name of the tool of each call, by the id of the call."""
     messages = (message for entry in entries if (message := entry.message) is not None)
     return {call.id: call.name for message in messages for call in message.tool_calls}
 
 
 def tools_of(entry: Entry, tools: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the tools that an entry is about, given those of all calls."""
+    """Return the tools of an entry, given those of all calls."""
     payload = entry.payload
     if isinstance(payload, Approval):
         names = [tools.get(payload.call_id, "")]
@@ -322,7 +313,7 @@ def tools_of(entry: Entry, tools: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def entry_decision(entry: Entry) -> str | None:
-    """Return what was decided; an approval says so itself."""
+    """Return the decision of an entry: its field, or the status of an approval."""
     if entry.decision is None and isinstance(entry.payload, Approval):
         return entry.payload.status
     return entry.decision
@@ -348,12 +339,12 @@ def _entry_actor(entry: Entry) -> object:
 
 
 def searchable_text(entry: Entry) -> str:
-    """Return everything in an entry that a person could have read, for a search."""
+    """Return all text of an entry that a person could have read, for a search."""
     payload = entry.payload
     if isinstance(payload, Message):
         return "\n".join(filter(None, map(_block_text, payload.content)))
-    words = (getattr(payload, name, None) for name in ("text", "summary", "reason", "explanation"))
-    return "\n".join([word for word in words if isinstance(word, str)])
+    texts = (getattr(payload, name, None) for name in ("text", "summary", "reason", "explanation"))
+    return "\n".join([text for text in texts if isinstance(text, str)])
 
 
 def _block_text(block: Block) -> str:

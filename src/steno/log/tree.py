@@ -1,6 +1,6 @@
-"""The tree that a conversation is: entries that know what came before them, and named ends of it.
+"""The tree of a conversation: nodes that know their parent, and branches as named heads.
 
-A node never changes, so branches share what they have in common. Nothing here locks or stores.
+A node never changes, so branches share their common past. Nothing here locks or stores.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class EffectiveSettings(NamedTuple):
-    """What was set before or at an entry, and holds until it is set again."""
+    """The settings in force after an entry, until the next change."""
 
     mode: Mode = Mode.ACT
     model: str | None = None
@@ -35,7 +35,7 @@ _SETTING_PAYLOADS: Final[frozenset[type]] = frozenset({ModeChange, ModelChange})
 
 @final
 class EntryNode:
-    """An entry in its place. What is behind `parent` never changes, so it is shared."""
+    """An entry in its place. Its ancestors never change, so they are shared."""
 
     __slots__ = ("digest", "entry", "parent", "settings")
 
@@ -43,14 +43,14 @@ class EntryNode:
         self.entry = entry
         self.parent = parent
         self.digest = digest
-        # Shared with the entries around it: to ask for it never takes a walk.
+        # Shared with the parent, so that reading it never takes a walk.
         self.settings: EffectiveSettings = _DEFAULT_SETTINGS if parent is None else parent.settings
         if type(entry.payload) in _SETTING_PAYLOADS:
             self.settings = _settings_after(self.settings, entry)
 
 
 def settings_at(node: EntryNode | None) -> EffectiveSettings:
-    """Return what holds behind an entry."""
+    """Return the settings in force after an entry."""
     return _DEFAULT_SETTINGS if node is None else node.settings
 
 
@@ -62,14 +62,14 @@ def _settings_after(before: EffectiveSettings, entry: Entry) -> EffectiveSetting
 
 @final
 class PrefixView(Sequence[T]):
-    """The beginning of a list that only grows: as good as a copy of it, and made at once."""
+    """The first elements of a list that only grows: a snapshot without a copy."""
 
-    __slots__ = ("_grown", "_length")
+    __slots__ = ("_elements", "_length")
 
-    def __init__(self, growing: list[T]) -> None:
-        """Take a list; what is added to it later is not seen."""
-        self._grown = growing
-        self._length = len(growing)
+    def __init__(self, elements: list[T]) -> None:
+        """Take a list; elements that are added to it later are not visible."""
+        self._elements = elements
+        self._length = len(elements)
 
     def __len__(self) -> int:
         return self._length
@@ -80,11 +80,11 @@ class PrefixView(Sequence[T]):
     def __getitem__(self, index: slice) -> tuple[T, ...]: ...
     def __getitem__(self, index: int | slice) -> T | tuple[T, ...]:
         if isinstance(index, slice):
-            return tuple([self._grown[at] for at in range(self._length)[index]])
-        return self._grown[range(self._length)[index]]
+            return tuple([self._elements[at] for at in range(self._length)[index]])
+        return self._elements[range(self._length)[index]]
 
     def __iter__(self) -> Iterator[T]:
-        return islice(self._grown, self._length)
+        return islice(self._elements, self._length)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, (PrefixView, tuple)) and tuple(self) == tuple(other)
@@ -93,26 +93,26 @@ class PrefixView(Sequence[T]):
         return hash(tuple(self))
 
     def __repr__(self) -> str:
-        return f"Prefix({self._length})"
+        return f"PrefixView({self._length})"
 
 
 @final
 class BranchPath:
-    """The entries up to a head, and what is said among them."""
+    """The entries up to a head, and the messages among them."""
 
     __slots__ = ("entries", "messages", "with_blobs")
 
     def __init__(self, head: EntryNode | None) -> None:
         self.entries: list[Entry] = []
-        """It only grows; a branch that goes another way gets another path."""
+        """It only grows; a branch that is rewound gets another path."""
         self.messages: list[Message] = []
         self.with_blobs: list[int] = []
-        """Which of these have parts that lie beside the record."""
+        """The numbers of the messages that have blobs."""
         for node in reversed(list(_ancestors(head))):
             self.add(node.entry)
 
     def add(self, entry: Entry) -> None:
-        """Go on to the next entry."""
+        """Add the next entry."""
         self.entries.append(entry)
         message = entry.message
         if message is not None:
@@ -121,10 +121,10 @@ class BranchPath:
             self.messages.append(message)
 
 
-# Nothing in the tree points to a branch, so it is in no cycle that would have to be looked for.
+# Nothing in the tree points to a branch, so it is in no cycle for the garbage collector.
 @final
 class Branch(Struct, gc=False, eq=False):
-    """A named end of the tree. What can be derived from it is made when it is first asked for."""
+    """A head of the tree. Its path and order are derived on first use."""
 
     head: EntryNode | None = None
     head_id: str | None = None
@@ -133,7 +133,7 @@ class Branch(Struct, gc=False, eq=False):
     order: OrderState | None = None
 
     def load_path(self) -> BranchPath:
-        """Return the path to the head; it is walked once."""
+        """Return the path to the head; it is built once."""
         if self.path is None:
             self.path = BranchPath(self.head)
         return self.path
@@ -159,7 +159,7 @@ def _ancestors(node: EntryNode | None) -> Iterable[EntryNode]:
 
 
 def order_after(head: EntryNode | None) -> OrderState:
-    """Find out what may come next; a record that is out of order itself is taken as it is."""
+    """Return the order state after a head; messages out of order are skipped."""
     order = OrderState()
     for message in reversed(_last_turn(head)):
         try:
@@ -170,7 +170,7 @@ def order_after(head: EntryNode | None) -> OrderState:
 
 
 def find_call_in_last_turn(head: EntryNode | None, call_id: str) -> AnyToolCall | None:
-    """Find a call that may still await its result; those of earlier turns never do."""
+    """Find a call that may still await its result; calls of earlier turns never do."""
     for turn in _last_turn(head)[-1:]:
         for call in turn.tool_calls:
             if call.id == call_id:
@@ -179,12 +179,12 @@ def find_call_in_last_turn(head: EntryNode | None, call_id: str) -> AnyToolCall 
 
 
 def _last_turn(head: EntryNode | None) -> list[Message]:
-    """Return what was said last that is no result, behind the results that came after it."""
-    said: list[Message] = []
+    """Return the results at the end, newest first, and the message before them."""
+    messages: list[Message] = []
     for node in _ancestors(head):
         message = node.entry.message
         if message is not None:
-            said.append(message)
+            messages.append(message)
             if not isinstance(message, ToolResultMessage):
                 break
-    return said
+    return messages

@@ -1,4 +1,4 @@
-"""What a person, a model and tools exchange: messages, blocks, calls, results and events.
+"""Messages, blocks, calls, results and events that users, models and tools exchange.
 
 `steno` exports the same names for daily use.
 """

@@ -1,4 +1,4 @@
-"""Tool calls: what a model asks to run, and what it asked for but got wrong.
+"""Tool calls: those that can be run, and those that a model got wrong.
 
 The arguments are kept as the JSON text that was received, because providers cache prompts by
 their bytes. Making a call checks that they are a JSON object; they are parsed once, on first use.
@@ -21,7 +21,7 @@ from steno.json_object import (
     JsonObject,
     check_object_syntax,
     encode_json,
-    explain_not_object,
+    not_object_error,
     raw_members,
 )
 from steno.schema.convert import convert_value
@@ -49,7 +49,7 @@ _INVALID_NAME_CHARACTER = re.compile(r"[^A-Za-z0-9_]")
 
 
 _known_names: set[str] = set()
-"""A session knows a few dozen names and says them thousands of times."""
+"""A cache: a session has a few dozen names and uses them thousands of times."""
 _MAX_KNOWN_NAMES = 4096
 
 
@@ -65,19 +65,21 @@ def is_tool_name(name: str) -> bool:
 
 
 def map_tool_name(outside: str) -> str:
-    """Give a tool name from elsewhere (`fs.read`, `get-sum`) its name in our vocabulary.
+    """Return the name in our vocabulary for a tool name from elsewhere (`fs.read`, `get-sum`).
 
     A name that fits stays as it is. Any other gets a readable stem and a hash of the original,
-    so that `a.b`, `a-b` and `a_b` remain three tools. Raises InvalidTool for what no provider
-    or server would use as a name.
+    so that `a.b`, `a-b` and `a_b` remain three tools. Raises InvalidTool for text that no
+    provider or server would use as a name.
     """
     if type(outside) is str and is_tool_name(outside):
         return outside
     if type(outside) is not str or _EXTERNAL_TOOL_NAME.fullmatch(outside) is None:
         raise InvalidTool(
-            "tool name: outside names have 1 to 128 letters, digits and any of _ . : / -"
+            "outside names have 1 to 128 letters, digits and any of _ . : / -",
+            code="invalid_external_name",
+            place="tool name",
         )
-    import hashlib  # noqa: PLC0415 - it loads OpenSSL, and most programs never get here
+    import hashlib  # noqa: PLC0415 - it loads OpenSSL, and most programs never need it
 
     digest = hashlib.sha256(outside.encode()).hexdigest()[:8]
     stem = _INVALID_NAME_CHARACTER.sub("_", outside)[: MAX_TOOL_NAME_LENGTH - 9]
@@ -85,15 +87,15 @@ def map_tool_name(outside: str) -> str:
 
 
 def new_call_id() -> str:
-    """Return a fresh call id that no provider objects to."""
+    """Return a fresh call id that every provider accepts."""
     return "call_" + os.urandom(12).hex()
 
 
 @final
 class Seal(Value, frozen=True, kw_only=True):
-    """An opaque token that a model minted for its own words: a signature, encrypted reasoning.
+    """An opaque token that a model made for its own output: a signature, encrypted reasoning.
 
-    It is worth something only to the model that made it, and is never shown to another.
+    Only the model that made it can read it; it is never sent to another.
     """
 
     shown: ClassVar[frozenset[str]] = frozenset({"provider", "api", "model"})
@@ -108,7 +110,7 @@ class Seal(Value, frozen=True, kw_only=True):
             return
         check_fields(self)
         if not self.data:
-            refuse(self, "data must not be empty")
+            refuse(self, "data must not be empty", code="empty", field="data")
 
 
 @final
@@ -133,27 +135,29 @@ class ToolCall(Sendable, frozen=True, tag_field="type", tag="tool_call", kw_only
         if self.name not in _known_names and not is_tool_name(self.name):
             self._refuse_name()
         if self.arguments == NO_ARGUMENTS:
-            # msgspec leaves out what *is* the default; equal calls shall be written alike.
+            # msgspec omits a field that *is* the default; equal calls shall be written alike.
             force_setattr(self, "arguments", NO_ARGUMENTS)
             return
         try:
             check_object_syntax(self.arguments)
         except OBJECT_DECODE_ERRORS as exc:
-            refuse(self, f"arguments are {explain_not_object(exc, self.arguments)}")
+            error = not_object_error(exc, self.arguments)
+            refuse(self, f"arguments are {error}", code=error.code, field="arguments")
 
     def _check_types(self) -> None:
         id = self.id
         if type(id) is not str or not id or not (id.isascii() or is_utf8_text(id)):
-            refuse(self, "id must be a non-empty string")
+            refuse(self, "id must be a non-empty string", code="invalid_id", field="id")
         if type(self.name) is not str:
             self._refuse_name()
         if type(self.arguments) is not str:
-            refuse(self, "arguments must be the text of a JSON object")
+            rule = "arguments must be the text of a JSON object"
+            refuse(self, rule, code="wrong_type", field="arguments")
         if self.seal is not None or self.original_name is not None or self.unknown is not NOTHING:
             check_fields(self)
 
     def _refuse_name(self) -> NoReturn:
-        refuse(self, TOOL_NAME_RULE)
+        refuse(self, TOOL_NAME_RULE, code="invalid_name", field="name")
 
     @classmethod
     def create(
@@ -166,12 +170,14 @@ class ToolCall(Sendable, frozen=True, tag_field="type", tag="tool_call", kw_only
         try:
             text = encode_json({} if arguments is None else arguments).decode()
         except InvalidValue as exc:
-            raise InvalidMessage(f"tool call: arguments are {exc}") from None
+            raise InvalidMessage(
+                f"arguments are {exc}", code=exc.code, place="tool call", field="arguments"
+            ) from None
         return cls(id=new_call_id() if id is None else id, name=name, arguments=text)
 
     @property
     def parsed(self) -> JsonObject:
-        """The arguments, parsed when they are first used and read-only all the way down.
+        """The arguments, parsed on first use and read-only all the way down.
 
         Raises InvalidArguments if Python has no value for them: numbers beyond a double, or
         nesting beyond reason.
@@ -187,9 +193,9 @@ class ToolCall(Sendable, frozen=True, tag_field="type", tag="tool_call", kw_only
     @overload
     def get(self, name: str, type: Any = ..., default: Any = ...) -> Any: ...
     def get(self, name: str, type: Any = Any, default: Any = None) -> Any:
-        """Return one argument as `type`, or `default` where the model did not give it.
+        """Return one argument as `type`, or `default` where the call does not have it.
 
-        Raises InvalidArguments if it is there and does not fit.
+        Raises InvalidArguments if the argument does not fit the type.
         """
         value = raw_members(_parse_cached(self.arguments)).get(name, _ABSENT)
         if value is _ABSENT:
@@ -208,7 +214,7 @@ class ToolCall(Sendable, frozen=True, tag_field="type", tag="tool_call", kw_only
 
 
 def _parse_cached(arguments: str) -> JsonObject:
-    """Parse once for all uses of a call; those of a long history are rarely looked at again."""
+    """Parse once for all uses of a call; the calls of a long history are rarely parsed again."""
     return _parse_small(arguments) if len(arguments) < _LARGE_ARGUMENTS else _parse_large(arguments)
 
 
@@ -219,7 +225,7 @@ def _parse(arguments: str) -> JsonObject:
         raise InvalidArguments((Problem("", str(exc)),)) from None
 
 
-# What is kept is bounded: some megabytes of small arguments, and the few large ones in use.
+# Both caches are bounded: some megabytes of small arguments, and the few large ones in use.
 _LARGE_ARGUMENTS: Final = 16_384
 _parse_small = lru_cache(maxsize=256)(_parse)
 _parse_large = lru_cache(maxsize=4)(_parse)
@@ -231,7 +237,7 @@ _UNCONVERTED_TYPES: Final = frozenset({str, int, float, bool})
 class InvalidToolCall(
     Sendable, frozen=True, tag_field="type", tag="invalid_tool_call", kw_only=True
 ):
-    """A call that a model made and nobody can run: kept word for word, answered with an error."""
+    """A call that cannot be run: kept unchanged, and answered with an error."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"id", "reason"})
 
@@ -244,7 +250,7 @@ class InvalidToolCall(
     def __post_init__(self) -> None:
         check_fields(self)
         if not self.id:
-            refuse(self, "id must be a non-empty string")
+            refuse(self, "id must be a non-empty string", code="invalid_id", field="id")
 
 
 AnyToolCall: TypeAlias = ToolCall | InvalidToolCall
@@ -263,9 +269,9 @@ def build_call(
     seal: Seal | None = None,
     extras: Mapping[str, Any] | None = None,
 ) -> AnyToolCall:
-    """Make a call of what a model said: a ToolCall if it can be run, else an InvalidToolCall.
+    """Make a call from the output of a model: a ToolCall if it can be run, else an InvalidToolCall.
 
-    Arguments that never came are no arguments. A name from outside our vocabulary is mapped.
+    Blank arguments are no arguments. A name from outside our vocabulary is mapped.
     """
     try:
         ours = map_tool_name(name)

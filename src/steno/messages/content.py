@@ -1,7 +1,7 @@
 """Content blocks: the parts that messages are made of.
 
-Frozen, tagged structs. A block says what it is, never where it is or who decided about it.
-What a block refers to (a file, an image on disk) is resolved elsewhere and recorded in the log.
+Frozen, tagged structs. A block holds content, never its place or a decision about it.
+A reference (to a file, an image on disk) is resolved elsewhere, and the log records the result.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from steno.values import (
     Value,
     check_fields,
     check_sha256,
-    explain_not_text,
     is_prechecked,
     is_utf8_text,
     refuse,
+    refuse_text,
 )
 
 OWN_FORMAT = "steno"
@@ -36,14 +36,14 @@ class _ContentBlock(Sendable, frozen=True, tag_field="type"):
 
 
 class _SealedBlock(_ContentBlock, frozen=True, kw_only=True):
-    """What a model may put its seal on."""
+    """A block that a model may seal."""
 
     seal: Seal | None = None
 
 
 @final
 class Text(_SealedBlock, frozen=True, tag="text"):
-    """Words, as the user, the model or a tool put them."""
+    """Text of the user, the model or a tool."""
 
     text: str
 
@@ -52,20 +52,20 @@ class Text(_SealedBlock, frozen=True, tag="text"):
             return
         text = self.text
         if type(text) is not str or not (text.isascii() or is_utf8_text(text)):
-            refuse(self, f"text {explain_not_text(text)}")
+            refuse_text(self, "text", text)
         if self.seal is not None or self.extras is not None or self.unknown is not NOTHING:
             check_fields(self)
 
 
 class _RedactableBlock(_SealedBlock, frozen=True, kw_only=True):
-    """What a model may hand out as a seal alone."""
+    """A block that a model may send as a seal alone."""
 
     redacted: bool = False
 
 
 @final
 class Thinking(_RedactableBlock, frozen=True, tag="thinking"):
-    """What a model thought before it spoke. `redacted`: only its seal was handed out."""
+    """The reasoning of a model before its response. `redacted`: the model sent only its seal."""
 
     text: str
 
@@ -73,7 +73,8 @@ class Thinking(_RedactableBlock, frozen=True, tag="thinking"):
         if not is_prechecked() or self.extras is not None:
             check_fields(self)
         if self.redacted and self.seal is None:
-            refuse(self, "redacted without a seal says nothing to anybody")
+            rule = "redacted without a seal says nothing to anybody"
+            refuse(self, rule, code="redacted_without_seal", field="seal")
 
 
 # -- images ----------------------------------------------------------------------------------
@@ -100,7 +101,7 @@ class ImageData(_ImageSource, frozen=True, tag="data"):
     def __post_init__(self) -> None:
         check_fields(self)
         if not self.data:
-            refuse(self, "data must not be empty")
+            refuse(self, "data must not be empty", code="empty", field="data")
 
 
 @final
@@ -114,7 +115,7 @@ class ImageBlob(_ImageSource, frozen=True, tag="blob", kw_only=True):
         check_fields(self)
         check_sha256(self, "sha256")
         if self.size < 1:
-            refuse(self, "size must be at least one byte")
+            refuse(self, "size must be at least one byte", code="out_of_range", field="size")
 
 
 @final
@@ -126,7 +127,8 @@ class ImageUrl(_ImageSource, frozen=True, tag="url"):
     def __post_init__(self) -> None:
         check_fields(self)
         if not self.url.startswith(("https://", "http://")):
-            refuse(self, "url must start with https:// or http://")
+            rule = "url must start with https:// or http://"
+            refuse(self, rule, code="invalid_url", field="url")
 
 
 @final
@@ -145,7 +147,7 @@ ImageSource: TypeAlias = ImageData | ImageBlob | ImageUrl | ImageFile
 
 @final
 class Image(_ContentBlock, frozen=True, tag="image", kw_only=True):
-    """An image, and how it should be recognised. What came of it is recorded in the log."""
+    """An image, and how it should be recognised. The log records the result."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"mime_type"})
 
@@ -157,9 +159,11 @@ class Image(_ContentBlock, frozen=True, tag="image", kw_only=True):
         check_fields(self)
         if self.mime_type is None:
             if isinstance(self.source, (ImageData, ImageBlob)):
-                refuse(self, "bytes need a mime_type such as image/png")
+                rule = "bytes need a mime_type such as image/png"
+                refuse(self, rule, code="missing_mime_type", field="mime_type")
         elif not self.mime_type.startswith("image/"):
-            refuse(self, "mime_type must start with image/")
+            rule = "mime_type must start with image/"
+            refuse(self, rule, code="invalid_mime_type", field="mime_type")
 
 
 # -- references ------------------------------------------------------------------------------
@@ -167,7 +171,7 @@ class Image(_ContentBlock, frozen=True, tag="image", kw_only=True):
 
 @final
 class FileReference(_ContentBlock, frozen=True, tag="file_reference", kw_only=True):
-    """A file that the user points at, or some of its lines (1-indexed, both ends included)."""
+    """A file that the user refers to, or some of its lines (1-indexed, both ends included)."""
 
     path: str
     start_line: int | None = None
@@ -178,16 +182,18 @@ class FileReference(_ContentBlock, frozen=True, tag="file_reference", kw_only=Tr
         force_setattr(self, "path", _normal_path(self))
         if self.start_line is None:
             if self.end_line is not None:
-                refuse(self, "end_line needs a start_line")
+                rule = "end_line needs a start_line"
+                refuse(self, rule, code="end_without_start", field="end_line")
         elif self.start_line < 1:
-            refuse(self, "start_line counts from 1")
+            refuse(self, "start_line counts from 1", code="out_of_range", field="start_line")
         elif self.end_line is not None and self.end_line < self.start_line:
-            refuse(self, "end_line must not come before start_line")
+            rule = "end_line must not come before start_line"
+            refuse(self, rule, code="end_before_start", field="end_line")
 
 
 @final
 class Resource(_ContentBlock, frozen=True, tag="resource", kw_only=True):
-    """What an MCP server holds under a URI: text, bytes, or (with neither) a link to it."""
+    """A resource of an MCP server: text, bytes, or (with neither) a link to it."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"server", "mime_type"})
 
@@ -201,20 +207,21 @@ class Resource(_ContentBlock, frozen=True, tag="resource", kw_only=True):
     def __post_init__(self) -> None:
         check_fields(self)
         if not self.server or not self.uri:
-            refuse(self, "server and uri must not be empty")
+            field = "uri" if self.server else "server"
+            refuse(self, "server and uri must not be empty", code="empty", field=field)
         if self.text is not None and self.data is not None:
-            refuse(self, "text and data exclude each other")
+            refuse(self, "text and data exclude each other", code="text_and_data", field="data")
 
 
-# -- what we have no name for ----------------------------------------------------------------
+# -- unknown blocks --------------------------------------------------------------------------
 
 
 @final
 class Opaque(_ContentBlock, frozen=True, tag="opaque", kw_only=True):
-    """JSON that is kept but not understood; never sent to anybody but where it came from.
+    """JSON that is kept but not understood; it is sent only to its origin.
 
-    `origin` is the wire it came from, or "steno" for data of a newer steno, which is written
-    back word for word.
+    `origin` is the wire that it came from, or "steno" for data of a newer steno, which is written
+    back unchanged.
     """
 
     shown: ClassVar[frozenset[str]] = frozenset({"kind", "origin"})
@@ -229,13 +236,15 @@ class Opaque(_ContentBlock, frozen=True, tag="opaque", kw_only=True):
         check_fields(self)
         if self.origin == OWN_FORMAT:
             if is_prechecked():
-                refuse(self, "what is ours is stored as it was, not wrapped up")
+                rule = "what is ours is stored as it was, not wrapped up"
+                refuse(self, rule, code="own_format_wrapped", field="origin")
             if not is_json_text(self.raw):
-                refuse(self, "raw must be JSON, since it is written back as it is")
+                rule = "raw must be JSON, since it is written back as it is"
+                refuse(self, rule, code="not_json", field="raw")
             force_setattr(self, "unknown", RawJson(self.raw))
 
     def has_valid_unknown(self) -> bool:
-        """Tell the same; all of what is ours is unknown."""
+        """Tell the same; of a block of a newer steno, everything is unknown."""
         return self.origin == OWN_FORMAT or super().has_valid_unknown()
 
 
@@ -247,14 +256,15 @@ Block: TypeAlias = (
 def _normal_path(value: ImageFile | FileReference) -> str:
     """Return the path without empty, `.` and inner `..` steps.
 
-    A path that climbs out of where it starts is refused here; whether the file behind it lies
-    in an allowed folder is decided when it is opened.
+    A path that leaves its root is refused here; whether the file lies in an allowed folder is
+    decided when it is opened.
     """
     if not value.path:
-        refuse(value, "path must not be empty")
+        refuse(value, "path must not be empty", code="empty", field="path")
     if "\0" in value.path:
-        refuse(value, "path holds a NUL character")
+        refuse(value, "path holds a NUL character", code="nul_character", field="path")
     normal = posixpath.normpath(value.path)
     if normal == ".." or normal.startswith("../"):
-        refuse(value, "path must not lead out of its root with ..")
+        rule = "path must not lead out of its root with .."
+        refuse(value, rule, code="path_leaves_root", field="path")
     return normal

@@ -1,9 +1,9 @@
-"""Events: what a model says while it is saying it.
+"""Events: the parts of a response, as a model sends them.
 
-Wires decode bytes into these, the Assembler makes a message of them. They carry what is new,
-never the message so far, and meaning only: faults of transport and protocol are raised.
-They live for a moment and by the thousand, so they are frozen but not checked: a wire gives
-what it decoded, and the rules are applied to the message that comes of it.
+Wires decode bytes into events, and the Assembler makes a message of them. An event carries the
+new part, never the message so far; errors of transport and protocol are raised instead. Events
+are short-lived and many, so they are frozen but not checked: the rules are applied to the message
+that the Assembler makes.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class ThinkingDelta(_Event, frozen=True, tag="thinking_delta"):
 
 @final
 class ToolCallBegin(_Event, frozen=True, tag="tool_call_begin"):
-    """A new call starts. What the provider has not said yet is None."""
+    """A new call starts. A field that the provider has not sent yet is None."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"id", "name"})
 
@@ -56,7 +56,7 @@ class ToolCallBegin(_Event, frozen=True, tag="tool_call_begin"):
 class ToolCallDelta(_Event, frozen=True, tag="tool_call_delta"):
     """A fragment of a call. Providers omit, repeat and swap every field; the Assembler sorts.
 
-    In what the Assembler returns, `index` is always the number of the call in its message.
+    In the events that the Assembler returns, `index` is the number of the call in its message.
     """
 
     shown: ClassVar[frozenset[str]] = frozenset({"id", "name"})
@@ -69,7 +69,7 @@ class ToolCallDelta(_Event, frozen=True, tag="tool_call_delta"):
 
 @final
 class ToolCallEnd(_Event, frozen=True, tag="tool_call_end"):
-    """A call is complete. A wire names it by index or id; the Assembler puts in the call."""
+    """A call is complete. A wire names it by index or id; the Assembler adds the call."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"id"})
 
@@ -88,7 +88,7 @@ class BlockSealed(_Event, frozen=True, tag="block_sealed"):
 
 @final
 class BlockAdded(_Event, frozen=True, tag="block_added"):
-    """A block arrived whole: an image, or something we have no name for."""
+    """A block arrived whole: an image, or a block of an unknown kind."""
 
     index: int
     block: Image | Opaque

@@ -1,4 +1,4 @@
-"""A linear history of a chat: messages in a valid order, safe to use from many threads."""
+"""The linear history of a chat: messages in a valid order, safe to use from many threads."""
 
 from __future__ import annotations
 
@@ -17,23 +17,26 @@ from steno.messages.order import OrderCode, OrderState
 class ConversationHistory:
     """Messages of one chat, the system message first, user and assistant taking turns.
 
-    With `alternating=False` neither of the two is asked for: any message but a result may come
-    first, and turns may follow each other; calls and their results are paired all the same.
+    With `alternating=False` neither is required: any message but a result may come first, and
+    turns may follow each other; calls and their results are still paired.
 
-    Adding checks the order in constant time and changes nothing if it fails. Whoever reads gets
-    what was there at that moment, however many threads go on writing.
+    Adding checks the order in constant time and changes nothing if it fails. A reader gets the
+    messages of that moment, while other threads continue to write.
     """
 
     def __init__(self, messages: Iterable[ChatMessage] = (), *, alternating: bool = True) -> None:
         """Start with `messages`.
 
-        Raises OutOfOrder at the first that may not stand there, InvalidMessage if it is none.
+        Raises OutOfOrder for the first that may not stand in its place, InvalidMessage for
+        anything but a message.
         """
         self._lock = Lock()
         self._alternating = alternating
         self._reset()
         if not isinstance(messages, Iterable):
-            raise InvalidMessage("history: starts with a sequence of messages")
+            raise InvalidMessage(
+                "starts with a sequence of messages", code="not_iterable", place="history"
+            )
         for message in messages:
             self.add(message)
 
@@ -45,7 +48,9 @@ class ConversationHistory:
     def add(self, message: ChatMessage) -> None:
         """Append `message`. Raises OutOfOrder, with the rule, if it may not come next."""
         if not isinstance(message, ChatMessage):
-            raise InvalidMessage("history: only messages can be added")
+            raise InvalidMessage(
+                "only messages can be added", code="not_a_message", place="history"
+            )
         with self._lock:
             try:
                 self._order = self._order.after(message)
@@ -55,7 +60,7 @@ class ConversationHistory:
             self._messages += as_messages((message,))
 
     def clear(self) -> None:
-        """Forget all messages; the next one is the first again, under the same rules."""
+        """Remove all messages; the next one is the first again, under the same rules."""
         with self._lock:
             self._reset()
 

@@ -1,8 +1,8 @@
-"""Messages: what a person, a model and tools say to each other.
+"""Messages of the system, the user, the assistant and tools.
 
 Four sealed types with one base, `ChatMessage`, which also has the factories. A message carries
-no id, no time and no status: equal content is equal, and the log knows the rest. Which block
-may stand in which message is the type of its `content`.
+no id, no time and no status: equal content is equal, and the log has the rest. The type of
+`content` decides which block may stand in which message.
 """
 
 from __future__ import annotations
@@ -56,13 +56,14 @@ class ChatMessage(Sendable, frozen=True, tag_field="type"):
     role: ClassVar[MessageRole]
 
     def __init_subclass__(cls, **settings: Any) -> None:
-        """Seal the union: a fifth message would be a case that nobody handles."""
+        """Seal the union: no `match` would handle a fifth message."""
         if cls.__module__ != __name__:
             raise TypeError("ChatMessage is sealed: it has four subclasses and takes no more")
         super().__init_subclass__(**settings)
 
     def __post_init__(self) -> None:
-        refuse(self, "use ChatMessage.system, .user, .assistant or .tool_result")
+        rule = "use ChatMessage.system, .user, .assistant or .tool_result"
+        refuse(self, rule, code="abstract_message")
 
     @property
     def text(self) -> str | None:
@@ -91,7 +92,7 @@ class ChatMessage(Sendable, frozen=True, tag_field="type"):
     def user(content: str | Iterable[UserBlock]) -> UserMessage:
         """Make a user message from text or blocks.
 
-        Raises InvalidMessage if there is nothing but blank text, or a block that users do not say.
+        Raises InvalidMessage for blank text alone, or a block that users do not send.
         """
         if isinstance(content, str):
             return UserMessage((Text(content),))
@@ -113,7 +114,12 @@ class ChatMessage(Sendable, frozen=True, tag_field="type"):
         try:
             blocks = tuple(calls) if text is None else (Text(text), *calls)
         except TypeError:
-            raise InvalidMessage("assistant message: calls must be tool calls") from None
+            raise InvalidMessage(
+                "calls must be tool calls",
+                code="wrong_type",
+                place="assistant message",
+                field="calls",
+            ) from None
         if stop_reason is None and usage is None:
             return AssistantMessage(content=blocks)
         return AssistantMessage(content=blocks, stop_reason=stop_reason, usage=usage)
@@ -130,7 +136,7 @@ class ChatMessage(Sendable, frozen=True, tag_field="type"):
         started_at: datetime | None = None,
         duration_s: float | None = None,
     ) -> ToolResultMessage:
-        """Make the answer to one call. `content` may be empty.
+        """Make the result of one call. `content` may be empty.
 
         Raises InvalidMessage if `tool_call_id` is empty, or the details are not JSON.
         """
@@ -152,14 +158,14 @@ UserBlock: TypeAlias = Text | Image | FileReference | Resource | Opaque
 
 
 class _NonBlankMessage(ChatMessage, frozen=True):
-    """What has to say something."""
+    """A message that may not be blank."""
 
     _allowed_blocks: ClassVar[frozenset[type]]
     content: tuple[UserBlock, ...]
 
     def __post_init__(self) -> None:
         if not _check_blocks(self, self._allowed_blocks):
-            refuse(self, "text must not be blank")
+            refuse(self, "text must not be blank", code="blank", field="text")
         if self.extras is not None or self.unknown is not NOTHING:
             check_fields(self)
 
@@ -171,7 +177,7 @@ class _NonBlankMessage(ChatMessage, frozen=True):
 
 @final
 class SystemMessage(_NonBlankMessage, frozen=True, tag="system"):
-    """Who the model is to be and what it may do; first in a history."""
+    """The instructions of the model: its role and its rights; first in a history."""
 
     role: ClassVar[MessageRole] = MessageRole.SYSTEM
     _allowed_blocks: ClassVar[frozenset[type]] = frozenset({Text})
@@ -181,7 +187,7 @@ class SystemMessage(_NonBlankMessage, frozen=True, tag="system"):
 
 @final
 class UserMessage(_NonBlankMessage, frozen=True, tag="user"):
-    """What a person says, with what they point at."""
+    """The input of the user, with references to files, images and resources."""
 
     role: ClassVar[MessageRole] = MessageRole.USER
     _allowed_blocks: ClassVar[frozenset[type]] = frozenset(get_args(UserBlock))
@@ -192,7 +198,7 @@ AssistantBlock: TypeAlias = Text | Thinking | Image | ToolCall | InvalidToolCall
 
 @final
 class AssistantMessage(ChatMessage, frozen=True, tag="assistant", kw_only=True):
-    """One turn of a model: its thoughts, words and calls in the order they came."""
+    """One turn of a model: thinking, text and calls in the order they came."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"raw_stop_reason"})
     role: ClassVar[MessageRole] = MessageRole.ASSISTANT
@@ -209,7 +215,7 @@ class AssistantMessage(ChatMessage, frozen=True, tag="assistant", kw_only=True):
             if self.extras is not None:
                 check_fields(self)
             if self.stop_reason is None and not content:
-                refuse(self, "needs text, tool calls or a stop_reason")
+                self._refuse_empty()
             return
         if type(content) is not tuple:
             _refuse_content(self)
@@ -218,9 +224,9 @@ class AssistantMessage(ChatMessage, frozen=True, tag="assistant", kw_only=True):
             if kind is not Text and kind is not ToolCall and kind not in _ASSISTANT_BLOCKS:
                 check_elements(self, "content", content, _ASSISTANT_BLOCKS)
         if self.stop_reason is None:
-            # A turn that a model ended without a word is a fact; one that we make is a mistake.
+            # A turn that a model ended without output is a fact; one that we make is a mistake.
             if not content:
-                refuse(self, "needs text, tool calls or a stop_reason")
+                self._refuse_empty()
         elif type(self.stop_reason) is not StopReason:
             check_fields(self)
         # Compared to None first: this runs for every turn of every loaded history.
@@ -231,9 +237,13 @@ class AssistantMessage(ChatMessage, frozen=True, tag="assistant", kw_only=True):
         if self.extras is not None or self.unknown is not NOTHING:
             check_fields(self)
 
+    def _refuse_empty(self) -> NoReturn:
+        rule = "needs text, tool calls or a stop_reason"
+        refuse(self, rule, code="empty_turn", field="content")
+
     @property
     def text(self) -> str | None:
-        """The text blocks joined; None where the model only thought or called."""
+        """The text blocks joined; None where there is only thinking or calls."""
         return _join_text(self.content)
 
     @property
@@ -247,7 +257,7 @@ ResultBlock: TypeAlias = Text | Image | FileReference | Resource | Opaque
 
 @final
 class ToolResultMessage(ChatMessage, frozen=True, tag="tool_result", kw_only=True):
-    """The answer to one tool call: blocks for the model; details and failure for people."""
+    """The result of one tool call: blocks for the model; details and failure for people."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"tool_call_id", "tool_name"})
     role: ClassVar[MessageRole] = MessageRole.TOOL
@@ -268,7 +278,7 @@ class ToolResultMessage(ChatMessage, frozen=True, tag="tool_result", kw_only=Tru
             if self.extras is not None or self.started_at is not None:
                 check_fields(self)
             if self.failure is not None and self.outcome is Outcome.OK:
-                refuse(self, "an ok outcome cannot carry a failure")
+                self._refuse_failure()
             return
         call_id = self.tool_call_id
         if (
@@ -276,15 +286,21 @@ class ToolResultMessage(ChatMessage, frozen=True, tag="tool_result", kw_only=Tru
             or not call_id
             or not (call_id.isascii() or is_utf8_text(call_id))
         ):
-            refuse(self, "tool_call_id must be a non-empty string")
+            rule = "tool_call_id must be a non-empty string"
+            refuse(self, rule, code="invalid_id", field="tool_call_id")
         _check_blocks(self, _RESULT_BLOCKS)
         if self._has_only_the_usual_fields():
             return
         check_fields(self)
         if self.failure is not None and self.outcome is Outcome.OK:
-            refuse(self, "an ok outcome cannot carry a failure")
+            self._refuse_failure()
         if self.duration_s is not None and not 0 <= self.duration_s < math.inf:
-            refuse(self, "duration_s must be a number of seconds of 0 or more")
+            rule = "duration_s must be a number of seconds of 0 or more"
+            refuse(self, rule, code="out_of_range", field="duration_s")
+
+    def _refuse_failure(self) -> NoReturn:
+        rule = "an ok outcome cannot carry a failure"
+        refuse(self, rule, code="failure_of_ok", field="failure")
 
     def _has_only_the_usual_fields(self) -> bool:
         """Tell whether everything but id, content, outcome and tool name is left out."""
@@ -307,12 +323,12 @@ class ToolResultMessage(ChatMessage, frozen=True, tag="tool_result", kw_only=Tru
 
     @property
     def is_error(self) -> bool:
-        """Whether anything but the asked-for thing happened."""
+        """Whether the outcome is anything but ok."""
         return self.outcome is not Outcome.OK
 
     @staticmethod
     def success(tool_call_id: str, result: str) -> ToolResultMessage:
-        """Make the result of a call that did what it should. `result` may be empty.
+        """Make the result of a call that succeeded. `result` may be empty.
 
         Raises InvalidMessage if `tool_call_id` is empty.
         """
@@ -332,7 +348,7 @@ class ToolResultMessage(ChatMessage, frozen=True, tag="tool_result", kw_only=Tru
 
 
 ToolResult: TypeAlias = ToolResultMessage
-"""The same value under its other name: a result is a message, there is nothing to convert."""
+"""The same class under its other name: a result is a message."""
 
 Message: TypeAlias = SystemMessage | UserMessage | AssistantMessage | ToolResultMessage
 """The closed union, for `match`. `ChatMessage` is the same set as a class, for arguments."""
@@ -343,8 +359,11 @@ def as_messages(messages: Iterable[ChatMessage]) -> tuple[Message, ...]:
     found = tuple(messages)
     for position, message in enumerate(found):
         if not isinstance(message, ChatMessage):
-            kind = type(message).__name__
-            raise InvalidMessage(f"messages[{position}]: {kind} is not a message; leave it out")
+            raise InvalidMessage(
+                f"{type(message).__name__} is not a message; leave it out",
+                code="not_a_message",
+                place=f"messages[{position}]",
+            )
     return cast("tuple[Message, ...]", found)
 
 
@@ -361,25 +380,28 @@ def _as_blocks(parts: Iterable[BlockT], place: str) -> tuple[BlockT, ...]:
     try:
         return tuple(parts)
     except TypeError:
-        raise InvalidMessage(f"{place}: content must be text or blocks") from None
+        raise InvalidMessage(
+            "content must be text or blocks", code="wrong_type", place=place, field="content"
+        ) from None
 
 
 def _check_blocks(message: _NonBlankMessage | ToolResultMessage, allowed: frozenset[type]) -> bool:
-    """Refuse blocks that may not stand here; tell whether there is more than blank text."""
+    """Refuse blocks that may not stand here; return whether there is more than blank text."""
     content = message.content
     if type(content) is not tuple:
         _refuse_content(message)
-    says_something = False
+    has_content = False
     for block in content:
         if type(block) is Text:
-            says_something = says_something or not (not block.text or block.text.isspace())
+            has_content = has_content or not (not block.text or block.text.isspace())
         elif type(block) in allowed:
-            says_something = True
+            has_content = True
         else:
             check_elements(message, "content", content, allowed)
-    return says_something
+    return has_content
 
 
 def _refuse_content(message: ChatMessage) -> NoReturn:
     factory = f"ChatMessage.{message.__struct_config__.tag}"
-    refuse(message, f"content must be a tuple of blocks; {factory} takes plain text")
+    rule = f"content must be a tuple of blocks; {factory} takes plain text"
+    refuse(message, rule, code="not_a_tuple", field="content")

@@ -1,9 +1,9 @@
-"""In which order messages may stand.
+"""The rules for the order of messages.
 
 Every call is answered exactly once before the next turn, and a result answers an outstanding
 call; an assistant message may follow tool results. `OrderState` is the state machine that decides
-about the next message in constant time. `check_order` reads a whole sequence, whatever happened
-to it, and returns every violation as data.
+about the next message in constant time. `check_order` reads any sequence and returns every
+violation as data.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ ORDER_REMEDIES: Final = {
 
 @final
 class OrderIssue(RedactedRepr, frozen=True, kw_only=True):
-    """One message that stands in the wrong place, and what would set it right."""
+    """One message that stands in the wrong place, and the remedy."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"call_id"})
 
@@ -78,7 +78,7 @@ class OrderIssue(RedactedRepr, frozen=True, kw_only=True):
 
     @property
     def remedy(self) -> str:
-        """What to do about it; where `repair` can, this is what it does."""
+        """The action that puts it right, in words; `repair` does it where it can."""
         return ORDER_REMEDIES[self.code]
 
 
@@ -87,7 +87,7 @@ class OrderIssue(RedactedRepr, frozen=True, kw_only=True):
 
 @final
 class OrderState(Struct, frozen=True, kw_only=True):
-    """Where a sequence of messages stands, and so what may come next.
+    """The state of a sequence of messages, which decides what may come next.
 
     `alternating` adds the rules of a plain chat: the system message first, and neither two user
     nor two assistant messages in a row.
@@ -145,7 +145,7 @@ class OrderState(Struct, frozen=True, kw_only=True):
 
 @final
 class CallPairing:
-    """Which result answers which call of a sequence, and what stands in the wrong place."""
+    """The result of each call of a sequence, and the messages that stand in the wrong place."""
 
     def __init__(self, messages: Sequence[Message]) -> None:
         self.issues: list[OrderIssue] = []
@@ -198,7 +198,7 @@ class CallPairing:
             self._latest_call = number
 
     def _match_early_results(self) -> None:
-        """Give results that came before their call to it; report what is left on both sides."""
+        """Match results to calls that came after them; report those without a match on both sides."""
         for call_id, turns in self._unanswered.items():
             early = self._orphans.get(call_id, deque())
             for slot in (slot for waiting in turns for slot in waiting):
@@ -225,9 +225,10 @@ class CallPairing:
 def check_order(
     messages: Iterable[ChatMessage], *, alternating: bool = False
 ) -> tuple[OrderIssue, ...]:
-    """Return everything that stands in the wrong place, by position; nothing is raised.
+    """Return every message that stands in the wrong place, by position.
 
-    `alternating` asks for the rules of a plain chat as well, as `ConversationHistory` does.
+    `alternating` adds the rules of a plain chat, as `ConversationHistory` does. Raises
+    InvalidMessage for anything but a message in the sequence.
     """
     sequence = as_messages(messages)
     issues = [*_check_roles(sequence, alternating), *CallPairing(sequence).issues]

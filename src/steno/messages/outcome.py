@@ -1,4 +1,4 @@
-"""What became of a tool call, and why it failed."""
+"""The outcome of a tool call, and the reason of a failure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from steno.values import Value
 
 
 class Outcome(StrEnum):
-    """What became of a tool call."""
+    """How a tool call ended."""
 
     OK = "ok"
     ERROR = "error"

@@ -1,7 +1,7 @@
-"""Make any sequence of messages one that providers accept.
+"""Turn any sequence of messages into one that providers accept.
 
-The record is never changed: repair is computed, on the way out, and reports what it did. It is
-idempotent, and returns a sequence that needs nothing as it is.
+The log is never changed: a repair is computed before a request is sent, and reports its changes.
+It is idempotent, and returns a valid sequence as it is.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NO_RESULT_TEXT = "No result was recorded: the turn was interrupted before this c
 
 
 class RepairResult(NamedTuple):
-    """What may be sent, and everything that was changed to get there."""
+    """Messages in a valid order, and everything that was changed for it."""
 
     messages: tuple[Message, ...]
     issues: tuple[OrderIssue, ...]
@@ -35,10 +35,10 @@ class RepairResult(NamedTuple):
 
 
 def repair(messages: Iterable[ChatMessage]) -> RepairResult:
-    """Answer every call exactly once, in its place, and leave out what answers none.
+    """Answer every call exactly once, in its place, and leave out results without a call.
 
     Covers orphaned, repeated, early, late and reordered results, calls that share an id,
-    interrupted turns and turns without a word.
+    interrupted turns and empty turns.
     """
     sequence = as_messages(messages)
     pairing = CallPairing(sequence)
@@ -52,7 +52,7 @@ def _rebuild(messages: Sequence[Message], pairing: CallPairing) -> Iterator[Mess
     taken = {call.id for message in messages for call in message.tool_calls}
     for position, message in enumerate(messages):
         if isinstance(message, ToolResultMessage):
-            continue  # every result stands behind its call, or nowhere
+            continue  # every result stands after its call, or nowhere
         if not isinstance(message, AssistantMessage):
             yield message
             continue

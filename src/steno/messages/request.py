@@ -1,4 +1,4 @@
-"""A request: everything that one turn of a model depends on."""
+"""A request: all input of one turn of a model."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MAX_TEMPERATURE: Final = 2
 
 @final
 class Request(Sendable, frozen=True, kw_only=True):
-    """What is sent to a model. None and the empty model mean the provider's own default.
+    """The input of one turn. None and the empty model mean the provider's own default.
 
     The rules here hold for every provider; a wire adds those of its own.
     """
@@ -37,16 +37,19 @@ class Request(Sendable, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         check_fields(self)
         if not self.messages:
-            refuse(self, "messages must not be empty")
+            refuse(self, "messages must not be empty", code="empty", field="messages")
         names: set[str] = set()
         for position, tool in enumerate(self.tools):
             if tool.name in names:
-                refuse(self, f"tools[{position}] has the name of an earlier tool")
+                field = f"tools[{position}]"
+                rule = f"{field} has the name of an earlier tool"
+                refuse(self, rule, code="duplicate_tool_name", field=field)
             names.add(tool.name)
         if self.max_tokens is not None and self.max_tokens < 1:
-            refuse(self, "max_tokens must be above 0")
+            refuse(self, "max_tokens must be above 0", code="out_of_range", field="max_tokens")
         if self.temperature is not None and not 0 <= self.temperature <= _MAX_TEMPERATURE:
-            refuse(self, f"temperature must be between 0 and {_MAX_TEMPERATURE}")
+            rule = f"temperature must be between 0 and {_MAX_TEMPERATURE}"
+            refuse(self, rule, code="out_of_range", field="temperature")
 
     @property
     def system_prompt(self) -> str | None:

@@ -1,4 +1,4 @@
-"""Who speaks in a conversation."""
+"""The roles of a conversation: the sender of a message."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from steno.errors import InvalidMessage
 
 
 class MessageRole(StrEnum):
-    """Who speaks. The value is what is written; `int(role)` numbers the roles from 0."""
+    """The sender of a message. The value is stored; `int(role)` numbers the roles from 0."""
 
     SYSTEM = "system", 0
     USER = "user", 1
@@ -40,7 +40,9 @@ class MessageRole(StrEnum):
         try:
             return _ROLE_BY_TEXT[text.lower()]
         except (KeyError, AttributeError, TypeError):
-            raise InvalidMessage("role: must be system, user, assistant or tool") from None
+            raise InvalidMessage(
+                "must be system, user, assistant or tool", code="unknown_role", place="role"
+            ) from None
 
 
 _ROLE_BY_TEXT: Final = {role.value: role for role in MessageRole}

@@ -1,7 +1,7 @@
-"""Tool definitions: what a model is told about a tool. How it runs is somebody else's business.
+"""Tool definitions: the description of a tool that a model receives. This file runs no tool.
 
-The parameters are a JSON Schema of an object; `from_type` and `from_function` make it from what
-the programmer wrote anyway.
+The parameters are a JSON Schema of an object; `from_type` and `from_function` make it from
+Python types, signatures and docstrings.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class LongDescriptionWarning(UserWarning):
 
 @final
 class ToolDefinition(Sendable, frozen=True, kw_only=True):
-    """A tool as a model sees it: a name, what it is for, and the schema of its arguments.
+    """A tool as a model sees it: a name, a description, and the schema of its arguments.
 
     `strict` closes the schema: no object in it takes members that it does not name.
     """
@@ -57,9 +57,10 @@ class ToolDefinition(Sendable, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         check_fields(self)
         if not is_tool_name(self.name):
-            refuse(self, f"{TOOL_NAME_RULE}; map a name from elsewhere with map_tool_name()")
+            rule = f"{TOOL_NAME_RULE}; map a name from elsewhere with map_tool_name()"
+            refuse(self, rule, code="invalid_name", field="name")
         if not self.description.strip():
-            refuse(self, "description must not be blank")
+            refuse(self, "description must not be blank", code="blank", field="description")
         if len(self.description) > MAX_DESCRIPTION_LENGTH:
             warnings.warn(
                 f"tool {self.name}: the description has more than {MAX_DESCRIPTION_LENGTH} "
@@ -68,7 +69,8 @@ class ToolDefinition(Sendable, frozen=True, kw_only=True):
                 stacklevel=2,
             )
         if self.parameters.get("type") != "object":
-            refuse(self, 'parameters must be a JSON Schema with type "object"')
+            rule = 'parameters must be a JSON Schema with type "object"'
+            refuse(self, rule, code="not_an_object_schema", field="parameters")
         if not is_prechecked():
             _check_schema(self)
         if self.strict:
@@ -107,10 +109,10 @@ class ToolDefinition(Sendable, frozen=True, kw_only=True):
         description: str | None = None,
         strict: bool = True,
     ) -> ToolDefinition:
-        """Describe a plain or async function: its parameters, and what its docstring says.
+        """Describe a plain or async function by its parameters and its docstring.
 
-        Raises InvalidTool for what no model could call by name: *args, lambdas, no docstring and
-        no description.
+        Raises InvalidTool for a function that a model could not call by name (*args, lambdas), and
+        without a docstring or description.
         """
         found = schema_of_function(function)
         return cls._from_schema(
@@ -124,14 +126,16 @@ class ToolDefinition(Sendable, frozen=True, kw_only=True):
     def _from_schema(
         cls, name: str, description: str, schema: dict[str, Any], *, strict: bool
     ) -> ToolDefinition:
-        """Make a definition of a schema that we generated: it is one, but may hold parts of others.
+        """Make a definition of a schema that we generated, so that it need not be validated.
 
         Examples and further keywords are the author's own objects, and may not even be JSON.
         """
         try:
             parameters = JsonObject(schema)
         except InvalidValue as exc:
-            raise InvalidTool(f"tool definition: parameters: {exc}") from None
+            raise InvalidTool(
+                f"parameters: {exc}", code=exc.code, place="tool definition", field="parameters"
+            ) from None
         if not (is_utf8_text(name) and is_utf8_text(description) and type(strict) is bool):
             return cls(name=name, description=description, parameters=parameters, strict=strict)
         token = PRECHECKED.set(True)
@@ -143,7 +147,7 @@ class ToolDefinition(Sendable, frozen=True, kw_only=True):
     def check(self, call: AnyToolCall) -> tuple[Problem, ...]:
         """Return every way in which the call's arguments do not fit the parameters.
 
-        No arguments of a call of another tool do.
+        The arguments of a call of another tool never fit.
         """
         if isinstance(call, InvalidToolCall):
             return (Problem("", call.reason),)
@@ -165,17 +169,26 @@ class ToolDefinition(Sendable, frozen=True, kw_only=True):
 def _check_schema(tool: ToolDefinition) -> None:
     problems = validate_schema(raw_members(as_json_object(tool.parameters)))
     if problems:
-        refuse(tool, f"parameters are no JSON Schema: {problems[0]}")
+        rule = f"parameters are no JSON Schema: {problems[0]}"
+        refuse(tool, rule, code="invalid_schema", field="parameters")
 
 
 def _require_description(found: str) -> str:
     if not found:
-        raise InvalidTool("tool definition: no description; add a docstring or pass description=")
+        raise InvalidTool(
+            "no description; add a docstring or pass description=",
+            code="no_description",
+            place="tool definition",
+        )
     return found
 
 
 def _tool_name_of_type(type: Any) -> str:
     name = getattr(type, "__name__", None)
     if not isinstance(name, str):
-        raise InvalidTool("tool definition: from_type needs a class with fields, or a name")
+        raise InvalidTool(
+            "from_type needs a class with fields, or a name",
+            code="no_name",
+            place="tool definition",
+        )
     return map_tool_name(name)

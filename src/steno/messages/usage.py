@@ -1,4 +1,4 @@
-"""Why a model stopped, and what its turn cost in tokens."""
+"""The reason why a model stopped, and the tokens of its turn."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _TokenCount: TypeAlias = Annotated[int, Meta(ge=0)]
 
 
 class StopReason(StrEnum):
-    """Why a model stopped."""
+    """The reason why a model stopped."""
 
     END_TURN = "end_turn"
     LENGTH = "length"
@@ -29,8 +29,8 @@ class StopReason(StrEnum):
 class Usage(Value, frozen=True, kw_only=True):
     """Tokens counted by the provider. None means not reported, which is not 0.
 
-    `input_tokens` and `output_tokens` are totals: what was read from or written to a cache, and
-    what was spent on thinking, is contained in them, whatever the provider's own habit.
+    `input_tokens` and `output_tokens` are totals: they contain the tokens of caches and of
+    thinking, whatever the provider's own habit.
     """
 
     input_tokens: _TokenCount | None = None
@@ -52,19 +52,19 @@ class Usage(Value, frozen=True, kw_only=True):
         for count in counts:
             if count is not None and (type(count) is not int or count < 0):
                 check_fields(self)
-                refuse(self, "a count of tokens must not be negative")
+                refuse(self, "a count of tokens must not be negative", code="out_of_range")
         if self.unknown is not NOTHING:
             check_fields(self)
 
     @property
     def total_tokens(self) -> int:
-        """Input and output together; what was not reported counts as nothing."""
+        """Input and output together; a count that was not reported is 0 here."""
         return (self.input_tokens or 0) + (self.output_tokens or 0)
 
     def __add__(self, other: Usage) -> Usage:
         """Add two counts, field by field; a field stays None only if both are.
 
-        Members that this version has no name for are not added: nobody knows what they count.
+        Members that this version has no name for are not added: their meaning is unknown.
         """
         if not isinstance(other, Usage):
             return NotImplemented

@@ -1,7 +1,7 @@
-"""Entries: what the log of a conversation is made of.
+"""Entries: the elements of the log of a conversation.
 
 An entry gives a payload its identity, its time and its place. Payloads that are not messages
-steer or explain the conversation and never reach a model. This file makes no ids and reads no
+control or explain the conversation and never reach a model. This file makes no ids and reads no
 clock.
 """
 
@@ -35,14 +35,14 @@ class _Payload(Value, frozen=True, tag_field="type"):
         check_fields(self)
         for field in required:
             if not getattr(self, field):
-                refuse(self, f"{field} must not be empty")
+                refuse(self, f"{field} must not be empty", code="empty", field=field)
 
 
-# -- control: where the conversation goes ----------------------------------------------------
+# -- control ---------------------------------------------------------------------------------
 
 
 class Mode(StrEnum):
-    """What the agent may do: look (plan) or also change things (act)."""
+    """The rights of the agent: it may read (plan), or also change things (act)."""
 
     PLAN = "plan"
     ACT = "act"
@@ -71,12 +71,12 @@ class BranchSwitch(_Payload, frozen=True, tag="branch_switch", kw_only=True):
 
 @final
 class Rewind(_Payload, frozen=True, tag="rewind", kw_only=True):
-    """The branch goes on from an earlier entry, the parent of this one."""
+    """The branch continues from an earlier entry, the parent of this one."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"left"})
 
     left: str
-    """The entry that was the last one; it and what led to it stay in the record."""
+    """The entry that was the last one; it and its ancestors stay in the log."""
 
     def __post_init__(self) -> None:
         self._check_required("left")
@@ -113,17 +113,17 @@ class Compaction(_Payload, frozen=True, tag="compaction", kw_only=True):
     through: str
     summary: str
     usage: Usage | None = None
-    """What it took to make it, where a model did."""
+    """The tokens that the summary took, where a model made it."""
 
     def __post_init__(self) -> None:
         self._check_required("through", "summary")
 
 
-# -- decisions and findings about other entries ----------------------------------------------
+# -- decisions and results about other entries -----------------------------------------------
 
 
 class ApprovalStatus(StrEnum):
-    """Where a call stands before it runs."""
+    """The state of a call before it runs."""
 
     PENDING = "pending"
     APPROVED = "approved"
@@ -132,7 +132,7 @@ class ApprovalStatus(StrEnum):
 
 @final
 class Approval(_Payload, frozen=True, tag="approval", kw_only=True):
-    """A decision about one tool call, bound to exactly the arguments that were decided about."""
+    """A decision about one tool call, bound to exactly its arguments."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"call_id", "actor", "rule"})
 
@@ -142,7 +142,7 @@ class Approval(_Payload, frozen=True, tag="approval", kw_only=True):
     actor: str | None = None
     """The person or program that decided."""
     rule: str | None = None
-    """The rule that decided, where no one was asked."""
+    """The rule that decided, where no approver was asked."""
     reason: str | None = None
 
     def __post_init__(self) -> None:
@@ -150,11 +150,12 @@ class Approval(_Payload, frozen=True, tag="approval", kw_only=True):
         check_sha256(self, "arguments_sha256")
         decided = self.actor is not None or self.rule is not None
         if decided == (self.status is ApprovalStatus.PENDING):
-            refuse(self, "a decision names its actor or rule, a pending one has neither")
+            rule = "a decision names its actor or rule, a pending one has neither"
+            refuse(self, rule, code="actor_mismatch", field="actor")
 
 
 class ResolutionStatus(StrEnum):
-    """How far a reference has come."""
+    """The state of a reference."""
 
     PENDING = "pending"
     RESOLVED = "resolved"
@@ -163,16 +164,16 @@ class ResolutionStatus(StrEnum):
 
 @final
 class Resolution(_Payload, frozen=True, tag="resolution", kw_only=True):
-    """What a file reference, an image or a resource turned out to be.
+    """The content of a file reference, an image or a resource, as it was read.
 
-    `content` is what the model sees in its place. `details` (mode used, engine, confidence,
-    language, hash) stay at home.
+    The model sees `content` in its place. `details` (mode used, engine, confidence, language,
+    hash) are never sent.
     """
 
     target: str
     """The id of the entry whose message holds the block."""
     block: int
-    """Which block of that message, from 0."""
+    """The number of the block in that message, from 0."""
     status: ResolutionStatus
     content: tuple[Text | Image | Resource | Opaque, ...] = ()
     error: str | None = None
@@ -181,11 +182,13 @@ class Resolution(_Payload, frozen=True, tag="resolution", kw_only=True):
     def __post_init__(self) -> None:
         self._check_required("target")
         if self.block < 0:
-            refuse(self, "block counts from 0")
+            refuse(self, "block counts from 0", code="out_of_range", field="block")
         if bool(self.content) != (self.status is ResolutionStatus.RESOLVED):
-            refuse(self, "content is there when it is resolved, and only then")
+            rule = "content is there when it is resolved, and only then"
+            refuse(self, rule, code="status_mismatch", field="content")
         if (self.error is not None) != (self.status is ResolutionStatus.FAILED):
-            refuse(self, "error is there when it failed, and only then")
+            rule = "error is there when it failed, and only then"
+            refuse(self, rule, code="status_mismatch", field="error")
 
 
 @final
@@ -201,7 +204,7 @@ class Feedback(_Payload, frozen=True, tag="feedback", kw_only=True):
 
 @final
 class Repair(_Payload, frozen=True, tag="repair", kw_only=True):
-    """Something in the record was mended before it was sent or shown; the record is as it was."""
+    """A repair of messages before they were sent or shown; the log is as it was."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"code"})
 
@@ -213,23 +216,23 @@ class Repair(_Payload, frozen=True, tag="repair", kw_only=True):
         self._check_required("code", "explanation")
 
 
-# -- what was taken out ----------------------------------------------------------------------
+# -- redaction -------------------------------------------------------------------------------
 
 
 @final
 class Redacted(_Payload, frozen=True, tag="redacted", kw_only=True):
-    """What stands where something was taken out: only the digests that the chain hangs on."""
+    """The place of removed content: only the digests that the hash chain needs."""
 
     shown: ClassVar[frozenset[str]] = frozenset(
         {"kind", "sha256", "audit_sha256", "unknown_sha256"}
     )
 
     kind: str
-    """What it was: `user`, `tool_result`, ..."""
+    """The tag of the removed payload: `user`, `tool_result`, ..."""
     sha256: str
-    """The digest of the payload that stood here."""
+    """The digest of the removed payload."""
     audit_sha256: str | None = None
-    """The digest of the audit data that stood here, where there was any."""
+    """The digest of the removed audit data, where there was any."""
     unknown_sha256: str | None = None
     """The digest of the members of the entry that were not understood, where there were any."""
 
@@ -243,7 +246,7 @@ class Redacted(_Payload, frozen=True, tag="redacted", kw_only=True):
 
 @final
 class Redaction(_Payload, frozen=True, tag="redaction", kw_only=True):
-    """The content of an entry was taken out of the record: by whom, and why."""
+    """The content of an entry was removed from the log: by whom, and why."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"target", "actor"})
 
@@ -279,31 +282,32 @@ Payload: TypeAlias = (
 
 
 PayloadT = TypeVar("PayloadT", bound=Payload)
-"""Some payload, and the same kind again."""
+"""A payload of one kind, for functions that return the kind they take."""
 
 _PAYLOAD_TYPES: Final[frozenset[type]] = frozenset(get_args(Payload))
 
 
 @final
 class Entry(Value, frozen=True, tag_field="v", tag=FORMAT_VERSION, kw_only=True):
-    """One line of the log: a payload with its identity, time, place and what was decided."""
+    """One line of the log: a payload with its identity, time, place and decision."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"id", "parent", "decision"})
 
     id: str
     parent: str | None = None
     time: datetime | None = None
-    """None where an imported format did not say."""
+    """None where an imported format has no time."""
     payload: Payload
     decision: str | None = None
     audit: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        # Most entries are made by a conversation, and hold nothing that has to be looked at twice.
+        # Most entries are made by a conversation, and hold nothing that has to be checked again.
         if not self._has_only_the_usual_fields():
             check_fields(self)
         if not self.id or self.parent == "":
-            refuse(self, "id and parent must not be empty")
+            field = "parent" if self.id else "id"
+            refuse(self, "id and parent must not be empty", code="empty", field=field)
 
     def _has_only_the_usual_fields(self) -> bool:
         time = self.time
@@ -319,12 +323,12 @@ class Entry(Value, frozen=True, tag_field="v", tag=FORMAT_VERSION, kw_only=True)
         )
 
     def has_valid_unknown(self) -> bool:
-        """Tell the same, or that nothing of the record was understood."""
+        """Tell the same, or whether nothing of the record was understood."""
         return not self.is_understood or super().has_valid_unknown()
 
     @property
     def is_understood(self) -> bool:
-        """Whether the record is of this version; else it is kept as it was, and not looked into."""
+        """Whether the record is of this version; else it is kept unchanged."""
         payload = self.payload
         return not (isinstance(payload, Opaque) and payload.raw == self.unknown.text)
 

@@ -1,4 +1,4 @@
-"""Records: what a store keeps of a conversation, one after the other.
+"""Records: the sequence that a store keeps of a conversation.
 
 A `Header` opens a session. A `Record` puts an entry at the end of a branch, or begins a branch.
 Its digest ties an entry to everything that came before it.
@@ -26,24 +26,24 @@ def unused_branch_name(stem: str, taken: Container[str], *, first: int = 1) -> s
 
 @final
 class Header(Value, frozen=True, tag_field="v", tag=FORMAT_VERSION, kw_only=True):
-    """What is known of a session before anything is said."""
+    """The head of a session, written before its first entry."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"id", "cloned_from"})
     error_class: ClassVar[type[InvalidValue]] = InvalidDocument
 
     id: str
     created_at: datetime | None = None
-    """None where an imported format did not say."""
+    """None where an imported format has no time."""
     title: str | None = None
     cloned_from: str | None = None
     """The session whose past this one shares."""
     about: Mapping[str, Any] | None = None
-    """What else is to be remembered: the folder, the program, its version."""
+    """Further facts: the folder, the program, its version."""
 
     def __post_init__(self) -> None:
         check_fields(self)
         if not self.id:
-            refuse(self, "id must not be empty")
+            refuse(self, "id must not be empty", code="empty", field="id")
 
 
 @final
@@ -57,28 +57,30 @@ class Record(Value, frozen=True, kw_only=True):
     """Counts the records of a session from 1."""
     branch: str
     entry: Entry | None = None
-    """What became the last of its branch; None where a branch begins."""
+    """The new last entry of its branch; None where a branch begins."""
     digest: str | None = None
     at: str | None = None
-    """The entry that the branch begins behind; None also where it begins with nothing."""
+    """The entry after which the branch begins; None also for an empty branch."""
 
     def __post_init__(self) -> None:
         if not is_prechecked() and not self._has_only_the_usual_fields():
             check_fields(self)
         if self.seq < 1:
-            refuse(self, "seq counts from 1")
+            refuse(self, "seq counts from 1", code="out_of_range", field="seq")
         if not self.branch:
-            refuse(self, "branch must not be empty")
+            refuse(self, "branch must not be empty", code="empty", field="branch")
         entry, digest = self.entry, self.digest
         if (entry is None) != (digest is None):
-            refuse(self, "an entry comes with its digest, and only an entry does")
+            rule = "an entry comes with its digest, and only an entry does"
+            refuse(self, rule, code="digest_mismatch", field="digest")
         if digest is not None:
             check_sha256(self, "digest")
         if self.at is not None and entry is not None:
-            refuse(self, "an entry has a parent, and only a new branch an at")
+            rule = "an entry has a parent, and only a new branch an at"
+            refuse(self, rule, code="entry_with_at", field="at")
 
     def _has_only_the_usual_fields(self) -> bool:
-        """Tell whether this is what stores make for every entry; there is nothing to check then."""
+        """Tell whether it has the fields that stores set for every entry; they need no check."""
         return (
             type(self.seq) is int
             and type(self.branch) is str

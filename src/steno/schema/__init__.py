@@ -1,13 +1,12 @@
-"""Python types and functions as JSON Schema, and values checked against a schema.
+"""JSON Schema of Python types and functions, and values checked against a schema.
 
-    type or function ─► build, functions ─► schema ─► strict ─► closed schema
-                                              │
-                                              └─────► checks ─► problems
-    build    forms · choices · records · pydantic_models, on hints · annotated · docstrings
-    checks   applicators · assertions, on walk · explain
+    type or function ─► build ─► schema ─► strict ─► closed schema
+                                   │
+                      JSON value ──┴─────► validate ─► problems
+                      JSON value ────────► convert ──► value of a Python type
 
-The schemas are plain dictionaries of JSON Schema 2020-12.
-Nothing in here knows what a tool, a message or a provider is.
+`build` reads classes and annotations with `type_hints` and `docstrings`. The schemas are plain
+dictionaries of JSON Schema 2020-12. Nothing in here knows a tool, a message or a provider.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Python types as JSON Schema: `schema_of_type`, and the `SchemaBuilder` behind it.
+"""Build the JSON Schema of Python types and functions.
 
 Every class with named fields is described once, under `$defs`, and referred to; that also
 ends recursion. Enums, literals and aliases are small and are written in place, so that
-servers which drop `$ref` (Ollama) still see them.
+servers which drop `$ref` (Ollama) still see them. The signature of a function gives the
+properties, its docstring their descriptions.
 """
 
 from __future__ import annotations
@@ -50,265 +51,16 @@ from steno.schema.type_hints import (
     unresolved_error,
 )
 
-# -- choices ---------------------------------------------------------------------------------------
-#
-# Enums and literals: a closed set of values, in source order and with its JSON type.
-
-
-_TYPE_NAMES = {str: "string", int: "integer", bool: "boolean"}
-
-
-def schema_of_enum(enum: type[Enum], at: str) -> dict[str, Any]:
-    """Return the schema of an enum's values; like msgspec, all str or all int."""
-    values = [member.value for member in enum]
-    kinds: set[type] = {str if isinstance(value, str) else type(value) for value in values}
-    if kinds not in ({str}, {int}):
-        raise InvalidTool(f"{at}: the values of {enum.__name__} must be all str or all int")
-    schema = {"type": _TYPE_NAMES[kinds.pop()], "enum": values}
-    if text := read_docstring(enum.__doc__).text:
-        schema["description"] = text
-    return schema
-
-
-def schema_of_literal(literal: Any, at: str) -> dict[str, Any]:
-    """Return the schema of a `Literal`; `None` in it means what it means in `Optional`."""
-    values = list(_flatten_literal(get_args(literal)))
-    kinds: set[type] = {type(value) for value in values}
-    if not kinds <= {str, int, bool, NoneType}:
-        raise InvalidTool(f"{at}: a Literal may hold str, int, bool, None and enum members")
-    choices = [value for value in values if value is not None]
-    kinds.discard(NoneType)
-    schema: dict[str, Any] = {"enum": choices}
-    if len(kinds) == 1:
-        schema = {"type": _TYPE_NAMES[kinds.pop()], "enum": choices}
-    if len(choices) == len(values):
-        return schema
-    return {"anyOf": [schema, {"type": "null"}]} if choices else {"type": "null"}
-
-
-def _flatten_literal(values: Iterable[Any]) -> Iterable[Any]:
-    """Yield plain values: typing flattens `Literal`, but not through a `type X = Literal[…]`."""
-    for value in values:
-        inner = getattr(value, "__value__", value)
-        if get_origin(inner) is Literal:
-            yield from _flatten_literal(get_args(inner))
-        else:
-            yield inner.value if isinstance(inner, Enum) else inner
-
-
-# -- forms -----------------------------------------------------------------------------------------
-#
-# Types that are described by themselves: plain types, containers, unions, `Annotated`.
-#
-# Nothing here has a name or a memory. A form describes the types inside it by calling
-# `build`, which it is handed, so this file does not know how classes are described.
-#
-# `Optional[X]` is `anyOf` of X and null, not a list of types: it is the one form that also
-# holds for an X that is a reference, an enum or an object, and that OpenAI's strict mode,
-# Ollama and Gemini all accept.
+if TYPE_CHECKING:
+    from inspect import Parameter
 
 
 Schema: TypeAlias = dict[str, Any]
+_BuildSchema: TypeAlias = Callable[[Any, str], Schema]
+"""Builds the schema of a type; the text is the place that an error names."""
 
-
-BuildSchema: TypeAlias = Callable[[Any, str], Schema]
-
-
-# What `msgspec.convert` reads from JSON for each of them.
-_PLAIN_TYPES: dict[Any, Schema] = {
-    Any: {},
-    object: {},
-    Raw: {},
-    Final: {},
-    str: {"type": "string"},
-    LiteralString: {"type": "string"},
-    int: {"type": "integer"},
-    float: {"type": "number"},
-    bool: {"type": "boolean"},
-    None: {"type": "null"},
-    NoneType: {"type": "null"},
-    bytes: {"type": "string", "contentEncoding": "base64"},
-    bytearray: {"type": "string", "contentEncoding": "base64"},
-    datetime: {"type": "string", "format": "date-time"},
-    date: {"type": "string", "format": "date"},
-    time: {"type": "string", "format": "time"},
-    timedelta: {"type": "string", "format": "duration"},
-    UUID: {"type": "string", "format": "uuid"},
-}
-
-
-def schema_of_inline_type(hint: Any, origin: Any, build: BuildSchema, at: str) -> Schema | None:
-    """Return the schema of a type that needs no definition, None for any other.
-
-    `origin` is what the type is an instance of: `list` for `list[int]`, else the type itself.
-    """
-    if (plain := _PLAIN_TYPES.get(origin)) is not None:
-        return dict(plain)
-    form = _TYPE_FORMS.get(origin)
-    return form(hint, build, at) if form else None
-
-
-def union_schema(members: Iterable[Any], build: BuildSchema, at: str) -> Schema:
-    """Return the schema of "one of these types", flat and without repetition."""
-    branches: list[Schema] = []
-    for member in members:
-        if member is UnsetType:  # msgspec's way to say that the field may be left out
-            continue
-        schema = build(member, at)
-        for branch in schema["anyOf"] if schema.keys() == {"anyOf"} else [schema]:
-            if branch not in branches:
-                branches.append(branch)
-    if {} in branches:
-        return {}
-    return branches[0] if len(branches) == 1 else {"anyOf": branches}
-
-
-def tuple_schema(items: list[Schema], least: int) -> Schema:
-    """Return the schema of an array with these items, of which the first `least` must be there."""
-    return {"type": "array", "prefixItems": items, "minItems": least, "maxItems": len(items)}
-
-
-def _build_union(hint: Any, build: BuildSchema, at: str) -> Schema:
-    return union_schema(get_args(hint), build, at)
-
-
-def _build_literal(hint: Any, _build: BuildSchema, at: str) -> Schema:
-    return schema_of_literal(hint, at)
-
-
-def _build_decimal(_hint: Any, _build: BuildSchema, _at: str) -> Schema:
-    return {"anyOf": [{"type": "string", "format": "decimal"}, {"type": "number"}]}
-
-
-def _build_annotated(hint: Any, build: BuildSchema, at: str) -> Schema:
-    base, metadata, _ = strip_annotations(hint)
-    return add_keywords(build(base, at), read_metadata(metadata))
-
-
-def _build_array(hint: Any, build: BuildSchema, at: str) -> Schema:
-    arguments = get_args(hint)
-    # `items` even where anything goes: OpenAI refuses an array without it.
-    return {"type": "array", "items": build(arguments[0], f"{at}[]") if arguments else {}}
-
-
-def _build_tuple(hint: Any, build: BuildSchema, at: str) -> Schema:
-    arguments = get_args(hint)
-    if arguments[1:] == (...,) or (not arguments and hint != tuple[()]):
-        return _build_array(hint, build, at)
-    items = [build(argument, f"{at}[{i}]") for i, argument in enumerate(arguments)]
-    return (
-        tuple_schema(items, len(items)) if items else {"type": "array", "items": {}, "maxItems": 0}
-    )
-
-
-def _build_mapping(hint: Any, build: BuildSchema, at: str) -> Schema:
-    key, value = get_args(hint) or (Any, Any)
-    schema: Schema = {"type": "object"}
-    if names := _property_names(build(key, f"{at}{{key}}"), at):
-        schema["propertyNames"] = names
-    # Said aloud even where anything goes: `close_objects` tells a mapping by it.
-    schema["additionalProperties"] = build(value, f"{at}{{}}") or True
-    return schema
-
-
-def _property_names(key: Schema, at: str) -> Schema | None:
-    """Return what the names of a mapping have to be, in JSON always strings."""
-    match key:
-        case {"type": "integer", "enum": numbers}:
-            return {"enum": [str(number) for number in numbers]}
-        case {"type": "integer"}:
-            return {"pattern": "^-?[0-9]+$"}
-        case {"type": "string"}:
-            return key if len(key) > 1 else None
-        case {} if not key:
-            return None
-        case _:
-            raise InvalidTool(f"{at}: the keys of a mapping must be str, int or an enum of those")
-
-
-_TYPE_FORMS: dict[Any, Callable[[Any, BuildSchema, str], Schema]] = {
-    Union: _build_union,
-    UnionType: _build_union,
-    Literal: _build_literal,
-    Annotated: _build_annotated,
-    Decimal: _build_decimal,
-    tuple: _build_tuple,
-    **dict.fromkeys((list, set, frozenset, deque, abc.Sequence, abc.MutableSequence), _build_array),
-    **dict.fromkeys((abc.Collection, abc.Iterable, abc.Set, abc.MutableSet), _build_array),
-    **dict.fromkeys(
-        (dict, OrderedDict, defaultdict, abc.Mapping, abc.MutableMapping), _build_mapping
-    ),
-}
-
-
-# -- pydantic models -------------------------------------------------------------------------------
-#
-# Schemas that pydantic made, fitted into ours.
-#
-# A pydantic model describes itself better than we could, with its own `$defs`. Those move
-# up to the root, under new names where ours or another model's are already taken.
-# This file knows the shape of `model_json_schema()`, never pydantic itself.
-
-
-_PYDANTIC_REFERENCE_PREFIX = "#/$defs/"
-
-
-class PydanticDefinitions:
-    """Takes the definitions of pydantic models into `defs`, each of them once."""
-
-    def __init__(self, defs: dict[str, Any], free_name: Callable[[str], str]) -> None:
-        self._defs = defs
-        self._free_name = free_name
-        self._taken: dict[str, tuple[Any, str]] = {}
-
-    def add_model(self, model: Any, at: str) -> str:
-        """Take over a model and all it refers to; return its key in `defs`.
-
-        Raises InvalidTool for a model that pydantic cannot describe.
-        """
-        try:
-            schema = model.model_json_schema()
-        except (RuntimeError, NameError, TypeError) as exc:  # what pydantic's errors are made of
-            raise InvalidTool(f"{at}: pydantic has no schema for {model.__name__}") from exc
-        found: dict[str, Any] = schema.pop("$defs", {})
-        key = schema.get("$ref", "").removeprefix(
-            _PYDANTIC_REFERENCE_PREFIX
-        )  # a recursive model points at itself
-        if not key:
-            key = model.__name__
-            # A definition of that name is another class: pydantic inlined this one.
-            while key in found:
-                key += "_"
-            found[key] = schema
-        # Equal names are the same definitions only if all of them are.
-        known = all(self._taken.get(k, (v, ""))[0] == v for k, v in found.items())
-        names = {k: self._taken[k][1] for k in found if known and k in self._taken}
-        fresh = {k: v for k, v in found.items() if k not in names}
-        for k in fresh:
-            names[k] = self._free_name(k)
-            self._defs[names[k]] = {}
-        for k, v in fresh.items():
-            self._taken[k] = (v, names[k])
-            self._defs[names[k]] = _rename_references(v, names)
-        return names[key]
-
-
-def _rename_references(schema: Any, names: dict[str, str]) -> Any:
-    """Return a copy in which every reference, also those of a discriminator, has its new name."""
-    if is_mapping(schema):
-        return {keyword: _rename_references(part, names) for keyword, part in schema.items()}
-    if is_array(schema):
-        return [_rename_references(item, names) for item in schema]
-    if isinstance(schema, str) and schema.startswith(_PYDANTIC_REFERENCE_PREFIX):
-        name = schema.removeprefix(_PYDANTIC_REFERENCE_PREFIX)
-        return _PYDANTIC_REFERENCE_PREFIX + names.get(name, name)
-    return schema
-
-
-_REFERENCE_PREFIX = "#/$defs/"
-
-
-_MAX_TYPE_DEPTH = 100
+_REFERENCE_PREFIX: Final = "#/$defs/"
+_MAX_TYPE_DEPTH: Final = 100
 
 
 def schema_of_type(hint: Any) -> Schema:
@@ -316,13 +68,137 @@ def schema_of_type(hint: Any) -> Schema:
 
     Raises InvalidTool, naming the field, for a type that JSON cannot carry.
     """
-    builder = SchemaBuilder()
+    builder = _SchemaBuilder()
     base, metadata, _ = strip_annotations(hint)
     schema = builder.build(base, _type_name(base))
     return builder.finish(add_keywords(builder.inline(schema), read_metadata(metadata)))
 
 
-class SchemaBuilder:
+class FunctionSchema(Struct, frozen=True):
+    """The name, description and parameters of a function."""
+
+    name: str
+    description: str
+    """Its docstring up to the sections; empty if it has none."""
+    parameters: dict[str, Any]
+    """A JSON Schema of type object, one property for each parameter."""
+
+
+def schema_of_function(function: Any) -> FunctionSchema:
+    """Return name, description and parameters of anything callable by name.
+
+    Parameters that a `functools.partial` has bound are left out.
+    Raises InvalidTool if the parameters cannot be given by name, or for a type that JSON
+    cannot carry.
+    """
+    target, given, named = _unwrap_partials(function)
+    name = getattr(target, "__name__", type(target).__name__)
+    if isinstance(target, type) or not callable(target):
+        raise InvalidTool(
+            "is not a function; use from_type for a class", code="not_a_function", place=name
+        )
+    if name == "<lambda>":
+        raise InvalidTool("a lambda has no name to call it by; use def", code="lambda")
+    doc = read_docstring(_function_docstring(target))
+    builder = _SchemaBuilder()
+    parameters = builder.build_object(
+        _parameter_fields(target, _parameters(target, given, named, name), name),
+        entries=doc.entries,
+        description="",
+        at=f"{name}: parameter ",
+    )
+    return FunctionSchema(name, doc.text, builder.finish(parameters))
+
+
+def _unwrap_partials(function: Any) -> tuple[Any, tuple[Any, ...], set[str]]:
+    """Return the callable inside all partials, and what they bound by position and by name."""
+    given: tuple[Any, ...] = ()
+    named: set[str] = set()
+    while isinstance(function, partial):
+        given = (*function.args, *given)
+        named |= function.keywords.keys()
+        function = cast("Any", function.func)
+    return function, given, named
+
+
+def _function_docstring(target: Any) -> str | None:
+    written: str | None = target.__doc__
+    if not hasattr(target, "__name__"):  # an object with a __call__
+        written = type(target).__call__.__doc__ or written
+    return written
+
+
+def _parameters(
+    target: Any, given: tuple[Any, ...], named: set[str], name: str
+) -> dict[str, Parameter]:
+    """Return the parameters that are not bound, all of them to be given by name."""
+    # Imported here: inspect takes longer to load than all of this package.
+    from inspect import signature  # noqa: PLC0415
+
+    try:
+        # A partial made anew: one that `update_wrapper` gave a name shows nothing as bound.
+        found = signature(partial(target, *given) if given else target).parameters
+    except (TypeError, ValueError) as exc:
+        raise InvalidTool(
+            "has no signature that could be read", code="no_signature", place=name
+        ) from exc
+    parameters = {key: value for key, value in found.items() if key not in named}
+    for i, parameter in enumerate(parameters.values()):
+        _check_parameter_kind(parameter, name, is_first=i == 0)
+    return parameters
+
+
+def _check_parameter_kind(parameter: Parameter, name: str, *, is_first: bool) -> None:
+    """Raise InvalidTool for a parameter that a model could not give by name."""
+    at = f"{name}: parameter {parameter.name}"
+    if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+        raise InvalidTool(
+            "* and ** take anything; name every parameter", code="variable_arguments", place=at
+        )
+    if parameter.kind is parameter.POSITIONAL_ONLY:
+        raise InvalidTool(
+            "is positional-only, but arguments come by name; remove the /",
+            code="positional_only",
+            place=at,
+        )
+    if is_first and parameter.name in ("self", "cls") and parameter.annotation is parameter.empty:
+        raise InvalidTool(
+            "the method is not bound; take it from an instance", code="unbound_method", place=at
+        )
+
+
+def _parameter_fields(
+    target: Any, parameters: dict[str, Parameter], name: str
+) -> Iterator[InputField]:
+    from inspect import Parameter, unwrap  # noqa: PLC0415 - as above
+
+    found = unwrap(target)
+    if not isinstance(found, FunctionType | MethodType):
+        found = unwrap(type(found).__call__)
+    function = getattr(found, "__func__", found)
+    hints = function_hints(function, parameters, at=f"{name}: parameter ")
+    for parameter in parameters.values():
+        hint, default = hints.get(parameter.name, parameter.annotation), parameter.default
+        if hint is Parameter.empty:
+            hint = _type_of_default(default)
+        if default is Parameter.empty:
+            yield InputField(parameter.name, hint)
+        else:
+            yield InputField(parameter.name, hint, False, json_default(default))
+
+
+def _type_of_default(default: object) -> Any:
+    has_type = type(default) in _TYPED_BY_DEFAULT or isinstance(default, Enum)
+    return type(default) if has_type else Any
+
+
+_TYPED_BY_DEFAULT = frozenset({bool, int, float, str, list, dict, tuple, set})
+
+
+# -- builder ----------------------------------------------------------------------------------
+
+
+class _SchemaBuilder:
     """Builds one schema and collects the definitions that it needs on the way."""
 
     def __init__(self) -> None:
@@ -330,13 +206,17 @@ class SchemaBuilder:
         self._names: dict[Hashable, str] = {}
         self._open_aliases: set[Hashable] = set()
         self._depth = 0
-        self._pydantic_definitions = PydanticDefinitions(self._defs, self._free_name)
+        self._pydantic_definitions = _PydanticDefinitions(self._defs, self._free_name)
 
     def build(self, hint: Any, at: str) -> Schema:
         """Return the schema of a type; `at` is the place that an error names."""
         # A generic class may ask for ever new instances of itself: Node[T], Node[list[T]], …
         if self._depth > _MAX_TYPE_DEPTH:
-            raise InvalidTool(f"{at}: types are nested more than {_MAX_TYPE_DEPTH} deep")
+            raise InvalidTool(
+                f"types are nested more than {_MAX_TYPE_DEPTH} deep",
+                code="types_too_deep",
+                place=at,
+            )
         self._depth += 1
         schema = self._build(hint, at)
         self._depth -= 1
@@ -348,13 +228,13 @@ class SchemaBuilder:
             hash(origin)
         except TypeError:
             raise _unsupported_type_error(hint, at) from None
-        if (schema := schema_of_inline_type(hint, origin, self.build, at)) is not None:
+        if (schema := _inline_schema(hint, origin, self.build, at)) is not None:
             return schema
         if isinstance(origin, type):
             return self._build_class(hint, origin, at)
         if isinstance(hint, TypeVar):
             if hint.__constraints__:
-                return union_schema(hint.__constraints__, self.build, at)
+                return _union_schema(hint.__constraints__, self.build, at)
             return self.build(hint.__bound__ or Any, at)
         if hasattr(origin, "__supertype__"):  # NewType
             return self.build(origin.__supertype__, at)
@@ -383,7 +263,7 @@ class SchemaBuilder:
         return schema
 
     def inline(self, schema: Schema) -> Schema:
-        """Return what a reference refers to; the definition stays only if it is recursive."""
+        """Return the target of a reference; the definition stays only if it is recursive."""
         if "$ref" not in schema:
             return schema
         name = schema["$ref"].removeprefix(_REFERENCE_PREFIX)
@@ -406,11 +286,11 @@ class SchemaBuilder:
             notes["default"] = field.default
         return add_keywords(self.build(base, at + field.name), notes)
 
-    # -- what gets a definition ----
+    # -- types with a definition ----
 
     def _build_class(self, hint: Any, cls: Any, at: str) -> Schema:
         if issubclass(cls, Enum):
-            return schema_of_enum(cls, at)
+            return _enum_schema(cls, at)
         key = _type_key(hint)
         if key not in self._names:
             if hasattr(cls, "model_json_schema"):
@@ -432,7 +312,7 @@ class SchemaBuilder:
                 {"title": field.name, **self._build_property(field, doc.entries, f"{at}.")}
                 for field in record.fields
             ]
-            schema = tuple_schema(items, sum(field.required for field in record.fields))
+            schema = _tuple_schema(items, sum(field.required for field in record.fields))
             self._defs[name] = add_keywords(schema, {"description": doc.text} if doc.text else {})
             return
         schema = self.build_object(
@@ -443,7 +323,7 @@ class SchemaBuilder:
         )
 
     def _build_alias(self, hint: Any, alias: Any, at: str) -> Schema:
-        """Return what `type X = …` stands for; it gets a definition if X is part of itself."""
+        """Return the schema of a `type X = …`; it gets a definition if X is part of itself."""
         key = _type_key(hint)
         if key in self._open_aliases and key not in self._names:
             name = self._names[key] = self._free_name(_type_name(hint))
@@ -476,7 +356,7 @@ def _type_name(hint: Any) -> str:
 
 
 def _type_key(hint: Any) -> Hashable:
-    """Return what two equal types have in common; metadata may not be hashable."""
+    """Return a key that equal types share; metadata may not be hashable."""
     try:
         hash(hint)
     except TypeError:
@@ -500,125 +380,261 @@ def _contains_reference(schema: object, ref: str) -> bool:
 
 def _unsupported_type_error(hint: Any, at: str) -> InvalidTool:
     return InvalidTool(
-        f"{at}: {_type_name(hint)} has no form in JSON; use a plain type, a list or dict of those,"
+        f"{_type_name(hint)} has no form in JSON; use a plain type, a list or dict of those,"
         " or a class with typed fields (msgspec, dataclass, TypedDict, attrs, pydantic)."
-        " What no model should give can be bound with functools.partial"
+        " What no model should give can be bound with functools.partial",
+        code="unsupported_type",
+        place=at,
     )
 
 
-# -- functions -------------------------------------------------------------------------------------
+# -- types without a definition ---------------------------------------------------------------
 #
-# Functions as JSON Schema: the signature gives the properties, the docstring the words.
+# `Optional[X]` is `anyOf` of X and null, not a list of types: it is the one form that also
+# holds for an X that is a reference, an enum or an object, and that OpenAI's strict mode,
+# Ollama and Gemini all accept.
 
 
-if TYPE_CHECKING:
-    from inspect import Parameter
+def _inline_schema(hint: Any, origin: Any, build: _BuildSchema, at: str) -> Schema | None:
+    """Return the schema of a type that needs no definition, None for any other.
 
-
-_TYPED_BY_DEFAULT = frozenset({bool, int, float, str, list, dict, tuple, set})
-
-
-class FunctionSchema(Struct, frozen=True):
-    """What a function says about itself."""
-
-    name: str
-    description: str
-    """Its docstring up to the sections; empty if it has none."""
-    parameters: dict[str, Any]
-    """A JSON Schema of type object, one property for each parameter."""
-
-
-def schema_of_function(function: Any) -> FunctionSchema:
-    """Return name, description and parameters of anything callable by name.
-
-    Parameters that a `functools.partial` has bound are not shown: they are the author's.
-    Raises InvalidTool if the parameters cannot be given by name, or for a type that JSON
-    cannot carry.
+    `origin` is `list` for `list[int]`, and else the type itself.
     """
-    target, given, named = _unwrap_partials(function)
-    name = getattr(target, "__name__", type(target).__name__)
-    if isinstance(target, type) or not callable(target):
-        raise InvalidTool(f"{name}: is not a function; use from_type for a class")
-    if name == "<lambda>":
-        raise InvalidTool("a lambda has no name to call it by; use def")
-    doc = read_docstring(_function_docstring(target))
-    builder = SchemaBuilder()
-    parameters = builder.build_object(
-        _parameter_fields(target, _parameters(target, given, named, name), name),
-        entries=doc.entries,
-        description="",
-        at=f"{name}: parameter ",
+    if (plain := _PLAIN_TYPES.get(origin)) is not None:
+        return dict(plain)
+    form = _TYPE_FORMS.get(origin)
+    return form(hint, build, at) if form else None
+
+
+# The JSON that `msgspec.convert` reads for each of them.
+_PLAIN_TYPES: dict[Any, Schema] = {
+    Any: {},
+    object: {},
+    Raw: {},
+    Final: {},
+    str: {"type": "string"},
+    LiteralString: {"type": "string"},
+    int: {"type": "integer"},
+    float: {"type": "number"},
+    bool: {"type": "boolean"},
+    None: {"type": "null"},
+    NoneType: {"type": "null"},
+    bytes: {"type": "string", "contentEncoding": "base64"},
+    bytearray: {"type": "string", "contentEncoding": "base64"},
+    datetime: {"type": "string", "format": "date-time"},
+    date: {"type": "string", "format": "date"},
+    time: {"type": "string", "format": "time"},
+    timedelta: {"type": "string", "format": "duration"},
+    UUID: {"type": "string", "format": "uuid"},
+}
+
+
+def _union_schema(members: Iterable[Any], build: _BuildSchema, at: str) -> Schema:
+    """Return the schema of "one of these types", flat and without repetition."""
+    branches: list[Schema] = []
+    for member in members:
+        if member is UnsetType:  # in msgspec: the field may be left out
+            continue
+        schema = build(member, at)
+        for branch in schema["anyOf"] if schema.keys() == {"anyOf"} else [schema]:
+            if branch not in branches:
+                branches.append(branch)
+    if {} in branches:
+        return {}
+    return branches[0] if len(branches) == 1 else {"anyOf": branches}
+
+
+def _tuple_schema(items: list[Schema], least: int) -> Schema:
+    """Return the schema of an array with these items, of which the first `least` are required."""
+    return {"type": "array", "prefixItems": items, "minItems": least, "maxItems": len(items)}
+
+
+def _build_union(hint: Any, build: _BuildSchema, at: str) -> Schema:
+    return _union_schema(get_args(hint), build, at)
+
+
+def _build_literal(hint: Any, _build: _BuildSchema, at: str) -> Schema:
+    return _literal_schema(hint, at)
+
+
+def _build_decimal(_hint: Any, _build: _BuildSchema, _at: str) -> Schema:
+    return {"anyOf": [{"type": "string", "format": "decimal"}, {"type": "number"}]}
+
+
+def _build_annotated(hint: Any, build: _BuildSchema, at: str) -> Schema:
+    base, metadata, _ = strip_annotations(hint)
+    return add_keywords(build(base, at), read_metadata(metadata))
+
+
+def _build_array(hint: Any, build: _BuildSchema, at: str) -> Schema:
+    arguments = get_args(hint)
+    # `items` even where any item is allowed: OpenAI refuses an array without it.
+    return {"type": "array", "items": build(arguments[0], f"{at}[]") if arguments else {}}
+
+
+def _build_tuple(hint: Any, build: _BuildSchema, at: str) -> Schema:
+    arguments = get_args(hint)
+    if arguments[1:] == (...,) or (not arguments and hint != tuple[()]):
+        return _build_array(hint, build, at)
+    items = [build(argument, f"{at}[{i}]") for i, argument in enumerate(arguments)]
+    return (
+        _tuple_schema(items, len(items)) if items else {"type": "array", "items": {}, "maxItems": 0}
     )
-    return FunctionSchema(name, doc.text, builder.finish(parameters))
 
 
-def _unwrap_partials(function: Any) -> tuple[Any, tuple[Any, ...], set[str]]:
-    """Return the callable inside all partials, and what they bound by position and by name."""
-    given: tuple[Any, ...] = ()
-    named: set[str] = set()
-    while isinstance(function, partial):
-        given = (*function.args, *given)
-        named |= function.keywords.keys()
-        function = cast("Any", function.func)
-    return function, given, named
+def _build_mapping(hint: Any, build: _BuildSchema, at: str) -> Schema:
+    key, value = get_args(hint) or (Any, Any)
+    schema: Schema = {"type": "object"}
+    if names := _property_names(build(key, f"{at}{{key}}"), at):
+        schema["propertyNames"] = names
+    # Explicit even where any value is allowed: `close_objects` recognises a mapping by it.
+    schema["additionalProperties"] = build(value, f"{at}{{}}") or True
+    return schema
 
 
-def _function_docstring(target: Any) -> str | None:
-    written: str | None = target.__doc__
-    if not hasattr(target, "__name__"):  # an object with a __call__
-        written = type(target).__call__.__doc__ or written
-    return written
+def _property_names(key: Schema, at: str) -> Schema | None:
+    """Return the schema of the names of a mapping, which are strings in JSON."""
+    match key:
+        case {"type": "integer", "enum": numbers}:
+            return {"enum": [str(number) for number in numbers]}
+        case {"type": "integer"}:
+            return {"pattern": "^-?[0-9]+$"}
+        case {"type": "string"}:
+            return key if len(key) > 1 else None
+        case {} if not key:
+            return None
+        case _:
+            raise InvalidTool(
+                "the keys of a mapping must be str, int or an enum of those",
+                code="unsupported_key_type",
+                place=at,
+            )
 
 
-def _parameters(
-    target: Any, given: tuple[Any, ...], named: set[str], name: str
-) -> dict[str, Parameter]:
-    """Return the parameters that are left to give, all of them by name."""
-    # Imported here: inspect takes longer to load than all of this package.
-    from inspect import signature  # noqa: PLC0415
-
-    try:
-        # A partial made anew: one that `update_wrapper` gave a name shows nothing as bound.
-        found = signature(partial(target, *given) if given else target).parameters
-    except (TypeError, ValueError) as exc:
-        raise InvalidTool(f"{name}: has no signature that could be read") from exc
-    parameters = {key: value for key, value in found.items() if key not in named}
-    for i, parameter in enumerate(parameters.values()):
-        _check_parameter_kind(parameter, name, is_first=i == 0)
-    return parameters
+_TYPE_FORMS: dict[Any, Callable[[Any, _BuildSchema, str], Schema]] = {
+    Union: _build_union,
+    UnionType: _build_union,
+    Literal: _build_literal,
+    Annotated: _build_annotated,
+    Decimal: _build_decimal,
+    tuple: _build_tuple,
+    **dict.fromkeys((list, set, frozenset, deque, abc.Sequence, abc.MutableSequence), _build_array),
+    **dict.fromkeys((abc.Collection, abc.Iterable, abc.Set, abc.MutableSet), _build_array),
+    **dict.fromkeys(
+        (dict, OrderedDict, defaultdict, abc.Mapping, abc.MutableMapping), _build_mapping
+    ),
+}
 
 
-def _check_parameter_kind(parameter: Parameter, name: str, *, is_first: bool) -> None:
-    """Raise InvalidTool for a parameter that a model could not give by name."""
-    at = f"{name}: parameter {parameter.name}"
-    if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-        raise InvalidTool(f"{at}: * and ** take anything; name every parameter")
-    if parameter.kind is parameter.POSITIONAL_ONLY:
-        raise InvalidTool(f"{at}: is positional-only, but arguments come by name; remove the /")
-    if is_first and parameter.name in ("self", "cls") and parameter.annotation is parameter.empty:
-        raise InvalidTool(f"{at}: the method is not bound; take it from an instance")
+# -- enums and literals -----------------------------------------------------------------------
 
 
-def _parameter_fields(
-    target: Any, parameters: dict[str, Parameter], name: str
-) -> Iterator[InputField]:
-    from inspect import Parameter, unwrap  # noqa: PLC0415 - as above
+def _enum_schema(enum: type[Enum], at: str) -> dict[str, Any]:
+    """Return the schema of an enum's values; like msgspec, all str or all int."""
+    values = [member.value for member in enum]
+    kinds: set[type] = {str if isinstance(value, str) else type(value) for value in values}
+    if kinds not in ({str}, {int}):
+        raise InvalidTool(
+            f"the values of {enum.__name__} must be all str or all int",
+            code="mixed_enum_values",
+            place=at,
+        )
+    schema = {"type": _TYPE_NAMES[kinds.pop()], "enum": values}
+    if text := read_docstring(enum.__doc__).text:
+        schema["description"] = text
+    return schema
 
-    found = unwrap(target)
-    if not isinstance(found, FunctionType | MethodType):
-        found = unwrap(type(found).__call__)
-    function = getattr(found, "__func__", found)
-    hints = function_hints(function, parameters, at=f"{name}: parameter ")
-    for parameter in parameters.values():
-        hint, default = hints.get(parameter.name, parameter.annotation), parameter.default
-        if hint is Parameter.empty:
-            hint = _type_of_default(default)
-        if default is Parameter.empty:
-            yield InputField(parameter.name, hint)
+
+def _literal_schema(literal: Any, at: str) -> dict[str, Any]:
+    """Return the schema of a `Literal`; `None` in it has the meaning that it has in `Optional`."""
+    values = list(_flatten_literal(get_args(literal)))
+    kinds: set[type] = {type(value) for value in values}
+    if not kinds <= {str, int, bool, NoneType}:
+        raise InvalidTool(
+            "a Literal may hold str, int, bool, None and enum members",
+            code="unsupported_literal",
+            place=at,
+        )
+    choices = [value for value in values if value is not None]
+    kinds.discard(NoneType)
+    schema: dict[str, Any] = {"enum": choices}
+    if len(kinds) == 1:
+        schema = {"type": _TYPE_NAMES[kinds.pop()], "enum": choices}
+    if len(choices) == len(values):
+        return schema
+    return {"anyOf": [schema, {"type": "null"}]} if choices else {"type": "null"}
+
+
+def _flatten_literal(values: Iterable[Any]) -> Iterable[Any]:
+    """Yield plain values: typing flattens `Literal`, but not through a `type X = Literal[…]`."""
+    for value in values:
+        inner = getattr(value, "__value__", value)
+        if get_origin(inner) is Literal:
+            yield from _flatten_literal(get_args(inner))
         else:
-            yield InputField(parameter.name, hint, False, json_default(default))
+            yield inner.value if isinstance(inner, Enum) else inner
 
 
-def _type_of_default(default: object) -> Any:
-    is_telling = type(default) in _TYPED_BY_DEFAULT or isinstance(default, Enum)
-    return type(default) if is_telling else Any
+_TYPE_NAMES = {str: "string", int: "integer", bool: "boolean"}
+
+
+# -- pydantic models --------------------------------------------------------------------------
+#
+# A pydantic model describes itself better than we could, with its own `$defs`. Those move
+# up to the root, under new names where ours or another model's are already taken.
+# The code knows the shape of `model_json_schema()`, never pydantic itself.
+
+
+class _PydanticDefinitions:
+    """Takes the definitions of pydantic models into `defs`, each of them once."""
+
+    def __init__(self, defs: dict[str, Any], free_name: Callable[[str], str]) -> None:
+        self._defs = defs
+        self._free_name = free_name
+        self._taken: dict[str, tuple[Any, str]] = {}
+
+    def add_model(self, model: Any, at: str) -> str:
+        """Take over a model and all it refers to; return its key in `defs`.
+
+        Raises InvalidTool for a model that pydantic cannot describe.
+        """
+        try:
+            schema = model.model_json_schema()
+        except (RuntimeError, NameError, TypeError) as exc:  # what pydantic's errors are made of
+            raise InvalidTool(
+                f"pydantic has no schema for {model.__name__}",
+                code="no_pydantic_schema",
+                place=at,
+            ) from exc
+        found: dict[str, Any] = schema.pop("$defs", {})
+        # A recursive model refers to itself.
+        key = schema.get("$ref", "").removeprefix(_REFERENCE_PREFIX)
+        if not key:
+            key = model.__name__
+            # A definition of that name is another class: pydantic inlined this one.
+            while key in found:
+                key += "_"
+            found[key] = schema
+        # Equal names are the same definitions only if all of them are.
+        known = all(self._taken.get(k, (v, ""))[0] == v for k, v in found.items())
+        names = {k: self._taken[k][1] for k in found if known and k in self._taken}
+        fresh = {k: v for k, v in found.items() if k not in names}
+        for k in fresh:
+            names[k] = self._free_name(k)
+            self._defs[names[k]] = {}
+        for k, v in fresh.items():
+            self._taken[k] = (v, names[k])
+            self._defs[names[k]] = _rename_references(v, names)
+        return names[key]
+
+
+def _rename_references(schema: Any, names: dict[str, str]) -> Any:
+    """Return a copy in which every reference, also those of a discriminator, has its new name."""
+    if is_mapping(schema):
+        return {keyword: _rename_references(part, names) for keyword, part in schema.items()}
+    if is_array(schema):
+        return [_rename_references(item, names) for item in schema]
+    if isinstance(schema, str) and schema.startswith(_REFERENCE_PREFIX):
+        name = schema.removeprefix(_REFERENCE_PREFIX)
+        return _REFERENCE_PREFIX + names.get(name, name)
+    return schema

@@ -1,7 +1,7 @@
-"""Parsed JSON as a type of the user's, sharing nothing that could be changed.
+"""Convert parsed JSON to a type of the caller, and typed text to the values of a schema.
 
-msgspec does the work, at C speed; pydantic models do their own. Whatever does not fit is told
-as problems with JSON pointers, and never quotes what was found.
+msgspec converts, at C speed; pydantic models validate themselves. The result shares no container
+with the input. Misfits are reported as problems with JSON pointers, which never quote the value.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from typing import Any, Final
 import msgspec
 
 from steno.errors import InvalidArguments, Problem
-from steno.json_object import copy_json, freeze_json, pointer_step
+from steno.json_object import copy_json, freeze_json, json_pointer
 from steno.schema.validate import validate_value
 
 _PATH_STEP: Final = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|\[\.\.\.\]")
+_SAFE_RULE_PREFIXES: Final = ("Expected ", "Object missing ", "Invalid ")
 
 
 def convert_value(value: Any, type: Any, at: tuple[str, ...] = ()) -> Any:
-    """Return `value`, which somebody else keeps, as `type`; `at` is where it stands.
+    """Return `value`, which stays unchanged, as `type`; `at` is its place in the arguments.
 
     Raises InvalidArguments.
     """
@@ -37,14 +38,14 @@ def convert_value(value: Any, type: Any, at: tuple[str, ...] = ()) -> Any:
             raise
         found = errors(include_input=False, include_url=False, include_context=False)
         problems = [
-            Problem(_json_pointer((*at, *each["loc"])), _rule_from_pydantic(each)) for each in found
+            Problem(json_pointer((*at, *each["loc"])), _rule_from_pydantic(each)) for each in found
         ]
         raise InvalidArguments(tuple(problems)) from None
 
 
 @lru_cache(maxsize=256)
 def _converter(type: Any) -> Callable[[Any], Any] | None:
-    """Choose, once for each type, how nothing is shared; None if msgspec sees to it."""
+    """Choose, once for each type, a converter that shares no container; None for msgspec alone."""
     if type is Any:
         return freeze_json
     validate = getattr(type, "model_validate", None)
@@ -58,7 +59,7 @@ def _converter(type: Any) -> Callable[[Any], Any] | None:
 
 
 def _validate_pydantic_model(type: Any, value: Any) -> Any:
-    """Read what msgspec has no notion of: a pydantic model somewhere inside."""
+    """Read a type that msgspec does not know: a pydantic model somewhere inside."""
     validate = getattr(type, "model_validate", None)
     if validate is None:
         raise TypeError(f"arguments cannot be read as {type!r}")
@@ -69,11 +70,11 @@ def _validate_pydantic_model(type: Any, value: Any) -> Any:
 
 
 def _may_share_containers(type: Any) -> bool:
-    """Tell whether a converted value could hold a part of what it was made of: where it says Any.
+    """Tell whether a converted value could share a part of its input: where the type is Any.
 
     For every other type msgspec builds new containers, and a copy would be wasted.
     """
-    from msgspec import inspect  # noqa: PLC0415 - only for those who convert
+    from msgspec import inspect  # noqa: PLC0415 - slow to load, and only used here
 
     seen: set[Any] = set()
     open_types: list[Any] = [inspect.type_info(type)]
@@ -96,13 +97,13 @@ def _problem_from_msgspec(exc: msgspec.ValidationError, at: tuple[str, ...]) -> 
     """Turn msgspec's "Expected `int`, got `str` - at `$.a[0]`" into a pointer and a rule."""
     message, _, path = str(exc).partition(" - at `$")
     steps = _PATH_STEP.findall(path.removesuffix("`"))
-    # msgspec says `[...]` where it means "the value of some key": the pointer stops there.
+    # msgspec writes `[...]` for "the value of some key": the pointer stops there.
     found = tuple(takewhile(bool, [name or index for name, index in steps]))
-    return Problem(_json_pointer((*at, *found)), _rule_from_msgspec(message))
+    return Problem(json_pointer((*at, *found)), _rule_from_msgspec(message))
 
 
 def _rule_from_msgspec(message: str) -> str:
-    """Pass on what msgspec says of types and rules, and nothing that may quote what was found."""
+    """Pass on msgspec's text about types and rules, and nothing that may quote the value."""
     if message.startswith(("Invalid enum value", "Invalid value")):
         return "not one of the allowed values"
     return (
@@ -110,35 +111,26 @@ def _rule_from_msgspec(message: str) -> str:
     )
 
 
-_SAFE_RULE_PREFIXES: Final = ("Expected ", "Object missing ", "Invalid ")
-
-
 def _rule_from_pydantic(error: Any) -> str:
-    """Pass on pydantic's own words, and not those of a validator that may quote."""
+    """Pass on pydantic's own text, and not that of a validator that may quote the value."""
     is_own = error["type"] not in ("value_error", "assertion_error")
     return str(error["msg"]) if is_own else "refused by a validator"
 
 
-def _json_pointer(steps: tuple[object, ...]) -> str:
-    return "".join(map(pointer_step, steps))
+def parse_text_arguments(texts: Mapping[str, str], schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the members of an object that a person typed: `5`, `true`, `["a"]`, or plain text.
+
+    A text is read as JSON where that fits the schema, and else it stays text.
+    """
+    return {name: _parse_text_value(name, text, schema) for name, text in texts.items()}
 
 
-# -- words -----------------------------------------------------------------------------------------
-#
-# What somebody typed, as the values that a schema asks for: `5`, `true`, `["a"]`, or plain text.
-
-
-def parse_text_arguments(words: Mapping[str, str], schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the members of an object: a word is JSON where that fits the schema, and else text."""
-    return {name: _parse_text_value(name, word, schema) for name, word in words.items()}
-
-
-def _parse_text_value(name: str, word: str, schema: Mapping[str, Any]) -> Any:
+def _parse_text_value(name: str, text: str, schema: Mapping[str, Any]) -> Any:
     described = schema.get("properties", {}).get(name)
     if isinstance(described, Mapping) and described.get("type") == "string":
-        return word
+        return text
     try:
-        value = msgspec.json.decode(word)
+        value = msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return word
-    return word if validate_value({name: value}, {**schema, "required": []}) else value
+        return text
+    return text if validate_value({name: value}, {**schema, "required": []}) else value

@@ -1,8 +1,8 @@
-"""Docstrings, split into what the thing does and what each parameter means.
+"""Split docstrings into a description and the entries of parameters.
 
 Google, NumPy and Sphinx style are read alike: find where sections begin, cut there, and
 collect the entries of those sections that describe parameters or attributes.
-Text under "Note" or "Warning" is meant for whoever calls, so it is not a section here.
+Text under "Note" or "Warning" is meant for the caller, so it is not a section here.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _OTHER_SPHINX_FIELDS = frozenset(
 
 
 class Docstring(Struct, frozen=True):
-    """A docstring without its sections, and the entries of those that describe something."""
+    """A docstring without its sections, and the entries of the sections about parameters."""
 
     text: str
     entries: dict[str, str]
@@ -99,21 +99,21 @@ def _entries(section: list[str]) -> Iterator[tuple[list[str], str]]:
 
 def _sphinx_entry(section: list[str]) -> Iterator[tuple[list[str], str]]:
     found: Any = re.match(_SPHINX_FIELD, section[0])
-    words = found["names"].split()
-    if words and found["kind"] not in _OTHER_SPHINX_FIELDS:
+    names = found["names"].split()
+    if names and found["kind"] not in _OTHER_SPHINX_FIELDS:
         end = section.index("") if "" in section else len(section)
         # `:param int count:` carries the type before the name
-        yield words[-1:], _join_lines([found["text"], *section[1:end]])
+        yield names[-1:], _join_lines([found["text"], *section[1:end]])
 
 
 def _list_entries(lines: list[str], pattern: str) -> Iterator[tuple[list[str], str]]:
-    """Yield the entries of a section: a line that names something, and what is indented below."""
+    """Yield the entries of a section: a line with names, and the lines that are indented below."""
     margin = next((_indent(line) for line in lines if line), 0)
     names: list[str] = []
     texts: list[str] = []
     for line in lines:
         if line and _indent(line) < margin:
-            break  # the section is over and prose goes on
+            break  # the section is over and prose continues
         found = re.match(pattern, line) if line and _indent(line) == margin else None
         if found:
             if names:

@@ -1,4 +1,4 @@
-"""The six kinds of JSON value, as Python carries them, and references inside a document.
+"""The six types of JSON value as Python types, and references inside a document.
 
 Read-only mappings and tuples count as objects and arrays: steno's own values are such.
 """
@@ -46,7 +46,7 @@ def json_type_of(value: object) -> str:
 
 
 def resolve_reference(root: Any, ref: Any) -> Any:
-    """Return what a local reference points to; True, which allows all, if it is not here."""
+    """Return the target of a local reference; True, which allows all, if it is not here."""
     if not isinstance(ref, str) or (ref != "#" and not ref.startswith("#/")):
         return True
     if "%" in ref:

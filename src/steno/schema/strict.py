@@ -1,13 +1,13 @@
 """Strict mode: a copy of a schema in which every record is closed.
 
-A record is an object that names members, or one that says nothing about them. A mapping
+A record is an object that names members, or one with no keyword about them. A mapping
 (it names none, but has `additionalProperties`) stays open: closed, it could hold nothing.
 
-Several schemas may speak about one and the same object: `allOf`, or `properties` beside
-an `anyOf`. Closing one of them alone would forbid what the others declare, so each is
-told the names of the others. Alternatives that stand by themselves (`anyOf` and nothing
+Several schemas may describe one and the same object: `allOf`, or `properties` beside
+an `anyOf`. Closing one of them alone would forbid the members of the others, so each gets
+the names of the others. Alternatives that stand by themselves (`anyOf` and nothing
 else) are closed each on its own. Conditions (`not`, `if`, `contains`, …) are copied as
-they are: closing one would change which values it means.
+they are: closing one would change which values it matches.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ def close_objects(schema: Mapping[str, Any]) -> dict[str, Any]:
         check_depth(schema)
         closed: dict[str, Any] = _ObjectCloser(schema).close(schema, _NO_NAMES)
     except RecursionError:
-        raise InvalidTool("schema: is nested too deeply to be closed") from None
+        raise InvalidTool(
+            "is nested too deeply to be closed", code="schema_too_deep", place="schema"
+        ) from None
     return closed
 
 
@@ -49,7 +51,7 @@ class _ObjectCloser:
         self._inlined = 0
 
     def close(self, schema: Any, around: frozenset[str]) -> Any:
-        """Return the closed copy; `around` are names that others declare for the same object."""
+        """Return the closed copy; `around` are names that other schemas declare for the object."""
         if not is_mapping(schema):
             return schema
         if isinstance(ref := schema.get("$ref"), str):
@@ -104,20 +106,24 @@ class _ObjectCloser:
         return around | self._names(schema)
 
     def _close_reference(self, ref: str, around: frozenset[str]) -> Any:
-        """Return the reference or, if more names are allowed here than there, what it means."""
+        """Return the reference or, if more names are allowed here than there, its closed target."""
         target = resolve_reference(self._root, ref)
         if not is_mapping(target) or around <= self._names(target):
             return {"$ref": ref}
         self._inlined += 1
         if self._inlined > _MAX_INLINED:
-            raise InvalidTool("schema: too many of its definitions are parts of one another")
+            raise InvalidTool(
+                "too many of its definitions are parts of one another",
+                code="schema_too_entangled",
+                place="schema",
+            )
         part = {k: v for k, v in target.items() if k not in ("$defs", "definitions")}
         return self.close(part, around)
 
     def _names(
         self, schema: Any, *, without: Container[str] = (), seen: set[str] | None = None
     ) -> frozenset[str]:
-        """Return all names that a schema declares for the one object it describes."""
+        """Return all names that a schema declares for its object."""
         if not is_mapping(schema):
             return _NO_NAMES
         seen = set() if seen is None else seen

@@ -1,8 +1,11 @@
-"""Classes with named fields, all read into one shape: `ClassFields`.
+"""Read annotations and classes with named fields, as input for a JSON Schema.
 
-A class is recognised by the attribute its maker leaves on it, so neither attrs nor
-dataclasses has to be imported to find out. What counts as an input, what it is called
-and how it is written follows `msgspec.convert`, which will read the arguments.
+Metadata of `Annotated` is read by attribute name, not by class: msgspec's `Meta`, annotated-types,
+pydantic's `FieldInfo` and PEP 727's `Doc` spell the same facts the same way. Annotations are
+resolved by the rules of `typing.get_type_hints`; what it cannot resolve becomes an error that
+names the parameter or field. A class is recognised by the attribute its maker leaves on it, so
+neither attrs nor dataclasses nor pydantic has to be imported. Which fields are inputs, and their
+names in JSON, follows `msgspec.convert`, which will read the arguments.
 """
 
 from __future__ import annotations
@@ -35,17 +38,10 @@ from msgspec import NODEFAULT, UNSET, Struct
 from steno.errors import InvalidTool
 from steno.schema.json_types import is_array, is_mapping
 
-# -- annotated -------------------------------------------------------------------------------------
-#
-# What `Annotated` and its neighbours say about a type, as JSON Schema keywords.
-#
-# Metadata is read by attribute name, not by class: msgspec's `Meta`, annotated-types,
-# pydantic's `FieldInfo` and PEP 727's `Doc` spell the same facts the same way, and none
-# of them has to be imported for that.
+# -- metadata of Annotated --------------------------------------------------------------------
 
 
 _QUALIFIERS = {Required: "Required", NotRequired: "NotRequired", Final: "Final"}
-
 
 # attribute of the metadata → keyword, and the types that JSON can carry there
 _METADATA_KEYWORDS: dict[str, tuple[str, type | tuple[type, ...]]] = {
@@ -62,7 +58,6 @@ _METADATA_KEYWORDS: dict[str, tuple[str, type | tuple[type, ...]]] = {
     "min_length": ("min_length", int),
     "max_length": ("max_length", int),
 }
-
 
 # The two lengths are one Python word for three keywords each.
 _LENGTH_KEYWORDS = {
@@ -140,22 +135,17 @@ def _length_keywords(schema: dict[str, Any], attribute: str, length: int) -> dic
     return {_LENGTH_KEYWORDS[kind][attribute]: length for kind in kinds if kind in _LENGTH_KEYWORDS}
 
 
-# -- hints -----------------------------------------------------------------------------------------
-#
-# Annotations, resolved: strings evaluated, type variables of generic classes filled in.
-#
-# The rules are those of `typing.get_type_hints`; what it cannot resolve becomes an error
-# that says which parameter or field it was.
+# -- annotations of functions and classes -----------------------------------------------------
 
 
-# What evaluating somebody's annotation raises when a name in it is unknown or misused.
-HINT_ERRORS = (NameError, AttributeError, SyntaxError, TypeError)
+# The errors of evaluating an annotation with a name that is unknown or misused.
+_HINT_ERRORS = (NameError, AttributeError, SyntaxError, TypeError)
 
 
 def function_hints(function: Any, names: Container[str], *, at: str) -> dict[str, Any]:
     """Return the types of the parameters asked for; `at` goes before a name in an error.
 
-    All others are left alone: nobody needs them, and they may well not be resolvable.
+    Other parameters are ignored: their annotations may well not be resolvable.
     Raises InvalidTool for an annotation that cannot be resolved.
     """
     module, own = getattr(function, "__globals__", {}), _type_parameters(function)
@@ -165,25 +155,25 @@ def function_hints(function: Any, names: Container[str], *, at: str) -> dict[str
             holder = SimpleNamespace(__annotations__={name: annotation})
             try:
                 hints |= get_type_hints(holder, module, own, include_extras=True)
-            except HINT_ERRORS as exc:
+            except _HINT_ERRORS as exc:
                 raise unresolved_error(at + name, getattr(exc, "name", None)) from exc
     return hints
 
 
-def class_hints(cls: type, arguments: tuple[Any, ...], at: str) -> dict[str, Any]:
+def _class_hints(cls: type, arguments: tuple[Any, ...], at: str) -> dict[str, Any]:
     """Return the type of every annotated field of a class, its generic parameters filled in.
 
     Raises InvalidTool for an annotation that cannot be resolved.
     """
     try:
         hints = get_type_hints(cls, include_extras=True)
-    except HINT_ERRORS:
+    except _HINT_ERRORS:
         # A class made inside a function is not found in its module, not even by itself.
         own = {cls.__name__: cls, **_type_parameters(cls)}
         try:
             hints = get_type_hints(cls, None, {**vars(cls), **own}, include_extras=True)
-        except HINT_ERRORS as exc:
-            raise unresolved_field_error(cls, exc, at) from exc
+        except _HINT_ERRORS as exc:
+            raise _unresolved_field_error(cls, exc, at) from exc
     if not hasattr(cls, "__orig_bases__") and not arguments:
         return hints
     bindings = _type_variable_bindings(cls, arguments)
@@ -197,12 +187,14 @@ def unresolved_error(at: str, name: str | None) -> InvalidTool:
     """Return the error for an annotation with a name that is not known where it stands."""
     which = f"the name {name!r} in its annotation" if name else "its annotation"
     return InvalidTool(
-        f"{at}: {which} cannot be resolved; define or import it at module level"
-        " (not under TYPE_CHECKING, not inside a function)"
+        f"{which} cannot be resolved; define or import it at module level"
+        " (not under TYPE_CHECKING, not inside a function)",
+        code="unresolved_annotation",
+        place=at,
     )
 
 
-def unresolved_field_error(cls: type, exc: BaseException, at: str) -> InvalidTool:
+def _unresolved_field_error(cls: type, exc: BaseException, at: str) -> InvalidTool:
     """Return the error for a class of which one annotation could not be resolved."""
     name = getattr(exc, "name", None)
     for base in cls.__mro__:
@@ -236,7 +228,7 @@ def _type_parameters(owner: Any) -> dict[str, Any]:
 
 
 def _type_variable_bindings(cls: type, arguments: tuple[Any, ...]) -> dict[type, dict[Any, Any]]:
-    """Return, for every class of the MRO that is generic, what its type variables stand for."""
+    """Return, for every generic class of the MRO, the types of its type variables."""
     bound: dict[type, dict[Any, Any]] = {}
 
     def bind(generic: type, given: tuple[Any, ...]) -> None:
@@ -255,12 +247,11 @@ def _binding_of_field(bindings: dict[type, dict[Any, Any]], field: str) -> dict[
     return next(scope for cls, scope in bindings.items() if field in _raw_annotations(cls))
 
 
-# Calling anybody else's factory would make a schema depend on clocks and random numbers.
-_EMPTY_DEFAULTS: dict[Any, Any] = {list: [], tuple: [], set: [], frozenset: [], dict: {}}
+# -- fields of classes ------------------------------------------------------------------------
 
 
 class InputField(Struct, frozen=True):
-    """One input: its name in JSON, its type, and what stands in for it when it is left out."""
+    """One input: its name in JSON, its type, and its default."""
 
     name: str
     type: Any
@@ -279,16 +270,13 @@ class ClassFields(Struct, frozen=True):
     is_positional: bool = False
 
 
-_FieldReader: TypeAlias = Callable[[Any, type, tuple[Any, ...], str], ClassFields]
-
-
 def read_class_fields(
     hint: Any, cls: type, arguments: tuple[Any, ...], at: str
 ) -> ClassFields | None:
     """Return the fields of a class with named fields, None for any other class.
 
     `hint` is the class or, for a generic one, its alias `cls[arguments]`.
-    Raises InvalidTool for a class that cannot be given by name, or not be resolved.
+    Raises InvalidTool for a class whose fields have no names in JSON, or cannot be resolved.
     """
     for marker, read in _FIELD_READERS.items():
         if hasattr(cls, marker):
@@ -321,22 +309,25 @@ def _is_finite(plain: Any) -> bool:
             return True
 
 
+# Calling any other factory would make a schema depend on clocks and random numbers.
+_EMPTY_DEFAULTS: dict[Any, Any] = {list: [], tuple: [], set: [], frozenset: [], dict: {}}
+
+
 def _factory_default(factory: Any) -> Any:
     """Return the default that a factory makes, if that is the same every time."""
     return _EMPTY_DEFAULTS.get(factory, UNSET) if isinstance(factory, type) else UNSET
 
 
-# -- one reader per kind of class ----
-
-
 def _read_struct(hint: Any, cls: Any, _arguments: tuple[Any, ...], at: str) -> ClassFields:
     config = cls.__struct_config__
     if config.array_like:
-        raise InvalidTool(f"{at}: {cls.__name__} is array_like; arguments come by name")
+        raise InvalidTool(
+            f"{cls.__name__} is array_like; arguments come by name", code="array_like", place=at
+        )
     try:
         found = msgspec.structs.fields(hint)
-    except HINT_ERRORS as exc:
-        raise unresolved_field_error(cls, exc, at) from exc
+    except _HINT_ERRORS as exc:
+        raise _unresolved_field_error(cls, exc, at) from exc
     fields = [
         InputField(
             f.encode_name,
@@ -358,10 +349,14 @@ def _read_dataclass(_hint: Any, cls: Any, arguments: tuple[Any, ...], at: str) -
     # Imported here: only a program that has dataclasses pays for them.
     from dataclasses import MISSING, InitVar, fields  # noqa: PLC0415
 
-    hints = class_hints(cls, arguments, at)
+    hints = _class_hints(cls, arguments, at)
     for name, found in hints.items():
         if isinstance(found, InitVar):
-            raise InvalidTool(f"{at}.{name}: an InitVar cannot be read from JSON; make it a field")
+            raise InvalidTool(
+                "an InitVar cannot be read from JSON; make it a field",
+                code="init_var",
+                place=f"{at}.{name}",
+            )
     return ClassFields(
         [
             InputField(
@@ -380,7 +375,7 @@ def _read_dataclass(_hint: Any, cls: Any, arguments: tuple[Any, ...], at: str) -
 
 def _read_attrs(_hint: Any, cls: Any, arguments: tuple[Any, ...], at: str) -> ClassFields:
     nothing = sys.modules["attr"].NOTHING  # there, or the class would not be
-    hints = class_hints(cls, arguments, at)
+    hints = _class_hints(cls, arguments, at)
     found: list[InputField] = []
     for f in cls.__attrs_attrs__:
         hint = hints.get(f.name, f.type or Any)
@@ -395,7 +390,7 @@ def _read_attrs(_hint: Any, cls: Any, arguments: tuple[Any, ...], at: str) -> Cl
 
 def _read_typed_dict(_hint: Any, cls: Any, arguments: tuple[Any, ...], at: str) -> ClassFields:
     fields: list[InputField] = []
-    for name, found in class_hints(cls, arguments, at).items():
+    for name, found in _class_hints(cls, arguments, at).items():
         _, _, qualifiers = strip_annotations(found)
         # `__required_keys__` cannot see into annotations that were strings (PEP 563).
         required = "Required" in qualifiers or (
@@ -406,7 +401,7 @@ def _read_typed_dict(_hint: Any, cls: Any, arguments: tuple[Any, ...], at: str) 
 
 
 def _read_named_tuple(_hint: Any, cls: Any, arguments: tuple[Any, ...], at: str) -> ClassFields:
-    hints = class_hints(cls, arguments, at)
+    hints = _class_hints(cls, arguments, at)
     defaults = cls._field_defaults
     fields = [
         InputField(
@@ -419,6 +414,8 @@ def _read_named_tuple(_hint: Any, cls: Any, arguments: tuple[Any, ...], at: str)
     ]
     return ClassFields(fields, is_positional=True)
 
+
+_FieldReader: TypeAlias = Callable[[Any, type, tuple[Any, ...], str], ClassFields]
 
 _FIELD_READERS: dict[str, _FieldReader] = {
     "__struct_config__": _read_struct,

@@ -1,7 +1,12 @@
-"""Keywords that apply schemas: to the same value (`anyOf`) or to what is inside it (`items`).
+"""Validate JSON values against a JSON Schema, and schemas against the schema of schemas.
 
-Each is a rule that reads its own operand from the schema. An operand that makes no sense
-is passed over, like a keyword that is not known: it says nothing about a value.
+A `_ValidationRun` walks a value along its schema; each keyword has a rule that reads its own
+operand from the schema and reports violations to the run. An operand that makes no sense is
+ignored, like an unknown keyword: it is no limit for a value.
+
+A path is a chain of steps from the inside out, so that one step further costs one tuple; it
+becomes a JSON pointer only in a report. A run is bounded: a schema may come from a stranger (an
+MCP server) and a value from a model.
 """
 
 from __future__ import annotations
@@ -16,7 +21,7 @@ import msgspec
 from msgspec import Struct
 
 from steno.errors import Problem
-from steno.json_object import pointer_step
+from steno.json_object import json_pointer, to_plain
 from steno.schema.json_types import (
     JSON_TYPES,
     is_array,
@@ -26,94 +31,116 @@ from steno.schema.json_types import (
     resolve_reference,
 )
 
-# -- walk ------------------------------------------------------------------------------------------
-#
-# The walk of a value along its schema: `Run` visits, the rules of the keywords report.
-#
-# A place is a chain of steps from the inside out, so that going one step further costs one
-# tuple; it becomes a JSON pointer only where there is something to report.
-# A run is bounded: a schema may come from a stranger (an MCP server) and a value from a model.
+MAX_VIOLATIONS: Final = 50
+MAX_VISITS: Final = 250_000
+"""More than the members of anything a model can write."""
 
+_MAX_LISTED: Final = 20
+_MAX_TEXT_CHARACTERS: Final = 200
 
-MAX_VIOLATIONS = 50
-
-
-MAX_VISITS = 250_000  # more than the members of anything a model can write
-
-
-ValuePath: TypeAlias = tuple[Any, str | int] | None
-"""The place around (again a Place) and the step into it; None is the whole value."""
-
-
-SchemaMapping: TypeAlias = Mapping[str, Any]
-
-
-KeywordRule: TypeAlias = "Callable[[ValidationRun, Any, SchemaMapping, ValuePath], None]"
+_Path: TypeAlias = tuple[Any, str | int] | None
+"""The path of the container (again a path) and the step into it; None is the whole value."""
+_Schema: TypeAlias = Mapping[str, Any]
+_Rule: TypeAlias = "Callable[[_ValidationRun, Any, _Schema, _Path], None]"
 """Checks a value against one keyword of a schema that has it, and reports to the run."""
+_Aspect: TypeAlias = Literal["type", "choice", "tag", "rule"]
+"""The subject of a violation. A choice of one is a tag: it names the alternative that is meant."""
 
 
-ViolationAspect: TypeAlias = Literal["type", "choice", "tag", "rule"]
-"""What a fault is about. A choice of one is a tag: it says which alternative is meant."""
+def validate_value(value: Any, schema: Mapping[str, Any] | bool) -> tuple[Problem, ...]:
+    """Return every way in which a parsed JSON value breaks a schema, at most fifty of them.
+
+    Mappings and tuples count as objects and arrays. References are followed inside the
+    schema only; keywords that are unknown or make no sense are ignored. Never raises.
+    """
+    run = _ValidationRun(schema)
+    try:
+        run.visit(value, schema, None)
+    except RecursionError:
+        return (Problem("", "is nested too deeply to be checked"),)
+    except _LimitExceeded:
+        return (Problem("", "is too large, or its schema too entangled, to be checked"),)
+    return tuple(
+        [
+            Problem(json_pointer(_steps(violation.path)), violation.rule)
+            for violation in run.violations[:MAX_VIOLATIONS]
+        ]
+    )
 
 
-_TYPE_NAMES = frozenset(JSON_TYPES.values())
+def validate_schema(schema: Mapping[str, Any]) -> tuple[Problem, ...]:
+    """Return every way in which `schema` is not a JSON Schema; pointers lead into it."""
+    return validate_value(schema, _META_SCHEMA)
 
 
-class SchemaViolation(Struct, frozen=True):
-    """A rule that was broken somewhere."""
-
-    path: ValuePath
-    rule: str
-    aspect: ViolationAspect = "rule"
+# -- the walk --------------------------------------------------------------------------------
 
 
-class ValidationLimitExceeded(Exception):
+class _Violation(Struct, frozen=True):
+    """A rule that a value breaks."""
+
+    path: _Path
+    expected: str
+    """The expectation, without its lead."""
+    aspect: _Aspect = "rule"
+    lead: str = ""
+    """The words before the expectation; alternatives with the same lead are joined after it."""
+
+    @property
+    def rule(self) -> str:
+        """The expectation in words."""
+        return self.lead + self.expected
+
+
+class _LimitExceeded(Exception):
     """The walk took more steps than any honest schema needs."""
 
 
-class ValidationRun:
-    """One walk: where references point to, what was found, how far it went."""
+class _ValidationRun:
+    """One walk: the root of references, the violations so far, the number of visits."""
 
-    __slots__ = ("_rules", "_visits", "root", "violations")
+    __slots__ = ("_visits", "root", "violations")
 
-    def __init__(self, root: Any, rules: Mapping[str, Mapping[str, KeywordRule]]) -> None:
+    def __init__(self, root: Any) -> None:
         self.root = root
-        self.violations: list[SchemaViolation] = []
-        self._rules = rules
+        self.violations: list[_Violation] = []
         self._visits = 0
 
-    def visit(self, value: object, schema: Any, place: ValuePath) -> None:
-        """Check one value against one schema, and whatever is inside both."""
+    def visit(self, value: object, schema: Any, path: _Path) -> None:
+        """Check one value against one schema, and the values inside both."""
         if not is_mapping(schema):
             if schema is False:
-                self.report(place, "nothing is allowed here")
+                self.report(path, "nothing is allowed here")
             return  # true, or not a schema at all
         self._visits += 1
         if self._visits > MAX_VISITS:
-            raise ValidationLimitExceeded
+            raise _LimitExceeded
         if len(self.violations) >= MAX_VIOLATIONS:
             return
         kind = JSON_TYPES.get(type(value)) or json_type_of(value)
         expected = schema.get("type")
         if expected is not None and expected != kind and not _matches_type(value, kind, expected):
             names = expected if is_array(expected) else [expected]
-            self.report(place, "expected " + " or ".join(names), "type")
-            return  # what else is wrong with it follows from that
-        rules = self._rules[kind]
+            self.report(path, " or ".join(names), "type", lead="expected ")
+            return  # further violations follow from this one
+        rules = _RULES_BY_TYPE[kind]
         for keyword in schema:
             if (rule := rules.get(keyword)) is not None:
-                rule(self, value, schema, place)
+                rule(self, value, schema, path)
 
-    def report(self, place: ValuePath, rule: str, aspect: ViolationAspect = "rule") -> None:
-        """Note that a rule was broken."""
-        self.violations.append(SchemaViolation(place, rule, aspect))
+    def report(self, path: _Path, expected: str, aspect: _Aspect = "rule", lead: str = "") -> None:
+        """Add a violation."""
+        self.violations.append(_Violation(path, expected, aspect, lead))
 
-    def try_visit(self, value: Any, schema: Any, place: ValuePath) -> list[SchemaViolation]:
-        """Return what a visit would report, without reporting it."""
+    def try_visit(self, value: Any, schema: Any, path: _Path) -> list[_Violation]:
+        """Return the violations of a visit, without reporting them."""
         outer, self.violations = self.violations, []
-        self.visit(value, schema, place)
+        self.visit(value, schema, path)
         found, self.violations = self.violations, outer
         return found
+
+
+_TYPE_NAMES: Final = frozenset(JSON_TYPES.values())
 
 
 def _matches_type(value: object, kind: str, expected: Any) -> bool:
@@ -127,244 +154,67 @@ def _matches_type(value: object, kind: str, expected: Any) -> bool:
     return expected == kind or not isinstance(expected, str) or expected not in _TYPE_NAMES
 
 
-# -- explain ---------------------------------------------------------------------------------------
-#
-# Words for what was expected, and the choice of what to say when no alternative fits.
+def _steps(path: _Path) -> list[str | int]:
+    """Return the steps of a path, from the outside in."""
+    steps: list[str | int] = []
+    while path:
+        path, step = path
+        steps.append(step)
+    steps.reverse()
+    return steps
 
 
-_MAX_LISTED = 20
+# -- keywords about the same value -----------------------------------------------------------
 
 
-_MAX_TEXT_CHARACTERS = 200
-
-
-def json_text(operand: Any) -> str:
-    """Return a part of a schema as JSON text, cut if it is long."""
-    try:
-        text = msgspec.json.encode(operand, enc_hook=_encode_mapping).decode()
-    except (TypeError, ValueError, RecursionError):
-        return "what the schema says"
-    return text if len(text) <= _MAX_TEXT_CHARACTERS else text[:_MAX_TEXT_CHARACTERS] + "…"
-
-
-def json_text_list(operands: Iterable[Any]) -> str:
-    """Return parts of a schema as JSON texts with commas between them, the first few."""
-    listed = [json_text(operand) for operand in islice(operands, _MAX_LISTED + 1)]
-    return ", ".join([*listed[:_MAX_LISTED], "…"] if len(listed) > _MAX_LISTED else listed)
-
-
-def closest_violations(
-    failures: list[list[SchemaViolation]], place: ValuePath
-) -> list[SchemaViolation]:
-    """Return what to report when each alternative failed in its own way.
-
-    The alternative that came closest is the one that was meant: the value is of its kind,
-    it carries its tag, and little else is wrong. If there is none of the right kind, what
-    all of them wanted is said in one sentence.
-    """
-    best = min(failures, key=lambda faults: _distance(faults, place))
-    reason = _excluding_violation(best, place)
-    if reason is None or len(failures) == 1:
-        return best
-    reasons = [found for faults in failures if (found := _excluding_violation(faults, place))]
-    rules = [found.rule for found in reasons if found.path == reason.path]
-    return [SchemaViolation(reason.path, _join_alternatives(rules), reason.aspect)]
-
-
-def _distance(faults: list[SchemaViolation], place: ValuePath) -> tuple[int, int, int]:
-    """Return how far an alternative is from fitting: kind, then number, then depth of faults."""
-    reason = _excluding_violation(faults, place)
-    miss = 0 if reason is None else 2 if reason.path == place else 1
-    return miss, len(faults), -max(_path_depth(fault.path) for fault in faults)
-
-
-def _excluding_violation(faults: list[SchemaViolation], place: ValuePath) -> SchemaViolation | None:
-    """Return the fault which shows that another alternative was meant, if there is one."""
-    for fault in faults:
-        if fault.path == place and fault.aspect != "rule":
-            return fault
-        if fault.aspect == "tag" and fault.path and fault.path[0] == place:
-            return fault
-    return None
-
-
-def _path_depth(place: ValuePath) -> int:
-    depth = 0
-    while place:
-        place, depth = place[0], depth + 1
-    return depth
-
-
-def _join_alternatives(rules: list[str]) -> str:
-    rules = list(dict.fromkeys(rules))
-    for start in ("expected ", "must be "):
-        if all(rule.startswith(start) for rule in rules):
-            return start + " or ".join(rule.removeprefix(start) for rule in rules)
-    return ", or ".join(rules)
-
-
-def _encode_mapping(value: Any) -> Any:
-    if is_mapping(value):
-        return dict(value)
-    raise TypeError
-
-
-# -- to the same value ----
-
-
-def check_ref(run: ValidationRun, value: Any, schema: SchemaMapping, place: ValuePath) -> None:
+def _check_ref(run: _ValidationRun, value: Any, schema: _Schema, path: _Path) -> None:
     """`$ref`: fits what it refers to, if that is in the same document."""
-    run.visit(value, resolve_reference(run.root, schema["$ref"]), place)
+    run.visit(value, resolve_reference(run.root, schema["$ref"]), path)
 
 
-def check_all_of(run: ValidationRun, value: Any, schema: SchemaMapping, place: ValuePath) -> None:
+def _check_all_of(run: _ValidationRun, value: Any, schema: _Schema, path: _Path) -> None:
     """`allOf`: fits every part."""
     for part in _array_operand(schema, "allOf"):
-        run.visit(value, part, place)
+        run.visit(value, part, path)
 
 
-def check_any_of(run: ValidationRun, value: Any, schema: SchemaMapping, place: ValuePath) -> None:
+def _check_any_of(run: _ValidationRun, value: Any, schema: _Schema, path: _Path) -> None:
     """`anyOf`: fits at least one alternative."""
-    failures: list[list[SchemaViolation]] = []
+    failures: list[list[_Violation]] = []
     for alternative in _array_operand(schema, "anyOf"):
-        found = run.try_visit(value, alternative, place)
+        found = run.try_visit(value, alternative, path)
         if not found:
             return
         failures.append(found)
     if failures:
-        run.violations += closest_violations(failures, place)
+        run.violations += _closest_violations(failures, path)
 
 
-def check_one_of(run: ValidationRun, value: Any, schema: SchemaMapping, place: ValuePath) -> None:
+def _check_one_of(run: _ValidationRun, value: Any, schema: _Schema, path: _Path) -> None:
     """`oneOf`: fits exactly one alternative."""
-    results = [run.try_visit(value, part, place) for part in _array_operand(schema, "oneOf")]
+    results = [run.try_visit(value, part, path) for part in _array_operand(schema, "oneOf")]
     fitting = results.count([])
     if fitting > 1:
-        run.report(place, "must fit exactly one of the alternatives, but fits several")
+        run.report(path, "must fit exactly one of the alternatives, but fits several")
     elif results and not fitting:
-        run.violations += closest_violations(results, place)
+        run.violations += _closest_violations(results, path)
 
 
-def check_not(run: ValidationRun, value: Any, schema: SchemaMapping, place: ValuePath) -> None:
+def _check_not(run: _ValidationRun, value: Any, schema: _Schema, path: _Path) -> None:
     """`not`: does not fit."""
     operand = schema["not"]
     is_schema = is_mapping(operand) or isinstance(operand, bool)
-    if is_schema and not run.try_visit(value, operand, place):
-        run.report(place, f"must not fit {json_text(operand)}")
+    if is_schema and not run.try_visit(value, operand, path):
+        run.report(path, f"must not fit {_json_text(operand)}")
 
 
-def check_if(run: ValidationRun, value: Any, schema: SchemaMapping, place: ValuePath) -> None:
+def _check_if(run: _ValidationRun, value: Any, schema: _Schema, path: _Path) -> None:
     """`if`: fits `then` or `else`, depending on whether it fits this."""
-    branch = "else" if run.try_visit(value, schema["if"], place) else "then"
-    run.visit(value, schema.get(branch, True), place)
+    branch = "else" if run.try_visit(value, schema["if"], path) else "then"
+    run.visit(value, schema.get(branch, True), path)
 
 
-# -- to the members of an object ----
-
-
-def check_properties(
-    run: ValidationRun, value: Any, schema: SchemaMapping, place: ValuePath
-) -> None:
-    """`properties`: each declared member that is there fits."""
-    for name, part in _mapping_operand(schema, "properties").items():
-        if name in value:
-            run.visit(value[name], part, (place, name))
-
-
-def check_pattern_properties(
-    run: ValidationRun, value: Any, schema: SchemaMapping, place: ValuePath
-) -> None:
-    """`patternProperties`: each member whose name matches fits."""
-    for pattern, part in _mapping_operand(schema, "patternProperties").items():
-        for name in value:
-            if matches_pattern(name, pattern):
-                run.visit(value[name], part, (place, name))
-
-
-def check_additional_properties(
-    run: ValidationRun, value: Any, schema: SchemaMapping, place: ValuePath
-) -> None:
-    """`additionalProperties`: each member that nobody declared fits, or must not be there."""
-    operand = schema["additionalProperties"]
-    declared = _mapping_operand(schema, "properties")
-    patterns = _mapping_operand(schema, "patternProperties")
-    for name in value:
-        if name in declared or any(matches_pattern(name, pattern) for pattern in patterns):
-            continue
-        if operand is False:
-            known = f"; the properties are {json_text_list(declared)}" if declared else ""
-            run.report((place, name), f"unknown property{known}")
-        else:
-            run.visit(value[name], operand, (place, name))
-
-
-def check_property_names(
-    run: ValidationRun, value: Any, schema: SchemaMapping, place: ValuePath
-) -> None:
-    """`propertyNames`: the name of each member fits."""
-    for name in value:
-        for fault in run.try_visit(name, schema["propertyNames"], place):
-            run.report((place, name), f"property name: {fault.rule}")
-
-
-# -- to the items of an array ----
-
-
-def check_items(run: ValidationRun, value: Any, schema: SchemaMapping, place: ValuePath) -> None:
-    """`items`: each item after those of `prefixItems` fits."""
-    operand = schema["items"]
-    for i in range(len(_array_operand(schema, "prefixItems")), len(value)):
-        run.visit(value[i], operand, (place, i))
-
-
-def check_prefix_items(
-    run: ValidationRun, value: Any, schema: SchemaMapping, place: ValuePath
-) -> None:
-    """`prefixItems`: the first items fit, each its own."""
-    for i, (item, part) in enumerate(
-        zip(value, _array_operand(schema, "prefixItems"), strict=False)
-    ):
-        run.visit(item, part, (place, i))
-
-
-def check_contains(run: ValidationRun, value: Any, schema: SchemaMapping, place: ValuePath) -> None:
-    """`contains`: so many of the items fit, at least one if it is not said how many."""
-    operand = schema["contains"]
-    fitting = sum(not run.try_visit(item, operand, place) for item in value)
-    least, most = schema.get("minContains", 1), schema.get("maxContains")
-    if is_number(least) and fitting < least:
-        run.report(place, f"must contain at least {json_text(least)} of {json_text(operand)}")
-    if is_number(most) and fitting > most:
-        run.report(place, f"must contain at most {json_text(most)} of {json_text(operand)}")
-
-
-# -- shared ----
-
-
-def matches_pattern(text: str, pattern: Any) -> bool | None:
-    """Tell whether a text has a part that a pattern matches; None if it is no pattern."""
-    try:
-        return re.search(pattern, text) is not None
-    except (re.error, TypeError, OverflowError, RecursionError):
-        return None
-
-
-def _array_operand(schema: SchemaMapping, keyword: str) -> list[Any] | tuple[Any, ...]:
-    operand = schema.get(keyword)
-    return operand if is_array(operand) else ()
-
-
-def _mapping_operand(schema: SchemaMapping, keyword: str) -> SchemaMapping:
-    operand = schema.get(keyword)
-    return operand if is_mapping(operand) else {}
-
-
-# -- assertions ------------------------------------------------------------------------------------
-#
-# Keywords that say something about the value at hand: its size, its choice, its members.
-
-
-def check_enum(run: ValidationRun, value: Any, schema: SchemaMapping, place: ValuePath) -> None:
+def _check_enum(run: _ValidationRun, value: Any, schema: _Schema, path: _Path) -> None:
     """`enum`: is one of the choices."""
     choices = schema["enum"]
     if not is_array(choices):
@@ -376,85 +226,135 @@ def check_enum(run: ValidationRun, value: Any, schema: SchemaMapping, place: Val
     ):
         return
     if len(choices) == 1:
-        run.report(place, f"must be {json_text_list(choices)}", "tag")
+        run.report(path, _json_text_list(choices), "tag", lead="must be ")
     else:
-        run.report(place, f"must be one of {json_text_list(choices)}", "choice")
+        run.report(path, f"one of {_json_text_list(choices)}", "choice", lead="must be ")
 
 
-def check_const(run: ValidationRun, value: Any, schema: SchemaMapping, place: ValuePath) -> None:
-    """`const`: is this."""
+def _check_const(run: _ValidationRun, value: Any, schema: _Schema, path: _Path) -> None:
+    """`const`: is this value."""
     if not _is_same_json(value, schema["const"]):
-        run.report(place, f"must be {json_text(schema['const'])}", "tag")
+        run.report(path, _json_text(schema["const"]), "tag", lead="must be ")
 
 
-def check_required(run: ValidationRun, value: Any, schema: SchemaMapping, place: ValuePath) -> None:
+# -- keywords about objects -------------------------------------------------------------------
+
+
+def _check_properties(run: _ValidationRun, value: Any, schema: _Schema, path: _Path) -> None:
+    """`properties`: each declared member that is there fits."""
+    for name, part in _mapping_operand(schema, "properties").items():
+        if name in value:
+            run.visit(value[name], part, (path, name))
+
+
+def _check_pattern_properties(
+    run: _ValidationRun, value: Any, schema: _Schema, path: _Path
+) -> None:
+    """`patternProperties`: each member whose name matches fits."""
+    for pattern, part in _mapping_operand(schema, "patternProperties").items():
+        for name in value:
+            if _matches_pattern(name, pattern):
+                run.visit(value[name], part, (path, name))
+
+
+def _check_additional_properties(
+    run: _ValidationRun, value: Any, schema: _Schema, path: _Path
+) -> None:
+    """`additionalProperties`: each undeclared member fits, or must not be there."""
+    operand = schema["additionalProperties"]
+    declared = _mapping_operand(schema, "properties")
+    patterns = _mapping_operand(schema, "patternProperties")
+    for name in value:
+        if name in declared or any(_matches_pattern(name, pattern) for pattern in patterns):
+            continue
+        if operand is False:
+            known = f"; the properties are {_json_text_list(declared)}" if declared else ""
+            run.report((path, name), f"unknown property{known}")
+        else:
+            run.visit(value[name], operand, (path, name))
+
+
+def _check_property_names(run: _ValidationRun, value: Any, schema: _Schema, path: _Path) -> None:
+    """`propertyNames`: the name of each member fits."""
+    for name in value:
+        for violation in run.try_visit(name, schema["propertyNames"], path):
+            run.report((path, name), f"property name: {violation.rule}")
+
+
+def _check_required(run: _ValidationRun, value: Any, schema: _Schema, path: _Path) -> None:
     """`required`: these members are there."""
-    _check_members(run, value, schema["required"], place)
+    _check_members(run, value, schema["required"], path)
 
 
-def check_dependent_required(
-    run: ValidationRun, value: Any, schema: SchemaMapping, place: ValuePath
+def _check_dependent_required(
+    run: _ValidationRun, value: Any, schema: _Schema, path: _Path
 ) -> None:
     """`dependentRequired`: where one member is, others are."""
     operand = schema["dependentRequired"]
     for name in operand if is_mapping(operand) else ():
         if name in value:
-            _check_members(run, value, operand[name], place)
+            _check_members(run, value, operand[name], path)
 
 
-def check_unique_items(
-    run: ValidationRun, value: Any, schema: SchemaMapping, place: ValuePath
-) -> None:
+def _check_members(run: _ValidationRun, value: Any, names: Any, path: _Path) -> None:
+    for name in names if is_array(names) else ():
+        if isinstance(name, str) and name not in value:
+            run.report(path, f"missing required property {_json_text(name)}")
+
+
+# -- keywords about arrays --------------------------------------------------------------------
+
+
+def _check_items(run: _ValidationRun, value: Any, schema: _Schema, path: _Path) -> None:
+    """`items`: each item after those of `prefixItems` fits."""
+    operand = schema["items"]
+    for i in range(len(_array_operand(schema, "prefixItems")), len(value)):
+        run.visit(value[i], operand, (path, i))
+
+
+def _check_prefix_items(run: _ValidationRun, value: Any, schema: _Schema, path: _Path) -> None:
+    """`prefixItems`: the first items fit, each its own."""
+    for i, (item, part) in enumerate(
+        zip(value, _array_operand(schema, "prefixItems"), strict=False)
+    ):
+        run.visit(item, part, (path, i))
+
+
+def _check_contains(run: _ValidationRun, value: Any, schema: _Schema, path: _Path) -> None:
+    """`contains`: a number of the items fit, at least one if no number is given."""
+    operand = schema["contains"]
+    fitting = sum(not run.try_visit(item, operand, path) for item in value)
+    least, most = schema.get("minContains", 1), schema.get("maxContains")
+    if is_number(least) and fitting < least:
+        run.report(path, f"must contain at least {_json_text(least)} of {_json_text(operand)}")
+    if is_number(most) and fitting > most:
+        run.report(path, f"must contain at most {_json_text(most)} of {_json_text(operand)}")
+
+
+def _check_unique_items(run: _ValidationRun, value: Any, schema: _Schema, path: _Path) -> None:
     """`uniqueItems`: no item is there twice."""
     seen: set[Any] = set()
     for i, item in enumerate(value if schema["uniqueItems"] is True else ()):
         frozen = _hashable_json(item)
         if frozen in seen:
-            run.report((place, i), "must not repeat an earlier item")
+            run.report((path, i), "must not repeat an earlier item")
         seen.add(frozen)
 
 
-def check_pattern(run: ValidationRun, value: Any, schema: SchemaMapping, place: ValuePath) -> None:
+# -- keywords about numbers and texts ---------------------------------------------------------
+
+
+def _check_pattern(run: _ValidationRun, value: Any, schema: _Schema, path: _Path) -> None:
     """`pattern`: matches somewhere."""
-    if matches_pattern(value, schema["pattern"]) is False:
-        run.report(place, f"must match the pattern {schema['pattern']}")
+    if _matches_pattern(value, schema["pattern"]) is False:
+        run.report(path, f"must match the pattern {schema['pattern']}")
 
 
-def check_multiple_of(
-    run: ValidationRun, value: Any, schema: SchemaMapping, place: ValuePath
-) -> None:
-    """`multipleOf`: is so many times a number."""
+def _check_multiple_of(run: _ValidationRun, value: Any, schema: _Schema, path: _Path) -> None:
+    """`multipleOf`: is a multiple of a number."""
     step = schema["multipleOf"]
     if is_number(step) and step > 0 and not _is_multiple(value, step):
-        run.report(place, f"must be a multiple of {json_text(step)}")
-
-
-def limit_rule(
-    keyword: str,
-    holds: Callable[[Any, Any], bool],
-    rule: str,
-    *,
-    measure: Callable[[Any], Any] | None = None,
-) -> KeywordRule:
-    """Return the rule of a keyword that compares a value, or its measure, with a number."""
-
-    def check_limit(
-        run: ValidationRun, value: Any, schema: SchemaMapping, place: ValuePath
-    ) -> None:
-        number = schema[keyword]
-        if is_number(number) and not holds(measure(value) if measure else value, number):
-            run.report(place, rule.format(json_text(number)))
-
-    return check_limit
-
-
-# -- shared ----
-
-
-def _check_members(run: ValidationRun, value: Any, names: Any, place: ValuePath) -> None:
-    for name in names if is_array(names) else ():
-        if isinstance(name, str) and name not in value:
-            run.report(place, f"missing required property {json_text(name)}")
+        run.report(path, f"must be a multiple of {_json_text(step)}")
 
 
 def _is_multiple(value: float, step: float) -> bool:
@@ -462,10 +362,48 @@ def _is_multiple(value: float, step: float) -> bool:
         return value % step == 0
     try:
         quotient = value / step
-        # 0.3 is a multiple of 0.1 to everybody but a binary computer.
+        # 0.3 is a multiple of 0.1, but not in binary floating point.
         return abs(quotient - round(quotient)) <= abs(quotient) * 2**-50
     except (OverflowError, ValueError):  # infinite, or beyond what a float can hold
         return False
+
+
+def _limit_rule(
+    keyword: str,
+    holds: Callable[[Any, Any], bool],
+    rule: str,
+    *,
+    measure: Callable[[Any], Any] | None = None,
+) -> _Rule:
+    """Return the rule of a keyword that compares a value, or its measure, with a number."""
+
+    def check_limit(run: _ValidationRun, value: Any, schema: _Schema, path: _Path) -> None:
+        number = schema[keyword]
+        if is_number(number) and not holds(measure(value) if measure else value, number):
+            run.report(path, rule.format(_json_text(number)))
+
+    return check_limit
+
+
+# -- operands ---------------------------------------------------------------------------------
+
+
+def _matches_pattern(text: str, pattern: Any) -> bool | None:
+    """Tell whether a text has a part that a pattern matches; None if it is no pattern."""
+    try:
+        return re.search(pattern, text) is not None
+    except (re.error, TypeError, OverflowError, RecursionError):
+        return None
+
+
+def _array_operand(schema: _Schema, keyword: str) -> list[Any] | tuple[Any, ...]:
+    operand = schema.get(keyword)
+    return operand if is_array(operand) else ()
+
+
+def _mapping_operand(schema: _Schema, keyword: str) -> _Schema:
+    operand = schema.get(keyword)
+    return operand if is_mapping(operand) else {}
 
 
 def _is_same_json(one: object, other: object) -> bool:
@@ -473,7 +411,7 @@ def _is_same_json(one: object, other: object) -> bool:
 
 
 def _hashable_json(value: object) -> Any:
-    """Return something hashable that is equal exactly where JSON values are.
+    """Return a hashable value that is equal exactly where JSON values are.
 
     1 is 1.0, true is not 1, a tuple is an array.
     """
@@ -486,74 +424,129 @@ def _hashable_json(value: object) -> Any:
     return value
 
 
-# -- checks ----------------------------------------------------------------------------------------
-#
-# `check`: does a JSON value fit a schema, and if not, where and why not.
+# -- the choice among failed alternatives ----------------------------------------------------
 
 
-_COMMON_RULES: dict[str, KeywordRule] = {
-    "$ref": check_ref,
-    "enum": check_enum,
-    "const": check_const,
-    "allOf": check_all_of,
-    "anyOf": check_any_of,
-    "oneOf": check_one_of,
-    "not": check_not,
-    "if": check_if,
+def _closest_violations(failures: list[list[_Violation]], path: _Path) -> list[_Violation]:
+    """Return the violations to report when no alternative fits.
+
+    The alternative that came closest is the one that was meant: the value is of its type, it
+    carries its tag, and few other rules are broken. If the value is of no alternative's type, one
+    violation names the types of all of them.
+    """
+    best = min(failures, key=lambda violations: _distance(violations, path))
+    reason = _excluding_violation(best, path)
+    if reason is None or len(failures) == 1:
+        return best
+    reasons = [found for each in failures if (found := _excluding_violation(each, path))]
+    return [_join_alternatives([found for found in reasons if found.path == reason.path], reason)]
+
+
+def _distance(violations: list[_Violation], path: _Path) -> tuple[int, int, int]:
+    """Return how far an alternative is from fitting: type, then number, then depth of violations."""
+    reason = _excluding_violation(violations, path)
+    miss = 0 if reason is None else 2 if reason.path == path else 1
+    return miss, len(violations), -max(len(_steps(each.path)) for each in violations)
+
+
+def _excluding_violation(violations: list[_Violation], path: _Path) -> _Violation | None:
+    """Return the violation which shows that another alternative was meant, if there is one."""
+    for violation in violations:
+        if violation.path == path and violation.aspect != "rule":
+            return violation
+        if violation.aspect == "tag" and violation.path and violation.path[0] == path:
+            return violation
+    return None
+
+
+def _join_alternatives(violations: list[_Violation], reason: _Violation) -> _Violation:
+    """Return one violation that names the expectations of all."""
+    first, *others = {violation.rule: violation for violation in violations}.values()
+    if all(other.lead == first.lead for other in others):
+        expected = " or ".join([first.expected, *[other.expected for other in others]])
+    else:
+        expected = ", or ".join([first.expected, *[other.rule for other in others]])
+    return _Violation(reason.path, expected, reason.aspect, first.lead)
+
+
+# -- schema parts in words -------------------------------------------------------------------
+
+
+def _json_text(operand: Any) -> str:
+    """Return a part of a schema as JSON text, truncated if it is long."""
+    try:
+        text = msgspec.json.encode(operand, enc_hook=to_plain).decode()
+    except (TypeError, ValueError, RecursionError):
+        return "what the schema says"
+    return text if len(text) <= _MAX_TEXT_CHARACTERS else text[:_MAX_TEXT_CHARACTERS] + "…"
+
+
+def _json_text_list(operands: Iterable[Any]) -> str:
+    """Return parts of a schema as JSON texts with commas between them, the first few."""
+    listed = [_json_text(operand) for operand in islice(operands, _MAX_LISTED + 1)]
+    return ", ".join([*listed[:_MAX_LISTED], "…"] if len(listed) > _MAX_LISTED else listed)
+
+
+# -- tables -----------------------------------------------------------------------------------
+
+_COMMON_RULES: dict[str, _Rule] = {
+    "$ref": _check_ref,
+    "enum": _check_enum,
+    "const": _check_const,
+    "allOf": _check_all_of,
+    "anyOf": _check_any_of,
+    "oneOf": _check_one_of,
+    "not": _check_not,
+    "if": _check_if,
 }
 
-
-_NUMBER_RULES: dict[str, KeywordRule] = {
+_NUMBER_RULES: dict[str, _Rule] = {
     **_COMMON_RULES,
-    "minimum": limit_rule("minimum", operator.ge, "must be at least {}"),
-    "maximum": limit_rule("maximum", operator.le, "must be at most {}"),
-    "exclusiveMinimum": limit_rule("exclusiveMinimum", operator.gt, "must be greater than {}"),
-    "exclusiveMaximum": limit_rule("exclusiveMaximum", operator.lt, "must be less than {}"),
-    "multipleOf": check_multiple_of,
+    "minimum": _limit_rule("minimum", operator.ge, "must be at least {}"),
+    "maximum": _limit_rule("maximum", operator.le, "must be at most {}"),
+    "exclusiveMinimum": _limit_rule("exclusiveMinimum", operator.gt, "must be greater than {}"),
+    "exclusiveMaximum": _limit_rule("exclusiveMaximum", operator.lt, "must be less than {}"),
+    "multipleOf": _check_multiple_of,
 }
 
-
-_STRING_RULES: dict[str, KeywordRule] = {
+_STRING_RULES: dict[str, _Rule] = {
     **_COMMON_RULES,
-    "minLength": limit_rule(
+    "minLength": _limit_rule(
         "minLength", operator.ge, "must have at least {} characters", measure=len
     ),
-    "maxLength": limit_rule(
+    "maxLength": _limit_rule(
         "maxLength", operator.le, "must have at most {} characters", measure=len
     ),
-    "pattern": check_pattern,
+    "pattern": _check_pattern,
 }
 
-
-_ARRAY_RULES: dict[str, KeywordRule] = {
+_ARRAY_RULES: dict[str, _Rule] = {
     **_COMMON_RULES,
-    "items": check_items,
-    "prefixItems": check_prefix_items,
-    "contains": check_contains,
-    "minItems": limit_rule("minItems", operator.ge, "must have at least {} items", measure=len),
-    "maxItems": limit_rule("maxItems", operator.le, "must have at most {} items", measure=len),
-    "uniqueItems": check_unique_items,
+    "items": _check_items,
+    "prefixItems": _check_prefix_items,
+    "contains": _check_contains,
+    "minItems": _limit_rule("minItems", operator.ge, "must have at least {} items", measure=len),
+    "maxItems": _limit_rule("maxItems", operator.le, "must have at most {} items", measure=len),
+    "uniqueItems": _check_unique_items,
 }
 
-
-_OBJECT_RULES: dict[str, KeywordRule] = {
+_OBJECT_RULES: dict[str, _Rule] = {
     **_COMMON_RULES,
-    "properties": check_properties,
-    "patternProperties": check_pattern_properties,
-    "additionalProperties": check_additional_properties,
-    "propertyNames": check_property_names,
-    "required": check_required,
-    "dependentRequired": check_dependent_required,
-    "minProperties": limit_rule(
+    "properties": _check_properties,
+    "patternProperties": _check_pattern_properties,
+    "additionalProperties": _check_additional_properties,
+    "propertyNames": _check_property_names,
+    "required": _check_required,
+    "dependentRequired": _check_dependent_required,
+    "minProperties": _limit_rule(
         "minProperties", operator.ge, "must have at least {} properties", measure=len
     ),
-    "maxProperties": limit_rule(
+    "maxProperties": _limit_rule(
         "maxProperties", operator.le, "must have at most {} properties", measure=len
     ),
 }
 
-
-_RULES_BY_TYPE: dict[str, dict[str, KeywordRule]] = {
+_RULES_BY_TYPE: dict[str, dict[str, _Rule]] = {
     "object": _OBJECT_RULES,
     "array": _ARRAY_RULES,
     "string": _STRING_RULES,
@@ -565,69 +558,20 @@ _RULES_BY_TYPE: dict[str, dict[str, KeywordRule]] = {
 }
 
 
-def validate_value(value: Any, schema: Mapping[str, Any] | bool) -> tuple[Problem, ...]:
-    """Return every way in which a parsed JSON value breaks a schema, at most fifty of them.
-
-    Mappings and tuples count as objects and arrays. References are followed inside the
-    schema only; keywords that are unknown or make no sense are ignored. Never raises.
-    """
-    run = ValidationRun(schema, _RULES_BY_TYPE)
-    try:
-        run.visit(value, schema, None)
-    except RecursionError:
-        return (Problem("", "is nested too deeply to be checked"),)
-    except ValidationLimitExceeded:
-        return (Problem("", "is too large, or its schema too entangled, to be checked"),)
-    faults = run.violations
-    if not faults:
-        return ()
-    return tuple(
-        Problem(_json_pointer(fault.path), fault.rule) for fault in faults[:MAX_VIOLATIONS]
-    )
-
-
-def _json_pointer(place: ValuePath) -> str:
-    """Return a place as a JSON pointer (RFC 6901)."""
-    pointer = ""
-    while place:
-        place, step = place
-        pointer = pointer_step(step) + pointer
-    return pointer
-
-
-# -- meta ------------------------------------------------------------------------------------------
+# -- the schema of schemas -------------------------------------------------------------------
 #
-# Whether a schema is one: JSON Schema described in itself, as far as we read it.
-#
-# Keywords that we do not know are welcome, as the standard wants it.
-
+# JSON Schema described in itself, as far as steno reads it. Unknown keywords are allowed, as
+# the standard wants it.
 
 _SUBSCHEMA: Final = {"$ref": "#"}
-
-
 _SUBSCHEMA_LIST: Final = {"type": "array", "items": _SUBSCHEMA, "minItems": 1}
-
-
 _SUBSCHEMA_MAP: Final = {"type": "object", "additionalProperties": _SUBSCHEMA}
-
-
 _NAME_LIST: Final = {"type": "array", "items": {"type": "string"}, "uniqueItems": True}
-
-
 _TYPE_NAME: Final = {"enum": ["string", "integer", "number", "boolean", "object", "array", "null"]}
-
-
 _STRING_TYPE: Final = {"type": "string"}
-
-
 _BOOLEAN_TYPE: Final = {"type": "boolean"}
-
-
 _NUMBER_TYPE: Final = {"type": "number"}
-
-
 _COUNT_TYPE: Final = {"type": "integer", "minimum": 0}
-
 
 _KEYWORDS: Final[dict[str, dict[str, Any]]] = {
     "type": {"anyOf": [_TYPE_NAME, {"type": "array", "items": _TYPE_NAME, "minItems": 1}]},
@@ -648,10 +592,4 @@ _KEYWORDS: Final[dict[str, dict[str, Any]]] = {
     "uniqueItems": _BOOLEAN_TYPE,
 }
 
-
 _META_SCHEMA: Final = {"type": ["object", "boolean"], "properties": _KEYWORDS}
-
-
-def validate_schema(schema: Mapping[str, Any]) -> tuple[Problem, ...]:
-    """Return every way in which `schema` is not a JSON Schema; pointers lead into it."""
-    return validate_value(schema, _META_SCHEMA)

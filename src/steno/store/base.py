@@ -260,7 +260,8 @@ class Store(ABC):
         told = {branch: digests.get(head, "") for branch, head in heads.items()}
         if heads == before and told != found.heads:  # else somebody has written meanwhile
             problem = "the branches that the store knows are not those of its records"
-            return found._replace(bad=BadRecord(len(digests) - 1, None, problem))
+            bad = BadRecord(len(digests) - 1, None, problem, "heads_mismatch")
+            return found._replace(bad=bad)
         return found._replace(bad=self._find_bad_blob(beside))
 
     def _find_bad_blob(self, beside: Iterable[tuple[Record, str]]) -> BadRecord | None:
@@ -270,9 +271,8 @@ class Store(ABC):
                 self.blob(digest)
             except (Missing, Damaged):
                 id = None if record.entry is None else record.entry.id
-                return BadRecord(
-                    record.seq, id, "an image or a result beside it is missing or spoilt"
-                )
+                problem = "an image or a result beside it is missing or spoilt"
+                return BadRecord(record.seq, id, problem, "missing_blob")
         return None
 
     def redact(self, session: str, entry_id: str, *, actor: str, reason: str) -> None:

@@ -148,6 +148,9 @@ def describe_verification(found: Verification) -> str:
     return ", ".join(parts)
 
 
+_BAD_RECORD_KEYS: Final = ("seq", "entry_id", "problem")
+
+
 def verification_as_json(verdict: SessionVerification) -> dict[str, Any]:
     """Return what verifying a session found, as JSON."""
     found = verdict.found
@@ -157,12 +160,13 @@ def verification_as_json(verdict: SessionVerification) -> dict[str, Any]:
         "problem": verdict.problem,
     }
     if found is not None:
+        bad = found.bad
         described |= {
             "entries": found.entries,
             "redacted": found.redacted,
             "foreign": found.foreign,
             "heads": dict(found.heads),
-            "bad": None if found.bad is None else found.bad._asdict(),
+            "bad": None if bad is None else {name: getattr(bad, name) for name in _BAD_RECORD_KEYS},
         }
     if verdict.head_record is not None:
         described["head_record"] = verdict.head_record
