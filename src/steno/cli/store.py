@@ -110,7 +110,7 @@ def _copy_sessions(
 
             while left:
                 try:
-                    convert_store(source, target, left, tell=tell)
+                    convert_store(source, target, left, on_session=tell)
                     break
                 except (*UNREADABLE_ERRORS, Missing) as exc:  # Missing is also said of a blob
                     bad = next(number for number, name in enumerate(left) if name not in arrived)

@@ -1,8 +1,8 @@
-"""Files that are locked, durable, and there as a whole or not at all. Nothing here knows a record.
+"""Locked, durable and atomically published files. Nothing here knows a record.
 
 Every operation opens its file and closes it again, so thousands of sessions take no descriptors.
-A process that is forked meanwhile gets copies of those that are open, and lets go of them at once:
-a lock is held as long as anybody has a copy.
+A process that is forked meanwhile gets copies of the open descriptors and releases them at once:
+a lock is held as long as any process has a copy.
 """
 
 from __future__ import annotations
@@ -24,22 +24,24 @@ from steno.errors import Missing, Unavailable
 
 _DRAFT_SUFFIX: Final = ".draft"
 _STALE_DRAFT_AGE_S: Final = 3600
-"""From this age on, nobody is writing a draft any more."""
+"""A draft of this age has no writer any more."""
 _MIN_LOCK_POLL_S: Final = 0.00002
 _MAX_LOCK_POLL_S: Final = 0.02
-"""How often it is tried again to lock a file: the longer it takes, the less often."""
+"""The pause between two attempts to lock a file grows from the one to the other."""
 _sync_file: Final[Callable[[int], None]] = getattr(os, "fdatasync", os.fsync)  # not everywhere
 
 
 @contextmanager
 def translate_os_errors(place: str) -> Generator[None]:
-    """Let what the operating system refuses leave as an error of ours."""
+    """Raise Unavailable for an error of the operating system."""
     try:
         yield
     except OSError as exc:
         reason = exc.strerror or type(exc).__name__
         raise Unavailable(
-            f"{place}: cannot be read or written: {reason}; check the disk and the rights"
+            f"cannot be read or written: {reason}; check the disk and the rights",
+            code="os_error",
+            place=place,
         ) from exc
 
 
@@ -48,15 +50,22 @@ def translate_os_errors(place: str) -> Generator[None]:
 
 @contextmanager
 def open_locked(
-    path: Path, *, to_write: bool, deadline: float, create: bool = False
+    path: Path,
+    *,
+    to_write: bool,
+    deadline: float,
+    create: bool = False,
+    missing: Callable[[], Missing] = lambda: Missing("there is no such file", code="file_missing"),
 ) -> Generator[int]:
     """Open a file and lock it: for one writer, or for any number of readers.
 
-    Readers may `unlock` early and go on reading what they know to be there. Raises Missing, and
-    Unavailable if others keep it locked until the deadline, which is a time of `monotonic`.
+    Readers may `unlock` early and continue to read the part that is known to be complete. Raises
+    the error that `missing` returns if there is no file, and Unavailable if others keep it locked
+    until the deadline, which is a time of `monotonic`.
     """
+    mode = "r+b" if to_write else "rb"
     while True:
-        with _open_registered(path, "r+b" if to_write else "rb", create=create) as file:
+        with _open_registered(path, mode, create=create, missing=missing) as file:
             _acquire_file_lock(file, path.name, to_write=to_write, deadline=deadline)
             if _is_file_at(path, file):
                 yield file
@@ -65,8 +74,10 @@ def open_locked(
 
 
 @contextmanager
-def _open_registered(path: Path, mode: str, *, create: bool) -> Generator[int]:
-    # An object from the start, and no bare number: whenever an interrupt comes, it is closed.
+def _open_registered(
+    path: Path, mode: str, *, create: bool, missing: Callable[[], Missing]
+) -> Generator[int]:
+    # An object from the start, no bare number: whenever an interrupt comes, it is closed.
     stream: FileIO | None = None
     try:
         with _fork_lock:
@@ -76,7 +87,7 @@ def _open_registered(path: Path, mode: str, *, create: bool) -> Generator[int]:
     except FileNotFoundError as exc:
         if stream is not None:
             raise
-        raise Missing("store: there is no session of this id") from exc
+        raise missing() from exc
     finally:
         if stream is not None:
             unlock(stream.fileno())
@@ -107,20 +118,20 @@ def _is_file_at(path: Path, file: int) -> bool:
 
 
 def unlock(file: int) -> None:
-    """Let others write to a file."""
+    """Release the lock of a file."""
     fcntl.flock(file, fcntl.LOCK_UN)
     _lock_files.pop(file, None)
 
 
 class ThreadLock(Protocol):
-    """What `threading.RLock` makes: a lock that knows which thread holds it."""
+    """A lock that knows which thread holds it, as `threading.RLock` returns it."""
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
         """Wait for the lock."""
         ...
 
     def release(self) -> None:
-        """Let go of it. Raises RuntimeError if another thread holds it, or none."""
+        """Release the lock. Raises RuntimeError if this thread does not hold it."""
         ...
 
 
@@ -132,7 +143,7 @@ def hold_lock(lock: ThreadLock, name: str, *, deadline: float) -> Generator[None
             raise _lock_timeout(name)
         yield
     finally:
-        # An interrupt may come when it is ours and nobody was told so. The lock itself knows.
+        # An interrupt may come between acquiring it and returning. The lock itself knows.
         try:  # noqa: SIM105 - nothing is called, and so nothing interrupted, before this
             lock.release()
         except RuntimeError:
@@ -141,7 +152,9 @@ def hold_lock(lock: ThreadLock, name: str, *, deadline: float) -> Generator[None
 
 def _lock_timeout(name: str) -> Unavailable:
     return Unavailable(
-        f"{name}: another program or thread kept it locked for too long; try again, or end that one"
+        "another program or thread kept it locked for too long; try again, or end that one",
+        code="locked",
+        place=name,
     )
 
 
@@ -149,11 +162,11 @@ def _lock_timeout(name: str) -> Unavailable:
 
 _fork_lock: Final = RLock()
 _lock_files: Final = WeakValueDictionary[int, FileIO | BinaryIO]()
-"""Files that are locked, or about to be, by their descriptors."""
+"""Files that are locked, or about to be, by descriptor."""
 
 
 def _release_locks_in_child() -> None:
-    """Let go of the files that the parent locks; their numbers stay taken for who holds them."""
+    """Close the files that the parent has locked; their descriptors then lead to /dev/null."""
     nothing = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
     for file, stream in _lock_files.items():
         if not stream.closed:
@@ -174,13 +187,13 @@ os.register_at_fork(
 
 
 def append_durably(file: int, data: bytes, *, end: int) -> None:
-    """Write to the end of a file, which is at `end`; nothing stays behind if that fails."""
+    """Write to the end of a file, which is at `end`; remove what was written if that fails."""
     try:
         if os.pwrite(file, data, end) != len(data):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         _sync_file(file)
     except BaseException:
-        # What cannot be cut off either is not whole, and the next writer will see that.
+        # If this fails as well, the next writer finds an incomplete line and cuts it off.
         with suppress(OSError):
             os.ftruncate(file, end)
             _sync_file(file)
@@ -188,31 +201,31 @@ def append_durably(file: int, data: bytes, *, end: int) -> None:
 
 
 class DraftFile(NamedTuple):
-    """A file that nobody sees until it is published."""
+    """A file that has no visible name until it is published."""
 
     stream: BinaryIO
     path: Path
 
     def sync(self) -> None:
-        """Make durable what was written. Everything that may well fail has happened then."""
+        """Make the content durable. After this, publishing is unlikely to fail."""
         self.stream.flush()
         os.fsync(self.stream.fileno())
 
     def publish(self, path: Path) -> None:
-        """Give it its place, in which there may be another file."""
+        """Move the file to its path, over any file that is there."""
         self.path.replace(path)
         sync_folder(path.parent)
 
 
 @contextmanager
 def open_draft(folder: Path) -> Generator[DraftFile]:
-    """Begin a file; it is gone at the end of the block unless it was published."""
+    """Create a draft; it is removed at the end of the block unless it was published."""
     file, name = mkstemp(dir=folder, prefix=".", suffix=_DRAFT_SUFFIX)
     path = Path(name)
     try:
         with os.fdopen(file, "wb") as stream:
             _lock_files[file] = stream
-            # Nobody may build on it before its name is durable as well.
+            # No process may write to it before its name is durable as well.
             fcntl.flock(file, fcntl.LOCK_EX)
             try:
                 yield DraftFile(stream, path)
@@ -223,7 +236,7 @@ def open_draft(folder: Path) -> Generator[DraftFile]:
 
 
 def remove_stale_drafts(folder: Path) -> None:
-    """Remove what processes left behind that did not live to publish it."""
+    """Remove the drafts of processes that ended before they published them."""
     latest = time.time() - _STALE_DRAFT_AGE_S
     for path in folder.iterdir():
         if path.name.endswith(_DRAFT_SUFFIX):
@@ -236,7 +249,7 @@ def remove_stale_drafts(folder: Path) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder and those above it, where there is none."""
+    """Create a folder and those above it, if they are missing."""
     if path.is_dir():
         return
     make_folder(path.parent)
@@ -248,7 +261,7 @@ def make_folder(path: Path) -> None:
 
 
 def sync_folder(path: Path) -> None:
-    """Make durable which files are in a folder."""
+    """Make the list of files in a folder durable."""
     file = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(file)

@@ -1,9 +1,9 @@
-"""What every store can do, and what a kind of store has to bring for it.
+"""The base class of all stores, and the rules that every kind of store shares.
 
-A store keeps sessions: a header, then records, each of which is durable when it was written and
-never changes again, but for what is taken out of it on purpose. Blobs lie beside them, under
-their SHA-256. What is abstract here is all that a new kind of store has to write; the
-conformance kit in `steno.testing` says whether it did.
+A store keeps sessions: a header, then records. A record is durable when it was written and never
+changes again, except that its content may be redacted. Blobs are kept beside the sessions, under
+their SHA-256. A new kind of store implements the abstract methods of `Store`; the conformance kit
+in `steno.testing` checks it.
 """
 
 from __future__ import annotations
@@ -28,66 +28,35 @@ from steno.messages.message import ChatMessage, UserMessage
 from steno.records.entry import Entry, Payload, PayloadT, Redacted, Redaction, Rewind
 from steno.records.stored_record import MAIN_BRANCH, Header, Record
 
-# -- words -----------------------------------------------------------------------------------------
-#
-# Words, as all stores find them: the same in every store, whatever its own idea of a word.
+TITLE_SEARCH_ENTRIES: Final = 8
+"""How many of the first records are searched for the first question."""
 
-
+_MAX_TITLE_LENGTH: Final = 80
+_MAX_APPEND_TRIES: Final = 20
 _SNIPPET_CONTEXT: Final = 40
-
-
+_BLOB_DIGEST: Final = re.compile(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
+"""Matches everything that may be the name of a blob."""
 _WORD_PATTERN: Final = re.compile(
     # Scripts without blanks between words: each character is one.
     r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\U00020000-\U0002fa1f]|[^\W_]+"
 )
-
-
-def split_words(text: str) -> list[str]:
-    """Return the words of a text without their case, in order. `read_file` is two words."""
-    return _WORD_PATTERN.findall(text.casefold())
-
-
-def build_snippet(text: str, words: Iterable[str]) -> str:
-    """Return the part of a text around the first of the words found in it, on one line."""
-    folded = text.casefold()
-    found = [place for word in words if (place := folded.find(word)) >= 0]
-    middle = min(found, default=0)
-    start, end = max(middle - _SNIPPET_CONTEXT, 0), middle + 2 * _SNIPPET_CONTEXT
-    shown = " ".join(text[start:end].split())
-    return f"{'…' if start else ''}{shown}{'…' if end < len(text) else ''}"
-
-
-_BLOB_DIGEST: Final = re.compile(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
-"""Whatever looks like the name of a blob."""
-
-
-_MAX_APPEND_TRIES: Final = 20
-
-
 _logger: Final = logging.getLogger("steno.store")
 
 
-_MAX_TITLE_LENGTH: Final = 80
-
-
-TITLE_SEARCH_ENTRIES: Final = 8
-"""Within how many records the first question is looked for."""
-
-
 class SessionOverview(NamedTuple):
-    """What a list of sessions shows of one."""
+    """A session as a list of sessions shows it."""
 
     header: Header
     title: str
-    """The title, or else the first question; empty where there is neither."""
+    """The title, or else the first question; empty if there is neither."""
     entries: int
     branches: tuple[str, ...]
     updated_at: datetime | None
-    """When the last entry was written."""
+    """The time of the latest entry."""
 
 
 class SearchHit(NamedTuple):
-    """An entry that holds all the words that were searched for."""
+    """An entry that contains all words of a search."""
 
     session: str
     entry: Entry
@@ -103,13 +72,13 @@ class Blob(NamedTuple):
 
 
 class Store(ABC):
-    """Where sessions and blobs are kept. Any number of threads may use it at once."""
+    """A place that keeps sessions and blobs. Any number of threads may use it at once."""
 
-    # -- sessions: what a kind of store brings -----------------------------------------------
+    # -- sessions: each kind of store implements these ---------------------------------------
 
     @abstractmethod
     def add_session(self, header: Header, records: Iterable[Record] = ()) -> None:
-        """Begin a session, with records that were written elsewhere: all of it, or nothing.
+        """Begin a session, with records that were written elsewhere: all of them or none.
 
         Raises Conflict if there is a session of this id.
         """
@@ -124,70 +93,70 @@ class Store(ABC):
 
     @abstractmethod
     def rename(self, session: str, title: str | None) -> None:
-        """Give a session another title, or none; all else of its header stays. Raises Missing."""
+        """Change the title of a session, or remove it. Raises Missing."""
 
     @abstractmethod
     def append(
         self, session: str, entry: Entry, *, branch: str, digest: str, expected: str | None
     ) -> None:
-        """Put an entry at the end of a branch; it is durable when this returns.
+        """Append an entry to a branch; it is durable when this returns.
 
         The main branch need not be begun. Raises Missing if there is no such session or branch,
         Conflict if the last entry of the branch is not `expected` or the id of the entry is
-        taken, Unavailable if it cannot be written. In all of these cases nothing was.
+        taken, Unavailable if it cannot be written. After any of these the store is unchanged.
         """
 
     @abstractmethod
     def begin_branch(self, session: str, name: str, at: str | None) -> None:
-        """Let a branch begin behind an entry. Raises Missing, and Conflict if the name is taken."""
+        """Begin a branch after an entry. Raises Missing, and Conflict if the name is taken."""
 
     @abstractmethod
     def heads(self, session: str) -> Mapping[str, str | None]:
-        """Return the last entry of every branch, the branch whose entry came last at the end.
+        """Return the last entry of every branch; the branch that was written to last comes last.
 
-        Those that nothing was written to yet stand first.
+        Branches without an entry of their own come first.
         """
 
     @abstractmethod
     def read_back(self, session: str, entry_id: str) -> Iterator[tuple[Entry, str]]:
-        """Return an entry and its digest, then its parent and so on. Raises Missing, Damaged."""
+        """Return an entry and its digest, then those of its ancestors. Raises Missing, Damaged."""
 
     @abstractmethod
     def records(self, session: str) -> Iterator[Record]:
-        """Return all records of a session in the order they were written. Raises Damaged."""
+        """Return all records of a session in the order of writing. Raises Missing, Damaged."""
 
     @abstractmethod
     def replace(self, session: str, record: Record) -> None:
-        """Write a record over the one of the same `seq`, whose content is to be taken out.
+        """Overwrite the record of the same `seq`, to redact its content. Raises Missing.
 
-        Nothing of the old one stays behind, in an index or in free space that is ours.
+        Nothing of the old record remains in an index or in free space of the store.
         """
 
     @abstractmethod
     def remove(self, session: str) -> None:
-        """Forget a session and all of its records; blobs stay. Raises Missing."""
+        """Remove a session and all of its records; blobs stay. Raises Missing."""
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of files and connections. Calling it twice is fine."""
+        """Release files and connections. Calling it twice is fine."""
 
-    # -- blobs: what a kind of store brings --------------------------------------------------
+    # -- blobs: each kind of store implements these ------------------------------------------
 
     @abstractmethod
     def put_blob(self, data: bytes) -> str:
-        """Keep bytes and return their SHA-256; they are durable when this returns."""
+        """Store bytes and return their SHA-256; they are durable when this returns."""
 
     @abstractmethod
     def blob(self, sha256: str) -> bytes:
-        """Return the bytes. Raises Missing, and Damaged if they are not those of the name."""
+        """Return the bytes. Raises Missing, and Damaged if they do not match the digest."""
 
     @abstractmethod
     def blobs(self) -> Iterator[Blob]:
-        """Return what is known of every blob."""
+        """Return digest, size and time of every blob."""
 
     @abstractmethod
     def remove_blob(self, sha256: str, *, put_before: datetime | None = None) -> None:
-        """Forget a blob, if it was not put again since a time; it is fine if there is none."""
+        """Remove a blob, unless it was stored again after `put_before`; it need not exist."""
 
     # -- conversations -----------------------------------------------------------------------
 
@@ -199,20 +168,20 @@ class Store(ABC):
         title: str | None = None,
         about: Mapping[str, Any] | None = None,
     ) -> Conversation:
-        """Begin a session and return its conversation, which writes here whatever is added to it."""
+        """Begin a session and return its conversation, which writes every entry to this store."""
         header = Header(id=id or new_id(), created_at=utc_now(), title=title, about=about)
         self.add_session(header)
         return Conversation(messages, id=header.id, journal=_SessionJournal(self, header.id))
 
     def open(self, session: str) -> Conversation:
-        """Go on with a session, on the branch that was written to last. Raises Missing.
+        """Return the conversation of a session, on the branch written to last. Raises Missing.
 
-        Entries of other branches are read when they are asked for.
+        Entries of other branches are read when they are needed.
         """
         return Conversation(id=self.header(session).id, journal=_SessionJournal(self, session))
 
     def clone(self, session: str, *, title: str | None = None) -> Conversation:
-        """Copy a session to one of its own, with the same past, digests included."""
+        """Copy a session to a new one with the same entries and digests."""
         original = self.header(session)
         header = Header(
             id=new_id(),
@@ -225,7 +194,7 @@ class Store(ABC):
         return self.open(header.id)
 
     def summary(self, session: str) -> SessionOverview:
-        """Return what a list shows of a session."""
+        """Return a session as a list shows it."""
         entries = [record.entry for record in self.records(session) if record.entry is not None]
         return SessionOverview(
             header := self.header(session),
@@ -235,38 +204,39 @@ class Store(ABC):
             max((entry.time for entry in entries if entry.time is not None), default=None),
         )
 
-    # -- trust -------------------------------------------------------------------------------
+    # -- verification and redaction ----------------------------------------------------------
 
     def verify(self, session: str) -> Verification:
-        """Check every record of a session against the chain, and what lies beside it.
+        """Check every record of a session against the hash chain, and the blobs it refers to.
 
         Raises Damaged if a record cannot be read.
         """
-        beside: list[tuple[Record, str]] = []
+        referenced: list[tuple[Record, str]] = []
         digests: dict[str | None, str | None] = {None: None}
         before = self.heads(session)
 
-        def watched() -> Iterator[Record]:
+        def collected() -> Iterator[Record]:
             for record in self.records(session):
                 if record.entry is not None:
                     digests[record.entry.id] = record.digest
-                    beside.extend([(record, name) for name in blob_digests(record.entry.payload)])
+                    names = blob_digests(record.entry.payload)
+                    referenced.extend([(record, name) for name in names])
                 yield record
 
-        found = verify_records(watched())
+        found = verify_records(collected())
         if found.bad is not None:
             return found
         heads = self.heads(session)
-        told = {branch: digests.get(head, "") for branch, head in heads.items()}
-        if heads == before and told != found.heads:  # else somebody has written meanwhile
+        stored = {branch: digests.get(head, "") for branch, head in heads.items()}
+        if heads == before and stored != found.heads:  # else another writer was active
             problem = "the branches that the store knows are not those of its records"
             bad = BadRecord(len(digests) - 1, None, problem, "heads_mismatch")
             return found._replace(bad=bad)
-        return found._replace(bad=self._find_bad_blob(beside))
+        return found._replace(bad=self._find_bad_blob(referenced))
 
-    def _find_bad_blob(self, beside: Iterable[tuple[Record, str]]) -> BadRecord | None:
-        """Find the first record that has lost something that lay beside it."""
-        for record, digest in beside:
+    def _find_bad_blob(self, referenced: Iterable[tuple[Record, str]]) -> BadRecord | None:
+        """Return the first record with a blob that is missing or damaged."""
+        for record, digest in referenced:
             try:
                 self.blob(digest)
             except (Missing, Damaged):
@@ -276,23 +246,24 @@ class Store(ABC):
         return None
 
     def redact(self, session: str, entry_id: str, *, actor: str, reason: str) -> None:
-        """Take the content out of an entry for good; the chain stays valid, and says by whom.
+        """Erase the content of an entry; the chain stays valid, and records who did it and why.
 
-        Blobs that only it referred to go as well. What was taken out before is erased once more.
-        Raises Missing if there is no such entry, InvalidValue if there is nothing to take out.
+        Blobs that only this entry referred to are removed. An entry that was redacted before is
+        erased once more. Raises Missing if there is no such entry, InvalidValue if it has no
+        content to erase.
         """
         for record in self.records(session):
             if record.entry is not None and record.entry.id == entry_id:
                 break
         else:
-            raise Missing("redact: there is no entry of this id")
+            raise missing_entry(place="redact")
         assert record.entry is not None
         payload = record.entry.payload
-        if isinstance(payload, Redacted):  # it was cut short, or is to be sure of
+        if isinstance(payload, Redacted):  # an earlier redaction may have been interrupted
             self.replace(session, record)
             return
         without = replace(record, entry=redact_entry(record.entry))
-        # In this order: what is announced twice does no harm, what is missing has to be explained.
+        # In this order: a redaction noted twice is harmless, content missing without one is not.
         self._append_redaction(session, Redaction(target=entry_id, actor=actor, reason=reason))
         self.replace(session, without)
         try:
@@ -302,7 +273,7 @@ class Store(ABC):
             _logger.warning("redact: what lay beside the entry stays until collect_garbage can run")
 
     def _append_redaction(self, session: str, payload: Redaction) -> None:
-        """Append to the branch that was written to last, however busy others are with it."""
+        """Append to the branch that was written to last, also while others append to it."""
         for tries_left in reversed(range(_MAX_APPEND_TRIES)):
             branch, head = ([(MAIN_BRANCH, None), *self.heads(session).items()])[-1]
             parent = None if head is None else next(self.read_back(session, head))[1]
@@ -316,10 +287,10 @@ class Store(ABC):
             else:
                 return
 
-    # -- finding -----------------------------------------------------------------------------
+    # -- search ------------------------------------------------------------------------------
 
     def search(self, text: str, *, limit: int = 20) -> list[SearchHit]:
-        """Find the entries that hold all words of `text`, the newest first."""
+        """Return the entries that contain all words of `text`, the newest first."""
         wanted = frozenset(split_words(text))
         found = [
             SearchHit(header.id, record.entry, build_snippet(searchable_text(record.entry), wanted))
@@ -331,17 +302,14 @@ class Store(ABC):
         found.sort(key=lambda hit: (hit.entry.time is not None, hit.entry.time), reverse=True)
         return found[:limit]
 
-    # -- what lies beside the records --------------------------------------------------------
+    # -- blobs -------------------------------------------------------------------------------
 
     def extract_blobs(self, payload: Payload) -> Payload:
-        """Return a payload whose images and long results lie in blobs, and put them there."""
+        """Store images and long results as blobs; return the payload that refers to them."""
         return extract_blobs(payload, self.put_blob)
 
     def restore_blobs(self, payload: PayloadT) -> PayloadT:
-        """Return a payload with everything that was put aside in it again.
-
-        Raises Missing and Damaged if a blob is not there as it was.
-        """
+        """Return the payload with the content of its blobs. Raises Missing, Damaged."""
         return restore_blobs(payload, self.blob)
 
     def collect_garbage(
@@ -350,10 +318,10 @@ class Store(ABC):
         only: Iterable[str] | None = None,
         older_than: timedelta = timedelta(hours=1),
     ) -> int:
-        """Remove the blobs that no record names; return how many bytes that were.
+        """Remove the blobs that no record names; return the number of bytes removed.
 
-        `only` narrows it to some digests. Those of the last hour stay: somebody may be about to
-        name them. Raises Damaged if a session cannot be read: it may name any of them.
+        `only` limits this to some digests. Blobs of the last hour stay, since a writer may be
+        about to name them. Raises Damaged if a session cannot be read: it may name any blob.
         """
         latest, wanted = utc_now() - older_than, None if only is None else frozenset(only)
         old = [
@@ -372,7 +340,7 @@ class Store(ABC):
             self.remove_blob(blob.sha256, put_before=latest)
         return sum(blob.size for blob in garbage)
 
-    # -- use as a context --------------------------------------------------------------------
+    # -- context manager ---------------------------------------------------------------------
 
     def __enter__(self) -> Self:
         return self
@@ -382,7 +350,7 @@ class Store(ABC):
 
 
 class _SessionJournal:
-    """The place of one session in a store (`steno.ports.Journal`)."""
+    """One session of a store, as a conversation writes to it (`steno.ports.Journal`)."""
 
     def __init__(self, store: Store, session: str) -> None:
         self._store = store
@@ -407,93 +375,98 @@ class _SessionJournal:
         return self._store.read_back(self._session, entry_id)
 
 
-def find_blob_digests(record: Record) -> set[str]:
-    """Return whatever in a record may name a blob, also where only a newer steno knows."""
-    return {digest.decode() for digest in _BLOB_DIGEST.findall(encode_record(record))}
-
-
-def derive_title(entries: Iterable[Entry]) -> str:
-    """Return the first line of the first question among `entries`; empty where there is none.
-
-    One that was taken back counts only if there is no other. What a command of the person has
-    printed is no question.
-    """
-    places: dict[str | None, int] = {}
-    asked: list[str] = []
-    standing: list[tuple[int, str]] = []
-    for number, entry in enumerate(entries):
-        places[entry.id] = number
-        if isinstance(entry.payload, UserMessage) and SHELL_AUDIT_KEY not in (entry.audit or {}):
-            line = " ".join(entry.payload.text.split())
-            asked.append(line)
-            standing.append((number, line))
-        elif isinstance(entry.payload, Rewind):
-            back = places.get(entry.parent, -1)
-            standing = [(place, line) for place, line in standing if place <= back]
-    line = next((line for _, line in standing), asked[0] if asked else "")
-    return line if len(line) <= _MAX_TITLE_LENGTH else line[: _MAX_TITLE_LENGTH - 1] + "…"
-
-
-# -- convert ---------------------------------------------------------------------------------------
-#
-# Copy sessions from one store to another, digests and all.
-
-
 def convert_store(
     source: Store,
     target: Store,
     sessions: Iterable[str] | None = None,
     *,
     skip_existing: bool = False,
-    tell: Callable[[str], None] = lambda session: None,
+    on_session: Callable[[str], None] = lambda session: None,
 ) -> int:
-    """Copy sessions, all of them unless some are named, and the blobs that they refer to.
+    """Copy sessions with their digests and blobs, all of them unless some are named.
 
-    `tell` is called with each session that has arrived. Returns how many did. Every one is there
-    as a whole or not at all. Raises Conflict at one that the target has already, unless those
-    are to be skipped, and Damaged at one whose chain is broken.
+    Each session arrives as a whole or not at all; `on_session` is called with its id when it has
+    arrived. Returns the number of sessions copied. Raises Conflict for a session that the target
+    has, unless `skip_existing`, and Damaged for one whose chain is broken.
     """
     wanted = [header.id for header in source.headers()] if sessions is None else list(sessions)
-    there = {header.id for header in target.headers()}
-    names = [name for name in wanted if name not in there]
+    existing = {header.id for header in target.headers()}
+    names = [name for name in wanted if name not in existing]
     if len(names) < len(wanted) and not skip_existing:
-        taken = next(name for name in wanted if name in there)
-        raise Conflict(f"session {taken}: the target has one of this id")
-    kept = {blob.sha256 for blob in source.blobs()}
+        taken = next(name for name in wanted if name in existing)
+        raise Conflict(
+            "the target has one of this id", code="session_exists", place=f"session {taken}"
+        )
+    blobs = {blob.sha256 for blob in source.blobs()}
     for name in names:
         records = list(source.records(name))
         problem = verify_records(records).bad
         if problem is not None:
-            raise Damaged(f"session {name}: {problem}")
-        for digest in {digest for record in records for digest in find_blob_digests(record)} & kept:
+            raise Damaged(str(problem), code="chain_broken", place=f"session {name}")
+        named = {digest for record in records for digest in find_blob_digests(record)}
+        for digest in named & blobs:
             target.put_blob(source.blob(digest))
         target.add_session(source.header(name), records)
-        tell(name)
+        on_session(name)
     return len(names)
 
 
-# -- heads -----------------------------------------------------------------------------------------
-#
-# What holds for the records of a session in every store: their order, and where branches end.
+# -- rules for the records of a session ----------------------------------------------------
 
 
 def validate_records(records: Iterable[Record]) -> Iterator[Record]:
-    """Return the records of a whole session as they come. Raises Damaged if they cannot be one."""
+    """Yield the records of a whole session. Raises Damaged if a number or an entry id is wrong."""
     ids: set[str] = set()
     for expected, record in enumerate(records, 1):
         if record.seq != expected:
-            raise Damaged(f"record {expected}: another one is in its place")
+            raise Damaged(
+                "another one is in its place", code="record_misplaced", place=f"record {expected}"
+            )
         if record.entry is not None:
             if record.entry.id in ids:
-                raise Damaged(f"record {expected}: the id of its entry was used before")
+                raise Damaged(
+                    "the id of its entry was used before",
+                    code="entry_repeated",
+                    place=f"record {expected}",
+                )
             ids.add(record.entry.id)
         yield record
 
 
+def check_append(
+    branch: str, *, is_known: bool, head: object, expected: object, is_taken: bool
+) -> None:
+    """Check that an entry may be appended to a branch.
+
+    `is_known` tells whether the store has the branch, `head` is its last entry and `is_taken`
+    tells whether the session has an entry of the new id. Raises Missing and Conflict.
+    """
+    if not is_known and branch != MAIN_BRANCH:
+        raise Missing("there is no branch of this name", code="branch_missing", place="store")
+    if head != expected:
+        raise Conflict(
+            "the branch has moved on; refresh the conversation", code="branch_moved", place="store"
+        )
+    if is_taken:
+        raise Conflict("there is an entry of this id", code="entry_exists", place="store")
+
+
+def check_fork(*, is_known: bool, has_start: bool) -> None:
+    """Check that a branch may begin.
+
+    Raises Conflict if there is one of its name, and Missing if the session does not have the
+    entry that it begins after.
+    """
+    if is_known:
+        raise Conflict("there is a branch of this name", code="branch_exists", place="store")
+    if not has_start:
+        raise missing_entry()
+
+
 def check_replacement(record: Record, old: Record | None) -> None:
-    """Refuse a record that is to take the place of another but in content. Raises Missing."""
+    """Check that two records differ in content only. Raises Missing."""
     if old is None or _record_identity(record) != _record_identity(old):
-        raise Missing("store: there is no record of this number with this entry")
+        raise missing_record()
 
 
 def _record_identity(record: Record) -> tuple[int, str, str | None]:
@@ -502,10 +475,10 @@ def _record_identity(record: Record) -> tuple[int, str, str | None]:
 
 @final
 class BranchHeads:
-    """The ends of all branches, in their order: the one whose entry was written last at the end.
+    """The last entry of every branch; the branch that was written to last comes last.
 
-    Branches that nothing was written to yet stand first. So to fork, and to go on where one was,
-    does not make the fork the branch that a session opens with.
+    Branches without an entry of their own come first. So a fork that nothing was written to does
+    not become the branch that a session opens with.
     """
 
     __slots__ = ("_begun", "_written")
@@ -516,17 +489,17 @@ class BranchHeads:
         self._written: dict[str, str | None] = {}
 
     def begin(self, branch: str, at: str | None) -> None:
-        """Take note of a record without an entry: where there is no such branch, one begins.
+        """Add a record without an entry: it begins its branch, unless there is one of the name.
 
-        Whatever else it may mean to a newer version, it does not move a branch.
+        A newer version may give such a record another meaning, but it never moves a branch.
         """
         if branch not in self:
             self._begun[branch] = at
 
     def write(self, branch: str, entry_id: str) -> None:
-        """Take note of an entry that was written to a branch."""
+        """Add an entry that was written to a branch."""
         self._begun.pop(branch, None)
-        self._written.pop(branch, None)  # the latest stands last
+        self._written.pop(branch, None)  # the latest comes last
         self._written[branch] = entry_id
 
     def of(self, branch: str) -> str | None:
@@ -539,3 +512,81 @@ class BranchHeads:
 
     def __contains__(self, branch: str) -> bool:
         return branch in self._written or branch in self._begun
+
+
+# -- errors that every kind of store raises ------------------------------------------------
+
+
+def missing_session() -> Missing:
+    """Return the error for a session id that the store does not have."""
+    return Missing("there is no session of this id", code="session_missing", place="store")
+
+
+def missing_entry(*, place: str = "store") -> Missing:
+    """Return the error for an entry id that the session does not have."""
+    return Missing("there is no entry of this id", code="entry_missing", place=place)
+
+
+def missing_record() -> Missing:
+    """Return the error for a record that cannot replace another: seq, branch or entry differ."""
+    return Missing(
+        "there is no record of this number with this entry", code="record_missing", place="store"
+    )
+
+
+def missing_blob() -> Missing:
+    """Return the error for a digest that the store has no blob of."""
+    return Missing("there is no blob of this digest", code="blob_missing", place="store")
+
+
+def duplicate_session() -> Conflict:
+    """Return the error for a session id that is taken."""
+    return Conflict("there is a session of this id", code="session_exists", place="store")
+
+
+# -- titles, blobs and words ---------------------------------------------------------------
+
+
+def find_blob_digests(record: Record) -> set[str]:
+    """Return everything in a record that may name a blob, also in members of a newer format."""
+    return {digest.decode() for digest in _BLOB_DIGEST.findall(encode_record(record))}
+
+
+def derive_title(entries: Iterable[Entry]) -> str:
+    """Return the first question among `entries` on one line; empty if there is none.
+
+    A question that was rewound counts only if there is no other. The output of a shell command
+    of the user is no question.
+    """
+    positions: dict[str | None, int] = {}
+    questions: list[str] = []
+    current: list[tuple[int, str]] = []
+    for number, entry in enumerate(entries):
+        positions[entry.id] = number
+        if isinstance(entry.payload, UserMessage) and SHELL_AUDIT_KEY not in (entry.audit or {}):
+            line = " ".join(entry.payload.text.split())
+            questions.append(line)
+            current.append((number, line))
+        elif isinstance(entry.payload, Rewind):
+            last = positions.get(entry.parent, -1)
+            current = [(position, line) for position, line in current if position <= last]
+    line = next((line for _, line in current), questions[0] if questions else "")
+    return line if len(line) <= _MAX_TITLE_LENGTH else line[: _MAX_TITLE_LENGTH - 1] + "…"
+
+
+def split_words(text: str) -> list[str]:
+    """Return the words of a text, case folded, in order. `read_file` is two words.
+
+    All stores find words this way, so a search gives the same result in each.
+    """
+    return _WORD_PATTERN.findall(text.casefold())
+
+
+def build_snippet(text: str, words: Iterable[str]) -> str:
+    """Return the part of a text around the first of the words in it, on one line."""
+    folded = text.casefold()
+    positions = [position for word in words if (position := folded.find(word)) >= 0]
+    middle = min(positions, default=0)
+    start, end = max(middle - _SNIPPET_CONTEXT, 0), middle + 2 * _SNIPPET_CONTEXT
+    shown = " ".join(text[start:end].split())
+    return f"{'…' if start else ''}{shown}{'…' if end < len(text) else ''}"

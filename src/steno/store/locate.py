@@ -1,4 +1,4 @@
-"""Find the store that an address names, or the one that is used if nobody names one."""
+"""Read the address of a store and open it; without an address, the default store."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _STORE_CLASSES: Final = {
     "postgres": ("postgres", "PostgresStore"),
 }
 _SQLITE_SUFFIXES: Final = (".db", ".sqlite", ".sqlite3")
-"""How the names of files end that need no `sqlite:` before them."""
+"""Files with these endings need no `sqlite:` before them."""
 _SQLITE_MAGIC: Final = b"SQLite format 3\0"
 
 
 class StoreAddress(NamedTuple):
-    """Where a store is."""
+    """The kind of a store and its location."""
 
     kind: str
     location: Path | str
@@ -35,7 +35,7 @@ class StoreAddress(NamedTuple):
 
     @property
     def exists(self) -> bool:
-        """Whether there is a store; a server will say so itself."""
+        """Whether the file or folder exists; True for a server, which answers for itself."""
         return not isinstance(self.location, Path) or self.location.exists()
 
     def __str__(self) -> str:
@@ -47,7 +47,7 @@ class StoreAddress(NamedTuple):
 def read_address(address: str | Path) -> StoreAddress:
     """Read `sqlite:FILE`, `jsonl:FOLDER`, `postgresql://...`, `memory:`, or the path of a file.
 
-    A path without a kind is that of a SQLite file if it ends like one or is there. Raises
+    A path without a kind is a SQLite file if it has a suffix of one or exists. Raises
     InvalidValue for anything else.
     """
     if isinstance(address, Path):
@@ -63,21 +63,25 @@ def read_address(address: str | Path) -> StoreAddress:
         path = _expand_home(address)
         if path.suffix not in _SQLITE_SUFFIXES and not path.is_file():
             raise InvalidValue(
-                f"store: {address} has no kind; write sqlite:{address} or jsonl:{address}"
+                f"{address} has no kind; write sqlite:{address} or jsonl:{address}",
+                code="store_kind_missing",
+                place="store",
             )
         return StoreAddress("sqlite", path)
     raise InvalidValue(
-        "store: an address is sqlite:FILE, jsonl:FOLDER, postgresql://... or memory:"
+        "an address is sqlite:FILE, jsonl:FOLDER, postgresql://... or memory:",
+        code="store_address_invalid",
+        place="store",
     )
 
 
 def default_address() -> StoreAddress:
-    """Return the store that is used if nobody names one.
+    """Return the address of the default store.
 
-    That is what STENO_STORE says, else `steno/steno.db` in XDG_DATA_HOME or ~/.local/share.
+    That is STENO_STORE, else `steno/steno.db` in XDG_DATA_HOME or ~/.local/share.
     """
-    asked = os.environ.get(STORE_VARIABLE, "")
-    return read_address(asked) if asked else _default_file_address()
+    configured = os.environ.get(STORE_VARIABLE, "")
+    return read_address(configured) if configured else _default_file_address()
 
 
 def _default_file_address() -> StoreAddress:
@@ -87,10 +91,10 @@ def _default_file_address() -> StoreAddress:
 
 
 def open_store(address: str | Path | StoreAddress | None = None, *, create: bool = True) -> Store:
-    """Open the store at an address, or the default one; make it if there is none yet.
+    """Open the store at an address, or the default one; create it if it does not exist.
 
-    Raises InvalidValue for what is no address or no store of ours, Unavailable if the store
-    cannot be opened, and Missing if there is none and none is to be made.
+    Raises InvalidValue for an invalid address or a file of another program, Unavailable if the
+    store cannot be opened, and Missing if it does not exist and `create` is false.
     """
     if address is None:
         found = default_address()
@@ -99,7 +103,7 @@ def open_store(address: str | Path | StoreAddress | None = None, *, create: bool
     if found.kind == "memory":
         return MemoryStore()
     if not create and not found.exists:
-        raise Missing(f"store: there is none at {found}")
+        raise Missing(f"there is none at {found}", code="store_missing", place="store")
     check_location(found)
     module, name = _STORE_CLASSES[found.kind]
     kind = getattr(import_module(f"steno.store.{module}"), name)
@@ -107,23 +111,31 @@ def open_store(address: str | Path | StoreAddress | None = None, *, create: bool
 
 
 def check_location(address: StoreAddress) -> None:
-    """Refuse a place that cannot be meant, before anything is made there.
+    """Check a location before anything is created there.
 
-    Folders are made for the usual store alone: any other path may have a slip in it. Raises
+    Folders are created for the default store alone: any other path may have a slip in it. Raises
     Unavailable if the folder is missing, InvalidDocument for a file of another kind.
     """
-    place = address.location
-    if not isinstance(place, Path):
+    path = address.location
+    if not isinstance(path, Path):
         return
-    folder = place.absolute().parent
+    folder = path.absolute().parent
     if not folder.exists() and not _is_default_file(address):
-        raise Unavailable(f"store: there is no folder {folder}; make it, or name another place")
-    with suppress(OSError):  # the store itself says so, and better
-        if address.kind == "sqlite" and place.is_file():
-            with place.open("rb") as file:
+        raise Unavailable(
+            f"there is no folder {folder}; make it, or name another place",
+            code="store_folder_missing",
+            place="store",
+        )
+    with suppress(OSError):  # the store itself reports it better
+        if address.kind == "sqlite" and path.is_file():
+            with path.open("rb") as file:
                 start = file.read(len(_SQLITE_MAGIC))
             if start not in (b"", _SQLITE_MAGIC):
-                raise InvalidDocument(f"store: {address} is no store of steno; name another file")
+                raise InvalidDocument(
+                    f"{address} is no store of steno; name another file",
+                    code="not_a_store",
+                    place="store",
+                )
 
 
 def _is_default_file(address: StoreAddress) -> bool:
@@ -134,7 +146,7 @@ def _is_default_file(address: StoreAddress) -> bool:
 
 
 def _expand_home(path: str) -> Path:
-    """Return a path; a shell does not see to ~ behind a colon."""
+    """Return a path with ~ expanded; a shell does not expand it after a colon."""
     return Path(path).expanduser() if path.startswith("~/") else Path(path)
 
 
@@ -143,5 +155,7 @@ def _home_folder() -> Path:
         with suppress(RuntimeError):
             return Path.home()
     raise InvalidValue(
-        f"store: no home folder is known; set HOME or {STORE_VARIABLE}, or name a store"
+        f"no home folder is known; set HOME or {STORE_VARIABLE}, or name a store",
+        code="home_unknown",
+        place="store",
     )

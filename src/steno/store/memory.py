@@ -1,4 +1,4 @@
-"""A store in memory, for tests and for what need not last."""
+"""A store in memory, for tests and for sessions that need not last."""
 
 from __future__ import annotations
 
@@ -10,16 +10,28 @@ from typing import final
 
 from msgspec.structs import replace
 
-from steno.errors import Conflict, Damaged, Missing
+from steno.errors import Damaged
 from steno.ids import utc_now
 from steno.records.entry import Entry
-from steno.records.stored_record import MAIN_BRANCH, Header, Record
-from steno.store.base import Blob, BranchHeads, Store, check_replacement, validate_records
+from steno.records.stored_record import Header, Record
+from steno.store.base import (
+    Blob,
+    BranchHeads,
+    Store,
+    check_append,
+    check_fork,
+    check_replacement,
+    duplicate_session,
+    missing_blob,
+    missing_entry,
+    missing_session,
+    validate_records,
+)
 
 
 @final
 class _MemorySession:
-    """The records of a session, and what follows from them."""
+    """The records of a session, with its branches and the position of every entry."""
 
     def __init__(self, header: Header, records: Iterable[Record]) -> None:
         self.header = header
@@ -30,7 +42,7 @@ class _MemorySession:
             self.add(record)
 
     def add(self, record: Record) -> None:
-        """Take one more record."""
+        """Add a record at the end."""
         entry = record.entry
         if entry is None:
             self.heads.begin(record.branch, record.at)
@@ -55,7 +67,7 @@ class MemoryStore(Store):
         session = _MemorySession(header, records)
         with self._lock:
             if header.id in self._sessions:
-                raise Conflict("store: there is a session of this id")
+                raise duplicate_session()
             self._sessions[header.id] = session
 
     def headers(self) -> Iterator[Header]:
@@ -69,7 +81,7 @@ class MemoryStore(Store):
             return self._session(session).header
 
     def rename(self, session: str, title: str | None) -> None:
-        """Give a session another title."""
+        """Change the title of a session."""
         with self._lock:
             found = self._session(session)
             found.header = replace(found.header, title=title)
@@ -77,26 +89,24 @@ class MemoryStore(Store):
     def append(
         self, session: str, entry: Entry, *, branch: str, digest: str, expected: str | None
     ) -> None:
-        """Put an entry at the end of a branch."""
+        """Append an entry to a branch."""
         with self._lock:
             found = self._session(session)
-            if branch not in found.heads and branch != MAIN_BRANCH:
-                raise Missing("store: there is no branch of this name")
-            if found.heads.of(branch) != expected:
-                raise Conflict("store: the branch has moved on; refresh the conversation")
-            if entry.id in found.by_id:
-                raise Conflict("store: there is an entry of this id")
+            check_append(
+                branch,
+                is_known=branch in found.heads,
+                head=found.heads.of(branch),
+                expected=expected,
+                is_taken=entry.id in found.by_id,
+            )
             seq = len(found.records) + 1
             found.add(Record(seq=seq, branch=branch, entry=entry, digest=digest))
 
     def begin_branch(self, session: str, name: str, at: str | None) -> None:
-        """Let a branch begin behind an entry."""
+        """Begin a branch after an entry."""
         with self._lock:
             found = self._session(session)
-            if name in found.heads:
-                raise Conflict("store: there is a branch of this name")
-            if at is not None and at not in found.by_id:
-                raise Missing("store: there is no entry of this id")
+            check_fork(is_known=name in found.heads, has_start=at is None or at in found.by_id)
             found.add(Record(seq=len(found.records) + 1, branch=name, at=at))
 
     def heads(self, session: str) -> Mapping[str, str | None]:
@@ -105,7 +115,7 @@ class MemoryStore(Store):
             return self._session(session).heads.all()
 
     def read_back(self, session: str, entry_id: str) -> Iterator[tuple[Entry, str]]:
-        """Return an entry, then its parent and so on."""
+        """Return an entry, then its ancestors."""
         with self._lock:
             found = self._session(session)
         wanted: str | None = entry_id
@@ -114,13 +124,17 @@ class MemoryStore(Store):
                 return
             number = found.by_id.get(wanted)
             if number is None:
-                raise Missing("store: there is no entry of this id")
+                raise missing_entry()
             record = found.records[number]
             if record.entry is None or record.digest is None:
-                raise Damaged("store: an entry without its digest")
+                raise Damaged("an entry without its digest", code="digest_missing", place="store")
             yield record.entry, record.digest
             wanted = record.entry.parent
-        raise Damaged("store: the parents of an entry lead in a circle; verify the session")
+        raise Damaged(
+            "the parents of an entry lead in a circle; verify the session",
+            code="parents_circular",
+            place="store",
+        )
 
     def records(self, session: str) -> Iterator[Record]:
         """Return all records of a session."""
@@ -128,7 +142,7 @@ class MemoryStore(Store):
             return iter(list(self._session(session).records))
 
     def replace(self, session: str, record: Record) -> None:
-        """Write a record over the one of the same `seq`."""
+        """Overwrite the record of the same `seq`."""
         with self._lock:
             records = self._session(session).records
             check_replacement(
@@ -137,16 +151,16 @@ class MemoryStore(Store):
             records[record.seq - 1] = record
 
     def remove(self, session: str) -> None:
-        """Forget a session."""
+        """Remove a session."""
         with self._lock:
             self._session(session)
             del self._sessions[session]
 
     def close(self) -> None:
-        """Do nothing: there is nothing to let go of, and the store can be used as before."""
+        """Do nothing: a store in memory can be used after it was closed."""
 
     def put_blob(self, data: bytes) -> str:
-        """Keep bytes and return their SHA-256."""
+        """Store bytes and return their SHA-256."""
         digest = sha256(data).hexdigest()
         with self._lock:
             self._blobs[digest] = (bytes(data), utc_now())
@@ -157,17 +171,17 @@ class MemoryStore(Store):
         with self._lock:
             found = self._blobs.get(sha256)
         if found is None:
-            raise Missing("store: there is no blob of this digest")
+            raise missing_blob()
         return found[0]
 
     def blobs(self) -> Iterator[Blob]:
-        """Return what is known of every blob."""
+        """Return digest, size and time of every blob."""
         with self._lock:
-            kept = list(self._blobs.items())
-        return iter([Blob(digest, len(data), time) for digest, (data, time) in kept])
+            found = list(self._blobs.items())
+        return iter([Blob(digest, len(data), time) for digest, (data, time) in found])
 
     def remove_blob(self, sha256: str, *, put_before: datetime | None = None) -> None:
-        """Forget a blob."""
+        """Remove a blob."""
         with self._lock:
             found = self._blobs.get(sha256)
             if found is not None and (put_before is None or found[1] <= put_before):
@@ -176,5 +190,5 @@ class MemoryStore(Store):
     def _session(self, session: str) -> _MemorySession:
         found = self._sessions.get(session)
         if found is None:
-            raise Missing("store: there is no session of this id")
+            raise missing_session()
         return found

@@ -1,4 +1,4 @@
-"""What the rows of a SQLite file hold: little more than the entry, in files of any version."""
+"""The rows of a SQLite file, in new files and in those that an earlier steno wrote."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from zlib import crc32
 import pytest
 
 from steno import ChatMessage
-from steno.codec import encode_entry, encode_header, encode_record
-from steno.errors import Conflict, Damaged
+from steno.codec import encode_entry, encode_record
+from steno.errors import Conflict, Damaged, UnsupportedVersion
 from steno.records.entry import Entry
 from steno.records.stored_record import MAIN_BRANCH, Header, Record
 from steno.store import MemoryStore
 from steno.store.base import convert_store
-from steno.store.sqlite.layout import INDEX_INTERVAL, LAYOUT_VERSION
+from steno.store.sqlite.layout import INDEX_INTERVAL
 from steno.store.sqlite.store import SqliteStore
 
-_OLD = Path(__file__).with_name("sqlite_version_2.sql")
+_GOLDEN = Path(__file__).with_name("sqlite_layout_3.sql")
 _DIGEST = "0" * 64
 
 
@@ -41,10 +41,10 @@ def store(file: Path) -> Iterator[SqliteStore]:
 
 
 @pytest.fixture
-def old(file: Path) -> Path:
-    """A file that version 2 has written: 34 messages, a branch, a redaction; and a second one."""
+def golden(file: Path) -> Path:
+    """A file of layout 3: 34 messages, a branch, a redaction; and a session with plain ids."""
     with closing(sqlite3.connect(file)) as db:
-        db.executescript(_OLD.read_text())
+        db.executescript(_GOLDEN.read_text())
     return file
 
 
@@ -54,38 +54,30 @@ def _rows(file: Path) -> list[tuple[str, str, bytes, bytes | None]]:
         return db.execute(query).fetchall()
 
 
-# -- files of version 2 ----------------------------------------------------------------------
+# -- files that an earlier steno wrote -------------------------------------------------------
 
 
-def test_a_file_of_version_2_is_brought_up_to_date_and_keeps_its_rows(old: Path) -> None:
-    before = old.read_bytes()
-    with closing(sqlite3.connect(old)) as db:
-        rows = db.execute("SELECT key, parent, time, branch, id, checksum, data FROM record")
-        written = rows.fetchall()
-    with SqliteStore(old) as store:
+def test_a_file_of_layout_3_is_read_and_verified(golden: Path) -> None:
+    with SqliteStore(golden) as store:
         assert [store.verify(name).is_intact for name in ("ours", "theirs")] == [True, True]
-        said = [message.text for message in store.open("ours").messages(MAIN_BRANCH)]
-        assert (said[:4], said[-1]) == (
+        texts = [message.text for message in store.open("ours").messages(MAIN_BRANCH)]
+        assert (texts[:4], texts[-1]) == (
             ["Question 0?", "Answer 0.", "Question 1?", "Answer 1."],
             "Answer 16.",
         )
         assert set(store.heads("ours")) == {MAIN_BRANCH, "other"}
         assert store.header("ours").title == "Written by version 2"
-    with closing(sqlite3.connect(old)) as db:
-        assert db.execute("PRAGMA user_version").fetchone() == (LAYOUT_VERSION,)
-        rows = db.execute("SELECT key, parent, time, branch, id, checksum, data FROM record")
-        assert rows.fetchall() == written
-    assert len(old.read_bytes()) == len(before)
+        assert [hit.entry.id for hit in store.search("question 3")] == [_id(7)]
 
 
-def test_a_session_of_version_2_goes_on_with_rows_of_both_kinds(old: Path) -> None:
-    with SqliteStore(old) as store:
+def test_a_session_of_layout_3_is_continued(golden: Path) -> None:
+    with SqliteStore(golden) as store:
         conversation = store.open("ours")
         conversation.switch(MAIN_BRANCH)
         for number in range(2 * INDEX_INTERVAL):
             conversation.append(ChatMessage.user(f"More {number}."))
         conversation.append(ChatMessage.user("Elsewhere again."), branch="other")
-    with SqliteStore(old) as store:
+    with SqliteStore(golden) as store:
         again = store.open("ours")
         assert [message.text for message in again.messages(MAIN_BRANCH)][32:35] == [
             "Answer 16.",
@@ -97,55 +89,57 @@ def test_a_session_of_version_2_goes_on_with_rows_of_both_kinds(old: Path) -> No
             "Elsewhere again.",
         ]
         assert store.verify("ours").is_intact
-        assert {kind for kind, *_ in _rows(old)} == {"text", "blob", "null"}
 
 
 @pytest.mark.parametrize("number", [1, INDEX_INTERVAL, INDEX_INTERVAL + 1, 35])
-def test_an_id_that_version_2_wrote_is_taken(old: Path, number: int) -> None:
-    with SqliteStore(old) as store:
+def test_an_id_in_a_file_of_layout_3_is_taken(golden: Path, number: int) -> None:
+    with SqliteStore(golden) as store:
         head = store.heads("ours")["other"]
         entry = Entry(id=_id(number), parent=head, payload=ChatMessage.user("Twice."))
-        with pytest.raises(Conflict, match="id"):
+        with pytest.raises(Conflict) as caught:
             store.append("ours", entry, branch="other", digest=_DIGEST, expected=head)
+        assert caught.value.code == "entry_exists"
         store.begin_branch("ours", f"from {number}", _id(number))
         assert store.heads("ours")[f"from {number}"] == _id(number)
 
 
-def test_a_row_of_version_2_can_be_erased_and_moved_elsewhere(old: Path) -> None:
-    with SqliteStore(old) as store:
+def test_a_file_of_layout_3_can_be_redacted_and_copied(golden: Path) -> None:
+    with SqliteStore(golden) as store:
         store.redact("ours", _id(2), actor="me", reason="a wish")
         store.redact("theirs", "plain-id", actor="me", reason="a wish")
         assert store.verify("ours").redacted == 2
         assert store.verify("ours").is_intact
-        assert b"Answer 0." not in old.read_bytes()
+        assert b"Answer 0." not in golden.read_bytes()
         memory = MemoryStore()
         assert convert_store(store, memory) == 2
         for name in ("ours", "theirs"):
             assert list(memory.records(name)) == list(store.records(name))
-        assert [hit.entry.id for hit in store.search("question 3")] == [_id(7)]
 
 
-def test_what_an_older_program_adds_that_has_the_file_open_is_found(
-    store: SqliteStore, file: Path
-) -> None:
-    """It looked at the version when it opened the file, and knows nothing of the new columns."""
-    header = encode_header(Header(id="s"))
-    entry = Entry(id=_id(1), payload=ChatMessage.user("hello"))
-    data = encode_record(Record(seq=1, branch=MAIN_BRANCH, entry=entry, digest=_DIGEST))
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_file_of_an_unreleased_layout_is_refused(file: Path, version: int) -> None:
+    """HOUSE 2.12: layouts 1 and 2 were never released."""
+    with SqliteStore(file):
+        pass
+    with closing(sqlite3.connect(file)) as db:
+        db.execute(f"PRAGMA user_version = {version}")
+    before = file.read_bytes()
+    with pytest.raises(UnsupportedVersion) as caught:
+        SqliteStore(file)
+    assert caught.value.code == "layout_too_old"
+    assert file.read_bytes() == before
+
+
+def test_a_session_with_ids_as_text_is_refused(store: SqliteStore, file: Path) -> None:
+    """A development version has converted files of layout 2 and left such sessions in them."""
+    entry = store.new([ChatMessage.user("hello")], id="s").entries()[-1]
     with closing(sqlite3.connect(file)) as db, db:
-        values = ("s", header, crc32(header))
-        db.execute("INSERT INTO session (id, header, checksum) VALUES (?, ?, ?)", values)
-        db.execute(
-            "INSERT INTO record (key, branch, id, checksum, data)"
-            " VALUES (last_insert_rowid() << 32 | 1, ?, ?, ?, ?)",
-            (MAIN_BRANCH, entry.id, crc32(data), data),
-        )
-    assert list(store.read_back("s", entry.id)) == [(entry, _DIGEST)]
-    second = Entry(id=_id(2), parent=entry.id, payload=ChatMessage.user("more"))
-    store.append("s", second, branch=MAIN_BRANCH, digest=_DIGEST, expected=entry.id)
-    again = Entry(id=entry.id, parent=second.id, payload=ChatMessage.user("twice"))
-    with pytest.raises(Conflict, match="id"):
-        store.append("s", again, branch=MAIN_BRANCH, digest=_DIGEST, expected=second.id)
+        db.execute("UPDATE session SET has_text_ids = 1")
+        db.execute("UPDATE record SET id = ?", (entry.id,))
+    for act in (store.heads, store.records, store.summary, store.verify):
+        with pytest.raises(UnsupportedVersion) as caught:
+            act("s")
+        assert caught.value.code == "layout_too_old"
 
 
 # -- what a row holds ------------------------------------------------------------------------
@@ -218,10 +212,12 @@ def test_a_row_that_was_changed_behind_our_back_is_damaged(
     with closing(sqlite3.connect(file)) as db, db:
         db.execute(f"UPDATE record SET {change} WHERE key & 0xFFFF = 2")
     for read in (store.records("s"), store.read_back("s", head)):
-        with pytest.raises(Damaged, match="record 2"):
+        with pytest.raises(Damaged) as caught:
             list(read)
-    with pytest.raises(Damaged, match="record 2"):
+        assert (caught.value.code, caught.value.place) == ("checksum_mismatch", "record 2")
+    with pytest.raises(Damaged) as caught:
         store.verify("s")
+    assert (caught.value.code, caught.value.place) == ("checksum_mismatch", "record 2")
 
 
 def test_a_whole_record_in_the_place_of_another_is_damaged(store: SqliteStore, file: Path) -> None:
@@ -237,5 +233,6 @@ def test_a_whole_record_in_the_place_of_another_is_damaged(store: SqliteStore, f
         )
     assert next(store.records("s")) == first
     for read in (store.records("s"), store.read_back("s", conversation.entries()[-1].id)):
-        with pytest.raises(Damaged, match="another one is in its place"):
+        with pytest.raises(Damaged) as caught:
             list(read)
+        assert (caught.value.code, caught.value.place) == ("record_misplaced", "record 2")

@@ -1,7 +1,7 @@
 """A store of plain files: one for each session, a line for each record.
 
-`files` knows the operating system, `log` what the lines of a file amount to, `blobs` the bytes
-beside them, and `store` puts them together.
+`session_file` reads and writes the lines of a file, `blobs` keeps the bytes that records refer to,
+and `store` puts them together.
 """
 
 from steno.store.jsonl.store import JsonlStore

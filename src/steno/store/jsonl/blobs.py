@@ -20,23 +20,23 @@ from steno.store.atomic_files import (
     sync_folder,
     translate_os_errors,
 )
-from steno.store.base import Blob
+from steno.store.base import Blob, missing_blob
 
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 
 
 @final
 class BlobFolder:
-    """The blobs below the folder of a store. When a file was last put is when it was changed."""
+    """The blobs in the folder of a store. The time of a file is when its blob was last stored."""
 
     def __init__(self, folder: Path, *, timeout_s: float) -> None:
-        """Name the folder of the store; that of the blobs is made with the first of them."""
+        """Set the folder of the store; the folder of the blobs is created with the first one."""
         self._drafts = folder
         self._timeout_s = timeout_s
         self._folder = folder / "blobs"
 
     def put(self, data: bytes) -> str:
-        """Keep bytes; what lay there damaged is whole again."""
+        """Store bytes; a damaged file of the same digest is replaced."""
         digest = sha256(data).hexdigest()
         path = self._path(digest)
         with translate_os_errors(f"blob {digest}"):
@@ -50,9 +50,9 @@ class BlobFolder:
         return digest
 
     def _touch(self, path: Path, data: bytes) -> bool:
-        """Note that a blob was put again; False if it is not there as it should be."""
+        """Update the time of a blob; False if it is missing or damaged."""
         try:
-            # Locked, so that nobody removes what was just put.
+            # Locked, so that no other process removes it now.
             with open_locked(path, to_write=False, deadline=self._deadline()) as file:
                 if path.read_bytes() != data:
                     return False
@@ -68,13 +68,17 @@ class BlobFolder:
             try:
                 data = self._path(digest).read_bytes()
             except FileNotFoundError as exc:
-                raise Missing("store: there is no blob of this digest") from exc
+                raise missing_blob() from exc
         if sha256(data).hexdigest() != digest:
-            raise Damaged(f"blob {digest}: its bytes are not those of its name; put them again")
+            raise Damaged(
+                "its bytes are not those of its name; put them again",
+                code="blob_damaged",
+                place=f"blob {digest}",
+            )
         return data
 
     def list(self) -> Iterator[Blob]:
-        """Return what is known of every blob."""
+        """Return digest, size and time of every blob."""
         with translate_os_errors("blobs"):
             for path in self._files():
                 with suppress(FileNotFoundError):  # it was removed meanwhile
@@ -83,7 +87,7 @@ class BlobFolder:
                     yield Blob(path.name, status.st_size, stored_at)
 
     def _files(self) -> Iterator[Path]:
-        """Return the files that lie where a blob of their name would."""
+        """Return the files whose path is that of a blob."""
         # Not `glob`, which takes a folder that cannot be read for an empty one.
         for folder in self._folder.iterdir() if self._folder.exists() else ():
             for path in folder.iterdir() if folder.is_dir() else ():
@@ -91,7 +95,7 @@ class BlobFolder:
                     yield path
 
     def remove(self, digest: str, *, put_before: datetime | None = None) -> None:
-        """Forget a blob, if there is one and it was not put again since."""
+        """Remove a blob, if there is one and it was not stored again after `put_before`."""
         with translate_os_errors(f"blob {digest}"), suppress(Missing):
             path = self._path(digest)
             with open_locked(path, to_write=True, deadline=self._deadline()) as file:
@@ -104,7 +108,7 @@ class BlobFolder:
         return time.monotonic() + self._timeout_s
 
     def _path(self, digest: str) -> Path:
-        """Return where a blob lies. Raises Missing for what is no digest, so no path either."""
+        """Return the path of a blob. Raises Missing for text that is no digest."""
         if not _DIGEST.fullmatch(digest):
-            raise Missing("store: there is no blob of this digest")
+            raise missing_blob()
         return self._folder / digest[:2] / digest

@@ -1,9 +1,9 @@
-"""Sessions in a folder: a file for each, which everyone only adds lines to.
+"""The store in a folder: one file for each session, to which writers only append lines.
 
 Writers hold an exclusive lock on the file for one record, readers a shared one until they know
-how far it reaches; what is before that never changes. To take content out, a new file is written
-and put in the place of the old one. What is known of a file is kept, so that no line is read
-twice; whether it is still the same file is looked at every time.
+its size; the lines before that never change. A redaction writes a new file over the old one. The
+index of a file is cached, so that no line is read twice; every use checks that the file is still
+the same.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections import OrderedDict
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from threading import Lock
@@ -24,9 +25,9 @@ from weakref import WeakSet
 
 from msgspec.structs import replace
 
-from steno.errors import Conflict, Damaged, InvalidDocument, LogError, Missing, Unavailable
+from steno.errors import Damaged, InvalidDocument, LogError, Missing, Unavailable
 from steno.records.entry import Entry
-from steno.records.stored_record import MAIN_BRANCH, Header, Record
+from steno.records.stored_record import Header, Record
 from steno.store.atomic_files import (
     append_durably,
     hold_lock,
@@ -38,7 +39,17 @@ from steno.store.atomic_files import (
     translate_os_errors,
     unlock,
 )
-from steno.store.base import Blob, Store, check_replacement, validate_records
+from steno.store.base import (
+    Blob,
+    Store,
+    check_append,
+    check_fork,
+    check_replacement,
+    duplicate_session,
+    missing_entry,
+    missing_session,
+    validate_records,
+)
 from steno.store.jsonl.blobs import BlobFolder
 from steno.store.jsonl.session_file import (
     BackwardReader,
@@ -54,28 +65,33 @@ from steno.store.jsonl.session_file import (
 _SUFFIX: Final = ".jsonl"
 _PLAIN_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _MAX_CACHED_ENTRIES: Final = 250_000
-"""How many entries, over all sessions, we know the place of; some 75 MB."""
+"""How many entries, over all sessions, are in the cached indexes; some 75 MB."""
 _CACHE_WEIGHT_PER_SESSION: Final = 100
 """A session without entries counts as this many."""
 _logger: Final = logging.getLogger("steno.store")
+_open_session_file: Final = partial(open_locked, missing=missing_session)
 
 
 @final
 class JsonlStore(Store):
     """Keeps each session in a file of its own, as lines of JSON that other programs can read.
 
-    Whoever finds a file locked for longer than `timeout_s` gets Unavailable, and so does whoever
-    uses a store that was closed.
+    Every method raises Unavailable if a file is locked for longer than `timeout_s`, or if the
+    store was closed.
     """
 
     def __init__(self, folder: Path, *, timeout_s: float = 30.0) -> None:
-        """Use a folder, and make it if there is none. Raises Unavailable."""
+        """Use a folder, and create it if it is missing. Raises Unavailable."""
         with translate_os_errors("store"):
             self._folder: Final = Path(folder).absolute()
             try:
                 make_folder(self._folder)
             except ValueError as exc:
-                raise Unavailable("store: no folder can have this name; choose another") from exc
+                raise Unavailable(
+                    "no folder can have this name; choose another",
+                    code="folder_name_invalid",
+                    place="store",
+                ) from exc
             remove_stale_drafts(self._folder)
         self._timeout_s: Final = timeout_s
         self._blobs: Final = BlobFolder(self._folder, timeout_s=timeout_s)
@@ -84,28 +100,29 @@ class JsonlStore(Store):
         _stores.add(self)
 
     def reset_cache(self) -> None:
-        """Know nothing of any file, as a process that was forked from one whose threads went on."""
+        """Forget the index of every file, as a forked process has to."""
         self._lock = Lock()
         self._indexes = OrderedDict[str, SessionFileIndex]()
-        """What is known of files, the one used last at the end."""
+        """The index of each file, the one used last at the end."""
 
     # -- sessions ----------------------------------------------------------------------------
 
     def add_session(self, header: Header, records: Iterable[Record] = ()) -> None:
-        """Begin a session: write all of it to a draft, then give that its place."""
+        """Begin a session: write all of it to a draft, then publish that."""
         path = self._path(header.id)
         with translate_os_errors(path.name), open_draft(self._folder) as draft:
             draft.stream.write(encode_line(header))
             draft.stream.writelines(map(encode_line, validate_records(records)))
             draft.sync()
             # An empty file is no session yet, but it can be locked: so only one can be first.
-            with open_locked(path, to_write=True, deadline=self._deadline(), create=True) as file:
+            deadline = self._deadline()
+            with _open_session_file(path, to_write=True, deadline=deadline, create=True) as file:
                 if read_header(file, path.name) is not None:
-                    raise Conflict("store: there is a session of this id")
+                    raise duplicate_session()
                 draft.publish(path)
 
     def headers(self) -> Iterator[Header]:
-        """Return the header of every session; what cannot be read is raised behind the others.
+        """Return the header of every session, then raise the first error of those unreadable.
 
         Files of other programs are left out.
         """
@@ -127,7 +144,7 @@ class JsonlStore(Store):
                 problem = problem or exc
                 continue
             if header is None:
-                continue  # it was never there as a whole
+                continue  # it was never complete
             if self._path(header.id) == path:
                 yield header
             else:
@@ -140,7 +157,7 @@ class JsonlStore(Store):
         return _check_id(self._header_of(self._path(session)), session)
 
     def rename(self, session: str, title: str | None) -> None:
-        """Give a session another title, in a new file."""
+        """Change the title of a session, in a new file."""
         with self._open_for_rewriting(session) as (lines, stream):
             for line in lines:
                 raw = line.raw
@@ -149,40 +166,38 @@ class JsonlStore(Store):
                 stream.write(raw)
 
     def records(self, session: str) -> Iterator[Record]:
-        """Return all records of a session, read as they are asked for."""
+        """Return all records of a session, read one by one."""
         self.header(session)
         return self._records(session)
 
     def append(
         self, session: str, entry: Entry, *, branch: str, digest: str, expected: str | None
     ) -> None:
-        """Put an entry at the end of a branch, with one write."""
-        with self._open_for_writing(session) as (file, log):
-            if branch not in log.heads and branch != MAIN_BRANCH:
-                raise Missing("store: there is no branch of this name")
-            if log.heads.of(branch) != expected:
-                raise Conflict("store: the branch has moved on; refresh the conversation")
-            if entry.id in log.spans:
-                raise Conflict("store: there is an entry of this id")
-            seq = log.last_seq + 1
-            _append_record(file, log, Record(seq=seq, branch=branch, entry=entry, digest=digest))
+        """Append an entry to a branch, with one write."""
+        with self._open_for_writing(session) as (file, index):
+            check_append(
+                branch,
+                is_known=branch in index.heads,
+                head=index.heads.of(branch),
+                expected=expected,
+                is_taken=entry.id in index.spans,
+            )
+            seq = index.last_seq + 1
+            _append_record(file, index, Record(seq=seq, branch=branch, entry=entry, digest=digest))
 
     def begin_branch(self, session: str, name: str, at: str | None) -> None:
-        """Let a branch begin behind an entry."""
-        with self._open_for_writing(session) as (file, log):
-            if name in log.heads:
-                raise Conflict("store: there is a branch of this name")
-            if at is not None and at not in log.spans:
-                raise Missing("store: there is no entry of this id")
-            _append_record(file, log, Record(seq=log.last_seq + 1, branch=name, at=at))
+        """Begin a branch after an entry."""
+        with self._open_for_writing(session) as (file, index):
+            check_fork(is_known=name in index.heads, has_start=at is None or at in index.spans)
+            _append_record(file, index, Record(seq=index.last_seq + 1, branch=name, at=at))
 
     def heads(self, session: str) -> Mapping[str, str | None]:
         """Return the last entry of every branch."""
-        with self._open_for_reading(session) as known:
-            return known.heads
+        with self._open_for_reading(session) as snapshot:
+            return snapshot.heads
 
     def read_back(self, session: str, entry_id: str) -> Iterator[tuple[Entry, str]]:
-        """Return an entry, then its parent and so on; no other is read."""
+        """Return an entry, then its ancestors; no other is read."""
         wanted: str | None = entry_id
         for _ in range(2):
             for found in self._read_back_from(session, wanted):
@@ -190,15 +205,19 @@ class JsonlStore(Store):
                 wanted = found[0].parent
             if wanted is None:
                 return
-            # The next is not where it was. If the file is damaged, reading all of it says where;
-            # if it was rewritten in a way that could not be noticed, we go on.
-            log = self._index_of(session)
-            with hold_lock(log.lock, self._path(session).name, deadline=self._deadline()):
-                log.reset()
-        raise Damaged("store: the parents of an entry lead nowhere; verify the session")
+            # The next entry is not where it was. If the file is damaged, reading all of it tells
+            # where; if it was rewritten without notice, the second round continues.
+            index = self._index_of(session)
+            with hold_lock(index.lock, self._path(session).name, deadline=self._deadline()):
+                index.reset()
+        raise Damaged(
+            "the parents of an entry lead nowhere; verify the session",
+            code="parent_missing",
+            place="store",
+        )
 
     def replace(self, session: str, record: Record) -> None:
-        """Write a record over the one of the same `seq`, in a new file."""
+        """Overwrite the record of the same `seq`, in a new file."""
         with self._open_for_rewriting(session) as (lines, stream):
             old: Record | None = None
             for line in lines:
@@ -209,11 +228,11 @@ class JsonlStore(Store):
             check_replacement(record, old)
 
     def remove(self, session: str) -> None:
-        """Forget a session, also one that cannot be read."""
+        """Remove a session, also one that cannot be read."""
         path, deadline = self._path(session), self._deadline()
         with (
             translate_os_errors(path.name),
-            open_locked(path, to_write=True, deadline=deadline) as file,
+            _open_session_file(path, to_write=True, deadline=deadline) as file,
         ):
             try:
                 _check_id(read_header(file, path.name), session)
@@ -227,7 +246,7 @@ class JsonlStore(Store):
             self._indexes.pop(path.name, None)
 
     def close(self) -> None:
-        """Forget what is known of the files; none is open."""
+        """Forget the index of every file; no file is open."""
         self._is_closed = True
         with self._lock:
             self._indexes.clear()
@@ -235,7 +254,7 @@ class JsonlStore(Store):
     # -- blobs -------------------------------------------------------------------------------
 
     def put_blob(self, data: bytes) -> str:
-        """Keep bytes and return their SHA-256."""
+        """Store bytes and return their SHA-256."""
         self._check_open()
         return self._blobs.put(data)
 
@@ -245,12 +264,12 @@ class JsonlStore(Store):
         return self._blobs.read(sha256)
 
     def blobs(self) -> Iterator[Blob]:
-        """Return what is known of every blob."""
+        """Return digest, size and time of every blob."""
         self._check_open()
         return self._blobs.list()
 
     def remove_blob(self, sha256: str, *, put_before: datetime | None = None) -> None:
-        """Forget a blob."""
+        """Remove a blob."""
         self._check_open()
         self._blobs.remove(sha256, put_before=put_before)
 
@@ -258,13 +277,15 @@ class JsonlStore(Store):
 
     def _check_open(self) -> None:
         if self._is_closed:
-            raise Unavailable("store: the store was closed; open it again")
+            raise Unavailable(
+                "the store was closed; open it again", code="store_closed", place="store"
+            )
 
     def _deadline(self) -> float:
         return time.monotonic() + self._timeout_s
 
     def _path(self, session: str) -> Path:
-        """Return the file of a session. An id that makes no good name gives way to its digest.
+        """Return the file of a session, named by its id or, if that is unsuitable, its SHA-256.
 
         Raises Unavailable if the store was closed.
         """
@@ -275,12 +296,12 @@ class JsonlStore(Store):
         return self._folder / f"_{digest}{_SUFFIX}"  # no plain id begins like this
 
     def _index_of(self, session: str) -> SessionFileIndex:
-        """Return what is known of a session; of those not used for long nothing is."""
+        """Return the cached index of a session, or a new one; drop those not used for long."""
         name = self._path(session).name
         with self._lock:
-            log = self._indexes.get(name)
-            if log is None:
-                log = self._indexes[name] = SessionFileIndex(name)
+            index = self._indexes.get(name)
+            if index is None:
+                index = self._indexes[name] = SessionFileIndex(name)
                 weight = sum(
                     len(other.spans) + _CACHE_WEIGHT_PER_SESSION for other in self._indexes.values()
                 )
@@ -289,59 +310,61 @@ class JsonlStore(Store):
                     weight -= len(oldest.spans) + _CACHE_WEIGHT_PER_SESSION
             else:
                 self._indexes.move_to_end(name)
-            return log
+            return index
 
     @contextmanager
     def _open_for_writing(self, session: str) -> Generator[tuple[int, SessionFileIndex]]:
-        """Keep all others from a session, and know what is in it. Raises Missing, Damaged."""
-        log, path, deadline = self._index_of(session), self._path(session), self._deadline()
+        """Lock a session for writing and update its index. Raises Missing, Damaged."""
+        index, path, deadline = self._index_of(session), self._path(session), self._deadline()
         with (
             translate_os_errors(path.name),
-            hold_lock(log.lock, path.name, deadline=deadline),
-            open_locked(path, to_write=True, deadline=deadline) as file,
+            hold_lock(index.lock, path.name, deadline=deadline),
+            _open_session_file(path, to_write=True, deadline=deadline) as file,
         ):
-            torn = log.catch_up(file)
-            _check_id(log.header, session)
+            torn = index.catch_up(file)
+            _check_id(index.header, session)
             if torn:
-                os.ftruncate(file, log.end)
+                os.ftruncate(file, index.end)
                 _logger.warning("%s: cut off a record that was not written whole", path.name)
-            yield file, log
+            yield file, index
 
     @contextmanager
     def _open_for_rewriting(
         self, session: str
     ) -> Generator[tuple[Iterator[SessionLine], BinaryIO]]:
-        """Give what is in a session, and a draft that takes its place if all goes well."""
+        """Yield the lines of a session, and a draft that replaces its file at the end."""
         path = self._path(session)
-        with self._open_for_writing(session) as (file, log), open_draft(self._folder) as draft:
-            yield read_lines(file, path.name, size=log.end), draft.stream
+        with self._open_for_writing(session) as (file, index), open_draft(self._folder) as draft:
+            yield read_lines(file, path.name, size=index.end), draft.stream
             draft.sync()
             draft.publish(path)
 
     @contextmanager
     def _open_for_reading(self, session: str) -> Generator[_SessionSnapshot]:
-        """Know what is in a session; others may go on writing. Raises Missing, Damaged."""
-        log, path, deadline = self._index_of(session), self._path(session), self._deadline()
+        """Update the index of a session; others may continue to write. Raises Missing, Damaged."""
+        index, path, deadline = self._index_of(session), self._path(session), self._deadline()
         with translate_os_errors(path.name), ExitStack() as stack:
-            with hold_lock(log.lock, path.name, deadline=deadline):
-                file = stack.enter_context(open_locked(path, to_write=False, deadline=deadline))
-                torn = log.catch_up(file)
-                _check_id(log.header, session)
+            with hold_lock(index.lock, path.name, deadline=deadline):
+                file = stack.enter_context(
+                    _open_session_file(path, to_write=False, deadline=deadline)
+                )
+                torn = index.catch_up(file)
+                _check_id(index.header, session)
                 unlock(file)
-                _warn_of_torn_tail(log, path.name, log.end, log.end + torn)
-                known = _SessionSnapshot(file, log.heads.all(), log.spans)
-            yield known
+                _warn_of_torn_tail(index, path.name, index.end, index.end + torn)
+                snapshot = _SessionSnapshot(file, index.heads.all(), index.spans)
+            yield snapshot
 
     def _read_back_from(self, session: str, entry_id: str | None) -> Iterator[tuple[Entry, str]]:
-        """Return an entry, then its parent and so on, until one is not where it should be."""
-        with self._open_for_reading(session) as (file, _, places):
+        """Return an entry, then its ancestors, until one is not where the index has it."""
+        with self._open_for_reading(session) as (file, _, spans):
             wanted, reader = entry_id, BackwardReader(file)
-            for _ in range(len(places) + 1):
+            for _ in range(len(spans) + 1):
                 if wanted is None:
                     return
-                if (place := places.get(wanted)) is None:
-                    raise Missing("store: there is no entry of this id")
-                if (found := reader.read(wanted, place)) is None:
+                if (span := spans.get(wanted)) is None:
+                    raise missing_entry()
+                if (found := reader.read(wanted, span)) is None:
                     return
                 yield found
                 wanted = found[0].parent
@@ -350,7 +373,7 @@ class JsonlStore(Store):
         path, deadline, end = self._path(session), self._deadline(), 0
         with (
             translate_os_errors(path.name),
-            open_locked(path, to_write=False, deadline=deadline) as file,
+            _open_session_file(path, to_write=False, deadline=deadline) as file,
         ):
             size = os.fstat(file).st_size
             unlock(file)
@@ -365,13 +388,13 @@ class JsonlStore(Store):
         deadline = self._deadline()
         with (
             translate_os_errors(path.name),
-            open_locked(path, to_write=False, deadline=deadline) as file,
+            _open_session_file(path, to_write=False, deadline=deadline) as file,
         ):
             return read_header(file, path.name)
 
 
 class _SessionSnapshot(NamedTuple):
-    """What was known of a session when it was opened, and the file to read it from."""
+    """The index of a session when it was opened, and the file to read it from."""
 
     file: int
     heads: dict[str, str | None]
@@ -379,22 +402,22 @@ class _SessionSnapshot(NamedTuple):
 
 
 def _check_id(header: Header | None, session: str) -> Header:
-    """Refuse the file of another session, as folders have it that know no upper case."""
+    """Check that a file is of this session; file systems without case return another one's."""
     if header is None or header.id != session:
-        raise Missing("store: there is no session of this id")
+        raise missing_session()
     return header
 
 
-def _append_record(file: int, log: SessionFileIndex, record: Record) -> None:
+def _append_record(file: int, index: SessionFileIndex, record: Record) -> None:
     raw = encode_line(record)
-    append_durably(file, raw, end=log.end)
-    log.add_line(raw, record)
+    append_durably(file, raw, end=index.end)
+    index.add_line(raw, record)
 
 
-def _warn_of_torn_tail(log: SessionFileIndex, name: str, end: int, size: int) -> None:
-    """Say that readers leave out what is behind `end`; once, however often it is read."""
-    if end < size and log.reported_tail != (end, size):
-        log.reported_tail = end, size
+def _warn_of_torn_tail(index: SessionFileIndex, name: str, end: int, size: int) -> None:
+    """Log that readers ignore the bytes after `end`; once, however often they are read."""
+    if end < size and index.reported_tail != (end, size):
+        index.reported_tail = end, size
         _logger.warning("%s: left out a record at its end that was not written whole", name)
 
 
@@ -408,5 +431,5 @@ def _reset_caches_after_fork() -> None:
         store.reset_cache()
 
 
-# Threads that held a lock are not there in the child, and would never let go of it.
+# A thread that held a lock does not exist in the child, and would never release it.
 os.register_at_fork(after_in_child=_reset_caches_after_fork)

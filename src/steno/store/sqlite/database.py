@@ -1,9 +1,9 @@
-"""One connection to a SQLite file, for all threads of a process: opened, locked, let go.
+"""The connection of a process to a SQLite file: opening it, locking it, translating its errors.
 
-One connection behind a lock, since SQLite lets one write at a time anyway and every use of it is
-short: what is long is read and written in portions. No connection may live through a fork, not
-even unused (SQLite keeps track of locks by process), so it is closed before one and opened again,
-on either side, when it is needed. What SQLite raises stops here.
+All threads share one connection under a lock, since SQLite allows one writer at a time and every
+use is short: long reads and writes are done in batches. No connection may survive a fork, not even
+unused (SQLite keeps track of locks by process), so it is closed before a fork and opened again, on
+either side, when it is needed. Errors of SQLite stop here.
 """
 
 from __future__ import annotations
@@ -20,45 +20,55 @@ from weakref import WeakSet
 
 from steno.errors import Damaged, Missing, Unavailable
 from steno.store.sqlite.layout import (
-    LAYOUT_VERSION,
     PAGE_SIZE,
+    create_tables,
     has_current_schema,
-    migrate,
     read_version,
 )
 
 Durability = Literal["full", "normal"]
 
-_ADVICE_BY_CODE: Final = {
-    sqlite3.SQLITE_FULL: "the disk is full; make room",
-    sqlite3.SQLITE_READONLY: "it is read-only; change the rights of the file and its folder",
-    sqlite3.SQLITE_CANTOPEN: "it cannot be opened; see that its folder is there and may be used",
-    sqlite3.SQLITE_PERM: "it may not be opened; change the rights of the file and its folder",
-    sqlite3.SQLITE_BUSY: "another program kept it locked for too long; try again, or end that one",
-    sqlite3.SQLITE_LOCKED: "another program kept it locked for too long; try again, or end that one",
-    sqlite3.SQLITE_PROTOCOL: "too many programs use it at once; try again",
-    sqlite3.SQLITE_IOERR: "the disk failed to read or write, or is full; see to it",
-    sqlite3.SQLITE_NOMEM: "there is not enough memory",
-    sqlite3.SQLITE_TOOBIG: "it takes up to 1 GB in one piece; split what is larger",
+_LOCKED_MESSAGE: Final = "another program kept it locked for too long; try again, or end that one"
+_ERROR_BY_CODE: Final = {
+    sqlite3.SQLITE_FULL: ("disk_full", "the disk is full; make room"),
+    sqlite3.SQLITE_READONLY: (
+        "read_only",
+        "it is read-only; change the rights of the file and its folder",
+    ),
+    sqlite3.SQLITE_CANTOPEN: (
+        "cannot_open",
+        "it cannot be opened; see that its folder is there and may be used",
+    ),
+    sqlite3.SQLITE_PERM: (
+        "permission_denied",
+        "it may not be opened; change the rights of the file and its folder",
+    ),
+    sqlite3.SQLITE_BUSY: ("locked", _LOCKED_MESSAGE),
+    sqlite3.SQLITE_LOCKED: ("locked", _LOCKED_MESSAGE),
+    sqlite3.SQLITE_PROTOCOL: ("too_many_programs", "too many programs use it at once; try again"),
+    sqlite3.SQLITE_IOERR: ("os_error", "the disk failed to read or write, or is full; see to it"),
+    sqlite3.SQLITE_NOMEM: ("out_of_memory", "there is not enough memory"),
+    sqlite3.SQLITE_TOOBIG: ("too_large", "it takes up to 1 GB in one piece; split what is larger"),
 }
+"""Our code and message for a code of SQLite."""
 _CHECK_INTERVAL_S: Final = 60
-"""Whoever verifies a thousand sessions need not look at the whole file a thousand times."""
-_REFUSED_MESSAGE: Final = (
-    "SQLite refused it; try again, and if that does not help, check the file with "
-    "`PRAGMA integrity_check` of sqlite3"
+"""To verify a thousand sessions, the whole file need not be checked a thousand times."""
+_REFUSED: Final = (
+    "sqlite_refused",
+    (
+        "SQLite refused it; try again, and if that does not help, check the file with "
+        "`PRAGMA integrity_check` of sqlite3"
+    ),
 )
 _DAMAGE_CODES: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-_DAMAGED_MESSAGE: Final = (
-    "store: the database is damaged; bring back a copy of it, or try `.recover` of sqlite3"
-)
 
 
 @final
 class SqliteDatabase:
-    """A SQLite file of ours. Any number of threads may use it."""
+    """A SQLite file with our tables. Any number of threads may use it."""
 
     def __init__(self, file: Path, *, timeout_s: float, durability: Durability) -> None:
-        """Open a file, and make it if there is none. Raises Unavailable, Damaged."""
+        """Open a file, and create it if it is missing. Raises Unavailable, Damaged."""
         self._file: Final = file.absolute()
         self._timeout_s: Final = timeout_s
         self._durability: Final = durability
@@ -73,18 +83,18 @@ class SqliteDatabase:
             self._ensure_open()
 
     def read_transaction(self) -> AbstractContextManager[sqlite3.Connection]:
-        """Give the connection for a moment, in which nothing changes."""
+        """Return a transaction that reads one state of the file."""
         return self._transaction("BEGIN")
 
     def write_transaction(self) -> AbstractContextManager[sqlite3.Connection]:
-        """Give the connection for changes: all of them are durable at the end, or none is made."""
+        """Return a transaction whose changes are all durable at its end, or not made."""
         return self._transaction("BEGIN IMMEDIATE")
 
     @contextmanager
     def erase_transaction(self) -> Generator[sqlite3.Connection]:
-        """Do the same, and let nothing of what was there before remain in the write-ahead log.
+        """Write, and leave nothing of the old content in the write-ahead log.
 
-        The log is cleared before as well: a reader who would keep it alive is noticed then, when
+        The log is cleared before as well: a reader that would block this is noticed then, when
         nothing has been changed yet.
         """
         self._clear_log()
@@ -93,7 +103,7 @@ class SqliteDatabase:
         self._clear_log()
 
     def compact(self) -> None:
-        """Write the file anew, without what is free in it or in its pages."""
+        """Rewrite the file, without free pages and free space in pages."""
         with self.lock, _translate_errors():
             db = self._ensure_open()
             with _use_temp_folder(self._file.parent, db):
@@ -101,26 +111,26 @@ class SqliteDatabase:
         self._clear_log()
 
     def check(self) -> None:
-        """Let SQLite look for damage in the whole file, if it did not just do so. Raises Damaged."""
+        """Let SQLite check the whole file, unless it did so recently. Raises Damaged."""
         now = time.monotonic()
         if self._checked_at is not None and now - self._checked_at < _CHECK_INTERVAL_S:
             return
         with self.read_transaction() as db:
             (problem,) = db.execute("PRAGMA quick_check(1)").fetchone()
             if problem != "ok" or not has_current_schema(db):
-                raise Damaged(_DAMAGED_MESSAGE)
+                raise _damaged_database()
         self._checked_at = now
 
     def close(self) -> None:
-        """Let go of the file, with all changes in it. Calling it twice is fine."""
+        """Close the file with all changes in it. Calling it twice is fine."""
         with self.lock:
             self.release()
             self._is_closed = True
 
     def release(self) -> None:
-        """Close the connection until it is needed again; the lock is held."""
+        """Close the connection until it is needed again; the caller holds the lock."""
         if self.connection is not None:
-            with suppress(sqlite3.Error):  # what could not be moved to the file stays in the log
+            with suppress(sqlite3.Error):  # content that was not moved to the file stays in the log
                 self.connection.execute("PRAGMA busy_timeout = 0")
                 self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             self.connection.close()
@@ -131,7 +141,7 @@ class SqliteDatabase:
         with self.lock, _translate_errors():
             db = self._ensure_open()
             try:
-                # It waits for others, and whoever interrupts that is heard when it has begun.
+                # It waits for other writers; an interrupt takes effect when it has begun.
                 db.execute(begin)
                 yield db
                 db.execute("COMMIT")
@@ -146,15 +156,17 @@ class SqliteDatabase:
             )
         if is_blocked:
             raise Unavailable(
-                "store: another program reads old content and keeps it from being erased; "
-                "end that one, then try again"
+                "another program reads old content and keeps it from being erased; "
+                "end that one, then try again",
+                code="erasure_blocked",
+                place="store",
             )
 
     # -- opening -----------------------------------------------------------------------------
 
     def _ensure_open(self) -> sqlite3.Connection:
         if self._is_closed:
-            raise Unavailable("store: it was closed; open it again")
+            raise Unavailable("it was closed; open it again", code="store_closed", place="store")
         if self.connection is None:
             self.connection = self._open()
         if self.connection.in_transaction:  # even a rollback can fail or be interrupted
@@ -165,8 +177,8 @@ class SqliteDatabase:
         try:
             return self._connect("mode=rw")
         except sqlite3.OperationalError:
-            # Where nothing can be written, there is no place for the shared memory of a log. With
-            # no log there, nobody is writing either.
+            # In a read-only folder the shared memory of a log cannot be created. Without a log,
+            # no other process is writing either.
             if os.access(self._file.parent, os.W_OK) or self._has_log():
                 raise
             return self._connect("mode=ro&immutable=1")
@@ -190,7 +202,7 @@ class SqliteDatabase:
         return db
 
     def _prepare_with_retry(self, db: sqlite3.Connection) -> None:
-        """Prepare a database, also while others do. SQLite does not wait by itself for all of it."""
+        """Prepare a database, also while others do. SQLite does not wait for all of this itself."""
         deadline = time.monotonic() + self._timeout_s
         while True:
             try:
@@ -208,29 +220,28 @@ class SqliteDatabase:
             "temp_store = MEMORY",  # little, and no content in files elsewhere
             "trusted_schema = OFF",
             "cell_size_check = ON",
-            # In pages of half the usual size. What the log has grown to stays then, and is written
-            # over: to sync a file that grows costs half as much again.
+            # In pages of half the usual size. The log keeps its size and is overwritten: to sync
+            # a file that grows costs half as much again.
             "wal_autocheckpoint = 2000",
             "journal_size_limit = 4194304",
             f"page_size = {PAGE_SIZE}",
         ):
             db.execute(f"PRAGMA {setting}")
-        with _rollback_on_exit(
-            db
-        ):  # else another process may be done with its first half meanwhile
+        # In a transaction, since another process may be creating the tables.
+        with _rollback_on_exit(db):
             db.execute("BEGIN")
             version = read_version(db)
-        if version < LAYOUT_VERSION:
+        if not version:
             db.execute("PRAGMA journal_mode = WAL")
             with _rollback_on_exit(db):
                 db.execute("BEGIN EXCLUSIVE")
-                migrate(db)
+                create_tables(db)
                 db.execute("COMMIT")
 
 
 @contextmanager
 def _rollback_on_exit(db: sqlite3.Connection) -> Generator[None]:
-    """Leave no transaction open behind what was begun here and not committed."""
+    """Roll back a transaction that the block has begun and not committed."""
     try:
         yield
     finally:
@@ -239,7 +250,7 @@ def _rollback_on_exit(db: sqlite3.Connection) -> Generator[None]:
 
 
 def _make_file(file: Path) -> None:
-    """Make a file that nobody else may read, and the folders that are missing."""
+    """Create a file that only its owner may read, and the folders that are missing."""
     try:
         for folder in reversed(file.parents):
             if not folder.exists():
@@ -248,7 +259,9 @@ def _make_file(file: Path) -> None:
             os.close(os.open(file, os.O_CREAT | os.O_RDWR, 0o600))
     except OSError as exc:
         raise Unavailable(
-            "store: the file cannot be made; see that its folder is there and may be written to"
+            "the file cannot be made; see that its folder is there and may be written to",
+            code="cannot_create",
+            place="store",
         ) from exc
 
 
@@ -257,10 +270,10 @@ _temp_folder_lock: Final = Lock()
 
 @contextmanager
 def _use_temp_folder(folder: Path, db: sqlite3.Connection) -> Generator[None]:
-    """Let a copy of a whole database lie in a folder instead of in memory.
+    """Let SQLite put a copy of the whole database into a folder instead of memory.
 
-    SQLite makes such a file for its owner only and takes away its name at once. The folder is a
-    setting of the process; where SQLite does not take it, it uses that for temporary files.
+    SQLite creates such a file for its owner only and unlinks it at once. The folder is a setting
+    of the process; if SQLite does not accept it, it uses the folder for temporary files.
     """
     with _temp_folder_lock:
         before = db.execute("PRAGMA temp_store_directory").fetchone()
@@ -279,7 +292,7 @@ def _set_temp_folder(db: sqlite3.Connection, folder: str) -> None:
     db.execute(f"PRAGMA temp_store_directory = '{quoted}'")
 
 
-# -- what SQLite raises ----------------------------------------------------------------------
+# -- errors of SQLite ------------------------------------------------------------------------
 
 
 @contextmanager
@@ -287,20 +300,30 @@ def _translate_errors() -> Generator[None]:
     try:
         yield
     except UnicodeEncodeError as exc:
-        raise Missing("store: no name in it has a half of a surrogate pair") from exc
-    except (TypeError, OverflowError, UnicodeDecodeError) as exc:  # no column was written so
-        raise Damaged(_DAMAGED_MESSAGE) from exc
+        raise Missing(
+            "no name in it has a half of a surrogate pair", code="name_invalid", place="store"
+        ) from exc
+    except (TypeError, OverflowError, UnicodeDecodeError) as exc:  # a column of the wrong type
+        raise _damaged_database() from exc
     except sqlite3.Error as exc:
         code = _primary_code(exc)
         if code in _DAMAGE_CODES:
-            raise Damaged(_DAMAGED_MESSAGE) from exc
-        advice = _ADVICE_BY_CODE.get(code, _REFUSED_MESSAGE)
-        raise Unavailable(f"store: {advice}") from exc
+            raise _damaged_database() from exc
+        our_code, message = _ERROR_BY_CODE.get(code, _REFUSED)
+        raise Unavailable(message, code=our_code, place="store") from exc
+
+
+def _damaged_database() -> Damaged:
+    return Damaged(
+        "the database is damaged; bring back a copy of it, or try `.recover` of sqlite3",
+        code="database_damaged",
+        place="store",
+    )
 
 
 def _primary_code(exc: sqlite3.Error) -> int:
-    """Return the kind of an error, without the details that SQLite adds in the higher bits."""
-    code: int = getattr(exc, "sqlite_errorcode", 0)  # what Python raises by itself has none
+    """Return the code of an error, without the details that SQLite adds in the higher bits."""
+    code: int = getattr(exc, "sqlite_errorcode", 0)  # errors of the Python module have none
     return code & 0xFF
 
 

@@ -1,8 +1,13 @@
-"""The tables of a SQLite store: how sessions, records and branches become rows, and come back.
+"""Sessions, records and branches as rows of a SQLite database, and back.
 
-All functions take a connection in the middle of a transaction. What the columns mean, and what
-is noted when, says `sqlite_layout`; how a record becomes one, `sqlite_columns`. Nothing here knows
-about locks, threads or the search index.
+All functions take a connection inside a transaction. `layout` explains the tables; nothing here
+knows about locks, threads or the search index.
+
+A database holds many records, so rows are short. Of a record with an entry, a row has the JSON of
+the entry as every store keeps it: the number is the key, the branch a column, the digest 32 bytes,
+and the checksum covers all of these. A record that begins a branch, or has members that only a
+newer version knows, is kept as the JSON of the whole record, in a row without a digest. An id that
+is a UUID, as ours are, takes 16 bytes; any other is kept as text.
 """
 
 from __future__ import annotations
@@ -14,161 +19,45 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple, TypeAlias
 
-from steno.codec import decode_entry, decode_record, encode_entry, encode_record
+from msgspec.structs import replace
+
+from steno.codec import (
+    decode_entry,
+    decode_header,
+    decode_record,
+    encode_entry,
+    encode_header,
+    encode_record,
+)
 from steno.codec.json_scanner import replace_line_breaks
-from steno.errors import Damaged, InvalidDocument, Missing
+from steno.errors import Damaged, InvalidDocument, Missing, UnsupportedVersion
 from steno.records.entry import Entry
 from steno.records.stored_record import Header, Record
-from steno.store.base import validate_records
-from steno.store.sqlite.headers import decode_stored_header, session_not_found
-from steno.store.sqlite.layout import INDEX_INTERVAL, SESSION_SHIFT
-
-# -- sqlite columns --------------------------------------------------------------------------------
-#
-# A record as the columns of a row, and back; a database holds many of them, so they are short.
-#
-# Of a record with an entry the row keeps the JSON of the entry only, as every store has it: the
-# number is the key, the branch a column, the digest 32 bytes. The checksum is about all of these.
-# What begins a branch, or came with members that only a newer version knows, is kept as the JSON of
-# the whole record, and so is everything that versions 1 and 2 of the layout wrote: such a row has no
-# digest of its own. An id that is a UUID, as ours are, takes 16 bytes; any other stands as text, and
-# so does every one that these versions wrote (`has_text_ids` of a session).
-
+from steno.store.base import missing_record, missing_session, validate_records
+from steno.store.sqlite.layout import INDEX_INTERVAL, SESSION_SHIFT, old_layout
 
 StoredId: TypeAlias = str | bytes
 """The id of an entry, as a row has it."""
-
-
 RecordColumns: TypeAlias = tuple[
     int | None, int | None, str, StoredId | None, int, bytes, bytes | None
 ]
-"""What a row of `record` holds behind its key."""
-
-
+"""The columns of `record` after its key."""
 StoredContent: TypeAlias = tuple[int, str, int, bytes, bytes | None]
-"""What a record is made of again: its number, branch, checksum, data, digest."""
-
+"""The columns that a record is decoded from: its number, branch, checksum, data, digest."""
 
 _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-
-
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-
-
 _MICROSECOND: Final = timedelta(microseconds=1)
-
-
-def columns_from_record(record: Record, parent: int | None) -> RecordColumns:
-    """Return the row of a record, without its key."""
-    entry = record.entry
-    id, time = (None, None) if entry is None else (pack_id(entry.id), entry.time)
-    stamp = None if time is None else time_to_microseconds(time)
-    return parent, stamp, record.branch, id, *content_from_record(record)
-
-
-def content_from_record(record: Record) -> tuple[int, bytes, bytes | None]:
-    """Return the checksum of a record, its data, and its digest if that does not hold it."""
-    if record.entry is None or record.digest is None or record.unknown:
-        data, digest = encode_record(record), None
-    else:
-        data, digest = replace_line_breaks(encode_entry(record.entry)), bytes.fromhex(record.digest)
-    return _checksum(record.seq, record.branch, data, digest), data, digest
-
-
-def record_from_content(row: StoredContent) -> Record:
-    """Return the record of a row. Raises Damaged."""
-    seq, branch, _, data, digest = row
-    if digest is not None:
-        entry, told = entry_from_content(row)
-        return Record(seq=seq, branch=branch, entry=entry, digest=told)
-    _check_content(row)
-    try:
-        record = decode_record(data)
-    except InvalidDocument as exc:
-        raise _unreadable_record(seq) from exc
-    if record.seq != seq:
-        raise Damaged(f"record {seq}: another one is in its place")
-    return record
-
-
-def entry_from_content(row: StoredContent) -> tuple[Entry | None, str | None]:
-    """Return the entry of a row and its digest; None where a branch begins. Raises Damaged."""
-    seq, _, _, data, digest = row
-    if digest is None:
-        record = record_from_content(row)
-        return record.entry, record.digest
-    _check_content(row)
-    try:
-        return decode_entry(data), digest.hex()
-    except InvalidDocument as exc:
-        raise _unreadable_record(seq) from exc
-
-
-def _unreadable_record(seq: int) -> Damaged:
-    return Damaged(f"record {seq}: it cannot be read")
-
-
-def _check_content(row: StoredContent) -> None:
-    """Raise Damaged if a row is not what was written; then its columns may hold anything."""
-    seq, branch, checksum, data, digest = row
-    is_readable = (
-        type(branch) is str and type(data) is bytes and (digest is None or type(digest) is bytes)
-    )
-    if not is_readable or _checksum(seq, branch, data, digest) != checksum:
-        raise Damaged(f"record {seq}: its bytes are not those that were written")
-
-
-def _checksum(seq: int, branch: str, data: bytes, digest: bytes | None) -> int:
-    """Return the CRC-32 of the data, and of what stands beside it instead of in it."""
-    if digest is None:
-        return crc32(data)
-    return crc32(data, crc32(digest, crc32(branch.encode(), seq)))
-
-
-# -- ids and times ---------------------------------------------------------------------------
-
-
-def pack_id(id: str) -> StoredId:
-    """Return an id as it is kept."""
-    return bytes.fromhex(id.replace("-", "")) if _UUID.fullmatch(id) else id
-
-
-def unpack_id(id: StoredId | None) -> str | None:
-    """Return an id that was kept in either form; None where there is none."""
-    if not isinstance(id, bytes):
-        return id
-    digits = id.hex()
-    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
-
-
-def time_to_microseconds(moment: datetime) -> int:
-    """Return a time as it is kept."""
-    return (moment - _EPOCH) // _MICROSECOND
-
-
-def time_from_microseconds(microseconds: int) -> datetime:
-    """Return a time that was kept."""
-    return _EPOCH + microseconds * _MICROSECOND
-
-
 _MAX_SEQ: Final = (1 << SESSION_SHIFT) - 1
-
-
-_COLUMNS_DISAGREE: Final = "record {}: its columns do not say what its data says; bring back a copy"
-
 
 _INSERT_RECORD: Final = """
 INSERT INTO record (key, parent, time, branch, id, checksum, data, digest)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 """
-
-
 _UPDATE_RECORD: Final = """
 UPDATE record SET checksum = ?, data = ?, digest = ?
-WHERE key = ? AND branch = ? AND ifnull(id, '') IN (?, ?)
+WHERE key = ? AND branch = ? AND ifnull(id, '') = ?
 """
-
-
 _SELECT_RECORD_RANGE: Final = """
 SELECT session.key, entries, has_text_ids, last.key, last.branch, last.id
 FROM session LEFT JOIN record AS last ON last.key = (
@@ -177,15 +66,11 @@ FROM session LEFT JOIN record AS last ON last.key = (
 )
 WHERE session.id = :session
 """
-
-
 _SELECT_SEQ: Final = """
 SELECT seq FROM entry WHERE session = :session AND id = :id
 UNION ALL
 SELECT key - :base FROM record WHERE key BETWEEN :recent AND :last AND id = :id
 """
-
-
 _HEADS_TEMPLATE: Final = """
 WITH written (name, seq, id) AS (
     SELECT name, seq, record.id FROM branch CROSS JOIN record ON record.key = :base + branch.seq
@@ -202,17 +87,11 @@ CROSS JOIN record AS own ON own.key = :base + latest.seq
 LEFT JOIN record AS start ON start.key = :base + own.parent
 ORDER BY own.id IS NOT NULL, latest.seq
 """
-"""A record without an entry begins its branch if it is the first of it; any other is no head."""
-
-
+"""A record without an entry begins its branch if it is its first; any other is no head."""
 _SELECT_HEADS: Final = _HEADS_TEMPLATE.format(only_name="", only_branch="")
-
-
 _SELECT_HEAD: Final = _HEADS_TEMPLATE.format(
     only_name="AND name = :name", only_branch="AND branch = :name"
 )
-
-
 _SELECT_ANCESTORS: Final = """
 WITH RECURSIVE path (seq, parent) AS (
     SELECT :seq, parent FROM record WHERE key = :base + :seq
@@ -223,29 +102,21 @@ WITH RECURSIVE path (seq, parent) AS (
 SELECT seq, branch, checksum, data, digest, path.parent
 FROM path CROSS JOIN record ON key = :base + seq
 """
-
-
 _SELECT_ROWS: Final = """
 SELECT own.key - :base, own.branch, own.checksum, own.data, own.digest,
        own.id, own.parent, before.id
 FROM record AS own LEFT JOIN record AS before ON before.key = :base + own.parent
 WHERE own.key BETWEEN :first AND :last ORDER BY own.key
 """
-
-
 _SELECT_FIRST_ENTRIES: Final = """
 SELECT key - :base, branch, checksum, data, digest FROM record
 WHERE key BETWEEN :base AND :last AND id IS NOT NULL ORDER BY key LIMIT :number
 """
-
-
 _SELECT_RECORD: Final = """
 SELECT id, :seq, branch, own.checksum, data, digest
 FROM (SELECT branch, checksum, data, digest FROM record WHERE key = :key) AS own
 CROSS JOIN session ON session.key = :session
 """
-
-
 _INDEX_STATEMENTS: Final = (
     """
     INSERT INTO entry (session, id, seq)
@@ -270,33 +141,31 @@ _INDEX_STATEMENTS: Final = (
 
 
 class RecordRange(NamedTuple):
-    """Where the records of a session lie."""
+    """The keys of the records of a session."""
 
     session: int
     base: int
-    """The key that a record 0 would have."""
+    """The key that record 0 would have."""
     last: int
     """The key of the last record; `base` if there is none."""
     branch: str | None = None
     """The branch of the last record."""
     entry_id: str | None = None
-    """Its entry, if it has one; what comes next is most often about these two."""
-    has_text_ids: bool = False
-    """Whether an older version wrote some of it: then a UUID may also stand as text."""
+    """The entry of the last record, if it has one; the next append is mostly about these two."""
 
     @property
     def length(self) -> int:
-        """How many records there are."""
+        """The number of records."""
         return self.last - self.base
 
     @property
     def first_unindexed(self) -> int:
-        """The key of the first record behind the last whole block, also if there is none yet."""
+        """The key of the first record after the last complete block, whether it exists or not."""
         return self.base + self.length // INDEX_INTERVAL * INDEX_INTERVAL + 1
 
     @property
     def parameters(self) -> dict[str, int]:
-        """The same, for a statement."""
+        """The parameters of statements about these records."""
         return {
             "session": self.session,
             "base": self.base,
@@ -305,28 +174,191 @@ class RecordRange(NamedTuple):
         }
 
 
+# -- headers ---------------------------------------------------------------------------------
+
+
+def read_header(db: sqlite3.Connection, session: str) -> Header:
+    """Return the header of a session. Raises Missing, Damaged, UnsupportedVersion."""
+    row = db.execute("SELECT header, checksum FROM session WHERE id = ?", (session,)).fetchone()
+    if row is None:
+        raise _missing_session(db, session)
+    return _decode_stored_header(*row)
+
+
+def read_headers(db: sqlite3.Connection) -> Iterator[Header]:
+    """Return all headers that can be read, then raise the first error of the others."""
+    return _decode_headers(
+        db.execute("SELECT header, checksum FROM session ORDER BY key").fetchall()
+    )
+
+
+def _decode_headers(rows: Iterable[tuple[object, int]]) -> Iterator[Header]:
+    problem: Damaged | UnsupportedVersion | None = None
+    for data, checksum in rows:
+        try:
+            header = _decode_stored_header(data, checksum)
+        except (Damaged, UnsupportedVersion) as exc:
+            problem = problem or exc
+        else:
+            yield header
+    if problem is not None:
+        raise problem
+
+
+def _decode_stored_header(data: object, checksum: int) -> Header:
+    """Return a header. Raises Damaged, UnsupportedVersion."""
+    if not isinstance(data, bytes) or crc32(data) != checksum:
+        raise Damaged(
+            "the header of a session is not what was written", code="header_damaged", place="store"
+        )
+    try:
+        return decode_header(data)
+    except UnsupportedVersion:
+        raise
+    except InvalidDocument as exc:
+        raise Damaged(
+            "the header of a session cannot be read", code="header_unreadable", place="store"
+        ) from exc
+
+
+def update_title(db: sqlite3.Connection, session: str, title: str | None) -> None:
+    """Change the title in a header. Raises Missing, Damaged."""
+    data = encode_header(replace(read_header(db, session), title=title))
+    values = (data, crc32(data), session)
+    db.execute("UPDATE session SET header = ?, checksum = ? WHERE id = ?", values)
+
+
+def _missing_session(db: sqlite3.Connection, session: str) -> Missing | Damaged:
+    """Return the error for a session that the index does not have, also if the table has it."""
+    every_row = "SELECT 1 FROM session NOT INDEXED WHERE id = ?"
+    if db.execute(every_row, (session,)).fetchone() is None:
+        return missing_session()
+    return Damaged(
+        "the index of sessions is damaged; try `REINDEX` of sqlite3",
+        code="session_index_damaged",
+        place="store",
+    )
+
+
+# -- records as columns, and back ------------------------------------------------------------
+
+
+def _columns_from_record(record: Record, parent: int | None) -> RecordColumns:
+    """Return the columns of a record, without its key."""
+    entry = record.entry
+    id, time = (None, None) if entry is None else (_pack_id(entry.id), entry.time)
+    stamp = None if time is None else time_to_microseconds(time)
+    return parent, stamp, record.branch, id, *_content_from_record(record)
+
+
+def _content_from_record(record: Record) -> tuple[int, bytes, bytes | None]:
+    """Return the checksum and the data of a record, and its digest if the data lacks it."""
+    if record.entry is None or record.digest is None or record.unknown:
+        data, digest = encode_record(record), None
+    else:
+        data, digest = replace_line_breaks(encode_entry(record.entry)), bytes.fromhex(record.digest)
+    return _checksum(record.seq, record.branch, data, digest), data, digest
+
+
+def record_from_content(row: StoredContent) -> Record:
+    """Decode the record of a row. Raises Damaged."""
+    seq, branch, _, data, digest = row
+    if digest is not None:
+        entry, entry_digest = entry_from_content(row)
+        return Record(seq=seq, branch=branch, entry=entry, digest=entry_digest)
+    _check_content(row)
+    try:
+        record = decode_record(data)
+    except InvalidDocument as exc:
+        raise _unreadable_record(seq) from exc
+    if record.seq != seq:
+        raise Damaged("another one is in its place", code="record_misplaced", place=f"record {seq}")
+    return record
+
+
+def entry_from_content(row: StoredContent) -> tuple[Entry | None, str | None]:
+    """Decode the entry of a row and its digest; None where a branch begins. Raises Damaged."""
+    seq, _, _, data, digest = row
+    if digest is None:
+        record = record_from_content(row)
+        return record.entry, record.digest
+    _check_content(row)
+    try:
+        return decode_entry(data), digest.hex()
+    except InvalidDocument as exc:
+        raise _unreadable_record(seq) from exc
+
+
+def _unreadable_record(seq: int) -> Damaged:
+    return Damaged("it cannot be read", code="record_unreadable", place=f"record {seq}")
+
+
+def _check_content(row: StoredContent) -> None:
+    """Check that a row is what was written; else its columns may hold anything. Raises Damaged."""
+    seq, branch, checksum, data, digest = row
+    is_readable = (
+        type(branch) is str and type(data) is bytes and (digest is None or type(digest) is bytes)
+    )
+    if not is_readable or _checksum(seq, branch, data, digest) != checksum:
+        raise Damaged(
+            "its bytes are not those that were written",
+            code="checksum_mismatch",
+            place=f"record {seq}",
+        )
+
+
+def _checksum(seq: int, branch: str, data: bytes, digest: bytes | None) -> int:
+    """Return the CRC-32 of the data, and of the columns that the data lacks."""
+    if digest is None:
+        return crc32(data)
+    return crc32(data, crc32(digest, crc32(branch.encode(), seq)))
+
+
+def _pack_id(id: str) -> StoredId:
+    """Return an id as it is stored."""
+    return bytes.fromhex(id.replace("-", "")) if _UUID.fullmatch(id) else id
+
+
+def _unpack_id(id: StoredId | None) -> str | None:
+    """Return an id from either stored form; None if there is none."""
+    if not isinstance(id, bytes):
+        return id
+    digits = id.hex()
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+
+
+def time_to_microseconds(moment: datetime) -> int:
+    """Return a time as it is stored."""
+    return (moment - _EPOCH) // _MICROSECOND
+
+
+def time_from_microseconds(microseconds: int) -> datetime:
+    """Return a time from its stored form."""
+    return _EPOCH + microseconds * _MICROSECOND
+
+
 # -- writing ---------------------------------------------------------------------------------
 
 
 def columns_of_records(records: Iterable[Record]) -> Iterator[RecordColumns]:
-    """Return the rows of a whole session. Raises Damaged if it cannot be one."""
+    """Return the rows of a whole session. Raises Damaged if its records are inconsistent."""
     seqs: dict[str, int] = {}
     for record in validate_records(records):
         before = _preceding_id(record)
-        yield columns_from_record(record, None if before is None else seqs.get(before, 0))
+        yield _columns_from_record(record, None if before is None else seqs.get(before, 0))
         if record.entry is not None:
             seqs[record.entry.id] = record.seq
 
 
 def _preceding_id(record: Record) -> str | None:
-    """Return the entry that a record stands behind."""
+    """Return the entry that a record comes after."""
     return record.at if record.entry is None else record.entry.parent
 
 
 def insert_session(
     db: sqlite3.Connection, id: str, header: bytes, rows: list[RecordColumns]
 ) -> None:
-    """Write a session that is not there yet."""
+    """Write a new session."""
     made = db.execute(
         "INSERT INTO session (id, header, checksum, has_text_ids) VALUES (?, ?, ?, 0)",
         (id, header, crc32(header)),
@@ -339,32 +371,31 @@ def insert_session(
 
 
 def delete_session(db: sqlite3.Connection, extent: RecordRange) -> None:
-    """Delete a session with all that belongs to it."""
+    """Delete a session with its records."""
     db.execute("DELETE FROM record WHERE key BETWEEN ? AND ?", (extent.base, extent.last))
     db.execute("DELETE FROM session WHERE key = ?", (extent.session,))
 
 
 def overwrite_record(db: sqlite3.Connection, extent: RecordRange, record: Record) -> int:
-    """Put other bytes in the place of a record; return its key. Raises Missing."""
-    key, id = extent.base + record.seq, "" if record.entry is None else record.entry.id
-    values = (*content_from_record(record), key, record.branch, id, pack_id(id))
-    changed = db.execute(_UPDATE_RECORD, values)
+    """Replace the content of a record; return its key. Raises Missing."""
+    key, id = extent.base + record.seq, "" if record.entry is None else _pack_id(record.entry.id)
+    changed = db.execute(_UPDATE_RECORD, (*_content_from_record(record), key, record.branch, id))
     if changed.rowcount != 1:
-        raise Missing("store: there is no record of this number with this entry")
+        raise missing_record()
     return key
 
 
 def insert_record(
     db: sqlite3.Connection, extent: RecordRange, record: Record, parent: int | None
 ) -> None:
-    """Put a record behind the last one; with the last of a block, enter what it holds."""
-    db.execute(_INSERT_RECORD, (extent.last + 1, *columns_from_record(record, parent)))
+    """Write a record after the last one; with the last of a block, update the tables."""
+    db.execute(_INSERT_RECORD, (extent.last + 1, *_columns_from_record(record, parent)))
     if record.seq % INDEX_INTERVAL == 0:
         _index_records(db, extent.session, record.seq - INDEX_INTERVAL + 1, record.seq)
 
 
 def _index_records(db: sqlite3.Connection, session: int, first: int, last: int) -> None:
-    """Note the names that records bear, and what a list shows of them."""
+    """Enter records into the tables of entries and branches and the totals of their session."""
     base = session << SESSION_SHIFT
     names = {"session": session, "base": base, "first": base + first, "last": base + last}
     for statement in _INDEX_STATEMENTS:
@@ -375,22 +406,29 @@ def _index_records(db: sqlite3.Connection, session: int, first: int, last: int) 
 
 
 def find_range(db: sqlite3.Connection, session: str) -> RecordRange:
-    """Find the records of a session. Raises Missing."""
+    """Find the records of a session. Raises Missing, Damaged, UnsupportedVersion."""
     place = {"session": session, "shift": SESSION_SHIFT, "longest": _MAX_SEQ}
     row = db.execute(_SELECT_RECORD_RANGE, place).fetchone()
     if row is None:
-        raise session_not_found(db, session)
+        raise _missing_session(db, session)
     key, entries, has_text_ids, last, branch, id = row
+    if has_text_ids:
+        raise old_layout("the session has ids in the form of layout 2")
     base = key << SESSION_SHIFT
     last = base if last is None else last
-    extent = RecordRange(key, base, last, branch, unpack_id(id), bool(has_text_ids))
+    extent = RecordRange(key, base, last, branch, _unpack_id(id))
     if extent.length < entries:
-        raise Damaged(f"record {entries}: it is not there")
+        raise lost_record(f"record {entries}")
     return extent
 
 
+def lost_record(place: str) -> Damaged:
+    """Return the error for a record that the totals of its session count and no row holds."""
+    return Damaged("it is not there", code="record_lost", place=place)
+
+
 def session_exists(db: sqlite3.Connection, session: int) -> bool:
-    """Tell whether a session is still there."""
+    """Tell whether a session still exists."""
     return db.execute("SELECT 1 FROM session WHERE key = ?", (session,)).fetchone() is not None
 
 
@@ -398,32 +436,29 @@ def find_seq(db: sqlite3.Connection, extent: RecordRange, entry_id: str) -> int 
     """Return the `seq` of an entry."""
     if entry_id == extent.entry_id:
         return extent.length
-    names, kept = extent.parameters, pack_id(entry_id)
-    row = db.execute(_SELECT_SEQ, {**names, "id": kept}).fetchone()
-    if row is None and extent.has_text_ids and kept != entry_id:
-        row = db.execute(_SELECT_SEQ, {**names, "id": entry_id}).fetchone()
+    row = db.execute(_SELECT_SEQ, {**extent.parameters, "id": _pack_id(entry_id)}).fetchone()
     return None if row is None else row[0]
 
 
 def read_heads(db: sqlite3.Connection, extent: RecordRange) -> list[tuple[str, str | None]]:
-    """Return every branch and its last entry, the branch whose entry came last at the end."""
-    return [(name, unpack_id(id)) for name, id in db.execute(_SELECT_HEADS, extent.parameters)]
+    """Return every branch and its last entry; the branch that was written to last comes last."""
+    return [(name, _unpack_id(id)) for name, id in db.execute(_SELECT_HEADS, extent.parameters)]
 
 
 def read_head(
     db: sqlite3.Connection, extent: RecordRange, branch: str
 ) -> tuple[str, str | None] | None:
-    """Return the same for one branch; None if there is none of this name."""
+    """Return a branch and its last entry; None if there is no branch of this name."""
     if branch == extent.branch and extent.entry_id is not None:
         return branch, extent.entry_id
     found = db.execute(_SELECT_HEAD, {**extent.parameters, "name": branch}).fetchone()
-    return None if found is None else (found[0], unpack_id(found[1]))
+    return None if found is None else (found[0], _unpack_id(found[1]))
 
 
 def read_ancestors(
     db: sqlite3.Connection, base: int, seq: int, number: int
 ) -> list[tuple[StoredContent, int | None]]:
-    """Return the row of a record, of its parent and so on; with each the `seq` of the next."""
+    """Return the row of a record and those of its ancestors, each with the `seq` of the next."""
     found = db.execute(_SELECT_ANCESTORS, {"base": base, "seq": seq, "number": number})
     return [(row[:-1], row[-1]) for row in found]
 
@@ -436,7 +471,7 @@ def read_record_at(db: sqlite3.Connection, key: int) -> tuple[str, Record] | Non
 
 
 class SessionCounts(NamedTuple):
-    """What is known of a session without reading it."""
+    """The header and the totals of a session."""
 
     header: Header
     entries: int
@@ -444,7 +479,7 @@ class SessionCounts(NamedTuple):
 
 
 def read_counts(db: sqlite3.Connection, extent: RecordRange) -> SessionCounts:
-    """Return what was noted with the blocks of a session, and what came since then."""
+    """Return the totals of the complete blocks of a session and of the records after them."""
     header, checksum, entries, latest = db.execute(
         "SELECT header, checksum, entries, latest FROM session WHERE key = ?", (extent.session,)
     ).fetchone()
@@ -454,7 +489,7 @@ def read_counts(db: sqlite3.Connection, extent: RecordRange) -> SessionCounts:
     ).fetchone()
     times = [time for time in (latest, last) if time is not None]
     latest_of_all = time_from_microseconds(max(times)) if times else None
-    return SessionCounts(decode_stored_header(header, checksum), entries + number, latest_of_all)
+    return SessionCounts(_decode_stored_header(header, checksum), entries + number, latest_of_all)
 
 
 def read_first_entries(db: sqlite3.Connection, extent: RecordRange, number: int) -> list[Entry]:
@@ -464,7 +499,7 @@ def read_first_entries(db: sqlite3.Connection, extent: RecordRange, number: int)
 
 
 class LinkedRow(NamedTuple):
-    """A row of `record` with all that can be compared with its data."""
+    """A row of `record` with the columns that its data is compared with."""
 
     seq: int
     branch: str
@@ -474,32 +509,40 @@ class LinkedRow(NamedTuple):
     id: StoredId | None
     parent: int | None
     parent_id: StoredId | None
-    """Of the entry that `parent` leads to."""
+    """The id of the entry that `parent` leads to."""
 
     def record(self) -> Record:
-        """Return the record. Raises Damaged if the columns do not say the same."""
+        """Decode the record. Raises Damaged if the columns do not agree with it."""
         record = record_from_content(self[:5])
         id = None if record.entry is None else record.entry.id
         before, parent = _preceding_id(record), self.parent
         if before is None:
             is_linked = parent is None
         else:
-            is_linked = parent == 0 or unpack_id(self.parent_id) == before
-        if not is_linked or self.branch != record.branch or unpack_id(self.id) != id:
-            raise Damaged(_COLUMNS_DISAGREE.format(self.seq))
+            is_linked = parent == 0 or _unpack_id(self.parent_id) == before
+        if not is_linked or self.branch != record.branch or _unpack_id(self.id) != id:
+            raise _columns_disagree(self.seq)
         return record
 
 
 def check_parent_is_outside(db: sqlite3.Connection, extent: RecordRange, record: Record) -> None:
-    """Raise Damaged if what comes before a record is in its session after all."""
+    """Check that the entry before a record is not in its session. Raises Damaged."""
     before = _preceding_id(record)
     seq = None if before is None else find_seq(db, extent, before)
     if seq is not None and seq < record.seq:
-        raise Damaged(_COLUMNS_DISAGREE.format(record.seq))
+        raise _columns_disagree(record.seq)
+
+
+def _columns_disagree(seq: int) -> Damaged:
+    return Damaged(
+        "its columns do not say what its data says; bring back a copy",
+        code="columns_disagree",
+        place=f"record {seq}",
+    )
 
 
 def read_rows(db: sqlite3.Connection, session: int, done: int, number: int) -> list[LinkedRow]:
-    """Return the rows of the records behind the record `done`."""
+    """Return the rows of up to `number` records after record `done`."""
     base = session << SESSION_SHIFT
     names = {"base": base, "first": base + done + 1, "last": base + done + number}
     return [LinkedRow._make(row) for row in db.execute(_SELECT_ROWS, names)]

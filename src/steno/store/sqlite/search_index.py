@@ -1,9 +1,9 @@
-"""The search index of a SQLite store: an FTS5 table that a search brings up to date.
+"""The search index of a SQLite store: an FTS5 table that each search updates first.
 
-It holds the words of an entry as all stores find them, each once and apart by blanks, so FTS5
-has nothing to decide about words: its tokenizer for ASCII leaves all other characters alone.
-Rows have the keys of their records. Whatever takes content out of a record takes it out of here;
-only after `optimize` FTS5 has really forgotten it.
+It holds the words of an entry as `split_words` finds them, each once and separated by blanks, so
+FTS5 does not decide what a word is: its ASCII tokenizer leaves all other characters alone. Rows
+have the keys of their records. A redaction removes the words from here as well; FTS5 has erased
+them only after `optimize`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from steno.store.sqlite.layout import SESSION_SHIFT
 BATCH_SIZE: Final = 500
 """How many records are indexed at once, while other writers wait."""
 _MAX_QUERY_WORDS: Final = 50
-"""How many words FTS5 is asked for; whether all are there is seen in the entries it finds."""
+"""How many words a query has; the entries found are checked for the others."""
 
 _CREATE_INDEX: Final = """
 CREATE VIRTUAL TABLE IF NOT EXISTS found
@@ -47,12 +47,12 @@ def can_index(db: sqlite3.Connection) -> bool:
 
 
 def find_unindexed(db: sqlite3.Connection) -> list[tuple[int, int]]:
-    """Return the sessions with records that are not in the index, and how far it knows them."""
+    """Return the sessions with records that are not in the index, and the last `seq` that is."""
     return db.execute(_SELECT_UNINDEXED, {"shift": SESSION_SHIFT}).fetchall()
 
 
 def add_entries(db: sqlite3.Connection, rows: Iterable[tuple[int, Entry]]) -> None:
-    """Put entries into the index."""
+    """Add entries to the index."""
     db.execute(_CREATE_INDEX)
     words = [
         (key, " ".join(sorted(set(split_words(searchable_text(entry)))))) for key, entry in rows
@@ -64,22 +64,26 @@ def find_matches(db: sqlite3.Connection, words: Collection[str]) -> list[int]:
     """Return the keys of the records that may hold all words, the newest first."""
     if not _index_exists(db):
         return []
-    asked = sorted(words, key=len, reverse=True)[:_MAX_QUERY_WORDS]
-    query = " ".join([f'"{word}"' for word in asked])
+    longest = sorted(words, key=len, reverse=True)[:_MAX_QUERY_WORDS]
+    query = " ".join([f'"{word}"' for word in longest])
     return [key for (key,) in db.execute(_SELECT_MATCHES, (query,))]
 
 
 def remove_records(db: sqlite3.Connection, first: int, last: int) -> None:
-    """Take the records between two keys out of the index, for good.
+    """Erase the records between two keys from the index.
 
-    Raises Unavailable if this SQLite cannot.
+    Raises Unavailable if this SQLite has no FTS5.
     """
     if not _index_exists(db):
         return
     if not can_index(db):
-        raise Unavailable("store: the search index cannot be changed; use a SQLite with FTS5")
-    gone = db.execute("DELETE FROM found WHERE rowid BETWEEN ? AND ?", (first, last))
-    if gone.rowcount:
+        raise Unavailable(
+            "the search index cannot be changed; use a SQLite with FTS5",
+            code="fts5_missing",
+            place="store",
+        )
+    deleted = db.execute("DELETE FROM found WHERE rowid BETWEEN ? AND ?", (first, last))
+    if deleted.rowcount:
         db.execute("INSERT INTO found (found) VALUES ('optimize')")
 
 

@@ -1,11 +1,11 @@
 """The store in a SQLite file: the default, for one machine and any number of its processes.
 
-One file for all sessions and blobs, with a write-ahead log beside it while it is in use. How it
-is laid out, and why to append costs so little: `sqlite_layout`. How connections and threads get
-along: `sqlite_database`. Rows: `sqlite_rows`. Searching: `sqlite_search`.
+One file for all sessions and blobs, with a write-ahead log beside it while it is in use. `layout`
+describes the tables and why an append is cheap, `database` connections and threads, `rows` how
+records are stored, `search_index` the search.
 
-Records never change, so a long read needs no transaction around it: it knows how far it will go
-and takes a portion at a time, and never holds up a writer, a checkpoint or an erasure.
+Records never change, so a long read needs no transaction: it knows where it will end and reads a
+batch at a time, and never blocks a writer, a checkpoint or an erasure.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import Final, final
 
 from steno.codec import encode_header
-from steno.errors import Conflict, Damaged, InvalidValue, Missing, Unavailable
+from steno.errors import Damaged, InvalidValue, Missing, Unavailable
 from steno.ids import utc_now
 from steno.log.chain import Verification
 from steno.log.queries import searchable_text
 from steno.records.entry import Entry
-from steno.records.stored_record import MAIN_BRANCH, Header, Record
+from steno.records.stored_record import Header, Record
 from steno.store.base import (
     TITLE_SEARCH_ENTRIES,
     Blob,
@@ -32,12 +32,16 @@ from steno.store.base import (
     SessionOverview,
     Store,
     build_snippet,
+    check_append,
+    check_fork,
     derive_title,
+    duplicate_session,
+    missing_blob,
+    missing_entry,
     split_words,
 )
 from steno.store.sqlite import search_index
 from steno.store.sqlite.database import Durability, SqliteDatabase
-from steno.store.sqlite.headers import read_header, read_headers, update_title
 from steno.store.sqlite.layout import SESSION_SHIFT
 from steno.store.sqlite.rows import (
     RecordRange,
@@ -50,17 +54,21 @@ from steno.store.sqlite.rows import (
     find_seq,
     insert_record,
     insert_session,
+    lost_record,
     overwrite_record,
     read_ancestors,
     read_counts,
     read_first_entries,
     read_head,
+    read_header,
+    read_headers,
     read_heads,
     read_record_at,
     read_rows,
     session_exists,
     time_from_microseconds,
     time_to_microseconds,
+    update_title,
 )
 
 _BATCH_SIZE: Final = 64
@@ -72,12 +80,12 @@ class SqliteStore(Store):
     """Keeps sessions and blobs in one SQLite file.
 
     With `durability="normal"` an append does not wait for the disk: a crash of the program loses
-    nothing, a crash of the machine the last moments. Whoever finds the file locked for longer
-    than `timeout_s` gets Unavailable. Without `indexed` a search reads everything, and no words
-    are kept for it.
+    nothing, a crash of the machine the last moments. Methods raise Unavailable if the file is
+    locked for longer than `timeout_s`. Without `indexed` there is no search index, and a search
+    reads everything.
 
-    A redaction writes the whole file anew (`compact`), which takes twice its size on the disk for
-    a moment, in its own folder; whoever wants to write meanwhile waits for it.
+    A redaction rewrites the whole file (`compact`), which takes twice its size on the disk for a
+    moment, in its own folder; other writers wait meanwhile.
     """
 
     def __init__(
@@ -88,20 +96,22 @@ class SqliteStore(Store):
         durability: Durability = "full",
         indexed: bool = True,
     ) -> None:
-        """Open a file, and make it if there is none yet, readable for nobody else.
+        """Open a file, and create it if it is missing, readable by its owner only.
 
         Raises Unavailable if that is not possible, Damaged if it is no database, InvalidDocument
-        if it is one of another program, UnsupportedVersion if it is one of a newer steno.
+        if it is one of another program, UnsupportedVersion if it has another layout.
         """
         if durability not in ("full", "normal"):
-            raise InvalidValue("store: durability is full or normal")
+            raise InvalidValue(
+                "durability is full or normal", code="durability_invalid", place="store"
+            )
         self._database: Final = SqliteDatabase(
             Path(file), timeout_s=timeout_s, durability=durability
         )
         self._is_indexed: Final = indexed
 
     def close(self) -> None:
-        """Let go of the file; all that was written is in it, and no log beside it."""
+        """Close the file; it then holds everything, and there is no log beside it."""
         self._database.close()
 
     # -- sessions ----------------------------------------------------------------------------
@@ -109,18 +119,17 @@ class SqliteStore(Store):
     def add_session(self, header: Header, records: Iterable[Record] = ()) -> None:
         """Begin a session."""
         data = encode_header(header)
-        rows = list(
-            columns_of_records(records)
-        )  # before the lock: they may come from this very store
+        # Before the lock: they may come from this very store.
+        rows = list(columns_of_records(records))
         with self._database.write_transaction() as db:
             if db.execute("SELECT 1 FROM session WHERE id = ?", (header.id,)).fetchone():
-                raise Conflict("store: there is a session of this id")
+                raise duplicate_session()
             insert_session(db, header.id, data, rows)
 
     def headers(self) -> Iterator[Header]:
-        """Return the header of every session, in the order in which they came here.
+        """Return the header of every session, in the order in which they were added.
 
-        What cannot be read is raised behind the others.
+        After them, raises the first error of those that cannot be read.
         """
         with self._database.read_transaction() as db:
             return read_headers(db)
@@ -131,12 +140,12 @@ class SqliteStore(Store):
             return read_header(db, session)
 
     def rename(self, session: str, title: str | None) -> None:
-        """Give a session another title."""
+        """Change the title of a session."""
         with self._database.write_transaction() as db:
             update_title(db, session, title)
 
     def remove(self, session: str) -> None:
-        """Forget a session. When a quarter of the file is free by then, it is written anew."""
+        """Remove a session. If a quarter of the file is free then, it is rewritten."""
         with self._database.erase_transaction() as db:
             extent = find_range(db, session)
             search_index.remove_records(db, extent.base, extent.last)
@@ -147,51 +156,50 @@ class SqliteStore(Store):
             self.compact()
 
     def compact(self) -> None:
-        """Write the file anew: what is free is given back, and no trace stays of what was removed.
+        """Rewrite the file: free space is returned, and no trace stays of what was removed.
 
         SQLite overwrites what it deletes, but not the copies that it leaves in the gaps of pages
-        when rows move to others. This takes as long as copying the file, and as much room.
+        when rows move to others. This takes as long as copying the file, and as much space.
         """
         self._database.compact()
 
     def summary(self, session: str) -> SessionOverview:
-        """Return what a list shows of a session; of its records it looks at the first and last."""
+        """Return a session as a list shows it; reads only its first and last records."""
         with self._database.read_transaction() as db:
             extent = find_range(db, session)
-            known = read_counts(db, extent)
-            near = read_first_entries(db, extent, TITLE_SEARCH_ENTRIES)
+            counts = read_counts(db, extent)
+            first = read_first_entries(db, extent, TITLE_SEARCH_ENTRIES)
             branches = [name for name, _ in read_heads(db, extent)]
-        title = known.header.title or derive_title(near)
-        return SessionOverview(known.header, title, known.entries, tuple(branches), known.latest)
+        title = counts.header.title or derive_title(first)
+        return SessionOverview(counts.header, title, counts.entries, tuple(branches), counts.latest)
 
     # -- branches ----------------------------------------------------------------------------
 
     def append(
         self, session: str, entry: Entry, *, branch: str, digest: str, expected: str | None
     ) -> None:
-        """Put an entry at the end of a branch."""
+        """Append an entry to a branch."""
         with self._database.write_transaction() as db:
             extent = find_range(db, session)
             found = read_head(db, extent, branch)
-            if found is None and branch != MAIN_BRANCH:
-                raise Missing("store: there is no branch of this name")
-            if (None if found is None else found[1]) != expected:
-                raise Conflict("store: the branch has moved on; refresh the conversation")
-            if find_seq(db, extent, entry.id) is not None:
-                raise Conflict("store: there is an entry of this id")
+            check_append(
+                branch,
+                is_known=found is not None,
+                head=None if found is None else found[1],
+                expected=expected,
+                is_taken=find_seq(db, extent, entry.id) is not None,
+            )
             parent = None if entry.parent is None else find_seq(db, extent, entry.parent) or 0
             record = Record(seq=extent.length + 1, branch=branch, entry=entry, digest=digest)
             insert_record(db, extent, record, parent)
 
     def begin_branch(self, session: str, name: str, at: str | None) -> None:
-        """Let a branch begin behind an entry."""
+        """Begin a branch after an entry."""
         with self._database.write_transaction() as db:
             extent = find_range(db, session)
-            if read_head(db, extent, name) is not None:
-                raise Conflict("store: there is a branch of this name")
+            is_known = read_head(db, extent, name) is not None
             parent = None if at is None else find_seq(db, extent, at)
-            if at is not None and parent is None:
-                raise Missing("store: there is no entry of this id")
+            check_fork(is_known=is_known, has_start=at is None or parent is not None)
             insert_record(db, extent, Record(seq=extent.length + 1, branch=name, at=at), parent)
 
     def heads(self, session: str) -> Mapping[str, str | None]:
@@ -202,7 +210,7 @@ class SqliteStore(Store):
     # -- records -----------------------------------------------------------------------------
 
     def read_back(self, session: str, entry_id: str) -> Iterator[tuple[Entry, str]]:
-        """Return an entry, then its parent and so on."""
+        """Return an entry, then its ancestors."""
         with self._database.read_transaction() as db:
             extent = find_range(db, session)
             seq = find_seq(db, extent, entry_id)
@@ -213,16 +221,20 @@ class SqliteStore(Store):
                 with self._database.read_transaction() as db:
                     rows = read_ancestors(db, extent.base, seq, _BATCH_SIZE)
             if not rows:
-                raise Missing("store: there is no entry of this id")
+                raise missing_entry()
             for content, parent_seq in rows:
                 (entry, digest), seq = entry_from_content(content), parent_seq
                 if entry is None or digest is None or entry.id != wanted:
-                    raise Damaged(f"record {content[0]}: another entry should be here")
+                    raise Damaged(
+                        "another entry should be here",
+                        code="record_misplaced",
+                        place=f"record {content[0]}",
+                    )
                 yield entry, digest
                 wanted = entry.parent
 
     def records(self, session: str) -> Iterator[Record]:
-        """Return all records of a session, as many as there are now."""
+        """Return the records that a session has now."""
         with self._database.read_transaction() as db:
             extent = find_range(db, session)
         return self._records(extent)
@@ -233,9 +245,11 @@ class SqliteStore(Store):
             with self._database.read_transaction() as db:
                 rows = read_rows(db, extent.session, done, number)
                 if not session_exists(db, extent.session):
-                    raise Missing("store: the session was removed meanwhile")
+                    raise Missing(
+                        "the session was removed meanwhile", code="session_removed", place="store"
+                    )
             if len(rows) != number:
-                raise Damaged(f"record {done + 1} or one behind it: it is not there")
+                raise lost_record(f"record {done + 1} or one behind it")
             for row in rows:
                 record = row.record()
                 if row.parent == 0:
@@ -246,7 +260,7 @@ class SqliteStore(Store):
     def verify(self, session: str) -> Verification:
         """Check a session as every store does, and the whole file as SQLite does.
 
-        Where a page is damaged, records may not be found, and nothing else would tell.
+        With a damaged page, records may not be found, and nothing else would show that.
         """
         found = super().verify(session)
         if found.is_intact:
@@ -254,29 +268,29 @@ class SqliteStore(Store):
         return found
 
     def replace(self, session: str, record: Record) -> None:
-        """Write a record over the one of the same `seq`, and then the whole file anew.
+        """Overwrite the record of the same `seq`, then rewrite the whole file.
 
-        Nothing remains of what was there. Raises Unavailable also if only the second failed;
-        replacing it again, with the same record, makes up for it.
+        Nothing of the old record remains. Raises Unavailable also if only the second step failed;
+        then replace it again, with the same record.
         """
         with self._database.erase_transaction() as db:
             extent = find_range(db, session)
             key, entry = overwrite_record(db, extent, record), record.entry
             search_index.remove_records(db, key, key)
-            (known,) = db.execute(
+            (indexed,) = db.execute(
                 "SELECT indexed FROM session WHERE key = ?", (extent.session,)
             ).fetchone()
-            if record.seq <= known and entry is not None:
+            if record.seq <= indexed and entry is not None:
                 search_index.add_entries(db, [(key, entry)])
         self.compact()
 
-    # -- finding -----------------------------------------------------------------------------
+    # -- search ------------------------------------------------------------------------------
 
     def search(self, text: str, *, limit: int = 20) -> list[SearchHit]:
-        """Find the entries that hold all words of `text`, the newest first.
+        """Return the entries that contain all words of `text`, the newest first.
 
-        What came since the last search is put into the index first. Where that is not possible,
-        all entries are read instead.
+        The entries since the last search are indexed first. If that is not possible, all entries
+        are read instead.
         """
         wanted = frozenset(split_words(text))
         if not wanted or limit < 1:
@@ -286,11 +300,11 @@ class SqliteStore(Store):
                 if self._index_all():
                     return self._search_index(wanted, limit)
             except (Unavailable, Damaged):
-                pass  # read-only, full or a bad index; if it is more than that, this fails as well
+                pass  # read-only, full or a bad index; after anything worse, reading fails as well
         return super().search(text, limit=limit)
 
     def _index_all(self) -> bool:
-        """Bring the index up to date, a portion at a time; False if there can be none."""
+        """Update the search index, a batch at a time; False if there can be none."""
         while True:
             with self._database.read_transaction() as db:
                 if not search_index.can_index(db):
@@ -318,7 +332,7 @@ class SqliteStore(Store):
     # -- blobs -------------------------------------------------------------------------------
 
     def put_blob(self, data: bytes) -> str:
-        """Keep bytes and return their SHA-256."""
+        """Store bytes and return their SHA-256."""
         digest = sha256_of(data)
         with self._database.write_transaction() as db:
             db.execute(
@@ -331,8 +345,8 @@ class SqliteStore(Store):
             (key,) = db.execute(
                 "SELECT key FROM blob WHERE sha256 = ?", (digest.digest(),)
             ).fetchone()
-            kept = db.execute("SELECT data FROM blob_data WHERE key = ?", (key,)).fetchone()
-            if kept is None or kept[0] != data:
+            stored = db.execute("SELECT data FROM blob_data WHERE key = ?", (key,)).fetchone()
+            if stored is None or stored[0] != data:
                 db.execute(
                     "INSERT OR REPLACE INTO blob_data (key, data) VALUES (?, ?)", (key, data)
                 )
@@ -346,14 +360,14 @@ class SqliteStore(Store):
                 (_digest_bytes(sha256),),
             ).fetchone()
         if row is None:
-            raise Missing("store: there is no blob of this digest")
+            raise missing_blob()
         data = row[0]
         if not isinstance(data, bytes) or sha256_of(data).hexdigest() != sha256:
-            raise Damaged("store: a blob is not what its digest says")
+            raise Damaged("a blob is not what its digest says", code="blob_damaged", place="store")
         return data
 
     def blobs(self) -> Iterator[Blob]:
-        """Return what is known of every blob."""
+        """Return digest, size and time of every blob."""
         with self._database.read_transaction() as db:
             rows = db.execute(
                 "SELECT hex(sha256), size, stored_at FROM blob ORDER BY key"
@@ -365,7 +379,7 @@ class SqliteStore(Store):
         return iter(found)
 
     def remove_blob(self, sha256: str, *, put_before: datetime | None = None) -> None:
-        """Forget a blob. Nothing remains of it in the files."""
+        """Remove a blob. Nothing of it remains in the files."""
         latest = None if put_before is None else time_to_microseconds(put_before)
         with self._database.erase_transaction() as db:
             db.execute(
@@ -375,12 +389,12 @@ class SqliteStore(Store):
 
 
 def _index_batch(db: sqlite3.Connection) -> None:
-    """Put the next records into the search index."""
+    """Add the next records to the search index."""
     room = search_index.BATCH_SIZE
-    for session, known in search_index.find_unindexed(db):
-        rows = read_rows(db, session, known, room)
+    for session, indexed in search_index.find_unindexed(db):
+        rows = read_rows(db, session, indexed, room)
         if not rows:
-            raise Damaged(f"record {known + 1}: it is not there")
+            raise lost_record(f"record {indexed + 1}")
         found = [((session << SESSION_SHIFT) + row.seq, row.record().entry) for row in rows]
         search_index.add_entries(db, [(key, entry) for key, entry in found if entry is not None])
         db.execute("UPDATE session SET indexed = ? WHERE key = ?", (rows[-1].seq, session))
@@ -390,5 +404,5 @@ def _index_batch(db: sqlite3.Connection) -> None:
 
 
 def _digest_bytes(sha256: str) -> bytes:
-    """Return a digest as it is kept; what is none leads to no blob."""
+    """Return a digest as it is stored; empty, which no blob has, for text that is no digest."""
     return bytes.fromhex(sha256) if re.fullmatch("[0-9a-f]{64}", sha256) else b""
