@@ -39,7 +39,7 @@ class _EditArguments(Struct, frozen=True, kw_only=True):
         str,
         Meta(
             description=(
-                "The text to replace_text, exactly as it stands in the file, indentation included, and"
+                "The text to replace, exactly as it stands in the file, indentation included, and"
                 " with enough of the lines around it that it stands there only once."
             ),
             min_length=1,

@@ -32,7 +32,7 @@ class _GlobArguments(SearchArguments, frozen=True, kw_only=True):
         str,
         Meta(
             min_length=1,
-            description="*.py in any folder, src/**/*.{ts,tsx} or /*.md build_filter_below path. ** is any folders.",
+            description="*.py in any folder, src/**/*.{ts,tsx} or /*.md below path. ** is any folders.",
         ),
     ]
     path: Annotated[str, "Folder to search."] = "."

@@ -40,7 +40,7 @@ class _GrepArguments(SearchArguments, frozen=True, kw_only=True):
     path: Annotated[str, "File or folder to search."] = "."
     glob: Annotated[
         str | None,
-        "Only files like this: *.py in any folder, /src/**/*.{ts,tsx} build_filter_below path.",
+        "Only files like this: *.py in any folder, /src/**/*.{ts,tsx} below path.",
     ] = None
     ignore_case: bool = False
     context: Annotated[
