@@ -95,11 +95,11 @@ def watch(event, args):
         raise SystemExit(f"{event} {args}")
 
 from steno.inputs.ocr.language import detect_language
-from steno.inputs.ocr.rapidocr_engine import RapidOcr
+from steno.inputs.ocr.rapidocr_engine import RapidOcrEngine
 
 tempfile.gettempdir()  # Python tries out whether it can write there
 sys.addaudithook(watch)
-text = RapidOcr().recognise(sys.stdin.buffer.read()).text
+text = RapidOcrEngine().recognise(sys.stdin.buffer.read()).text
 print(text, detect_language(text), sep="|")
 """
 
