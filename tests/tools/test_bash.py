@@ -11,8 +11,13 @@ import pytest
 from steno import Outcome, ToolCall
 from steno.errors import ToolFailed
 from steno.ports import Capability, Tool, ToolOutput
-from steno.tools.bash import BashTool, CommandAccess, build_environment
-from steno.tools.jobs import BashKillTool, BashOutputTool
+from steno.tools.bash import (
+    BashKillTool,
+    BashOutputTool,
+    BashTool,
+    CommandAccess,
+    build_environment,
+)
 from steno.tools.shell.process import CommandLimits, OutputCapture
 from steno.tools.shell.sandbox import Sandbox, SandboxSetting, find_sandbox
 from steno.tools.workspace import Workspace

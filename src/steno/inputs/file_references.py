@@ -1,8 +1,9 @@
-"""Files, folders and patterns that a person points at, and what a model sees in their place.
+"""Resolve references to files, folders and patterns: to the text that the model reads.
 
-A path is decided about by the name that the workspace has for it, and then just that is opened:
-whatever is swapped in between leads nowhere. What was shown counts as read, so the model may
-change it. All of what a reference is about is shown, or nothing is.
+Permission is asked for the name that the workspace gives a path, and then exactly that is opened:
+a link that is swapped in between leads nowhere. A file that was shown counts as read, so the model
+may change it. The model sees all lines that a reference names, or none: half of them would be taken
+for the whole.
 """
 
 from __future__ import annotations
@@ -53,113 +54,6 @@ from steno.tools.text_file import (
 )
 from steno.tools.workspace import Fingerprint, Workspace
 from steno.values import RedactedRepr
-
-# -- extract ---------------------------------------------------------------------------------------
-#
-# What a model sees of a file that a person points at: its lines, with their numbers.
-#
-# All lines that were asked for, or none: half an extract would be taken for the whole. This file
-# opens nothing; it gets the bytes.
-
-
-class ExtractTooLong(ToolFailed):
-    """More would be shown than there is room for."""
-
-
-class NotTextFile(ToolFailed):
-    """The file is something else; `kind` says what."""
-
-    def __init__(self, name: str, kind: str) -> None:
-        super().__init__(f"{quote_path(name)}: is not text but {kind}")
-        self.kind = kind
-
-
-class FileExtract(NamedTuple):
-    """What is shown of a file, and what the record says about it."""
-
-    text: str
-    details: dict[str, Any]
-
-
-def extract_lines(
-    name: str, data: bytes, reference: FileReference, *, most_bytes: int
-) -> FileExtract:
-    """Return the lines of a file that a reference is about, under the name it was opened by.
-
-    Raises NotText, ToolFailed for lines that there are not, TooLong if they take more than
-    `most_bytes`.
-    """
-    file = _decode_file(name, data)
-    lines = file.lines
-    first = reference.start_line or 1
-    last = reference.end_line or reference.start_line or len(lines)
-    size, sha256 = Fingerprint.of(data)
-    details: dict[str, Any] = {
-        "kind": "file",
-        "path": name,
-        "sha256": sha256,
-        "bytes": size,
-        "encoding": file.label,
-        "lines": len(lines),
-    }
-    if not lines and reference.start_line is None:
-        return FileExtract(f"[{printable_name(name)} is empty]", details)
-    if last > len(lines):
-        raise ToolFailed(f"{quote_path(name)}: {_missing_lines_text(first, last, len(lines))}")
-    details |= {"first_line": first, "last_line": last}
-    which = f"line {first}" if first == last else f"lines {first} to {last}"
-    heading = f"{printable_name(name)}, {which} of {len(lines)}:\n"
-    shown, fitting = _number_lines(lines, first, last, room=most_bytes - len(heading.encode()))
-    if fitting < last:
-        raise ExtractTooLong(_too_long_text(name, size, first, fitting, most_bytes))
-    return FileExtract(heading + shown, details)
-
-
-def _decode_file(name: str, data: bytes) -> TextFile:
-    image = detect_image_type(data)
-    file = decode_text_file(data) if image is None else None
-    if file is None:
-        kind = describe_binary(data) if image is None else f"an image ({image})"
-        raise NotTextFile(name, f"{kind} of {len(data):,} bytes")
-    return file
-
-
-def _number_lines(lines: list[str], first: int, last: int, *, room: int) -> tuple[str, int]:
-    """Return lines with their numbers, and the last one for which there is room."""
-    shown: list[str] = []
-    for number in range(first, last + 1):
-        line = format_numbered_line(number, lines[number - 1])
-        room -= len(line.encode())
-        if room < 0:
-            return "", number - 1
-        shown.append(line)
-    return "".join(shown), last
-
-
-# -- words -----------------------------------------------------------------------------------
-
-
-def _missing_lines_text(first: int, last: int, count: int) -> str:
-    there_are = {0: "no lines", 1: "only 1 line"}.get(count, f"only {count:,} lines")
-    wanted = f"line {first}" if first == last else _format_range(first, last)
-    advice = f"; name {_format_range(first, count)}" if first <= count else ""
-    return f"has {there_are}, so {wanted} is not there{advice}"
-
-
-def _too_long_text(name: str, size: int, first: int, fitting: int, most_bytes: int) -> str:
-    if fitting < first:
-        return (
-            f"{quote_path(name)}: line {first} alone takes more than {most_bytes:,} bytes, and no more"
-            " can be shown; ask about it instead, and the model can search it"
-        )
-    return (
-        f"{quote_path(name)}: has {size:,} bytes, and no more than {most_bytes:,} can be shown at once,"
-        f" with the numbers of lines; name lines behind the path, such as :{_format_range(first, fitting)}"
-    )
-
-
-def _format_range(first: int, last: int) -> str:
-    return f"{first}" if first == last else f"{first}-{last}"
 
 
 @final
@@ -424,7 +318,107 @@ def _pattern_error(reference: FileReference, name: str, why: str) -> ToolFailed:
     )
 
 
-# -- folders that were listed ----------------------------------------------------------------
+# -- extracts -------------------------------------------------------------------------------------
+
+
+class ExtractTooLong(ToolFailed):
+    """More would be shown than there is room for."""
+
+
+class NotTextFile(ToolFailed):
+    """The file is something else; `kind` says what."""
+
+    def __init__(self, name: str, kind: str) -> None:
+        super().__init__(f"{quote_path(name)}: is not text but {kind}")
+        self.kind = kind
+
+
+class FileExtract(NamedTuple):
+    """What is shown of a file, and what the record says about it."""
+
+    text: str
+    details: dict[str, Any]
+
+
+def extract_lines(
+    name: str, data: bytes, reference: FileReference, *, most_bytes: int
+) -> FileExtract:
+    """Return the lines of a file that a reference is about, under the name it was opened by.
+
+    Raises NotText, ToolFailed for lines that there are not, TooLong if they take more than
+    `most_bytes`.
+    """
+    file = _decode_file(name, data)
+    lines = file.lines
+    first = reference.start_line or 1
+    last = reference.end_line or reference.start_line or len(lines)
+    size, sha256 = Fingerprint.of(data)
+    details: dict[str, Any] = {
+        "kind": "file",
+        "path": name,
+        "sha256": sha256,
+        "bytes": size,
+        "encoding": file.label,
+        "lines": len(lines),
+    }
+    if not lines and reference.start_line is None:
+        return FileExtract(f"[{printable_name(name)} is empty]", details)
+    if last > len(lines):
+        raise ToolFailed(f"{quote_path(name)}: {_missing_lines_text(first, last, len(lines))}")
+    details |= {"first_line": first, "last_line": last}
+    which = f"line {first}" if first == last else f"lines {first} to {last}"
+    heading = f"{printable_name(name)}, {which} of {len(lines)}:\n"
+    shown, fitting = _number_lines(lines, first, last, room=most_bytes - len(heading.encode()))
+    if fitting < last:
+        raise ExtractTooLong(_too_long_text(name, size, first, fitting, most_bytes))
+    return FileExtract(heading + shown, details)
+
+
+def _decode_file(name: str, data: bytes) -> TextFile:
+    image = detect_image_type(data)
+    file = decode_text_file(data) if image is None else None
+    if file is None:
+        kind = describe_binary(data) if image is None else f"an image ({image})"
+        raise NotTextFile(name, f"{kind} of {len(data):,} bytes")
+    return file
+
+
+def _number_lines(lines: list[str], first: int, last: int, *, room: int) -> tuple[str, int]:
+    """Return lines with their numbers, and the last one for which there is room."""
+    shown: list[str] = []
+    for number in range(first, last + 1):
+        line = format_numbered_line(number, lines[number - 1])
+        room -= len(line.encode())
+        if room < 0:
+            return "", number - 1
+        shown.append(line)
+    return "".join(shown), last
+
+
+def _missing_lines_text(first: int, last: int, count: int) -> str:
+    there_are = {0: "no lines", 1: "only 1 line"}.get(count, f"only {count:,} lines")
+    wanted = f"line {first}" if first == last else _format_range(first, last)
+    advice = f"; name {_format_range(first, count)}" if first <= count else ""
+    return f"has {there_are}, so {wanted} is not there{advice}"
+
+
+def _too_long_text(name: str, size: int, first: int, fitting: int, most_bytes: int) -> str:
+    if fitting < first:
+        return (
+            f"{quote_path(name)}: line {first} alone takes more than {most_bytes:,} bytes, and no more"
+            " can be shown; ask about it instead, and the model can search it"
+        )
+    return (
+        f"{quote_path(name)}: has {size:,} bytes, and no more than {most_bytes:,} can be shown at once,"
+        f" with the numbers of lines; name lines behind the path, such as :{_format_range(first, fitting)}"
+    )
+
+
+def _format_range(first: int, last: int) -> str:
+    return f"{first}" if first == last else f"{first}-{last}"
+
+
+# -- recorded listings ----------------------------------------------------------------------------
 
 
 def _recorded_listing(resolution: Resolution) -> FolderListing | None:

@@ -1,8 +1,13 @@
-r"""Patterns for paths: `*.py`, `src/**/test_*.c`, `*.{ts,tsx}`, `[!a-z]?`.
+r"""Match paths against globs (`*.py`, `src/**/test_*.c`, `*.{ts,tsx}`) and ignore files.
 
 The rules are those of ripgrep, which are git's with alternatives in braces: `*` and `?` stop at a
-slash, `**` between slashes is any number of folders, a backslash takes the next character as it
-is. This file knows patterns and no files.
+slash, `**` between slashes is any number of folders, a backslash takes the next character
+literally. Ignore files are `.rgignore`, `.ignore`, `.gitignore` and `.git/info/exclude` of every
+folder: a nearer file wins over one further up, and the first kind over the next. Folders above the
+workspace count as well, those of git up to the root of the repository; outside of a repository
+`.gitignore` has no effect. Names that begin with a dot are ignored unless a rule with `!` includes
+them or the search asks for them; `.git` is always ignored. This module decides about names and
+walks no folders.
 """
 
 from __future__ import annotations
@@ -13,17 +18,6 @@ from functools import lru_cache
 from typing import Final, NamedTuple, final
 
 from steno.errors import InvalidValue
-
-_ANY_FOLDERS_FIRST: Final = "(?:/?|.*/)"
-
-
-_ANY_FOLDERS_BETWEEN: Final = "(?:/|/.*/)"
-
-
-_ANYTHING_BELOW: Final = "/.*"
-
-
-_ANY_NAME: Final = "[^/]*"
 
 
 def build_path_filter(pattern: str) -> Callable[[str], bool]:
@@ -72,6 +66,14 @@ def glob_to_regex(pattern: str, *, lone_bracket: bool = False) -> str:
     `lone_bracket` takes a [ that is not closed as the character, as files of rules have it.
     """
     return _GlobParser(pattern, lone_bracket).parse()
+
+
+# -- globs ----------------------------------------------------------------------------------------
+
+_ANY_FOLDERS_FIRST: Final = "(?:/?|.*/)"
+_ANY_FOLDERS_BETWEEN: Final = "(?:/|/.*/)"
+_ANYTHING_BELOW: Final = "/.*"
+_ANY_NAME: Final = "[^/]*"
 
 
 class _GlobParser:
@@ -186,21 +188,9 @@ def _translate_class(content: str) -> str:
     return "".join(items)
 
 
-# -- ignore ----------------------------------------------------------------------------------------
-#
-# Which files a search leaves out: what `.gitignore` and its like say, and hidden names.
-#
-# The rules are ripgrep's. In every folder `.rgignore`, `.ignore` and `.gitignore` are read, and
-# `.git/info/exclude`; a nearer file wins over one further up, and the first kind over the next.
-# Folders above the workspace count as well, those of git up to the root of the repository, and
-# outside of a repository `.gitignore` says nothing. Names that begin with a dot are left out unless
-# a rule with `!` brings them back or the search asks for them; `.git` is always left out. This file
-# decides about names; who walks is somebody else.
-
+# -- ignore files ---------------------------------------------------------------------------------
 
 _IGNORE_FILES = (".rgignore", ".ignore", ".gitignore", ".git/info/exclude")
-
-
 _GIT_IGNORE_FILES = _IGNORE_FILES[2:]
 
 
@@ -210,58 +200,6 @@ class IgnoreRule(NamedTuple):
     matches: Callable[[bytes], object]
     is_for_folders: bool
     is_negated: bool
-
-
-def parse_ignore_file(data: bytes) -> tuple[IgnoreRule, ...]:
-    """Read a file of rules. A line that is no pattern says nothing, as in ripgrep."""
-    rules: list[IgnoreRule] = []
-    for line in data.removeprefix(b"\xef\xbb\xbf").split(b"\n"):
-        try:
-            rule = _parse_ignore_line(line.decode().removesuffix("\r"))
-        except UnicodeDecodeError:
-            break  # ripgrep reads no further either
-        except InvalidValue:
-            continue
-        if rule is not None:
-            rules.append(rule)
-    return tuple(rules)
-
-
-def _parse_ignore_line(line: str) -> IgnoreRule | None:
-    if line.startswith("#"):
-        return None
-    if not line.endswith("\\ "):
-        line = line.rstrip()
-    if not line:
-        return None
-    brings_back = is_anchored = False
-    if line.startswith(("\\!", "\\#")):
-        line = line[1:]
-    else:
-        brings_back = line.startswith("!")
-        line = line[brings_back:]
-        is_anchored = line.startswith("/")
-        line = line[is_anchored:]
-    is_for_folders = line.endswith("/")
-    if is_for_folders:
-        line = line[:-1].removesuffix("\\")
-    if not is_anchored and "/" not in line and not line.startswith("**/"):
-        line = f"**/{line}"
-    if line.endswith("/**"):
-        line += "/*"
-    # Names are bytes, and `?` is one of them: so it is in ripgrep.
-    fits = re.compile(glob_to_regex(line, lone_bracket=True).encode(), re.DOTALL).fullmatch
-    return IgnoreRule(fits, is_for_folders, brings_back)
-
-
-class _FolderRules(NamedTuple):
-    """The rules that stand in one folder."""
-
-    prefix: int
-    """How long the path of the folder is, with its slash."""
-    rules: tuple[tuple[IgnoreRule, ...], ...]
-    """By kind, in the order of `_IGNORE_FILES`."""
-    has_git: bool
 
 
 @final
@@ -324,6 +262,16 @@ class IgnoreRules:
         return (_FolderRules(prefix, rules, has_git), *above)
 
 
+class _FolderRules(NamedTuple):
+    """The rules that stand in one folder."""
+
+    prefix: int
+    """How long the path of the folder is, with its slash."""
+    rules: tuple[tuple[IgnoreRule, ...], ...]
+    """By kind, in the order of `_IGNORE_FILES`."""
+    has_git: bool
+
+
 def _last_matching_rule(
     rules: tuple[IgnoreRule, ...], path: bytes, is_folder: bool
 ) -> IgnoreRule | None:
@@ -331,3 +279,45 @@ def _last_matching_rule(
         if (is_folder or not rule.is_for_folders) and rule.matches(path):
             return rule
     return None
+
+
+def parse_ignore_file(data: bytes) -> tuple[IgnoreRule, ...]:
+    """Read a file of rules. A line that is no pattern says nothing, as in ripgrep."""
+    rules: list[IgnoreRule] = []
+    for line in data.removeprefix(b"\xef\xbb\xbf").split(b"\n"):
+        try:
+            rule = _parse_ignore_line(line.decode().removesuffix("\r"))
+        except UnicodeDecodeError:
+            break  # ripgrep reads no further either
+        except InvalidValue:
+            continue
+        if rule is not None:
+            rules.append(rule)
+    return tuple(rules)
+
+
+def _parse_ignore_line(line: str) -> IgnoreRule | None:
+    if line.startswith("#"):
+        return None
+    if not line.endswith("\\ "):
+        line = line.rstrip()
+    if not line:
+        return None
+    brings_back = is_anchored = False
+    if line.startswith(("\\!", "\\#")):
+        line = line[1:]
+    else:
+        brings_back = line.startswith("!")
+        line = line[brings_back:]
+        is_anchored = line.startswith("/")
+        line = line[is_anchored:]
+    is_for_folders = line.endswith("/")
+    if is_for_folders:
+        line = line[:-1].removesuffix("\\")
+    if not is_anchored and "/" not in line and not line.startswith("**/"):
+        line = f"**/{line}"
+    if line.endswith("/**"):
+        line += "/*"
+    # Names are bytes, and `?` is one of them: so it is in ripgrep.
+    fits = re.compile(glob_to_regex(line, lone_bracket=True).encode(), re.DOTALL).fullmatch
+    return IgnoreRule(fits, is_for_folders, brings_back)

@@ -1,11 +1,10 @@
-r"""Regular expressions that mean the same to ripgrep and to Python.
+r"""Translate a regular expression so that it means the same to ripgrep and to Python.
 
-What both understand is read here and written out for each of them: `Pattern.rust` and
-`Pattern.python`. The meaning is ripgrep's: characters are those of Unicode, `\w` and `\b` too,
-and bytes that are no UTF-8 are matched by nothing. A pattern is about one line; `$` is also before
-a carriage return at its end. What only one of the two knows is refused: look-around,
-backreferences, possessive repetition, set operations. Captures are not kept, since all that is
-asked of a line is whether it fits. This file reads patterns and searches nothing.
+`PortableRegex` holds one pattern in both dialects. The meaning is ripgrep's: characters are those
+of Unicode, `\w` and `\b` too, and nothing matches bytes that are not UTF-8. A pattern is about one
+line; `$` also matches before a carriage return at its end. A construct that only one of the two
+supports is refused: look-around, backreferences, possessive repetition, set operations. Groups do
+not capture, since a search only needs to know whether a line matches. This module searches nothing.
 """
 
 from __future__ import annotations
@@ -19,211 +18,7 @@ from unicodedata import category
 
 from steno.errors import InvalidValue
 
-# -- characters ------------------------------------------------------------------------------------
-#
-# Sets of characters, as ranges of code points: what `\w`, `\p{Lu}` and `[:alpha:]` stand for.
-#
-# They are counted out for Python, whose own `\w` and `\s` are other sets than those of Unicode that
-# ripgrep uses. The tables are Python's, so characters of the very newest Unicode may be missing.
-
-
-CodePointRanges: TypeAlias = tuple[tuple[int, int], ...]
-"""First and last code point, both included."""
-
-
-# Beyond, there are only tags, variation selectors, and code points for private use.
-_ASSIGNED_CODE_POINTS: Final = (range(0x33480), range(0xE0000, 0xE0200))
-
-
-_PRIVATE_PLANES: Final[CodePointRanges] = ((0xF0000, 0xFFFFD), (0x100000, 0x10FFFD))
-
-
-_CIRCLED_LETTERS: Final = (
-    (0x24B6, 0x24E9),
-    (0x1F130, 0x1F149),
-    (0x1F150, 0x1F169),
-    (0x1F170, 0x1F189),
-)
-
-
-_JOINERS: Final = ((0x200C, 0x200D),)
-
-
-_CATEGORY: Final = re.compile("L[ulmto]?|M[nce]?|N[dlo]?|P[cdseifo]?|S[mcko]?|Z[slp]?|C[cfo]|LC")
-
-
-def is_category(name: str) -> bool:
-    """Tell whether a name is that of a general category of Unicode that we can count out."""
-    return _CATEGORY.fullmatch(name) is not None
-
-
-@lru_cache(maxsize=64)
-def category_ranges(name: str) -> CodePointRanges:
-    """Return all characters of a general category, or of those that begin with a letter."""
-    wanted = {"Lu", "Ll", "Lt"} if name == "LC" else None
-    code_points = [
-        code
-        for code in chain.from_iterable(_ASSIGNED_CODE_POINTS)
-        if (category(chr(code)) in wanted if wanted else category(chr(code)).startswith(name))
-    ]
-    ranges = _ranges_from_code_points(code_points)
-    return ranges + _PRIVATE_PLANES if name == "Co" else ranges
-
-
-@lru_cache(maxsize=1)
-def _word_characters() -> CodePointRanges:
-    """Return what Unicode (UTS 18) calls a word character."""
-    parts = map(category_ranges, ("L", "M", "Nd", "Nl", "Pc"))
-    return _merge_ranges([*chain.from_iterable(parts), *_CIRCLED_LETTERS, *_JOINERS])
-
-
-def _space_characters() -> CodePointRanges:
-    return (
-        (0x09, 0x0D),
-        (0x20, 0x20),
-        (0x85, 0x85),
-        (0xA0, 0xA0),
-        (0x1680, 0x1680),
-        (0x2000, 0x200A),
-        (0x2028, 0x2029),
-        (0x202F, 0x202F),
-        (0x205F, 0x205F),
-        (0x3000, 0x3000),
-    )
-
-
-SHORTHANDS: Final[Mapping[str, Callable[[], CodePointRanges]]] = {
-    "d": lambda: category_ranges("Nd"),
-    "s": _space_characters,
-    "w": _word_characters,
-}
-r"""The sets behind `\d`, `\s` and `\w`."""
-
-
-_DIGITS: Final = (0x30, 0x39)
-
-
-_UPPER: Final = (0x41, 0x5A)
-
-
-_LOWER: Final = (0x61, 0x7A)
-
-
-_PUNCTUATION: Final = ((0x21, 0x2F), (0x3A, 0x40), (0x5B, 0x60), (0x7B, 0x7E))
-
-
-POSIX_CLASSES: Final[Mapping[str, CodePointRanges]] = {
-    "alnum": (_DIGITS, _UPPER, _LOWER),
-    "alpha": (_UPPER, _LOWER),
-    "ascii": ((0x00, 0x7F),),
-    "blank": ((0x09, 0x09), (0x20, 0x20)),
-    "cntrl": ((0x00, 0x1F), (0x7F, 0x7F)),
-    "digit": (_DIGITS,),
-    "graph": ((0x21, 0x7E),),
-    "lower": (_LOWER,),
-    "print": ((0x20, 0x7E),),
-    "punct": _PUNCTUATION,
-    "space": ((0x09, 0x0D), (0x20, 0x20)),
-    "upper": (_UPPER,),
-    "word": (_DIGITS, _UPPER, (0x5F, 0x5F), _LOWER),
-    "xdigit": (_DIGITS, (0x41, 0x46), (0x61, 0x66)),
-}
-"""The classes in `[[:alpha:]]`, which are about ASCII."""
-
-
-def complement_ranges(ranges: CodePointRanges) -> CodePointRanges:
-    """Return the ranges of all other characters; these are in order and do not touch."""
-    edges = [-1, *chain.from_iterable(ranges), 0x110000]
-    gaps = zip(edges[::2], edges[1::2], strict=True)
-    return tuple([(low + 1, high - 1) for low, high in gaps if high - low > 1])
-
-
-def remove_characters(ranges: CodePointRanges, characters: str) -> CodePointRanges:
-    """Return ranges that do not hold these characters."""
-    for code in map(ord, characters):
-        halves = [((low, min(high, code - 1)), (max(low, code + 1), high)) for low, high in ranges]
-        ranges = tuple([span for span in chain.from_iterable(halves) if span[0] <= span[1]])
-    return ranges
-
-
-@lru_cache(maxsize=64)
-def format_python_ranges(ranges: CodePointRanges) -> str:
-    """Return ranges as Python's `re` writes them inside brackets."""
-    return "".join(
-        f"\\U{low:08x}-\\U{high:08x}"
-        for low, high in chain.from_iterable(map(_without_surrogates, ranges))
-    )
-
-
-def format_rust_ranges(ranges: CodePointRanges) -> str:
-    """Return ranges as ripgrep writes them inside brackets."""
-    return "".join(
-        f"\\x{{{low:X}}}-\\x{{{high:X}}}"
-        for low, high in chain.from_iterable(map(_without_surrogates, ranges))
-    )
-
-
-def _without_surrogates(span: tuple[int, int]) -> CodePointRanges:
-    """Leave surrogates out: they are no characters, and Python uses them for stray bytes."""
-    low, high = span
-    return tuple(
-        (first, last)
-        for first, last in ((low, min(high, 0xD7FF)), (max(low, 0xE000), high))
-        if first <= last
-    )
-
-
-def _ranges_from_code_points(code_points: Iterable[int]) -> CodePointRanges:
-    return _merge_ranges([(code, code) for code in code_points])
-
-
-def _merge_ranges(ranges: list[tuple[int, int]]) -> CodePointRanges:
-    """Join ranges that touch."""
-    merged: list[list[int]] = []
-    for low, high in sorted(ranges):
-        if merged and low <= merged[-1][1] + 1:
-            merged[-1][1] = max(merged[-1][1], high)
-        else:
-            merged.append([low, high])
-    return tuple([(low, high) for low, high in merged])
-
-
 MAX_PATTERN_CHARACTERS: Final = 2_000
-
-
-_MAX_GROUP_DEPTH: Final = 50
-
-
-_MAX_REPEATS: Final = 1_000
-"""How often something may be repeated by count, inner counts times outer counts."""
-
-
-_COUNT: Final = re.compile(r"\{([0-9]{1,6})(,?)([0-9]{0,6})\}")
-
-
-_FLAGS: Final = re.compile(r"\?([imsu]*)(-[imsu]+)?([:)])")
-
-
-_CODE_POINT_ESCAPE: Final = re.compile(
-    r"x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|[xuU]\{([0-9A-Fa-f]{1,8})\}"
-)
-
-
-_PROPERTY: Final = re.compile(r"(?:\{([A-Za-z_]+)\}|([A-Z]))")
-
-
-_CONTROL_ESCAPES: Final = {"t": "\t", "r": "\r", "f": "\f", "v": "\v", "a": "\a"}
-
-
-_LINE_FEED_ERROR: Final = "lines are searched one by one, so no line feed is ever found"
-
-
-_INVALID_BYTES: Final = r"\udc80-\udcff"
-"""How Python sees bytes that are no UTF-8; they belong to no class, negated or not."""
-
-
-_TURKISH_I: Final = "\u0130\u0131"
-"""The two i of Turkish, which Python takes for an i where case does not matter, against Unicode."""
 
 
 class PortableRegex(NamedTuple):
@@ -240,6 +35,26 @@ def translate_regex(pattern: str, *, ignore_case: bool = False) -> PortableRegex
     if len(pattern) > MAX_PATTERN_CHARACTERS:
         raise InvalidValue(f"pattern: has more than {MAX_PATTERN_CHARACTERS:,} characters")
     return _RegexTranslator(pattern, ignore_case).translate()
+
+
+# -- the translator -------------------------------------------------------------------------------
+
+_MAX_GROUP_DEPTH: Final = 50
+_MAX_REPEATS: Final = 1_000
+"""How often something may be repeated by count, inner counts times outer counts."""
+_COUNT: Final = re.compile(r"\{([0-9]{1,6})(,?)([0-9]{0,6})\}")
+_FLAGS: Final = re.compile(r"\?([imsu]*)(-[imsu]+)?([:)])")
+_GROUP_NAME: Final = re.compile(r"\?P?<[A-Za-z_][A-Za-z0-9_]*>")
+_CODE_POINT_ESCAPE: Final = re.compile(
+    r"x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|[xuU]\{([0-9A-Fa-f]{1,8})\}"
+)
+_PROPERTY: Final = re.compile(r"(?:\{([A-Za-z_]+)\}|([A-Z]))")
+_CONTROL_ESCAPES: Final = {"t": "\t", "r": "\r", "f": "\f", "v": "\v", "a": "\a"}
+_LINE_FEED_ERROR: Final = "lines are searched one by one, so no line feed is ever found"
+_INVALID_BYTES: Final = r"\udc80-\udcff"
+"""How Python sees bytes that are no UTF-8; they belong to no class, negated or not."""
+_TURKISH_I: Final = "\u0130\u0131"
+"""The two i of Turkish, which Python takes for an i where case does not matter, against Unicode."""
 
 
 class _CharacterClass(NamedTuple):
@@ -541,9 +356,6 @@ class _RegexTranslator:
         self.may_repeat = False
 
 
-_GROUP_NAME: Final = re.compile(r"\?P?<[A-Za-z_][A-Za-z0-9_]*>")
-
-
 def _class_from_ranges(ranges: CodePointRanges) -> _CharacterClass:
     return _CharacterClass(ranges, format_rust_ranges(ranges))
 
@@ -554,3 +366,147 @@ def _join_parts(parts: list[PortableRegex]) -> PortableRegex:
         if parts
         else PortableRegex("", "", "")
     )
+
+
+# -- sets of characters ---------------------------------------------------------------------------
+
+CodePointRanges: TypeAlias = tuple[tuple[int, int], ...]
+"""First and last code point, both included."""
+
+# Beyond, there are only tags, variation selectors, and code points for private use.
+_ASSIGNED_CODE_POINTS: Final = (range(0x33480), range(0xE0000, 0xE0200))
+_PRIVATE_PLANES: Final[CodePointRanges] = ((0xF0000, 0xFFFFD), (0x100000, 0x10FFFD))
+_CIRCLED_LETTERS: Final = (
+    (0x24B6, 0x24E9),
+    (0x1F130, 0x1F149),
+    (0x1F150, 0x1F169),
+    (0x1F170, 0x1F189),
+)
+_JOINERS: Final = ((0x200C, 0x200D),)
+_CATEGORY: Final = re.compile("L[ulmto]?|M[nce]?|N[dlo]?|P[cdseifo]?|S[mcko]?|Z[slp]?|C[cfo]|LC")
+_DIGITS: Final = (0x30, 0x39)
+_UPPER: Final = (0x41, 0x5A)
+_LOWER: Final = (0x61, 0x7A)
+_PUNCTUATION: Final = ((0x21, 0x2F), (0x3A, 0x40), (0x5B, 0x60), (0x7B, 0x7E))
+
+
+def is_category(name: str) -> bool:
+    """Tell whether a name is that of a general category of Unicode that we can count out."""
+    return _CATEGORY.fullmatch(name) is not None
+
+
+@lru_cache(maxsize=64)
+def category_ranges(name: str) -> CodePointRanges:
+    """Return all characters of a general category, or of those that begin with a letter."""
+    wanted = {"Lu", "Ll", "Lt"} if name == "LC" else None
+    code_points = [
+        code
+        for code in chain.from_iterable(_ASSIGNED_CODE_POINTS)
+        if (category(chr(code)) in wanted if wanted else category(chr(code)).startswith(name))
+    ]
+    ranges = _ranges_from_code_points(code_points)
+    return ranges + _PRIVATE_PLANES if name == "Co" else ranges
+
+
+@lru_cache(maxsize=1)
+def _word_characters() -> CodePointRanges:
+    """Return what Unicode (UTS 18) calls a word character."""
+    parts = map(category_ranges, ("L", "M", "Nd", "Nl", "Pc"))
+    return _merge_ranges([*chain.from_iterable(parts), *_CIRCLED_LETTERS, *_JOINERS])
+
+
+def _space_characters() -> CodePointRanges:
+    return (
+        (0x09, 0x0D),
+        (0x20, 0x20),
+        (0x85, 0x85),
+        (0xA0, 0xA0),
+        (0x1680, 0x1680),
+        (0x2000, 0x200A),
+        (0x2028, 0x2029),
+        (0x202F, 0x202F),
+        (0x205F, 0x205F),
+        (0x3000, 0x3000),
+    )
+
+
+SHORTHANDS: Final[Mapping[str, Callable[[], CodePointRanges]]] = {
+    "d": lambda: category_ranges("Nd"),
+    "s": _space_characters,
+    "w": _word_characters,
+}
+r"""The sets behind `\d`, `\s` and `\w`."""
+POSIX_CLASSES: Final[Mapping[str, CodePointRanges]] = {
+    "alnum": (_DIGITS, _UPPER, _LOWER),
+    "alpha": (_UPPER, _LOWER),
+    "ascii": ((0x00, 0x7F),),
+    "blank": ((0x09, 0x09), (0x20, 0x20)),
+    "cntrl": ((0x00, 0x1F), (0x7F, 0x7F)),
+    "digit": (_DIGITS,),
+    "graph": ((0x21, 0x7E),),
+    "lower": (_LOWER,),
+    "print": ((0x20, 0x7E),),
+    "punct": _PUNCTUATION,
+    "space": ((0x09, 0x0D), (0x20, 0x20)),
+    "upper": (_UPPER,),
+    "word": (_DIGITS, _UPPER, (0x5F, 0x5F), _LOWER),
+    "xdigit": (_DIGITS, (0x41, 0x46), (0x61, 0x66)),
+}
+"""The classes in `[[:alpha:]]`, which are about ASCII."""
+
+
+def complement_ranges(ranges: CodePointRanges) -> CodePointRanges:
+    """Return the ranges of all other characters; these are in order and do not touch."""
+    edges = [-1, *chain.from_iterable(ranges), 0x110000]
+    gaps = zip(edges[::2], edges[1::2], strict=True)
+    return tuple([(low + 1, high - 1) for low, high in gaps if high - low > 1])
+
+
+def remove_characters(ranges: CodePointRanges, characters: str) -> CodePointRanges:
+    """Return ranges that do not hold these characters."""
+    for code in map(ord, characters):
+        halves = [((low, min(high, code - 1)), (max(low, code + 1), high)) for low, high in ranges]
+        ranges = tuple([span for span in chain.from_iterable(halves) if span[0] <= span[1]])
+    return ranges
+
+
+@lru_cache(maxsize=64)
+def format_python_ranges(ranges: CodePointRanges) -> str:
+    """Return ranges as Python's `re` writes them inside brackets."""
+    return "".join(
+        f"\\U{low:08x}-\\U{high:08x}"
+        for low, high in chain.from_iterable(map(_without_surrogates, ranges))
+    )
+
+
+def format_rust_ranges(ranges: CodePointRanges) -> str:
+    """Return ranges as ripgrep writes them inside brackets."""
+    return "".join(
+        f"\\x{{{low:X}}}-\\x{{{high:X}}}"
+        for low, high in chain.from_iterable(map(_without_surrogates, ranges))
+    )
+
+
+def _without_surrogates(span: tuple[int, int]) -> CodePointRanges:
+    """Leave surrogates out: they are no characters, and Python uses them for stray bytes."""
+    low, high = span
+    return tuple(
+        (first, last)
+        for first, last in ((low, min(high, 0xD7FF)), (max(low, 0xE000), high))
+        if first <= last
+    )
+
+
+def _ranges_from_code_points(code_points: Iterable[int]) -> CodePointRanges:
+    return _merge_ranges([(code, code) for code in code_points])
+
+
+def _merge_ranges(ranges: list[tuple[int, int]]) -> CodePointRanges:
+    """Join ranges that touch."""
+    merged: list[list[int]] = []
+    for low, high in sorted(ranges):
+        if merged and low <= merged[-1][1] + 1:
+            merged[-1][1] = max(merged[-1][1], high)
+        else:
+            merged.append([low, high])
+    return tuple([(low, high) for low, high in merged])

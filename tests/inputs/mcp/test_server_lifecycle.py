@@ -15,8 +15,7 @@ from typing import Any
 import pytest
 
 from steno.errors import ServerFailed
-from steno.inputs.mcp.client_session import McpClientSession
-from steno.inputs.mcp.connection import MAX_STARTS, McpConnection
+from steno.inputs.mcp.connection import MAX_STARTS, McpClientSession, McpConnection
 from steno.inputs.mcp.sdk import load_mcp_sdk
 from steno.inputs.mcp.server_spec import McpServerSpec
 from steno.inputs.mcp.transports import StderrTail, open_stdio

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from steno.inputs.mcp.client_session import explain_failure
+from steno.inputs.mcp.connection import explain_failure
 from steno.inputs.mcp.server_spec import McpServerSpec
 from steno.inputs.mcp.transports import StderrTail
 

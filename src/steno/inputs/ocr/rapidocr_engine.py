@@ -24,12 +24,13 @@ from steno.inputs.ocr.engine import (
     LineCorners,
     OcrLine,
     RecognisedText,
+    background_colour,
+    decode_rgb_image,
     join_lines,
     mean_confidence,
     sort_in_reading_order,
     temporary_environment_variable,
 )
-from steno.inputs.ocr.pillow_image import background_colour, decode_rgb_image
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -25,11 +25,12 @@ from steno.inputs.ocr.cancellable_thread import check_not_cancelled
 from steno.inputs.ocr.engine import (
     OcrLine,
     RecognisedText,
+    background_colour,
+    decode_rgb_image,
     join_lines,
     mean_confidence,
     temporary_environment_variable,
 )
-from steno.inputs.ocr.pillow_image import background_colour, decode_rgb_image
 
 if TYPE_CHECKING:
     from PIL.Image import Image
