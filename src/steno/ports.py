@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import Any, ClassVar, Final, NamedTuple, Protocol, Self, TypeAlias, final
 from urllib.parse import urlsplit
 
+from steno.errors import ToolFailed
 from steno.messages.call import ToolCall
 from steno.messages.content import FileReference, Image, Opaque, Resource, Text
 from steno.messages.event import Event
@@ -463,6 +464,18 @@ class ResolveContext(NamedTuple):
     report_progress: Callable[[str], object] = lambda _: None
     """Tells people what is being done, where that takes a while."""
 
+    async def require_permission(
+        self, tool: str, capability: Capability, subject: str, *, name: str, preview: str = ""
+    ) -> str:
+        """Return the rule or the person that allows it. Raises ToolFailed with `name` as its place.
+
+        The name stands in errors, so it must hold no secret; the subject may.
+        """
+        try:
+            return await self.authorize(tool, capability, subject, preview=preview)
+        except ToolFailed as exc:
+            raise ToolFailed(str(exc), code=exc.code, place=name) from exc
+
 
 @final
 class ResolvedReference(RedactedRepr, frozen=True, kw_only=True):
@@ -473,6 +486,8 @@ class ResolvedReference(RedactedRepr, frozen=True, kw_only=True):
     content: tuple[Text | Image | Resource | Opaque, ...] = ()
     error: str | None = None
     """Why nothing came of it, and what can be done; there is content or an error."""
+    error_code: str | None = None
+    """The stable code of the error; not recorded."""
     details: Mapping[str, Any] | None = None
     """How it came about: hash, size, mode, engine, confidence. For the record, never sent."""
     note: str = ""

@@ -182,8 +182,10 @@ class _MentionCollector:
         normal = posixpath.normpath(path)
         if normal == ".." or normal.startswith("../"):
             raise InvalidValue(
-                f"@{quote_path(path)}: .. leads out of the working folder; add the folder with"
-                " --add-dir, and write its absolute path"
+                ".. leads out of the working folder; add the folder with"
+                " --add-dir, and write its absolute path",
+                code="outside_workspace",
+                place=f"@{quote_path(path)}",
             )
         is_image = not lines and _IMAGE_SUFFIX.search(path) is not None
         if is_image and is_glob(path):
@@ -196,7 +198,7 @@ class _MentionCollector:
                 first, last = _parse_line_range(path, lines)
                 block = FileReference(path=path, start_line=first, end_line=last)
         except InvalidMessage as exc:
-            raise InvalidValue(f"@{quote_path(path)}: {exc}") from exc
+            raise InvalidValue(f"{exc}", code="invalid_path", place=f"@{quote_path(path)}") from exc
         self.blocks[block] = None
         return block
 
@@ -235,7 +237,9 @@ class _MentionCollector:
             near = get_close_matches(server, self._servers, n=1)
             advice = f"do you mean {quote_path(near[0])}? Or" if near else "configure it, or"
             raise InvalidValue(
-                f"@{quote_path(server)}: there is no such server; {advice} write \\@ if none is meant"
+                f"there is no such server; {advice} write \\@ if none is meant",
+                code="server_not_found",
+                place=f"@{quote_path(server)}",
             )
         self.blocks[Resource(server=server, uri=uri)] = None
 
@@ -311,7 +315,9 @@ def _parse_line_range(path: str, lines: str) -> tuple[int | None, int | None]:
     elif dash and int(last) < int(first):
         rule = "the second must not be smaller"
     if rule:
-        raise InvalidValue(f"@{quote_path(path)}: lines {lines}: {rule}")
+        raise InvalidValue(
+            f"lines {lines}: {rule}", code="invalid_lines", place=f"@{quote_path(path)}"
+        )
     return int(first), int(last) if dash else None
 
 

@@ -181,8 +181,10 @@ class BashTool:
     async def _run_in_background(self, arguments: BashArguments) -> ToolOutput:
         if self.jobs.running >= self._limits.max_jobs:
             raise ToolFailed(
-                f"bash: {self._limits.max_jobs} commands run in the background, and no more may; "
-                "end one with bash_kill"
+                f"{self._limits.max_jobs} commands run in the background, and no more may; "
+                "end one with bash_kill",
+                code="too_many_jobs",
+                place="bash",
             )
         process, sandbox = await self._start(arguments.command, None)
         job = self.jobs.add(arguments.command, process, timeout_s=self._timeout_of(arguments))
@@ -237,18 +239,28 @@ class BashTool:
         """Return the arguments. Raises ToolFailed for what no shell could be given."""
         arguments = parse_arguments(call, BashArguments)
         if not arguments.command.strip():
-            raise ToolFailed("bash: the command is empty")
+            raise ToolFailed("the command is empty", code="command_empty", place="bash")
         if "\0" in arguments.command:
-            raise ToolFailed("bash: the command holds a NUL character, which no shell can read")
+            raise ToolFailed(
+                "the command holds a NUL character, which no shell can read",
+                code="command_has_nul",
+                place="bash",
+            )
         if len(arguments.command.encode()) > MAX_COMMAND_BYTES:
             raise ToolFailed(
-                f"bash: the command has more than {MAX_COMMAND_BYTES:,} bytes; "
-                "write them to a file first"
+                f"the command has more than {MAX_COMMAND_BYTES:,} bytes; "
+                "write them to a file first",
+                code="command_too_long",
+                place="bash",
             )
         if arguments.timeout_s is not None and not (
             1 <= arguments.timeout_s <= self._limits.max_timeout_s
         ):
-            raise ToolFailed(f"bash: timeout_s must be from 1 to {self._limits.max_timeout_s}")
+            raise ToolFailed(
+                f"timeout_s must be from 1 to {self._limits.max_timeout_s}",
+                code="timeout_out_of_range",
+                place="bash",
+            )
         return arguments
 
     def _timeout_of(self, arguments: BashArguments) -> int | None:
@@ -395,7 +407,11 @@ class BackgroundJobs:
             return self._jobs[id]
         except KeyError:
             known = ", ".join(self._jobs) or "none"
-            raise ToolFailed(f"job: there is none of this id; those there are: {known}") from None
+            raise ToolFailed(
+                f"there is none of this id; those there are: {known}",
+                code="job_not_found",
+                place="job",
+            ) from None
 
     async def aclose(self) -> None:
         """End all of them."""

@@ -28,7 +28,7 @@ def build_path_filter(pattern: str) -> Callable[[str], bool]:
     """
     anchored = pattern.removeprefix("./").removeprefix("/")
     if not anchored:
-        raise InvalidValue("glob: the pattern is empty")
+        raise InvalidValue("the pattern is empty", code="glob_empty", place="glob")
     if "/" not in pattern:
         anchored = f"**/{anchored}"
     fits = re.compile(glob_to_regex(anchored), re.DOTALL).fullmatch
@@ -90,7 +90,11 @@ class _GlobParser:
         while self.at < len(self.pattern):
             self._read_one()
         if len(self.stack) > 1:
-            raise InvalidValue("glob: a { is not closed; write \\{ for the character")
+            raise InvalidValue(
+                "a { is not closed; write \\{ for the character",
+                code="glob_brace_not_closed",
+                place="glob",
+            )
         tokens = self.stack[0][0]
         return ".*" if tokens == [_ANY_FOLDERS_FIRST] else "".join(tokens)
 
@@ -124,13 +128,19 @@ class _GlobParser:
 
     def _read_escaped(self) -> None:
         if not self._next():
-            raise InvalidValue("glob: nothing follows the last backslash")
+            raise InvalidValue(
+                "nothing follows the last backslash", code="glob_trailing_backslash", place="glob"
+            )
         self.tokens.append(re.escape(self._next()))
         self.at += 1
 
     def _close(self) -> None:
         if len(self.stack) == 1:
-            raise InvalidValue("glob: a } closes nothing; write \\} for the character")
+            raise InvalidValue(
+                "a } closes nothing; write \\} for the character",
+                code="glob_brace_not_open",
+                place="glob",
+            )
         options = ["".join(tokens) for tokens in self.stack.pop()]
         self.tokens.append(f"(?:{'|'.join(options)})")
 
@@ -166,7 +176,11 @@ class _GlobParser:
         if end == -1 and self.lone_bracket:
             return re.escape("[")
         if end == -1:
-            raise InvalidValue("glob: a [ is not closed; write \\[ for the character")
+            raise InvalidValue(
+                "a [ is not closed; write \\[ for the character",
+                code="glob_class_not_closed",
+                place="glob",
+            )
         self.at = end + 1
         return f"[{'^' if negated else ''}{_translate_class(self.pattern[start:end])}]"
 
@@ -179,7 +193,9 @@ def _translate_class(content: str) -> str:
         if content[at + 1 : at + 2] == "-" and at + 2 < len(content):
             high = content[at + 2]
             if high < low:
-                raise InvalidValue("glob: a range in brackets runs backwards")
+                raise InvalidValue(
+                    "a range in brackets runs backwards", code="glob_range_reversed", place="glob"
+                )
             items.append(f"{re.escape(low)}-{re.escape(high)}")
             at += 3
         else:

@@ -33,7 +33,11 @@ class PortableRegex(NamedTuple):
 def translate_regex(pattern: str, *, ignore_case: bool = False) -> PortableRegex:
     """Read a regular expression. Raises InvalidValue, which says what to write instead."""
     if len(pattern) > MAX_PATTERN_CHARACTERS:
-        raise InvalidValue(f"pattern: has more than {MAX_PATTERN_CHARACTERS:,} characters")
+        raise InvalidValue(
+            f"has more than {MAX_PATTERN_CHARACTERS:,} characters",
+            code="pattern_too_long",
+            place="pattern",
+        )
     return _RegexTranslator(pattern, ignore_case).translate()
 
 
@@ -93,11 +97,11 @@ class _RegexTranslator:
         while self.at < len(self.text):
             self._read_one()
         if self.groups:
-            self._refuse("a ( is not closed; write \\( for the character")
+            self._refuse("group_not_closed", "a ( is not closed; write \\( for the character")
         return _join_parts(self.parts)
 
-    def _refuse(self, rule: str) -> NoReturn:
-        raise InvalidValue(f"pattern, at character {self.at}: {rule}")
+    def _refuse(self, code: str, rule: str) -> NoReturn:
+        raise InvalidValue(rule, code=code, place=f"pattern, at character {self.at}")
 
     def _take(self) -> str:
         character = self.text[self.at : self.at + 1]
@@ -148,13 +152,16 @@ class _RegexTranslator:
             case "{" if (count := _COUNT.match(self.text, self.at - 1)) is not None:
                 self._repeat_by_count(count)
             case "{" if self.text.startswith(",", self.at):
-                self._refuse("write {0,3} for at most three times, and \\{ for the character")
+                self._refuse(
+                    "repeat_without_minimum",
+                    "write {0,3} for at most three times, and \\{ for the character",
+                )
             case _:
                 self._add_literal(character)
 
     def _add_literal(self, character: str) -> None:
         if character == "\n":
-            self._refuse(_LINE_FEED_ERROR)
+            self._refuse("line_feed_in_pattern", _LINE_FEED_ERROR)
         if self.ignores_case and character in {"i", "I", *_TURKISH_I}:
             same = "[iI]" if character in "iI" else character
             self._add(same, same)
@@ -173,15 +180,19 @@ class _RegexTranslator:
         character = self._take()
         if character == "b":
             if self._take_if("{"):
-                self._refuse("\\b{...} is not supported; use \\b")
+                self._refuse("unsupported_half_boundary", "\\b{...} is not supported; use \\b")
             word = format_python_ranges(SHORTHANDS["w"]())
             at_edge = f"(?<=[{word}])(?![{word}])|(?<![{word}])(?=[{word}])"
             self._add(r"\b", f"(?:{at_edge})", ascii=r"\b", may_repeat=False)
         elif character == "B":
-            self._refuse("\\B is not supported; use a class such as \\w where you mean one")
+            self._refuse(
+                "unsupported_non_boundary",
+                "\\B is not supported; use a class such as \\w where you mean one",
+            )
         elif character in {"A", "z", "Z"}:
             self._refuse(
-                f"\\{character} is not supported; a pattern is about one line: use ^ and $"
+                "unsupported_anchor",
+                f"\\{character} is not supported; a pattern is about one line: use ^ and $",
             )
         elif (shorthand := self._shorthand(character)) is not None:
             self._add_class(shorthand, cased=self.ignores_case and character == "p")
@@ -194,13 +205,17 @@ class _RegexTranslator:
         if name in SHORTHANDS:
             ranges, rust = SHORTHANDS[name](), f"\\{character}"
         elif character == "P" and self.ignores_case:
-            self._refuse("\\P cannot be used where case is ignored; write [^\\p{L}] instead")
+            self._refuse(
+                "negated_property_ignoring_case",
+                "\\P cannot be used where case is ignored; write [^\\p{L}] instead",
+            )
         elif name == "p":
             found = self._match(_PROPERTY)
             category = (found[1] or found[2]) if found is not None else ""
             if not is_category(category):
                 self._refuse(
-                    "of properties only general categories are known: \\p{L}, \\p{Lu}, ..."
+                    "unknown_property",
+                    "of properties only general categories are known: \\p{L}, \\p{Lu}, ...",
                 )
             ranges, rust = category_ranges(category), f"\\{character}{{{category}}}"
         else:
@@ -218,14 +233,20 @@ class _RegexTranslator:
             found = self._match(_CODE_POINT_ESCAPE)
             code = int(next(filter(None, found.groups())), 16) if found is not None else -1
             if not 0 <= code <= 0x10FFFF or 0xD800 <= code <= 0xDFFF:
-                self._refuse("the escape names no character; write \\x41, \\u0041 or \\x{41}")
+                self._refuse(
+                    "invalid_code_point",
+                    "the escape names no character; write \\x41, \\u0041 or \\x{41}",
+                )
             return chr(code)
         if character.isdigit():
-            self._refuse("backreferences are not supported")
+            self._refuse("backreference", "backreferences are not supported")
         if not character:
-            self._refuse("nothing follows the last backslash; write \\\\ for the character")
+            self._refuse(
+                "trailing_backslash",
+                "nothing follows the last backslash; write \\\\ for the character",
+            )
         if character.isalnum() or character in "<>" or not character.isascii():
-            self._refuse(f"there is no escape \\{character}")
+            self._refuse("unknown_escape", f"there is no escape \\{character}")
         return character
 
     # -- classes -----------------------------------------------------------------------------
@@ -237,7 +258,7 @@ class _RegexTranslator:
             items.append(self._class_item())
         ranges = tuple(sorted(chain.from_iterable(item.ranges for item in items)))
         if not is_negated and all(low == high == 0x0A for low, high in ranges):
-            self._refuse(_LINE_FEED_ERROR)
+            self._refuse("line_feed_in_pattern", _LINE_FEED_ERROR)
         found = _CharacterClass(ranges, "".join(item.rust for item in items))
         self._add_class(found, is_negated=is_negated, cased=self.ignores_case)
 
@@ -247,7 +268,10 @@ class _RegexTranslator:
             return _class_from_ranges(self._posix())
         for operator in ("&&", "--", "~~", "["):
             if self.text.startswith(operator, self.at):
-                self._refuse(f"{operator} means something else elsewhere; write \\{operator[0]}")
+                self._refuse(
+                    "set_operation",
+                    f"{operator} means something else elsewhere; write \\{operator[0]}",
+                )
         low = self._class_character()
         if isinstance(low, _CharacterClass):
             return low
@@ -256,13 +280,15 @@ class _RegexTranslator:
         self.at += 1
         high = self._class_character()
         if isinstance(high, _CharacterClass) or high < low:
-            self._refuse("a range in brackets must run from one character up to another")
+            self._refuse(
+                "invalid_range", "a range in brackets must run from one character up to another"
+            )
         return _class_from_ranges(((low, high),))
 
     def _class_character(self) -> int | _CharacterClass:
         character = self._take()
         if not character:
-            self._refuse("a [ is not closed; write \\[ for the character")
+            self._refuse("class_not_closed", "a [ is not closed; write \\[ for the character")
         if character != "\\":
             return ord(character)
         character = self._take()
@@ -272,7 +298,10 @@ class _RegexTranslator:
         end = self.text.find(":]", self.at)
         name = self.text[self.at : end] if end != -1 else ""
         if name not in POSIX_CLASSES:
-            self._refuse("there is no such class; [:alpha:], [:digit:] and their like are known")
+            self._refuse(
+                "unknown_posix_class",
+                "there is no such class; [:alpha:], [:digit:] and their like are known",
+            )
         self.at = end + 2
         return POSIX_CLASSES[name]
 
@@ -304,7 +333,7 @@ class _RegexTranslator:
         if not is_plain and self._match(_GROUP_NAME) is None and self._set_flags():
             return
         if len(self.groups) >= _MAX_GROUP_DEPTH:
-            self._refuse(f"groups are nested more than {_MAX_GROUP_DEPTH} deep")
+            self._refuse("groups_too_deep", f"groups are nested more than {_MAX_GROUP_DEPTH} deep")
         self.groups.append(_OpenGroup(outside, self.parts, self.repeats))
         self.parts, self.repeats, self.may_repeat = [], 1, False
 
@@ -312,9 +341,11 @@ class _RegexTranslator:
         """Read `?i:` or `?i)`; tell whether that was all of the group."""
         flags = self._match(_FLAGS)
         if flags is None:
-            self._refuse("look-around, atomic and conditional groups are not supported")
+            self._refuse(
+                "unsupported_group", "look-around, atomic and conditional groups are not supported"
+            )
         if "u" in (flags[2] or ""):
-            self._refuse("Unicode cannot be switched off")
+            self._refuse("unicode_disabled", "Unicode cannot be switched off")
         if "i" in flags[1]:
             self.ignores_case = True
         if "i" in (flags[2] or ""):
@@ -325,7 +356,7 @@ class _RegexTranslator:
 
     def _close(self) -> None:
         if not self.groups:
-            self._refuse("a ) closes nothing; write \\) for the character")
+            self._refuse("group_not_open", "a ) closes nothing; write \\) for the character")
         group = self.groups.pop()
         inside, repeats = _join_parts(self.parts), self.repeats
         self.parts, self.ignores_case = group.parts, group.ignores_case
@@ -338,17 +369,21 @@ class _RegexTranslator:
         self.at = count.end()
         low, high = int(count[1]), int(count[3] or count[1])
         if high < low:
-            self._refuse("the counts of a repetition run backwards")
+            self._refuse("repeat_reversed", "the counts of a repetition run backwards")
         self._repeat(f"{{{low}{count[2]}{int(count[3]) if count[3] else ''}}}", high)
 
     def _repeat(self, operator: str, times: int) -> None:
         if not self.may_repeat:
             self._refuse(
+                "nothing_to_repeat",
                 f"there is nothing that {operator} could repeat; write \\{operator[0]} for the"
-                " character, and (?:...) around what is to be repeated again"
+                " character, and (?:...) around what is to be repeated again",
             )
         if self.last_repeats * times > _MAX_REPEATS:
-            self._refuse(f"something is repeated more than {_MAX_REPEATS:,} times by count")
+            self._refuse(
+                "too_many_repeats",
+                f"something is repeated more than {_MAX_REPEATS:,} times by count",
+            )
         self.repeats = max(self.repeats, self.last_repeats * times)
         if self._take_if("?"):
             operator += "?"

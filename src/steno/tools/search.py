@@ -109,7 +109,9 @@ class SearchFilter:
 def check_exists(workspace: Workspace, name: str) -> None:
     """Raise ToolFailed unless there is something of a name that was decided about."""
     if not workspace.strict.exists(name):
-        raise ToolFailed(f"{quote_path(name)}: there is no such file or folder")
+        raise ToolFailed(
+            "there is no such file or folder", code="file_not_found", place=quote_path(name)
+        )
 
 
 class SearchRequest(NamedTuple):
@@ -287,10 +289,17 @@ class RipgrepEngine:
             async with helper_process(command, folder=self._workspace.root, files=files) as process:
                 output, complaint = await process.communicate()
         except OSError as exc:
-            raise ToolFailed("search: ripgrep cannot be started", recoverable=False) from exc
+            raise ToolFailed(
+                "ripgrep cannot be started",
+                recoverable=False,
+                code="ripgrep_not_started",
+                place="search",
+            ) from exc
         if process.returncode == _FAILED_STATUS and complaint:
             said = complaint.decode(errors="replace").strip().splitlines()[-1][:300]
-            raise ToolFailed(f"pattern: cannot be searched for: {said}")
+            raise ToolFailed(
+                f"cannot be searched for: {said}", code="pattern_refused", place="pattern"
+            )
         return output
 
 
@@ -362,7 +371,9 @@ class PythonEngine:
                     lines = await _receive_numbers(process.stdout)
                 except (ConnectionError, asyncio.IncompleteReadError) as exc:
                     raise ToolFailed(
-                        "pattern: Python cannot search for it; make it simpler"
+                        "Python cannot search for it; make it simpler",
+                        code="pattern_too_complex",
+                        place="pattern",
                     ) from exc
                 if lines:
                     yield FileMatch(name, lines, text)

@@ -39,6 +39,8 @@ MAX_OCR_EDGE: Final = 4096
 class BadImage(ToolFailed):
     """Bytes that cannot be opened as an image, or not safely; the message says why, not where."""
 
+    code = "bad_image"
+
 
 class PreparedImage(NamedTuple):
     """An image that can be sent, and for the record what was done to it."""
@@ -140,13 +142,15 @@ def check_image_type(data: bytes) -> str:
     if len(data) > MAX_IMAGE_FILE_BYTES:
         raise BadImage(
             f"has {len(data):,} bytes, and no more than {MAX_IMAGE_FILE_BYTES:,} are opened;"
-            " make it smaller"
+            " make it smaller",
+            code="image_file_too_large",
         )
     if found := _detect_type(data):
         return found
     what = "text" if decode_text_file(data[:4096]) is not None else describe_binary(data)
     raise BadImage(
-        f"is {what if data else 'empty'}, not an image that can be opened; {_KNOWN_FORMATS} can be"
+        f"is {what if data else 'empty'}, not an image that can be opened; {_KNOWN_FORMATS} can be",
+        code="not_an_image",
     )
 
 
@@ -165,15 +169,19 @@ def open_image(data: bytes, mime_type: str) -> Generator[ImageFile, None, None]:
     from PIL.Image import DecompressionBombError  # noqa: PLC0415 - it is loaded by now
 
     if mime_type == "image/jpeg" and has_too_many_scans(data):
-        raise BadImage("is drawn anew too often, which would take for ever")
+        raise BadImage("is drawn anew too often, which would take for ever", code="too_many_scans")
     try:
         with decoder(BytesIO(data)) as image:
             check_image_size(image.size)
             yield image
     except DecompressionBombError as exc:
-        raise BadImage(f"would have more than {MAX_PIXELS:,} pixels; make it smaller") from exc
+        raise BadImage(
+            f"would have more than {MAX_PIXELS:,} pixels; make it smaller", code="too_many_pixels"
+        ) from exc
     except DECODER_ERRORS as exc:
-        raise BadImage("is damaged, cut short, or not what it begins like") from exc
+        raise BadImage(
+            "is damaged, cut short, or not what it begins like", code="image_damaged"
+        ) from exc
 
 
 def check_image_size(size: tuple[int, int]) -> None:
@@ -182,12 +190,14 @@ def check_image_size(size: tuple[int, int]) -> None:
     if max(size) > MAX_EDGE:
         raise BadImage(
             f"would be {max(size):,} pixels long, and no more than {MAX_EDGE:,} are"
-            " opened; make it smaller"
+            " opened; make it smaller",
+            code="image_too_long",
         )
     if width * height > MAX_PIXELS:
         raise BadImage(
             f"would have {width:,} x {height:,} pixels, and no more than"
-            f" {MAX_PIXELS:,} are opened; make it smaller"
+            f" {MAX_PIXELS:,} are opened; make it smaller",
+            code="too_many_pixels",
         )
 
 
@@ -461,7 +471,9 @@ def _encode_to_fit(
     """Return an image as a file that is small enough, and the size in pixels that it has then."""
     takes_jpeg, takes_png = "image/jpeg" in limits.types, "image/png" in limits.types
     if not (takes_jpeg or takes_png):
-        raise BadImage("cannot be sent: this API takes neither PNG nor JPEG")
+        raise BadImage(
+            "cannot be sent: this API takes neither PNG nor JPEG", code="api_takes_no_images"
+        )
     prefers_jpeg = takes_jpeg and is_photograph and image.mode != "RGBA"
     while True:
         if takes_png and not prefers_jpeg:
@@ -473,7 +485,9 @@ def _encode_to_fit(
             if len(data) <= limits.most_bytes:
                 return data, image.size
         if max(image.size) <= _MIN_EDGE:
-            raise BadImage(f"cannot be made to fit into {limits.most_bytes:,} bytes")
+            raise BadImage(
+                f"cannot be made to fit into {limits.most_bytes:,} bytes", code="image_does_not_fit"
+            )
         image = _shrink(image, max(image.size) * 3 // 4)
 
 

@@ -29,7 +29,6 @@ from steno.inputs.images.prepare import (
 )
 from steno.inputs.ocr.engine import OcrEngineFailed, OcrResult, format_confidence
 from steno.inputs.path_lookup import workspace_name
-from steno.inputs.permission import require_permission
 from steno.messages.content import (
     Image,
     ImageBlob,
@@ -93,14 +92,18 @@ class ImageResolver:
             blindness = self._no_vision_reason(viewer)
             if image.mode is RecognitionMode.VISION and blindness.text:
                 raise _ImageFailed(
-                    f"{name}: {blindness.text}; send it as text with mode ocr or auto, or use a model"
-                    " that takes images"
+                    f"{blindness.text}; send it as text with mode ocr or auto, or use a model"
+                    " that takes images",
+                    code="no_vision",
+                    place=name,
                 )
             is_read = image.mode is RecognitionMode.OCR or bool(blindness.text)
             fallback = blindness.text if image.mode is RecognitionMode.AUTO else ""
             if is_read and self._ocr is None:
                 raise _ImageFailed(
-                    f"{name}: {f'{fallback}, and ' if fallback else ''}{_NO_OCR_HINT}"
+                    f"{f'{fallback}, and ' if fallback else ''}{_NO_OCR_HINT}",
+                    code="no_ocr",
+                    place=name,
                 )
             taken = await self._load_bytes(image, viewer)
             name = image_name(image, taken.path)
@@ -114,7 +117,7 @@ class ImageResolver:
                 return await self._recognise(name, taken.data, details, viewer)
             return await self._show_or_recognise(name, image.mode, taken.data, details, viewer)
         except _ImageFailed as exc:
-            return ResolvedReference(error=str(exc), details=details)
+            return ResolvedReference(error=str(exc), error_code=exc.code, details=details)
 
     async def _show_or_recognise(
         self,
@@ -134,10 +137,13 @@ class ImageResolver:
             try:
                 return await self._recognise(name, data, details, viewer)
             except _ImageFailed as other:
-                if str(other) == str(exc):
+                if (other.code, other.message) == (exc.code, exc.message):
                     raise
-                second = str(other).removeprefix(f"{name}: ")
-                raise _ImageFailed(f"{exc}; it cannot be sent as text either: {second}") from other
+                raise _ImageFailed(
+                    f"{exc.message}; it cannot be sent as text either: {other.message}",
+                    code=exc.code,
+                    place=name,
+                ) from other
 
     def _no_vision_reason(self, viewer: ResolveContext) -> _NoVisionReason:
         """Return why the model gets no images to see; no words if it does."""
@@ -154,7 +160,7 @@ class ImageResolver:
         try:
             prepared = await asyncio.to_thread(prepare_for_model, data, self._limits)
         except (BadImage, ImportError) as exc:
-            raise _ImageFailed(f"{name}: {exc}; try again, or leave it out") from exc
+            raise _unprepared_error(exc, name) from exc
         took = {"used": "vision", "duration_s": round(self._clock() - began, 3)}
         return ResolvedReference(
             content=(prepared.image,), details=details | took | prepared.details
@@ -171,14 +177,16 @@ class ImageResolver:
             viewer.report_progress(f"recognising the text in {name}")
             found = await self._ocr.read(await asyncio.to_thread(prepare_for_ocr, data))
         except (BadImage, ImportError) as exc:
-            raise _ImageFailed(f"{name}: {exc}; try again, or leave it out") from exc
+            raise _unprepared_error(exc, name) from exc
         except Unrecognised as exc:
             details["duration_s"] = round(self._clock() - began, 3)
             if isinstance(exc, OcrEngineFailed):
                 details["engine"] = exc.engine
             raise _ImageFailed(
-                f"{name}: its text could not be recognised: {exc}; try again, or use mode vision"
-                " with a model that takes images"
+                f"its text could not be recognised: {exc}; try again, or use mode vision"
+                " with a model that takes images",
+                code="text_not_recognised",
+                place=name,
             ) from exc
         details |= {
             "engine": found.engine,
@@ -205,27 +213,39 @@ class ImageResolver:
                 case ImageUrl():
                     return await self._fetch(source.url, viewer)
                 case ImageBlob():
-                    raise _ImageFailed(
-                        "image: its bytes lie beside the record; bring them back first, with"
-                        " Journal.restore_blobs"
+                    raise ToolFailed(
+                        "its bytes lie beside the record; bring them back first, with"
+                        " Journal.restore_blobs",
+                        code="image_not_loaded",
+                        place="image",
                     )
                 case _:
                     assert_never(source)
-        except (ToolFailed, ImportError) as exc:
-            raise _ImageFailed(str(exc)) from exc
+        except ToolFailed as exc:
+            raise _ImageFailed(exc.message, code=exc.code, place=exc.place) from exc
+        except ImportError as exc:
+            raise _ImageFailed(str(exc), code="extra_missing") from exc
 
     async def _load_file(self, path: str, viewer: ResolveContext) -> _ImageBytes:
         if self._workspace is None:
-            raise ToolFailed("image: there is no workspace whose files could be opened")
+            raise ToolFailed(
+                "there is no workspace whose files could be opened",
+                code="no_workspace",
+                place="image",
+            )
         name = await asyncio.to_thread(workspace_name, self._workspace, path)
         told = printable_name(name)
-        allowed_by = await require_permission(viewer, "read", Capability.READ, name, name=told)
+        allowed_by = await viewer.require_permission("read", Capability.READ, name, name=told)
         read = partial(self._workspace.strict.read_file, name, most_bytes=MAX_IMAGE_FILE_BYTES)
         return _ImageBytes(await asyncio.to_thread(read), allowed_by, name)
 
     async def _fetch(self, url: str, viewer: ResolveContext) -> _ImageBytes:
         if self._transport is None:
-            raise ToolFailed("image: nothing is fetched here; download it and name the file")
+            raise ToolFailed(
+                "nothing is fetched here; download it and name the file",
+                code="fetch_disabled",
+                place="image",
+            )
         transport = self._transport()
         try:
             found = await fetch_image(url, viewer, transport, names=self._resolve_host)
@@ -278,8 +298,13 @@ class _NoVisionReason(NamedTuple):
     text: str
 
 
-class _ImageFailed(Exception):
-    """Why nothing came of an image, and what to do."""
+class _ImageFailed(ToolFailed):
+    """An image cannot be resolved; `place` is its name, if the message needs one."""
+
+
+def _unprepared_error(exc: BadImage | ImportError, name: str) -> _ImageFailed:
+    code = exc.code if isinstance(exc, BadImage) else "extra_missing"
+    return _ImageFailed(f"{exc}; try again, or leave it out", code=code, place=name)
 
 
 class _ImageBytes(NamedTuple):

@@ -94,9 +94,13 @@ class McpServers:
         if (connection := self._connections.get(name)) is not None:
             return connection
         if (spec := self.specs.get(name)) is not None:
-            raise ServerFailed(f"mcp {name}: {spec.problem or 'it is switched off'}")
+            raise _unusable_error(spec)
         known = ", ".join(self._connections) or "none"
-        raise ServerFailed(f"mcp: there is no server of this name; those there are: {known}")
+        raise ServerFailed(
+            f"there is no server of this name; those there are: {known}",
+            code="server_not_found",
+            place="mcp",
+        )
 
     async def aclose(self) -> None:
         """End all of them, at once."""
@@ -226,7 +230,7 @@ class McpConnection:
         try:
             return decode_resource(answer)
         except InvalidValue as exc:
-            raise ServerFailed(f"mcp {self.name}: {exc}") from exc
+            raise ServerFailed(str(exc), code=exc.code, place=f"mcp {self.name}") from exc
 
     async def prompt(self, name: str, arguments: Mapping[str, str]) -> tuple[PromptMessage, ...]:
         """Return a prompt with its arguments filled in. Raises ServerFailed."""
@@ -244,7 +248,9 @@ class McpConnection:
     def _check_sendable(self, *said: object) -> None:
         if not is_encodable(said):
             raise ServerFailed(
-                f"mcp {self.name}: it cannot be asked this: a name or a value is no valid Unicode"
+                "it cannot be asked this: a name or a value is no valid Unicode",
+                code="not_sendable",
+                place=f"mcp {self.name}",
             )
 
     async def _list_all(
@@ -299,7 +305,9 @@ class McpConnection:
         answer = await self._ask(question, timeout_s=self.spec.call_timeout_s)
         if answer.get("resultType", "complete") != "complete":
             raise ServerFailed(
-                f"mcp {self.name}: the server asks for something in return, which is not offered"
+                "the server asks for something in return, which is not offered",
+                code="server_needs_input",
+                place=f"mcp {self.name}",
             )
         return answer
 
@@ -314,11 +322,15 @@ class McpConnection:
             async with asyncio.timeout(timeout_s):
                 answer = await question(link, loaded.types)
         except TimeoutError as exc:
-            raise ServerFailed(f"mcp {self.name}: no answer within {timeout_s:g} s") from exc
+            raise ServerFailed(
+                f"no answer within {timeout_s:g} s", code="server_timeout", place=f"mcp {self.name}"
+            ) from exc
         except loaded.MCPError as exc:
             raise await self._explain_error(exc, link, loaded) from exc
         except (ValueError, RuntimeError, OSError) as exc:
-            raise ServerFailed(explain_failure(self.spec, "cannot be asked", str(exc))) from exc
+            raise build_failure(
+                self.spec, "cannot be asked", str(exc), code="server_not_askable"
+            ) from exc
         self._starts = 0
         return answer
 
@@ -337,9 +349,11 @@ class McpConnection:
     def _current_session(self, loaded: McpSdk) -> McpClientSession:
         """Return the server as it runs, started if it does not. Raises ServerFailed."""
         if self._is_closed:
-            raise ServerFailed(f"mcp {self.name}: the session is over")
+            raise ServerFailed(
+                "the session is over", code="session_closed", place=f"mcp {self.name}"
+            )
         if not self.spec.is_usable:
-            raise ServerFailed(f"mcp {self.name}: {self.spec.problem or 'it is switched off'}")
+            raise _unusable_error(self.spec)
         if self._session is None or self._session.is_gone:
             self._count_start()
             self._session = link = McpClientSession(
@@ -353,8 +367,10 @@ class McpConnection:
         if self._starts >= MAX_STARTS:
             if self._now() - self._started_at < _RESTART_DELAY_S:
                 raise ServerFailed(
-                    f"mcp {self.name}: it was started {MAX_STARTS} times in a row and has not "
-                    f"answered; it is left alone for {_RESTART_DELAY_S} s"
+                    f"it was started {MAX_STARTS} times in a row and has not "
+                    f"answered; it is left alone for {_RESTART_DELAY_S} s",
+                    code="too_many_starts",
+                    place=f"mcp {self.name}",
                 )
             self._starts = 0
         # One that has never answered has failed, and whoever asked is told so.
@@ -374,9 +390,9 @@ class McpConnection:
             await asyncio.wait([link.task], timeout=_STDERR_WAIT_S)
         if is_over or is_stream_broken(exc, loaded):
             what = "the server went away in the middle of a call"
-            return ServerFailed(explain_failure(self.spec, what, tail=link.tail))
+            return build_failure(self.spec, what, code="server_gone", tail=link.tail)
         self._starts = 0
-        return ServerFailed(explain_failure(self.spec, "the server says no", exc.message))
+        return build_failure(self.spec, "the server says no", exc.message, code="server_refused")
 
     async def aclose(self) -> None:
         """End the server, with all that it has started. May be called again."""
@@ -409,7 +425,7 @@ class McpClientSession:
         self.sdk: Final = sdk
         self._settled = asyncio.Event()
         self._disconnecting = asyncio.Event()
-        self._failure: str | None = None
+        self._failure: ServerFailed | None = None
         self.session: Any = None
         self._has_server_session = False
         """Whether the server keeps a session for us, which it may forget."""
@@ -429,7 +445,8 @@ class McpClientSession:
         """Wait until the server has answered for the first time. Raises ServerFailed."""
         await self._settled.wait()
         if self._failure is not None:
-            raise ServerFailed(self._failure)
+            failure = self._failure
+            raise ServerFailed(failure.message, code=failure.code, place=failure.place)
 
     async def ask(self, question: Awaitable[object]) -> dict[str, Any]:
         """Return what the server answers, as it came; the question is one of the session's.
@@ -496,12 +513,11 @@ class McpClientSession:
                     self._settled.set()
                     await self._disconnecting.wait()
         except Exception as exc:  # noqa: BLE001 - whatever it was, the server is gone
-            first = _first_exception(exc)
-            self._fail(_failure_reason(first), was_reached=isinstance(first, self.sdk.MCPError))
+            self._fail_on(_first_exception(exc))
 
     def _on_task_done(self, _: asyncio.Task[None]) -> None:
         if not self._settled.is_set() and self._failure is None:
-            self._fail("it was stopped")
+            self._fail("it was stopped", code="server_stopped")
         self._disconnecting.set()
         self._settled.set()
 
@@ -536,8 +552,18 @@ class McpClientSession:
             # A newer server that started so slowly that we had stopped waiting for it.
             await session.discover()
 
-    def _fail(self, reason: str, *, was_reached: bool = False) -> None:
-        """Keep why the server cannot be asked: for those who wait, or among its last words."""
+    def _fail_on(self, exc: BaseException) -> None:
+        was_reached = isinstance(exc, self.sdk.MCPError)
+        if isinstance(exc, TimeoutError):
+            code = "server_start_timeout"
+        elif not self._spec.url:
+            code = "server_not_started"
+        else:
+            code = "server_unusable" if was_reached else "server_unreachable"
+        self._fail(_failure_reason(exc), code=code, was_reached=was_reached)
+
+    def _fail(self, reason: str, *, code: str, was_reached: bool = False) -> None:
+        """Keep why the server cannot be asked: for the tasks that wait, or among its remarks."""
         if self._settled.is_set():
             self.tail.add_remark(self._spec.redact_secrets(reason))
         else:
@@ -545,7 +571,7 @@ class McpClientSession:
             if self._spec.url:
                 address = self._spec.redact_secrets(strip_url_secrets(self._spec.url) or "its url")
                 what = f"{address} cannot be {'used' if was_reached else 'reached'}"
-            self._failure = explain_failure(self._spec, what, reason, tail=self.tail)
+            self._failure = build_failure(self._spec, what, reason, code=code, tail=self.tail)
 
 
 class _RecordingDispatcher:
@@ -586,14 +612,22 @@ class _RecordingDispatcher:
         return answer
 
 
-def explain_failure(
-    spec: McpServerSpec, what: str, reason: str = "", *, tail: StderrTail | None = None
-) -> str:
-    """Say what went wrong with a server, why, and what it said last."""
-    # What is cut off later must not leave half of a secret.
-    told = escape_text(spec.redact_secrets(reason))
-    parts = [f"mcp {spec.name}: {what}", told, spec.redact_secrets(str(tail or ""))]
-    return ": ".join([part for part in parts if part])
+def build_failure(
+    spec: McpServerSpec, what: str, reason: str = "", *, code: str, tail: StderrTail | None = None
+) -> ServerFailed:
+    """Return an error that tells what went wrong with a server, why, and its last output."""
+    # Redacted before it is cut: half of a secret would not be found.
+    shown = escape_text(spec.redact_secrets(reason))
+    parts = [what, shown, spec.redact_secrets(str(tail or ""))]
+    message = ": ".join([part for part in parts if part])
+    return ServerFailed(message, code=code, place=f"mcp {spec.name}")
+
+
+def _unusable_error(spec: McpServerSpec) -> ServerFailed:
+    place = f"mcp {spec.name}"
+    if spec.problem:
+        return ServerFailed(spec.problem, code="server_misconfigured", place=place)
+    return ServerFailed("it is switched off", code="server_disabled", place=place)
 
 
 def _first_exception(exc: BaseException) -> BaseException:

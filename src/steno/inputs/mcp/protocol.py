@@ -222,7 +222,9 @@ def _decode_contents(part: ResultJson) -> ResourceContents:
     if isinstance(blob, str) and not isinstance(text, str):
         data = decode_base64(blob)
         if data is None:
-            raise InvalidValue("resource: its bytes are not in base64")
+            raise InvalidValue(
+                "its bytes are not in base64", code="invalid_base64", place="resource"
+            )
     return ResourceContents(
         uri=_text_or_empty(part.get("uri")),
         mime_type=_text_or_empty(part.get("mimeType")) or None,

@@ -26,7 +26,6 @@ from steno.inputs.mcp.protocol import McpServer, ResourceContents
 from steno.inputs.mcp.server_spec import matches_wildcard
 from steno.inputs.mcp.tool_definitions import mcp_server_name
 from steno.inputs.mcp.untrusted_data import clean_text
-from steno.inputs.permission import require_permission
 from steno.messages.content import Image, ImageData, Opaque, Resource, Text
 from steno.ports import Capability, PrepareImage, ResolveContext, ResolvedReference, strip_url_user
 from steno.records.entry import Resolution, ResolutionStatus
@@ -76,7 +75,11 @@ class ResourceResolver:
         """
         for seconds in [default_ttl_s, *[s for types in ttl_s.values() for s in types.values()]]:
             if not 0 <= seconds < math.inf:
-                raise InvalidValue("ttl_s: how long a resource holds is a number of 0 or more")
+                raise InvalidValue(
+                    "how long a resource holds is a number of 0 or more",
+                    code="invalid_ttl",
+                    place="ttl_s",
+                )
         self._server_of = server_of
         self._ttl_s = ttl_s
         self._default_ttl_s = default_ttl_s
@@ -98,7 +101,7 @@ class ResourceResolver:
         try:
             return await self._resolve(replace(resource, uri=normalise_uri(resource.uri)), viewer)
         except (InvalidValue, ServerFailed, ToolFailed) as exc:
-            return ResolvedReference(error=str(exc))
+            return ResolvedReference(error=str(exc), error_code=exc.code)
 
     async def _resolve(self, resource: Resource, viewer: ResolveContext) -> ResolvedReference:
         server = self._server_of(resource.server)
@@ -110,7 +113,9 @@ class ResourceResolver:
         viewer.report_progress(f"reading {uri} from the MCP server {server.name}")
         read = await server.read(resource.uri)
         if all(part.text is None and part.data is None for part in read.contents):
-            raise ServerFailed(f"mcp {server.name}: there is nothing in {uri}")
+            raise ServerFailed(
+                f"there is nothing in {uri}", code="resource_empty", place=f"mcp {server.name}"
+            )
         ttl_s = self._choose_ttl(resource, read.contents[0].mime_type, read.ttl_s)
         fetched = await self._build_cached(resource, read.contents, ttl_s, self._now())
         self._cache.put(_cache_key(resource), fetched)
@@ -209,8 +214,7 @@ async def _require_read_permission(
 ) -> str:
     """Return what allows a resource to be read. Raises ToolFailed."""
     uri = shorten_uri(resource.uri)
-    return await require_permission(
-        viewer,
+    return await viewer.require_permission(
         mcp_server_name(server.name),
         Capability.READ,
         redact_uri(resource.uri),  # who reads it is nothing that a rule is about
@@ -317,15 +321,25 @@ def shorten_uri(uri: str) -> str:
 def check_uri(uri: str) -> None:
     """Refuse what nobody can read from a server. Raises InvalidValue, which says what to do."""
     if len(uri) > MAX_URI_CHARACTERS:
-        raise InvalidValue(f"resource: its URI is longer than {MAX_URI_CHARACTERS:,} characters")
+        raise InvalidValue(
+            f"its URI is longer than {MAX_URI_CHARACTERS:,} characters",
+            code="uri_too_long",
+            place="resource",
+        )
     if not uri.isprintable() or clean_text(uri, MAX_URI_CHARACTERS) != uri:
-        raise InvalidValue("resource: its URI holds characters that nobody can see; remove them")
+        raise InvalidValue(
+            "its URI holds characters that nobody can see; remove them",
+            code="uri_has_hidden_characters",
+            place="resource",
+        )
     names = [name for part in _TEMPLATE_VARIABLES.findall(uri) for name in part.split(",")]
     if names:
         listed = ", ".join([name.partition(":")[0].rstrip("*").strip() for name in names])
         raise InvalidValue(
-            f"resource: {shorten_uri(uri)} is a template; "
-            f"put a value in the place of each name in braces: {listed}"
+            f"{shorten_uri(uri)} is a template; "
+            f"put a value in the place of each name in braces: {listed}",
+            code="uri_is_template",
+            place="resource",
         )
 
 
@@ -343,9 +357,17 @@ def normalise_uri(uri: str) -> str:
     path = _PATH_END.split(normal, maxsplit=1)[0]
     parts = _SLASHES.split(path)
     if "." in parts or ".." in parts:
-        raise InvalidValue(f"resource: {shorten_uri(uri)}: write it without . and .. in its path")
+        raise InvalidValue(
+            f"{shorten_uri(uri)}: write it without . and .. in its path",
+            code="uri_has_dot_steps",
+            place="resource",
+        )
     if len(parts) > path.count("/") + 1:
-        raise InvalidValue(f"resource: {shorten_uri(uri)}: write every slash in its path as /")
+        raise InvalidValue(
+            f"{shorten_uri(uri)}: write every slash in its path as /",
+            code="uri_has_encoded_slashes",
+            place="resource",
+        )
     return normal
 
 

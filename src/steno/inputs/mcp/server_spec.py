@@ -123,7 +123,7 @@ def read_server_specs(
     InvalidValue.
     """
     if not isinstance(table, Mapping):
-        raise InvalidValue(f"{place}: must be a table of servers by name")
+        raise InvalidValue("must be a table of servers by name", code="not_a_table", place=place)
     return {
         _check_name(name, place): _ServerSpecReader(f"{place}.{name}", members, environ).spec(
             name, origin=place, base=base, is_strict=is_strict
@@ -135,11 +135,15 @@ def read_server_specs(
 def _check_name(name: object, place: str) -> str:
     if not isinstance(name, str) or _NAME.fullmatch(name) is None:
         raise InvalidValue(
-            f"{place}: the name of a server has 1 to 32 letters, digits, hyphens and underscores"
+            "the name of a server has 1 to 32 letters, digits, hyphens and underscores",
+            code="invalid_server_name",
+            place=place,
         )
     if name.lower() == RESERVED_SERVER_NAME:
         raise InvalidValue(
-            f"{place}: no server can be called {RESERVED_SERVER_NAME}: choose another name"
+            f"no server can be called {RESERVED_SERVER_NAME}: choose another name",
+            code="reserved_server_name",
+            place=place,
         )
     return name
 
@@ -149,7 +153,7 @@ class _ServerSpecReader:
 
     def __init__(self, place: str, members: object, environ: Mapping[str, str]) -> None:
         if not isinstance(members, Mapping):
-            raise InvalidValue(f"{place}: must be a table")
+            raise InvalidValue("must be a table", code="not_a_table", place=place)
         self._place = place
         self._members = cast("Mapping[str, Any]", members)
         self._environ = environ
@@ -166,7 +170,7 @@ class _ServerSpecReader:
             self._check_kind()
         command, url = self._text("command"), self._text("url")
         if not command and not url and not self._missing and not disabled:
-            raise self._error("command", "is empty")
+            raise self._error("command", "is empty", code="command_empty")
         env, headers = self._texts_by_name("env"), self._texts_by_name("headers")
         self._check_headers(headers)
         if url and not self._missing:
@@ -197,7 +201,9 @@ class _ServerSpecReader:
         try:
             return Path(cwd).expanduser()
         except RuntimeError:  # of somebody whom the system does not know
-            raise self._error("cwd", "names a home folder that is not there") from None
+            raise self._error(
+                "cwd", "names a home folder that is not there", code="home_not_found"
+            ) from None
 
     def _check_keys(self) -> None:
         known = _COMMON_KEYS | _OWN_KEYS
@@ -205,7 +211,7 @@ class _ServerSpecReader:
             if key not in known:
                 hint = f"; do you mean {near}?" if (near := _similar_key(key)) else ""
                 rule = f"is unknown; known are {', '.join(sorted(known))}{hint}"
-                raise self._error(key, rule)
+                raise self._error(key, rule, code="unknown_key")
 
     def _transport_keys(self) -> list[str]:
         return [key for key in ("command", "url") if self._members.get(key) is not None]
@@ -214,16 +220,24 @@ class _ServerSpecReader:
         has = self._transport_keys()
         if len(has) != 1:
             hint = "".join([f"; {slip}" for slip in self._misspelled_keys()])
-            raise InvalidValue(f"{self._place}: needs either a command or a url{hint}")
+            raise InvalidValue(
+                f"needs either a command or a url{hint}", code="no_transport", place=self._place
+            )
         kind = self._members.get("type")
         if kind == "sse":
             raise self._error(
-                "type", "sse is no longer part of the protocol; most servers answer at http too"
+                "type",
+                "sse is no longer part of the protocol; most servers answer at http too",
+                code="sse_unsupported",
             )
         if kind is not None and not (isinstance(kind, str) and kind in _TRANSPORT_KEYS):
-            raise self._error("type", f"must be one of {', '.join(_TRANSPORT_KEYS)}")
+            raise self._error(
+                "type", f"must be one of {', '.join(_TRANSPORT_KEYS)}", code="unknown_transport"
+            )
         if kind is not None and _TRANSPORT_KEYS[kind] not in has:
-            raise self._error("type", f"{kind} goes with a {_TRANSPORT_KEYS[kind]}")
+            raise self._error(
+                "type", f"{kind} goes with a {_TRANSPORT_KEYS[kind]}", code="transport_mismatch"
+            )
 
     def _check_url(self, url: str) -> None:
         try:
@@ -233,12 +247,16 @@ class _ServerSpecReader:
         except ValueError:
             is_good = False
         if not is_good:
-            raise self._error("url", "must be an http or https address")
+            raise self._error("url", "must be an http or https address", code="invalid_url")
 
     def _check_headers(self, headers: Mapping[str, str]) -> None:
         for name, value in headers.items():
             if _HEADER.fullmatch(name) is None or not value.isascii() or not value.isprintable():
-                raise self._error("headers", "must be names and values that HTTP can carry")
+                raise self._error(
+                    "headers",
+                    "must be names and values that HTTP can carry",
+                    code="invalid_headers",
+                )
 
     def _problem(self) -> str:
         if not self._missing:
@@ -268,8 +286,8 @@ class _ServerSpecReader:
 
     # -- members -----------------------------------------------------------------------------
 
-    def _error(self, key: str, rule: str) -> InvalidValue:
-        return InvalidValue(f"{self._place}.{key}: {rule}")
+    def _error(self, key: str, rule: str, *, code: str) -> InvalidValue:
+        return InvalidValue(rule, code=code, place=f"{self._place}.{key}")
 
     def _text(self, key: str) -> str:
         value = self._members.get(key)
@@ -280,7 +298,7 @@ class _ServerSpecReader:
         if values is None:
             return ()
         if not isinstance(values, list | tuple):
-            raise self._error(key, "must be a list of strings")
+            raise self._error(key, "must be a list of strings", code="not_a_list")
         texts = [self._checked(key, value) for value in cast("list[object]", values)]
         return tuple([self._expand(text) for text in texts] if is_expanded else texts)
 
@@ -303,25 +321,29 @@ class _ServerSpecReader:
     def _flag(self, key: str) -> bool:
         value = self._members.get(key, False)
         if not isinstance(value, bool):
-            raise self._error(key, "must be true or false")
+            raise self._error(key, "must be true or false", code="not_a_boolean")
         return value
 
     def _table(self, key: str) -> Mapping[object, object]:
         table = self._members.get(key)
         if table is not None and not isinstance(table, Mapping):
-            raise self._error(key, "must be a table")
+            raise self._error(key, "must be a table", code="not_a_table")
         return cast("Mapping[object, object]", table or {})
 
     def _checked(self, key: str, value: object) -> str:
         if not isinstance(value, str) or not is_utf8_text(value) or "\0" in value:
-            raise self._error(key, "must be a string without NUL characters")
+            raise self._error(key, "must be a string without NUL characters", code="not_a_string")
         return value
 
     def _seconds(self, key: str, value: object, *, least: float) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise self._error(key, "must be a number of seconds")
+            raise self._error(key, "must be a number of seconds", code="not_a_number")
         if not least <= value <= _MAX_SECONDS:
-            raise self._error(key, f"must be from {least:g} to {_MAX_SECONDS:g} seconds")
+            raise self._error(
+                key,
+                f"must be from {least:g} to {_MAX_SECONDS:g} seconds",
+                code="duration_out_of_range",
+            )
         return float(value)
 
     def _expand(self, text: str) -> str:

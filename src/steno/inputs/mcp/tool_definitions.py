@@ -30,7 +30,7 @@ from steno.schema.json_types import resolve_reference
 def define_tool(server: str, tool: ListedTool) -> ToolDefinition:
     """Return what a model is told of a tool. Raises InvalidValue for what it cannot be told."""
     if not tool.name.strip():
-        raise InvalidTool("it has no name")
+        raise InvalidTool("it has no name", code="no_name")
     return ToolDefinition(
         name=mcp_tool_name(server, tool.name),
         original_name=mcp_tool_name_for_models(server, tool.name),
@@ -123,10 +123,12 @@ _ARGUMENT_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 def _build_parameters(schema: object) -> dict[str, Any]:
     """Return a schema that providers can be sent and arguments be checked against."""
     if not isinstance(schema, Mapping):
-        raise InvalidTool("its schema is no object")
+        raise InvalidTool("its schema is no object", code="schema_not_an_object")
     data = encode_json(schema)
     if len(data) > _MAX_SCHEMA_BYTES:
-        raise InvalidTool(f"its schema has more than {_MAX_SCHEMA_BYTES // 1024} KB")
+        raise InvalidTool(
+            f"its schema has more than {_MAX_SCHEMA_BYTES // 1024} KB", code="schema_too_long"
+        )
     found = parse_object(data)
     told = {"type": "object", "properties": {}, **_clean_schema(found, 0)}
     _check_references(told, told)
@@ -137,7 +139,10 @@ def _build_parameters(schema: object) -> dict[str, Any]:
 def _clean_schema(schema: Any, depth: int) -> Any:
     """Return a schema with its words cleaned. Raises InvalidTool."""
     if depth > _MAX_SCHEMA_DEPTH:
-        raise InvalidTool(f"its schema is nested more than {_MAX_SCHEMA_DEPTH} levels deep")
+        raise InvalidTool(
+            f"its schema is nested more than {_MAX_SCHEMA_DEPTH} levels deep",
+            code="schema_too_deep",
+        )
     if isinstance(schema, list):
         return [_clean_schema(part, depth + 1) for part in schema]
     if not isinstance(schema, dict):
@@ -173,7 +178,10 @@ def _check_visible(value: Any) -> None:
     """Refuse names and values with something in them that nobody sees: no model needs those."""
     if isinstance(value, str):
         if any(map(is_hidden_character, value)):
-            raise InvalidTool("its schema holds characters that nobody can see")
+            raise InvalidTool(
+                "its schema holds characters that nobody can see",
+                code="schema_has_hidden_characters",
+            )
     elif isinstance(value, dict):
         for name, inner in value.items():
             _check_visible(name)
@@ -191,9 +199,11 @@ def _check_references(schema: Any, root: dict[str, Any]) -> None:
             break
         target = resolve_reference(root, ref)
         if target is True:
-            raise InvalidTool("its schema holds a reference that leads nowhere")
+            raise InvalidTool(
+                "its schema holds a reference that leads nowhere", code="reference_not_found"
+            )
     else:
-        raise InvalidTool("its schema holds references in a circle")
+        raise InvalidTool("its schema holds references in a circle", code="reference_cycle")
     for part in schema.values() if isinstance(schema, dict) else schema:
         if isinstance(part, (dict, list)):
             _check_references(part, root)
@@ -212,4 +222,6 @@ def _flatten_top_level(schema: dict[str, Any]) -> None:
             if isinstance(properties, dict) and isinstance(more, dict):
                 schema["properties"] = properties = {**properties, **more, **properties}
     if isinstance(properties, dict) and not all(map(_ARGUMENT_NAME.fullmatch, properties)):
-        raise InvalidTool("its arguments have names that some providers refuse")
+        raise InvalidTool(
+            "its arguments have names that some providers refuse", code="invalid_argument_name"
+        )

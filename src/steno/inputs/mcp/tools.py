@@ -111,15 +111,16 @@ async def _list_server_tools(server: McpServer, *, fit: PrepareImage | None) -> 
     for position, one in enumerate(sorted(listed, key=lambda tool: tool.name)):
         try:
             if len(tools) == MAX_TOOLS or position >= _MAX_EXAMINED_TOOLS:
-                raise InvalidTool(f"there are more than {MAX_TOOLS}")
+                raise InvalidTool(f"there are more than {MAX_TOOLS}", code="too_many_tools")
             tool = McpTool(server, one, fit=fit)
             size = _definition_size(tool.definition)
             if size > room:
                 raise InvalidTool(
-                    f"there are more than {MAX_DEFINITION_BYTES // 1024} KB about the others"
+                    f"there are more than {MAX_DEFINITION_BYTES // 1024} KB about the others",
+                    code="definitions_too_long",
                 )
             if tools.setdefault(tool.definition.name, tool) is not tool:
-                raise InvalidTool("another one has this name")
+                raise InvalidTool("another one has this name", code="tool_name_taken")
         except InvalidValue as exc:
             left_out.append(f"{_quote_name(one.name)}: {refusal_note(exc)}")
         else:
@@ -193,7 +194,7 @@ class McpTool:
                 self._listed.name, arguments, progress=_ProgressReporter(stage)
             )
         except (InvalidArguments, ServerFailed) as exc:
-            raise ToolFailed(str(exc)) from exc
+            raise ToolFailed(exc.message, code=exc.code, place=exc.place) from exc
         made = partial(build_call_output, called, server=self.server, stage=stage, fit=self._fit)
         return await asyncio.to_thread(made)  # images are decoded, and much may be kept
 

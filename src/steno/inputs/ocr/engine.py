@@ -41,10 +41,10 @@ class OcrResult(NamedTuple):
 
 @final
 class OcrEngineFailed(Unrecognised):
-    """An engine was at work and failed; for the record, which one."""
+    """An engine failed on an image; `engine` names it for the record."""
 
-    def __init__(self, reason: str, engine: str) -> None:
-        super().__init__(reason)
+    def __init__(self, reason: str, engine: str, *, code: str) -> None:
+        super().__init__(reason, code=code)
         self.engine = engine
 
 
@@ -193,12 +193,16 @@ def decode_rgb_image(image: bytes) -> Image:
     try:
         from PIL import Image  # noqa: PLC0415 - an extra
     except ModuleNotFoundError as exc:
-        raise Unrecognised("OCR needs Pillow: pip install 'steno[ocr]'") from exc
+        raise Unrecognised(
+            "OCR needs Pillow: pip install 'steno[ocr]'", code="extra_missing"
+        ) from exc
     try:
         with Image.open(BytesIO(image), formats=("PNG", "JPEG")) as opened:
             return opened.convert("RGB")
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as exc:
-        raise Unrecognised("not a whole PNG or JPEG image: save it anew") from exc
+        raise Unrecognised(
+            "not a whole PNG or JPEG image: save it anew", code="image_damaged"
+        ) from exc
 
 
 def background_colour(picture: Image) -> tuple[int, ...]:

@@ -47,10 +47,12 @@ class OcrReader:
         try:
             text, confidence = self._engine.recognise(image)
         except Unrecognised as exc:
-            raise OcrEngineFailed(str(exc), name) from exc
+            raise OcrEngineFailed(str(exc), name, code=exc.code) from exc
         except Exception as exc:  # from parts that are not ours anything may come
             raise OcrEngineFailed(
-                f"{name} failed ({type(exc).__name__}): try again, or another engine", name
+                f"{name} failed ({type(exc).__name__}): try again, or another engine",
+                name,
+                code="engine_failed",
             ) from exc
         language = detect_language(text)
         duration_s = round(time.monotonic() - started, 3)
@@ -70,7 +72,10 @@ def choose_ocr_engine(name: str = "auto", *, languages: tuple[str, ...] = ()) ->
         return RapidOcrEngine()
     if name == "tesseract":
         return TesseractEngine(languages)
-    raise Unrecognised(f"there is no OCR engine {name!r}: take one of {', '.join(OCR_ENGINES)}")
+    raise Unrecognised(
+        f"there is no OCR engine {name!r}: take one of {', '.join(OCR_ENGINES)}",
+        code="unknown_engine",
+    )
 
 
 def _choose_installed(languages: tuple[str, ...]) -> str:
@@ -83,7 +88,8 @@ def _choose_installed(languages: tuple[str, ...]) -> str:
         return "tesseract"
     raise Unrecognised(
         "OCR is not installed: pip install 'steno[ocr]', or with Tesseract "
-        "pip install 'steno[tesseract]'"
+        "pip install 'steno[tesseract]'",
+        code="no_engine_installed",
     )
 
 

@@ -170,8 +170,10 @@ class NoSandbox(Struct, frozen=True):
         """Return the command as it is. Raises ToolFailed if a sandbox is required."""
         if self.is_refusal:
             raise ToolFailed(
-                f"sandbox: one is required and there is none{_reason_suffix(self.why_not_better)}",
+                f"one is required and there is none{_reason_suffix(self.why_not_better)}",
                 recoverable=False,
+                code="sandbox_required",
+                place="sandbox",
             )
         return argv
 
