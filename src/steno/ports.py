@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import Any, ClassVar, Final, NamedTuple, Protocol, Self, TypeAlias, final
 from urllib.parse import urlsplit
 
+from steno.errors import ToolFailed
 from steno.messages.call import ToolCall
 from steno.messages.content import FileReference, Image, Opaque, Resource, Text
 from steno.messages.event import Event
@@ -391,6 +392,18 @@ class ResolveContext(NamedTuple):
     """The error with which the model refused an earlier image, if it did."""
     report_progress: Callable[[str], object] = lambda _: None
     """Shows people the current step, where it takes long."""
+
+    async def require_permission(
+        self, tool: str, capability: Capability, subject: str, *, name: str, preview: str = ""
+    ) -> str:
+        """Return the rule or the person that allows it. Raises ToolFailed with `name` as its place.
+
+        The name stands in errors, so it must hold no secret; the subject may.
+        """
+        try:
+            return await self.authorize(tool, capability, subject, preview=preview)
+        except ToolFailed as exc:
+            raise ToolFailed(str(exc), code=exc.code, place=name) from exc
 
 
 @final

@@ -190,18 +190,18 @@ def test_commands_end_with_the_program_that_ran_them(
         textwrap.dedent(f"""
             import asyncio
             from pathlib import Path
-            from tests.tools.running import EVERY, call, make
-            from tests.tools.shelf import Shelf
+            from tests.tools.command_setup import EVERY_SANDBOX, call, make_bash
+            from tests.tools.fake_tool_context import FakeToolContext
             from steno.tools.workspace import Workspace
 
-            class Loud(Shelf):
-                def say(self, text):
+            class PrintingContext(FakeToolContext):
+                def report_output(self, text):
                     print(text, flush=True)
 
-            sandbox, = [each for each in EVERY if each.name == {sandbox.name!r}]
-            tool = make(Workspace([Path({str(folder)!r})]), sandbox)
+            sandbox, = [each for each in EVERY_SANDBOX if each.name == {sandbox.name!r}]
+            tool = make_bash(Workspace([Path({str(folder)!r})]), sandbox)
             line = "setsid sleep {seconds} & echo ready; sleep {seconds}"
-            asyncio.run(tool.run(call(line), Loud()))
+            asyncio.run(tool.run(call(line), PrintingContext()))
         """)
     )
     program = subprocess.Popen(

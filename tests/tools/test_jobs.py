@@ -17,7 +17,7 @@ from steno.messages.outcome import Outcome
 from steno.ports import Capability, ToolOutput
 from steno.testing import ScriptedProvider
 from steno.tools import CommandLimits, Toolbox
-from steno.tools.jobs import BashKillTool, BashOutputTool
+from steno.tools.bash import BashKillTool, BashOutputTool
 from steno.tools.shell.process import OutputCapture
 from steno.tools.shell.sandbox import NoSandbox
 from steno.tools.workspace import Workspace

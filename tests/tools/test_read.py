@@ -16,6 +16,7 @@ from steno.ports import Capability, Tool, ToolOutput
 from steno.tools.read import MAX_IMAGE_BYTES, MAX_LINE_CHARACTERS, ReadTool
 from steno.tools.truncate import MAX_OUTPUT_BYTES, MAX_OUTPUT_LINES
 from steno.tools.workspace import Workspace
+from tests.raised_errors import raises_code
 from tests.tools.fake_tool_context import FakeToolContext
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
@@ -85,7 +86,7 @@ def test_a_very_long_line_is_read_column_by_column(workspace: Workspace, folder:
 
 def test_a_line_that_is_not_there_is_an_error(workspace: Workspace, folder: Path) -> None:
     (folder / "file").write_text("one\n")
-    with pytest.raises(ToolFailed, match="'file': has no line 2, only 1 line"):
+    with raises_code(ToolFailed, "line_not_found", place="'file'"):
         read(workspace, "file", offset=2)
 
 
@@ -150,9 +151,10 @@ def test_what_is_not_text_is_named_and_not_shown(
     workspace: Workspace, folder: Path, data: bytes, kind: str
 ) -> None:
     (folder / "file").write_bytes(data)
-    with pytest.raises(ToolFailed, match=f"'file': is not text but {kind}"):
+    with raises_code(ToolFailed, "not_text", place="'file'") as refused:
         read(workspace, "file")
-    with pytest.raises(ToolFailed, match="has not been read yet"):
+    assert refused.value.message == f"is not text but {kind}"  # the model reads what it is
+    with raises_code(ToolFailed, "not_read_yet"):
         workspace.check_unchanged_since_read("file", data)
 
 
@@ -176,7 +178,7 @@ def test_images_are_handed_on_by_what_they_are_and_not_by_their_name(
 
 def test_an_image_that_no_provider_takes_is_refused(workspace: Workspace, folder: Path) -> None:
     (folder / "a.png").write_bytes(PNG + b"\0" * MAX_IMAGE_BYTES)
-    with pytest.raises(ToolFailed, match="is an image of 5,242,908 bytes"):
+    with raises_code(ToolFailed, "image_too_large"):
         read(workspace, "a.png")
 
 
@@ -189,29 +191,29 @@ def test_what_was_kept_is_read_by_its_hash(workspace: Workspace) -> None:
 
 
 def test_what_was_not_kept_is_an_error(workspace: Workspace) -> None:
-    with pytest.raises(ToolFailed, match="nothing is kept under this name"):
+    with raises_code(ToolFailed, "missing"):
         read(workspace, f"blob:{'0' * 64}")
-    with pytest.raises(ToolFailed, match="no such file"):
+    with raises_code(ToolFailed, "file_not_found"):
         read(workspace, "blob:../../x")
 
 
 @pytest.mark.parametrize(
-    ("path", "reason"),
-    [(".", "use glob"), ("missing", "no such file or folder"), ("../x", "outside")],
+    ("path", "code"),
+    [(".", "is_a_folder"), ("missing", "file_not_found"), ("../x", "outside_workspace")],
 )
 def test_what_cannot_be_read_fails_before_anybody_is_asked(
-    workspace: Workspace, path: str, reason: str
+    workspace: Workspace, path: str, code: str
 ) -> None:
     tool, call = ReadTool(workspace), ToolCall.create("read", {"path": path})
-    with pytest.raises(ToolFailed, match=reason):
+    with raises_code(ToolFailed, code):
         asyncio.run(tool.preview(call))
-    with pytest.raises(ToolFailed, match=reason):
+    with raises_code(ToolFailed, code):
         asyncio.run(tool.run(call, FakeToolContext()))
 
 
 def test_a_pipe_does_not_hang(workspace: Workspace, folder: Path) -> None:
     os.mkfifo(folder / "pipe")
-    with pytest.raises(ToolFailed, match="is a device, pipe or socket"):
+    with raises_code(ToolFailed, "not_a_regular_file"):
         read(workspace, "pipe")
 
 
@@ -225,5 +227,5 @@ def test_a_call_is_about_the_real_path(workspace: Workspace, folder: Path) -> No
 
 
 def test_arguments_that_do_not_fit_make_no_sense(workspace: Workspace) -> None:
-    with pytest.raises(ToolFailed, match="read: arguments do not fit: /offset"):
+    with raises_code(ToolFailed, "invalid_arguments", place="read"):
         ReadTool(workspace).subjects(ToolCall.create("read", {"path": "x", "offset": 0}))

@@ -24,6 +24,7 @@ from steno.tools.read import ReadTool
 from steno.tools.workspace import Workspace
 from steno.tools.write import WriteTool
 from tests.agent.agent_setup import gate_allowing, results_of, turn_with_calls
+from tests.raised_errors import raises_code
 from tests.tools.command_setup import text_of
 from tests.tools.fake_tool_context import FakeToolContext
 from tests.tools.search_engines import ENGINES, MakeEngine, write_files
@@ -109,12 +110,12 @@ def test_a_link_in_the_place_of_what_was_decided_about_is_not_followed(
     (folder / "ok").symlink_to("secret")
     (folder / "file").symlink_to("real")
     name = "ok/new" if is_new else "ok/f"
-    with pytest.raises(ToolFailed, match=f"'{name}': has changed since it was allowed; try again"):
+    with raises_code(ToolFailed, "changed_since_allowed", place=f"'{name}'"):
         run(WriteTool(workspace), name, path=name, content="x")
     for decided in ("ok/f", "file"):
-        with pytest.raises(ToolFailed, match="has changed since it was allowed"):
+        with raises_code(ToolFailed, "changed_since_allowed"):
             run(ReadTool(workspace), decided, path=decided)
-        with pytest.raises(ToolFailed, match="has changed since it was allowed"):
+        with raises_code(ToolFailed, "changed_since_allowed"):
             run(EditTool(workspace), decided, path=decided, old="SECRET", new="x")
     assert (folder / "secret" / "f").read_text() == "SECRET\n"
     assert names_in(folder / "secret") == ["f"]
@@ -132,7 +133,7 @@ def test_a_search_stays_where_it_was_allowed(
     assert text_of(run(glob, "ok", pattern="*", path="out")) == "ok/f\n"
     (folder / "gone").symlink_to("secret")
     for tool in (grep, glob):
-        with pytest.raises(ToolFailed, match="'gone': has changed since it was allowed"):
+        with raises_code(ToolFailed, "changed_since_allowed", place="'gone'"):
             run(tool, "gone", pattern="KEY", path="gone")
 
 
@@ -143,7 +144,7 @@ def test_only_names_as_they_are_spelled_are_strict(folder: Path, workspace: Work
     assert strict.read_file("a/f") == b"one"
     for path in ("link/f", "./a/f", "a//f", str(folder / "a/f"), "a/../a/f"):
         assert workspace.read_file(path) == b"one"
-        with pytest.raises(ToolFailed, match="has changed"):
+        with raises_code(ToolFailed, "changed_since_allowed"):
             strict.read_file(path)
     strict.mark_as_read("a/f", b"one")
     workspace.check_unchanged_since_read("link/f", b"one")

@@ -13,6 +13,7 @@ from steno.ports import Capability, Tool, ToolOutput
 from steno.tools.read import ReadTool
 from steno.tools.workspace import Workspace
 from steno.tools.write import WriteTool
+from tests.raised_errors import raises_code
 from tests.tools.fake_tool_context import FakeToolContext
 
 
@@ -52,7 +53,7 @@ def test_a_new_file_is_written_with_its_folders(workspace: Workspace, folder: Pa
 
 def test_a_file_that_was_not_read_is_not_replaced(workspace: Workspace, folder: Path) -> None:
     (folder / "file").write_text("old\n")
-    with pytest.raises(ToolFailed, match="'file': has not been read yet"):
+    with raises_code(ToolFailed, "not_read_yet", place="'file'"):
         write(workspace, "file", "new\n")
     assert (folder / "file").read_text() == "old\n"
     read(workspace, "file")
@@ -68,7 +69,7 @@ def test_a_file_that_changed_since_it_was_read_is_not_replaced(
     (folder / "file").write_text("old\n")
     read(workspace, "file")
     (folder / "file").write_text("somebody else's\n")
-    with pytest.raises(ToolFailed, match="has changed since it was read; read it again"):
+    with raises_code(ToolFailed, "changed_since_read"):
         write(workspace, "file", "new\n")
     assert (folder / "file").read_text() == "somebody else's\n"
 
@@ -139,16 +140,19 @@ def test_a_picture_that_is_replaced_is_told_by_its_size(workspace: Workspace, fo
 
 
 @pytest.mark.parametrize(
-    ("path", "reason"),
-    [("../x", "outside"), ("/etc/x", "outside"), (".", "is a folder"), ("file/x", "not a folder")],
+    ("path", "code"),
+    [
+        *[("../x", "outside_workspace"), ("/etc/x", "outside_workspace")],
+        *[(".", "is_a_folder"), ("file/x", "not_a_folder")],
+    ],
 )
 def test_what_cannot_be_written_fails_before_anybody_is_asked(
-    workspace: Workspace, folder: Path, path: str, reason: str
+    workspace: Workspace, folder: Path, path: str, code: str
 ) -> None:
     (folder / "file").touch()
-    with pytest.raises(ToolFailed, match=reason):
+    with raises_code(ToolFailed, code):
         asyncio.run(WriteTool(workspace).preview(call_of(path, "x")))
-    with pytest.raises(ToolFailed, match=reason):
+    with raises_code(ToolFailed, code):
         write(workspace, path, "x")
 
 

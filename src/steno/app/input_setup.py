@@ -13,14 +13,13 @@ from steno.app.mcp_servers import NOT_TRUSTED, ConfiguredServers, find_servers
 from steno.app.permissions import MCP_TOOL_PREFIX
 from steno.app.settings import OcrEngineSetting, Settings
 from steno.app.settings_loader import LoadedSettings
-from steno.errors import InvalidValue
+from steno.errors import InvalidValue, Unrecognised
 from steno.inputs.images.limits import image_limits_for
 from steno.inputs.images.prepare import MAX_IMAGE_FILE_BYTES, BadImage, check_image_type
 from steno.inputs.mcp.connection import McpServers
 from steno.inputs.mcp.server_spec import McpServerSpec
 from steno.inputs.mcp.tool_definitions import mcp_server_name
 from steno.inputs.mcp.tools import McpTool, McpTools
-from steno.inputs.ocr.engine import Unrecognised
 from steno.inputs.ocr.reader import OcrReader, choose_ocr_engine
 from steno.inputs.references import InputResolver
 from steno.ports import Transport

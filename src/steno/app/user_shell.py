@@ -15,8 +15,13 @@ from typing import Final, NamedTuple, final
 
 from steno.errors import InvalidValue, ToolFailed, Unavailable
 from steno.render.quantities import format_count
-from steno.tools.shell.exit_report import append_notes
-from steno.tools.shell.process import CommandExit, CommandLimits, CommandProcess, ExitCause
+from steno.tools.shell.process import (
+    CommandExit,
+    CommandLimits,
+    CommandProcess,
+    ExitCause,
+    append_notes,
+)
 from steno.values import is_utf8_text
 
 MAX_RECORDED_BYTES: Final = 100_000

@@ -1,14 +1,15 @@
-"""What a person points at, and what it turns out to be: files, images, resources of servers.
+"""Resolve the files, images and MCP resources that a user message refers to.
 
     inputs = InputResolver(folder)
     agent = Agent(provider, conversation, resolver=inputs)
     await agent.run(inputs.prompt("What does @src/main.py:10-40 do?").message)
 
-Each part is loaded when it is first asked for: who sets up servers need not wait for images.
+Each export is loaded on first use: a program that sets up servers does not wait for images.
 """
 
 import typing as _typing
 
+from steno.errors import Unrecognised
 from steno.lazy_exports import lazy_exports as _lazy_exports
 
 if _typing.TYPE_CHECKING:
@@ -20,7 +21,7 @@ if _typing.TYPE_CHECKING:
     from steno.inputs.mcp.server_spec import McpServerSpec, read_server_specs
     from steno.inputs.mcp.tools import McpTools, list_mcp_tools
     from steno.inputs.mentions import is_url
-    from steno.inputs.ocr.engine import OcrEngine, OcrResult, RecognisedText, Unrecognised
+    from steno.inputs.ocr.engine import OcrEngine, OcrResult, RecognisedText
     from steno.inputs.ocr.reader import OcrReader, choose_ocr_engine
     from steno.inputs.references import InputResolver, ParsedPrompt
 
@@ -59,7 +60,7 @@ __getattr__ = _lazy_exports(
         "steno.inputs.mcp.server_spec": ("McpServerSpec", "read_server_specs"),
         "steno.inputs.mcp.tools": ("McpTools", "list_mcp_tools"),
         "steno.inputs.mentions": ("is_url",),
-        "steno.inputs.ocr.engine": ("OcrEngine", "OcrResult", "RecognisedText", "Unrecognised"),
+        "steno.inputs.ocr.engine": ("OcrEngine", "OcrResult", "RecognisedText"),
         "steno.inputs.ocr.reader": ("OcrReader", "choose_ocr_engine"),
         "steno.inputs.references": ("InputResolver", "ParsedPrompt"),
     },

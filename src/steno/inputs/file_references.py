@@ -1,8 +1,9 @@
-"""Files, folders and patterns that a person points at, and what a model sees in their place.
+"""Resolve references to files, folders and patterns: to the text that the model reads.
 
-A path is decided about by the name that the workspace has for it, and then just that is opened:
-whatever is swapped in between leads nowhere. What was shown counts as read, so the model may
-change it. All of what a reference is about is shown, or nothing is.
+Permission is asked for the name that the workspace gives a path, and then exactly that is opened:
+a link that is swapped in between leads nowhere. A file that was shown counts as read, so the model
+may change it. The model sees all lines that a reference names, or none: half of them would be taken
+for the whole.
 """
 
 from __future__ import annotations
@@ -36,7 +37,6 @@ from steno.inputs.path_lookup import (
     suggest_path,
     workspace_name,
 )
-from steno.inputs.permission import require_permission
 from steno.messages.content import FileReference, Text
 from steno.ports import Capability, ResolveContext, ResolvedReference
 from steno.records.entry import Resolution, ResolutionStatus
@@ -53,113 +53,6 @@ from steno.tools.text_file import (
 )
 from steno.tools.workspace import Fingerprint, Workspace
 from steno.values import RedactedRepr
-
-# -- extract ---------------------------------------------------------------------------------------
-#
-# What a model sees of a file that a person points at: its lines, with their numbers.
-#
-# All lines that were asked for, or none: half an extract would be taken for the whole. This file
-# opens nothing; it gets the bytes.
-
-
-class ExtractTooLong(ToolFailed):
-    """More would be shown than there is room for."""
-
-
-class NotTextFile(ToolFailed):
-    """The file is something else; `kind` says what."""
-
-    def __init__(self, name: str, kind: str) -> None:
-        super().__init__(f"{quote_path(name)}: is not text but {kind}")
-        self.kind = kind
-
-
-class FileExtract(NamedTuple):
-    """What is shown of a file, and what the record says about it."""
-
-    text: str
-    details: dict[str, Any]
-
-
-def extract_lines(
-    name: str, data: bytes, reference: FileReference, *, most_bytes: int
-) -> FileExtract:
-    """Return the lines of a file that a reference is about, under the name it was opened by.
-
-    Raises NotText, ToolFailed for lines that there are not, TooLong if they take more than
-    `most_bytes`.
-    """
-    file = _decode_file(name, data)
-    lines = file.lines
-    first = reference.start_line or 1
-    last = reference.end_line or reference.start_line or len(lines)
-    size, sha256 = Fingerprint.of(data)
-    details: dict[str, Any] = {
-        "kind": "file",
-        "path": name,
-        "sha256": sha256,
-        "bytes": size,
-        "encoding": file.label,
-        "lines": len(lines),
-    }
-    if not lines and reference.start_line is None:
-        return FileExtract(f"[{printable_name(name)} is empty]", details)
-    if last > len(lines):
-        raise ToolFailed(f"{quote_path(name)}: {_missing_lines_text(first, last, len(lines))}")
-    details |= {"first_line": first, "last_line": last}
-    which = f"line {first}" if first == last else f"lines {first} to {last}"
-    heading = f"{printable_name(name)}, {which} of {len(lines)}:\n"
-    shown, fitting = _number_lines(lines, first, last, room=most_bytes - len(heading.encode()))
-    if fitting < last:
-        raise ExtractTooLong(_too_long_text(name, size, first, fitting, most_bytes))
-    return FileExtract(heading + shown, details)
-
-
-def _decode_file(name: str, data: bytes) -> TextFile:
-    image = detect_image_type(data)
-    file = decode_text_file(data) if image is None else None
-    if file is None:
-        kind = describe_binary(data) if image is None else f"an image ({image})"
-        raise NotTextFile(name, f"{kind} of {len(data):,} bytes")
-    return file
-
-
-def _number_lines(lines: list[str], first: int, last: int, *, room: int) -> tuple[str, int]:
-    """Return lines with their numbers, and the last one for which there is room."""
-    shown: list[str] = []
-    for number in range(first, last + 1):
-        line = format_numbered_line(number, lines[number - 1])
-        room -= len(line.encode())
-        if room < 0:
-            return "", number - 1
-        shown.append(line)
-    return "".join(shown), last
-
-
-# -- words -----------------------------------------------------------------------------------
-
-
-def _missing_lines_text(first: int, last: int, count: int) -> str:
-    there_are = {0: "no lines", 1: "only 1 line"}.get(count, f"only {count:,} lines")
-    wanted = f"line {first}" if first == last else _format_range(first, last)
-    advice = f"; name {_format_range(first, count)}" if first <= count else ""
-    return f"has {there_are}, so {wanted} is not there{advice}"
-
-
-def _too_long_text(name: str, size: int, first: int, fitting: int, most_bytes: int) -> str:
-    if fitting < first:
-        return (
-            f"{quote_path(name)}: line {first} alone takes more than {most_bytes:,} bytes, and no more"
-            " can be shown; ask about it instead, and the model can search it"
-        )
-    return (
-        f"{quote_path(name)}: has {size:,} bytes, and no more than {most_bytes:,} can be shown at once,"
-        f" with the numbers of lines; name lines behind the path, such as :{_format_range(first, fitting)}"
-    )
-
-
-def _format_range(first: int, last: int) -> str:
-    return f"{first}" if first == last else f"{first}-{last}"
 
 
 @final
@@ -200,7 +93,7 @@ class FileReferenceResolver:
         try:
             return await self._resolve(reference, viewer)
         except ToolFailed as exc:
-            return ResolvedReference(error=str(exc))
+            return ResolvedReference(error=str(exc), error_code=exc.code)
 
     def is_current(
         self, reference: FileReference, resolution: Resolution, viewer: ResolveContext
@@ -238,8 +131,9 @@ class FileReferenceResolver:
         workspace = self._workspace
         if workspace is None:
             raise ToolFailed(
-                f"{quote_path(reference.path)}: there is no workspace, so no file can be opened;"
-                " name a folder to work in"
+                "there is no workspace, so no file can be opened; name a folder to work in",
+                code="no_workspace",
+                place=quote_path(reference.path),
             )
         name = await asyncio.to_thread(workspace_name, workspace, reference.path)
         if not await asyncio.to_thread(workspace.strict.exists, name):
@@ -247,7 +141,11 @@ class FileReferenceResolver:
                 return await self._show_matching(workspace, reference, viewer)
             near = await suggest_path(workspace, self._engine(workspace), name)
             hint = "" if near is None else f"; do you mean {quote_path(near)}?"
-            raise ToolFailed(f"{quote_path(name)}: there is no such file or folder{hint}")
+            raise ToolFailed(
+                f"there is no such file or folder{hint}",
+                code="file_not_found",
+                place=quote_path(name),
+            )
         rule = await _require_read_permission(viewer, name, reference)
         if await asyncio.to_thread(_is_folder, workspace, name):
             return await self._show_folder(workspace, reference, name, rule=rule)
@@ -285,12 +183,16 @@ class FileReferenceResolver:
         names = await self._find_matching_files(workspace, reference.path)
         if not names:
             raise ToolFailed(
-                f"{quote_path(reference.path)}: no file fits; what is hidden or ignored is left out"
+                "no file fits; what is hidden or ignored is left out",
+                code="no_file_matches",
+                place=quote_path(reference.path),
             )
         if len(names) > self._limits.most_files:
             raise ToolFailed(
-                f"{quote_path(reference.path)}: {len(names):,} files fit, and no more than"
-                f" {self._limits.most_files} can be shown; narrow the pattern"
+                f"{len(names):,} files fit, and no more than"
+                f" {self._limits.most_files} can be shown; narrow the pattern",
+                code="too_many_files",
+                place=quote_path(reference.path),
             )
         rules = [await _require_read_permission(viewer, name, reference) for name in names]
         extracts = await asyncio.to_thread(self._extract_files, workspace, reference, names)
@@ -316,14 +218,20 @@ class FileReferenceResolver:
             try:
                 extracts.append(extract_lines(name, data, reference, most_bytes=room))
             except NotTextFile as exc:
-                raise _pattern_error(reference, name, f"is not text but {exc.kind}") from None
+                raise _pattern_error(
+                    reference, name, f"is not text but {exc.kind}", code="not_text"
+                ) from None
             except ExtractTooLong:
                 if len(data) > most:
                     too_long = f"has {len(data):,} bytes, and no more than {most:,} can be shown"
-                    raise _pattern_error(reference, name, too_long) from None
+                    raise _pattern_error(
+                        reference, name, too_long, code="extract_too_long"
+                    ) from None
                 raise ToolFailed(
-                    f"{quote_path(reference.path)}: {len(names)} files fit, which are together too long"
-                    f" to be shown, with more than {most:,} bytes; narrow the pattern"
+                    f"{len(names)} files fit, which are together too long"
+                    f" to be shown, with more than {most:,} bytes; narrow the pattern",
+                    code="files_too_long",
+                    place=quote_path(reference.path),
                 ) from None
             room -= len(extracts[-1].text.encode())
             contents[name] = data
@@ -393,8 +301,8 @@ async def _require_read_permission(
     first, last = reference.start_line, reference.end_line or reference.start_line
     preview = name if first is None else f"{name}, lines {first} to {last}"
     told = printable_name(name)
-    return await require_permission(
-        viewer, "read", Capability.READ, name, name=told, preview=preview
+    return await viewer.require_permission(
+        "read", Capability.READ, name, name=told, preview=preview
     )
 
 
@@ -409,7 +317,9 @@ def _is_folder(workspace: Workspace, name: str) -> bool:
 def _check_without_lines(reference: FileReference, what: str) -> None:
     if reference.start_line is not None:
         raise ToolFailed(
-            f"{quote_path(reference.path)}: is {what}, which has no lines; name a file"
+            f"is {what}, which has no lines; name a file",
+            code="has_no_lines",
+            place=quote_path(reference.path),
         )
 
 
@@ -417,14 +327,126 @@ def _text_digest(text: str) -> str:
     return Fingerprint.of(text.encode()).sha256
 
 
-def _pattern_error(reference: FileReference, name: str, why: str) -> ToolFailed:
-    """Return why a file that a pattern names spoils it; nobody has named that file."""
+def _pattern_error(reference: FileReference, name: str, why: str, *, code: str) -> ToolFailed:
+    """Return an error about one of the files that a pattern names; the user did not name the file."""
     return ToolFailed(
-        f"{quote_path(reference.path)}: fits {printable_name(name)}, which {why}; narrow the pattern"
+        f"fits {printable_name(name)}, which {why}; narrow the pattern",
+        code=code,
+        place=quote_path(reference.path),
     )
 
 
-# -- folders that were listed ----------------------------------------------------------------
+# -- extracts -------------------------------------------------------------------------------------
+
+
+class ExtractTooLong(ToolFailed):
+    """The lines of a reference take more bytes than may be shown."""
+
+    code = "extract_too_long"
+
+
+class NotTextFile(ToolFailed):
+    """A file is not text; `kind` describes its content."""
+
+    code = "not_text"
+
+    def __init__(self, name: str, kind: str) -> None:
+        super().__init__(f"is not text but {kind}", place=quote_path(name))
+        self.kind = kind
+
+
+class FileExtract(NamedTuple):
+    """What is shown of a file, and what the record says about it."""
+
+    text: str
+    details: dict[str, Any]
+
+
+def extract_lines(
+    name: str, data: bytes, reference: FileReference, *, most_bytes: int
+) -> FileExtract:
+    """Return the lines of a file that a reference is about, under the name it was opened by.
+
+    Raises NotText, ToolFailed for lines that there are not, TooLong if they take more than
+    `most_bytes`.
+    """
+    file = _decode_file(name, data)
+    lines = file.lines
+    first = reference.start_line or 1
+    last = reference.end_line or reference.start_line or len(lines)
+    size, sha256 = Fingerprint.of(data)
+    details: dict[str, Any] = {
+        "kind": "file",
+        "path": name,
+        "sha256": sha256,
+        "bytes": size,
+        "encoding": file.label,
+        "lines": len(lines),
+    }
+    if not lines and reference.start_line is None:
+        return FileExtract(f"[{printable_name(name)} is empty]", details)
+    if last > len(lines):
+        raise ToolFailed(
+            f"{_missing_lines_text(first, last, len(lines))}",
+            code="line_not_found",
+            place=quote_path(name),
+        )
+    details |= {"first_line": first, "last_line": last}
+    which = f"line {first}" if first == last else f"lines {first} to {last}"
+    heading = f"{printable_name(name)}, {which} of {len(lines)}:\n"
+    shown, fitting = _number_lines(lines, first, last, room=most_bytes - len(heading.encode()))
+    if fitting < last:
+        raise ExtractTooLong(
+            _too_long_text(size, first, fitting, most_bytes), place=quote_path(name)
+        )
+    return FileExtract(heading + shown, details)
+
+
+def _decode_file(name: str, data: bytes) -> TextFile:
+    image = detect_image_type(data)
+    file = decode_text_file(data) if image is None else None
+    if file is None:
+        kind = describe_binary(data) if image is None else f"an image ({image})"
+        raise NotTextFile(name, f"{kind} of {len(data):,} bytes")
+    return file
+
+
+def _number_lines(lines: list[str], first: int, last: int, *, room: int) -> tuple[str, int]:
+    """Return lines with their numbers, and the last one for which there is room."""
+    shown: list[str] = []
+    for number in range(first, last + 1):
+        line = format_numbered_line(number, lines[number - 1])
+        room -= len(line.encode())
+        if room < 0:
+            return "", number - 1
+        shown.append(line)
+    return "".join(shown), last
+
+
+def _missing_lines_text(first: int, last: int, count: int) -> str:
+    there_are = {0: "no lines", 1: "only 1 line"}.get(count, f"only {count:,} lines")
+    wanted = f"line {first}" if first == last else _format_range(first, last)
+    advice = f"; name {_format_range(first, count)}" if first <= count else ""
+    return f"has {there_are}, so {wanted} is not there{advice}"
+
+
+def _too_long_text(size: int, first: int, fitting: int, most_bytes: int) -> str:
+    if fitting < first:
+        return (
+            f"line {first} alone takes more than {most_bytes:,} bytes, and no more"
+            " can be shown; ask about it instead, and the model can search it"
+        )
+    return (
+        f"has {size:,} bytes, and no more than {most_bytes:,} can be shown at once,"
+        f" with the numbers of lines; name lines behind the path, such as :{_format_range(first, fitting)}"
+    )
+
+
+def _format_range(first: int, last: int) -> str:
+    return f"{first}" if first == last else f"{first}-{last}"
+
+
+# -- recorded listings ----------------------------------------------------------------------------
 
 
 def _recorded_listing(resolution: Resolution) -> FolderListing | None:

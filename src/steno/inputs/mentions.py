@@ -1,11 +1,12 @@
-r"""What a prompt points at with `@`: files, folders, patterns, images, resources of servers.
+r"""Parse the mentions in a prompt: files, folders, patterns, images, resources of MCP servers.
 
     @src/main.py:10-20   @"a name with blanks.txt"   @docs/   @src/**/*.py   @~/notes.md
     @shot.png   @https://example.org/chart.png   @server:scheme://what
 
 Lines may be written as compilers have them (`:10:5`), or GitHub (`#L10-L20`). The text stays as it
-was typed, but for the backslash of `\@`, which points at nothing; the blocks stand behind it.
-Nothing is opened here: it is only asked whether there is such a name.
+was typed, but for the backslash of `\@`, which mentions nothing; the blocks follow the text. Code,
+in fences or backticks, holds no mentions. Nothing is opened here: the parser only asks whether a
+path exists.
 """
 
 from __future__ import annotations
@@ -26,154 +27,6 @@ from steno.messages.content import FileReference, Image, ImageFile, ImageUrl, Re
 from steno.ports import ReferenceBlock
 from steno.tools.safe_open import quote_path
 from steno.tools.workspace import Workspace
-
-# -- prose -----------------------------------------------------------------------------------------
-#
-# Where a text is prose and where it is code, as Markdown has it: fences and backticks.
-#
-# Only so much of Markdown as people write in a prompt. This file knows nothing of mentions.
-
-
-_FENCE: Final = re.compile(r"[ \t>]*(`{3,}(?=[^`]*$)|~{3,})(.*)", re.DOTALL)
-
-
-_BACKTICKS: Final = re.compile("`+")
-
-
-def find_prose_spans(text: str) -> Iterator[tuple[int, int]]:
-    """Yield from where to where a text is no code, in order."""
-    for start, end in _find_paragraph_spans(text):
-        runs = [*_BACKTICKS.finditer(text, start, end)]
-        partners = _match_backticks([len(run[0]) for run in runs])
-        at, number = start, 0
-        while number < len(runs):
-            partner = partners[number]
-            if partner is not None:
-                yield at, runs[number].start()
-                at, number = runs[partner].end(), partner
-            number += 1
-        yield at, end
-
-
-def _find_paragraph_spans(text: str) -> Iterator[tuple[int, int]]:
-    """Yield from where to where there are paragraphs, which are not in a fence."""
-    fence = ""
-    start = at = 0
-    for line in text.splitlines(keepends=True):
-        end = at + len(line)
-        found = _FENCE.match(line)
-        if fence:
-            if found and found[1].startswith(fence) and not found[2].strip():
-                fence = ""
-            start = end
-        elif found or not line.strip():
-            yield start, at
-            fence = found[1] if found else ""
-            start = end
-        at = end
-    yield start, at
-
-
-def _match_backticks(lengths: list[int]) -> list[int | None]:
-    """Return for each run of backticks the next one of the same length, which ends the code."""
-    partners: list[int | None] = [None] * len(lengths)
-    last: dict[int, int] = {}
-    for number in range(len(lengths) - 1, -1, -1):
-        partners[number] = last.get(lengths[number])
-        last[lengths[number]] = number
-    return partners
-
-
-# Behind white space, or what opens or separates something (the numbers are quotes, brackets and
-# commas of other languages), so that no mail address is a mention. Quotes and the like end a path
-# that does not stand in quotes itself: code is full of `@name("/path")`.
-_SEPARATORS: Final = r",;\u3001\uff0c\uff1b"
-
-
-_OPENING_CHARACTERS: Final = (
-    rf"""\s(\[{{<"'\u201c\u201e\u2018\u201a\xab\u2039\uff08\u300c{_SEPARATORS}"""
-)
-
-
-# What may stand close to an `@` that counts only if there is such a file: what is written without
-# blanks between words (Chinese, Japanese, Korean), dashes and dots, `name:`, `name=`, and markup.
-_ADJACENT_CHARACTERS: Final = r":=\u2010-\u2027\u3000-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff"
-
-
-_MARKUP_CHARACTERS: Final = "*_"
-
-
-_MENTION_EDGE: Final = re.compile(f"[{_OPENING_CHARACTERS}{_ADJACENT_CHARACTERS}]")
-
-
-_MENTION: Final = re.compile(
-    rf"""
-    (?: (?<! [^{_OPENING_CHARACTERS}] ) | (?P<is_close> (?<= [{_MARKUP_CHARACTERS}{_ADJACENT_CHARACTERS}] ) ) ) (?P<escape> \\? ) @
-    (?(is_close) (?P<close> [^\s`"'<>|@]+ ) | (?:
-        (?P<quote> ["'] ) (?P<quoted> (?: (?!(?P=quote)) [^\n] )+ ) (?P=quote)
-        (?: : (?P<lines> [0-9]+ (?: - [0-9]* )? ) )?
-      | (?P<bare>
-            (?: \\[ ](?=\S) | [^\s`"'<>|@] )
-            (?: \\[ ](?=\S) | (?! [{_SEPARATORS}]@ ) [^\s`"'<>|] )*
-        )
-      | (?P<unclosed> ["'] [^\s`"'<>|@]+ )
-    ) )
-    """,
-    re.VERBOSE,
-)
-
-
-_LINE_SUFFIXES: Final = (
-    re.compile("(?P<path>.+):(?P<lines>[0-9]+(?:-[0-9]*)?)"),
-    re.compile("(?P<path>.+):(?P<lines>[0-9]+):[0-9]+"),  # the column of a compiler's message
-    re.compile("(?P<path>.+)#(?P<lines>L[0-9]+(?:-L?[0-9]+)?)"),  # GitHub
-)
-
-
-_CURRENT_FOLDER: Final = (".", "./")
-
-
-_HOME_PREFIX: Final = "~/"
-
-
-_PATH_PREFIXES: Final = ("/", "./", _HOME_PREFIX)
-
-
-_MAX_DIGITS: Final = 9
-
-
-_URL: Final = re.compile(r"https?://", re.IGNORECASE)
-
-
-_SERVER_URI: Final = re.compile(r"(?P<server>[^:/]+):(?P<uri>[A-Za-z][A-Za-z0-9+.-]*://.*)")
-
-
-_OPENING_BRACKETS: Final = {")": "(", "]": "[", "}": "{"}
-
-
-_MAX_PUNCTUATION: Final = 3
-"""How many characters that look like punctuation are taken for part of a name, if one is there."""
-
-
-_MAX_WORD_CHARACTERS: Final = 200
-
-
-_MAX_NOTES: Final = 20
-
-
-_IMAGE_SUFFIX: Final = re.compile(r"\.(?:png|jpe?g|gif|webp|bmp|tiff?)\Z", re.IGNORECASE)
-
-
-# Other names with a dot need not be files: `@pytest.fixture`, `@first.last`.
-_FILE_SUFFIX: Final = re.compile(
-    r"""
-    \. (?: bmp | c | cc | cfg | conf | cpp | cs | css | csv | diff | env | gif | go | h | hpp | htm
-    | html | ini | ipynb | java | jpe?g | js | jsonl? | jsx | kt | lock | log | lua | md | mjs
-    | patch | pdf | php | pl | png | proto | ps1 | pyi? | r | rb | rs | rst | scss | sh | sql | svg
-    | swift | tex | tiff? | toml | tsx? | txt | vue | webp | xml | ya?ml | zig ) \Z
-    """,
-    re.VERBOSE | re.IGNORECASE,
-)
 
 
 class Mentions(NamedTuple):
@@ -234,31 +87,63 @@ def parse_mentions(
     return Mentions("".join(kept), tuple(reader.blocks), _limit_notes([*reader.notes]), unsure)
 
 
-def _adjacent_candidates(found: re.Match[str]) -> Iterator[tuple[str, str]]:
-    """Yield what an `@` close to something may mean: the word, or as far as markup goes.
+# -- syntax ---------------------------------------------------------------------------------------
 
-    Nothing where the markup stands behind a letter: `joe_@example.org` is a mail address.
-    """
-    word, text, end = found["close"], found.string, found.start()
-    start = end
-    while start and text[start - 1] in _MARKUP_CHARACTERS:
-        start -= 1
-    if word is None or (start < end and start and not _MENTION_EDGE.match(text, start - 1)):
-        return
-    markup = text[start:end][::-1]
-    for each in (word, word.rpartition(markup)[0] if markup else ""):
-        if bare := _without_punctuation(each):
-            yield from _path_candidates(each, bare)
+# Behind white space, or what opens or separates something (the numbers are quotes, brackets and
+# commas of other languages), so that no mail address is a mention. Quotes and the like end a path
+# that does not stand in quotes itself: code is full of `@name("/path")`.
+_SEPARATORS: Final = r",;\u3001\uff0c\uff1b"
+_OPENING_CHARACTERS: Final = (
+    rf"""\s(\[{{<"'\u201c\u201e\u2018\u201a\xab\u2039\uff08\u300c{_SEPARATORS}"""
+)
+# What may stand close to an `@` that counts only if there is such a file: what is written without
+# blanks between words (Chinese, Japanese, Korean), dashes and dots, `name:`, `name=`, and markup.
+_ADJACENT_CHARACTERS: Final = r":=\u2010-\u2027\u3000-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff"
+_MARKUP_CHARACTERS: Final = "*_"
+_MENTION_EDGE: Final = re.compile(f"[{_OPENING_CHARACTERS}{_ADJACENT_CHARACTERS}]")
+_MENTION: Final = re.compile(
+    rf"""
+    (?: (?<! [^{_OPENING_CHARACTERS}] ) | (?P<is_close> (?<= [{_MARKUP_CHARACTERS}{_ADJACENT_CHARACTERS}] ) ) ) (?P<escape> \\? ) @
+    (?(is_close) (?P<close> [^\s`"'<>|@]+ ) | (?:
+        (?P<quote> ["'] ) (?P<quoted> (?: (?!(?P=quote)) [^\n] )+ ) (?P=quote)
+        (?: : (?P<lines> [0-9]+ (?: - [0-9]* )? ) )?
+      | (?P<bare>
+            (?: \\[ ](?=\S) | [^\s`"'<>|@] )
+            (?: \\[ ](?=\S) | (?! [{_SEPARATORS}]@ ) [^\s`"'<>|] )*
+        )
+      | (?P<unclosed> ["'] [^\s`"'<>|@]+ )
+    ) )
+    """,
+    re.VERBOSE,
+)
+_LINE_SUFFIXES: Final = (
+    re.compile("(?P<path>.+):(?P<lines>[0-9]+(?:-[0-9]*)?)"),
+    re.compile("(?P<path>.+):(?P<lines>[0-9]+):[0-9]+"),  # the column of a compiler's message
+    re.compile("(?P<path>.+)#(?P<lines>L[0-9]+(?:-L?[0-9]+)?)"),  # GitHub
+)
+_CURRENT_FOLDER: Final = (".", "./")
+_HOME_PREFIX: Final = "~/"
+_PATH_PREFIXES: Final = ("/", "./", _HOME_PREFIX)
+_MAX_DIGITS: Final = 9
+_URL: Final = re.compile(r"https?://", re.IGNORECASE)
+_SERVER_URI: Final = re.compile(r"(?P<server>[^:/]+):(?P<uri>[A-Za-z][A-Za-z0-9+.-]*://.*)")
+_OPENING_BRACKETS: Final = {")": "(", "]": "[", "}": "{"}
+_MAX_PUNCTUATION: Final = 3
+"""How many characters that look like punctuation are taken for part of a name, if one is there."""
+_IMAGE_SUFFIX: Final = re.compile(r"\.(?:png|jpe?g|gif|webp|bmp|tiff?)\Z", re.IGNORECASE)
+# Other names with a dot need not be files: `@pytest.fixture`, `@first.last`.
+_FILE_SUFFIX: Final = re.compile(
+    r"""
+    \. (?: bmp | c | cc | cfg | conf | cpp | cs | css | csv | diff | env | gif | go | h | hpp | htm
+    | html | ini | ipynb | java | jpe?g | js | jsonl? | jsx | kt | lock | log | lua | md | mjs
+    | patch | pdf | php | pl | png | proto | ps1 | pyi? | r | rb | rs | rst | scss | sh | sql | svg
+    | swift | tex | tiff? | toml | tsx? | txt | vue | webp | xml | ya?ml | zig ) \Z
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
 
-
-def _limit_notes(notes: list[str]) -> tuple[str, ...]:
-    """Return some notes, and how many more there would be: what is pasted can be full of `@`."""
-    if len(notes) <= _MAX_NOTES:
-        return tuple(notes)
-    return (
-        *notes[:_MAX_NOTES],
-        f"{len(notes) - _MAX_NOTES:,} more words with an @ are like that",
-    )
+_MAX_WORD_CHARACTERS: Final = 200
+_MAX_NOTES: Final = 20
 
 
 class _MentionCollector:
@@ -297,8 +182,10 @@ class _MentionCollector:
         normal = posixpath.normpath(path)
         if normal == ".." or normal.startswith("../"):
             raise InvalidValue(
-                f"@{quote_path(path)}: .. leads out of the working folder; add the folder with"
-                " --add-dir, and write its absolute path"
+                ".. leads out of the working folder; add the folder with"
+                " --add-dir, and write its absolute path",
+                code="outside_workspace",
+                place=f"@{quote_path(path)}",
             )
         is_image = not lines and _IMAGE_SUFFIX.search(path) is not None
         if is_image and is_glob(path):
@@ -311,7 +198,7 @@ class _MentionCollector:
                 first, last = _parse_line_range(path, lines)
                 block = FileReference(path=path, start_line=first, end_line=last)
         except InvalidMessage as exc:
-            raise InvalidValue(f"@{quote_path(path)}: {exc}") from exc
+            raise InvalidValue(f"{exc}", code="invalid_path", place=f"@{quote_path(path)}") from exc
         self.blocks[block] = None
         return block
 
@@ -350,7 +237,9 @@ class _MentionCollector:
             near = get_close_matches(server, self._servers, n=1)
             advice = f"do you mean {quote_path(near[0])}? Or" if near else "configure it, or"
             raise InvalidValue(
-                f"@{quote_path(server)}: there is no such server; {advice} write \\@ if none is meant"
+                f"there is no such server; {advice} write \\@ if none is meant",
+                code="server_not_found",
+                place=f"@{quote_path(server)}",
             )
         self.blocks[Resource(server=server, uri=uri)] = None
 
@@ -378,6 +267,23 @@ def _expand_home(path: str) -> str:
     if not path.startswith(_HOME_PREFIX):
         return path
     return os.path.expanduser(path)  # noqa: PTH111 - Path would raise where there is no home
+
+
+def _adjacent_candidates(found: re.Match[str]) -> Iterator[tuple[str, str]]:
+    """Yield what an `@` close to something may mean: the word, or as far as markup goes.
+
+    Nothing where the markup stands behind a letter: `joe_@example.org` is a mail address.
+    """
+    word, text, end = found["close"], found.string, found.start()
+    start = end
+    while start and text[start - 1] in _MARKUP_CHARACTERS:
+        start -= 1
+    if word is None or (start < end and start and not _MENTION_EDGE.match(text, start - 1)):
+        return
+    markup = text[start:end][::-1]
+    for each in (word, word.rpartition(markup)[0] if markup else ""):
+        if bare := _without_punctuation(each):
+            yield from _path_candidates(each, bare)
 
 
 def _path_candidates(word: str, bare: str) -> Iterator[tuple[str, str]]:
@@ -409,7 +315,9 @@ def _parse_line_range(path: str, lines: str) -> tuple[int | None, int | None]:
     elif dash and int(last) < int(first):
         rule = "the second must not be smaller"
     if rule:
-        raise InvalidValue(f"@{quote_path(path)}: lines {lines}: {rule}")
+        raise InvalidValue(
+            f"lines {lines}: {rule}", code="invalid_lines", place=f"@{quote_path(path)}"
+        )
     return int(first), int(last) if dash else None
 
 
@@ -432,3 +340,63 @@ def _is_punctuation(character: str) -> bool:
     if character.isascii():
         return character in ".,;:!?)]}"  # others are common in paths
     return category(character).startswith("P")
+
+
+def _limit_notes(notes: list[str]) -> tuple[str, ...]:
+    """Return some notes, and how many more there would be: what is pasted can be full of `@`."""
+    if len(notes) <= _MAX_NOTES:
+        return tuple(notes)
+    return (
+        *notes[:_MAX_NOTES],
+        f"{len(notes) - _MAX_NOTES:,} more words with an @ are like that",
+    )
+
+
+# -- prose and code -------------------------------------------------------------------------------
+
+_FENCE: Final = re.compile(r"[ \t>]*(`{3,}(?=[^`]*$)|~{3,})(.*)", re.DOTALL)
+_BACKTICKS: Final = re.compile("`+")
+
+
+def find_prose_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Yield from where to where a text is no code, in order."""
+    for start, end in _find_paragraph_spans(text):
+        runs = [*_BACKTICKS.finditer(text, start, end)]
+        partners = _match_backticks([len(run[0]) for run in runs])
+        at, number = start, 0
+        while number < len(runs):
+            partner = partners[number]
+            if partner is not None:
+                yield at, runs[number].start()
+                at, number = runs[partner].end(), partner
+            number += 1
+        yield at, end
+
+
+def _find_paragraph_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Yield from where to where there are paragraphs, which are not in a fence."""
+    fence = ""
+    start = at = 0
+    for line in text.splitlines(keepends=True):
+        end = at + len(line)
+        found = _FENCE.match(line)
+        if fence:
+            if found and found[1].startswith(fence) and not found[2].strip():
+                fence = ""
+            start = end
+        elif found or not line.strip():
+            yield start, at
+            fence = found[1] if found else ""
+            start = end
+        at = end
+    yield start, at
+
+
+def _match_backticks(lengths: list[int]) -> list[int | None]:
+    """Return for each run of backticks the next one of the same length, which ends the code."""
+    partners: list[int | None] = [None] * len(lengths)
+    last: dict[int, int] = {}
+    for number in range(len(lengths) - 1, -1, -1):
+        partners[number] = last.get(lengths[number])
+        last[lengths[number]] = number
+    return partners

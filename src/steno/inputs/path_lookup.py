@@ -40,7 +40,9 @@ _ENTRY_SUFFIX: Final = re.compile(r" \((?:[0-9,]+ bytes|link)\)\Z")
 
 
 class PathLookupTimeout(ToolFailed):
-    """It was not looked through in time."""
+    """A search for files took too long."""
+
+    code = "lookup_timeout"
 
 
 async def _with_timeout(limit_s: float, name: str, work: Awaitable[T]) -> T:
@@ -49,7 +51,8 @@ async def _with_timeout(limit_s: float, name: str, work: Awaitable[T]) -> T:
             return await work
     except TimeoutError:
         raise PathLookupTimeout(
-            f"{quote_path(name)}: not looked through after {limit_s:g} s; point at less of it"
+            f"not looked through after {limit_s:g} s; point at less of it",
+            place=quote_path(name),
         ) from None
 
 
@@ -61,7 +64,11 @@ def workspace_name(workspace: Workspace, path: str) -> str:
         real = Path(os.path.realpath(workspace.root / path))
         if any(real.is_relative_to(root) for root in workspace.roots):
             raise
-        raise ToolFailed(f"{exc}; its folder can be added with --add-dir") from exc
+        raise ToolFailed(
+            f"{exc.message}; its folder can be added with --add-dir",
+            code=exc.code,
+            place=exc.place,
+        ) from exc
 
 
 # -- patterns --------------------------------------------------------------------------------
@@ -89,7 +96,7 @@ async def find_matching_files(
         under = await asyncio.to_thread(workspace_name, workspace, folder or ".")
         wants = build_filter_below(under, f"/{rest}")
     except InvalidValue as exc:
-        raise ToolFailed(f"{quote_path(pattern)}: {exc}") from exc
+        raise ToolFailed(str(exc), code=exc.code, place=quote_path(pattern)) from exc
     await asyncio.to_thread(check_exists, workspace, under)
     names = await _with_timeout(
         limit_s, under, engine.files(under, hidden=asks_for_hidden_names(rest))
@@ -177,7 +184,11 @@ def _find_links(workspace: Workspace, folder: str) -> list[str]:
     tops = frozenset(root.parts[1:] for root in workspace.roots)
     with explain_os_errors(folder), open_path(str(real), (), tops) as place:
         if place.rest or place.names != real.parts[1:]:
-            raise ToolFailed(f"{quote_path(folder)}: has changed since it was allowed; try again")
+            raise ToolFailed(
+                "has changed since it was allowed; try again",
+                code="changed_since_allowed",
+                place=quote_path(folder),
+            )
         with os.scandir(place.folder) as found:
             names = [each.name for each in found if each.is_symlink() and is_utf8_text(each.name)]
     return [name if folder == "." else posixpath.join(folder, name) for name in names]

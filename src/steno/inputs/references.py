@@ -176,7 +176,9 @@ def _open_workspace(given: object) -> Workspace | None:
     if isinstance(given, (str, PathLike)):
         return Workspace(given)
     raise InvalidValue(
-        f"inputs: the workspace must be a Workspace or the path of a folder, not {_type_name(given)}"
+        f"the workspace must be a Workspace or the path of a folder, not {_type_name(given)}",
+        code="invalid_workspace",
+        place="inputs",
     )
 
 
@@ -185,7 +187,9 @@ def _parse_mode(given: str) -> RecognitionMode:
         return RecognitionMode(given)
     except ValueError:
         known = ", ".join(RecognitionMode)
-        raise InvalidValue(f"inputs: the mode of images must be one of {known}") from None
+        raise InvalidValue(
+            f"the mode of images must be one of {known}", code="unknown_image_mode", place="inputs"
+        ) from None
 
 
 def _build_image(image: object, mode: RecognitionMode) -> Image:
@@ -204,8 +208,10 @@ def _build_image(image: object, mode: RecognitionMode) -> Image:
             return Image(source=image, mode=mode)
         case _:
             raise InvalidValue(
-                "inputs: an image must be a path, an address, one of the sources of images"
-                f" (ImageFile, ImageData, ...) or an Image, not {_type_name(image)}"
+                "an image must be a path, an address, one of the sources of images"
+                f" (ImageFile, ImageData, ...) or an Image, not {_type_name(image)}",
+                code="invalid_image_source",
+                place="inputs",
             )
 
 

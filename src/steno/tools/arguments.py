@@ -16,7 +16,7 @@ def parse_arguments(call: ToolCall, type: type[T]) -> T:
     try:
         return call.arguments_as(type)
     except InvalidArguments as exc:
-        raise ToolFailed(f"{call.name}: {exc}") from None
+        raise ToolFailed(f"{exc}", code="invalid_arguments", place=call.name) from None
 
 
 def approved_path(tool: Tool, call: ToolCall, stage: ToolContext) -> str:

@@ -1,7 +1,8 @@
-"""The tool that runs commands: with a clean environment, within limits, in a sandbox if there is one.
+"""The tools `bash`, `bash_output` and `bash_kill`: commands in the foreground and the background.
 
-What a command line is made of is told by `commands`, how it is run and ended by `shell`; here
-they meet what a model asked for.
+A command gets a clean environment, limits, and a sandbox where one works. `shell.command_parser`
+splits a command line into the commands that rules are about; `shell.process` runs it. A background
+job ends with the tool that started it, and these tools reach no other process.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ import re
 import shutil
 import tempfile
 import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import contextmanager
 from fnmatch import fnmatchcase
+from itertools import count
 from pathlib import Path
 from typing import Annotated, Final, final
 
@@ -25,11 +28,17 @@ from steno.messages.call import ToolCall
 from steno.messages.tool import ToolDefinition
 from steno.ports import Capability, ToolContext, ToolOutput
 from steno.tools.arguments import parse_arguments
-from steno.tools.jobs import BackgroundJobs
 from steno.tools.programs import find_program
 from steno.tools.shell.command_parser import split_commands
-from steno.tools.shell.exit_report import append_notes, exit_details, exit_notes, exit_outcome
-from steno.tools.shell.process import CommandLimits, CommandProcess
+from steno.tools.shell.process import (
+    CommandExit,
+    CommandLimits,
+    CommandProcess,
+    append_notes,
+    exit_details,
+    exit_notes,
+    exit_outcome,
+)
 from steno.tools.shell.sandbox import (
     Sandbox,
     SandboxScope,
@@ -41,11 +50,9 @@ from steno.tools.truncate import truncate_output
 from steno.tools.workspace import Workspace
 from steno.values import RedactedRepr
 
-# -- environment -----------------------------------------------------------------------------------
-#
-# What a command gets to see of our environment: what it needs, and nothing that is secret.
-
-
+MAX_COMMAND_BYTES: Final = 100_000
+"""Linux takes 128 KiB as one argument of a program, and the command is inside of one."""
+MAX_WAIT_S: Final = 60
 PASSED_VARIABLES: Final = (
     # The user and the machine.
     *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_*", "TZ", "TMPDIR"),
@@ -58,8 +65,6 @@ PASSED_VARIABLES: Final = (
     *("NIX_PATH", "NIX_PROFILES", "LOCALE_ARCHIVE"),
 )
 """Names of variables that are handed on; `*` stands for any ending."""
-
-
 FIXED_VARIABLES: Final[Mapping[str, str]] = {
     "TERM": "dumb",
     # Nobody is there to turn pages or to type a password.
@@ -67,38 +72,6 @@ FIXED_VARIABLES: Final[Mapping[str, str]] = {
     "GIT_PAGER": "cat",
     "GIT_TERMINAL_PROMPT": "0",
 }
-
-
-_SECRET_NAME = re.compile(
-    r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH|COOKIE|SESSION|PRIVATE|(^|_)(PAT|PWD?|DSN|JWT)$"
-    r"|^(AWS|AZURE|GOOGLE|GCP|OPENAI|ANTHROPIC|HF)_|DATABASE_URL|PROXY",
-    re.IGNORECASE,
-)
-
-
-def is_secret_name(name: str) -> bool:
-    """Tell whether a variable of this name may hold a secret."""
-    return _SECRET_NAME.search(name) is not None
-
-
-def build_environment(environ: Mapping[str, str], extra: Iterable[str] = ()) -> dict[str, str]:
-    """Return the variables a command is run with.
-
-    `extra` are more names to hand on. A name that looks like a secret is handed on only if it is
-    written out in full there: no pattern covers it.
-    """
-    patterns = (*PASSED_VARIABLES, *extra)
-    passed = {
-        name: value
-        for name, value in environ.items()
-        if name in patterns
-        or (not is_secret_name(name) and any(fnmatchcase(name, each) for each in patterns))
-    }
-    return {"PATH": os.defpath, **passed, **FIXED_VARIABLES}
-
-
-MAX_COMMAND_BYTES: Final = 100_000
-"""Linux takes 128 KiB as one argument of a program, and the command is inside of one."""
 
 
 @final
@@ -208,8 +181,10 @@ class BashTool:
     async def _run_in_background(self, arguments: BashArguments) -> ToolOutput:
         if self.jobs.running >= self._limits.max_jobs:
             raise ToolFailed(
-                f"bash: {self._limits.max_jobs} commands run in the background, and no more may; "
-                "end one with bash_kill"
+                f"{self._limits.max_jobs} commands run in the background, and no more may; "
+                "end one with bash_kill",
+                code="too_many_jobs",
+                place="bash",
             )
         process, sandbox = await self._start(arguments.command, None)
         job = self.jobs.add(arguments.command, process, timeout_s=self._timeout_of(arguments))
@@ -264,18 +239,28 @@ class BashTool:
         """Return the arguments. Raises ToolFailed for what no shell could be given."""
         arguments = parse_arguments(call, BashArguments)
         if not arguments.command.strip():
-            raise ToolFailed("bash: the command is empty")
+            raise ToolFailed("the command is empty", code="command_empty", place="bash")
         if "\0" in arguments.command:
-            raise ToolFailed("bash: the command holds a NUL character, which no shell can read")
+            raise ToolFailed(
+                "the command holds a NUL character, which no shell can read",
+                code="command_has_nul",
+                place="bash",
+            )
         if len(arguments.command.encode()) > MAX_COMMAND_BYTES:
             raise ToolFailed(
-                f"bash: the command has more than {MAX_COMMAND_BYTES:,} bytes; "
-                "write them to a file first"
+                f"the command has more than {MAX_COMMAND_BYTES:,} bytes; "
+                "write them to a file first",
+                code="command_too_long",
+                place="bash",
             )
         if arguments.timeout_s is not None and not (
             1 <= arguments.timeout_s <= self._limits.max_timeout_s
         ):
-            raise ToolFailed(f"bash: timeout_s must be from 1 to {self._limits.max_timeout_s}")
+            raise ToolFailed(
+                f"timeout_s must be from 1 to {self._limits.max_timeout_s}",
+                code="timeout_out_of_range",
+                place="bash",
+            )
         return arguments
 
     def _timeout_of(self, arguments: BashArguments) -> int | None:
@@ -308,3 +293,218 @@ class _LiveOutput:
         rest = self._decoder.decode(b"", final=True)
         if rest:
             self._stage.report_output(rest)
+
+
+# -- environment ----------------------------------------------------------------------------------
+
+_SECRET_NAME = re.compile(
+    r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH|COOKIE|SESSION|PRIVATE|(^|_)(PAT|PWD?|DSN|JWT)$"
+    r"|^(AWS|AZURE|GOOGLE|GCP|OPENAI|ANTHROPIC|HF)_|DATABASE_URL|PROXY",
+    re.IGNORECASE,
+)
+
+
+def is_secret_name(name: str) -> bool:
+    """Tell whether a variable of this name may hold a secret."""
+    return _SECRET_NAME.search(name) is not None
+
+
+def build_environment(environ: Mapping[str, str], extra: Iterable[str] = ()) -> dict[str, str]:
+    """Return the variables a command is run with.
+
+    `extra` are more names to hand on. A name that looks like a secret is handed on only if it is
+    written out in full there: no pattern covers it.
+    """
+    patterns = (*PASSED_VARIABLES, *extra)
+    passed = {
+        name: value
+        for name, value in environ.items()
+        if name in patterns
+        or (not is_secret_name(name) and any(fnmatchcase(name, each) for each in patterns))
+    }
+    return {"PATH": os.defpath, **passed, **FIXED_VARIABLES}
+
+
+# -- background jobs ------------------------------------------------------------------------------
+
+_MAX_ENDED_JOBS: Final = 64
+"""How many jobs that have ended can still be asked about."""
+
+
+@final
+class Job:
+    """One command in the background."""
+
+    def __init__(
+        self, id: str, command: str, process: CommandProcess, timeout_s: int | None
+    ) -> None:
+        self.id = id
+        self.command = command
+        self._process = process
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self.output_lock: Final = asyncio.Lock()
+        """For those who ask: what is told to one is not told to another, so each comes in turn."""
+        self._ending = asyncio.create_task(process.wait(timeout_s), name=f"bash job {id}")
+        # Whoever asks gets the failure; if nobody does, that is no reason to complain.
+        self._ending.add_done_callback(lambda task: task.cancelled() or task.exception())
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it has not ended."""
+        return not self._ending.done()
+
+    async def wait(self, seconds: float) -> None:
+        """Wait for its end, at most for some time."""
+        await asyncio.wait([self._ending], timeout=seconds)
+
+    async def end(self) -> None:
+        """End it, with all that it has started."""
+        self._process.stop()
+        await asyncio.wait([self._ending])
+
+    @contextmanager
+    def take_output(self) -> Generator[tuple[str, CommandExit | None], None, None]:
+        """Give what it has said since it was last told, and how it ended if it has.
+
+        It counts as told if the block comes to its end. Raises ToolFailed if it turned out that
+        it could not be started.
+        """
+        ending = None if self.is_running else self._ending.result()
+        state, said = self._decoder.getstate(), self._process.capture.take()
+        try:
+            yield self._decoder.decode(said, final=ending is not None), ending
+        except BaseException:
+            self._decoder.setstate(state)
+            self._process.capture.restore(said)
+            raise
+
+
+@final
+class BackgroundJobs:
+    """The commands that run in the background, by their ids."""
+
+    def __init__(self) -> None:
+        self._jobs: dict[str, Job] = {}
+        self._numbers = count(1)
+
+    @property
+    def running(self) -> int:
+        """How many have not ended."""
+        return sum(job.is_running for job in self._jobs.values())
+
+    def add(self, command: str, process: CommandProcess, *, timeout_s: int | None) -> Job:
+        """Keep a command that was started, and end it after some time if one is given."""
+        ended = [id for id, job in self._jobs.items() if not job.is_running]
+        for id in ended[: max(0, len(ended) - _MAX_ENDED_JOBS + 1)]:
+            del self._jobs[id]
+        job = Job(str(next(self._numbers)), command, process, timeout_s)
+        self._jobs[job.id] = job
+        return job
+
+    def get(self, id: str) -> Job:
+        """Return a job. Raises ToolFailed."""
+        try:
+            return self._jobs[id]
+        except KeyError:
+            known = ", ".join(self._jobs) or "none"
+            raise ToolFailed(
+                f"there is none of this id; those there are: {known}",
+                code="job_not_found",
+                place="job",
+            ) from None
+
+    async def aclose(self) -> None:
+        """End all of them."""
+        jobs = [*self._jobs.values()]
+        self._jobs.clear()
+        await asyncio.gather(*[job.end() for job in jobs])
+
+
+class BashOutputArguments(Struct, forbid_unknown_fields=True):
+    """What can be asked about a job."""
+
+    job: Annotated[str, "The id that bash gave."]
+    wait_s: Annotated[
+        int, Meta(ge=0, le=MAX_WAIT_S, description="Wait up to so many seconds for its end.")
+    ] = 0
+
+
+@final
+class BashOutputTool:
+    """Tells what a command in the background has said."""
+
+    def __init__(self, jobs: BackgroundJobs) -> None:
+        self.capability: Final = Capability.READ
+        self.ruled_as: Final[tuple[str, ...]] = ()
+        self._jobs = jobs
+        self.definition: Final = ToolDefinition.from_type(
+            BashOutputArguments,
+            name="bash_output",
+            description="Read what a background command has written since you last asked, and "
+            "whether it still runs.",
+        )
+
+    def subjects(self, call: ToolCall) -> tuple[str, ...]:
+        """Return nothing: a job is nothing that one could write a rule about."""
+        return ()
+
+    async def preview(self, call: ToolCall) -> str:
+        """Return the command in question."""
+        return self._jobs.get(parse_arguments(call, BashOutputArguments).job).command
+
+    async def run(self, call: ToolCall, stage: ToolContext) -> ToolOutput:
+        """Return what is new."""
+        arguments = parse_arguments(call, BashOutputArguments)
+        job = self._jobs.get(arguments.job)
+        async with job.output_lock:
+            if arguments.wait_s:
+                await job.wait(arguments.wait_s)
+            return await _build_job_output(job, stage)
+
+
+class BashKillArguments(Struct, forbid_unknown_fields=True):
+    """Which job to end."""
+
+    job: Annotated[str, "The id that bash gave."]
+
+
+@final
+class BashKillTool:
+    """Ends a command in the background."""
+
+    def __init__(self, jobs: BackgroundJobs) -> None:
+        self.capability: Final = Capability.EXECUTE
+        self.ruled_as: Final[tuple[str, ...]] = ()
+        self._jobs = jobs
+        self.definition: Final = ToolDefinition.from_type(
+            BashKillArguments,
+            name="bash_kill",
+            description="End a background command and every process it has started.",
+        )
+
+    def subjects(self, call: ToolCall) -> tuple[str, ...]:
+        """Return nothing: a job is nothing that one could write a rule about."""
+        return ()
+
+    async def preview(self, call: ToolCall) -> str:
+        """Return the command in question."""
+        return self._jobs.get(parse_arguments(call, BashKillArguments).job).command
+
+    async def run(self, call: ToolCall, stage: ToolContext) -> ToolOutput:
+        """End it, and return the last that it said."""
+        job = self._jobs.get(parse_arguments(call, BashKillArguments).job)
+        await job.end()
+        async with job.output_lock:
+            return await _build_job_output(job, stage)
+
+
+async def _build_job_output(job: Job, stage: ToolContext) -> ToolOutput:
+    with job.take_output() as (text, ending):
+        shown, details = await asyncio.to_thread(truncate_output, text, stage)
+    known = {"job": job.id, "running": ending is None}
+    if ending is None:
+        return ToolOutput.of(append_notes(shown, ["still running"]), details={**known, **details})
+    notes = exit_notes(ending) or ["exit code 0"]
+    return ToolOutput.of(
+        append_notes(shown, notes), details={**known, **exit_details(ending), **details}
+    )

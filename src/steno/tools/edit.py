@@ -39,7 +39,7 @@ class _EditArguments(Struct, frozen=True, kw_only=True):
         str,
         Meta(
             description=(
-                "The text to replace_text, exactly as it stands in the file, indentation included, and"
+                "The text to replace, exactly as it stands in the file, indentation included, and"
                 " with enough of the lines around it that it stands there only once."
             ),
             min_length=1,
@@ -93,15 +93,21 @@ class EditTool:
         workspace.check_unchanged_since_read(path, before)
         file = decode_text_file(before)
         if file is None:
-            raise ToolFailed(f"{quote_path(path)}: is not text but {describe_binary(before)}")
+            raise ToolFailed(
+                f"is not text but {describe_binary(before)}",
+                code="not_text",
+                place=quote_path(path),
+            )
         try:
             after = file.encode(
                 replace_text(file, wanted.old, wanted.new, every=wanted.replace_all)
             )
         except UnicodeEncodeError:
             raise ToolFailed(
-                f"new: holds characters that {file.label}, the encoding of the file, has not;"
-                " write the whole file instead, and it becomes UTF-8"
+                f"holds characters that {file.label}, the encoding of the file, has not;"
+                " write the whole file instead, and it becomes UTF-8",
+                code="not_encodable",
+                place="new",
             ) from None
         return FileChange.of(path, before, after)
 
@@ -110,16 +116,26 @@ def replace_text(file: TextFile, old: str, new: str, *, every: bool = False) -> 
     """Return the text of a file with `new` where `old` stood. Raises ToolFailed."""
     plain, wanted = _normalise_line_ends(file.text), _normalise_line_ends(old)
     if wanted == _normalise_line_ends(new):
-        raise ToolFailed("new: is the same as old; there is nothing to change")
+        raise ToolFailed(
+            "is the same as old; there is nothing to change", code="nothing_to_change", place="new"
+        )
     first = plain.find(wanted)
     if first < 0:
-        raise ToolFailed(f"old: is not in the file{_nearest_text_hint(file.text, old)}")
+        raise ToolFailed(
+            f"is not in the file{_nearest_text_hint(file.text, old)}",
+            code="text_not_found",
+            place="old",
+        )
     # From the next character on, since `aa` stands in `aaa` twice.
     if not every and plain.find(wanted, first + 1) >= 0:
-        raise ToolFailed(_ambiguous_text_error(plain, wanted))
+        raise ToolFailed(_ambiguous_text_error(plain, wanted), code="text_ambiguous", place="old")
     count = plain.count(wanted) if every else 1
     if len(plain) + count * (len(new) - len(wanted)) > MAX_FILE_BYTES:
-        raise ToolFailed(f"new: the file would have more than {MAX_FILE_BYTES:,} bytes")
+        raise ToolFailed(
+            f"the file would have more than {MAX_FILE_BYTES:,} bytes",
+            code="file_too_large",
+            place="new",
+        )
     return _replace_occurrences(file, plain, wanted, new=new, count=count)
 
 
@@ -129,7 +145,7 @@ def _ambiguous_text_error(plain: str, wanted: str) -> str:
     count = plain.count(wanted)
     listed = ", ".join(map(str, places)) + (", ..." if count > len(places) else "")
     return (
-        f"old: stands in the file {max(count, 2)} times (lines {listed}); take in more of"
+        f"stands in the file {max(count, 2)} times (lines {listed}); take in more of"
         " the lines around the one you mean, or set replace_all"
     )
 

@@ -109,7 +109,11 @@ class FunctionTool(Generic[P, R]):
         for subject in subjects:
             if not isinstance(subject, str):
                 kind = type(subject).__name__
-                raise InvalidTool(f"{call.name}: subjects must be strings, not {kind}; str(…)?")
+                raise InvalidTool(
+                    f"subjects must be strings, not {kind}; str(…)?",
+                    code="subjects_not_strings",
+                    place=call.name,
+                )
         return subjects
 
     async def preview(self, call: ToolCall) -> str:
@@ -136,9 +140,11 @@ class FunctionTool(Generic[P, R]):
         try:
             return {key: call.get(key, self._hints[key]) for key in call.parsed}
         except InvalidArguments as exc:
-            raise ToolFailed(str(exc)) from exc
+            raise ToolFailed(str(exc), code="invalid_arguments") from exc
         except KeyError:
-            raise ToolFailed(f"{call.name}: there is no such argument") from None
+            raise ToolFailed(
+                "there is no such argument", code="unknown_argument", place=call.name
+            ) from None
 
 
 @overload
@@ -184,7 +190,9 @@ def _parse_capability(word: str, name: str) -> Capability:
         return Capability(word)
     except ValueError:
         words = ", ".join(Capability)
-        raise InvalidTool(f"{name}: capability must be one of {words}") from None
+        raise InvalidTool(
+            f"capability must be one of {words}", code="unknown_capability", place=name
+        ) from None
 
 
 def _check_subjects(
@@ -194,7 +202,9 @@ def _check_subjects(
     try:
         signature = inspect.signature(subjects)
     except TypeError as exc:
-        raise InvalidTool(f"{name}: subjects must be a function") from exc
+        raise InvalidTool(
+            "subjects must be a function", code="subjects_not_callable", place=name
+        ) from exc
     except ValueError:  # it has one that nobody can read
         return
     needed = [one for one in given if one.default is one.empty]
@@ -203,8 +213,10 @@ def _check_subjects(
             signature.bind(**{one.name: None for one in some})
         except TypeError as exc:
             raise InvalidTool(
-                f"{name}: subjects must take the same arguments by name, with defaults for those"
-                f" that may be left out: {exc}"
+                f"subjects must take the same arguments by name, with defaults for those"
+                f" that may be left out: {exc}",
+                code="subjects_wrong_parameters",
+                place=name,
             ) from exc
 
 
@@ -214,7 +226,9 @@ def _parameter_hints(function: Callable[..., Any]) -> dict[str, Any]:
     try:
         parameters = inspect.signature(function).parameters
     except (TypeError, ValueError) as exc:
-        raise InvalidTool(f"{name}: has no signature that could be read") from exc
+        raise InvalidTool(
+            "has no signature that could be read", code="no_signature", place=name
+        ) from exc
     target: Any = function
     while isinstance(target, partial):
         target = cast("Any", target.func)
@@ -246,7 +260,11 @@ def _build_output(result: object, stage: ToolContext, name: str) -> ToolOutput:
             }
             text = encode_json(details["result"]).decode()
         except (InvalidValue, TypeError) as exc:
-            raise InvalidTool(f"{name}: what it returned cannot be written as JSON: {exc}") from exc
+            raise InvalidTool(
+                f"what it returned cannot be written as JSON: {exc}",
+                code="result_not_json",
+                place=name,
+            ) from exc
     shown, kept = truncate_output(text, stage)
     return ToolOutput(content=(Text(shown),), details=kept or details or None)
 

@@ -32,7 +32,7 @@ class _GlobArguments(SearchArguments, frozen=True, kw_only=True):
         str,
         Meta(
             min_length=1,
-            description="*.py in any folder, src/**/*.{ts,tsx} or /*.md build_filter_below path. ** is any folders.",
+            description="*.py in any folder, src/**/*.{ts,tsx} or /*.md below path. ** is any folders.",
         ),
     ]
     path: Annotated[str, "Folder to search."] = "."
@@ -72,14 +72,16 @@ class GlobTool(SearchTool):
         try:
             sieve = SearchFilter(build_filter_below(under, arguments.pattern), stage.is_denied)
         except InvalidValue as exc:
-            raise ToolFailed(str(exc)) from exc
+            raise ToolFailed(exc.message, code=exc.code, place=exc.place) from exc
         try:
             async with asyncio.timeout(self._time_limit_s):
                 hidden = asks_for_hidden_names(arguments.pattern)
                 names = await self._engine.files(under, hidden=hidden)
         except TimeoutError:
             raise ToolFailed(
-                f"glob: not finished after {self._time_limit_s:g} s; narrow the path"
+                f"not finished after {self._time_limit_s:g} s; narrow the path",
+                code="search_timeout",
+                place="glob",
             ) from None
         found = await asyncio.to_thread(lambda: [*map(printable_name, filter(sieve, names))])
         limited = len(found) > MAX_FILES

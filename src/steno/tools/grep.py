@@ -40,7 +40,7 @@ class _GrepArguments(SearchArguments, frozen=True, kw_only=True):
     path: Annotated[str, "File or folder to search."] = "."
     glob: Annotated[
         str | None,
-        "Only files like this: *.py in any folder, /src/**/*.{ts,tsx} build_filter_below path.",
+        "Only files like this: *.py in any folder, /src/**/*.{ts,tsx} below path.",
     ] = None
     ignore_case: bool = False
     context: Annotated[
@@ -95,8 +95,10 @@ class GrepTool(SearchTool):
                     lines, details = await _FORMATTERS[arguments.mode](results, arguments)
         except TimeoutError:
             raise ToolFailed(
-                f"grep: not finished after {self._time_limit_s:g} s; narrow the path, the glob or"
-                " the pattern"
+                f"not finished after {self._time_limit_s:g} s; narrow the path, the glob or"
+                " the pattern",
+                code="search_timeout",
+                place="grep",
             ) from None
         details |= {"left_out": sieve.left_out}
         if not lines:
@@ -117,7 +119,7 @@ def _build_search_request(arguments: _GrepArguments, under: str) -> SearchReques
             else build_filter_below(under, arguments.glob)
         )
     except InvalidValue as exc:
-        raise ToolFailed(str(exc)) from exc
+        raise ToolFailed(exc.message, code=exc.code, place=exc.place) from exc
     return SearchRequest(
         pattern=pattern,
         under=under,

@@ -1,8 +1,13 @@
-r"""Patterns for paths: `*.py`, `src/**/test_*.c`, `*.{ts,tsx}`, `[!a-z]?`.
+r"""Match paths against globs (`*.py`, `src/**/test_*.c`, `*.{ts,tsx}`) and ignore files.
 
 The rules are those of ripgrep, which are git's with alternatives in braces: `*` and `?` stop at a
-slash, `**` between slashes is any number of folders, a backslash takes the next character as it
-is. This file knows patterns and no files.
+slash, `**` between slashes is any number of folders, a backslash takes the next character
+literally. Ignore files are `.rgignore`, `.ignore`, `.gitignore` and `.git/info/exclude` of every
+folder: a nearer file wins over one further up, and the first kind over the next. Folders above the
+workspace count as well, those of git up to the root of the repository; outside of a repository
+`.gitignore` has no effect. Names that begin with a dot are ignored unless a rule with `!` includes
+them or the search asks for them; `.git` is always ignored. This module decides about names and
+walks no folders.
 """
 
 from __future__ import annotations
@@ -14,17 +19,6 @@ from typing import Final, NamedTuple, final
 
 from steno.errors import InvalidValue
 
-_ANY_FOLDERS_FIRST: Final = "(?:/?|.*/)"
-
-
-_ANY_FOLDERS_BETWEEN: Final = "(?:/|/.*/)"
-
-
-_ANYTHING_BELOW: Final = "/.*"
-
-
-_ANY_NAME: Final = "[^/]*"
-
 
 def build_path_filter(pattern: str) -> Callable[[str], bool]:
     """Return what tells whether a relative path fits a pattern that a person or a model wrote.
@@ -34,7 +28,7 @@ def build_path_filter(pattern: str) -> Callable[[str], bool]:
     """
     anchored = pattern.removeprefix("./").removeprefix("/")
     if not anchored:
-        raise InvalidValue("glob: the pattern is empty")
+        raise InvalidValue("the pattern is empty", code="glob_empty", place="glob")
     if "/" not in pattern:
         anchored = f"**/{anchored}"
     fits = re.compile(glob_to_regex(anchored), re.DOTALL).fullmatch
@@ -74,6 +68,14 @@ def glob_to_regex(pattern: str, *, lone_bracket: bool = False) -> str:
     return _GlobParser(pattern, lone_bracket).parse()
 
 
+# -- globs ----------------------------------------------------------------------------------------
+
+_ANY_FOLDERS_FIRST: Final = "(?:/?|.*/)"
+_ANY_FOLDERS_BETWEEN: Final = "(?:/|/.*/)"
+_ANYTHING_BELOW: Final = "/.*"
+_ANY_NAME: Final = "[^/]*"
+
+
 class _GlobParser:
     """Reads one pattern from left to right, in the way of the crate globset."""
 
@@ -88,7 +90,11 @@ class _GlobParser:
         while self.at < len(self.pattern):
             self._read_one()
         if len(self.stack) > 1:
-            raise InvalidValue("glob: a { is not closed; write \\{ for the character")
+            raise InvalidValue(
+                "a { is not closed; write \\{ for the character",
+                code="glob_brace_not_closed",
+                place="glob",
+            )
         tokens = self.stack[0][0]
         return ".*" if tokens == [_ANY_FOLDERS_FIRST] else "".join(tokens)
 
@@ -122,13 +128,19 @@ class _GlobParser:
 
     def _read_escaped(self) -> None:
         if not self._next():
-            raise InvalidValue("glob: nothing follows the last backslash")
+            raise InvalidValue(
+                "nothing follows the last backslash", code="glob_trailing_backslash", place="glob"
+            )
         self.tokens.append(re.escape(self._next()))
         self.at += 1
 
     def _close(self) -> None:
         if len(self.stack) == 1:
-            raise InvalidValue("glob: a } closes nothing; write \\} for the character")
+            raise InvalidValue(
+                "a } closes nothing; write \\} for the character",
+                code="glob_brace_not_open",
+                place="glob",
+            )
         options = ["".join(tokens) for tokens in self.stack.pop()]
         self.tokens.append(f"(?:{'|'.join(options)})")
 
@@ -164,7 +176,11 @@ class _GlobParser:
         if end == -1 and self.lone_bracket:
             return re.escape("[")
         if end == -1:
-            raise InvalidValue("glob: a [ is not closed; write \\[ for the character")
+            raise InvalidValue(
+                "a [ is not closed; write \\[ for the character",
+                code="glob_class_not_closed",
+                place="glob",
+            )
         self.at = end + 1
         return f"[{'^' if negated else ''}{_translate_class(self.pattern[start:end])}]"
 
@@ -177,7 +193,9 @@ def _translate_class(content: str) -> str:
         if content[at + 1 : at + 2] == "-" and at + 2 < len(content):
             high = content[at + 2]
             if high < low:
-                raise InvalidValue("glob: a range in brackets runs backwards")
+                raise InvalidValue(
+                    "a range in brackets runs backwards", code="glob_range_reversed", place="glob"
+                )
             items.append(f"{re.escape(low)}-{re.escape(high)}")
             at += 3
         else:
@@ -186,21 +204,9 @@ def _translate_class(content: str) -> str:
     return "".join(items)
 
 
-# -- ignore ----------------------------------------------------------------------------------------
-#
-# Which files a search leaves out: what `.gitignore` and its like say, and hidden names.
-#
-# The rules are ripgrep's. In every folder `.rgignore`, `.ignore` and `.gitignore` are read, and
-# `.git/info/exclude`; a nearer file wins over one further up, and the first kind over the next.
-# Folders above the workspace count as well, those of git up to the root of the repository, and
-# outside of a repository `.gitignore` says nothing. Names that begin with a dot are left out unless
-# a rule with `!` brings them back or the search asks for them; `.git` is always left out. This file
-# decides about names; who walks is somebody else.
-
+# -- ignore files ---------------------------------------------------------------------------------
 
 _IGNORE_FILES = (".rgignore", ".ignore", ".gitignore", ".git/info/exclude")
-
-
 _GIT_IGNORE_FILES = _IGNORE_FILES[2:]
 
 
@@ -210,58 +216,6 @@ class IgnoreRule(NamedTuple):
     matches: Callable[[bytes], object]
     is_for_folders: bool
     is_negated: bool
-
-
-def parse_ignore_file(data: bytes) -> tuple[IgnoreRule, ...]:
-    """Read a file of rules. A line that is no pattern says nothing, as in ripgrep."""
-    rules: list[IgnoreRule] = []
-    for line in data.removeprefix(b"\xef\xbb\xbf").split(b"\n"):
-        try:
-            rule = _parse_ignore_line(line.decode().removesuffix("\r"))
-        except UnicodeDecodeError:
-            break  # ripgrep reads no further either
-        except InvalidValue:
-            continue
-        if rule is not None:
-            rules.append(rule)
-    return tuple(rules)
-
-
-def _parse_ignore_line(line: str) -> IgnoreRule | None:
-    if line.startswith("#"):
-        return None
-    if not line.endswith("\\ "):
-        line = line.rstrip()
-    if not line:
-        return None
-    brings_back = is_anchored = False
-    if line.startswith(("\\!", "\\#")):
-        line = line[1:]
-    else:
-        brings_back = line.startswith("!")
-        line = line[brings_back:]
-        is_anchored = line.startswith("/")
-        line = line[is_anchored:]
-    is_for_folders = line.endswith("/")
-    if is_for_folders:
-        line = line[:-1].removesuffix("\\")
-    if not is_anchored and "/" not in line and not line.startswith("**/"):
-        line = f"**/{line}"
-    if line.endswith("/**"):
-        line += "/*"
-    # Names are bytes, and `?` is one of them: so it is in ripgrep.
-    fits = re.compile(glob_to_regex(line, lone_bracket=True).encode(), re.DOTALL).fullmatch
-    return IgnoreRule(fits, is_for_folders, brings_back)
-
-
-class _FolderRules(NamedTuple):
-    """The rules that stand in one folder."""
-
-    prefix: int
-    """How long the path of the folder is, with its slash."""
-    rules: tuple[tuple[IgnoreRule, ...], ...]
-    """By kind, in the order of `_IGNORE_FILES`."""
-    has_git: bool
 
 
 @final
@@ -324,6 +278,16 @@ class IgnoreRules:
         return (_FolderRules(prefix, rules, has_git), *above)
 
 
+class _FolderRules(NamedTuple):
+    """The rules that stand in one folder."""
+
+    prefix: int
+    """How long the path of the folder is, with its slash."""
+    rules: tuple[tuple[IgnoreRule, ...], ...]
+    """By kind, in the order of `_IGNORE_FILES`."""
+    has_git: bool
+
+
 def _last_matching_rule(
     rules: tuple[IgnoreRule, ...], path: bytes, is_folder: bool
 ) -> IgnoreRule | None:
@@ -331,3 +295,45 @@ def _last_matching_rule(
         if (is_folder or not rule.is_for_folders) and rule.matches(path):
             return rule
     return None
+
+
+def parse_ignore_file(data: bytes) -> tuple[IgnoreRule, ...]:
+    """Read a file of rules. A line that is no pattern says nothing, as in ripgrep."""
+    rules: list[IgnoreRule] = []
+    for line in data.removeprefix(b"\xef\xbb\xbf").split(b"\n"):
+        try:
+            rule = _parse_ignore_line(line.decode().removesuffix("\r"))
+        except UnicodeDecodeError:
+            break  # ripgrep reads no further either
+        except InvalidValue:
+            continue
+        if rule is not None:
+            rules.append(rule)
+    return tuple(rules)
+
+
+def _parse_ignore_line(line: str) -> IgnoreRule | None:
+    if line.startswith("#"):
+        return None
+    if not line.endswith("\\ "):
+        line = line.rstrip()
+    if not line:
+        return None
+    brings_back = is_anchored = False
+    if line.startswith(("\\!", "\\#")):
+        line = line[1:]
+    else:
+        brings_back = line.startswith("!")
+        line = line[brings_back:]
+        is_anchored = line.startswith("/")
+        line = line[is_anchored:]
+    is_for_folders = line.endswith("/")
+    if is_for_folders:
+        line = line[:-1].removesuffix("\\")
+    if not is_anchored and "/" not in line and not line.startswith("**/"):
+        line = f"**/{line}"
+    if line.endswith("/**"):
+        line += "/*"
+    # Names are bytes, and `?` is one of them: so it is in ripgrep.
+    fits = re.compile(glob_to_regex(line, lone_bracket=True).encode(), re.DOTALL).fullmatch
+    return IgnoreRule(fits, is_for_folders, brings_back)

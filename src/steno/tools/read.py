@@ -111,7 +111,9 @@ def _build_output(
         return ToolOutput(content=(image,), details={**details, "mime_type": mime_type})
     if text is None:
         raise ToolFailed(
-            f"{quote_path(wanted.path)}: is not text but {describe_binary(data)} of {len(data):,} bytes"
+            f"is not text but {describe_binary(data)} of {len(data):,} bytes",
+            code="not_text",
+            place=quote_path(wanted.path),
         )
     return _build_text_output(text, wanted, details)
 
@@ -120,7 +122,7 @@ def _read_blob(sha256: str, stage: ToolContext) -> bytes:
     try:
         return stage.read_blob(sha256)
     except (Missing, Damaged) as exc:
-        raise ToolFailed(f"{BLOB_PREFIX}{sha256}: {exc}") from exc
+        raise ToolFailed(str(exc), code=exc.code, place=f"{BLOB_PREFIX}{sha256}") from exc
 
 
 def _prepare_image(data: bytes, fit: PrepareImage | None, name: str) -> Image | None:
@@ -132,14 +134,16 @@ def _prepare_image(data: bytes, fit: PrepareImage | None, name: str) -> Image | 
     except ImportError:
         return None
     except ToolFailed as exc:
-        raise ToolFailed(f"{quote_path(name)}: {exc}") from exc
+        raise ToolFailed(str(exc), code=exc.code, place=quote_path(name)) from exc
 
 
 def _unprepared_image(data: bytes, mime_type: str, name: str) -> Image:
     if len(data) > MAX_IMAGE_BYTES:
         raise ToolFailed(
-            f"{quote_path(name)}: is an image of {len(data):,} bytes, and no more than"
-            f" {MAX_IMAGE_BYTES:,} can be shown; make a smaller one"
+            f"is an image of {len(data):,} bytes, and no more than"
+            f" {MAX_IMAGE_BYTES:,} can be shown; make a smaller one",
+            code="image_too_large",
+            place=quote_path(name),
         )
     return Image(source=ImageData(data), mime_type=mime_type)
 
@@ -153,7 +157,11 @@ def _build_text_output(
         return ToolOutput.of("[the file is empty]", details=details)
     if wanted.offset > len(lines):
         count = "1 line" if len(lines) == 1 else f"{len(lines):,} lines"
-        raise ToolFailed(f"{quote_path(wanted.path)}: has no line {wanted.offset}, only {count}")
+        raise ToolFailed(
+            f"has no line {wanted.offset}, only {count}",
+            code="line_not_found",
+            place=quote_path(wanted.path),
+        )
     window = _build_line_window(lines, wanted)
     details |= {"first_line": wanted.offset, "last_line": window.last_line}
     return ToolOutput.of(window.text, details=details)

@@ -87,8 +87,9 @@ def explain_os_errors(path: str) -> Generator[None, None, None]:
     try:
         yield
     except OSError as exc:
-        reason = _ERROR_TEXTS.get(exc.errno or 0) or exc.strerror or type(exc).__name__
-        raise ToolFailed(f"{quote_path(path)}: {reason}") from exc
+        unknown = ("os_error", exc.strerror or type(exc).__name__)
+        code, reason = _ERRORS.get(exc.errno or 0, unknown)
+        raise ToolFailed(reason, code=code, place=quote_path(path)) from exc
 
 
 def quote_path(path: str) -> str:
@@ -101,30 +102,33 @@ def file_identity(found: os.stat_result) -> tuple[int, int]:
     return found.st_dev, found.st_ino
 
 
-_ERROR_TEXTS: Final = {
-    errno.ENOENT: "there is no such file or folder",
-    errno.ENOTDIR: "something on the way to it is not a folder",
-    errno.EISDIR: "is a folder; use glob to see what is in it",
-    errno.EACCES: "permission denied",
-    errno.EPERM: "permission denied",
-    errno.EROFS: "the file system is read-only",
-    errno.ENAMETOOLONG: "the name is too long",
-    errno.ELOOP: "a link was put there while it was opened; try again",
-    errno.ENOSPC: "the disk is full; nothing was changed",
-    errno.EDQUOT: "the disk quota is used up; nothing was changed",
-    errno.EFBIG: "the file would be too large; nothing was changed",
+_ERRORS: Final = {
+    errno.ENOENT: ("file_not_found", "there is no such file or folder"),
+    errno.ENOTDIR: ("not_a_folder", "something on the way to it is not a folder"),
+    errno.EISDIR: ("is_a_folder", "is a folder; use glob to see what is in it"),
+    errno.EACCES: ("permission_denied", "permission denied"),
+    errno.EPERM: ("permission_denied", "permission denied"),
+    errno.EROFS: ("read_only", "the file system is read-only"),
+    errno.ENAMETOOLONG: ("name_too_long", "the name is too long"),
+    errno.ELOOP: ("link_swapped", "a link was put there while it was opened; try again"),
+    errno.ENOSPC: ("disk_full", "the disk is full; nothing was changed"),
+    errno.EDQUOT: ("quota_exceeded", "the disk quota is used up; nothing was changed"),
+    errno.EFBIG: ("file_too_large", "the file would be too large; nothing was changed"),
 }
+"""Codes and texts of the errors that a model can act on."""
 
 
 def _check_path(path: str) -> None:
     if not path:
-        raise ToolFailed("path: must not be empty")
+        raise ToolFailed("must not be empty", code="path_empty", place="path")
     if "\0" in path:
-        raise ToolFailed("path: must not hold a NUL character")
+        raise ToolFailed("must not hold a NUL character", code="path_has_nul", place="path")
     if not is_utf8_text(path):
-        raise ToolFailed("path: must be text that UTF-8 can carry")
+        raise ToolFailed("must be text that UTF-8 can carry", code="path_not_utf8", place="path")
     if len(path.encode()) > _MAX_PATH_BYTES:
-        raise ToolFailed(f"path: must not be longer than {_MAX_PATH_BYTES} bytes")
+        raise ToolFailed(
+            f"must not be longer than {_MAX_PATH_BYTES} bytes", code="path_too_long", place="path"
+        )
 
 
 class _PathWalk:
@@ -164,7 +168,11 @@ class _PathWalk:
 
     def _outside_error(self) -> ToolFailed:
         # Nothing more: whether something is there is not for a model to know.
-        return ToolFailed(f"{quote_path(self._path)}: is outside of the folders that may be used")
+        return ToolFailed(
+            "is outside of the folders that may be used",
+            code="outside_workspace",
+            place=quote_path(self._path),
+        )
 
     def _enter_top(self) -> None:
         if tuple(self._names) in self._tops:
@@ -190,9 +198,15 @@ class _PathWalk:
     def _follow(self, target: str) -> None:
         self._links += 1
         if self._links > _MAX_LINKS:
-            raise ToolFailed(f"{quote_path(self._path)}: leads through too many links")
+            raise ToolFailed(
+                "leads through too many links", code="too_many_links", place=quote_path(self._path)
+            )
         if not is_utf8_text(target):
-            raise ToolFailed(f"{quote_path(self._path)}: leads to a name that is not UTF-8")
+            raise ToolFailed(
+                "leads to a name that is not UTF-8",
+                code="link_not_utf8",
+                place=quote_path(self._path),
+            )
         self._todo.extend(target.split("/")[::-1])
         if target.startswith("/"):
             self.close()
@@ -215,7 +229,7 @@ class _PathWalk:
         ):
             return (name,)
         if len(self._folders) > MAX_DEPTH:
-            raise ToolFailed(f"{quote_path(self._path)}: lies too deep")
+            raise ToolFailed("lies too deep", code="path_too_deep", place=quote_path(self._path))
         self._folders.append(os.open(name, OPEN_FOLDER_FLAGS, dir_fd=here))
         self._names.append(name)
         return ()

@@ -1,8 +1,8 @@
-"""How files are found and searched: what every engine does alike, and the one in pure Python.
+"""Find files and lines in a workspace: the base of the tools `glob` and `grep`, and two engines.
 
-An `SearchEngine` names files and finds lines. It leaves out what `IgnoreRules` leaves out, never follows a
-link out of the workspace, and takes as text what `open_searchable_file` takes. Which files and lines those
-are does not depend on the engine, only how long it takes. What a model sees of it is up to tools.
+A `SearchEngine` lists files and finds lines. It ignores what `IgnoreRules` ignores, never follows a
+link out of the workspace, and searches the files that `open_searchable_file` accepts as text. Both
+engines find the same files and lines; they differ in speed.
 """
 
 from __future__ import annotations
@@ -36,10 +36,82 @@ from steno.tools.safe_open import quote_path
 from steno.tools.workspace import MAX_FILE_BYTES, Workspace
 from steno.values import is_utf8_text
 
-_SNIFFED_BYTES: Final = 8192
+SEARCH_TIME_LIMIT_S: Final = 30.0
 
 
-_UTF_16_MARKS: Final = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
+class SearchArguments(Struct, frozen=True, kw_only=True):
+    """What every search is told."""
+
+    pattern: str
+    path: str = "."
+
+
+class SearchTool:
+    """A tool that looks for something below a path. Deny rules for reading count for it, too."""
+
+    _arguments: ClassVar[type[SearchArguments]]
+    _verb: ClassVar[str]
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        definition: ToolDefinition,
+        *,
+        engine: SearchEngine | None,
+        time_limit_s: float,
+    ) -> None:
+        """Take the best engine that there is, unless one is given."""
+        self._workspace = workspace
+        self._engine = engine if engine is not None else choose_search_engine(workspace)
+        self._time_limit_s = time_limit_s
+        self.definition = definition
+        self.capability = Capability.READ
+        self.ruled_as: Final = ("read",)
+
+    def subjects(self, call: ToolCall) -> tuple[str, ...]:
+        """Return the file or folder that is searched."""
+        return (self._workspace.relative(parse_arguments(call, self._arguments).path),)
+
+    async def preview(self, call: ToolCall) -> str:
+        """Return the pattern and the place."""
+        arguments = parse_arguments(call, self._arguments)
+        place = await asyncio.to_thread(self._workspace.relative, arguments.path)
+        return f"{self._verb} {arguments.pattern} in {place}"
+
+
+@final
+class SearchFilter:
+    """Lets files through that are wanted, and counts those of them that a rule leaves out.
+
+    The count says nothing about what is in them: files are left out before they are searched.
+    """
+
+    def __init__(self, wants: Callable[[str], bool], denies: Callable[[str], bool]) -> None:
+        self._wants = wants
+        self._denies = denies
+        self.left_out = 0
+
+    def __call__(self, name: str) -> bool:
+        """Tell whether a file is to be searched."""
+        if not self._wants(name):
+            return False
+        is_denied = self._denies(name)
+        self.left_out += is_denied
+        return not is_denied
+
+    @property
+    def notes(self) -> list[str]:
+        """What a model should know of it, without names."""
+        files = "1 file" if self.left_out == 1 else f"{self.left_out:,} files"
+        return [f"[{files} left out by a rule]"] if self.left_out else []
+
+
+def check_exists(workspace: Workspace, name: str) -> None:
+    """Raise ToolFailed unless there is something of a name that was decided about."""
+    if not workspace.strict.exists(name):
+        raise ToolFailed(
+            "there is no such file or folder", code="file_not_found", place=quote_path(name)
+        )
 
 
 class SearchRequest(NamedTuple):
@@ -78,216 +150,12 @@ class SearchEngine(Protocol):
         ...
 
 
-@final
-class SearchFilter:
-    """Lets files through that are wanted, and counts those of them that a rule leaves out.
-
-    The count says nothing about what is in them: files are left out before they are searched.
-    """
-
-    def __init__(self, wants: Callable[[str], bool], denies: Callable[[str], bool]) -> None:
-        self._wants = wants
-        self._denies = denies
-        self.left_out = 0
-
-    def __call__(self, name: str) -> bool:
-        """Tell whether a file is to be searched."""
-        if not self._wants(name):
-            return False
-        is_denied = self._denies(name)
-        self.left_out += is_denied
-        return not is_denied
-
-    @property
-    def notes(self) -> list[str]:
-        """What a model should know of it, without names."""
-        files = "1 file" if self.left_out == 1 else f"{self.left_out:,} files"
-        return [f"[{files} left out by a rule]"] if self.left_out else []
-
-
-def check_exists(workspace: Workspace, name: str) -> None:
-    """Raise ToolFailed unless there is something of a name that was decided about."""
-    if not workspace.strict.exists(name):
-        raise ToolFailed(f"{quote_path(name)}: there is no such file or folder")
-
-
-async def filter_names(search: SearchRequest, names: Sequence[str]) -> list[str]:
-    """Return those of many names that are to be searched."""
-    return await asyncio.to_thread(lambda: [*filter(search.wants, names)])
-
-
-def path_sort_key(name: str) -> list[str]:
-    """Return what names of files are sorted by: folder by folder."""
-    return name.split("/")
-
-
-def open_searchable_file(workspace: Workspace, name: str) -> BinaryIO | None:
-    """Open a file to search it; None for what is passed by.
-
-    That is what is not there any more or cannot be read, what is too large, and what is binary: with a NUL in its first 8
-    KiB, unless it begins with the mark of UTF-16.
-    """
-    try:
-        file = workspace.strict.open_file(name)
-    except ToolFailed:
-        return None
-    head = os.pread(file.fileno(), _SNIFFED_BYTES, 0)
-    is_text = b"\0" not in head or head[:2] in _UTF_16_MARKS
-    if is_text and os.fstat(file.fileno()).st_size <= MAX_FILE_BYTES:
-        return file
-    file.close()
-    return None
-
-
-def read_searchable_file(file: BinaryIO) -> bytes:
-    """Return what is searched of a file from `open_searchable_file`, without the mark at its beginning."""
-    data = file.read(MAX_FILE_BYTES)
-    encoding = _UTF_16_MARKS.get(data[:2])
-    if encoding is not None:
-        return data[2:].decode(encoding, "replace").encode()
-    return data.removeprefix(codecs.BOM_UTF8)
-
-
-@final
-class PythonEngine:
-    """Searches without any other program but Python."""
-
-    def __init__(self, workspace: Workspace) -> None:
-        self._workspace = workspace
-
-    async def files(self, under: str, *, hidden: bool) -> list[str]:
-        """Return the names of all files below a folder that a search would look at, in order."""
-        given_up = threading.Event()
-
-        def collect() -> list[str]:
-            names: list[str] = []
-            for name in self._walk(under, hidden):
-                if given_up.is_set():
-                    break
-                names.append(name)
-            return names
-
-        try:
-            return await asyncio.to_thread(collect)
-        finally:
-            given_up.set()  # a thread that nobody waits for any more shall not go on
-
-    async def search(self, search: SearchRequest) -> AsyncGenerator[FileMatch, None]:
-        """Yield the files that hold what is looked for, in order."""
-        names = await filter_names(search, await self.files(search.under, hidden=search.hidden))
-        command = [sys.executable, "-I", "-S", str(Path(line_matcher.__file__))]
-        async with helper_process(command, folder=self._workspace.root, reads=True) as process:
-            assert process.stdin is not None
-            assert process.stdout is not None
-            for pattern in (search.pattern.python.encode(), search.pattern.ascii.encode()):
-                process.stdin.write(encode_number(len(pattern)) + pattern)
-            for name in names:
-                text = await asyncio.to_thread(self._read, name)
-                if text is None:
-                    continue
-                try:
-                    process.stdin.write(
-                        encode_number(search.most) + encode_number(len(text)) + text
-                    )
-                    await process.stdin.drain()
-                    lines = await _receive_numbers(process.stdout)
-                except (ConnectionError, asyncio.IncompleteReadError) as exc:
-                    raise ToolFailed(
-                        "pattern: Python cannot search for it; make it simpler"
-                    ) from exc
-                if lines:
-                    yield FileMatch(name, lines, text)
-
-    def _read(self, name: str) -> bytes | None:
-        file = open_searchable_file(self._workspace, name)
-        if file is None:
-            return None
-        with file:
-            return read_searchable_file(file)
-
-    def _walk(self, under: str, hidden: bool) -> Iterator[str]:
-        ignored = IgnoreRules(
-            partial(read_ignore_file, self._workspace), os.path.lexists, hidden=hidden
-        )
-        top = self._absolute(under)
-
-        def enters(folder: str) -> bool:
-            return not ignored.ignores(self._absolute(folder), is_folder=True)
-
-        for name in self._workspace.strict.files(under, enters=enters):
-            path = self._absolute(name)
-            # Who names a file wants it searched.
-            if path == top or not ignored.ignores(path, is_folder=False):
-                yield name
-
-    def _absolute(self, name: str) -> str:
-        return str(self._workspace.root / name)
-
-
-def read_ignore_file(workspace: Workspace, path: str) -> bytes | None:
-    """Read a file of rules, in the workspace or above it, where no model can put one."""
-    if not os.path.lexists(path):  # true of most folders, and quickly seen
-        return None
-    try:
-        return workspace.read_file(path)
-    except ToolFailed:
-        pass
-    folder = Path(path).parent
-    if not any(folder in root.parents for root in workspace.roots):
-        return None
-    try:
-        return Path(path).read_bytes()
-    except OSError:
-        return None
-
-
-async def _receive_numbers(stream: asyncio.StreamReader) -> tuple[int, ...]:
-    count = int.from_bytes(await stream.readexactly(NUMBER_BYTES), sys.byteorder)
-    found = array("Q")
-    found.frombytes(await stream.readexactly(count * NUMBER_BYTES))
-    return tuple(found)
-
-
-# -- ripgrep ---------------------------------------------------------------------------------------
-#
-# The engine that lets ripgrep search: it walks and matches, we choose and open what it finds.
-#
-# ripgrep lists files; those that are wanted it gets back, many at a time, and names the ones that
-# hold a match. Each of these is then opened by the workspace, which cannot be led out, and ripgrep
-# gets the open files to find the lines in: so a link that is swapped in meanwhile shows a model
-# nothing. It is told to read no configuration and nothing of git outside of the repository.
-
-
-_COMMON_OPTIONS: Final = (
-    "--no-config",
-    "--no-messages",
-    "--no-ignore-messages",
-    "--no-ignore-global",
-    "--no-follow",
-    "--color=never",
-    "--glob=!.git",
-    "--null",
-)
-
-
-_MATCH_OPTIONS: Final = (
-    "--text",
-    "--no-mmap",
-    "--case-sensitive",
-    "--regex-size-limit=100M",
-    "--dfa-size-limit=100M",
-)
-
-
-_OPEN_FILES_AT_ONCE: Final = 64
-
-
-_MAX_ARGUMENT_BYTES: Final = 200_000
-"""Of the names that one command line holds: no system that we know takes less."""
-
-
-_FAILED_STATUS: Final = 2
-"""The status of ripgrep if a pattern is wrong, and also if a file could not be read."""
+def choose_search_engine(workspace: Workspace) -> SearchEngine:
+    """Return the engine that serves a workspace best on this machine."""
+    program = find_ripgrep(workspace.roots)
+    if program is None or not Path("/dev/fd").exists():
+        return PythonEngine(workspace)
+    return RipgrepEngine(workspace, program)
 
 
 def find_ripgrep(outside: Collection[Path] = ()) -> Path | None:
@@ -302,12 +170,30 @@ def find_ripgrep(outside: Collection[Path] = ()) -> Path | None:
     return None
 
 
-def choose_search_engine(workspace: Workspace) -> SearchEngine:
-    """Return the engine that serves a workspace best on this machine."""
-    program = find_ripgrep(workspace.roots)
-    if program is None or not Path("/dev/fd").exists():
-        return PythonEngine(workspace)
-    return RipgrepEngine(workspace, program)
+# -- the engine that runs ripgrep -----------------------------------------------------------------
+
+_COMMON_OPTIONS: Final = (
+    "--no-config",
+    "--no-messages",
+    "--no-ignore-messages",
+    "--no-ignore-global",
+    "--no-follow",
+    "--color=never",
+    "--glob=!.git",
+    "--null",
+)
+_MATCH_OPTIONS: Final = (
+    "--text",
+    "--no-mmap",
+    "--case-sensitive",
+    "--regex-size-limit=100M",
+    "--dfa-size-limit=100M",
+)
+_OPEN_FILES_AT_ONCE: Final = 64
+_MAX_ARGUMENT_BYTES: Final = 200_000
+"""Of the names that one command line holds: no system that we know takes less."""
+_FAILED_STATUS: Final = 2
+"""The status of ripgrep if a pattern is wrong, and also if a file could not be read."""
 
 
 @final
@@ -403,10 +289,17 @@ class RipgrepEngine:
             async with helper_process(command, folder=self._workspace.root, files=files) as process:
                 output, complaint = await process.communicate()
         except OSError as exc:
-            raise ToolFailed("search: ripgrep cannot be started", recoverable=False) from exc
+            raise ToolFailed(
+                "ripgrep cannot be started",
+                recoverable=False,
+                code="ripgrep_not_started",
+                place="search",
+            ) from exc
         if process.returncode == _FAILED_STATUS and complaint:
             said = complaint.decode(errors="replace").strip().splitlines()[-1][:300]
-            raise ToolFailed(f"pattern: cannot be searched for: {said}")
+            raise ToolFailed(
+                f"cannot be searched for: {said}", code="pattern_refused", place="pattern"
+            )
         return output
 
 
@@ -430,49 +323,149 @@ def _batch_names(names: Sequence[str]) -> Iterator[list[str]]:
         yield some
 
 
-# -- searching -------------------------------------------------------------------------------------
-#
-# What the tools that search have in common: where they look, with what, and for how long.
+# -- the engine in Python -------------------------------------------------------------------------
 
 
-SEARCH_TIME_LIMIT_S: Final = 30.0
+@final
+class PythonEngine:
+    """Searches without any other program but Python."""
 
-
-class SearchArguments(Struct, frozen=True, kw_only=True):
-    """What every search is told."""
-
-    pattern: str
-    path: str = "."
-
-
-class SearchTool:
-    """A tool that looks for something below a path. Deny rules for reading count for it, too."""
-
-    _arguments: ClassVar[type[SearchArguments]]
-    _verb: ClassVar[str]
-
-    def __init__(
-        self,
-        workspace: Workspace,
-        definition: ToolDefinition,
-        *,
-        engine: SearchEngine | None,
-        time_limit_s: float,
-    ) -> None:
-        """Take the best engine that there is, unless one is given."""
+    def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
-        self._engine = engine if engine is not None else choose_search_engine(workspace)
-        self._time_limit_s = time_limit_s
-        self.definition = definition
-        self.capability = Capability.READ
-        self.ruled_as: Final = ("read",)
 
-    def subjects(self, call: ToolCall) -> tuple[str, ...]:
-        """Return the file or folder that is searched."""
-        return (self._workspace.relative(parse_arguments(call, self._arguments).path),)
+    async def files(self, under: str, *, hidden: bool) -> list[str]:
+        """Return the names of all files below a folder that a search would look at, in order."""
+        given_up = threading.Event()
 
-    async def preview(self, call: ToolCall) -> str:
-        """Return the pattern and the place."""
-        arguments = parse_arguments(call, self._arguments)
-        place = await asyncio.to_thread(self._workspace.relative, arguments.path)
-        return f"{self._verb} {arguments.pattern} in {place}"
+        def collect() -> list[str]:
+            names: list[str] = []
+            for name in self._walk(under, hidden):
+                if given_up.is_set():
+                    break
+                names.append(name)
+            return names
+
+        try:
+            return await asyncio.to_thread(collect)
+        finally:
+            given_up.set()  # a thread that nobody waits for any more shall not go on
+
+    async def search(self, search: SearchRequest) -> AsyncGenerator[FileMatch, None]:
+        """Yield the files that hold what is looked for, in order."""
+        names = await filter_names(search, await self.files(search.under, hidden=search.hidden))
+        command = [sys.executable, "-I", "-S", str(Path(line_matcher.__file__))]
+        async with helper_process(command, folder=self._workspace.root, reads=True) as process:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            for pattern in (search.pattern.python.encode(), search.pattern.ascii.encode()):
+                process.stdin.write(encode_number(len(pattern)) + pattern)
+            for name in names:
+                text = await asyncio.to_thread(self._read, name)
+                if text is None:
+                    continue
+                try:
+                    process.stdin.write(
+                        encode_number(search.most) + encode_number(len(text)) + text
+                    )
+                    await process.stdin.drain()
+                    lines = await _receive_numbers(process.stdout)
+                except (ConnectionError, asyncio.IncompleteReadError) as exc:
+                    raise ToolFailed(
+                        "Python cannot search for it; make it simpler",
+                        code="pattern_too_complex",
+                        place="pattern",
+                    ) from exc
+                if lines:
+                    yield FileMatch(name, lines, text)
+
+    def _read(self, name: str) -> bytes | None:
+        file = open_searchable_file(self._workspace, name)
+        if file is None:
+            return None
+        with file:
+            return read_searchable_file(file)
+
+    def _walk(self, under: str, hidden: bool) -> Iterator[str]:
+        ignored = IgnoreRules(
+            partial(read_ignore_file, self._workspace), os.path.lexists, hidden=hidden
+        )
+        top = self._absolute(under)
+
+        def enters(folder: str) -> bool:
+            return not ignored.ignores(self._absolute(folder), is_folder=True)
+
+        for name in self._workspace.strict.files(under, enters=enters):
+            path = self._absolute(name)
+            # Who names a file wants it searched.
+            if path == top or not ignored.ignores(path, is_folder=False):
+                yield name
+
+    def _absolute(self, name: str) -> str:
+        return str(self._workspace.root / name)
+
+
+async def _receive_numbers(stream: asyncio.StreamReader) -> tuple[int, ...]:
+    count = int.from_bytes(await stream.readexactly(NUMBER_BYTES), sys.byteorder)
+    found = array("Q")
+    found.frombytes(await stream.readexactly(count * NUMBER_BYTES))
+    return tuple(found)
+
+
+# -- shared by the engines ------------------------------------------------------------------------
+
+_SNIFFED_BYTES: Final = 8192
+_UTF_16_MARKS: Final = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
+
+
+async def filter_names(search: SearchRequest, names: Sequence[str]) -> list[str]:
+    """Return those of many names that are to be searched."""
+    return await asyncio.to_thread(lambda: [*filter(search.wants, names)])
+
+
+def path_sort_key(name: str) -> list[str]:
+    """Return what names of files are sorted by: folder by folder."""
+    return name.split("/")
+
+
+def open_searchable_file(workspace: Workspace, name: str) -> BinaryIO | None:
+    """Open a file to search it; None for what is passed by.
+
+    That is what is not there any more or cannot be read, what is too large, and what is binary: with a NUL in its first 8
+    KiB, unless it begins with the mark of UTF-16.
+    """
+    try:
+        file = workspace.strict.open_file(name)
+    except ToolFailed:
+        return None
+    head = os.pread(file.fileno(), _SNIFFED_BYTES, 0)
+    is_text = b"\0" not in head or head[:2] in _UTF_16_MARKS
+    if is_text and os.fstat(file.fileno()).st_size <= MAX_FILE_BYTES:
+        return file
+    file.close()
+    return None
+
+
+def read_searchable_file(file: BinaryIO) -> bytes:
+    """Return what is searched of a file from `open_searchable_file`, without the mark at its beginning."""
+    data = file.read(MAX_FILE_BYTES)
+    encoding = _UTF_16_MARKS.get(data[:2])
+    if encoding is not None:
+        return data[2:].decode(encoding, "replace").encode()
+    return data.removeprefix(codecs.BOM_UTF8)
+
+
+def read_ignore_file(workspace: Workspace, path: str) -> bytes | None:
+    """Read a file of rules, in the workspace or above it, where no model can put one."""
+    if not os.path.lexists(path):  # true of most folders, and quickly seen
+        return None
+    try:
+        return workspace.read_file(path)
+    except ToolFailed:
+        pass
+    folder = Path(path).parent
+    if not any(folder in root.parents for root in workspace.roots):
+        return None
+    try:
+        return Path(path).read_bytes()
+    except OSError:
+        return None

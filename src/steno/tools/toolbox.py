@@ -7,11 +7,10 @@ from types import TracebackType
 from typing import Final, Self, final
 
 from steno.ports import PrepareImage, Tool
-from steno.tools.bash import BashTool, CommandAccess
+from steno.tools.bash import BashKillTool, BashOutputTool, BashTool, CommandAccess
 from steno.tools.edit import EditTool
 from steno.tools.glob import GlobTool
 from steno.tools.grep import GrepTool
-from steno.tools.jobs import BashKillTool, BashOutputTool
 from steno.tools.read import ReadTool
 from steno.tools.shell.process import CommandLimits
 from steno.tools.shell.sandbox import Sandbox, SandboxSetting

@@ -66,10 +66,16 @@ class Workspace:
             not {os.open, os.stat, os.access, os.mkdir, os.readlink, os.rename}
             <= os.supports_dir_fd
         ):
-            raise Unavailable("workspace: this platform cannot open files relative to a folder")
+            raise Unavailable(
+                "this platform cannot open files relative to a folder",
+                code="unsupported_platform",
+                place="workspace",
+            )
         folders = (roots,) if isinstance(roots, (str, os.PathLike)) else tuple(roots)
         if not folders:
-            raise InvalidValue("workspace: there must be at least one folder")
+            raise InvalidValue(
+                "there must be at least one folder", code="no_folder", place="workspace"
+            )
         self.roots: Final = tuple(map(_resolve_root, folders))
         self._base: Final = _path_names(self.roots[0])
         every = [_path_names(root) for root in self.roots]
@@ -154,8 +160,10 @@ class Workspace:
             size = os.fstat(file.fileno()).st_size
         if len(data) > most_bytes:
             raise ToolFailed(
-                f"{quote_path(path)}: has {size:,} bytes, and no more than {most_bytes:,} can be read"
-                " at once; search it, or let a command take out what you need"
+                f"has {size:,} bytes, and no more than {most_bytes:,} can be read"
+                " at once; search it, or let a command take out what you need",
+                code="file_too_large",
+                place=quote_path(path),
             )
         return data
 
@@ -194,11 +202,15 @@ class Workspace:
             known = self._read_fingerprints.get(place.names)
         if known is None:
             raise ToolFailed(
-                f"{quote_path(path)}: has not been read yet; read it before changing it"
+                "has not been read yet; read it before changing it",
+                code="not_read_yet",
+                place=quote_path(path),
             )
         if known != Fingerprint.of(data):
             raise ToolFailed(
-                f"{quote_path(path)}: has changed since it was read; read it again first"
+                "has changed since it was read; read it again first",
+                code="changed_since_read",
+                place=quote_path(path),
             )
 
     @contextmanager
@@ -206,7 +218,11 @@ class Workspace:
         with open_path(path, self._base, self._outermost_roots) as place:
             # Looked at where we have arrived, so that there is no moment in which it could change.
             if self._is_strict and self._relative_name(place.names) != path:
-                raise ToolFailed(f"{quote_path(path)}: has changed since it was allowed; try again")
+                raise ToolFailed(
+                    "has changed since it was allowed; try again",
+                    code="changed_since_allowed",
+                    place=quote_path(path),
+                )
             yield place
 
     def _relative_name(self, names: PathNames) -> str:
@@ -239,17 +255,25 @@ async def run_to_completion(work: Callable[[], T]) -> T:
 
 def _resolve_root(root: _FolderPath) -> Path:
     if not isinstance(root, (str, os.PathLike)):
-        raise InvalidValue(f"workspace: a folder must be a path, not {type(root).__name__}")
+        raise InvalidValue(
+            f"a folder must be a path, not {type(root).__name__}",
+            code="folder_not_a_path",
+            place="workspace",
+        )
     name = quote_path(str(root))
     try:
         real = Path(root).resolve(strict=True)
     except (OSError, RuntimeError, ValueError) as exc:
         reason = getattr(exc, "strerror", None) or str(exc)
-        raise InvalidValue(f"workspace: the folder {name} cannot be used: {reason}") from exc
+        raise InvalidValue(
+            f"the folder {name} cannot be used: {reason}", code="folder_unusable", place="workspace"
+        ) from exc
     if not is_utf8_text(str(real)):
-        raise InvalidValue("workspace: a folder must have a name that is UTF-8")
+        raise InvalidValue(
+            "a folder must have a name that is UTF-8", code="folder_not_utf8", place="workspace"
+        )
     if not real.is_dir():
-        raise InvalidValue(f"workspace: {name} is not a folder")
+        raise InvalidValue(f"{name} is not a folder", code="not_a_folder", place="workspace")
     return real
 
 
@@ -326,7 +350,11 @@ def _check_regular(found: os.stat_result, path: str) -> None:
     if stat.S_ISDIR(found.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     if not stat.S_ISREG(found.st_mode):
-        raise ToolFailed(f"{quote_path(path)}: is a device, pipe or socket, not a file")
+        raise ToolFailed(
+            "is a device, pipe or socket, not a file",
+            code="not_a_regular_file",
+            place=quote_path(path),
+        )
 
 
 def _replace_file(
@@ -370,14 +398,22 @@ def _check_content(place: ResolvedPath, path: str, expected: Fingerprint | None)
         file = _open_regular(place, path)
     except FileNotFoundError:
         if expected is not None:
-            raise ToolFailed(f"{quote_path(path)}: was removed since it was read") from None
+            raise ToolFailed(
+                "was removed since it was read", code="removed_since_read", place=quote_path(path)
+            ) from None
         return
     with file:
         if expected is None:
-            raise ToolFailed(f"{quote_path(path)}: is there already; read it before changing it")
+            raise ToolFailed(
+                "is there already; read it before changing it",
+                code="already_exists",
+                place=quote_path(path),
+            )
         if Fingerprint.of(file.read(expected.size + 1)) != expected:
             raise ToolFailed(
-                f"{quote_path(path)}: has changed since it was read; read it again first"
+                "has changed since it was read; read it again first",
+                code="changed_since_read",
+                place=quote_path(path),
             )
 
 

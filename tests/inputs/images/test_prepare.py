@@ -354,8 +354,8 @@ def test_pillow_is_loaded_only_when_an_image_is_opened() -> None:
 def test_without_pillow_the_extra_is_named() -> None:
     program = (
         "import sys; sys.modules['PIL'] = None\n"
-        "from steno.inputs.images.prepare import for_ocr\n"
-        "try: for_ocr(b'BM')\n"
+        "from steno.inputs.images.prepare import prepare_for_ocr\n"
+        "try: prepare_for_ocr(b'BM')\n"
         "except ImportError as exc: print(exc)"
     )
     done = subprocess.run(

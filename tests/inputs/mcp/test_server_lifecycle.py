@@ -15,8 +15,7 @@ from typing import Any
 import pytest
 
 from steno.errors import ServerFailed
-from steno.inputs.mcp.client_session import McpClientSession
-from steno.inputs.mcp.connection import MAX_STARTS, McpConnection
+from steno.inputs.mcp.connection import MAX_STARTS, McpClientSession, McpConnection
 from steno.inputs.mcp.sdk import load_mcp_sdk
 from steno.inputs.mcp.server_spec import McpServerSpec
 from steno.inputs.mcp.transports import StderrTail, open_stdio
@@ -377,12 +376,12 @@ def test_server_ends_with_the_event_loop_that_is_stopped(tmp_path: Path) -> None
 MASTER = """
 import asyncio, sys
 from pathlib import Path
-from steno.inputs.mcp.connection import Connection
+from steno.inputs.mcp.connection import McpConnection
 from tests.inputs.mcp.connection_setup import children, ignore, plain_spec
 
 async def main():
     others = children()
-    server = Connection(plain_spec(), folder=Path())
+    server = McpConnection(plain_spec(), folder=Path())
     await server.call("stubborn", {}, progress=ignore)
     print(*(children() - others), flush=True)
     await asyncio.Event().wait()

@@ -75,12 +75,12 @@ def test_servers_end_together(tmp_path: Path) -> None:
 WITHOUT_SDK = """
 import asyncio, sys
 from pathlib import Path
-from steno.inputs.mcp.protocol import Server
-from steno.inputs.mcp.connection import Servers
-from steno.inputs.mcp.server_spec import ServerSpec
+from steno.inputs.mcp.protocol import McpServer
+from steno.inputs.mcp.connection import McpServers
+from steno.inputs.mcp.server_spec import McpServerSpec
 print([name for name in sys.modules if name.split('.')[0] in ('mcp', 'mcp_types', 'anyio')])
 sys.modules['mcp'] = None
-servers = Servers([ServerSpec(name='a', command='b')], folder=Path())
+servers = McpServers([McpServerSpec(name='a', command='b')], folder=Path())
 try:
     asyncio.run(servers.get('a').tools())
 except Exception as exc:

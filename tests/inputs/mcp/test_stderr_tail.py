@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from steno.inputs.mcp.client_session import explain_failure
+from steno.inputs.mcp.connection import build_failure
 from steno.inputs.mcp.server_spec import McpServerSpec
 from steno.inputs.mcp.transports import StderrTail
 
@@ -13,7 +13,7 @@ def test_what_is_cut_off_leaves_no_half_of_a_secret() -> None:
     for left in range(1, 80):
         tail = StderrTail()
         tail.add(f"{'hush' * 20}\n{'x' * (4091 - left)}\nend".encode())
-        assert "hush" not in explain_failure(SPEC, "is gone", tail=tail)
+        assert "hush" not in str(build_failure(SPEC, "is gone", code="server_gone", tail=tail))
         assert str(tail).endswith("x\nend")
 
 
@@ -33,5 +33,8 @@ def test_remarks_are_forgotten_and_words_are_not() -> None:
 
 
 def test_our_own_words_stay_even_if_a_secret_is_spelled_so() -> None:
-    said = explain_failure(SPEC, "the server says no", "no server here")
-    assert said == "mcp server: the server says no: no *** here"
+    failed = build_failure(SPEC, "the server says no", "no server here", code="server_refused")
+    assert (failed.place, failed.message) == (
+        "mcp server",
+        "the server says no: no *** here",
+    )

@@ -139,13 +139,13 @@ def test_what_providers_refuse_at_the_top_of_a_schema_is_made_one_object() -> No
 
 TELL_SCHEMA = """
 import json
-from steno.inputs.mcp.tool_definitions import define
+from steno.inputs.mcp.tool_definitions import define_tool
 from steno.inputs.mcp.protocol import ListedTool
 
 schema = {"type": "object", "properties": {"p": {}}}
 for number, keyword in enumerate(["oneOf", "allOf", "enum", "anyOf"]):
     schema[keyword] = [{"properties": {f"{keyword}{more}": {}}} for more in "ab"]
-print(json.dumps(list(define("it", ListedTool(name="x", schema=schema)).parameters["properties"])))
+print(json.dumps(list(define_tool("it", ListedTool(name="x", schema=schema)).parameters["properties"])))
 """
 
 

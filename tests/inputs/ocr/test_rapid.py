@@ -94,12 +94,12 @@ def watch(event, args):
     if event in {"os.mkdir", "os.rename", "os.remove", "subprocess.Popen", "os.system"}:
         raise SystemExit(f"{event} {args}")
 
-from steno.inputs.ocr.language import detect_language
-from steno.inputs.ocr.rapidocr_engine import RapidOcr
+from steno.inputs.ocr.reader import detect_language
+from steno.inputs.ocr.rapidocr_engine import RapidOcrEngine
 
 tempfile.gettempdir()  # Python tries out whether it can write there
 sys.addaudithook(watch)
-text = RapidOcr().recognise(sys.stdin.buffer.read()).text
+text = RapidOcrEngine().recognise(sys.stdin.buffer.read()).text
 print(text, detect_language(text), sep="|")
 """
 

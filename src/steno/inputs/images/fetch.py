@@ -17,7 +17,6 @@ from typing import Final, NamedTuple, TypeAlias
 from urllib.parse import quote, unquote, urljoin, urlsplit
 
 from steno.errors import InvalidValue, ProtocolError, ProviderError, ToolFailed
-from steno.inputs.permission import require_permission
 from steno.ports import (
     Capability,
     HttpRequest,
@@ -95,7 +94,7 @@ async def fetch_image(
     address = _parse_address(url)
     for _ in range(limits.most_redirects + 1):
         name = strip_url_secrets(address.url) or "image"
-        rule = await require_permission(viewer, "fetch", Capability.NETWORK, address.url, name=name)
+        rule = await viewer.require_permission("fetch", Capability.NETWORK, address.url, name=name)
         allowed[rule] = None
         viewer.report_progress(f"fetching {name}")
         began = loop.time()
@@ -104,12 +103,16 @@ async def fetch_image(
                 await _check_not_private(address, before, names)
                 found = await _request_image(address, transport, limits.most_bytes)
         except TimeoutError as exc:
-            raise address.error(f"took longer than {limits.most_s:g} s") from exc
+            raise address.error(
+                f"took longer than {limits.most_s:g} s", code="fetch_timeout"
+            ) from exc
         if isinstance(found, bytes):
             return FetchedImage(found, ", ".join(allowed))
         left_s -= loop.time() - began
         before, address = address, _redirect_target(address, found)
-    raise _parse_address(url).error(f"was redirected more than {limits.most_redirects} times")
+    raise _parse_address(url).error(
+        f"was redirected more than {limits.most_redirects} times", code="too_many_redirects"
+    )
 
 
 # -- addresses -------------------------------------------------------------------------------
@@ -132,9 +135,9 @@ class _ImageAddress(NamedTuple):
         """Whether it says that it leads into a network of our own."""
         return self.host == "localhost" or not _is_public(self.host)
 
-    def error(self, rule: str) -> ToolFailed:
-        """Return an error that keeps the query to itself: it may hold a key."""
-        return ToolFailed(f"{strip_url_secrets(self.url) or self.host}: {rule}")
+    def error(self, rule: str, *, code: str) -> ToolFailed:
+        """Return an error without the query of the URL, which may hold a key."""
+        return ToolFailed(rule, code=code, place=strip_url_secrets(self.url) or self.host)
 
 
 def _parse_address(url: str) -> _ImageAddress:
@@ -145,21 +148,31 @@ def _parse_address(url: str) -> _ImageAddress:
         host = parts.hostname or ""
         host = host if _parse_ip(host) else host.encode("idna").decode()
     except ValueError:
-        raise ToolFailed("image: its URL cannot be read") from None
+        raise ToolFailed("its URL cannot be read", code="invalid_url", place="image") from None
     is_name = _HOST_NAME.fullmatch(host) is not None
     if (
         parts.scheme not in _DEFAULT_PORTS
         or not (is_name or _parse_ip(host))
         or _UNSAFE_CHARACTERS.search(url)
     ):
-        raise ToolFailed("image: its URL is not a plain http:// or https:// address")
+        raise ToolFailed(
+            "its URL is not a plain http:// or https:// address",
+            code="not_a_web_address",
+            place="image",
+        )
     if "@" in parts.netloc:
         raise ToolFailed(
-            f"image at {host}: its URL holds a user or password, which are never sent;"
-            " download it yourself and name the file"
+            "its URL holds a user or password, which are never sent;"
+            " download it yourself and name the file",
+            code="url_has_credentials",
+            place=f"image at {host}",
         )
     if any(unquote(step) in {".", ".."} for step in parts.path.split("/")):
-        raise ToolFailed(f"image at {host}: its URL must not hold . or .. as a step")
+        raise ToolFailed(
+            "its URL must not hold . or .. as a step",
+            code="url_has_dot_steps",
+            place=f"image at {host}",
+        )
     place = f"[{host}]" if ":" in host else host
     if port not in {None, _DEFAULT_PORTS[parts.scheme]}:
         place += f":{port}"
@@ -172,9 +185,14 @@ def _redirect_target(address: _ImageAddress, location: str) -> _ImageAddress:
     try:
         target = _parse_address(urljoin(address.url, location))
     except (ToolFailed, ValueError):
-        raise address.error("redirects to something that is no plain address") from None
+        raise address.error(
+            "redirects to something that is no plain address", code="invalid_redirect"
+        ) from None
     if address.scheme == "https" and target.scheme != "https":
-        raise address.error("redirects from https to http, where anybody could change the answer")
+        raise address.error(
+            "redirects from https to http, where anybody could change the answer",
+            code="insecure_redirect",
+        )
     return target
 
 
@@ -188,13 +206,17 @@ async def _check_not_private(
     """
     if address.is_literal:
         if address.is_private and before is not None and not before.is_private:
-            raise address.error("is a private address, and a redirect must not lead to one")
+            raise address.error(
+                "is a private address, and a redirect must not lead to one",
+                code="redirect_to_private_address",
+            )
         return
     # One among them is enough: it may be the one that is tried.
     if not all(map(_is_public, await names(address.host))):
         raise address.error(
             "its name leads to a private address; if that is meant, write the address itself"
-            " into the URL"
+            " into the URL",
+            code="private_address",
         )
 
 
@@ -240,15 +262,19 @@ async def _request_image(
         finally:
             answer.close()
     except (ProviderError, ProtocolError, InvalidValue) as exc:
-        raise address.error(f"could not be fetched: {exc}") from exc
+        raise address.error(f"could not be fetched: {exc}", code="fetch_failed") from exc
 
 
 def _check_headers(answer: HttpResponse, address: _ImageAddress, most_bytes: int) -> None:
     if answer.status != 200:
-        raise address.error(f"could not be fetched: the server answered with {answer.status}")
+        raise address.error(
+            f"could not be fetched: the server answered with {answer.status}", code="http_status"
+        )
     kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind and not kind.startswith("image/") and kind not in _UNSPECIFIC_TYPES:
-        raise address.error(f"is not an image: the server calls it {kind[:80]!r}")
+        raise address.error(
+            f"is not an image: the server calls it {kind[:80]!r}", code="not_an_image"
+        )
     length = answer.headers.get("content-length", "")
     if length.isdecimal() and int(length[:20]) > most_bytes:
         raise _too_large_error(address, most_bytes)
@@ -264,4 +290,7 @@ async def _read_body(answer: HttpResponse, address: _ImageAddress, most_bytes: i
 
 
 def _too_large_error(address: _ImageAddress, most_bytes: int) -> ToolFailed:
-    return address.error(f"has more than {most_bytes:,} bytes, which is more than is fetched")
+    return address.error(
+        f"has more than {most_bytes:,} bytes, which is more than is fetched",
+        code="image_file_too_large",
+    )

@@ -1,209 +1,45 @@
-"""An image as a model may have it: upright, without metadata, within the limits of an API.
+"""Prepare an image for a model: upright, without metadata, within the limits of an API.
 
-An image that is all that already is passed on byte for byte. Any other is decoded and written anew,
-which leaves behind whatever its file held besides pixels. Graphics become PNG, photographs JPEG;
-quality goes before size. All of this takes time: call it in a thread. It knows no model and no file.
+An image that meets all of that already is passed on byte for byte. Any other is decoded and written
+anew, which leaves behind everything in its file but the pixels. Graphics become PNG, photographs
+JPEG; quality comes before size. The first bytes of a file select the one decoder that sees it,
+whatever its name or type claims, and nothing is decoded before the size in the header is checked.
+All of this takes time: call it in a thread. This module knows Pillow, and no model and no path.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 import struct
 import zlib
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from steno.errors import ToolFailed
-from steno.inputs.images.image_metadata import has_too_many_scans, is_lossy_webp, is_pixels_only
 from steno.inputs.images.limits import ImageLimits
 from steno.messages.content import Image, ImageData
 from steno.tools.text_file import decode_text_file, describe_binary, detect_image_type
-
-# -- opening ---------------------------------------------------------------------------------------
-#
-# Bytes that may be an image, opened as far as their header: what they are, and how large.
-#
-# What a file is called, or is said to be, counts for nothing: its first bytes say which decoder gets
-# to see it, and no other does. Nothing is decoded before the header's own size was looked at. This
-# file knows Pillow, and nothing of models and what they take.
-
-
-if TYPE_CHECKING:
-    from PIL.ImageFile import ImageFile
-
-
-MAX_IMAGE_FILE_BYTES: Final = 50_000_000
-
-
-MAX_PIXELS: Final = 64_000_000
-"""What the largest cameras make; decoded that is a quarter of a gigabyte."""
-
-
-MAX_EDGE: Final = 65_535
-"""Nobody would see anything of what is longer. Some decoders print a line for each bad one."""
-
-
-_KNOWN_FORMATS: Final = "PNG, JPEG, GIF, WebP, BMP and TIFF"
-
-
-DECODER_ERRORS: Final = (
-    *(OSError, SyntaxError, ValueError, TypeError, ArithmeticError, LookupError, EOFError),
-    *(AssertionError, MemoryError, struct.error, zlib.error, Warning),
-)
-"""What decoders raise on bytes that are not what they seem; warnings, where those are errors."""
-
-
-class BadImage(ToolFailed):
-    """Bytes that cannot be opened as an image, or not safely; the message says why, not where."""
-
-
-def describe_image(data: bytes) -> dict[str, Any]:
-    """Return what there is to know of an image without decoding it, for the record.
-
-    Raises BadImage, and ImportError if Pillow is not installed.
-    """
-    mime_type = check_image_type(data)
-    with open_image(data, mime_type) as image:
-        return image_facts(data, mime_type, image.size)
-
-
-def image_facts(data: bytes, mime_type: str, size: tuple[int, int]) -> dict[str, Any]:
-    """Return the particulars of an image for the record."""
-    return {
-        "sha256": hashlib.sha256(data).hexdigest(),
-        "bytes": len(data),
-        "mime_type": mime_type,
-        "width": size[0],
-        "height": size[1],
-    }
-
-
-def check_image_type(data: bytes) -> str:
-    """Return the MIME type that the first bytes tell. Raises BadImage if it is none of ours."""
-    if len(data) > MAX_IMAGE_FILE_BYTES:
-        raise BadImage(
-            f"has {len(data):,} bytes, and no more than {MAX_IMAGE_FILE_BYTES:,} are opened;"
-            " make it smaller"
-        )
-    if found := _detect_type(data):
-        return found
-    what = "text" if decode_text_file(data[:4096]) is not None else describe_binary(data)
-    raise BadImage(
-        f"is {what if data else 'empty'}, not an image that can be opened; {_KNOWN_FORMATS} can be"
-    )
-
-
-@contextmanager
-def open_image(data: bytes, mime_type: str) -> Generator[ImageFile, None, None]:
-    """Open an image as far as its header; whatever its decoder raises inside is a BadImage."""
-    decoder = _load_decoders()[mime_type]
-    from PIL.Image import DecompressionBombError  # noqa: PLC0415 - it is loaded by now
-
-    if mime_type == "image/jpeg" and has_too_many_scans(data):
-        raise BadImage("is drawn anew too often, which would take for ever")
-    try:
-        with decoder(BytesIO(data)) as image:
-            check_image_size(image.size)
-            yield image
-    except DecompressionBombError as exc:
-        raise BadImage(f"would have more than {MAX_PIXELS:,} pixels; make it smaller") from exc
-    except DECODER_ERRORS as exc:
-        raise BadImage("is damaged, cut short, or not what it begins like") from exc
-
-
-def check_image_size(size: tuple[int, int]) -> None:
-    """Raise BadImage for more pixels than anybody needs: a small file can claim any number."""
-    width, height = size
-    if max(size) > MAX_EDGE:
-        raise BadImage(
-            f"would be {max(size):,} pixels long, and no more than {MAX_EDGE:,} are"
-            " opened; make it smaller"
-        )
-    if width * height > MAX_PIXELS:
-        raise BadImage(
-            f"would have {width:,} x {height:,} pixels, and no more than"
-            f" {MAX_PIXELS:,} are opened; make it smaller"
-        )
-
-
-def _detect_type(data: bytes) -> str | None:
-    if data.startswith(b"BM"):
-        return "image/bmp"
-    if data.startswith((b"II*\0", b"MM\0*")):
-        return "image/tiff"
-    return detect_image_type(data)
-
-
-def _load_decoders() -> Mapping[str, Callable[[BytesIO], ImageFile]]:
-    """Return who reads what.
-
-    Not `Image.open`, which would warn of large images on standard error before we can refuse them.
-    """
-    try:
-        # Loaded when an image is there: it takes longer than all of steno.
-        from PIL.BmpImagePlugin import BmpImageFile  # noqa: PLC0415
-        from PIL.GifImagePlugin import GifImageFile  # noqa: PLC0415
-        from PIL.JpegImagePlugin import JpegImageFile  # noqa: PLC0415
-        from PIL.PngImagePlugin import PngImageFile  # noqa: PLC0415
-        from PIL.TiffImagePlugin import TiffImageFile  # noqa: PLC0415
-        from PIL.WebPImagePlugin import WebPImageFile  # noqa: PLC0415
-    except ModuleNotFoundError as exc:
-        raise ImportError("images need Pillow: pip install 'steno[images]'") from exc
-    return {
-        "image/bmp": BmpImageFile,
-        "image/gif": GifImageFile,
-        "image/jpeg": JpegImageFile,
-        "image/png": PngImageFile,
-        "image/tiff": TiffImageFile,
-        "image/webp": WebPImageFile,
-    }
-
 
 if TYPE_CHECKING:
     import PIL.Image
     from PIL.ImageFile import ImageFile
 
-
-__all__ = ["MAX_OCR_EDGE", "BadImage", "PreparedImage", "prepare_for_model", "prepare_for_ocr"]
-
-
+MAX_IMAGE_FILE_BYTES: Final = 50_000_000
+MAX_PIXELS: Final = 64_000_000
+"""What the largest cameras make; decoded that is a quarter of a gigabyte."""
+MAX_EDGE: Final = 65_535
+"""Nobody would see anything of what is longer. Some decoders print a line for each bad one."""
 MAX_OCR_EDGE: Final = 4096
 """More pixels than this make text no more legible, only slower to find."""
 
 
-_JPEG_QUALITIES: Final = (90, 80, 65, 50)
+class BadImage(ToolFailed):
+    """Bytes that cannot be opened as an image, or not safely; the message says why, not where."""
 
-
-_MIN_EDGE: Final = 64
-"""An image that has to be smaller than this to fit shows nothing any more."""
-
-
-_PLAIN_MODES: Final = frozenset({"1", "L", "LA", "P", "RGB", "RGBA"})
-"""How decoders everywhere expect pixels to be stored."""
-
-
-_ORIENTATION_TAG: Final = 0x0112
-"""The EXIF tag for how the camera was held."""
-
-
-_PROFILED_MODES: Final = frozenset({"RGB", "RGBA", "CMYK"})
-
-
-# Pillow's numbers (`Transpose`), since it may not be there when this file is loaded.
-_FLIP_SIDES, _FLIP_ENDS, _LEFT, _OVER, _RIGHT, _TRANSPOSE, _TRANSVERSE = range(7)
-
-
-_TRANSPOSES: Final[Mapping[int, int]] = {
-    2: _FLIP_SIDES,
-    3: _OVER,
-    4: _FLIP_ENDS,
-    5: _TRANSPOSE,
-    6: _RIGHT,
-    7: _TRANSVERSE,
-    8: _LEFT,
-}
+    code = "bad_image"
 
 
 class PreparedImage(NamedTuple):
@@ -244,6 +80,27 @@ def prepare_for_ocr(data: bytes) -> bytes:
         return _encode_png(_flatten_transparency(pixels))
 
 
+def describe_image(data: bytes) -> dict[str, Any]:
+    """Return what there is to know of an image without decoding it, for the record.
+
+    Raises BadImage, and ImportError if Pillow is not installed.
+    """
+    mime_type = check_image_type(data)
+    with open_image(data, mime_type) as image:
+        return image_facts(data, mime_type, image.size)
+
+
+def image_facts(data: bytes, mime_type: str, size: tuple[int, int]) -> dict[str, Any]:
+    """Return the particulars of an image for the record."""
+    return {
+        "sha256": hashlib.sha256(data).hexdigest(),
+        "bytes": len(data),
+        "mime_type": mime_type,
+        "width": size[0],
+        "height": size[1],
+    }
+
+
 def _is_sendable_unchanged(
     data: bytes, image: ImageFile, mime_type: str, limits: ImageLimits
 ) -> bool:
@@ -270,7 +127,243 @@ def _build_prepared(
     )
 
 
-# -- pixels ----------------------------------------------------------------------------------
+# -- opening --------------------------------------------------------------------------------------
+
+_KNOWN_FORMATS: Final = "PNG, JPEG, GIF, WebP, BMP and TIFF"
+DECODER_ERRORS: Final = (
+    *(OSError, SyntaxError, ValueError, TypeError, ArithmeticError, LookupError, EOFError),
+    *(AssertionError, MemoryError, struct.error, zlib.error, Warning),
+)
+"""What decoders raise on bytes that are not what they seem; warnings, where those are errors."""
+
+
+def check_image_type(data: bytes) -> str:
+    """Return the MIME type that the first bytes tell. Raises BadImage if it is none of ours."""
+    if len(data) > MAX_IMAGE_FILE_BYTES:
+        raise BadImage(
+            f"has {len(data):,} bytes, and no more than {MAX_IMAGE_FILE_BYTES:,} are opened;"
+            " make it smaller",
+            code="image_file_too_large",
+        )
+    if found := _detect_type(data):
+        return found
+    what = "text" if decode_text_file(data[:4096]) is not None else describe_binary(data)
+    raise BadImage(
+        f"is {what if data else 'empty'}, not an image that can be opened; {_KNOWN_FORMATS} can be",
+        code="not_an_image",
+    )
+
+
+def _detect_type(data: bytes) -> str | None:
+    if data.startswith(b"BM"):
+        return "image/bmp"
+    if data.startswith((b"II*\0", b"MM\0*")):
+        return "image/tiff"
+    return detect_image_type(data)
+
+
+@contextmanager
+def open_image(data: bytes, mime_type: str) -> Generator[ImageFile, None, None]:
+    """Open an image as far as its header; whatever its decoder raises inside is a BadImage."""
+    decoder = _load_decoders()[mime_type]
+    from PIL.Image import DecompressionBombError  # noqa: PLC0415 - it is loaded by now
+
+    if mime_type == "image/jpeg" and has_too_many_scans(data):
+        raise BadImage("is drawn anew too often, which would take for ever", code="too_many_scans")
+    try:
+        with decoder(BytesIO(data)) as image:
+            check_image_size(image.size)
+            yield image
+    except DecompressionBombError as exc:
+        raise BadImage(
+            f"would have more than {MAX_PIXELS:,} pixels; make it smaller", code="too_many_pixels"
+        ) from exc
+    except DECODER_ERRORS as exc:
+        raise BadImage(
+            "is damaged, cut short, or not what it begins like", code="image_damaged"
+        ) from exc
+
+
+def check_image_size(size: tuple[int, int]) -> None:
+    """Raise BadImage for more pixels than anybody needs: a small file can claim any number."""
+    width, height = size
+    if max(size) > MAX_EDGE:
+        raise BadImage(
+            f"would be {max(size):,} pixels long, and no more than {MAX_EDGE:,} are"
+            " opened; make it smaller",
+            code="image_too_long",
+        )
+    if width * height > MAX_PIXELS:
+        raise BadImage(
+            f"would have {width:,} x {height:,} pixels, and no more than"
+            f" {MAX_PIXELS:,} are opened; make it smaller",
+            code="too_many_pixels",
+        )
+
+
+def _load_decoders() -> Mapping[str, Callable[[BytesIO], ImageFile]]:
+    """Return who reads what.
+
+    Not `Image.open`, which would warn of large images on standard error before we can refuse them.
+    """
+    try:
+        # Loaded when an image is there: it takes longer than all of steno.
+        from PIL.BmpImagePlugin import BmpImageFile  # noqa: PLC0415
+        from PIL.GifImagePlugin import GifImageFile  # noqa: PLC0415
+        from PIL.JpegImagePlugin import JpegImageFile  # noqa: PLC0415
+        from PIL.PngImagePlugin import PngImageFile  # noqa: PLC0415
+        from PIL.TiffImagePlugin import TiffImageFile  # noqa: PLC0415
+        from PIL.WebPImagePlugin import WebPImageFile  # noqa: PLC0415
+    except ModuleNotFoundError as exc:
+        raise ImportError("images need Pillow: pip install 'steno[images]'") from exc
+    return {
+        "image/bmp": BmpImageFile,
+        "image/gif": GifImageFile,
+        "image/jpeg": JpegImageFile,
+        "image/png": PngImageFile,
+        "image/tiff": TiffImageFile,
+        "image/webp": WebPImageFile,
+    }
+
+
+# -- metadata -------------------------------------------------------------------------------------
+
+_PNG_CHUNKS: Final = frozenset({b"IHDR", b"PLTE", b"tRNS", b"IDAT", b"IEND", b"sRGB"})
+_PNG_HEADER_BYTES: Final = 8
+_PNG_DEPTH_OFFSET: Final = 24
+"""Where the bits of a sample are told; with 16 of them not every decoder can do."""
+
+_JPEG_END: Final = 0xD9
+_JPEG_SCAN: Final = 0xDA
+_JPEG_MARKER: Final = re.compile(rb"\xff([^\x00\x01\xd0-\xd8\xff])")
+"""What begins a segment, or ends the file."""
+_MAX_SCANS: Final = 200
+"""Files that appear bit by bit have about ten."""
+_JPEG_JFIF: Final = 0xE0
+_JPEG_ADOBE: Final = 0xEE
+"""Tells how colours are stored; without it they would be wrong."""
+_JPEG_TABLES: Final = frozenset({0xC4, 0xDB, 0xDD, _JPEG_SCAN})
+_JPEG_FRAMES: Final = frozenset({0xC0, 0xC1, 0xC2})
+# Within the data of a scan 0xFF stands before a stuffed zero or a restart, and nothing else.
+_JPEG_STUFFED: Final = frozenset({0x00, *range(0xD0, 0xD8)})
+_JFIF_BYTES: Final = 16
+"""The length of a JFIF segment that holds no thumbnail."""
+_ADOBE_BYTES: Final = 14
+
+_WEBP_CHUNKS: Final = frozenset({b"VP8 ", b"VP8L", b"VP8X", b"ALPH"})
+_WEBP_HEADER_BYTES: Final = 12
+
+
+def is_pixels_only(data: bytes, mime_type: str) -> bool:
+    """Tell whether a file of this type holds its image alone; False if that cannot be told."""
+    walk = _CHECKS.get(mime_type)
+    return walk is not None and walk(data)
+
+
+def has_too_many_scans(data: bytes) -> bool:
+    """Tell whether a JPEG file draws its image anew more often than anybody wants to see.
+
+    A scan that changes nothing takes a hundred bytes, and as long as any other.
+    """
+    place, scans = 2, 0
+    while scans <= _MAX_SCANS and (found := _JPEG_MARKER.search(data, place)) is not None:
+        marker, place = found[1][0], found.end()
+        if marker == _JPEG_END:
+            break
+        scans += marker == _JPEG_SCAN
+        place += int.from_bytes(data[place : place + 2])
+    return scans > _MAX_SCANS
+
+
+def is_lossy_webp(data: bytes) -> bool:
+    """Tell whether a WebP file is compressed the way photographs are."""
+    return b"VP8 " in _webp_chunks(data)
+
+
+def _is_pixels_only_png(data: bytes) -> bool:
+    if data[_PNG_DEPTH_OFFSET : _PNG_DEPTH_OFFSET + 1] > b"\x08":
+        return False
+    place = _PNG_HEADER_BYTES
+    while place + 12 <= len(data):
+        kind = data[place + 4 : place + 8]
+        place += 12 + int.from_bytes(data[place : place + 4])
+        if kind not in _PNG_CHUNKS:
+            return False
+        if kind == b"IEND":
+            return place == len(data)
+    return False
+
+
+def _is_pixels_only_jpeg(data: bytes) -> bool:
+    place = 2
+    while place + 4 <= len(data) and data[place] == 0xFF:
+        marker = data[place + 1]
+        length = int.from_bytes(data[place + 2 : place + 4])
+        if not _is_plain_segment(marker, length, data[place + 4 : place + 9]):
+            return False
+        place += 2 + length
+        if marker == _JPEG_SCAN:
+            place = _scan_end(data, place)
+            if data[place : place + 2] == bytes((0xFF, _JPEG_END)):
+                return place + 2 == len(data)
+    return False
+
+
+def _is_plain_segment(marker: int, length: int, name: bytes) -> bool:
+    if marker == _JPEG_JFIF:
+        return name == b"JFIF\0" and length == _JFIF_BYTES
+    if marker == _JPEG_ADOBE:
+        return name == b"Adobe" and length == _ADOBE_BYTES
+    return marker in _JPEG_TABLES or marker in _JPEG_FRAMES
+
+
+def _scan_end(data: bytes, place: int) -> int:
+    """Return where the next marker stands behind the data of a scan."""
+    while (place := data.find(0xFF, place)) >= 0 and place + 1 < len(data):
+        if data[place + 1] not in _JPEG_STUFFED:
+            return place
+        place += 2
+    return len(data)
+
+
+def _is_pixels_only_webp(data: bytes) -> bool:
+    size = int.from_bytes(data[4:8], "little") + 8
+    return size == len(data) and all(kind in _WEBP_CHUNKS for kind in _webp_chunks(data))
+
+
+def _webp_chunks(data: bytes) -> Iterator[bytes]:
+    place = _WEBP_HEADER_BYTES
+    while place < len(data):
+        yield data[place : place + 4]
+        length = int.from_bytes(data[place + 4 : place + 8], "little")
+        place += 8 + length + length % 2
+
+
+_CHECKS: Final[Mapping[str, Callable[[bytes], bool]]] = {
+    "image/png": _is_pixels_only_png,
+    "image/jpeg": _is_pixels_only_jpeg,
+    "image/webp": _is_pixels_only_webp,
+}
+
+
+# -- pixels ---------------------------------------------------------------------------------------
+
+_PLAIN_MODES: Final = frozenset({"1", "L", "LA", "P", "RGB", "RGBA"})
+"""How decoders everywhere expect pixels to be stored."""
+_ORIENTATION_TAG: Final = 0x0112
+"""The EXIF tag for how the camera was held."""
+_PROFILED_MODES: Final = frozenset({"RGB", "RGBA", "CMYK"})
+# Pillow's numbers (`Transpose`), since it may not be there when this file is loaded.
+_FLIP_SIDES, _FLIP_ENDS, _LEFT, _OVER, _RIGHT, _TRANSPOSE, _TRANSVERSE = range(7)
+_TRANSPOSES: Final[Mapping[int, int]] = {
+    2: _FLIP_SIDES,
+    3: _OVER,
+    4: _FLIP_ENDS,
+    5: _TRANSPOSE,
+    6: _RIGHT,
+    7: _TRANSVERSE,
+    8: _LEFT,
+}
 
 
 def _decode_pixels(image: ImageFile, longest_edge: int) -> tuple[PIL.Image.Image, list[str]]:
@@ -365,7 +458,11 @@ def _flatten_transparency(image: PIL.Image.Image) -> PIL.Image.Image:
     return PIL.Image.alpha_composite(paper, image).convert("RGB")
 
 
-# -- bytes -----------------------------------------------------------------------------------
+# -- encoding -------------------------------------------------------------------------------------
+
+_JPEG_QUALITIES: Final = (90, 80, 65, 50)
+_MIN_EDGE: Final = 64
+"""An image that has to be smaller than this to fit shows nothing any more."""
 
 
 def _encode_to_fit(
@@ -374,7 +471,9 @@ def _encode_to_fit(
     """Return an image as a file that is small enough, and the size in pixels that it has then."""
     takes_jpeg, takes_png = "image/jpeg" in limits.types, "image/png" in limits.types
     if not (takes_jpeg or takes_png):
-        raise BadImage("cannot be sent: this API takes neither PNG nor JPEG")
+        raise BadImage(
+            "cannot be sent: this API takes neither PNG nor JPEG", code="api_takes_no_images"
+        )
     prefers_jpeg = takes_jpeg and is_photograph and image.mode != "RGBA"
     while True:
         if takes_png and not prefers_jpeg:
@@ -386,7 +485,9 @@ def _encode_to_fit(
             if len(data) <= limits.most_bytes:
                 return data, image.size
         if max(image.size) <= _MIN_EDGE:
-            raise BadImage(f"cannot be made to fit into {limits.most_bytes:,} bytes")
+            raise BadImage(
+                f"cannot be made to fit into {limits.most_bytes:,} bytes", code="image_does_not_fit"
+            )
         image = _shrink(image, max(image.size) * 3 // 4)
 
 

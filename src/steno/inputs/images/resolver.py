@@ -1,8 +1,9 @@
-"""Images that a person points at, and what a model gets in their place: an image, or its text.
+"""Resolve the images of user messages: to an image that the model sees, or to the text in it.
 
-Which of the two follows from the mode of the image and from what is known of the model. Bytes come
-from the message, from a file of the workspace or from an address; the last two only with permission.
-This file decodes nothing itself, and knows no engine and no provider.
+The mode of the image and the abilities of the model decide which. Bytes come from the message, from
+a file of the workspace or from a URL; the last two only with permission. A model that gets the text
+reads the name of the image and the text in it, and nothing else of the record. This module decodes
+nothing itself, and knows no engine and no provider.
 """
 
 from __future__ import annotations
@@ -28,7 +29,6 @@ from steno.inputs.images.prepare import (
 )
 from steno.inputs.ocr.engine import OcrEngineFailed, OcrResult, format_confidence
 from steno.inputs.path_lookup import workspace_name
-from steno.inputs.permission import require_permission
 from steno.messages.content import (
     Image,
     ImageBlob,
@@ -43,17 +43,289 @@ from steno.records.entry import Resolution
 from steno.tools.path_patterns import printable_name
 from steno.tools.workspace import Workspace
 
-# -- words -----------------------------------------------------------------------------------------
-#
-# What is said of images: their names, the text in them, what people should know.
-#
-# What a model reads holds the name of an image and what was recognised, and nothing else of the record.
+
+class ImageTextReader(Protocol):
+    """Whoever recognises the text in an image."""
+
+    async def read(self, image: bytes) -> OcrResult:
+        """Read an upright PNG. Raises Unrecognised."""
+        ...
 
 
+@final
+class ImageResolver:
+    """Makes the images of user messages fit for a model.
+
+    `limits` are those of the API that the model is behind; where it takes no images, or the model
+    does not, `ocr` recognises the text in them. `transport` makes what carries requests to the
+    addresses of images; without it none is fetched.
+    """
+
+    def __init__(
+        self,
+        workspace: Workspace | None,
+        *,
+        limits: ImageLimits,
+        ocr: ImageTextReader | None = None,
+        transport: Callable[[], Transport] | None = None,
+        names: HostLookup = resolve_host,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._workspace = workspace
+        self._limits = limits
+        self._ocr = ocr
+        self._transport = transport
+        self._resolve_host = names
+        self._clock = clock
+
+    # -- what a model sees -------------------------------------------------------------------
+
+    async def resolve(self, image: Image, viewer: ResolveContext) -> ResolvedReference:
+        """Return what the model sees in place of an image. What does not work is an error."""
+        name = image_name(image)
+        details: dict[str, Any] = {
+            "kind": "image",
+            "source": image_source(image),
+            "mode": image.mode.value,
+        }
+        try:
+            blindness = self._no_vision_reason(viewer)
+            if image.mode is RecognitionMode.VISION and blindness.text:
+                raise _ImageFailed(
+                    f"{blindness.text}; send it as text with mode ocr or auto, or use a model"
+                    " that takes images",
+                    code="no_vision",
+                    place=name,
+                )
+            is_read = image.mode is RecognitionMode.OCR or bool(blindness.text)
+            fallback = blindness.text if image.mode is RecognitionMode.AUTO else ""
+            if is_read and self._ocr is None:
+                raise _ImageFailed(
+                    f"{f'{fallback}, and ' if fallback else ''}{_NO_OCR_HINT}",
+                    code="no_ocr",
+                    place=name,
+                )
+            taken = await self._load_bytes(image, viewer)
+            name = image_name(image, taken.path)
+            if taken.allowed_by is not None:
+                details["allowed_by"] = taken.allowed_by
+            if taken.path is not None:
+                details["path"] = taken.path
+            if fallback:
+                details |= {"fallback": fallback, "fallback_kind": blindness.kind}
+            if is_read:
+                return await self._recognise(name, taken.data, details, viewer)
+            return await self._show_or_recognise(name, image.mode, taken.data, details, viewer)
+        except _ImageFailed as exc:
+            return ResolvedReference(error=str(exc), error_code=exc.code, details=details)
+
+    async def _show_or_recognise(
+        self,
+        name: str,
+        mode: RecognitionMode,
+        data: bytes,
+        details: dict[str, Any],
+        viewer: ResolveContext,
+    ) -> ResolvedReference:
+        """Show an image; where that fails, and nobody insists on it, read what stands in it."""
+        try:
+            return await self._show(name, data, details)
+        except _ImageFailed as exc:
+            if mode is RecognitionMode.VISION or self._ocr is None:
+                raise
+            details |= {"fallback": str(exc), "fallback_kind": _NOT_PREPARABLE}
+            try:
+                return await self._recognise(name, data, details, viewer)
+            except _ImageFailed as other:
+                if (other.code, other.message) == (exc.code, exc.message):
+                    raise
+                raise _ImageFailed(
+                    f"{exc.message}; it cannot be sent as text either: {other.message}",
+                    code=exc.code,
+                    place=name,
+                ) from other
+
+    def _no_vision_reason(self, viewer: ResolveContext) -> _NoVisionReason:
+        """Return why the model gets no images to see; no words if it does."""
+        if viewer.image_refusal:
+            return _NoVisionReason(
+                _IMAGE_REFUSED, f"the model took no images: {viewer.image_refusal}"
+            )
+        if viewer.vision is False:
+            return _NoVisionReason(_NO_VISION, "the model takes no images")
+        return _NoVisionReason(_NO_VISION, "" if self._limits.types else "the API takes no images")
+
+    async def _show(self, name: str, data: bytes, details: dict[str, Any]) -> ResolvedReference:
+        began = self._clock()
+        try:
+            prepared = await asyncio.to_thread(prepare_for_model, data, self._limits)
+        except (BadImage, ImportError) as exc:
+            raise _unprepared_error(exc, name) from exc
+        took = {"used": "vision", "duration_s": round(self._clock() - began, 3)}
+        return ResolvedReference(
+            content=(prepared.image,), details=details | took | prepared.details
+        )
+
+    async def _recognise(
+        self, name: str, data: bytes, details: dict[str, Any], viewer: ResolveContext
+    ) -> ResolvedReference:
+        assert self._ocr is not None
+        began = self._clock()
+        try:
+            details |= await asyncio.to_thread(describe_image, data)
+            details["used"] = "ocr"
+            viewer.report_progress(f"recognising the text in {name}")
+            found = await self._ocr.read(await asyncio.to_thread(prepare_for_ocr, data))
+        except (BadImage, ImportError) as exc:
+            raise _unprepared_error(exc, name) from exc
+        except Unrecognised as exc:
+            details["duration_s"] = round(self._clock() - began, 3)
+            if isinstance(exc, OcrEngineFailed):
+                details["engine"] = exc.engine
+            raise _ImageFailed(
+                f"its text could not be recognised: {exc}; try again, or use mode vision"
+                " with a model that takes images",
+                code="text_not_recognised",
+                place=name,
+            ) from exc
+        details |= {
+            "engine": found.engine,
+            "confidence": found.confidence,
+            "language": found.language,
+            "duration_s": round(found.duration_s, 3),
+        }
+        return ResolvedReference(
+            content=(Text(format_ocr_text(name, found)),),
+            details=details,
+            note=build_ocr_note(name, found, details.get("fallback")),
+        )
+
+    # -- where it is from --------------------------------------------------------------------
+
+    async def _load_bytes(self, image: Image, viewer: ResolveContext) -> _ImageBytes:
+        source = image.source
+        try:
+            match source:
+                case ImageData():
+                    return _ImageBytes(source.data)
+                case ImageFile():
+                    return await self._load_file(source.path, viewer)
+                case ImageUrl():
+                    return await self._fetch(source.url, viewer)
+                case ImageBlob():
+                    raise ToolFailed(
+                        "its bytes lie beside the record; bring them back first, with"
+                        " Journal.restore_blobs",
+                        code="image_not_loaded",
+                        place="image",
+                    )
+                case _:
+                    assert_never(source)
+        except ToolFailed as exc:
+            raise _ImageFailed(exc.message, code=exc.code, place=exc.place) from exc
+        except ImportError as exc:
+            raise _ImageFailed(str(exc), code="extra_missing") from exc
+
+    async def _load_file(self, path: str, viewer: ResolveContext) -> _ImageBytes:
+        if self._workspace is None:
+            raise ToolFailed(
+                "there is no workspace whose files could be opened",
+                code="no_workspace",
+                place="image",
+            )
+        name = await asyncio.to_thread(workspace_name, self._workspace, path)
+        told = printable_name(name)
+        allowed_by = await viewer.require_permission("read", Capability.READ, name, name=told)
+        read = partial(self._workspace.strict.read_file, name, most_bytes=MAX_IMAGE_FILE_BYTES)
+        return _ImageBytes(await asyncio.to_thread(read), allowed_by, name)
+
+    async def _fetch(self, url: str, viewer: ResolveContext) -> _ImageBytes:
+        if self._transport is None:
+            raise ToolFailed(
+                "nothing is fetched here; download it and name the file",
+                code="fetch_disabled",
+                place="image",
+            )
+        transport = self._transport()
+        try:
+            found = await fetch_image(url, viewer, transport, names=self._resolve_host)
+        finally:
+            await transport.close()
+        return _ImageBytes(found.data, found.allowed_by)
+
+    # -- later -------------------------------------------------------------------------------
+
+    def is_current(self, image: Image, resolution: Resolution, viewer: ResolveContext) -> bool:
+        """Tell whether what was found once still serves the model that is to see it now."""
+        details = resolution.details or {}
+        is_blind = bool(self._no_vision_reason(viewer).text)
+        if details.get("used") == "vision":
+            if is_blind and image.mode is not RecognitionMode.VISION:
+                return False
+            sent = details.get("sent")
+            return is_blind or (isinstance(sent, Mapping) and self._accepts(sent))
+        # What was refused, or could not be prepared, would be once more.
+        if details.get("fallback_kind") == _NO_VISION and image.mode is RecognitionMode.AUTO:
+            return is_blind or viewer.vision is not True
+        return True
+
+    def _accepts(self, sent: Mapping[str, Any]) -> bool:
+        """Tell whether what was made for one API can go to this one as well."""
+        sizes = [sent.get(name, 0) for name in ("bytes", "width", "height")]
+        if not all(isinstance(size, int) for size in sizes):
+            return False
+        size, *edges = sizes
+        return (
+            sent.get("mime_type") in self._limits.types
+            and size <= self._limits.most_bytes
+            and max(edges) <= self._limits.longest_edge
+        )
+
+    async def changes(
+        self, image: Image, resolution: Resolution, *, known: frozenset[str] = frozenset()
+    ) -> tuple[str, ...]:
+        """Return what has become of a file since; bytes and addresses are taken as they were."""
+        file = read_recorded_image(resolution.details)
+        if self._workspace is None or file is None:
+            return ()
+        return await asyncio.to_thread(find_changes, self._workspace, (file,), known)
+
+
+class _NoVisionReason(NamedTuple):
+    """Why a model gets no images to see: by what is known of it, or since it has refused one."""
+
+    kind: str
+    text: str
+
+
+class _ImageFailed(ToolFailed):
+    """An image cannot be resolved; `place` is its name, if the message needs one."""
+
+
+def _unprepared_error(exc: BadImage | ImportError, name: str) -> _ImageFailed:
+    code = exc.code if isinstance(exc, BadImage) else "extra_missing"
+    return _ImageFailed(f"{exc}; try again, or leave it out", code=code, place=name)
+
+
+class _ImageBytes(NamedTuple):
+    data: bytes
+    allowed_by: str | None = None
+    path: str | None = None
+    """What the workspace calls it, if it lies there."""
+
+
+# -- text -----------------------------------------------------------------------------------------
+
+# Why a model reads an image that it might have seen, as the record has it.
+_NO_VISION: Final = "blind"
+_IMAGE_REFUSED: Final = "refused"
+_NOT_PREPARABLE: Final = "unfit"
 _MAX_NAME_CHARACTERS: Final = 80
-
-
 _MARK_BYTES: Final = 6
+_NO_OCR_HINT: Final = (
+    "there is nothing to recognise text with; install it with pip install 'steno[ocr]', or use mode"
+    " vision with a model that takes images, or leave the image out"
+)
 
 
 def image_name(image: Image, place: str | None = None) -> str:
@@ -129,263 +401,3 @@ def build_ocr_note(name: str, found: OcrResult, fallback: str | None) -> str:
     else:
         return ""
     return f"{fallback}: {said}" if fallback else said
-
-
-_NO_OCR_HINT: Final = (
-    "there is nothing to recognise text with; install it with pip install 'steno[ocr]', or use mode"
-    " vision with a model that takes images, or leave the image out"
-)
-
-
-# Why a model reads an image that it might have seen, as the record has it.
-_NO_VISION: Final = "blind"
-
-
-_IMAGE_REFUSED: Final = "refused"
-
-
-_NOT_PREPARABLE: Final = "unfit"
-
-
-class ImageTextReader(Protocol):
-    """Whoever recognises the text in an image."""
-
-    async def read(self, image: bytes) -> OcrResult:
-        """Read an upright PNG. Raises Unrecognised."""
-        ...
-
-
-@final
-class ImageResolver:
-    """Makes the images of user messages fit for a model.
-
-    `limits` are those of the API that the model is behind; where it takes no images, or the model
-    does not, `ocr` recognises the text in them. `transport` makes what carries requests to the
-    addresses of images; without it none is fetched.
-    """
-
-    def __init__(
-        self,
-        workspace: Workspace | None,
-        *,
-        limits: ImageLimits,
-        ocr: ImageTextReader | None = None,
-        transport: Callable[[], Transport] | None = None,
-        names: HostLookup = resolve_host,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._workspace = workspace
-        self._limits = limits
-        self._ocr = ocr
-        self._transport = transport
-        self._resolve_host = names
-        self._clock = clock
-
-    # -- what a model sees -------------------------------------------------------------------
-
-    async def resolve(self, image: Image, viewer: ResolveContext) -> ResolvedReference:
-        """Return what the model sees in place of an image. What does not work is an error."""
-        name = image_name(image)
-        details: dict[str, Any] = {
-            "kind": "image",
-            "source": image_source(image),
-            "mode": image.mode.value,
-        }
-        try:
-            blindness = self._no_vision_reason(viewer)
-            if image.mode is RecognitionMode.VISION and blindness.text:
-                raise _ImageFailed(
-                    f"{name}: {blindness.text}; send it as text with mode ocr or auto, or use a model"
-                    " that takes images"
-                )
-            is_read = image.mode is RecognitionMode.OCR or bool(blindness.text)
-            fallback = blindness.text if image.mode is RecognitionMode.AUTO else ""
-            if is_read and self._ocr is None:
-                raise _ImageFailed(
-                    f"{name}: {f'{fallback}, and ' if fallback else ''}{_NO_OCR_HINT}"
-                )
-            taken = await self._load_bytes(image, viewer)
-            name = image_name(image, taken.path)
-            if taken.allowed_by is not None:
-                details["allowed_by"] = taken.allowed_by
-            if taken.path is not None:
-                details["path"] = taken.path
-            if fallback:
-                details |= {"fallback": fallback, "fallback_kind": blindness.kind}
-            if is_read:
-                return await self._recognise(name, taken.data, details, viewer)
-            return await self._show_or_recognise(name, image.mode, taken.data, details, viewer)
-        except _ImageFailed as exc:
-            return ResolvedReference(error=str(exc), details=details)
-
-    async def _show_or_recognise(
-        self,
-        name: str,
-        mode: RecognitionMode,
-        data: bytes,
-        details: dict[str, Any],
-        viewer: ResolveContext,
-    ) -> ResolvedReference:
-        """Show an image; where that fails, and nobody insists on it, read what stands in it."""
-        try:
-            return await self._show(name, data, details)
-        except _ImageFailed as exc:
-            if mode is RecognitionMode.VISION or self._ocr is None:
-                raise
-            details |= {"fallback": str(exc), "fallback_kind": _NOT_PREPARABLE}
-            try:
-                return await self._recognise(name, data, details, viewer)
-            except _ImageFailed as other:
-                if str(other) == str(exc):
-                    raise
-                second = str(other).removeprefix(f"{name}: ")
-                raise _ImageFailed(f"{exc}; it cannot be sent as text either: {second}") from other
-
-    def _no_vision_reason(self, viewer: ResolveContext) -> _NoVisionReason:
-        """Return why the model gets no images to see; no words if it does."""
-        if viewer.image_refusal:
-            return _NoVisionReason(
-                _IMAGE_REFUSED, f"the model took no images: {viewer.image_refusal}"
-            )
-        if viewer.vision is False:
-            return _NoVisionReason(_NO_VISION, "the model takes no images")
-        return _NoVisionReason(_NO_VISION, "" if self._limits.types else "the API takes no images")
-
-    async def _show(self, name: str, data: bytes, details: dict[str, Any]) -> ResolvedReference:
-        began = self._clock()
-        try:
-            prepared = await asyncio.to_thread(prepare_for_model, data, self._limits)
-        except (BadImage, ImportError) as exc:
-            raise _ImageFailed(f"{name}: {exc}; try again, or leave it out") from exc
-        took = {"used": "vision", "duration_s": round(self._clock() - began, 3)}
-        return ResolvedReference(
-            content=(prepared.image,), details=details | took | prepared.details
-        )
-
-    async def _recognise(
-        self, name: str, data: bytes, details: dict[str, Any], viewer: ResolveContext
-    ) -> ResolvedReference:
-        assert self._ocr is not None
-        began = self._clock()
-        try:
-            details |= await asyncio.to_thread(describe_image, data)
-            details["used"] = "ocr"
-            viewer.report_progress(f"recognising the text in {name}")
-            found = await self._ocr.read(await asyncio.to_thread(prepare_for_ocr, data))
-        except (BadImage, ImportError) as exc:
-            raise _ImageFailed(f"{name}: {exc}; try again, or leave it out") from exc
-        except Unrecognised as exc:
-            details["duration_s"] = round(self._clock() - began, 3)
-            if isinstance(exc, OcrEngineFailed):
-                details["engine"] = exc.engine
-            raise _ImageFailed(
-                f"{name}: its text could not be recognised: {exc}; try again, or use mode vision"
-                " with a model that takes images"
-            ) from exc
-        details |= {
-            "engine": found.engine,
-            "confidence": found.confidence,
-            "language": found.language,
-            "duration_s": round(found.duration_s, 3),
-        }
-        return ResolvedReference(
-            content=(Text(format_ocr_text(name, found)),),
-            details=details,
-            note=build_ocr_note(name, found, details.get("fallback")),
-        )
-
-    # -- where it is from --------------------------------------------------------------------
-
-    async def _load_bytes(self, image: Image, viewer: ResolveContext) -> _ImageBytes:
-        source = image.source
-        try:
-            match source:
-                case ImageData():
-                    return _ImageBytes(source.data)
-                case ImageFile():
-                    return await self._load_file(source.path, viewer)
-                case ImageUrl():
-                    return await self._fetch(source.url, viewer)
-                case ImageBlob():
-                    raise _ImageFailed(
-                        "image: its bytes lie beside the record; bring them back first, with"
-                        " Journal.restore_blobs"
-                    )
-                case _:
-                    assert_never(source)
-        except (ToolFailed, ImportError) as exc:
-            raise _ImageFailed(str(exc)) from exc
-
-    async def _load_file(self, path: str, viewer: ResolveContext) -> _ImageBytes:
-        if self._workspace is None:
-            raise ToolFailed("image: there is no workspace whose files could be opened")
-        name = await asyncio.to_thread(workspace_name, self._workspace, path)
-        told = printable_name(name)
-        allowed_by = await require_permission(viewer, "read", Capability.READ, name, name=told)
-        read = partial(self._workspace.strict.read_file, name, most_bytes=MAX_IMAGE_FILE_BYTES)
-        return _ImageBytes(await asyncio.to_thread(read), allowed_by, name)
-
-    async def _fetch(self, url: str, viewer: ResolveContext) -> _ImageBytes:
-        if self._transport is None:
-            raise ToolFailed("image: nothing is fetched here; download it and name the file")
-        transport = self._transport()
-        try:
-            found = await fetch_image(url, viewer, transport, names=self._resolve_host)
-        finally:
-            await transport.close()
-        return _ImageBytes(found.data, found.allowed_by)
-
-    # -- later -------------------------------------------------------------------------------
-
-    def is_current(self, image: Image, resolution: Resolution, viewer: ResolveContext) -> bool:
-        """Tell whether what was found once still serves the model that is to see it now."""
-        details = resolution.details or {}
-        is_blind = bool(self._no_vision_reason(viewer).text)
-        if details.get("used") == "vision":
-            if is_blind and image.mode is not RecognitionMode.VISION:
-                return False
-            sent = details.get("sent")
-            return is_blind or (isinstance(sent, Mapping) and self._accepts(sent))
-        # What was refused, or could not be prepared, would be once more.
-        if details.get("fallback_kind") == _NO_VISION and image.mode is RecognitionMode.AUTO:
-            return is_blind or viewer.vision is not True
-        return True
-
-    def _accepts(self, sent: Mapping[str, Any]) -> bool:
-        """Tell whether what was made for one API can go to this one as well."""
-        sizes = [sent.get(name, 0) for name in ("bytes", "width", "height")]
-        if not all(isinstance(size, int) for size in sizes):
-            return False
-        size, *edges = sizes
-        return (
-            sent.get("mime_type") in self._limits.types
-            and size <= self._limits.most_bytes
-            and max(edges) <= self._limits.longest_edge
-        )
-
-    async def changes(
-        self, image: Image, resolution: Resolution, *, known: frozenset[str] = frozenset()
-    ) -> tuple[str, ...]:
-        """Return what has become of a file since; bytes and addresses are taken as they were."""
-        file = read_recorded_image(resolution.details)
-        if self._workspace is None or file is None:
-            return ()
-        return await asyncio.to_thread(find_changes, self._workspace, (file,), known)
-
-
-class _NoVisionReason(NamedTuple):
-    """Why a model gets no images to see: by what is known of it, or since it has refused one."""
-
-    kind: str
-    text: str
-
-
-class _ImageFailed(Exception):
-    """Why nothing came of an image, and what to do."""
-
-
-class _ImageBytes(NamedTuple):
-    data: bytes
-    allowed_by: str | None = None
-    path: str | None = None
-    """What the workspace calls it, if it lies there."""

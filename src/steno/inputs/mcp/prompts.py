@@ -82,18 +82,23 @@ class PromptCommand(NamedTuple):
 
 async def list_mcp_prompts(servers: Iterable[McpServer]) -> McpPrompts:
     """Ask servers for their prompts, all at once; one that fails gives a note and no prompts."""
-    found = await asyncio.gather(*[_list_server_prompts(server) for server in servers])
+    found = await asyncio.gather(*[_list_or_note(server) for server in servers])
     return McpPrompts(
         prompts=tuple(sorted([prompt for prompts, _ in found for prompt in prompts])),
         notes=tuple([note for _, notes in found for note in notes]),
     )
 
 
-async def _list_server_prompts(server: McpServer) -> McpPrompts:
+async def _list_or_note(server: McpServer) -> McpPrompts:
     try:
-        listed = await server.prompts()
+        return await _list_server_prompts(server)
     except ServerFailed as exc:
         return McpPrompts((), (str(exc),))
+
+
+async def _list_server_prompts(server: McpServer) -> McpPrompts:
+    """Return the prompts of one server. Raises ServerFailed."""
+    listed = await server.prompts()
     by_name = {prompt.name: prompt for prompt in reversed(listed) if prompt.name}
     offered = [by_name[name] for name in sorted(by_name)]
     notes: list[str] = []
@@ -155,12 +160,16 @@ def parse_prompt_command(text: str) -> PromptCommand | None:
     for match in _WORD.finditer(rest):
         word = match[0]
         if match["end"] not in (None, '"'):
-            raise InvalidValue(f'{command}: a " has no other one; write \\" inside of quotes')
+            raise InvalidValue(
+                'a " has no other one; write \\" inside of quotes',
+                code="quote_not_closed",
+                place=command,
+            )
         pair = _NAMED_VALUE.fullmatch(word)
         if pair is None:
             positional.append(_unquote(word))
         elif pair[1] in named:
-            raise InvalidValue(f"{command}: {pair[1]} is given twice")
+            raise InvalidValue(f"{pair[1]} is given twice", code="argument_repeated", place=command)
         else:
             named[pair[1]] = _unquote(pair[2])
     return PromptCommand(command, named, tuple(positional))
@@ -177,14 +186,18 @@ async def expand_prompt(command: PromptCommand, servers: Iterable[McpServer]) ->
     """
     server = next((server for server in servers if server.name == command.server), None)
     if server is None:
-        raise InvalidValue(f"{command.command}: there is no server of this name")
-    offered, notes = await list_mcp_prompts([server])
+        raise InvalidValue(
+            "there is no server of this name", code="server_not_found", place=command.command
+        )
+    offered = sorted((await _list_server_prompts(server)).prompts)
     prompt = next((prompt for prompt in offered if prompt.command == command.command), None)
     if prompt is None:
-        if notes and not offered:
-            raise ServerFailed(notes[0])
         known = ", ".join([prompt.command for prompt in offered]) or "none"
-        raise InvalidValue(f"{command.command}: there is no such prompt; those there are: {known}")
+        raise InvalidValue(
+            f"there is no such prompt; those there are: {known}",
+            code="prompt_not_found",
+            place=command.command,
+        )
     messages = await server.prompt(prompt.name, _match_arguments(command, prompt))
     return _build_message(messages, prompt)
 
@@ -195,18 +208,26 @@ def _match_arguments(command: PromptCommand, prompt: McpPrompt) -> dict[str, str
     usage = f"it takes {', '.join(map(_clean_name, names)) or 'nothing'}"
     if unknown := [name for name in command.named if name not in names]:
         raise InvalidValue(
-            f"{command.command}: {', '.join(unknown)}: not an argument of it; {usage}; "
-            'put a value that holds a = in quotes: "a=b"'
+            f"{', '.join(unknown)}: not an argument of it; {usage}; "
+            'put a value that holds a = in quotes: "a=b"',
+            code="unknown_argument",
+            place=command.command,
         )
     free = [name for name in names if name not in command.named]
     if len(command.positional) > len(free):
         raise InvalidValue(
-            f"{command.command}: too many values; {usage}; put one with blanks in quotes"
+            f"too many values; {usage}; put one with blanks in quotes",
+            code="too_many_arguments",
+            place=command.command,
         )
     given = {**command.named, **dict(zip(free, command.positional, strict=False))}
     required = [argument.name for argument in prompt.arguments if argument.is_required]
     if missing := [_clean_name(name) for name in required if name not in given]:
-        raise InvalidValue(f"{command.command}: it needs {', '.join(missing)}; {usage}")
+        raise InvalidValue(
+            f"it needs {', '.join(missing)}; {usage}",
+            code="argument_missing",
+            place=command.command,
+        )
     return given
 
 
@@ -228,10 +249,14 @@ def _build_message(messages: tuple[PromptMessage, ...], prompt: McpPrompt) -> Us
         content += said
     if len(messages) > _MAX_BLOCKS or min(room) < 0:
         raise ServerFailed(
-            f"mcp {prompt.server}: what {prompt.command} says is too long to be sent"
+            f"what {prompt.command} says is too long to be sent",
+            code="prompt_too_long",
+            place=f"mcp {prompt.server}",
         )
     if all(isinstance(block, Text) and not block.text.strip() for block in content):
-        raise ServerFailed(f"mcp {prompt.server}: {prompt.command} says nothing")
+        raise ServerFailed(
+            f"{prompt.command} says nothing", code="prompt_empty", place=f"mcp {prompt.server}"
+        )
     return ChatMessage.user(content)
 
 

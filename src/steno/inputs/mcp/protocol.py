@@ -1,6 +1,7 @@
-"""What a server answers, as values of ours: fields of the wrong type are left out, never trusted.
+"""What an MCP server offers and returns, as values, and how they are decoded from its JSON.
 
-What stands in an answer at all is JSON; that names mean what they say is not known here.
+All of it comes from a foreign program: names may be anything, texts may hold anything, hints may be
+lies. Fields of the wrong type are left out. This module does not know how a server was asked.
 """
 
 from __future__ import annotations
@@ -11,13 +12,6 @@ from typing import Any, Final, NamedTuple, Protocol, cast
 from steno.errors import InvalidValue
 from steno.inputs.mcp.untrusted_data import decode_base64, sanitise_json
 from steno.values import replace_lone_surrogates
-
-# -- said ------------------------------------------------------------------------------------------
-#
-# What a server says, as plain values: nothing here knows how it was asked.
-#
-# All of it comes from somebody else's program. Names may be anything, texts may hold anything, and
-# hints may be lies.
 
 
 class ListedTool(NamedTuple):
@@ -139,13 +133,12 @@ class McpServer(Protocol):
         ...
 
 
-_MAX_TTL_MS: Final = 10**12
-
-
-_MIN_VALUE_SIZE: Final = 8
-
+# -- decoding -------------------------------------------------------------------------------------
 
 ResultJson = Mapping[str, Any]
+
+_MAX_TTL_MS: Final = 10**12
+_MIN_VALUE_SIZE: Final = 8
 
 
 def decode_tools(answer: ResultJson) -> Iterator[ListedTool]:
@@ -229,7 +222,9 @@ def _decode_contents(part: ResultJson) -> ResourceContents:
     if isinstance(blob, str) and not isinstance(text, str):
         data = decode_base64(blob)
         if data is None:
-            raise InvalidValue("resource: its bytes are not in base64")
+            raise InvalidValue(
+                "its bytes are not in base64", code="invalid_base64", place="resource"
+            )
     return ResourceContents(
         uri=_text_or_empty(part.get("uri")),
         mime_type=_text_or_empty(part.get("mimeType")) or None,
@@ -268,9 +263,6 @@ def estimate_size(answer: object) -> int:
         elif isinstance(value, list):
             rest += cast("list[object]", value)
     return total
-
-
-# -- JSON from elsewhere -------------------------------------------------------------------------
 
 
 def _text_or_empty(value: object) -> str:

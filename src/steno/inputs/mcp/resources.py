@@ -1,8 +1,9 @@
-"""Resources of MCP servers that a person points at: read with permission, and kept while fresh.
+"""Resolve resources of MCP servers: read with permission, cached while they are fresh.
 
-How long one holds is said by the server; where it is not, by the user for its type; else it is
-an hour. What is kept is what the record keeps, so that a conversation that goes on another day
-can begin with what its log already holds.
+A server says how long a resource stays fresh; where it does not, the user's setting for its type
+counts, else an hour. The cache holds what the log holds, so a session that is resumed another day
+starts with the resources in its log. A URI can be spelled in many ways (`%70rivate` is `private`),
+so there is one spelling that rules are about and servers are asked for.
 """
 
 from __future__ import annotations
@@ -25,42 +26,285 @@ from steno.inputs.mcp.protocol import McpServer, ResourceContents
 from steno.inputs.mcp.server_spec import matches_wildcard
 from steno.inputs.mcp.tool_definitions import mcp_server_name
 from steno.inputs.mcp.untrusted_data import clean_text
-from steno.inputs.permission import require_permission
 from steno.messages.content import Image, ImageData, Opaque, Resource, Text
 from steno.ports import Capability, PrepareImage, ResolveContext, ResolvedReference, strip_url_user
 from steno.records.entry import Resolution, ResolutionStatus
 from steno.values import replace_lone_surrogates
 
-# -- uris ------------------------------------------------------------------------------------------
-#
-# URIs of resources: which can be asked for, how they are spelled, and how they are shown.
-#
-# A URI can be written in many ways (`%70rivate` is `private`), and a rule is about one of them. So
-# there is one spelling that rules are about and servers are asked for.
+RESOURCE_KIND: Final = "resource"
+"""What the details of such a finding call it."""
+_HOUR_S: Final = 3_600.0
+_MAX_TTL_S: Final = 24 * _HOUR_S
+"""No server is believed for longer."""
 
+
+class ResourceLimits(NamedTuple):
+    """How much of resources is kept and shown."""
+
+    most_bytes: int = 32 * 1024 * 1024
+    """What is kept in memory, of all resources together."""
+    longest_text: int = 64 * 1024
+    """The characters of one resource that a model sees."""
+    most_data: int = 1024 * 1024
+    """The bytes of one resource that are recorded, where they are neither text nor an image."""
+    most_parts: int = 100
+
+
+_DEFAULT_LIMITS: Final = ResourceLimits()
+
+
+@final
+class ResourceResolver:
+    """Finds out what is behind the resources that messages point at."""
+
+    def __init__(
+        self,
+        server_of: Callable[[str], McpServer],
+        *,
+        ttl_s: Mapping[str, Mapping[str, float]] = {},
+        default_ttl_s: float = _HOUR_S,
+        limits: ResourceLimits = _DEFAULT_LIMITS,
+        fit: PrepareImage | None = None,
+        now: Callable[[], datetime] = utc_now,
+    ) -> None:
+        """Take who knows the servers by name, and raises ServerFailed.
+
+        `ttl_s` has for a server how many seconds its resources hold, by their type (`text/*`) or
+        `*`. `fit` makes images small and clean; without it none is shown. Raises InvalidValue
+        for times that are none.
+        """
+        for seconds in [default_ttl_s, *[s for types in ttl_s.values() for s in types.values()]]:
+            if not 0 <= seconds < math.inf:
+                raise InvalidValue(
+                    "how long a resource holds is a number of 0 or more",
+                    code="invalid_ttl",
+                    place="ttl_s",
+                )
+        self._server_of = server_of
+        self._ttl_s = ttl_s
+        self._default_ttl_s = default_ttl_s
+        self._limits = limits
+        self._fit = fit
+        self._now = now
+        self._cache = _ResourceCache(limits.most_bytes)
+
+    async def resolve(self, resource: Resource, viewer: ResolveContext) -> ResolvedReference:
+        """Return what a server holds there. What cannot be read is a finding with an error."""
+        if resource.text is not None or resource.data is not None:
+            contents = (
+                ResourceContents(resource.uri, resource.mime_type, resource.text, resource.data),
+            )
+            retrieved_at = resource.retrieved_at or self._now()
+            return _build_resolved_reference(
+                await self._build_cached(resource, contents, None, retrieved_at)
+            )
+        try:
+            return await self._resolve(replace(resource, uri=normalise_uri(resource.uri)), viewer)
+        except (InvalidValue, ServerFailed, ToolFailed) as exc:
+            return ResolvedReference(error=str(exc), error_code=exc.code)
+
+    async def _resolve(self, resource: Resource, viewer: ResolveContext) -> ResolvedReference:
+        server = self._server_of(resource.server)
+        allowed_by = await _require_read_permission(viewer, resource, server)
+        kept = self._cache.get(_cache_key(resource))
+        if kept is not None and self._is_fresh(kept.details):
+            return _build_resolved_reference(kept, allowed_by=allowed_by, from_cache=True)
+        uri = shorten_uri(resource.uri)
+        viewer.report_progress(f"reading {uri} from the MCP server {server.name}")
+        read = await server.read(resource.uri)
+        if all(part.text is None and part.data is None for part in read.contents):
+            raise ServerFailed(
+                f"there is nothing in {uri}", code="resource_empty", place=f"mcp {server.name}"
+            )
+        ttl_s = self._choose_ttl(resource, read.contents[0].mime_type, read.ttl_s)
+        fetched = await self._build_cached(resource, read.contents, ttl_s, self._now())
+        self._cache.put(_cache_key(resource), fetched)
+        return _build_resolved_reference(fetched, allowed_by=allowed_by)
+
+    def is_current(
+        self, resource: Resource, resolution: Resolution, viewer: ResolveContext
+    ) -> bool:
+        """Tell whether what was read is still fresh."""
+        del resource, viewer  # the record says it all
+        return self._is_valid(resolution)
+
+    async def changes(
+        self, resource: Resource, resolution: Resolution, *, known: frozenset[str] = frozenset()
+    ) -> tuple[str, ...]:
+        """Return nothing: whether it has changed is known only to the server."""
+        del resource, resolution
+        return ()
+
+    def remember(self, resource: Resource, resolution: Resolution) -> None:
+        """Take what the log of a conversation holds, to be used again while it is fresh."""
+        try:
+            key = _cache_key(replace(resource, uri=normalise_uri(resource.uri)))
+        except InvalidValue:  # nobody will ask for it again
+            return
+        details, kept = resolution.details or {}, self._cache.get(key)
+        is_newer = kept is None or _retrieved_at(kept.details) < _retrieved_at(details)
+        if is_newer and details.get("ttl_s") is not None and self._is_valid(resolution):
+            self._cache.put(key, _CachedResource(resolution.content, details))
+
+    # -- how long it holds -------------------------------------------------------------------
+
+    def _choose_ttl(
+        self, resource: Resource, mime_type: str | None, given_s: float | None
+    ) -> float:
+        if given_s is not None and given_s >= 0:  # also not if it is no number
+            return min(given_s, _MAX_TTL_S)
+        kind = (clean_mime_type(mime_type) or "").partition(";")[0].strip().lower()
+        types = self._ttl_s.get(resource.server, {})
+        if kind in types:
+            return types[kind]
+        # The pattern that says the most counts, not the one that happens to stand first.
+        found = [pattern for pattern in types if matches_wildcard(pattern.lower(), kind)]
+        return types[max(found, key=len)] if found else self._default_ttl_s
+
+    def _is_valid(self, resolution: Resolution) -> bool:
+        details = resolution.details
+        if resolution.status is not ResolutionStatus.RESOLVED or details is None:
+            return False
+        # What came with a message holds as long as that.
+        is_part_of_message = details.get("ttl_s", 0) is None
+        return details.get("kind") == RESOURCE_KIND and (
+            is_part_of_message or self._is_fresh(details)
+        )
+
+    def _is_fresh(self, details: Mapping[str, Any]) -> bool:
+        ttl_s = details.get("ttl_s")
+        age_s = (self._now() - _retrieved_at(details)).total_seconds()
+        return isinstance(ttl_s, (int, float)) and 0 <= age_s < ttl_s
+
+    # -- what was read -----------------------------------------------------------------------
+
+    async def _build_cached(
+        self,
+        resource: Resource,
+        contents: tuple[ResourceContents, ...],
+        ttl_s: float | None,
+        retrieved_at: datetime,
+    ) -> _CachedResource:
+        parts = await asyncio.to_thread(
+            build_resource_blocks,
+            contents,
+            resource,
+            limits=self._limits,
+            fit=self._fit,
+            retrieved_at=retrieved_at,
+        )
+        details = {
+            "kind": RESOURCE_KIND,
+            "server": resource.server,
+            "uri": redact_uri(resource.uri),
+            "mime_type": clean_mime_type(contents[0].mime_type),
+            "sha256": parts.sha256,
+            "bytes": parts.size,
+            "retrieved_at": retrieved_at.isoformat(),
+            "ttl_s": ttl_s,
+            "shortened": parts.shortened,
+            "parts": len(contents),
+        }
+        note = "; ".join(parts.notes)
+        return _CachedResource(parts.content, details, note and f"{details['uri']}: {note}")
+
+
+async def _require_read_permission(
+    viewer: ResolveContext, resource: Resource, server: McpServer
+) -> str:
+    """Return what allows a resource to be read. Raises ToolFailed."""
+    uri = shorten_uri(resource.uri)
+    return await viewer.require_permission(
+        mcp_server_name(server.name),
+        Capability.READ,
+        redact_uri(resource.uri),  # who reads it is nothing that a rule is about
+        name=uri,
+        preview=f"read {uri} from the MCP server {server.name}",
+    )
+
+
+def _build_resolved_reference(
+    fetched: _CachedResource, *, allowed_by: str | None = None, from_cache: bool = False
+) -> ResolvedReference:
+    """Return what was found; what came with a message had to be allowed by nobody."""
+    details = {**fetched.details, "from_cache": from_cache}
+    if allowed_by is not None:
+        details["allowed_by"] = allowed_by
+    return ResolvedReference(content=fetched.content, details=details, note=fetched.note)
+
+
+def _retrieved_at(details: Mapping[str, Any]) -> datetime:
+    """Return when something was read; long ago if a record does not say so as we do."""
+    try:
+        when = datetime.fromisoformat(str(details.get("retrieved_at")))
+    except ValueError:
+        return datetime.min.replace(tzinfo=UTC)
+    return when if when.tzinfo is not None else when.replace(tzinfo=UTC)
+
+
+# -- cache ----------------------------------------------------------------------------------------
+
+_ResolvedContent: TypeAlias = tuple[Text | Image | Resource | Opaque, ...]
+
+
+class _CachedResource(NamedTuple):
+    """A resource as it was found once."""
+
+    content: _ResolvedContent
+    details: Mapping[str, Any]
+    note: str = ""
+
+
+@final
+class _ResourceCache:
+    """What was fetched, as much as there is room for; what was not used for longest goes first."""
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most = most_bytes
+        self._size = 0
+        self._kept: OrderedDict[tuple[str, str], tuple[_CachedResource, int]] = OrderedDict()
+
+    def get(self, key: tuple[str, str]) -> _CachedResource | None:
+        if key not in self._kept:
+            return None
+        self._kept.move_to_end(key)
+        return self._kept[key][0]
+
+    def put(self, key: tuple[str, str], fetched: _CachedResource) -> None:
+        size = sum(map(_block_size, fetched.content))
+        self._size += size - self._kept.pop(key, (None, 0))[1]
+        self._kept[key] = fetched, size
+        while self._size > self._most:
+            _, (_, gone) = self._kept.popitem(last=False)
+            self._size -= gone
+
+
+def _cache_key(resource: Resource) -> tuple[str, str]:
+    return resource.server, resource.uri
+
+
+def _block_size(part: Text | Image | Resource | Opaque) -> int:
+    match part:
+        case Text():
+            return len(part.text)
+        case Resource():
+            return len(part.text or "") + len(part.data or b"")
+        case Image():
+            return len(part.source.data) if isinstance(part.source, ImageData) else 0
+        case Opaque():
+            return len(part.raw)
+
+
+# -- URIs -----------------------------------------------------------------------------------------
 
 MAX_URI_CHARACTERS: Final = 2_000
-
-
 _MAX_SHOWN_CHARACTERS: Final = 200
-
-
 _UNRESERVED: Final = frozenset(f"{ascii_letters}{digits}-._~")
 """What means the same whether it is written as `%xx` or not."""
-
-
 _PERCENT_ENCODED: Final = re.compile(r"%[0-9A-Fa-f]{2}")
-
-
 _HTTP_HOST: Final = re.compile(r"(https?://(?:[^/?#@]*@)?)([^/?#@]*)")
-
-
 _PATH_END: Final = re.compile(r"[?#]")
-
-
 _SLASHES: Final = re.compile(r"/|\\|%2F|%5C")
-
-
 _TEMPLATE_VARIABLES: Final = re.compile(r"\{[+#./;?&]?([^{}]*)\}")
 
 
@@ -77,15 +321,25 @@ def shorten_uri(uri: str) -> str:
 def check_uri(uri: str) -> None:
     """Refuse what nobody can read from a server. Raises InvalidValue, which says what to do."""
     if len(uri) > MAX_URI_CHARACTERS:
-        raise InvalidValue(f"resource: its URI is longer than {MAX_URI_CHARACTERS:,} characters")
+        raise InvalidValue(
+            f"its URI is longer than {MAX_URI_CHARACTERS:,} characters",
+            code="uri_too_long",
+            place="resource",
+        )
     if not uri.isprintable() or clean_text(uri, MAX_URI_CHARACTERS) != uri:
-        raise InvalidValue("resource: its URI holds characters that nobody can see; remove them")
+        raise InvalidValue(
+            "its URI holds characters that nobody can see; remove them",
+            code="uri_has_hidden_characters",
+            place="resource",
+        )
     names = [name for part in _TEMPLATE_VARIABLES.findall(uri) for name in part.split(",")]
     if names:
         listed = ", ".join([name.partition(":")[0].rstrip("*").strip() for name in names])
         raise InvalidValue(
-            f"resource: {shorten_uri(uri)} is a template; "
-            f"put a value in the place of each name in braces: {listed}"
+            f"{shorten_uri(uri)} is a template; "
+            f"put a value in the place of each name in braces: {listed}",
+            code="uri_is_template",
+            place="resource",
         )
 
 
@@ -103,9 +357,17 @@ def normalise_uri(uri: str) -> str:
     path = _PATH_END.split(normal, maxsplit=1)[0]
     parts = _SLASHES.split(path)
     if "." in parts or ".." in parts:
-        raise InvalidValue(f"resource: {shorten_uri(uri)}: write it without . and .. in its path")
+        raise InvalidValue(
+            f"{shorten_uri(uri)}: write it without . and .. in its path",
+            code="uri_has_dot_steps",
+            place="resource",
+        )
     if len(parts) > path.count("/") + 1:
-        raise InvalidValue(f"resource: {shorten_uri(uri)}: write every slash in its path as /")
+        raise InvalidValue(
+            f"{shorten_uri(uri)}: write every slash in its path as /",
+            code="uri_has_encoded_slashes",
+            place="resource",
+        )
     return normal
 
 
@@ -114,41 +376,16 @@ def _decode_unreserved(found: re.Match[str]) -> str:
     return character if character in _UNRESERVED else found[0].upper()
 
 
-# -- parts -----------------------------------------------------------------------------------------
-#
-# A resource as it was read, as blocks of ours: what a model can read, and the rest kept or named.
-#
-# All parts share one measure of text, one of bytes and one of images: a server that sends a
-# thousand parts gets no more room than one that sends a single one. Nothing here asks a server.
-
+# -- blocks ---------------------------------------------------------------------------------------
 
 MAX_TYPE_CHARACTERS: Final = 100
-
-
 _MIN_TEXT_CHARACTERS: Final = 200
 """Less than so many characters of a part say nothing."""
-
-
 _MAX_IMAGES: Final = 20
-
-
 _HEAD_SHARE: Final = 2 / 3
 """Of what is shown of a long text, so much is its beginning; the rest is its end."""
 
-
 _ResourceBlock: TypeAlias = Text | Image | Resource
-
-
-class ResourceLimits(NamedTuple):
-    """How much of resources is kept and shown."""
-
-    most_bytes: int = 32 * 1024 * 1024
-    """What is kept in memory, of all resources together."""
-    longest_text: int = 64 * 1024
-    """The characters of one resource that a model sees."""
-    most_data: int = 1024 * 1024
-    """The bytes of one resource that are recorded, where they are neither text nor an image."""
-    most_parts: int = 100
 
 
 class ResourceBlocks(NamedTuple):
@@ -316,252 +553,3 @@ def _digest_parts(contents: Iterable[ResourceContents]) -> str:
     for part in contents:
         digest.update(part_bytes(part))
     return digest.hexdigest()
-
-
-RESOURCE_KIND: Final = "resource"
-"""What the details of such a finding call it."""
-
-
-_HOUR_S: Final = 3_600.0
-
-
-_MAX_TTL_S: Final = 24 * _HOUR_S
-"""No server is believed for longer."""
-
-
-_DEFAULT_LIMITS: Final = ResourceLimits()
-
-
-_ResolvedContent: TypeAlias = tuple[Text | Image | Resource | Opaque, ...]
-
-
-class _CachedResource(NamedTuple):
-    """A resource as it was found once."""
-
-    content: _ResolvedContent
-    details: Mapping[str, Any]
-    note: str = ""
-
-
-@final
-class ResourceResolver:
-    """Finds out what is behind the resources that messages point at."""
-
-    def __init__(
-        self,
-        server_of: Callable[[str], McpServer],
-        *,
-        ttl_s: Mapping[str, Mapping[str, float]] = {},
-        default_ttl_s: float = _HOUR_S,
-        limits: ResourceLimits = _DEFAULT_LIMITS,
-        fit: PrepareImage | None = None,
-        now: Callable[[], datetime] = utc_now,
-    ) -> None:
-        """Take who knows the servers by name, and raises ServerFailed.
-
-        `ttl_s` has for a server how many seconds its resources hold, by their type (`text/*`) or
-        `*`. `fit` makes images small and clean; without it none is shown. Raises InvalidValue
-        for times that are none.
-        """
-        for seconds in [default_ttl_s, *[s for types in ttl_s.values() for s in types.values()]]:
-            if not 0 <= seconds < math.inf:
-                raise InvalidValue("ttl_s: how long a resource holds is a number of 0 or more")
-        self._server_of = server_of
-        self._ttl_s = ttl_s
-        self._default_ttl_s = default_ttl_s
-        self._limits = limits
-        self._fit = fit
-        self._now = now
-        self._cache = _ResourceCache(limits.most_bytes)
-
-    async def resolve(self, resource: Resource, viewer: ResolveContext) -> ResolvedReference:
-        """Return what a server holds there. What cannot be read is a finding with an error."""
-        if resource.text is not None or resource.data is not None:
-            contents = (
-                ResourceContents(resource.uri, resource.mime_type, resource.text, resource.data),
-            )
-            retrieved_at = resource.retrieved_at or self._now()
-            return _build_resolved_reference(
-                await self._build_cached(resource, contents, None, retrieved_at)
-            )
-        try:
-            return await self._resolve(replace(resource, uri=normalise_uri(resource.uri)), viewer)
-        except (InvalidValue, ServerFailed, ToolFailed) as exc:
-            return ResolvedReference(error=str(exc))
-
-    async def _resolve(self, resource: Resource, viewer: ResolveContext) -> ResolvedReference:
-        server = self._server_of(resource.server)
-        allowed_by = await _require_read_permission(viewer, resource, server)
-        kept = self._cache.get(_cache_key(resource))
-        if kept is not None and self._is_fresh(kept.details):
-            return _build_resolved_reference(kept, allowed_by=allowed_by, from_cache=True)
-        uri = shorten_uri(resource.uri)
-        viewer.report_progress(f"reading {uri} from the MCP server {server.name}")
-        read = await server.read(resource.uri)
-        if all(part.text is None and part.data is None for part in read.contents):
-            raise ServerFailed(f"mcp {server.name}: there is nothing in {uri}")
-        ttl_s = self._choose_ttl(resource, read.contents[0].mime_type, read.ttl_s)
-        fetched = await self._build_cached(resource, read.contents, ttl_s, self._now())
-        self._cache.put(_cache_key(resource), fetched)
-        return _build_resolved_reference(fetched, allowed_by=allowed_by)
-
-    def is_current(
-        self, resource: Resource, resolution: Resolution, viewer: ResolveContext
-    ) -> bool:
-        """Tell whether what was read is still fresh."""
-        del resource, viewer  # the record says it all
-        return self._is_valid(resolution)
-
-    async def changes(
-        self, resource: Resource, resolution: Resolution, *, known: frozenset[str] = frozenset()
-    ) -> tuple[str, ...]:
-        """Return nothing: whether it has changed is known only to the server."""
-        del resource, resolution
-        return ()
-
-    def remember(self, resource: Resource, resolution: Resolution) -> None:
-        """Take what the log of a conversation holds, to be used again while it is fresh."""
-        try:
-            key = _cache_key(replace(resource, uri=normalise_uri(resource.uri)))
-        except InvalidValue:  # nobody will ask for it again
-            return
-        details, kept = resolution.details or {}, self._cache.get(key)
-        is_newer = kept is None or _retrieved_at(kept.details) < _retrieved_at(details)
-        if is_newer and details.get("ttl_s") is not None and self._is_valid(resolution):
-            self._cache.put(key, _CachedResource(resolution.content, details))
-
-    # -- how long it holds -------------------------------------------------------------------
-
-    def _choose_ttl(
-        self, resource: Resource, mime_type: str | None, given_s: float | None
-    ) -> float:
-        if given_s is not None and given_s >= 0:  # also not if it is no number
-            return min(given_s, _MAX_TTL_S)
-        kind = (clean_mime_type(mime_type) or "").partition(";")[0].strip().lower()
-        types = self._ttl_s.get(resource.server, {})
-        if kind in types:
-            return types[kind]
-        # The pattern that says the most counts, not the one that happens to stand first.
-        found = [pattern for pattern in types if matches_wildcard(pattern.lower(), kind)]
-        return types[max(found, key=len)] if found else self._default_ttl_s
-
-    def _is_valid(self, resolution: Resolution) -> bool:
-        details = resolution.details
-        if resolution.status is not ResolutionStatus.RESOLVED or details is None:
-            return False
-        # What came with a message holds as long as that.
-        is_part_of_message = details.get("ttl_s", 0) is None
-        return details.get("kind") == RESOURCE_KIND and (
-            is_part_of_message or self._is_fresh(details)
-        )
-
-    def _is_fresh(self, details: Mapping[str, Any]) -> bool:
-        ttl_s = details.get("ttl_s")
-        age_s = (self._now() - _retrieved_at(details)).total_seconds()
-        return isinstance(ttl_s, (int, float)) and 0 <= age_s < ttl_s
-
-    # -- what was read -----------------------------------------------------------------------
-
-    async def _build_cached(
-        self,
-        resource: Resource,
-        contents: tuple[ResourceContents, ...],
-        ttl_s: float | None,
-        retrieved_at: datetime,
-    ) -> _CachedResource:
-        parts = await asyncio.to_thread(
-            build_resource_blocks,
-            contents,
-            resource,
-            limits=self._limits,
-            fit=self._fit,
-            retrieved_at=retrieved_at,
-        )
-        details = {
-            "kind": RESOURCE_KIND,
-            "server": resource.server,
-            "uri": redact_uri(resource.uri),
-            "mime_type": clean_mime_type(contents[0].mime_type),
-            "sha256": parts.sha256,
-            "bytes": parts.size,
-            "retrieved_at": retrieved_at.isoformat(),
-            "ttl_s": ttl_s,
-            "shortened": parts.shortened,
-            "parts": len(contents),
-        }
-        note = "; ".join(parts.notes)
-        return _CachedResource(parts.content, details, note and f"{details['uri']}: {note}")
-
-
-@final
-class _ResourceCache:
-    """What was fetched, as much as there is room for; what was not used for longest goes first."""
-
-    def __init__(self, most_bytes: int) -> None:
-        self._most = most_bytes
-        self._size = 0
-        self._kept: OrderedDict[tuple[str, str], tuple[_CachedResource, int]] = OrderedDict()
-
-    def get(self, key: tuple[str, str]) -> _CachedResource | None:
-        if key not in self._kept:
-            return None
-        self._kept.move_to_end(key)
-        return self._kept[key][0]
-
-    def put(self, key: tuple[str, str], fetched: _CachedResource) -> None:
-        size = sum(map(_block_size, fetched.content))
-        self._size += size - self._kept.pop(key, (None, 0))[1]
-        self._kept[key] = fetched, size
-        while self._size > self._most:
-            _, (_, gone) = self._kept.popitem(last=False)
-            self._size -= gone
-
-
-def _block_size(part: Text | Image | Resource | Opaque) -> int:
-    match part:
-        case Text():
-            return len(part.text)
-        case Resource():
-            return len(part.text or "") + len(part.data or b"")
-        case Image():
-            return len(part.source.data) if isinstance(part.source, ImageData) else 0
-        case Opaque():
-            return len(part.raw)
-
-
-def _cache_key(resource: Resource) -> tuple[str, str]:
-    return resource.server, resource.uri
-
-
-async def _require_read_permission(
-    viewer: ResolveContext, resource: Resource, server: McpServer
-) -> str:
-    """Return what allows a resource to be read. Raises ToolFailed."""
-    uri = shorten_uri(resource.uri)
-    return await require_permission(
-        viewer,
-        mcp_server_name(server.name),
-        Capability.READ,
-        redact_uri(resource.uri),  # who reads it is nothing that a rule is about
-        name=uri,
-        preview=f"read {uri} from the MCP server {server.name}",
-    )
-
-
-def _build_resolved_reference(
-    fetched: _CachedResource, *, allowed_by: str | None = None, from_cache: bool = False
-) -> ResolvedReference:
-    """Return what was found; what came with a message had to be allowed by nobody."""
-    details = {**fetched.details, "from_cache": from_cache}
-    if allowed_by is not None:
-        details["allowed_by"] = allowed_by
-    return ResolvedReference(content=fetched.content, details=details, note=fetched.note)
-
-
-def _retrieved_at(details: Mapping[str, Any]) -> datetime:
-    """Return when something was read; long ago if a record does not say so as we do."""
-    try:
-        when = datetime.fromisoformat(str(details.get("retrieved_at")))
-    except ValueError:
-        return datetime.min.replace(tzinfo=UTC)
-    return when if when.tzinfo is not None else when.replace(tzinfo=UTC)

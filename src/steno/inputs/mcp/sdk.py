@@ -1,4 +1,7 @@
-"""The one place that loads the SDK of the protocol: it is optional, and takes a second to load."""
+"""Load the MCP SDK, which is optional and takes a second, and read its errors.
+
+No other module imports the SDK.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,14 @@ from typing import Any, Final, NamedTuple
 from steno.errors import ServerFailed
 
 MAX_MESSAGE_BYTES: Final = 32 * 1024 * 1024
-"""How many bytes a server may say in one message."""
+"""How many bytes one message of a server may have."""
+_CLOSED_MESSAGE: Final = "Connection closed"
+_TERMINATED_MESSAGE: Final = "Session terminated"
+_BROKEN_STREAM_PREFIX: Final = "SSE stream"
 
 
 class McpSdk(NamedTuple):
-    """What we use of the SDK and of what it is built on."""
+    """The parts of the SDK and of its dependencies that steno uses."""
 
     types: Any
     anyio: Any
@@ -43,7 +49,9 @@ def load_mcp_sdk() -> McpSdk:
         from mcp.shared.message import SessionMessage
         from pydantic import ValidationError
     except ImportError as exc:
-        raise ServerFailed("mcp: servers need a part more: pip install 'steno[mcp]'") from exc
+        raise ServerFailed(
+            "servers need a part more: pip install 'steno[mcp]'", code="extra_missing", place="mcp"
+        ) from exc
     # What the SDK logs quotes servers. Without a handler, Python would print it as it is.
     for name in ("mcp", "client"):
         logging.getLogger(name).addHandler(logging.NullHandler())
@@ -59,3 +67,22 @@ def load_mcp_sdk() -> McpSdk:
         streamable_http_client=streamable_http_client,
         get_default_environment=get_default_environment,
     )
+
+
+# The SDK has one code for a closed connection and for other errors, so its texts are compared here.
+
+
+def is_connection_closed(error: Any) -> bool:
+    """Decide whether an `MCPError` means that the server closed the connection."""
+    return bool(error.message == _CLOSED_MESSAGE)
+
+
+def is_session_gone(error: Any) -> bool:
+    """Decide whether an `MCPError` means that the server is gone, or has forgotten the session."""
+    return error.message in (_CLOSED_MESSAGE, _TERMINATED_MESSAGE)
+
+
+def is_stream_broken(error: Any, sdk: McpSdk) -> bool:
+    """Decide whether an `MCPError` means that one response broke off."""
+    is_closed = error.code == sdk.types.CONNECTION_CLOSED
+    return is_closed and bool(error.message.startswith(_BROKEN_STREAM_PREFIX))

@@ -1,8 +1,8 @@
-"""Which servers there are: what `.mcp.json` and our own settings say of them.
+"""Read how MCP servers are configured, from `.mcp.json` and from steno's own settings.
 
-Values may name variables of the environment (`${NAME}`, `${NAME:-default}`), so that no secret has
-to stand in a file. One that is not set makes a server unusable, and says so when it is needed:
-the other servers of the file still work. Nothing here starts anything.
+Values may name variables of the environment (`${NAME}`, `${NAME:-default}`), so that no file has to
+hold a secret. A variable that is not set makes its server unusable, which is reported when the
+server is needed: the other servers of the file still work. Nothing here starts anything.
 """
 
 from __future__ import annotations
@@ -21,60 +21,20 @@ from steno.errors import InvalidValue
 from steno.json_object import as_json_object
 from steno.values import RedactedRepr, is_utf8_text
 
-# -- patterns --------------------------------------------------------------------------------------
-#
-# Patterns that a user writes into the settings of a server: `*` stands for any text.
-
-
-def matches_wildcard(pattern: str, text: str) -> bool:
-    """Tell whether a pattern means a text, all of it. No text takes long to look at."""
-    return re.fullmatch(_wildcard_regex(pattern), text, re.DOTALL) is not None
-
-
-def _wildcard_regex(pattern: str) -> str:
-    first, *others = map(re.escape, pattern.split("*"))
-    if not others:
-        return first
-    # Each piece is taken where it comes first, so that nothing is ever tried twice.
-    return first + "".join([f"(?>.*?{piece})" for piece in others[:-1]]) + f".*{others[-1]}"
-
-
 RESERVED_SERVER_NAME: Final = "steno"
 """What no server may be called: our own records use it."""
-
-
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,32}")
-
-
 _VARIABLE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
-
-
 _HEADER: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-
-
 _SECRET: Final = re.compile("token|key|secret|passw|authorization|cookie", re.IGNORECASE)
-
-
 _MIN_SECRET_CHARACTERS: Final = 6
 """What is shorter would be found in the middle of ordinary words."""
-
-
 _MAX_SECONDS: Final = 1e8
-
-
 _TRANSPORT_KEYS: Final = {"stdio": "command", "http": "url", "streamable-http": "url"}
-
-
 _MIN_SIMILARITY: Final = 0.8
 """How much alike two keys are, of which one may be meant for the other."""
-
-
 _MAX_KEY_CHARACTERS: Final = 40
-
-
 _COMMON_KEYS: Final = frozenset({"command", "args", "env", "cwd", "type", "url", "headers"})
-
-
 _OWN_KEYS: Final = frozenset({"reads", "ttl_s", "start_timeout_s", "call_timeout_s", "disabled"})
 
 
@@ -163,7 +123,7 @@ def read_server_specs(
     InvalidValue.
     """
     if not isinstance(table, Mapping):
-        raise InvalidValue(f"{place}: must be a table of servers by name")
+        raise InvalidValue("must be a table of servers by name", code="not_a_table", place=place)
     return {
         _check_name(name, place): _ServerSpecReader(f"{place}.{name}", members, environ).spec(
             name, origin=place, base=base, is_strict=is_strict
@@ -175,21 +135,17 @@ def read_server_specs(
 def _check_name(name: object, place: str) -> str:
     if not isinstance(name, str) or _NAME.fullmatch(name) is None:
         raise InvalidValue(
-            f"{place}: the name of a server has 1 to 32 letters, digits, hyphens and underscores"
+            "the name of a server has 1 to 32 letters, digits, hyphens and underscores",
+            code="invalid_server_name",
+            place=place,
         )
     if name.lower() == RESERVED_SERVER_NAME:
         raise InvalidValue(
-            f"{place}: no server can be called {RESERVED_SERVER_NAME}: choose another name"
+            f"no server can be called {RESERVED_SERVER_NAME}: choose another name",
+            code="reserved_server_name",
+            place=place,
         )
     return name
-
-
-def _similar_key(key: object) -> str | None:
-    """Return the key that somebody may have meant; None if there is none like it."""
-    if not isinstance(key, str) or not key.isprintable() or len(key) > _MAX_KEY_CHARACTERS:
-        return None
-    found = get_close_matches(key.lower(), _COMMON_KEYS, n=1, cutoff=_MIN_SIMILARITY)
-    return found[0] if found else None
 
 
 class _ServerSpecReader:
@@ -197,7 +153,7 @@ class _ServerSpecReader:
 
     def __init__(self, place: str, members: object, environ: Mapping[str, str]) -> None:
         if not isinstance(members, Mapping):
-            raise InvalidValue(f"{place}: must be a table")
+            raise InvalidValue("must be a table", code="not_a_table", place=place)
         self._place = place
         self._members = cast("Mapping[str, Any]", members)
         self._environ = environ
@@ -214,7 +170,7 @@ class _ServerSpecReader:
             self._check_kind()
         command, url = self._text("command"), self._text("url")
         if not command and not url and not self._missing and not disabled:
-            raise self._error("command", "is empty")
+            raise self._error("command", "is empty", code="command_empty")
         env, headers = self._texts_by_name("env"), self._texts_by_name("headers")
         self._check_headers(headers)
         if url and not self._missing:
@@ -245,7 +201,9 @@ class _ServerSpecReader:
         try:
             return Path(cwd).expanduser()
         except RuntimeError:  # of somebody whom the system does not know
-            raise self._error("cwd", "names a home folder that is not there") from None
+            raise self._error(
+                "cwd", "names a home folder that is not there", code="home_not_found"
+            ) from None
 
     def _check_keys(self) -> None:
         known = _COMMON_KEYS | _OWN_KEYS
@@ -253,7 +211,7 @@ class _ServerSpecReader:
             if key not in known:
                 hint = f"; do you mean {near}?" if (near := _similar_key(key)) else ""
                 rule = f"is unknown; known are {', '.join(sorted(known))}{hint}"
-                raise self._error(key, rule)
+                raise self._error(key, rule, code="unknown_key")
 
     def _transport_keys(self) -> list[str]:
         return [key for key in ("command", "url") if self._members.get(key) is not None]
@@ -262,16 +220,24 @@ class _ServerSpecReader:
         has = self._transport_keys()
         if len(has) != 1:
             hint = "".join([f"; {slip}" for slip in self._misspelled_keys()])
-            raise InvalidValue(f"{self._place}: needs either a command or a url{hint}")
+            raise InvalidValue(
+                f"needs either a command or a url{hint}", code="no_transport", place=self._place
+            )
         kind = self._members.get("type")
         if kind == "sse":
             raise self._error(
-                "type", "sse is no longer part of the protocol; most servers answer at http too"
+                "type",
+                "sse is no longer part of the protocol; most servers answer at http too",
+                code="sse_unsupported",
             )
         if kind is not None and not (isinstance(kind, str) and kind in _TRANSPORT_KEYS):
-            raise self._error("type", f"must be one of {', '.join(_TRANSPORT_KEYS)}")
+            raise self._error(
+                "type", f"must be one of {', '.join(_TRANSPORT_KEYS)}", code="unknown_transport"
+            )
         if kind is not None and _TRANSPORT_KEYS[kind] not in has:
-            raise self._error("type", f"{kind} goes with a {_TRANSPORT_KEYS[kind]}")
+            raise self._error(
+                "type", f"{kind} goes with a {_TRANSPORT_KEYS[kind]}", code="transport_mismatch"
+            )
 
     def _check_url(self, url: str) -> None:
         try:
@@ -281,12 +247,16 @@ class _ServerSpecReader:
         except ValueError:
             is_good = False
         if not is_good:
-            raise self._error("url", "must be an http or https address")
+            raise self._error("url", "must be an http or https address", code="invalid_url")
 
     def _check_headers(self, headers: Mapping[str, str]) -> None:
         for name, value in headers.items():
             if _HEADER.fullmatch(name) is None or not value.isascii() or not value.isprintable():
-                raise self._error("headers", "must be names and values that HTTP can carry")
+                raise self._error(
+                    "headers",
+                    "must be names and values that HTTP can carry",
+                    code="invalid_headers",
+                )
 
     def _problem(self) -> str:
         if not self._missing:
@@ -316,8 +286,8 @@ class _ServerSpecReader:
 
     # -- members -----------------------------------------------------------------------------
 
-    def _error(self, key: str, rule: str) -> InvalidValue:
-        return InvalidValue(f"{self._place}.{key}: {rule}")
+    def _error(self, key: str, rule: str, *, code: str) -> InvalidValue:
+        return InvalidValue(rule, code=code, place=f"{self._place}.{key}")
 
     def _text(self, key: str) -> str:
         value = self._members.get(key)
@@ -328,7 +298,7 @@ class _ServerSpecReader:
         if values is None:
             return ()
         if not isinstance(values, list | tuple):
-            raise self._error(key, "must be a list of strings")
+            raise self._error(key, "must be a list of strings", code="not_a_list")
         texts = [self._checked(key, value) for value in cast("list[object]", values)]
         return tuple([self._expand(text) for text in texts] if is_expanded else texts)
 
@@ -351,25 +321,29 @@ class _ServerSpecReader:
     def _flag(self, key: str) -> bool:
         value = self._members.get(key, False)
         if not isinstance(value, bool):
-            raise self._error(key, "must be true or false")
+            raise self._error(key, "must be true or false", code="not_a_boolean")
         return value
 
     def _table(self, key: str) -> Mapping[object, object]:
         table = self._members.get(key)
         if table is not None and not isinstance(table, Mapping):
-            raise self._error(key, "must be a table")
+            raise self._error(key, "must be a table", code="not_a_table")
         return cast("Mapping[object, object]", table or {})
 
     def _checked(self, key: str, value: object) -> str:
         if not isinstance(value, str) or not is_utf8_text(value) or "\0" in value:
-            raise self._error(key, "must be a string without NUL characters")
+            raise self._error(key, "must be a string without NUL characters", code="not_a_string")
         return value
 
     def _seconds(self, key: str, value: object, *, least: float) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise self._error(key, "must be a number of seconds")
+            raise self._error(key, "must be a number of seconds", code="not_a_number")
         if not least <= value <= _MAX_SECONDS:
-            raise self._error(key, f"must be from {least:g} to {_MAX_SECONDS:g} seconds")
+            raise self._error(
+                key,
+                f"must be from {least:g} to {_MAX_SECONDS:g} seconds",
+                code="duration_out_of_range",
+            )
         return float(value)
 
     def _expand(self, text: str) -> str:
@@ -385,3 +359,24 @@ class _ServerSpecReader:
             return value
 
         return _VARIABLE.sub(replaced, text)
+
+
+def _similar_key(key: object) -> str | None:
+    """Return the key that somebody may have meant; None if there is none like it."""
+    if not isinstance(key, str) or not key.isprintable() or len(key) > _MAX_KEY_CHARACTERS:
+        return None
+    found = get_close_matches(key.lower(), _COMMON_KEYS, n=1, cutoff=_MIN_SIMILARITY)
+    return found[0] if found else None
+
+
+def matches_wildcard(pattern: str, text: str) -> bool:
+    """Tell whether a pattern means a text, all of it. No text takes long to look at."""
+    return re.fullmatch(_wildcard_regex(pattern), text, re.DOTALL) is not None
+
+
+def _wildcard_regex(pattern: str) -> str:
+    first, *others = map(re.escape, pattern.split("*"))
+    if not others:
+        return first
+    # Each piece is taken where it comes first, so that nothing is ever tried twice.
+    return first + "".join([f"(?>.*?{piece})" for piece in others[:-1]]) + f".*{others[-1]}"

@@ -1,8 +1,14 @@
-"""What a model is told of a server's tool: the server's words, made harmless.
+"""Define a tool of an MCP server for a model: its name, its description, its schema, made harmless.
 
-Words are cleaned. What has to be exact, such as the name of an argument, cannot be: a tool with
-something hidden in there is refused, and so is one whose schema makes no sense. Nothing here asks
-a server anything.
+The name of a tool is `mcp__`, the server's name and the tool's (`mcp__time__convert_time`). The
+user names the server, the server its tools. Whatever the server chooses, the name begins with that
+of the server and two underscores, and no server name holds two in a row: so no tool can pass for a
+built-in one, or for one of another server. A name follows from those two alone, never from what else
+is connected or who responds first.
+
+Descriptions are cleaned. What has to be exact, such as the name of an argument, cannot be: a tool
+with hidden characters there is refused, and so is one with an invalid schema. Nothing here asks a
+server anything.
 """
 
 from __future__ import annotations
@@ -20,35 +26,40 @@ from steno.messages.call import MAX_TOOL_NAME_LENGTH, map_tool_name
 from steno.messages.tool import MAX_DESCRIPTION_LENGTH, ToolDefinition
 from steno.schema.json_types import resolve_reference
 
-# -- names -----------------------------------------------------------------------------------------
-#
-# What servers and their tools are called here: `mcp__time`, `mcp__time__convert_time`.
-#
-# The name of a server is the user's, that of a tool is the server's. Whatever the server makes of
-# it, the name begins with that of the server and two underscores, and no name of a server holds two
-# in a row: so no tool can pass for one of ours, or for one of another server. A name follows from
-# those two alone, never from what else there is or who answers first.
 
+def define_tool(server: str, tool: ListedTool) -> ToolDefinition:
+    """Return what a model is told of a tool. Raises InvalidValue for what it cannot be told."""
+    if not tool.name.strip():
+        raise InvalidTool("it has no name", code="no_name")
+    return ToolDefinition(
+        name=mcp_tool_name(server, tool.name),
+        original_name=mcp_tool_name_for_models(server, tool.name),
+        description=_build_description(server, tool),
+        parameters=_build_parameters(tool.schema),
+        strict=False,  # it is theirs: what they do not close stays open
+    )
+
+
+def _build_description(server: str, tool: ListedTool) -> str:
+    whose = f"[MCP server {clean_text(server, 64)}]"
+    words = tool.description or tool.title or tool.name
+    return f"{whose} {clean_text(words, MAX_DESCRIPTION_LENGTH - len(whose) - 1)}".rstrip()
+
+
+def refusal_note(exc: InvalidValue) -> str:
+    """Return why a tool cannot be told of, as one line of a note."""
+    return clean_text(" ".join(str(exc).split()), 200)
+
+
+# -- names ----------------------------------------------------------------------------------------
 
 _PREFIX: Final = "mcp__"
-
-
 _SEPARATOR: Final = "__"
-
-
 _MAX_SERVER_CHARACTERS: Final = 32
 """Leaves room for something of the tool, and for a hash."""
-
-
 _HASH_DIGITS: Final = 8
-
-
 _NOT_ALPHANUMERIC: Final = re.compile(r"[^A-Za-z0-9]+")
-
-
 _NOT_IN_NAME: Final = re.compile(r"[^A-Za-z0-9_]+")
-
-
 _SENDABLE_NAME: Final = re.compile(rf"[A-Za-z0-9_-]{{1,{MAX_TOOL_NAME_LENGTH}}}")
 """What every provider takes for the name of a tool."""
 
@@ -93,66 +104,31 @@ def _full_tool_name(server: str, tool: str) -> str:
     return f"{mcp_server_name(server)}{_SEPARATOR}{tool}"
 
 
+# -- schemas --------------------------------------------------------------------------------------
+
 _MAX_SCHEMA_BYTES: Final = 64 * 1024
-
-
 _MAX_SCHEMA_DEPTH: Final = 40
-
-
-def define_tool(server: str, tool: ListedTool) -> ToolDefinition:
-    """Return what a model is told of a tool. Raises InvalidValue for what it cannot be told."""
-    if not tool.name.strip():
-        raise InvalidTool("it has no name")
-    return ToolDefinition(
-        name=mcp_tool_name(server, tool.name),
-        original_name=mcp_tool_name_for_models(server, tool.name),
-        description=_build_description(server, tool),
-        parameters=_build_parameters(tool.schema),
-        strict=False,  # it is theirs: what they do not close stays open
-    )
-
-
-def _build_description(server: str, tool: ListedTool) -> str:
-    whose = f"[MCP server {clean_text(server, 64)}]"
-    words = tool.description or tool.title or tool.name
-    return f"{whose} {clean_text(words, MAX_DESCRIPTION_LENGTH - len(whose) - 1)}".rstrip()
-
-
-# -- schemas -------------------------------------------------------------------------------------
-
-_TEXT_KEYWORDS: Final = frozenset({"description", "title"})
-
-
-_SCHEMA_MAP_KEYWORDS: Final = frozenset({"properties", "$defs", "definitions", "dependentSchemas"})
-
-
-_VALUE_KEYWORDS: Final = frozenset({"enum", "const", "default", "examples", "example"})
-
-
-_DROPPED_KEYWORDS: Final = frozenset({"$comment", "pattern", "patternProperties"})
-"""A stranger's expression may take us for ever to match: that is left to the server."""
-
-
-_NESTED_ONLY_KEYWORDS: Final = frozenset({"allOf", "anyOf", "oneOf", "not", "enum", "const", "if"})
-
-
-_ARGUMENT_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
-
-
 _MAX_TEXT_CHARACTERS: Final = 2_000
-
-
 _MAX_REFERENCES: Final = 20
 """One that leads to the next, and so on."""
+_TEXT_KEYWORDS: Final = frozenset({"description", "title"})
+_SCHEMA_MAP_KEYWORDS: Final = frozenset({"properties", "$defs", "definitions", "dependentSchemas"})
+_VALUE_KEYWORDS: Final = frozenset({"enum", "const", "default", "examples", "example"})
+_DROPPED_KEYWORDS: Final = frozenset({"$comment", "pattern", "patternProperties"})
+"""A stranger's expression may take us for ever to match: that is left to the server."""
+_NESTED_ONLY_KEYWORDS: Final = frozenset({"allOf", "anyOf", "oneOf", "not", "enum", "const", "if"})
+_ARGUMENT_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
 def _build_parameters(schema: object) -> dict[str, Any]:
     """Return a schema that providers can be sent and arguments be checked against."""
     if not isinstance(schema, Mapping):
-        raise InvalidTool("its schema is no object")
+        raise InvalidTool("its schema is no object", code="schema_not_an_object")
     data = encode_json(schema)
     if len(data) > _MAX_SCHEMA_BYTES:
-        raise InvalidTool(f"its schema has more than {_MAX_SCHEMA_BYTES // 1024} KB")
+        raise InvalidTool(
+            f"its schema has more than {_MAX_SCHEMA_BYTES // 1024} KB", code="schema_too_long"
+        )
     found = parse_object(data)
     told = {"type": "object", "properties": {}, **_clean_schema(found, 0)}
     _check_references(told, told)
@@ -163,7 +139,10 @@ def _build_parameters(schema: object) -> dict[str, Any]:
 def _clean_schema(schema: Any, depth: int) -> Any:
     """Return a schema with its words cleaned. Raises InvalidTool."""
     if depth > _MAX_SCHEMA_DEPTH:
-        raise InvalidTool(f"its schema is nested more than {_MAX_SCHEMA_DEPTH} levels deep")
+        raise InvalidTool(
+            f"its schema is nested more than {_MAX_SCHEMA_DEPTH} levels deep",
+            code="schema_too_deep",
+        )
     if isinstance(schema, list):
         return [_clean_schema(part, depth + 1) for part in schema]
     if not isinstance(schema, dict):
@@ -199,7 +178,10 @@ def _check_visible(value: Any) -> None:
     """Refuse names and values with something in them that nobody sees: no model needs those."""
     if isinstance(value, str):
         if any(map(is_hidden_character, value)):
-            raise InvalidTool("its schema holds characters that nobody can see")
+            raise InvalidTool(
+                "its schema holds characters that nobody can see",
+                code="schema_has_hidden_characters",
+            )
     elif isinstance(value, dict):
         for name, inner in value.items():
             _check_visible(name)
@@ -217,9 +199,11 @@ def _check_references(schema: Any, root: dict[str, Any]) -> None:
             break
         target = resolve_reference(root, ref)
         if target is True:
-            raise InvalidTool("its schema holds a reference that leads nowhere")
+            raise InvalidTool(
+                "its schema holds a reference that leads nowhere", code="reference_not_found"
+            )
     else:
-        raise InvalidTool("its schema holds references in a circle")
+        raise InvalidTool("its schema holds references in a circle", code="reference_cycle")
     for part in schema.values() if isinstance(schema, dict) else schema:
         if isinstance(part, (dict, list)):
             _check_references(part, root)
@@ -238,9 +222,6 @@ def _flatten_top_level(schema: dict[str, Any]) -> None:
             if isinstance(properties, dict) and isinstance(more, dict):
                 schema["properties"] = properties = {**properties, **more, **properties}
     if isinstance(properties, dict) and not all(map(_ARGUMENT_NAME.fullmatch, properties)):
-        raise InvalidTool("its arguments have names that some providers refuse")
-
-
-def refusal_note(exc: InvalidValue) -> str:
-    """Return why a tool cannot be told of, as one line of a note."""
-    return clean_text(" ".join(str(exc).split()), 200)
+        raise InvalidTool(
+            "its arguments have names that some providers refuse", code="invalid_argument_name"
+        )

@@ -1,7 +1,10 @@
-"""Tools of servers as tools of ours.
+"""Tools of MCP servers as tools of steno.
 
-What a server says of a tool is shown, and not believed: every tool may do anything, unless the
-user says that it only reads. Nothing here knows how a server is reached.
+A server's hints about a tool are shown and not believed: every tool may do anything, unless the user
+says that it only reads. In the place of a block that no model can be shown stands a note, followed
+by the block as the server sent it: in the record, or as a blob if it is large. Escape sequences stay
+in texts: the part that prints them has to strip them. This module knows neither how a server is
+reached nor how images are prepared.
 """
 
 from __future__ import annotations
@@ -28,41 +31,203 @@ from steno.messages.tool import ToolDefinition
 from steno.ports import Capability, PrepareImage, ToolContext, ToolOutput
 from steno.tools.truncate import MAX_OUTPUT_BYTES, MAX_OUTPUT_LINES, truncate_output
 
-# -- content ---------------------------------------------------------------------------------------
-#
-# What came of a call, as blocks of ours: what a model can read, and everything else kept.
-#
-# In place of what no model can be shown stands a note that says so, and behind it the block as the
-# server sent it: in the record, or beside it if it is large. Numbers and texts that JSON has no
-# words for are replaced. Escape sequences stay as they are: whoever prints them has to strip them.
-# Nothing here knows a server, or how images are made to fit.
-
-
+MAX_TOOLS: Final = 128
+MAX_DEFINITION_BYTES: Final = 256 * 1024
+"""How much one server may say about its tools: all of it is sent with every question."""
 MAX_BLOCKS: Final = 100
-
-
 MAX_IMAGES: Final = 20
-
-
 MAX_IMAGE_BYTES: Final = 20 * 1024 * 1024
 
+_MAX_EXAMINED_TOOLS: Final = 1_000
+_MAX_NOTES: Final = 20
+_MAX_NOTE_CHARACTERS: Final = 1_000
+_MAX_NAME_CHARACTERS: Final = 100
+_MAX_PROGRESS_LINES: Final = 500
+_MAX_PROGRESS_CHARACTERS: Final = 200
+_HINT_TEXTS: Final = (
+    ("readOnlyHint", True, "it only reads"),
+    ("destructiveHint", True, "it may destroy something"),
+    ("destructiveHint", False, "it destroys nothing"),
+    ("idempotentHint", True, "calling it again changes nothing more"),
+    ("openWorldHint", True, "it reaches out to the world"),
+)
+
+S = TypeVar("S", bound=McpServer)
+
+
+class McpTools(NamedTuple):
+    """The tools of some servers, and what had to be left out."""
+
+    tools: tuple[McpTool, ...]
+    notes: tuple[str, ...]
+    """A line each, for people: what is not there, and why."""
+
+
+async def list_mcp_tools(
+    servers: Iterable[McpServer], *, fit: PrepareImage | None = None
+) -> McpTools:
+    """Ask all servers at once for their tools, in the order of their names.
+
+    `fit` makes images fit for a model. A server that fails has none, and a note says why; so does
+    one whose name cannot be told from that of another.
+    """
+    asked, notes = drop_ambiguous_servers(servers)
+    return merge_mcp_tools(
+        await asyncio.gather(*[_list_server_tools(one, fit=fit) for one in asked]), notes
+    )
+
+
+def drop_ambiguous_servers(servers: Iterable[S]) -> tuple[tuple[S, ...], tuple[str, ...]]:
+    """Return the servers in the order of their names, and what to say of those left out."""
+    asked: list[S] = []
+    notes: list[str] = []
+    taken: dict[str, str] = {}
+    for server in sorted(servers, key=lambda one: one.name):
+        other = taken.setdefault(mcp_server_name(server.name), server.name)
+        if other == server.name and server.name not in [one.name for one in asked]:
+            asked.append(server)
+        else:
+            notes.append(f"mcp {server.name}: rename it, its tools are called as those of {other}")
+    return tuple(asked), tuple(notes)
+
+
+def merge_mcp_tools(found: Iterable[McpTools], notes: Iterable[str] = ()) -> McpTools:
+    """Return what several servers have brought, behind what else there is to know."""
+    each = tuple(found)
+    return McpTools(
+        tuple([tool for some in each for tool in some.tools]),
+        (*notes, *[note for some in each for note in some.notes]),
+    )
+
+
+async def _list_server_tools(server: McpServer, *, fit: PrepareImage | None) -> McpTools:
+    try:
+        listed = await server.tools()
+    except ServerFailed as exc:
+        return McpTools((), (clean_text(str(exc), _MAX_NOTE_CHARACTERS),))
+    tools: dict[str, McpTool] = {}
+    left_out: list[str] = []
+    room = MAX_DEFINITION_BYTES
+    for position, one in enumerate(sorted(listed, key=lambda tool: tool.name)):
+        try:
+            if len(tools) == MAX_TOOLS or position >= _MAX_EXAMINED_TOOLS:
+                raise InvalidTool(f"there are more than {MAX_TOOLS}", code="too_many_tools")
+            tool = McpTool(server, one, fit=fit)
+            size = _definition_size(tool.definition)
+            if size > room:
+                raise InvalidTool(
+                    f"there are more than {MAX_DEFINITION_BYTES // 1024} KB about the others",
+                    code="definitions_too_long",
+                )
+            if tools.setdefault(tool.definition.name, tool) is not tool:
+                raise InvalidTool("another one has this name", code="tool_name_taken")
+        except InvalidValue as exc:
+            left_out.append(f"{_quote_name(one.name)}: {refusal_note(exc)}")
+        else:
+            room -= size
+    return McpTools(tuple(tools.values()), _left_out_notes(server.name, left_out))
+
+
+def _left_out_notes(server: str, left_out: Sequence[str]) -> tuple[str, ...]:
+    notes = [f"mcp {server}: left out the tool {why}" for why in left_out[:_MAX_NOTES]]
+    if more := len(left_out) - len(notes):
+        notes.append(f"mcp {server}: left out {more:,} more tools")
+    return tuple(notes)
+
+
+def _definition_size(definition: ToolDefinition) -> int:
+    return len(definition.description) + len(encode_json(definition.parameters))
+
+
+@final
+class McpTool:
+    """A tool of a server (`steno.ports.Tool`). Raises InvalidValue for what no model can be told."""
+
+    def __init__(
+        self, server: McpServer, listed: ListedTool, *, fit: PrepareImage | None = None
+    ) -> None:
+        """Take a tool as its server lists it; `fit` makes images fit for a model."""
+        self._server = server
+        self._listed = listed
+        self._fit = fit
+        self.definition: Final[ToolDefinition] = define_tool(server.name, listed)
+        # Who denies a server means its tools, too.
+        self.ruled_as: Final = (mcp_server_name(server.name),)
+        is_reader = any(
+            matches_wildcard(pattern, listed.name) for pattern in server.read_only_tools
+        )
+        self.capability: Final = Capability.READ if is_reader else Capability.EXECUTE
+
+    def __repr__(self) -> str:
+        return f"McpTool({self.definition.name}, {self.capability})"
+
+    @property
+    def server(self) -> str:
+        """The server that it is a tool of."""
+        return self._server.name
+
+    @property
+    def original_name(self) -> str:
+        """What the server calls it; may be anything."""
+        return self._listed.name
+
+    def subjects(self, call: ToolCall) -> tuple[str, ...]:
+        """Return nothing: only the server knows what its arguments mean."""
+        return ()
+
+    async def preview(self, call: ToolCall) -> str:
+        """Return whose tool it is, the arguments, and what the server says of it."""
+        arguments = msgspec.json.format(call.arguments, indent=2)
+        lines = [f"{_quote_name(self._listed.name)} of the MCP server {self.server}", arguments]
+        said = [
+            words for name, value, words in _HINT_TEXTS if self._listed.hints.get(name) is value
+        ]
+        if said:
+            lines.append(f"The server says that {', and that '.join(said)}. Nobody checked that.")
+        return "\n".join(lines)
+
+    async def run(self, call: ToolCall, stage: ToolContext) -> ToolOutput:
+        """Call it. What it says that it is doing is shown meanwhile."""
+        try:
+            arguments = call.parsed.to_dict()
+            called = await self._server.call(
+                self._listed.name, arguments, progress=_ProgressReporter(stage)
+            )
+        except (InvalidArguments, ServerFailed) as exc:
+            raise ToolFailed(exc.message, code=exc.code, place=exc.place) from exc
+        made = partial(build_call_output, called, server=self.server, stage=stage, fit=self._fit)
+        return await asyncio.to_thread(made)  # images are decoded, and much may be kept
+
+
+@final
+class _ProgressReporter:
+    """Says on a stage how far a server is, up to a point: some never stop to tell."""
+
+    def __init__(self, stage: ToolContext) -> None:
+        self._stage = stage
+        self._last = ""
+        self._left = _MAX_PROGRESS_LINES
+
+    def __call__(self, text: str) -> None:
+        line = clean_text(" ".join(text.split()), _MAX_PROGRESS_CHARACTERS)
+        if line and line != self._last and self._left:
+            self._last, self._left = line, self._left - 1
+            self._stage.report_output(f"{line}\n")
+
+
+def _quote_name(name: str) -> str:
+    """Return a name from elsewhere as it may stand in a line for people."""
+    return f'"{clean_text(" ".join(name.split()), _MAX_NAME_CHARACTERS)}"'
+
+
+# -- results of calls -----------------------------------------------------------------------------
 
 _ORIGIN: Final = "mcp"
-
-
 _MIN_LINES: Final = 10
-
-
 _MIN_BYTES: Final = 500
 """What is shown of every text, however much was said before it."""
-
-
 _MAX_WORD_CHARACTERS: Final = 100
-
-
 _MAX_LINK_CHARACTERS: Final = 500
-
-
 _NO_IMAGES_HINT: Final = "that nobody can look at here: pip install 'steno[images]'"
 
 
@@ -287,207 +452,3 @@ def _describe_bytes(members: dict[str, Any], data: str) -> str:
 def _base64_size(data: str) -> int:
     """Return how many bytes base64 stands for, more or less."""
     return len(data) * 3 // 4
-
-
-MAX_TOOLS: Final = 128
-
-
-MAX_DEFINITION_BYTES: Final = 256 * 1024
-"""How much one server may say about its tools: all of it is sent with every question."""
-
-
-_MAX_PROGRESS_LINES: Final = 500
-
-
-_MAX_PROGRESS_CHARACTERS: Final = 200
-
-
-_MAX_NAME_CHARACTERS: Final = 100
-
-
-_MAX_NOTE_CHARACTERS: Final = 1_000
-
-
-_MAX_NOTES: Final = 20
-
-
-_MAX_EXAMINED_TOOLS: Final = 1_000
-
-
-S = TypeVar("S", bound=McpServer)
-
-
-_HINT_TEXTS: Final = (
-    ("readOnlyHint", True, "it only reads"),
-    ("destructiveHint", True, "it may destroy something"),
-    ("destructiveHint", False, "it destroys nothing"),
-    ("idempotentHint", True, "calling it again changes nothing more"),
-    ("openWorldHint", True, "it reaches out to the world"),
-)
-
-
-@final
-class McpTool:
-    """A tool of a server (`steno.ports.Tool`). Raises InvalidValue for what no model can be told."""
-
-    def __init__(
-        self, server: McpServer, listed: ListedTool, *, fit: PrepareImage | None = None
-    ) -> None:
-        """Take a tool as its server lists it; `fit` makes images fit for a model."""
-        self._server = server
-        self._listed = listed
-        self._fit = fit
-        self.definition: Final[ToolDefinition] = define_tool(server.name, listed)
-        # Who denies a server means its tools, too.
-        self.ruled_as: Final = (mcp_server_name(server.name),)
-        is_reader = any(
-            matches_wildcard(pattern, listed.name) for pattern in server.read_only_tools
-        )
-        self.capability: Final = Capability.READ if is_reader else Capability.EXECUTE
-
-    def __repr__(self) -> str:
-        return f"McpTool({self.definition.name}, {self.capability})"
-
-    @property
-    def server(self) -> str:
-        """The server that it is a tool of."""
-        return self._server.name
-
-    @property
-    def original_name(self) -> str:
-        """What the server calls it; may be anything."""
-        return self._listed.name
-
-    def subjects(self, call: ToolCall) -> tuple[str, ...]:
-        """Return nothing: only the server knows what its arguments mean."""
-        return ()
-
-    async def preview(self, call: ToolCall) -> str:
-        """Return whose tool it is, the arguments, and what the server says of it."""
-        arguments = msgspec.json.format(call.arguments, indent=2)
-        lines = [f"{_quote_name(self._listed.name)} of the MCP server {self.server}", arguments]
-        said = [
-            words for name, value, words in _HINT_TEXTS if self._listed.hints.get(name) is value
-        ]
-        if said:
-            lines.append(f"The server says that {', and that '.join(said)}. Nobody checked that.")
-        return "\n".join(lines)
-
-    async def run(self, call: ToolCall, stage: ToolContext) -> ToolOutput:
-        """Call it. What it says that it is doing is shown meanwhile."""
-        try:
-            arguments = call.parsed.to_dict()
-            called = await self._server.call(
-                self._listed.name, arguments, progress=_ProgressReporter(stage)
-            )
-        except (InvalidArguments, ServerFailed) as exc:
-            raise ToolFailed(str(exc)) from exc
-        made = partial(build_call_output, called, server=self.server, stage=stage, fit=self._fit)
-        return await asyncio.to_thread(made)  # images are decoded, and much may be kept
-
-
-@final
-class _ProgressReporter:
-    """Says on a stage how far a server is, up to a point: some never stop to tell."""
-
-    def __init__(self, stage: ToolContext) -> None:
-        self._stage = stage
-        self._last = ""
-        self._left = _MAX_PROGRESS_LINES
-
-    def __call__(self, text: str) -> None:
-        line = clean_text(" ".join(text.split()), _MAX_PROGRESS_CHARACTERS)
-        if line and line != self._last and self._left:
-            self._last, self._left = line, self._left - 1
-            self._stage.report_output(f"{line}\n")
-
-
-# -- all of them ---------------------------------------------------------------------------------
-
-
-class McpTools(NamedTuple):
-    """The tools of some servers, and what had to be left out."""
-
-    tools: tuple[McpTool, ...]
-    notes: tuple[str, ...]
-    """A line each, for people: what is not there, and why."""
-
-
-async def list_mcp_tools(
-    servers: Iterable[McpServer], *, fit: PrepareImage | None = None
-) -> McpTools:
-    """Ask all servers at once for their tools, in the order of their names.
-
-    `fit` makes images fit for a model. A server that fails has none, and a note says why; so does
-    one whose name cannot be told from that of another.
-    """
-    asked, notes = drop_ambiguous_servers(servers)
-    return merge_mcp_tools(
-        await asyncio.gather(*[_list_server_tools(one, fit=fit) for one in asked]), notes
-    )
-
-
-def drop_ambiguous_servers(servers: Iterable[S]) -> tuple[tuple[S, ...], tuple[str, ...]]:
-    """Return the servers in the order of their names, and what to say of those left out."""
-    asked: list[S] = []
-    notes: list[str] = []
-    taken: dict[str, str] = {}
-    for server in sorted(servers, key=lambda one: one.name):
-        other = taken.setdefault(mcp_server_name(server.name), server.name)
-        if other == server.name and server.name not in [one.name for one in asked]:
-            asked.append(server)
-        else:
-            notes.append(f"mcp {server.name}: rename it, its tools are called as those of {other}")
-    return tuple(asked), tuple(notes)
-
-
-def merge_mcp_tools(found: Iterable[McpTools], notes: Iterable[str] = ()) -> McpTools:
-    """Return what several servers have brought, behind what else there is to know."""
-    each = tuple(found)
-    return McpTools(
-        tuple([tool for some in each for tool in some.tools]),
-        (*notes, *[note for some in each for note in some.notes]),
-    )
-
-
-async def _list_server_tools(server: McpServer, *, fit: PrepareImage | None) -> McpTools:
-    try:
-        listed = await server.tools()
-    except ServerFailed as exc:
-        return McpTools((), (clean_text(str(exc), _MAX_NOTE_CHARACTERS),))
-    tools: dict[str, McpTool] = {}
-    left_out: list[str] = []
-    room = MAX_DEFINITION_BYTES
-    for position, one in enumerate(sorted(listed, key=lambda tool: tool.name)):
-        try:
-            if len(tools) == MAX_TOOLS or position >= _MAX_EXAMINED_TOOLS:
-                raise InvalidTool(f"there are more than {MAX_TOOLS}")
-            tool = McpTool(server, one, fit=fit)
-            size = _definition_size(tool.definition)
-            if size > room:
-                raise InvalidTool(
-                    f"there are more than {MAX_DEFINITION_BYTES // 1024} KB about the others"
-                )
-            if tools.setdefault(tool.definition.name, tool) is not tool:
-                raise InvalidTool("another one has this name")
-        except InvalidValue as exc:
-            left_out.append(f"{_quote_name(one.name)}: {refusal_note(exc)}")
-        else:
-            room -= size
-    return McpTools(tuple(tools.values()), _left_out_notes(server.name, left_out))
-
-
-def _left_out_notes(server: str, left_out: Sequence[str]) -> tuple[str, ...]:
-    notes = [f"mcp {server}: left out the tool {why}" for why in left_out[:_MAX_NOTES]]
-    if more := len(left_out) - len(notes):
-        notes.append(f"mcp {server}: left out {more:,} more tools")
-    return tuple(notes)
-
-
-def _definition_size(definition: ToolDefinition) -> int:
-    return len(definition.description) + len(encode_json(definition.parameters))
-
-
-def _quote_name(name: str) -> str:
-    """Return a name from elsewhere as it may stand in a line for people."""
-    return f'"{clean_text(" ".join(name.split()), _MAX_NAME_CHARACTERS)}"'

@@ -1,9 +1,9 @@
-"""A server that is a program of its own, which reads requests and writes answers line by line.
+"""Streams of messages to an MCP server: a program that steno starts, or an HTTP address.
 
-The SDK has this too, but there a line may be as long as the memory lasts, a line that is no JSON
-is printed, and an answer with half a surrogate pair in it is lost, so that whoever waits for it
-waits for ever. Here lines are bounded, an answer that cannot be read is an error at once, and on
-Linux no server outlives us.
+The SDK can start programs too, but there a line may be as long as memory lasts, a line that is not
+JSON is printed, and a response with half a surrogate pair is lost, so that its caller waits for
+ever. Here lines are bounded, an unreadable response is an error at once, and on Linux no server
+outlives steno. Over HTTP, the SDK's transport is used with bounds around what it reads.
 """
 
 from __future__ import annotations
@@ -28,18 +28,62 @@ from steno.inputs.mcp.untrusted_data import escape_text
 from steno.json_object import replace_lone_surrogate_escapes
 from steno.tools.programs import isolated_python_command
 
-# -- tail ------------------------------------------------------------------------------------------
-#
-# The last words of a server, and how to quote a server at all.
-#
-# What it writes may be meant for a terminal, or against one: everything that is not plain text is
-# shown as an escape (`\x1b`).
+
+@asynccontextmanager
+async def open_stdio(
+    spec: McpServerSpec, *, folder: Path, tail: StderrTail, sdk: McpSdk
+) -> AsyncGenerator[tuple[Any, Any], None]:
+    """Run the program while the block lasts; give the streams of messages from it and to it.
+
+    Of our environment it gets what the SDK holds to be harmless (HOME, PATH and the like). What it
+    says on stderr goes to `tail`. Raises OSError, ValueError if it cannot be started.
+    """
+    environment = {**sdk.get_default_environment(), **spec.env}
+    process = await _start_program(spec, folder=spec.cwd or folder, environment=environment)
+    from_server, incoming = _memory_stream(sdk)
+    to_server, outgoing = _memory_stream(sdk)
+    overhearing = asyncio.create_task(_read_stderr(process, tail))
+    tasks = [
+        overhearing,
+        asyncio.create_task(_read_messages(process, from_server, tail=tail, sdk=sdk)),
+        asyncio.create_task(_write_messages(process, outgoing, from_server, tail=tail, sdk=sdk)),
+    ]
+    try:
+        yield incoming, to_server
+    finally:
+        try:
+            await _end_program(process, tail)
+            await asyncio.wait([overhearing], timeout=_GRACE_S)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            for stream in (from_server, incoming, to_server, outgoing):
+                stream.close()
 
 
-_MAX_STDERR_BYTES: Final = 4096
+@asynccontextmanager
+async def open_http(
+    spec: McpServerSpec, *, tail: StderrTail, sdk: McpSdk
+) -> AsyncGenerator[tuple[Any, Any], None]:
+    """Give the streams of messages from a server and to it, while the block lasts.
 
-
-_MAX_REMARKS: Final = 4
+    The headers go to that origin alone: the SDK follows no redirect that leads elsewhere.
+    """
+    watching = _limit_body(sdk, tail)
+    client = sdk.httpx2.AsyncClient(
+        headers={**spec.headers, "Accept-Encoding": "identity"},
+        timeout=sdk.httpx2.Timeout(_CONNECT_TIMEOUT_S, read=spec.call_timeout_s),
+        follow_redirects=False,
+        event_hooks={"response": [watching]},
+    )
+    async with (
+        client,
+        sdk.streamable_http_client(
+            spec.url, http_client=client, max_sse_event_size=MAX_MESSAGE_BYTES
+        ) as streams,
+    ):
+        yield streams
 
 
 @final
@@ -75,36 +119,9 @@ class StderrTail:
         return f"{remarks}\n{words}".strip() if words else remarks
 
 
-# -- http ------------------------------------------------------------------------------------------
-#
-# A server that is reached by HTTP: the SDK's transport, with bounds around what it reads.
-
+# -- HTTP -----------------------------------------------------------------------------------------
 
 _CONNECT_TIMEOUT_S: Final = 30
-
-
-@asynccontextmanager
-async def open_http(
-    spec: McpServerSpec, *, tail: StderrTail, sdk: McpSdk
-) -> AsyncGenerator[tuple[Any, Any], None]:
-    """Give the streams of messages from a server and to it, while the block lasts.
-
-    The headers go to that origin alone: the SDK follows no redirect that leads elsewhere.
-    """
-    watching = _limit_body(sdk, tail)
-    client = sdk.httpx2.AsyncClient(
-        headers={**spec.headers, "Accept-Encoding": "identity"},
-        timeout=sdk.httpx2.Timeout(_CONNECT_TIMEOUT_S, read=spec.call_timeout_s),
-        follow_redirects=False,
-        event_hooks={"response": [watching]},
-    )
-    async with (
-        client,
-        sdk.streamable_http_client(
-            spec.url, http_client=client, max_sse_event_size=MAX_MESSAGE_BYTES
-        ) as streams,
-    ):
-        yield streams
 
 
 def _limit_body(sdk: McpSdk, tail: StderrTail) -> Any:
@@ -145,58 +162,7 @@ def _limit_body(sdk: McpSdk, tail: StderrTail) -> Any:
     return watch
 
 
-_GRACE_S: Final = 1.0
-"""How long a server may take to end once nobody speaks to it, and again once it is told to."""
-
-
-_PARSE_ERROR_CODE: Final = -32700
-
-
-_CHUNK_BYTES: Final = 64 * 1024
-
-
-class _RpcResponse(msgspec.Struct):
-    """As much of an answer as is needed to say whose it is."""
-
-    id: int | str
-    result: msgspec.Raw = msgspec.Raw()
-    error: msgspec.Raw = msgspec.Raw()
-
-
-@asynccontextmanager
-async def open_stdio(
-    spec: McpServerSpec, *, folder: Path, tail: StderrTail, sdk: McpSdk
-) -> AsyncGenerator[tuple[Any, Any], None]:
-    """Run the program while the block lasts; give the streams of messages from it and to it.
-
-    Of our environment it gets what the SDK holds to be harmless (HOME, PATH and the like). What it
-    says on stderr goes to `tail`. Raises OSError, ValueError if it cannot be started.
-    """
-    environment = {**sdk.get_default_environment(), **spec.env}
-    process = await _start_program(spec, folder=spec.cwd or folder, environment=environment)
-    from_server, incoming = _memory_stream(sdk)
-    to_server, outgoing = _memory_stream(sdk)
-    overhearing = asyncio.create_task(_read_stderr(process, tail))
-    tasks = [
-        overhearing,
-        asyncio.create_task(_read_messages(process, from_server, tail=tail, sdk=sdk)),
-        asyncio.create_task(_write_messages(process, outgoing, from_server, tail=tail, sdk=sdk)),
-    ]
-    try:
-        yield incoming, to_server
-    finally:
-        try:
-            await _end_program(process, tail)
-            await asyncio.wait([overhearing], timeout=_GRACE_S)
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-            for stream in (from_server, incoming, to_server, outgoing):
-                stream.close()
-
-
-# -- the start -----------------------------------------------------------------------------------
+# -- starting a program ---------------------------------------------------------------------------
 
 
 async def _start_program(
@@ -249,7 +215,18 @@ def _memory_stream(sdk: McpSdk) -> tuple[Any, Any]:
     return ends
 
 
-# -- what is said --------------------------------------------------------------------------------
+# -- messages of a program ------------------------------------------------------------------------
+
+_PARSE_ERROR_CODE: Final = -32700
+_CHUNK_BYTES: Final = 64 * 1024
+
+
+class _RpcResponse(msgspec.Struct):
+    """As much of an answer as is needed to say whose it is."""
+
+    id: int | str
+    result: msgspec.Raw = msgspec.Raw()
+    error: msgspec.Raw = msgspec.Raw()
 
 
 async def _read_messages(
@@ -319,7 +296,10 @@ async def _read_stderr(process: Process, tail: StderrTail) -> None:
         tail.add(said)
 
 
-# -- the end -------------------------------------------------------------------------------------
+# -- ending a program -----------------------------------------------------------------------------
+
+_GRACE_S: Final = 1.0
+"""How long a server may take to end once nobody speaks to it, and again once it is told to."""
 
 
 async def _end_program(process: Process, tail: StderrTail) -> None:
@@ -362,3 +342,9 @@ def _close_pipes(process: Process) -> None:
     if transport is not None:
         with suppress(PermissionError):
             transport.close()
+
+
+# -- stderr ---------------------------------------------------------------------------------------
+
+_MAX_STDERR_BYTES: Final = 4096
+_MAX_REMARKS: Final = 4

@@ -1,4 +1,4 @@
-"""JSON from somebody else's program, and JSON for it: what can be recorded, sent, or neither."""
+"""Text and JSON from foreign programs, made safe to print, record and send."""
 
 from __future__ import annotations
 
@@ -11,33 +11,18 @@ from unicodedata import category
 
 from steno.values import is_utf8_text, replace_lone_surrogates
 
-# -- definitions -----------------------------------------------------------------------------------
-#
-# What a model is told of a server's tool: the server's words, made harmless.
-#
-# Words are cleaned. What has to be exact, such as the name of an argument, cannot be: a tool with
-# something hidden in there is refused, and so is one whose schema makes no sense. Nothing here asks
-# a server anything.
-
+# -- text -----------------------------------------------------------------------------------------
 
 _MAX_CLEANED_CHARACTERS: Final = 20_000
 """Of a text of any length, so much is looked at."""
-
-
 _ESCAPE_SEQUENCE: Final = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"  # colours, and where the cursor goes
     r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"  # titles, links
     r"|\x1b[ -/]*[0-~]?"
 )
-
-
 _HIDDEN_CATEGORIES: Final = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
-
-
 _BLANK_LETTERS: Final = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 """Letters and signs of which nothing is seen."""
-
-
 _ALLOWED_CONTROLS: Final = frozenset("\t\n\r\u200c\u200d")
 """Breaks, and what joins the letters of some scripts and the parts of an emoji."""
 
@@ -61,9 +46,22 @@ def is_hidden_character(character: str) -> bool:
     ) and character not in _ALLOWED_CONTROLS
 
 
+def escape_text(text: str, most: int = 1000) -> str:
+    """Return what a server said, as it may be printed and put into an error."""
+    shown = text if len(text) <= most else f"{text[:most]}…"
+    if shown.isprintable():
+        return shown
+    return "".join(
+        [
+            char if char.isprintable() or char == "\n" else ascii(char)[1:-1]
+            for char in shown.replace("\r\n", "\n").replace("\t", " ")
+        ]
+    )
+
+
+# -- JSON -----------------------------------------------------------------------------------------
+
 _MAX_DEPTH: Final = 150
-
-
 _MAX_NUMBER_BITS: Final = 1024
 """In bits; what is longer is no number to anybody."""
 
@@ -114,24 +112,3 @@ def is_encodable(value: object) -> bool:
         elif isinstance(one, list | tuple):
             rest += cast("list[object]", one)
     return True
-
-
-# -- tail ------------------------------------------------------------------------------------------
-#
-# The last words of a server, and how to quote a server at all.
-#
-# What it writes may be meant for a terminal, or against one: everything that is not plain text is
-# shown as an escape (`\x1b`).
-
-
-def escape_text(text: str, most: int = 1000) -> str:
-    """Return what a server said, as it may be printed and put into an error."""
-    shown = text if len(text) <= most else f"{text[:most]}…"
-    if shown.isprintable():
-        return shown
-    return "".join(
-        [
-            char if char.isprintable() or char == "\n" else ascii(char)[1:-1]
-            for char in shown.replace("\r\n", "\n").replace("\t", " ")
-        ]
-    )

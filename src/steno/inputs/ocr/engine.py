@@ -1,23 +1,21 @@
-"""What recognises text in an image looks like from outside, and what comes of it."""
+"""The interface of an OCR engine, its results, and what the engines share.
+
+Coordinates of lines are those of images: to the right and down.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
+from io import BytesIO
 from math import dist, hypot
-from typing import Final, NamedTuple, Protocol, TypeAlias, final
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias, final
 
 from steno.errors import Unrecognised
 
-__all__ = [
-    "OcrEngine",
-    "OcrEngineFailed",
-    "OcrResult",
-    "RecognisedText",
-    "Unrecognised",
-    "format_confidence",
-]
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 
 class RecognisedText(NamedTuple):
@@ -43,10 +41,10 @@ class OcrResult(NamedTuple):
 
 @final
 class OcrEngineFailed(Unrecognised):
-    """An engine was at work and failed; for the record, which one."""
+    """An engine failed on an image; `engine` names it for the record."""
 
-    def __init__(self, reason: str, engine: str) -> None:
-        super().__init__(reason)
+    def __init__(self, reason: str, engine: str, *, code: str) -> None:
+        super().__init__(reason, code=code)
         self.engine = engine
 
 
@@ -73,15 +71,9 @@ def format_confidence(confidence: float) -> str:
     return f"{int(confidence * 10_000 + 0.5) // 100 / 100:.2f}"
 
 
-# -- lines -----------------------------------------------------------------------------------------
-#
-# Lines of text and where they stand: in which order they are read, and how sure an engine is.
-#
-# Coordinates are those of images: to the right and down. This file knows no engine and no pixels.
-
+# -- lines in reading order -----------------------------------------------------------------------
 
 Point: TypeAlias = tuple[float, float]
-
 
 _SAME_ROW_RATIO: Final = 0.5
 """Two pieces stand in one row if they are no further apart than this part of their height."""
@@ -193,9 +185,30 @@ def _join_row(row: Sequence[_PlacedLine]) -> OcrLine:
     return OcrLine(" ".join([line.text.strip() for line in lines]), mean_confidence(lines) or 0.0)
 
 
-# -- loading ---------------------------------------------------------------------------------------
-#
-# Settings that a library reads from the environment while it is loaded, and never again.
+# -- pixels and settings --------------------------------------------------------------------------
+
+
+def decode_rgb_image(image: bytes) -> Image:
+    """Decode a PNG or JPEG image. Raises Unrecognised, also if Pillow is not installed."""
+    try:
+        from PIL import Image  # noqa: PLC0415 - an extra
+    except ModuleNotFoundError as exc:
+        raise Unrecognised(
+            "OCR needs Pillow: pip install 'steno[ocr]'", code="extra_missing"
+        ) from exc
+    try:
+        with Image.open(BytesIO(image), formats=("PNG", "JPEG")) as opened:
+            return opened.convert("RGB")
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as exc:
+        raise Unrecognised(
+            "not a whole PNG or JPEG image: save it anew", code="image_damaged"
+        ) from exc
+
+
+def background_colour(picture: Image) -> tuple[int, ...]:
+    """Return the colour that an image goes on in, where there has to be more of it."""
+    colour = picture.getpixel((0, 0))
+    return colour if isinstance(colour, tuple) else (255, 255, 255)
 
 
 @contextmanager

@@ -24,12 +24,13 @@ from steno.inputs.ocr.engine import (
     LineCorners,
     OcrLine,
     RecognisedText,
+    background_colour,
+    decode_rgb_image,
     join_lines,
     mean_confidence,
     sort_in_reading_order,
     temporary_environment_variable,
 )
-from steno.inputs.ocr.pillow_image import background_colour, decode_rgb_image
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -85,9 +86,13 @@ class RapidOcrEngine:
                 import_module("onnxruntime").disable_telemetry_events()  # Windows needs both
             rapidocr = import_module("rapidocr")
         except ModuleNotFoundError as exc:
-            raise Unrecognised(f"OCR needs {exc.name}: {_INSTALL_HINT}") from exc
+            raise Unrecognised(
+                f"OCR needs {exc.name}: {_INSTALL_HINT}", code="extra_missing"
+            ) from exc
         except ImportError as exc:
-            raise Unrecognised(f"rapidocr cannot be loaded: {exc}") from exc
+            raise Unrecognised(
+                f"rapidocr cannot be loaded: {exc}", code="engine_not_loaded"
+            ) from exc
         threads = min(_MAX_THREADS, os.cpu_count() or 1)
         return rapidocr.RapidOCR(
             params={
@@ -149,7 +154,8 @@ def _model_path(kind: str) -> str:
     if path is None or not path.is_file():
         raise Unrecognised(
             f"rapidocr: its model '{kind}' is not installed, and nothing is downloaded here: "
-            "pip install --force-reinstall --no-deps rapidocr"
+            "pip install --force-reinstall --no-deps rapidocr",
+            code="model_missing",
         )
     return str(path)
 

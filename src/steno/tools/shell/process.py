@@ -1,8 +1,8 @@
-"""A command that runs: started, listened to, and ended with all that it has started.
+"""Run one command: start it, capture its output, end it with its descendants, report its exit.
 
-The command is a grandchild. Between it and us stands `supervise`, which finds and ends processes
-that a signal to the group would miss, and which does so too if we are gone. Here is only what
-has to happen in an event loop. This file knows no shell, no sandbox and no tool.
+The command is a grandchild. `command_supervisor` stands between it and steno: it finds and ends
+processes that a signal to the group would miss, and does so too after steno itself is gone. This
+module does the part that needs an event loop. It knows no shell, no sandbox and no tool.
 """
 
 from __future__ import annotations
@@ -16,70 +16,15 @@ import time
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import ClassVar, Final, NamedTuple, cast, final
+from typing import Any, ClassVar, Final, NamedTuple, cast, final
 
 from msgspec import DecodeError, json
 
 from steno.errors import ToolFailed
+from steno.messages.outcome import Outcome
 from steno.tools.programs import isolated_python_command
 from steno.tools.shell import command_supervisor
 from steno.values import RedactedRepr
-
-# -- capture ---------------------------------------------------------------------------------------
-#
-# What a command has said, in bounded memory: all of it, or its beginning and its end.
-
-
-@final
-class OutputCapture:
-    """Takes output piece by piece, and forgets the middle of what is too long."""
-
-    def __init__(self, most_bytes: int) -> None:
-        self._most_in_head = most_bytes - most_bytes // 2
-        self._most_in_tail = most_bytes // 2
-        self._head = bytearray()
-        self._tail = bytearray()
-        self.total = 0
-        """How many bytes came in all."""
-
-    def feed(self, data: bytes) -> None:
-        """Take what came next."""
-        self.total += len(data)
-        room = self._most_in_head - len(self._head)
-        self._head += data[:room]
-        self._tail += data[room:]
-        # Cut rarely, so that each byte is moved but once on average.
-        if len(self._tail) > 2 * self._most_in_tail:
-            del self._tail[: len(self._tail) - self._most_in_tail]
-
-    def restore(self, data: bytes) -> None:
-        """Put what was taken before what came since, as if it had not been taken."""
-        since = self.take()
-        self.feed(data)
-        self.feed(since)
-
-    def take(self) -> bytes:
-        """Return what came since this was last called, with a line where something is missing."""
-        tail = self._tail[max(0, len(self._tail) - self._most_in_tail) :]
-        missing = self.total - len(self._head) - len(tail)
-        gap = f"\n[... {missing:,} bytes were not kept ...]\n".encode() if missing else b""
-        whole = bytes(self._head) + gap + bytes(tail)
-        self._head.clear()
-        self._tail.clear()
-        self.total = 0
-        return whole
-
-
-_SUPERVISOR_TIMEOUT_S: Final = 10.0
-"""How long the supervisor may take on top of the grace, on a machine that is busy."""
-
-
-_DRAIN_TIMEOUT_S: Final = 1.0
-"""How long output may come after the end: at once, unless a process could not be ended."""
-
-
-_KILL_TIMEOUT_S: Final = 3.0
-"""How long we stop everything else for the end of a command, if told twice to stop."""
 
 
 @final
@@ -254,7 +199,11 @@ class CommandProcess:
     def _build_exit(self) -> CommandExit:
         status = _read_status(bytes(self._report))
         if status is not None and status["failure"]:
-            raise ToolFailed(f"bash: the command could not be started: {status['failure']}")
+            raise ToolFailed(
+                f"the command could not be started: {status['failure']}",
+                code="command_not_started",
+                place="bash",
+            )
         cause = self._cause
         if status is not None and status["too_many"]:
             cause = ExitCause.PROCESSES
@@ -266,6 +215,109 @@ class CommandProcess:
             left=0 if status is None else status["left"],
             duration_s=round(time.monotonic() - self._started, 3),
         )
+
+
+@final
+class OutputCapture:
+    """Takes output piece by piece, and forgets the middle of what is too long."""
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_in_head = most_bytes - most_bytes // 2
+        self._most_in_tail = most_bytes // 2
+        self._head = bytearray()
+        self._tail = bytearray()
+        self.total = 0
+        """How many bytes came in all."""
+
+    def feed(self, data: bytes) -> None:
+        """Take what came next."""
+        self.total += len(data)
+        room = self._most_in_head - len(self._head)
+        self._head += data[:room]
+        self._tail += data[room:]
+        # Cut rarely, so that each byte is moved but once on average.
+        if len(self._tail) > 2 * self._most_in_tail:
+            del self._tail[: len(self._tail) - self._most_in_tail]
+
+    def restore(self, data: bytes) -> None:
+        """Put what was taken before what came since, as if it had not been taken."""
+        since = self.take()
+        self.feed(data)
+        self.feed(since)
+
+    def take(self) -> bytes:
+        """Return what came since this was last called, with a line where something is missing."""
+        tail = self._tail[max(0, len(self._tail) - self._most_in_tail) :]
+        missing = self.total - len(self._head) - len(tail)
+        gap = f"\n[... {missing:,} bytes were not kept ...]\n".encode() if missing else b""
+        whole = bytes(self._head) + gap + bytes(tail)
+        self._head.clear()
+        self._tail.clear()
+        self.total = 0
+        return whole
+
+
+# -- reports --------------------------------------------------------------------------------------
+
+_CAUSE_TEXTS: Final = {
+    ExitCause.TIME: "ended after {duration:g} s: it took longer than it may",
+    ExitCause.OUTPUT: "ended: it wrote more than it may",
+    ExitCause.PROCESSES: "ended: it started more processes than it may",
+    ExitCause.STOPPED: "ended on request",
+}
+
+
+def exit_outcome(ending: CommandExit) -> Outcome:
+    """Return what to make of an ending."""
+    if ending.cause is ExitCause.TIME:
+        return Outcome.TIMEOUT
+    is_good = ending.cause is ExitCause.DONE and ending.exit_code == 0
+    return Outcome.OK if is_good else Outcome.ERROR
+
+
+def exit_notes(ending: CommandExit) -> list[str]:
+    """Say what there is to say about an ending; nothing if all went well."""
+    notes: list[str] = []
+    if ending.cause is not ExitCause.DONE:
+        notes.append(_CAUSE_TEXTS[ending.cause].format(duration=ending.duration_s))
+    elif ending.exit_code is None:
+        notes.append("ended from outside: what became of it is not known")
+    elif ending.exit_code:
+        by = f", ended by signal {ending.signal}" if ending.signal else ""
+        notes.append(f"exit code {ending.exit_code}{by}")
+    if ending.left:
+        notes.append(
+            f"{ending.left} of its processes still ran when it ended, and were ended too; "
+            "set background for what should go on"
+        )
+    return notes
+
+
+def exit_details(ending: CommandExit) -> dict[str, Any]:
+    """Return what there is to know about an ending."""
+    return {
+        "cause": str(ending.cause),
+        "exit_code": ending.exit_code,
+        "signal": ending.signal,
+        "left": ending.left,
+        "duration_s": ending.duration_s,
+    }
+
+
+def append_notes(output: str, notes: list[str]) -> str:
+    """Return output with our own remarks behind it, each in a line of its own."""
+    lines = output if not output or output.endswith("\n") else f"{output}\n"
+    return lines + "\n".join([f"[{note}]" for note in notes]) if notes else output
+
+
+# -- pipes and the supervisor ---------------------------------------------------------------------
+
+_SUPERVISOR_TIMEOUT_S: Final = 10.0
+"""How long the supervisor may take on top of the grace, on a machine that is busy."""
+_DRAIN_TIMEOUT_S: Final = 1.0
+"""How long output may come after the end: at once, unless a process could not be ended."""
+_KILL_TIMEOUT_S: Final = 3.0
+"""How long we stop everything else for the end of a command, if told twice to stop."""
 
 
 class _ReadPipe(asyncio.Protocol):
@@ -328,7 +380,11 @@ def _spawn_supervisor(
     except OSError as exc:
         os.close(output)
         os.close(status)
-        raise ToolFailed(f"bash: the command could not be started: {exc.strerror}") from exc
+        raise ToolFailed(
+            f"the command could not be started: {exc.strerror}",
+            code="command_not_started",
+            place="bash",
+        ) from exc
     finally:
         os.close(output_write)
         os.close(status_write)

@@ -1,4 +1,4 @@
-"""What the operating system keeps a command from doing, by the best means there are.
+"""Confine a command with the best sandbox that works here.
 
     bubblewrap   sees and writes only what it may, no other processes, no network
     landlock     writes only where it may, reads no secrets, no TCP
@@ -27,103 +27,6 @@ from steno.tools.shell import landlock
 from steno.tools.shell.landlock import ROOT_CAPABILITIES
 from steno.values import RedactedRepr
 
-# -- bubblewrap ------------------------------------------------------------------------------------
-#
-# Bubblewrap: the options with which `bwrap` shows a command a smaller world.
-#
-# All of the file system can be read but what is hidden, the workspace can be written, and /tmp is
-# the command's own. Other processes cannot be seen, and neither can sockets of services in /run.
-# This file runs nothing.
-
-
-_BWRAP_OPTIONS: Final = (
-    "--unshare-pid",
-    "--unshare-ipc",
-    "--unshare-uts",
-    "--die-with-parent",
-    "--new-session",
-    # Root could use its rights to mount everything anew.
-    *("--cap-drop", "ALL"),
-)
-
-
-BWRAP_USER_OPTIONS: Final = ("--unshare-user",)
-
-
-BWRAP_ROOT_OPTIONS: Final = tuple(
-    word for name in ROOT_CAPABILITIES for word in ("--cap-add", name)
-)
-"""Root of the machine keeps what it needs for files of others; a new user namespace has no others."""
-
-
-_PROC_SETTINGS: Final = ("sys", "sysrq-trigger", "irq", "bus", "fs")
-"""What root could change of the whole machine in /proc, without any rights but its name."""
-
-
-_VISIBLE_IN_RUN: Final = (
-    "/run/current-system",
-    "/run/systemd/resolve",
-    "/run/resolvconf",
-    "/run/NetworkManager/resolv.conf",
-)
-"""Programs of NixOS, and what /etc/resolv.conf may lead to; the rest of /run is sockets."""
-
-
-def build_bwrap_prefix(
-    bwrap: str,
-    rights: tuple[str, ...],
-    *,
-    roots: tuple[Path, ...],
-    hidden: tuple[Path, ...],
-    scratch: Path,
-    network: bool,
-    folder: Path,
-) -> tuple[str, ...]:
-    """Return the beginning of a command line that confines the rest of it.
-
-    `rights` is AS_USER or AS_ROOT; `hidden` are real paths; `scratch` is shown as /tmp.
-    """
-    mounts = [
-        *[(Path(path), option) for path, option in _system_mounts(scratch)],
-        *[(path, _hide_options(path)) for path in hidden if path not in roots],
-        *[(root, ("--bind", str(root), str(root))) for root in roots],
-    ]
-    # A mount covers what was mounted below it before, so the outer ones come first.
-    mounts.sort(key=lambda mount: len(mount[0].parts))
-    return (
-        bwrap,
-        *_BWRAP_OPTIONS,
-        *rights,
-        *(() if network else ("--unshare-net",)),
-        *[word for _, option in mounts for word in option],
-        *("--chdir", str(folder), "--"),
-    )
-
-
-def _system_mounts(scratch: Path) -> Iterator[tuple[str, tuple[str, ...]]]:
-    yield "/", ("--ro-bind", "/", "/")
-    yield "/dev", ("--dev", "/dev")
-    yield "/proc", ("--proc", "/proc")
-    for name in _PROC_SETTINGS:
-        yield f"/proc/{name}", ("--ro-bind-try", f"/proc/{name}", f"/proc/{name}")
-    yield "/tmp", ("--bind", str(scratch), "/tmp")  # noqa: S108 - the command's own
-    if Path("/run").is_dir():
-        yield "/run", ("--tmpfs", "/run")
-        for path in _VISIBLE_IN_RUN:
-            yield path, ("--ro-bind-try", path, path)
-
-
-def _hide_options(path: Path) -> tuple[str, ...]:
-    """Return what covers a file or a folder with nothing."""
-    try:
-        mode = path.stat().st_mode
-    except OSError:
-        return ()
-    if stat.S_ISDIR(mode):
-        return ("--tmpfs", str(path))
-    return ("--ro-bind", "/dev/null", str(path))
-
-
 HIDDEN_HOME_PATHS: Final = (
     # Keys and passwords.
     *(".ssh", ".gnupg", ".password-store", ".netrc", ".git-credentials", ".pgpass", ".my.cnf"),
@@ -139,18 +42,11 @@ HIDDEN_HOME_PATHS: Final = (
     *(".config/steno", ".local/share/steno", ".local/state/steno"),
 )
 """What commands do not get to read, beneath the home folder."""
-
-
-_XDG_FOLDERS: Final = {
-    "XDG_CONFIG_HOME": ".config/",
-    "XDG_DATA_HOME": ".local/share/",
-    "XDG_STATE_HOME": ".local/state/",
-    "XDG_CACHE_HOME": ".cache/",
-}
-"""Variables that name another place for what is in these folders of the home folder."""
-
-
-_PROBE_TIMEOUT_S: Final = 10.0
+BWRAP_USER_OPTIONS: Final = ("--unshare-user",)
+BWRAP_ROOT_OPTIONS: Final = tuple(
+    word for name in ROOT_CAPABILITIES for word in ("--cap-add", name)
+)
+"""Root of the machine keeps what it needs for files of others; a new user namespace has no others."""
 
 
 class SandboxSetting(StrEnum):
@@ -274,8 +170,10 @@ class NoSandbox(Struct, frozen=True):
         """Return the command as it is. Raises ToolFailed if a sandbox is required."""
         if self.is_refusal:
             raise ToolFailed(
-                f"sandbox: one is required and there is none{_reason_suffix(self.why_not_better)}",
+                f"one is required and there is none{_reason_suffix(self.why_not_better)}",
                 recoverable=False,
+                code="sandbox_required",
+                place="sandbox",
             )
         return argv
 
@@ -283,6 +181,10 @@ class NoSandbox(Struct, frozen=True):
         """Say that there is none."""
         effect = "no command is run" if self.is_refusal else "commands may do what the user may"
         return f"none: {effect}{_reason_suffix(self.why_not_better)}"
+
+
+def _reason_suffix(reason: str) -> str:
+    return f" ({reason})" if reason else ""
 
 
 def find_sandbox(
@@ -312,6 +214,17 @@ def find_working_sandboxes(*, outside: Collection[Path] = ()) -> tuple[Sandbox, 
     )
 
 
+# -- secrets of the user --------------------------------------------------------------------------
+
+_XDG_FOLDERS: Final = {
+    "XDG_CONFIG_HOME": ".config/",
+    "XDG_DATA_HOME": ".local/share/",
+    "XDG_STATE_HOME": ".local/state/",
+    "XDG_CACHE_HOME": ".cache/",
+}
+"""Variables that name another place for what is in these folders of the home folder."""
+
+
 def find_hidden_paths(environ: Mapping[str, str], more: tuple[Path, ...] = ()) -> tuple[Path, ...]:
     """Return the real paths of what commands should not read, as far as they exist."""
     home = environ.get("HOME") or os.path.expanduser("~")  # noqa: PTH111 - Path.home() may raise
@@ -334,8 +247,86 @@ def _relocated_hidden_paths(environ: Mapping[str, str]) -> Iterator[Path]:
                     yield Path(folder, name.removeprefix(usual))
 
 
-def _reason_suffix(reason: str) -> str:
-    return f" ({reason})" if reason else ""
+# -- options of bwrap -----------------------------------------------------------------------------
+
+_BWRAP_OPTIONS: Final = (
+    "--unshare-pid",
+    "--unshare-ipc",
+    "--unshare-uts",
+    "--die-with-parent",
+    "--new-session",
+    # Root could use its rights to mount everything anew.
+    *("--cap-drop", "ALL"),
+)
+_PROC_SETTINGS: Final = ("sys", "sysrq-trigger", "irq", "bus", "fs")
+"""What root could change of the whole machine in /proc, without any rights but its name."""
+_VISIBLE_IN_RUN: Final = (
+    "/run/current-system",
+    "/run/systemd/resolve",
+    "/run/resolvconf",
+    "/run/NetworkManager/resolv.conf",
+)
+"""Programs of NixOS, and what /etc/resolv.conf may lead to; the rest of /run is sockets."""
+
+
+def build_bwrap_prefix(
+    bwrap: str,
+    rights: tuple[str, ...],
+    *,
+    roots: tuple[Path, ...],
+    hidden: tuple[Path, ...],
+    scratch: Path,
+    network: bool,
+    folder: Path,
+) -> tuple[str, ...]:
+    """Return the beginning of a command line that confines the rest of it.
+
+    `rights` is AS_USER or AS_ROOT; `hidden` are real paths; `scratch` is shown as /tmp.
+    """
+    mounts = [
+        *[(Path(path), option) for path, option in _system_mounts(scratch)],
+        *[(path, _hide_options(path)) for path in hidden if path not in roots],
+        *[(root, ("--bind", str(root), str(root))) for root in roots],
+    ]
+    # A mount covers what was mounted below it before, so the outer ones come first.
+    mounts.sort(key=lambda mount: len(mount[0].parts))
+    return (
+        bwrap,
+        *_BWRAP_OPTIONS,
+        *rights,
+        *(() if network else ("--unshare-net",)),
+        *[word for _, option in mounts for word in option],
+        *("--chdir", str(folder), "--"),
+    )
+
+
+def _system_mounts(scratch: Path) -> Iterator[tuple[str, tuple[str, ...]]]:
+    yield "/", ("--ro-bind", "/", "/")
+    yield "/dev", ("--dev", "/dev")
+    yield "/proc", ("--proc", "/proc")
+    for name in _PROC_SETTINGS:
+        yield f"/proc/{name}", ("--ro-bind-try", f"/proc/{name}", f"/proc/{name}")
+    yield "/tmp", ("--bind", str(scratch), "/tmp")  # noqa: S108 - the command's own
+    if Path("/run").is_dir():
+        yield "/run", ("--tmpfs", "/run")
+        for path in _VISIBLE_IN_RUN:
+            yield path, ("--ro-bind-try", path, path)
+
+
+def _hide_options(path: Path) -> tuple[str, ...]:
+    """Return what covers a file or a folder with nothing."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return ()
+    if stat.S_ISDIR(mode):
+        return ("--tmpfs", str(path))
+    return ("--ro-bind", "/dev/null", str(path))
+
+
+# -- probes ---------------------------------------------------------------------------------------
+
+_PROBE_TIMEOUT_S: Final = 10.0
 
 
 def _find_bwrap(outside: Collection[Path]) -> str | None:
