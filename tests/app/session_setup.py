@@ -99,6 +99,6 @@ async def open_user_session(
     loaded = load_settings(folder, flags=flags or {})
     begin = SessionStart(folder, **start)
     async with open_local_session(
-        loaded, begin, keeps=keeps, mode=mode, outside=outside, verbose=verbose
+        loaded, begin, is_persistent=keeps, mode=mode, mcp_options=outside, is_verbose=verbose
     ) as desk:
         yield SessionUser(desk)

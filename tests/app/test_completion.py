@@ -239,7 +239,7 @@ def test_a_list_is_asked_for_once_until_it_is_old() -> None:
         return (len(asked),)
 
     async def main() -> None:
-        lists = TimedCache(ask, holds_s=5, patience_s=5, now=lambda: clock[0])
+        lists = TimedCache(ask, max_age_s=5, max_wait_s=5, now=lambda: clock[0])
         topic, other = Topic(), Topic()
         first, second = await asyncio.gather(lists.get(topic), lists.get(topic))
         assert first == second == (1,)
@@ -260,7 +260,7 @@ def test_who_is_slow_is_not_waited_for_and_heard_the_next_time() -> None:
             await may_answer.wait()
             return ("late",)
 
-        lists = TimedCache(ask, holds_s=60, patience_s=0.01)
+        lists = TimedCache(ask, max_age_s=60, max_wait_s=0.01)
         topic = Topic()
         assert await lists.get(topic) == ()
         may_answer.set()
@@ -281,7 +281,7 @@ def test_who_stops_waiting_does_not_stop_the_question() -> None:
             await may_answer.wait()
             return ("answer",)
 
-        lists = TimedCache(ask, holds_s=60, patience_s=5)
+        lists = TimedCache(ask, max_age_s=60, max_wait_s=5)
         topic = Topic()
         waiting = asyncio.create_task(lists.get(topic))
         await asyncio.sleep(0)

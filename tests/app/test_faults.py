@@ -184,7 +184,7 @@ def test_a_session_that_cannot_be_read_leaves_the_one_at_hand_and_its_model(
 
 def test_of_output_without_end_the_beginning_is_shown_and_that_there_is_more() -> None:
     told: list[str] = []
-    shown = OutputLimiter(told.append, most=10)
+    shown = OutputLimiter(told.append, max_characters=10)
     for _ in range(1_000):
         shown("1234")
     assert (

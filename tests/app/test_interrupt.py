@@ -217,7 +217,7 @@ def test_who_does_not_wait_for_the_end_leaves_nothing_open_either(
 
     async def sit() -> None:
         loaded = load_settings(project, flags={})
-        async with open_local_session(loaded, SessionStart(project), outside=NO_SERVER) as desk:
+        async with open_local_session(loaded, SessionStart(project), mcp_options=NO_SERVER) as desk:
             await desk.send(PromptInput("Tell me."))
             at_work.append(desk)
             await asyncio.Event().wait()

@@ -312,12 +312,12 @@ def test_who_has_been_waited_for_long_enough_is_done_without(tmp_path: Path) -> 
         servers = McpServers(specs, folder=tmp_path)
         arrivals = McpStartup(
             ServerSetup(servers, ()),
-            fit=lambda data: pytest.fail("there is nothing to fit"),
-            changed=lambda: None,
-            say=said.append,
-            tell=noted.append,
-            unnoticed_s=0.01,
-            patience_s=0.01,
+            prepare_image=lambda data: pytest.fail("there is nothing to fit"),
+            on_change=lambda: None,
+            on_progress=said.append,
+            on_notice=noted.append,
+            silent_wait_s=0.01,
+            max_wait_s=0.01,
         )
         others = children()
         assert not arrivals.is_pending

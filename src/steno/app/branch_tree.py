@@ -27,9 +27,9 @@ from steno.store import Store
 class LocalBranchTree:
     """Branches of the session at hand; what is changed in them is shown anew."""
 
-    def __init__(self, bench: SessionState) -> None:
+    def __init__(self, state: SessionState) -> None:
         """Take what the session is part of."""
-        self._state = bench
+        self._state = state
 
     def names(self) -> Sequence[str]:
         """Return the branches, the active one first."""
@@ -39,10 +39,10 @@ class LocalBranchTree:
 
     async def rows(self) -> Sequence[BranchTreeRow]:
         """Return the whole tree from top to bottom; it is read in a thread."""
-        bench = self._state
-        if not bench.is_recorded:
+        state = self._state
+        if not state.is_recorded:
             return []
-        return await asyncio.to_thread(_read_rows, bench.config.store, bench.conversation.id)
+        return await asyncio.to_thread(_read_rows, state.config.store, state.conversation.id)
 
     def fork(self, name: str = "", *, at: str | None = None) -> str:
         """Begin a branch behind an entry, or behind the last one, and go over; return its name."""
@@ -59,7 +59,7 @@ class LocalBranchTree:
         found = conversation.entry(entry)
         if not isinstance(found.payload, UserMessage):
             raise InvalidValue("fork: only what you have said can be said otherwise")
-        words = prompt_from_message(
+        prompt = prompt_from_message(
             _check_images_stored(conversation.restore_blobs(found.payload)), found.audit or {}
         )
         with explain_conflicts(self._state):
@@ -69,7 +69,7 @@ class LocalBranchTree:
                 self._state.config.store.begin_branch(conversation.id, name, None)
                 conversation.refresh()
         self._switch_to(name)
-        return words
+        return prompt
 
     def switch(self, name: str) -> None:
         """Go over to another branch."""

@@ -17,21 +17,21 @@ _REMOVED_ELSEWHERE: Final = "session: another program has removed it meanwhile; 
 
 
 @contextmanager
-def explain_conflicts(bench: SessionState) -> Generator[None]:
+def explain_conflicts(state: SessionState) -> Generator[None]:
     """Record something. Raises Conflict, Missing in words for a person, if another was faster."""
     try:
         yield
     except Conflict as exc:
         raise Conflict(_CHANGED_ELSEWHERE) from exc
     except Missing as exc:
-        if _session_exists(bench):
+        if _session_exists(state):
             raise
         raise Missing(_REMOVED_ELSEWHERE) from exc
 
 
-def _session_exists(bench: SessionState) -> bool:
+def _session_exists(state: SessionState) -> bool:
     try:
-        bench.config.store.header(bench.conversation.id)
+        state.config.store.header(state.conversation.id)
     except Missing:
-        return not bench.is_recorded
+        return not state.is_recorded
     return True

@@ -103,7 +103,7 @@ class DeferredAgent:
         conversation: Conversation,
         equipped: Callable[[], AgentEnvironment],
         *,
-        begin: Callable[[], Conversation],
+        ensure_recorded: Callable[[], Conversation],
         runner: ToolRunner,
         wait: Callable[[], Coroutine[Any, Any, None]],
     ) -> None:
@@ -113,7 +113,7 @@ class DeferredAgent:
         """
         self._conversation = conversation
         self._current_environment = equipped
-        self._begin = begin
+        self._begin = ensure_recorded
         self._runner = runner
         self._wait = wait
         self._is_expected = False
@@ -129,12 +129,12 @@ class DeferredAgent:
 
     def _refresh_agent(self) -> None:
         """Let a run that begins have the session on record, and the tools that have come since."""
-        conversation, equipment = self._begin(), self._current_environment()
+        conversation, environment = self._begin(), self._current_environment()
         is_as_before = (
-            conversation is self._conversation and equipment.tools == self._environment.tools
+            conversation is self._conversation and environment.tools == self._environment.tools
         )
         if not is_as_before and not self._agent.is_running:
-            self._conversation, self._environment = conversation, equipment
+            self._conversation, self._environment = conversation, environment
             self._agent = self._create_agent()
 
     @property

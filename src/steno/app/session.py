@@ -287,7 +287,7 @@ class AgentSession(Protocol):
         """All sessions."""
         ...
 
-    def subscribe(self, watcher: SessionListener) -> None:
+    def subscribe(self, listener: SessionListener) -> None:
         """Tell somebody what happens from now on; one at a time."""
         ...
 
@@ -299,7 +299,7 @@ class AgentSession(Protocol):
         """Return what reads an image of an entry, in any thread; None where it is not at hand."""
         ...
 
-    async def send(self, words: PromptInput) -> None:
+    async def send(self, prompt: PromptInput) -> None:
         """Say something: it begins a run, or steers the one that is under way.
 
         Returns as soon as it is taken; what comes of it is told to the watcher.
@@ -319,7 +319,7 @@ class AgentSession(Protocol):
         """
         ...
 
-    def decide(self, call_id: str, verdict: ApprovalDecision) -> None:
+    def decide(self, call_id: str, decision: ApprovalDecision) -> None:
         """Decide about a pending call, or about one that waits behind it."""
         ...
 

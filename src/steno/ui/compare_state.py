@@ -249,15 +249,15 @@ class CompareState:
     """Two branches, item by item. Item 0 is the line about what they share."""
 
     def __init__(
-        self, desk: AgentSession, twigs: Sequence[BranchTreeRow], left: str, right: str
+        self, session: AgentSession, tree_rows: Sequence[BranchTreeRow], left: str, right: str
     ) -> None:
         """Compare two branches of a tree that was read before. Raises Missing."""
         self.names = (left, right)
         self.shows_shared = False
-        self._left_entries = desk.entries(left)
-        entries = self._left_entries, desk.entries(right)
+        self._left_entries = session.entries(left)
+        entries = self._left_entries, session.entries(right)
         self._comparison = compare_branches(*entries)
-        self._tree_rows: Mapping[str, BranchTreeRow] = {twig.entry.id: twig for twig in twigs}
+        self._tree_rows: Mapping[str, BranchTreeRow] = {row.entry.id: row for row in tree_rows}
         if any(entry.id not in self._tree_rows for branch in entries for entry in branch):
             raise Missing("compare: the record has changed meanwhile; open the tree again")
         rows = self._comparison.rows
@@ -306,8 +306,8 @@ class CompareState:
     def _side(self, entry: Entry | None) -> ComparedEntry | None:
         if entry is None:
             return None
-        twig = self._tree_rows[entry.id]
-        return ComparedEntry(entry_heading(twig), entry_text(twig).expandtabs(_TAB_SIZE))
+        row = self._tree_rows[entry.id]
+        return ComparedEntry(entry_heading(row), entry_text(row).expandtabs(_TAB_SIZE))
 
     def next_difference(self, item: int, step: int) -> int | None:
         """Return the next item where the branches differ, or the one before."""

@@ -36,7 +36,7 @@ class ApprovalApp(App[None]):
         self.told: list[str] = []
         """What was said about rules that are kept."""
         self.panel = ApprovalPanel(
-            self.desk, idle_s=lambda: self.idle_s, now=self.clock, tell=self.told.append
+            self.desk, idle_s=lambda: self.idle_s, now=self.clock, on_notice=self.told.append
         )
         self.prompt = Input(id="prompt")
         self.desk.pending_calls = list(pending)

@@ -91,16 +91,16 @@ class CommandDispatcher:
 
     def __init__(
         self,
-        bench: SessionState,
+        state: SessionState,
         work: ActiveRun,
-        boughs: LocalBranchTree,
-        shelved: LocalSessionList,
+        branches: LocalBranchTree,
+        session_list: LocalSessionList,
     ) -> None:
         """Take everything that can be asked for something."""
-        self._state = bench
+        self._state = state
         self._active_run = work
-        self._branches = boughs
-        self._session_list = shelved
+        self._branches = branches
+        self._session_list = session_list
         self._handlers: Mapping[str, Callable[[str], Awaitable[CommandReply]]] = {
             "model": self._model,
             "mode": self._mode,
@@ -163,8 +163,8 @@ class CommandDispatcher:
         return CommandReply(f"The last message is called {escape_markdown(text)}.")
 
     def _last_message(self) -> Entry | None:
-        said = reversed(self._state.conversation.entries_view())
-        return next((entry for entry in said if entry.message is not None), None)
+        messages = reversed(self._state.conversation.entries_view())
+        return next((entry for entry in messages if entry.message is not None), None)
 
     async def _retry(self, _: str) -> CommandReply:
         last, is_open = self._last_message(), bool(self._state.conversation.outstanding)
@@ -187,10 +187,10 @@ class CommandDispatcher:
         )
 
     async def _permissions(self, argument: str) -> CommandReply:
-        bench = self._state
-        with explain_conflicts(bench):
+        state = self._state
+        with explain_conflicts(state):
             return await run_permissions(
-                bench.command_context, argument, lambda one: bench.emit(EntryRecorded(one))
+                state.command_context, argument, lambda one: state.emit(EntryRecorded(one))
             )
 
     async def _theme(self, name: str) -> CommandReply:

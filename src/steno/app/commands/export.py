@@ -58,13 +58,13 @@ class _ExportRequest(NamedTuple):
     """Empty where none was named."""
 
 
-async def run_export(scene: CommandContext, argument: str) -> CommandReply:
+async def run_export(context: CommandContext, argument: str) -> CommandReply:
     """Write the active branch to a file, which must not be there: `[markdown|json|html] [FILE]`.
 
     Raises InvalidValue if the file is there or nobody knows the format, Unavailable if nothing can
     be written.
     """
-    return await asyncio.to_thread(_export_branch, scene, _parse_export_argument(argument))
+    return await asyncio.to_thread(_export_branch, context, _parse_export_argument(argument))
 
 
 def _parse_export_argument(argument: str) -> _ExportRequest:
@@ -89,11 +89,11 @@ def _strip_quotes(text: str) -> str:
     return text[1:-1] if is_quoted else text
 
 
-def _export_branch(scene: CommandContext, wanted: _ExportRequest) -> CommandReply:
-    store, session, branch = scene.store, scene.conversation.id, scene.conversation.branch
+def _export_branch(context: CommandContext, wanted: _ExportRequest) -> CommandReply:
+    store, session, branch = context.store, context.conversation.id, context.conversation.branch
     # Read from the store, and without a bar for how far that is: the screen belongs to a face.
     log = SessionLog(store.header(session), store.records(session))
-    target = _target_file(scene.folder, wanted, log)
+    target = _target_file(context.folder, wanted, log)
     data, losses = _encode_export(store, log, branch, wanted.format_name)
     try:
         write_file(target, data + b"\n")
@@ -102,7 +102,7 @@ def _export_branch(scene: CommandContext, wanted: _ExportRequest) -> CommandRepl
     size = format_count(len(data) + 1, "byte", "bytes")
     lines = [f"written: {terminal_line(str(target))} ({size})"]
     if kinds := list(summarize_losses(locate_losses(losses, log.path(branch)), log)):
-        lines.append(_loss_summary(kinds, is_kept=scene.is_persistent))
+        lines.append(_loss_summary(kinds, is_kept=context.is_persistent))
     return CommandReply("\n".join(lines), title="export", form=TextForm.PLAIN)
 
 

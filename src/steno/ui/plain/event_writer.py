@@ -69,9 +69,9 @@ class _LineSplitter:
     def __init__(self) -> None:
         self._begun: list[str] = []
 
-    def feed(self, piece: str) -> list[str]:
+    def feed(self, chunk: str) -> list[str]:
         """Return the lines that are whole now."""
-        first, *rest = piece.split("\n")
+        first, *rest = chunk.split("\n")
         self._begun.append(first)
         if not rest:
             return []
@@ -81,24 +81,24 @@ class _LineSplitter:
 
     def rest(self) -> list[str]:
         """Return the line that was never ended, if there is one."""
-        begun, self._begun = "".join(self._begun), []
-        return [begun] if begun else []
+        unfinished, self._begun = "".join(self._begun), []
+        return [unfinished] if unfinished else []
 
 
 @final
 class StreamedText:
     """What a model says, under one head."""
 
-    def __init__(self, voice: LineWriter, whose: str) -> None:
+    def __init__(self, writer: LineWriter, whose: str) -> None:
         """Take whose words they are."""
-        self._writer = voice
+        self._writer = writer
         self._speaker = whose
         self._splitter = _LineSplitter()
         self._has_begun = False
 
-    def feed(self, piece: str) -> None:
+    def feed(self, chunk: str) -> None:
         """Say the lines that are whole now."""
-        self._write_lines(self._splitter.feed(piece))
+        self._write_lines(self._splitter.feed(chunk))
 
     def end(self) -> None:
         """Say what is left."""
@@ -121,18 +121,18 @@ class StreamedOutput:
     """What a tool says while it runs: the first lines as they come, the last ones at the end."""
 
     def __init__(
-        self, voice: LineWriter, first: int = _FIRST_LINES, last: int = _LAST_LINES
+        self, writer: LineWriter, first: int = _FIRST_LINES, last: int = _LAST_LINES
     ) -> None:
         """Take how many lines are said at each end."""
-        self._writer = voice
+        self._writer = writer
         self._splitter = _LineSplitter()
         self._first = first
         self._last: deque[str] = deque(maxlen=last)
         self._count = 0
 
-    def feed(self, piece: str) -> None:
+    def feed(self, chunk: str) -> None:
         """Say the lines that are whole now, unless there were too many already."""
-        self._add_lines(self._splitter.feed(piece))
+        self._add_lines(self._splitter.feed(chunk))
 
     def end(self) -> None:
         """Say how much was left out, and the last lines."""
@@ -161,25 +161,25 @@ _MAX_DIFF_LINES: Final = 60
 _MAX_FAILURE_LINES: Final = 10
 
 
-def write_call(voice: LineWriter, call: AnyToolCall) -> None:
+def write_call(writer: LineWriter, call: AnyToolCall) -> None:
     """Say which tool is called, and what about."""
     name, _, about = summarize_call(call).partition(" ")
-    voice.write(f"Tool {name}", about)
+    writer.write(f"Tool {name}", about)
 
 
-def write_result(voice: LineWriter, result: ToolResultMessage) -> None:
+def write_result(writer: LineWriter, result: ToolResultMessage) -> None:
     """Say what came of a call: how much there is to read, what has changed, what went wrong."""
     lines = result.text.strip("\n").split("\n") if result.text.strip() else []
     diff = (result.details or {}).get("diff")
     if result.outcome is not Outcome.OK:
         first, *rest = lines or ["nothing more is known"]
-        voice.begin("Result", f"{result.outcome}: {first}")
-        voice.write_lines(shorten_lines(rest, _MAX_FAILURE_LINES))
+        writer.begin("Result", f"{result.outcome}: {first}")
+        writer.write_lines(shorten_lines(rest, _MAX_FAILURE_LINES))
     elif isinstance(diff, str) and diff.strip():
-        voice.write("Result", "ok, this has changed")
-        voice.quote(shorten_lines(diff.strip("\n").split("\n"), _MAX_DIFF_LINES))
+        writer.write("Result", "ok, this has changed")
+        writer.quote(shorten_lines(diff.strip("\n").split("\n"), _MAX_DIFF_LINES))
     else:
-        voice.write("Result", f"ok, {format_count(len(lines), 'line', 'lines')}")
+        writer.write("Result", f"ok, {format_count(len(lines), 'line', 'lines')}")
 
 
 # -- recalling -------------------------------------------------------------------------------------
@@ -193,39 +193,39 @@ _RECAP_EXCHANGES: Final = 3
 _MAX_RECAP_LINES: Final = 20
 
 
-def write_recap(voice: LineWriter, entries: Sequence[Entry]) -> None:
+def write_recap(writer: LineWriter, entries: Sequence[Entry]) -> None:
     """Say the last exchanges, and how much there is before them."""
     asked = [place for place, one in enumerate(entries) if isinstance(one.payload, UserMessage)]
     start = asked[-_RECAP_EXCHANGES] if len(asked) >= _RECAP_EXCHANGES else 0
     if start:
-        voice.write(
+        writer.write(
             "Notice", f"{format_count(start, 'earlier entry', 'earlier entries')}; /tree shows all"
         )
     for entry in entries[start:]:
-        _write_entry(voice, entry)
+        _write_entry(writer, entry)
 
 
-def _write_entry(voice: LineWriter, entry: Entry) -> None:
+def _write_entry(writer: LineWriter, entry: Entry) -> None:
     payload = entry.payload
     match payload:
         case UserMessage():
-            block = item_from_prompt(entry, payload)
-            whose = "Shell" if block.kind is ItemKind.SHELL else "You"
-            _write_shortened(voice, whose, "\n".join(filter(None, [block.head, block.body])))
+            item = item_from_prompt(entry, payload)
+            whose = "Shell" if item.kind is ItemKind.SHELL else "You"
+            _write_shortened(writer, whose, "\n".join(filter(None, [item.head, item.body])))
         case AssistantMessage():
             for part in payload.content:
                 if isinstance(part, Text) and part.text.strip():
-                    _write_shortened(voice, "Answer", part.text)
+                    _write_shortened(writer, "Answer", part.text)
                 elif isinstance(part, ToolCall | InvalidToolCall):
-                    write_call(voice, part)
+                    write_call(writer, part)
         case ToolResultMessage():
-            write_result(voice, payload)
+            write_result(writer, payload)
         case _:
             pass
 
 
-def _write_shortened(voice: LineWriter, whose: str, text: str) -> None:
-    voice.write(whose, "\n".join(shorten_lines(text.strip("\n").split("\n"), _MAX_RECAP_LINES)))
+def _write_shortened(writer: LineWriter, whose: str, text: str) -> None:
+    writer.write(whose, "\n".join(shorten_lines(text.strip("\n").split("\n"), _MAX_RECAP_LINES)))
 
 
 _HEADINGS: Final = {ItemKind.ERROR: "Trouble", ItemKind.NOTICE: "Notice", ItemKind.MARK: "Notice"}
@@ -235,9 +235,9 @@ _HEADINGS: Final = {ItemKind.ERROR: "Trouble", ItemKind.NOTICE: "Notice", ItemKi
 class EventWriter:
     """Tells a voice what happens."""
 
-    def __init__(self, voice: LineWriter, *, is_verbose: bool = False) -> None:
+    def __init__(self, writer: LineWriter, *, is_verbose: bool = False) -> None:
         """Take whether all of what a model thinks is told, or only how much."""
-        self._writer = voice
+        self._writer = writer
         self._is_verbose = is_verbose
         self._streamed_text: tuple[ItemKind, int, StreamedText] | None = None
         self._thinking: list[str] = []
@@ -278,8 +278,8 @@ class EventWriter:
                 self._writer.write("Notice", text)
             case RunEnded(result):
                 self._on_run_ended(result)
-            case InputReturned(words):
-                self._on_input_returned(words)
+            case InputReturned(prompts):
+                self._on_input_returned(prompts)
             case ErrorRaised(text):
                 self._end_text()
                 self._writer.write("Trouble", text)
@@ -293,9 +293,9 @@ class EventWriter:
         self._queued.append(text)
         self._writer.write("Notice", "this is heard at the next step")
 
-    def _on_input_returned(self, words: Sequence[PromptInput]) -> None:
+    def _on_input_returned(self, prompts: Sequence[PromptInput]) -> None:
         self._end_text()
-        for one in words:
+        for one in prompts:
             if one.text in self._queued:
                 self._queued.remove(one.text)
             self._writer.write("Not said", one.text)
@@ -319,9 +319,9 @@ class EventWriter:
 
     def _end_thinking(self) -> None:
         if self._thinking:
-            words = len("".join(self._thinking).split())
+            word_count = len("".join(self._thinking).split())
             self._thinking.clear()
-            self._writer.write("Thinking", format_count(words, "word", "words"))
+            self._writer.write("Thinking", format_count(word_count, "word", "words"))
 
     def _on_recorded(self, entry: Entry) -> None:
         payload = entry.payload
@@ -338,23 +338,23 @@ class EventWriter:
                     self._end_text()
                     self._writer.write("Heard", terminal_line(payload.text))
             case _:
-                mark = marker_from_entry(entry, pointer=self._reference_name(payload))
+                marker = marker_from_entry(entry, pointer=self._reference_name(payload))
                 # Other changes of course were asked for, and are answered there.
-                if mark is not None and (
-                    mark.kind is not ItemKind.MARK or isinstance(payload, Compaction)
+                if marker is not None and (
+                    marker.kind is not ItemKind.MARK or isinstance(payload, Compaction)
                 ):
                     self._end_text()
                     self._writer.write(
-                        _HEADINGS[mark.kind], mark.body if not mark.head else mark.head
+                        _HEADINGS[marker.kind], marker.body if not marker.head else marker.head
                     )
-                    self._has_reported_failure |= mark.kind is ItemKind.ERROR
+                    self._has_reported_failure |= marker.kind is ItemKind.ERROR
 
     def _write_answer(self, entry: Entry, message: AssistantMessage) -> None:
         """Say what was not said as it came."""
-        for block in items_from_answer(entry, message):
-            was_told = self._has_streamed_answer and block.form is TextForm.MARKDOWN
-            if block.kind is ItemKind.ANSWER and not was_told:
-                self._writer.write("Answer", block.body)
+        for item in items_from_answer(entry, message):
+            was_told = self._has_streamed_answer and item.form is TextForm.MARKDOWN
+            if item.kind is ItemKind.ANSWER and not was_told:
+                self._writer.write("Answer", item.body)
 
     def _reference_name(self, payload: object) -> str:
         if not isinstance(payload, Resolution):

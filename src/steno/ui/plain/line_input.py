@@ -279,7 +279,7 @@ class LineReader:
                 termios.tcflush(self._descriptor, termios.TCIFLUSH)
 
     @contextmanager
-    def reading(self, heard: Callable[[], object]) -> Generator[None]:
+    def reading(self, on_input: Callable[[], object]) -> Generator[None]:
         """Read what comes as long as the block lasts, and say so each time."""
         loop = asyncio.get_running_loop()
 
@@ -287,7 +287,7 @@ class LineReader:
             self._read_chunk()
             if self._has_ended:
                 loop.remove_reader(self._descriptor)
-            heard()
+            on_input()
 
         if self._has_next():
             yield
@@ -310,10 +310,10 @@ class LineReader:
 
     def _read_chunk(self) -> None:
         try:
-            piece = os.read(self._descriptor, _READ_SIZE)
+            chunk = os.read(self._descriptor, _READ_SIZE)
         except BlockingIOError:  # somebody else took it
             return
         except OSError:  # the terminal has gone away
-            piece = b""
-        self._buffer += piece
-        self._has_ended = not piece
+            chunk = b""
+        self._buffer += chunk
+        self._has_ended = not chunk

@@ -225,10 +225,10 @@ def _break_line(line: str, width: int | None) -> Iterator[str]:
     yield line[start:]
 
 
-def shorten_lines(lines: Sequence[str], most: int) -> list[str]:
+def shorten_lines(lines: Sequence[str], max_lines: int) -> list[str]:
     """Return as many lines as one listens to, from both ends; what is left out is said."""
-    if len(lines) <= most:
+    if len(lines) <= max_lines:
         return list(lines)
-    half = most // 2
+    half = max_lines // 2
     left_out = len(lines) - 2 * half
     return [*lines[:half], f"… {left_out:,} lines are not shown …", *lines[-half:]]

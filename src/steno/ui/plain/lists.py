@@ -44,10 +44,10 @@ Confirm: TypeAlias = Callable[[str], Awaitable[bool]]
 class ListCommands:
     """Says lists, and takes what is chosen from them."""
 
-    def __init__(self, desk: AgentSession, voice: LineWriter, confirm: Confirm) -> None:
+    def __init__(self, session: AgentSession, writer: LineWriter, confirm: Confirm) -> None:
         """Take whoever asks whether something is meant."""
-        self._session = desk
-        self._writer = voice
+        self._session = session
+        self._writer = writer
         self._confirm = confirm
         self._models: list[str] = []
         self._sessions: list[SessionSummary] = []
@@ -126,26 +126,26 @@ class ListCommands:
                 branches.label((await self._find_row(name)).entry.id, text.strip())
                 self._writer.write("Notice", "it has this name now")
             case "edit":
-                twig = await self._find_row(name)
-                if not isinstance(twig.entry.payload, UserMessage):
+                row = await self._find_row(name)
+                if not isinstance(row.entry.payload, UserMessage):
                     raise InvalidValue("/tree edit: only what you said can be said otherwise")
-                return branches.fork_before(twig.entry.id, text.strip())
+                return branches.fork_before(row.entry.id, text.strip())
             case "compare":
                 await self._compare(name, text.strip())
             case _:
-                twig = await self._find_row(word)
+                row = await self._find_row(word)
                 self._writer.write(
-                    _row_head(twig), searchable_text(twig.entry).strip() or twig.gist
+                    _row_head(row), searchable_text(row.entry).strip() or row.gist
                 )
         return None
 
     async def _write_tree(self) -> None:
-        twigs = await self._session.branches.rows()
-        shown = [one for one in twigs if one.is_notable or one.labels or one.branches]
+        rows = await self._session.branches.rows()
+        shown = [one for one in rows if one.is_notable or one.labels or one.branches]
         names = self._session.branches.names()
         self._writer.write(
             "Tree",
-            f"{format_count(len(twigs), 'entry', 'entries')}, branches {', '.join(names)}; "
+            f"{format_count(len(rows), 'entry', 'entries')}, branches {', '.join(names)}; "
             f"here the {len(shown)} that matter most",
         )
         self._writer.write_lines(
@@ -158,8 +158,8 @@ class ListCommands:
         )
 
     async def _find_row(self, number: str) -> BranchTreeRow:
-        twigs = await self._session.branches.rows()
-        found = [one for one in twigs if str(one.number) == number.removeprefix("#")]
+        rows = await self._session.branches.rows()
+        found = [one for one in rows if str(one.number) == number.removeprefix("#")]
         if not found:
             raise Missing(f"/tree: there is no entry {terminal_line(number)}; /tree lists them")
         return found[0]
@@ -168,7 +168,7 @@ class ListCommands:
         names = self._session.branches.names()
         if one not in names or other not in names:
             raise Missing(f"/tree compare: name two of {', '.join(names)}")
-        twigs = {twig.entry.id: twig for twig in await self._session.branches.rows()}
+        rows = {row.entry.id: row for row in await self._session.branches.rows()}
         compared = compare_branches(self._session.entries(one), self._session.entries(other))
         self._writer.write("Both", format_count(compared.shared, "entry", "entries"))
         for name, entries in (
@@ -177,7 +177,7 @@ class ListCommands:
         ):
             self._writer.write(f"Only in {name}", format_count(len(entries), "entry", "entries"))
             self._writer.write_lines(
-                [truncate_to_width(_row_line(twigs, entry), _MAX_LINE_WIDTH) for entry in entries]
+                [truncate_to_width(_row_line(rows, entry), _MAX_LINE_WIDTH) for entry in entries]
             )
 
     def _write_numbered(self, texts: Sequence[str]) -> None:
@@ -201,16 +201,16 @@ def _describe(name: str, *facts: str) -> str:
     )
 
 
-def _row_head(twig: BranchTreeRow) -> str:
-    facts = [*([] if twig.is_active else ["elsewhere"]), *entry_names(twig)]
+def _row_head(row: BranchTreeRow) -> str:
+    facts = [*([] if row.is_active else ["elsewhere"]), *entry_names(row)]
     return " ".join(
-        [f"{twig.number}.", terminal_line(twig.kind), *([f"({', '.join(facts)})"] if facts else [])]
+        [f"{row.number}.", terminal_line(row.kind), *([f"({', '.join(facts)})"] if facts else [])]
     )
 
 
-def _row_line(twigs: Mapping[str, BranchTreeRow], entry: Entry) -> str:
+def _row_line(rows: Mapping[str, BranchTreeRow], entry: Entry) -> str:
     """Return an entry on a line, as the tree numbers it. Raises Missing."""
-    twig = twigs.get(entry.id)
-    if twig is None:
+    row = rows.get(entry.id)
+    if row is None:
         raise Missing("/tree compare: the record has changed meanwhile; try again")
-    return f"{twig.number}. {terminal_line(f'{twig.kind}: {twig.gist[: 10 * _MAX_LINE_WIDTH]}')}"
+    return f"{row.number}. {terminal_line(f'{row.kind}: {row.gist[: 10 * _MAX_LINE_WIDTH]}')}"

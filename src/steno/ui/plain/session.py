@@ -59,7 +59,7 @@ _YES: Final = "yes"
 
 
 async def run_plain(
-    desk: AgentSession,
+    session: AgentSession,
     *,
     history: Path | None = None,
     stdin: int = 0,
@@ -74,23 +74,23 @@ async def run_plain(
     before anything is typed. The desk is left open.
     """
     lines, typed_before = LineReader(stdin), PromptHistory(history)
-    voice = LineWriter(sys.stdout if stdout is None else stdout, environ)
+    writer = LineWriter(sys.stdout if stdout is None else stdout, environ)
     editor: ReadlineEditor | None = None
     if stdin == 0 and stdout is None and has_readline(environ):
-        editor = ReadlineEditor(desk.complete, typed_before.entries())
-    session = _PlainSession(desk, voice, lines, EventWriter(voice, is_verbose=is_verbose))
-    session.use_editor(editor, typed_before)
+        editor = ReadlineEditor(session.complete, typed_before.entries())
+    plain = _PlainSession(session, writer, lines, EventWriter(writer, is_verbose=is_verbose))
+    plain.use_editor(editor, typed_before)
     try:
-        with _handle_ctrl_c(session.interrupt, is_wanted=lines.is_terminal):
-            await session.run(first)
-        kept = desk.status.session
-        if kept and lines.is_terminal:
-            voice.write("Session", f"{kept}: steno -c goes on with it")
+        with _handle_ctrl_c(plain.interrupt, is_wanted=lines.is_terminal):
+            await plain.run(first)
+        session_id = session.status.session
+        if session_id and lines.is_terminal:
+            writer.write("Session", f"{session_id}: steno -c goes on with it")
     finally:
-        voice.set_typed_line(None)
+        writer.set_typed_line(None)
         if editor is not None:
             editor.close()
-    return 1 if voice.is_closed else 0
+    return 1 if writer.is_closed else 0
 
 
 @contextmanager
@@ -114,16 +114,16 @@ class _PlainSession:
     """A person at a desk."""
 
     def __init__(
-        self, desk: AgentSession, voice: LineWriter, lines: LineReader, teller: EventWriter
+        self, session: AgentSession, writer: LineWriter, lines: LineReader, event_writer: EventWriter
     ) -> None:
-        self._session = desk
-        self._writer = voice
+        self._session = session
+        self._writer = writer
         self._lines = lines
-        self._event_writer = teller
+        self._event_writer = event_writer
         self._editor: ReadlineEditor | None = None
         self._history = PromptHistory()
-        self._approvals = LineApprovals(desk, voice, self._read_answer)
-        self._lists = ListCommands(desk, voice, self._confirm)
+        self._approvals = LineApprovals(session, writer, self._read_answer)
+        self._lists = ListCommands(session, writer, self._confirm)
         self._multiline = MultilineInput()
         self._wake = asyncio.Event()
         self._current_task: asyncio.Task[None] | None = None
@@ -167,9 +167,9 @@ class _PlainSession:
 
     def _show_status(self) -> None:
         """Say where things stand, and what was said last unless that is known."""
-        standing, entries = self._session.status, self._session.entries()
-        title = standing.title or "a new session"
-        where = f"branch {standing.branch}, {standing.model}, {standing.mode} mode; /help helps"
+        status, entries = self._session.status, self._session.entries()
+        title = status.title or "a new session"
+        where = f"branch {status.branch}, {status.model}, {status.mode} mode; /help helps"
         self._writer.write("Session", f"{title}, {where}")
         if self._last_entry is None or self._last_entry not in [
             one.id for one in entries[-_RECENT_ENTRIES:]
@@ -177,7 +177,7 @@ class _PlainSession:
             write_recap(self._writer, entries)
         self._last_entry = entries[-1].id if entries else None
         # Who moves about in a session knows where it stopped.
-        is_opened, self._shown_session = standing.session != self._shown_session, standing.session
+        is_opened, self._shown_session = status.session != self._shown_session, status.session
         if is_opened and self._session.is_unfinished and not self._session.is_running:
             self._writer.write("Notice", _UNFINISHED_NOTICE)
 
@@ -306,8 +306,8 @@ class _PlainSession:
             await self._submit(text)
 
     async def _submit(self, text: str, *, is_typed: bool = True) -> None:
-        if (told := self._history.add(text)) is not None:
-            self._writer.write("Notice", told)
+        if (failure := self._history.add(text)) is not None:
+            self._writer.write("Notice", failure)
         if self._editor is not None:
             self._editor.add_history(text)
         self._current_task = asyncio.create_task(
@@ -360,8 +360,8 @@ class _PlainSession:
             self._writer.write("Trouble", str(exc))
         except Exception as exc:  # noqa: BLE001 - a fault of ours must not take the session with it
             kind = type(exc).__name__
-            told = f"a fault in steno: {kind}: {exc}; what is on record is safe"
-            self._writer.write("Trouble", told)
+            message = f"a fault in steno: {kind}: {exc}; what is on record is safe"
+            self._writer.write("Trouble", message)
 
     async def _send(self, text: str) -> None:
         """Say words; if they are refused, they need not be typed again."""
@@ -399,13 +399,13 @@ class _PlainSession:
             case TypedCommand(name, argument):
                 self._write_reply(await self._session.run_command(name, argument))
 
-    def _offer_edit(self, words: PromptInput | None) -> None:
-        if words is None:
+    def _offer_edit(self, prompt: PromptInput | None) -> None:
+        if prompt is None:
             return
         if self._editor is not None:
-            self._editor.prefill(words.text)
+            self._editor.prefill(prompt.text)
         else:
-            self._writer.write("You said", words.text)
+            self._writer.write("You said", prompt.text)
             self._writer.write("Notice", "say it otherwise, and it goes on here")
 
     def _write_reply(self, reply: CommandReply) -> None:

@@ -84,7 +84,7 @@ class Controller(Protocol):
         """Go to what awaits a decision."""
         ...
 
-    def edit_item(self, block: TranscriptItem) -> None:
+    def edit_item(self, item: TranscriptItem) -> None:
         """Say again in a new branch, and otherwise, what a block says."""
         ...
 
@@ -124,7 +124,7 @@ class TerminalApp(App[int]):
 
     def __init__(
         self,
-        open_desk: SessionOpener,
+        open_session: SessionOpener,
         *,
         theme: str = "steno-dark",
         history: Path | None = None,
@@ -141,7 +141,7 @@ class TerminalApp(App[int]):
             self._filters = [NoColorFilter()]  # there is no other way to say so
         self.clock = clock
         """Seconds that pass."""
-        self._open_session = open_desk
+        self._open_session = open_session
         self._prompt_history = PromptHistory(history)
         self._controller: Controller | None = None
         self._early_input: list[Prompt.Submitted] = []
@@ -200,8 +200,8 @@ class TerminalApp(App[int]):
         try:
             # In a thread: what is loaded now takes as long as all that is on the screen already.
             module = await asyncio.to_thread(import_module, "steno.ui.tui.controller")
-            async with self._open_session(self._show_activity) as desk:
-                work: Controller = module.SessionController(self, desk)
+            async with self._open_session(self._show_activity) as session:
+                work: Controller = module.SessionController(self, session)
                 self._controller = work
                 self.status_line.show_activity(None)
                 await work.run(self._early_input)
@@ -213,7 +213,7 @@ class TerminalApp(App[int]):
 
     def _show_activity(self, text: str) -> None:
         """Say what is waited for; once somebody can work, that is said to wait and can be stopped."""
-        self.status_line.show_activity(text, can_stop=self._controller is not None)
+        self.status_line.show_activity(text, is_interruptible=self._controller is not None)
 
     def _stop_on_signal(self, number: signal.Signals) -> None:
         self.status = 128 + number
@@ -387,13 +387,13 @@ class TerminalApp(App[int]):
 
 
 def run_terminal(
-    open_desk: SessionOpener, *, theme: str, history: Path | None, first: str = ""
+    open_session: SessionOpener, *, theme: str, history: Path | None, first: str = ""
 ) -> int:
     """Let a person work until they leave; return the exit status. Raises what kept it from opening.
 
     `first` is said as soon as it can be.
     """
-    app = TerminalApp(open_desk, theme=theme, history=history)
+    app = TerminalApp(open_session, theme=theme, history=history)
     if first:
         app.send_first(first)
     app.run()

@@ -44,7 +44,7 @@ def opens_real_session(
         loaded = load_settings(folder, flags=flags or {})
         begin = SessionStart(folder, **start)
         async with open_local_session(
-            loaded, begin, outside=McpOptions(is_disabled=True), say=say
+            loaded, begin, mcp_options=McpOptions(is_disabled=True), on_progress=say
         ) as desk:
             yield desk
 

@@ -330,10 +330,10 @@ class Prompt(Widget):
             self._editor.text if self._search_draft is None else self._search_draft
         )
         self._clear_state()
-        words = sanitize_pasted(text).text
-        if words.startswith("!") and _is_long_paste(words):
-            words = self._placeholders.add_text(words)  # perhaps it was pasted: it must not be run
-        self._put_text(self._placeholders.load(words, images))
+        clean_text = sanitize_pasted(text).text
+        if clean_text.startswith("!") and _is_long_paste(clean_text):
+            clean_text = self._placeholders.add_text(clean_text)  # perhaps it was pasted: it must not be run
+        self._put_text(self._placeholders.load(clean_text, images))
 
     def clear(self) -> None:
         """Take everything away."""
@@ -438,17 +438,17 @@ class Prompt(Widget):
             return
         if files := image_files(text):
             marks = [self._placeholders.add_image(str(file)) for file in files]
-            self._editor.type_in("".join([f"{mark} " for mark in marks]))
+            self._editor.type_in("".join([f"{placeholder} " for placeholder in marks]))
             return
-        words, left_out = sanitize_pasted(text)
+        pasted, left_out = sanitize_pasted(text)
         if left_out:
             characters = format_count(left_out, "character", "characters")
             self._post_notice(f"left out of what you pasted: {characters} that cannot be seen")
-        if words.count("\n") == 1:
-            words = words.removesuffix("\n")  # a line that was copied whole
-        if _is_long_paste(words):
-            words = self._placeholders.add_text(words)
-        self._editor.type_in(words)
+        if pasted.count("\n") == 1:
+            pasted = pasted.removesuffix("\n")  # a line that was copied whole
+        if _is_long_paste(pasted):
+            pasted = self._placeholders.add_text(pasted)
+        self._editor.type_in(pasted)
 
     def paste_clipboard(self) -> None:
         """Fetch what is in the clipboard, while typing goes on."""
@@ -464,17 +464,17 @@ class Prompt(Widget):
     def _submit(self) -> None:
         """Send what is there, unless it is for the shell and not just typed."""
         meant = self._placeholders.expand(_trim_prompt(self._editor.text))
-        if meant.typed.startswith("!") and (doubt := _shell_refusal(meant)) is not None:
-            self._post_notice(doubt)
+        if meant.typed.startswith("!") and (refusal := _shell_refusal(meant)) is not None:
+            self._post_notice(refusal)
             return
         self.clear()
         self.post_message(self.Submitted(meant.text, meant.images, meant.typed))
 
     def _add_to_history(self, text: str) -> None:
         """Note what was typed, for the arrow up."""
-        words = self._placeholders.expand(_trim_prompt(text)).text_without_images
-        if (trouble := self._history.add(_trim_prompt(words))) is not None:
-            self._post_notice(trouble)
+        expanded = self._placeholders.expand(_trim_prompt(text)).text_without_images
+        if (failure := self._history.add(_trim_prompt(expanded))) is not None:
+            self._post_notice(failure)
 
     def _clear_state(self) -> None:
         self._history_cursor = None
@@ -567,8 +567,8 @@ class Prompt(Widget):
             self._post_notice(missing or "the clipboard holds neither an image nor text")
 
 
-def _is_long_paste(words: str) -> bool:
-    return words.count("\n") >= _MAX_PASTED_LINES or len(words) > _MAX_PASTED_CHARACTERS
+def _is_long_paste(pasted: str) -> bool:
+    return pasted.count("\n") >= _MAX_PASTED_LINES or len(pasted) > _MAX_PASTED_CHARACTERS
 
 
 def _trim_prompt(text: str) -> str:

@@ -107,18 +107,18 @@ _REASON_HINT: Final = "Enter denies, and the model reads this · Esc goes back"
 _RULE_HINT: Final = "Enter stores it · Esc goes back"
 
 
-def panel_title(docket: ApprovalState) -> Content:
+def panel_title(state: ApprovalState) -> Content:
     """Return what is asked about, and how many more there are."""
-    if docket.listed_calls:
-        return Content(f" allow these {len(docket.listed_calls)} calls once? ")
-    shown = docket.shown_call
+    if state.listed_calls:
+        return Content(f" allow these {len(state.listed_calls)} calls once? ")
+    shown = state.shown_call
     if shown is None:
         return Content("")
     called = shown.call.original_name
     name = shown.call.name if called is None else f"{shown.call.name} ({terminal_line(called)})"
-    number, count = docket.pending.index(shown) + 1, len(docket.pending)
+    number, count = state.pending.index(shown) + 1, len(state.pending)
     which = f"· {number} of {count} " if count > 1 else ""
-    more = "· Ctrl+N next " if len(docket.undecided) > 1 else ""
+    more = "· Ctrl+N next " if len(state.undecided) > 1 else ""
     return Content(f" permission · {name}{_call_purpose(shown)} {which}{more}")
 
 
@@ -130,10 +130,10 @@ def _call_purpose(pending: PendingCall) -> str:
     return "" if pending.call.name == capability else f" {_PURPOSE_BY_CAPABILITY[capability]}"
 
 
-def panel_calls(docket: ApprovalState) -> Content:
+def panel_calls(state: ApprovalState) -> Content:
     """Return the calls around the one shown, one in a row; nothing if it is the only one."""
-    pending, shown = docket.pending, docket.shown_call
-    if shown is None or len(pending) < 2 or docket.listed_calls:
+    pending, shown = state.pending, state.shown_call
+    if shown is None or len(pending) < 2 or state.listed_calls:
         return Content("")
     here = pending.index(shown)
     first = max(0, min(here - 1, len(pending) - _MAX_LISTED_CALLS))
@@ -156,45 +156,45 @@ def _call_state(pending: PendingCall) -> str:
     return "waits" if pending.request is None else "asked"
 
 
-def panel_lines(docket: ApprovalState, preview: str) -> list[CallLine]:
+def panel_lines(state: ApprovalState, preview: str) -> list[CallLine]:
     """Return what there is to read; `preview` is for a call that nobody was asked about yet."""
-    if docket.listed_calls:
-        return describe_calls(docket.listed_calls)
-    shown = docket.shown_call
+    if state.listed_calls:
+        return describe_calls(state.listed_calls)
+    shown = state.shown_call
     if shown is None:
         return []
     return describe_call(shown, preview if shown.request is None else shown.request.preview)
 
 
-def panel_note(docket: ApprovalState) -> Content:
+def panel_note(state: ApprovalState) -> Content:
     """Return what is to be written, or why nothing wider than once is offered."""
-    shown = docket.shown_call
-    if shown is None or docket.listed_calls:
+    shown = state.shown_call
+    if shown is None or state.listed_calls:
         return Content("")
-    if docket.answered_choice is not None:
-        return Content(_ANSWER_NOTES[docket.answered_choice])
+    if state.answered_choice is not None:
+        return Content(_ANSWER_NOTES[state.answered_choice])
     obstacle = rule_obstacle(shown.request)
     return Content(f"only once or not: {obstacle}" if obstacle else "")
 
 
-def panel_hint(docket: ApprovalState, *, written: str, is_here: bool) -> Content:
+def panel_hint(state: ApprovalState, *, typed: str, is_here: bool) -> Content:
     """Return what the person should know now, or can do next; `is_here` if keys come here."""
-    if docket.message:
-        return Content(docket.message)
-    if docket.answered_choice is ApprovalChoice.EXPLAIN:
-        return Content(_REASON_HINT if written.strip() else _REASON_MISSING_HINT)
+    if state.message:
+        return Content(state.message)
+    if state.answered_choice is ApprovalChoice.EXPLAIN:
+        return Content(_REASON_HINT if typed.strip() else _REASON_MISSING_HINT)
     if (
-        docket.answered_choice is not None
-        and docket.shown_call is not None
-        and docket.shown_call.request is not None
+        state.answered_choice is not None
+        and state.shown_call is not None
+        and state.shown_call.request is not None
     ):
-        reading = preview_rule(written, docket.shown_call.request)
+        reading = preview_rule(typed, state.shown_call.request)
         return Content(
             reading.description if reading.rule is None else f"{reading.description} · {_RULE_HINT}"
         )
-    if docket.highlighted is not None:
-        edits = _EDIT_HINT if docket.is_rule_offered else ""
-        return Content(f"Enter: {docket.highlighted.meaning}{edits}")
+    if state.highlighted is not None:
+        edits = _EDIT_HINT if state.is_rule_offered else ""
+        return Content(f"Enter: {state.highlighted.meaning}{edits}")
     return Content(_CHOICE_HINT if is_here else _UNFOCUSED_HINT)
 
 
@@ -282,11 +282,11 @@ class ApprovalPanel(Widget, can_focus=True):
 
     def __init__(
         self,
-        desk: AgentSession | None = None,
+        session: AgentSession | None = None,
         *,
         idle_s: Callable[[], float] = lambda: 0.0,
         now: Callable[[], float] = time.monotonic,
-        tell: Callable[[str], None] = lambda _: None,
+        on_notice: Callable[[str], None] = lambda _: None,
     ) -> None:
         """Take the desk, which may come later, a clock in seconds, and who tells what is kept.
 
@@ -294,8 +294,8 @@ class ApprovalPanel(Widget, can_focus=True):
         is not. When that is long enough, a new question takes the focus: at once, or later.
         """
         super().__init__()
-        self.session = desk
-        self._add_notice = tell
+        self.session = session
+        self._add_notice = on_notice
         self._focus_request = FocusRequest(idle_s)
         self._focus_timer: Timer | None = None
         self._key_guard = KeyGuard(now)
@@ -386,10 +386,10 @@ class ApprovalPanel(Widget, can_focus=True):
 
     # A fault of a tool that looks ahead is no reason to end: the arguments are there to read.
     @work(group="preview", exclusive=True, exit_on_error=False)
-    async def _fetch_preview(self, desk: AgentSession, shown: PendingCall) -> None:
-        words = await self._call_preview.load(desk, shown.call)
+    async def _fetch_preview(self, session: AgentSession, shown: PendingCall) -> None:
+        preview = await self._call_preview.load(session, shown.call)
         if self._approval_state.shown_call == shown and not self._approval_state.listed_calls:
-            self._approval_state.highlight(None, words)
+            self._approval_state.highlight(None, preview)
             self._key_guard.content_changed()
             self._draw()
 
@@ -411,9 +411,9 @@ class ApprovalPanel(Widget, can_focus=True):
         enlarges = letter == "v" and self._call_pane.can_enlarge
         edits = letter == "e" and self._approval_state.is_rule_offered
         is_choice = offer is not None or enlarges or edits
-        doubt = self._key_guard.check_letter(letter, is_choice=is_choice)
-        if doubt is not None:
-            self._approval_state.highlight(None, doubt)
+        refusal = self._key_guard.check_letter(letter, is_choice=is_choice)
+        if refusal is not None:
+            self._approval_state.highlight(None, refusal)
         elif enlarges:
             self._approval_state.highlight(None)
             self.action_enlarge()
@@ -435,13 +435,13 @@ class ApprovalPanel(Widget, can_focus=True):
 
     def action_highlight(self, step: int) -> None:
         """Highlight another choice, unless somebody writes."""
-        doubt = self._key_guard.check_key()
+        refusal = self._key_guard.check_key()
         if self._approval_state.answered_choice is not None:
             return
-        if doubt is None:
+        if refusal is None:
             self._approval_state.highlight_next(step)
         else:
-            self._approval_state.highlight(None, doubt)
+            self._approval_state.highlight(None, refusal)
         self._draw()
 
     def action_edit(self) -> None:
@@ -455,13 +455,13 @@ class ApprovalPanel(Widget, can_focus=True):
 
     def action_confirm(self) -> None:
         """Do what is highlighted; what is being written is for its own line to send."""
-        doubt = self._key_guard.check_enter()
+        refusal = self._key_guard.check_enter()
         if self._approval_state.answered_choice is not None:
             return
-        if doubt is None:
+        if refusal is None:
             self._confirm()
         else:
-            self._approval_state.highlight(None, doubt)
+            self._approval_state.highlight(None, refusal)
         self._draw()
 
     def action_move(self, step: int) -> None:
@@ -491,9 +491,9 @@ class ApprovalPanel(Widget, can_focus=True):
     def _handle_choice_click(self, message: ChoiceBar.Clicked) -> None:
         message.stop()
         offer = self._approval_state.offer_for_choice(message.choice)
-        doubt = self._key_guard.check_click()
-        if doubt is not None:
-            self._approval_state.message = doubt
+        refusal = self._key_guard.check_click()
+        if refusal is not None:
+            self._approval_state.message = refusal
         elif offer is not None and offer == self._approval_state.highlighted:
             self._confirm()
         else:
@@ -543,10 +543,10 @@ class ApprovalPanel(Widget, can_focus=True):
         offer, pending = self._approval_state.highlighted, self._approval_state.shown_call
         if offer is None or pending is None:
             return
-        choice, question = offer.choice, pending.request
+        choice, request = offer.choice, pending.request
         self._approval_state.begin_answer(choice)
         self._answer_input.value = (
-            question.rule if question is not None and choice in SCOPE_BY_CHOICE else ""
+            request.rule if request is not None and choice in SCOPE_BY_CHOICE else ""
         )
         self._answer_input.cursor_position = len(self._answer_input.value)
         self._answer_input.allows_quick_enter = choice not in SCOPE_BY_CHOICE
@@ -575,39 +575,39 @@ class ApprovalPanel(Widget, can_focus=True):
             self.session.actor,
         )
         if choice is not None and shown is not None:
-            verdict = decision_from_text(choice, message.value, shown.request, actor=actor)
-            if verdict is not None:
-                self._decide(self.session, [shown], verdict)
+            decision = decision_from_text(choice, message.value, shown.request, actor=actor)
+            if decision is not None:
+                self._decide(self.session, [shown], decision)
         self._draw()
 
     def _decide(
-        self, desk: AgentSession, calls: Sequence[PendingCall], verdict: ApprovalDecision
+        self, session: AgentSession, calls: Sequence[PendingCall], decision: ApprovalDecision
     ) -> None:
         self._approval_state.reset()
-        refusals = decide_calls(desk, calls, verdict)
-        if not refusals and (kept := kept_rule_notice(verdict)):
-            self._add_notice(kept)
-        self.show_pending(desk.pending_calls)
+        refusals = decide_calls(session, calls, decision)
+        if not refusals and (notice := kept_rule_notice(decision)):
+            self._add_notice(notice)
+        self.show_pending(session.pending_calls)
         self._approval_state.message = self._approval_state.message or " · ".join(refusals)
 
     # -- the screen --------------------------------------------------------------------------
 
     def _draw(self) -> None:
         """Show what the docket holds now."""
-        docket = self._approval_state
-        self._show_answer_input(docket.answered_choice is not None)
-        self.border_title = panel_title(docket)
+        state = self._approval_state
+        self._show_answer_input(state.answered_choice is not None)
+        self.border_title = panel_title(state)
         self._set_part(
-            self._calls, Content("") if self._call_pane.is_large else panel_calls(docket)
+            self._calls, Content("") if self._call_pane.is_large else panel_calls(state)
         )
-        self._set_part(self._note, panel_note(docket))
-        self._choices.show(docket.offers, docket.highlighted)
-        to_read = (docket.shown_call, docket.listed_calls, self._call_preview.preview)
+        self._set_part(self._note, panel_note(state))
+        self._choices.show(state.offers, state.highlighted)
+        to_read = (state.shown_call, state.listed_calls, self._call_preview.preview)
         if to_read != self._shown_call_key:
             self._shown_call_key = to_read
-            self._call_pane.show_lines(panel_lines(docket, self._call_preview.preview))
-        written, is_here = self._answer_input.value, self.has_focus_within
-        self._set_part(self._hint, panel_hint(docket, written=written, is_here=is_here))
+            self._call_pane.show_lines(panel_lines(state, self._call_preview.preview))
+        typed, is_here = self._answer_input.value, self.has_focus_within
+        self._set_part(self._hint, panel_hint(state, typed=typed, is_here=is_here))
         self._fit()
 
     def _set_part(self, part: Static, content: Content) -> None:
@@ -628,6 +628,6 @@ class ApprovalPanel(Widget, can_focus=True):
         """Let what is to be read have the rows that the rest leaves, up to our share."""
         width = self.content_size.width or self.app.size.width - 2
         parts = (self._calls, self._note, self._choices, self._answer_input, self._hint)
-        room = available_rows(self, parts, width)
-        self.set_class(room.has_margin, "-roomy")
-        self._call_pane.fit_rows(width, share=room.share, most=room.most)
+        rows = available_rows(self, parts, width)
+        self.set_class(rows.has_margin, "-roomy")
+        self._call_pane.fit_rows(width, share=rows.share, max_rows=rows.most)

@@ -46,10 +46,10 @@ class AnswerInput(LineInput):
     class Ignored(Message):
         """Enter came, and nothing was done about it."""
 
-        def __init__(self, doubt: KeyRefusal) -> None:
+        def __init__(self, reason: KeyRefusal) -> None:
             """Say why."""
             super().__init__()
-            self.reason = doubt
+            self.reason = reason
 
     def __init__(self, attention: KeyGuard) -> None:
         """Take who tells keys that are meant from others."""
@@ -65,11 +65,11 @@ class AnswerInput(LineInput):
 
     async def action_submit(self) -> None:
         """Take what is written."""
-        doubt = self._key_guard.check_enter(may_be_hasty=self.allows_quick_enter)
-        if doubt is None:
+        refusal = self._key_guard.check_enter(allows_quick_enter=self.allows_quick_enter)
+        if refusal is None:
             await super().action_submit()
         else:
-            self.post_message(self.Ignored(doubt))
+            self.post_message(self.Ignored(refusal))
 
 
 _QUOTE_BAR: Final = "│ "
@@ -137,19 +137,19 @@ class CallTextView(ScrollView, can_focus=False):
         """Fit the lines into so many columns, and return how many rows that makes."""
         if width != self._width:
             self._width = width
-            room = max(width - self.styles.scrollbar_size_vertical - len(_QUOTE_BAR), 2)
+            columns = max(width - self.styles.scrollbar_size_vertical - len(_QUOTE_BAR), 2)
             self._rows = [
                 _WrappedRow(piece, line.tone)
                 for line in self._lines
-                for piece in _wrap_line(line.text.expandtabs(TAB_SIZE), room)
+                for piece in _wrap_line(line.text.expandtabs(TAB_SIZE), columns)
             ]
             self.virtual_size = Size(width, len(self._rows))
             self.refresh(layout=True)
         return len(self._rows)
 
-    def limit_rows(self, most: int) -> None:
+    def limit_rows(self, max_rows: int) -> None:
         """Take so many rows at most; what does not fit is scrolled."""
-        self._visible_rows = min(len(self._rows), most)
+        self._visible_rows = min(len(self._rows), max_rows)
         self.styles.height = self._visible_rows
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
@@ -189,18 +189,18 @@ class CallTextView(ScrollView, can_focus=False):
         return Strip(segments).adjust_cell_length(self.size.width, self.rich_style)
 
 
-def _wrap_line(line: str, room: int) -> Iterator[str]:
+def _wrap_line(line: str, columns: int) -> Iterator[str]:
     """Yield a line in pieces that fit, broken behind blanks; not a character is left out.
 
     A word that fills most of a row is broken all the same, and so is what stands behind a margin:
     rows with next to nothing in them hide what matters.
     """
     start = 0
-    while display_width(line[start : start + room + 1]) > room:
-        end = start + len(chop_cells(line[start : start + room], room)[0])
+    while display_width(line[start : start + columns + 1]) > columns:
+        end = start + len(chop_cells(line[start : start + columns], columns)[0])
         if line[end : end + 1] == " ":
             end += 1  # it is beyond the edge, where nobody sees it
-        elif (blank := line.rfind(" ", start, end)) - start > room // 3:
+        elif (blank := line.rfind(" ", start, end)) - start > columns // 3:
             end = blank + 1
         yield line[start:end]
         start = end
@@ -257,12 +257,12 @@ class CallPane(Vertical, can_focus=False):
         """Scroll to other lines."""
         self._text_view.scroll_by_key(where)
 
-    def fit_rows(self, width: int, *, share: int, most: int) -> None:
+    def fit_rows(self, width: int, *, share: int, max_rows: int) -> None:
         """Take so many columns, and so many rows at most: the share, or where it is large, all."""
-        share, most = max(share, _MIN_ROWS), max(most, _MIN_ROWS)
-        room = most if self.is_large else min(share, most)
+        share, max_rows = max(share, _MIN_ROWS), max(max_rows, _MIN_ROWS)
+        room = max_rows if self.is_large else min(share, max_rows)
         rows = self._text_view.wrap_to_width(width)
-        self._fits_large = rows < most
+        self._fits_large = rows < max_rows
         self._footer.display = self.is_large or rows > room
         self._text_view.limit_rows(room - self._footer.display)
         self._update_footer()
@@ -276,10 +276,10 @@ class CallPane(Vertical, can_focus=False):
         elif self._text_view.scroll_offset.y > 0:
             parts += ["↑ scrolls"]
         more = "v shows all" if self._fits_large else "v shows more"
-        told = " · ".join([*parts, "v less" if self.is_large else more])
-        if told != self._footer_text:  # else it would be laid out anew, and so on without end
-            self._footer_text = told
-            self._footer.update(told)
+        footer = " · ".join([*parts, "v less" if self.is_large else more])
+        if footer != self._footer_text:  # else it would be laid out anew, and so on without end
+            self._footer_text = footer
+            self._footer.update(footer)
 
 
 # -- choices ---------------------------------------------------------------------------------------

@@ -53,16 +53,16 @@ class PagerContent(Protocol):
         ...
 
 
-def _render_text(reply: PagerContent, width: int, look: TranscriptStyles) -> Sequence[Strip]:
+def _render_text(reply: PagerContent, width: int, styles: TranscriptStyles) -> Sequence[Strip]:
     """Return all lines of a text for a width, harmless."""
     if reply.form is TextForm.DIFF:
-        return diff_lines(reply.text, width, look)
+        return diff_lines(reply.text, width, styles)
     if reply.form is TextForm.MARKDOWN and len(reply.text) <= _MAX_MARKDOWN:
         # Loaded late, because Markdown takes long to load and most texts never come this far.
         markdown: Any = import_module("steno.ui.tui.transcript.markdown")
-        lines: Sequence[Strip] = markdown.MarkdownFlow(width, look).draw(reply.text)
+        lines: Sequence[Strip] = markdown.MarkdownFlow(width, styles).draw(reply.text)
         return lines
-    return [styled_strip((line, look.base)) for line in break_lines(reply.text, width)]
+    return [styled_strip((line, styles.base)) for line in break_lines(reply.text, width)]
 
 
 @final
@@ -174,9 +174,9 @@ class PagerText(ScrollView, can_focus=True):
 
     # -- finding
 
-    def search_for(self, words: str) -> None:
+    def search_for(self, wanted: str) -> None:
         """Look for words, whatever their case, and mark them; none end the search."""
-        self._pattern = re.compile(re.escape(words), re.IGNORECASE) if words else None
+        self._pattern = re.compile(re.escape(wanted), re.IGNORECASE) if wanted else None
         self._find_matches()
 
     def _find_matches(self) -> None:

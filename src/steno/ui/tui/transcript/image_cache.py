@@ -40,7 +40,7 @@ class ImageCache:
     def __init__(
         self,
         start: Callable[[Coroutine[Any, Any, None]], object],
-        changed: Callable[[TranscriptItem], None],
+        on_change: Callable[[TranscriptItem], None],
         *,
         has_colours: Callable[[], bool],
     ) -> None:
@@ -48,14 +48,14 @@ class ImageCache:
         self.find_image: FindImage = find_no_image
         """Who has the bytes."""
         self._start = start
-        self._on_change = changed
+        self._on_change = on_change
         self._has_colours = has_colours
         self._drawn: LRUCache[tuple[ImageLocation, int], Sequence[Strip]] = LRUCache(
             MAX_CACHED_IMAGES
         )
         self._pending: dict[tuple[ImageLocation, int], set[TranscriptItem]] = {}
 
-    def drawer_for(self, block: TranscriptItem) -> DrawImage:
+    def drawer_for(self, item: TranscriptItem) -> DrawImage:
         """Return who brings the images of a block: at once, or a word now and them later."""
 
         def picture(image: ImageLocation, width: int) -> Sequence[Strip]:
@@ -68,7 +68,7 @@ class ImageCache:
                     return []  # it may be at hand later
                 self._pending[key] = set()
                 self._start(self._draw(read, key))
-            self._pending[key].add(block)
+            self._pending[key].add(item)
             return [Strip([Segment("[image …]", Style(dim=True))])]
 
         return picture
@@ -77,8 +77,8 @@ class ImageCache:
         self._drawn[key] = await asyncio.to_thread(
             _read_and_draw, read, key[1], self._has_colours()
         )
-        for block in self._pending.pop(key):
-            self._on_change(block)
+        for item in self._pending.pop(key):
+            self._on_change(item)
 
 
 def _read_and_draw(read: ReadImageBytes, width: int, has_colours: bool) -> Sequence[Strip]:
