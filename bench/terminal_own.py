@@ -14,7 +14,7 @@ from steno import Usage
 from steno.app.session import BranchChanged, SessionEvent, SessionListener, SessionStatus
 from steno.messages.event import TextDelta
 from steno.records.entry import Entry, Mode
-from steno.ui.tui.app import TerminalApp
+from steno.ui.tui.app import create_app
 
 
 class _SessionDouble:
@@ -66,7 +66,7 @@ class Steno:
     def __init__(self, act: Act) -> None:
         self._act = act
         self._desk: _SessionDouble | None = None
-        self._app = TerminalApp(self._open_desk)
+        self._app = create_app(self._open_desk)
 
     def run(self) -> None:
         """Do what there is to do, and leave."""

@@ -104,9 +104,7 @@ class TreeLines:
             children[row.entry.parent] += 1
             self._add_row(index, row)
         self.branch_points: Final = [
-            index
-            for index, row in enumerate(rows)
-            if row.branches or children[row.entry.id] > 1
+            index for index, row in enumerate(rows) if row.branches or children[row.entry.id] > 1
         ]
         """The twigs where branches part or end."""
         self._lines = list(self._laid_out())

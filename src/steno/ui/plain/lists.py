@@ -134,9 +134,7 @@ class ListCommands:
                 await self._compare(name, text.strip())
             case _:
                 row = await self._find_row(word)
-                self._writer.write(
-                    _row_head(row), searchable_text(row.entry).strip() or row.gist
-                )
+                self._writer.write(_row_head(row), searchable_text(row.entry).strip() or row.gist)
         return None
 
     async def _write_tree(self) -> None:

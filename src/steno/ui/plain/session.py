@@ -114,7 +114,11 @@ class _PlainSession:
     """A person at a desk."""
 
     def __init__(
-        self, session: AgentSession, writer: LineWriter, lines: LineReader, event_writer: EventWriter
+        self,
+        session: AgentSession,
+        writer: LineWriter,
+        lines: LineReader,
+        event_writer: EventWriter,
     ) -> None:
         self._session = session
         self._writer = writer

@@ -83,7 +83,8 @@ class InputSanitizer:
         at = received.find(_PASTE_END)
         if at < 0:
             half = next(
-                (n for n in range(len(_PASTE_END) - 1, 0, -1) if received.endswith(_PASTE_END[:n])), 0
+                (n for n in range(len(_PASTE_END) - 1, 0, -1) if received.endswith(_PASTE_END[:n])),
+                0,
             )
             self._held = received[len(received) - half :]
             return _visible_text(received[: len(received) - half]), ""

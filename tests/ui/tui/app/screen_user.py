@@ -17,7 +17,8 @@ from steno.app.session import AgentSession
 from steno.app.sessions import SessionStart
 from steno.app.settings_loader import load_settings
 from steno.render.items import ItemKind, TranscriptItem
-from steno.ui.tui.app import SessionOpener, TerminalApp
+from steno.ui.tui.app import create_app
+from steno.ui.tui.terminal_app import SessionOpener, TerminalApp
 from tests.ui.idle_clock import LONG_ENOUGH_S, PATIENCE_S, ManualClock, settle, wait_until
 
 SIZE: Final = (100, 30)
@@ -173,7 +174,7 @@ def play_scene(
 
     async def main() -> TerminalApp:
         open_desk = opener if callable(opener) else opens_session(opener)
-        app = TerminalApp(open_desk, theme=theme, history=history, clock=ManualClock())
+        app = create_app(open_desk, theme=theme, history=history, clock=ManualClock())
         async with asyncio.timeout(3 * PATIENCE_S), app.run_test(size=size) as pilot:
             person = ScreenUser(app, pilot)
             if waits:

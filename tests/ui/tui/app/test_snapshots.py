@@ -27,7 +27,7 @@ from steno.messages.content import Text, Thinking
 from steno.messages.message import AssistantMessage, Message, ToolResultMessage
 from steno.messages.outcome import Outcome
 from steno.ports import ApprovalRequest, Capability
-from steno.ui.tui.app import TerminalApp
+from steno.ui.tui.app import create_app
 from tests.ui.fake_session import FakeSession
 from tests.ui.tui.app.screen_user import ScreenUser, opens_session
 from tests.ui.tui.tree_app import alternating_messages, branch_off
@@ -212,7 +212,7 @@ def test_it_looks_as_it_did(
     size: tuple[int, int],
 ) -> None:
     desk = FakeSession()
-    app = TerminalApp(opens_session(desk), theme=theme, clock=lambda: 0.0)  # no second passes
+    app = create_app(opens_session(desk), theme=theme, clock=lambda: 0.0)  # no second passes
 
     async def play(pilot: Pilot[int]) -> None:
         person = ScreenUser(app, pilot)

@@ -88,7 +88,10 @@ class PastePlaceholders:
         free = {found[0]: found[1] for found in _IMAGE_PLACEHOLDER.finditer(text)}
         added: list[str] = []
         for image in images:
-            placeholder = next((placeholder for placeholder, name in free.items() if name == _image_label(image)), None)
+            placeholder = next(
+                (placeholder for placeholder, name in free.items() if name == _image_label(image)),
+                None,
+            )
             if placeholder is None:
                 added.append(self.add_image(image))
             else:

@@ -332,7 +332,9 @@ class Prompt(Widget):
         self._clear_state()
         clean_text = sanitize_pasted(text).text
         if clean_text.startswith("!") and _is_long_paste(clean_text):
-            clean_text = self._placeholders.add_text(clean_text)  # perhaps it was pasted: it must not be run
+            clean_text = self._placeholders.add_text(
+                clean_text
+            )  # perhaps it was pasted: it must not be run
         self._put_text(self._placeholders.load(clean_text, images))
 
     def clear(self) -> None:

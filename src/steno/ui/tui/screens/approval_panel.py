@@ -597,9 +597,7 @@ class ApprovalPanel(Widget, can_focus=True):
         state = self._approval_state
         self._show_answer_input(state.answered_choice is not None)
         self.border_title = panel_title(state)
-        self._set_part(
-            self._calls, Content("") if self._call_pane.is_large else panel_calls(state)
-        )
+        self._set_part(self._calls, Content("") if self._call_pane.is_large else panel_calls(state))
         self._set_part(self._note, panel_note(state))
         self._choices.show(state.offers, state.highlighted)
         to_read = (state.shown_call, state.listed_calls, self._call_preview.preview)

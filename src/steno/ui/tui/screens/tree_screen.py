@@ -116,9 +116,7 @@ class TreeView(ScrollView, can_focus=True):
 
     # -- what is shown -----------------------------------------------------------------------
 
-    def show(
-        self, rows: Sequence[BranchTreeRow], active: str, *, entry: str | None = None
-    ) -> None:
+    def show(self, rows: Sequence[BranchTreeRow], active: str, *, entry: str | None = None) -> None:
         """Show a tree, with the cursor at an entry, else at the end of the active branch."""
         self._active_branch = active
         self.lines = TreeLines(rows, self.lines.unfolded, is_whole=self.lines.shows_all)
@@ -404,9 +402,7 @@ class TreeScreen(ModalScreen[TreeResult]):
         self._view.show(rows, status.branch, entry=self._view.entry)
         how_many = format_count(len(rows), "entry", "entries")
         branches = format_count(len(names), "branch", "branches")
-        title = (
-            f"Tree of {terminal_line(status.title) or 'this session'} · {how_many} · {branches}"
-        )
+        title = f"Tree of {terminal_line(status.title) or 'this session'} · {how_many} · {branches}"
         self.query_one(Title).update(title)
 
     def on_tree_view_cursor_moved(self) -> None:

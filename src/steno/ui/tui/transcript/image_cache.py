@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
-from importlib import import_module
-from typing import Any, Final, TypeAlias, cast, final
+from typing import Any, Final, TypeAlias, final
 
 from rich.segment import Segment
 from rich.style import Style
@@ -17,6 +16,7 @@ from textual.cache import LRUCache
 from textual.strip import Strip
 
 from steno.render.items import ImageLocation, TranscriptItem
+from steno.ui.tui.transcript.deferred import load_image_drawing
 from steno.ui.tui.transcript.item_drawing import DrawImage
 
 MAX_CACHED_IMAGES: Final = 64
@@ -87,7 +87,7 @@ def _read_and_draw(read: ReadImageBytes, width: int, has_colours: bool) -> Seque
     if data is None:
         return [Strip([Segment("[image; it cannot be read]")])]
     try:
-        draw = import_module("steno.ui.tui.transcript.image").draw_image
+        draw = load_image_drawing()
     except ImportError:
         return [Strip([Segment("[image; to see it: pip install 'steno[images]']")])]
-    return cast(Sequence[Strip], draw(data, width, has_colours=has_colours))
+    return draw(data, width, has_colours=has_colours)

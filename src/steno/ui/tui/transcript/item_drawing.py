@@ -7,8 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
-from typing import Any, Final, TypeAlias, assert_never, final
+from typing import Final, TypeAlias, assert_never, final
 
 from rich.cells import cell_len
 from rich.style import Style
@@ -23,6 +22,7 @@ from steno.render.items import (
     TranscriptItem,
 )
 from steno.render.quantities import format_count
+from steno.ui.tui.transcript.deferred import MarkdownDrawing, create_markdown_drawing, draw_code
 from steno.ui.tui.transcript.styles import TranscriptStyles
 from steno.ui.tui.transcript.text_lines import (
     MAX_LINES,
@@ -85,7 +85,7 @@ class ItemDrawing:
         self._width = max(width, 10)
         self._styles = styles
         self._draw_image = pictures
-        self._markdown_flow: Any = None  # a MarkdownFlow, whose module is loaded when it is needed
+        self._markdown_flow: MarkdownDrawing | None = None
         self._word_counter = _WordCounter()
         self.lines: Sequence[Strip] = ()
         self.is_stale = True
@@ -197,7 +197,8 @@ class ItemDrawing:
         styles = self._styles
         text, before = last_lines(body, count)
         lines = [
-            styled_strip((f"  {line}", styles.output)) for line in break_lines(text, self._width - 2)
+            styled_strip((f"  {line}", styles.output))
+            for line in break_lines(text, self._width - 2)
         ]
         if before or len(lines) > count:
             is_counted = before and not self._item.omitted_characters
@@ -224,13 +225,19 @@ class ItemDrawing:
         title = fit_head(self._item.head, inner - 2)
         title = f" {title} " if title else ""
         line = "─" * (self._width - 3 - cell_len(title))
-        lines = [styled_strip(("╭─", styles.frame), (title, styles.head), (f"{line}╮", styles.frame))]
+        lines = [
+            styled_strip(("╭─", styles.frame), (title, styles.head), (f"{line}╮", styles.frame))
+        ]
         if not is_folded(self._item):
             for drawn in [*self._body(body, inner), *self._images(inner)]:
                 row = drawn.adjust_cell_length(inner)
                 lines.append(
                     Strip.join(
-                        [styled_strip(("│ ", styles.frame)), row, styled_strip((" │", styles.frame))]
+                        [
+                            styled_strip(("│ ", styles.frame)),
+                            row,
+                            styled_strip((" │", styles.frame)),
+                        ]
                     )
                 )
         return [*lines, styled_strip((f"╰{'─' * (self._width - 2)}╯", styles.frame))]
@@ -269,8 +276,7 @@ class ItemDrawing:
             case TextForm.DIFF:
                 lines = diff_lines(shown.text, width, styles)
             case TextForm.CODE:
-                code = _load_late("markdown")
-                lines = code.code_lines(shown.text, self._item.language, width, styles)
+                lines = draw_code(shown.text, self._item.language, width, styles)
             case _:
                 lines = [
                     styled_strip((line, styles.output)) for line in break_lines(shown.text, width)
@@ -290,7 +296,7 @@ class ItemDrawing:
 
     def _markdown(self, body: str, width: int) -> list[Strip]:
         if self._markdown_flow is None:
-            self._markdown_flow = _load_late("markdown").MarkdownFlow(width, self._styles)
+            self._markdown_flow = create_markdown_drawing(width, self._styles)
         shown = take_excerpt(body)
         lines = self._markdown_flow.draw(shown.text)
         if not lines and body.strip():
@@ -324,8 +330,3 @@ class _WordCounter:
         self._count += len(text[self._read : end].split())
         self._read = end
         return self._count + len(text[end:].split())
-
-
-def _load_late(module: str) -> Any:
-    """Load what the first picture of the terminal does without."""
-    return import_module(f"steno.ui.tui.transcript.{module}")
