@@ -15,7 +15,6 @@ from steno.agent.bounded_text import BoundedText as Heard
 from steno.agent.rewind import UnsentPrompt, find_unsent_prompt, rewind_branch
 from steno.app import prompt_input
 from steno.app.branch_tree import prompt_from_message
-from steno.app.conflicts import explain_conflicts
 from steno.app.folders import display_folder
 from steno.app.run_control import INTERRUPTED_BEFORE_START
 from steno.app.session import (
@@ -26,7 +25,7 @@ from steno.app.session import (
     ShellOutput,
     ShellStarted,
 )
-from steno.app.session_state import SessionState
+from steno.app.session_state import SessionState, explain_conflicts
 from steno.app.user_shell import OutputLimiter, ShellResult, run_shell
 from steno.errors import InvalidValue, Missing, StenoError
 from steno.log.conversation import Conversation
@@ -322,7 +321,8 @@ class ActiveRun:
                 result = await run_shell(command, state.config.folder, recorded_output.add)
             except asyncio.CancelledError:  # by us: it is on record how far it came
                 result = ShellResult(
-                    None, "\n".join(filter(None, [recorded_output.text.rstrip("\n"), _STOPPED_MARK]))
+                    None,
+                    "\n".join(filter(None, [recorded_output.text.rstrip("\n"), _STOPPED_MARK])),
                 )
             status = result.status
             with explain_conflicts(state):

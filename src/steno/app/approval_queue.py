@@ -104,7 +104,9 @@ class ApprovalQueue:
                 raise Missing("approval: no call of this id awaits a decision")
             call = waiting[call_id]
             about, previewed = self._previews.get(call_id, (call, None))
-            self._early[call_id] = _EarlyDecision(call, decision, previewed if about == call else None)
+            self._early[call_id] = _EarlyDecision(
+                call, decision, previewed if about == call else None
+            )
         else:
             find_granted_rule(decision, one.request)  # is refused here, and not when nobody looks
             self._resolve(call_id, decision)

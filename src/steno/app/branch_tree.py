@@ -8,11 +8,10 @@ from itertools import takewhile
 from typing import Any, final
 
 from steno.agent import EntryRecorded
-from steno.app.conflicts import explain_conflicts
 from steno.app.reports.tree import TreeLayout
 from steno.app.session import BranchTreeRow, PromptInput
 from steno.app.session_log import SessionLog, summarize_entry
-from steno.app.session_state import SessionState
+from steno.app.session_state import SessionState, explain_conflicts
 from steno.errors import Conflict, InvalidValue, Missing
 from steno.log.queries import SHELL_AUDIT_KEY, check_label_text
 from steno.messages.content import Block, Image, ImageBlob, ImageData, ImageFile, ImageUrl

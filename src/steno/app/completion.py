@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Final, Generic, NamedTuple, TypeVar, final
 from weakref import WeakKeyDictionary
 
-from steno.app.commands.context import CommandContext
 from steno.app.mcp_servers import prompt_usage
 from steno.app.session import Suggestion
+from steno.app.session_state import CommandContext
 from steno.errors import ServerFailed, ToolFailed
 from steno.inputs.mcp.connection import McpConnection
 from steno.inputs.mcp.prompts import McpPrompt, list_mcp_prompts
@@ -30,15 +30,26 @@ from steno.tools.path_patterns import IgnoreRules, asks_for_hidden_names
 from steno.tools.search import choose_search_engine, read_ignore_file
 from steno.tools.workspace import Workspace
 
-# -- remembered ------------------------------------------------------------------------------------
-#
-# Lists that take a while to make, remembered for a moment, and never waited for too long.
-
-
 K = TypeVar("K")
-
-
 T = TypeVar("T")
+MAX_SUGGESTIONS: Final = 50
+"""How many are offered at once."""
+_MAX_PATHS: Final = 100_000
+_LISTING_TIMEOUT_S: Final = 5.0
+"""How long a tree is looked through; one that takes longer is shown folder by folder."""
+_PATH_CACHE_S: Final = 5.0
+_PATH_WAIT_S: Final = 2.0
+_HOME_PREFIX: Final = "~/"
+_BUILD_OUTPUT: Final = re.compile(
+    r"(?:^|/)__pycache__(?:/|$)|\.(?:py[cod]|class|o|obj|a|lib|so|dylib|dll|exe|wasm)$"
+)
+_NEEDS_NO_QUOTES: Final = re.compile(r"(?!@)[\w./+@%=~#&$-]*[\w/+%=~#&$-]")
+"""What needs no quotes; a dot at the end would be taken for that of the sentence."""
+_SERVER_CACHE_S: Final = 60.0
+_SERVER_WAIT_S: Final = 1.0
+_MAX_DESCRIPTION_WIDTH: Final = 80
+_TYPEABLE_URI: Final = re.compile(r"""[A-Za-z][A-Za-z0-9+.-]*://[^\s`"'<>|@]*[\w/=&%+~#-]""")
+"""An address that a prompt can name, with nothing at its end that looks like a sentence's."""
 
 
 class _CachedTask(NamedTuple, Generic[T]):
@@ -87,35 +98,6 @@ class TimedCache(Generic[K, T]):
 
     async def _load(self, key: K) -> tuple[T, ...]:
         return await self._loader(key)
-
-
-MAX_SUGGESTIONS: Final = 50
-"""How many are offered at once."""
-
-
-_MAX_PATHS: Final = 100_000
-
-
-_LISTING_TIMEOUT_S: Final = 5.0
-"""How long a tree is looked through; one that takes longer is shown folder by folder."""
-
-
-_PATH_CACHE_S: Final = 5.0
-
-
-_PATH_WAIT_S: Final = 2.0
-
-
-_HOME_PREFIX: Final = "~/"
-
-
-_BUILD_OUTPUT: Final = re.compile(
-    r"(?:^|/)__pycache__(?:/|$)|\.(?:py[cod]|class|o|obj|a|lib|so|dylib|dll|exe|wasm)$"
-)
-
-
-_NEEDS_NO_QUOTES: Final = re.compile(r"(?!@)[\w./+@%=~#&$-]*[\w/+%=~#&$-]")
-"""What needs no quotes; a dot at the end would be taken for that of the sentence."""
 
 
 class _PathName(NamedTuple):
@@ -256,27 +238,6 @@ def _path_suggestion(text: str) -> Suggestion | None:
     return Suggestion(f"@{quote}{text}{'' if is_folder else quote}", expects_more=is_folder)
 
 
-# -- completing ------------------------------------------------------------------------------------
-#
-# What may be meant by what was typed so far: `@...` a file, folder or resource, `/...` a prompt.
-#
-# Servers are asked once in a while and not waited for: one that is slow is left out until its
-# answer is there. Nothing here raises because of a server or a file.
-
-
-_SERVER_CACHE_S: Final = 60.0
-
-
-_SERVER_WAIT_S: Final = 1.0
-
-
-_MAX_DESCRIPTION_WIDTH: Final = 80
-
-
-_TYPEABLE_URI: Final = re.compile(r"""[A-Za-z][A-Za-z0-9+.-]*://[^\s`"'<>|@]*[\w/=&%+~#-]""")
-"""An address that a prompt can name, with nothing at its end that looks like a sentence's."""
-
-
 async def find_completions(context: CommandContext, typed: str) -> Sequence[Suggestion]:
     """Return what may be meant, the likeliest first; nothing for what is neither."""
     servers = tuple(context.environment.input_setup.servers)
@@ -341,7 +302,9 @@ async def _list_prompts(server: McpConnection) -> tuple[McpPrompt, ...]:
     return (await list_mcp_prompts([server])).prompts  # one that fails has none
 
 
-_PROMPT_CACHE: Final = TimedCache(_list_prompts, max_age_s=_SERVER_CACHE_S, max_wait_s=_SERVER_WAIT_S)
+_PROMPT_CACHE: Final = TimedCache(
+    _list_prompts, max_age_s=_SERVER_CACHE_S, max_wait_s=_SERVER_WAIT_S
+)
 
 
 async def _match_prompts(servers: Iterable[McpConnection], typed: str) -> list[Suggestion]:

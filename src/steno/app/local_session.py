@@ -48,11 +48,7 @@ from steno.records.entry import ApprovalStatus, Entry, Mode, Resolution
 from steno.store import MemoryStore, Store
 from steno.values import replace_lone_surrogates
 
-# -- pictures --------------------------------------------------------------------------------------
-#
-# The images of a session: as they were said, or as what was pointed at was opened.
-#
-# Where one is to be found is known at once; to read it may take a while, and is for another thread.
+_DEFAULT_SERVERS: Final = McpOptions()
 
 
 @final
@@ -107,9 +103,6 @@ def _stored_source(block: Block | None) -> ImageBlob | ImageData | None:
     return source if isinstance(source, ImageBlob | ImageData) else None
 
 
-_DEFAULT_SERVERS: Final = McpOptions()
-
-
 @asynccontextmanager
 async def open_local_session(
     loaded_settings: LoadedSettings,
@@ -131,9 +124,20 @@ async def open_local_session(
     """
     is_persistent = is_persistent or not start.is_new
     on_progress("looking for a model")
-    store = await asyncio.to_thread(_open_store, loaded_settings, is_persistent=is_persistent, is_new=start.is_new)
+    store = await asyncio.to_thread(
+        _open_store, loaded_settings, is_persistent=is_persistent, is_new=start.is_new
+    )
     state = SessionState(
-        SessionConfig(loaded_settings, start.folder, store, is_persistent, mcp_options, on_progress, approver, is_verbose)
+        SessionConfig(
+            loaded_settings,
+            start.folder,
+            store,
+            is_persistent,
+            mcp_options,
+            on_progress,
+            approver,
+            is_verbose,
+        )
     )
     session = LocalSession(state)
     skipped: list[str] = []
@@ -155,10 +159,16 @@ async def open_local_session(
 
 
 def _open_store(loaded_settings: LoadedSettings, *, is_persistent: bool, is_new: bool) -> Store:
-    return open_settings_store(loaded_settings.settings, is_new=is_new) if is_persistent else MemoryStore()
+    return (
+        open_settings_store(loaded_settings.settings, is_new=is_new)
+        if is_persistent
+        else MemoryStore()
+    )
 
 
-def _open_stored(store: Store, start: SessionStart, on_skipped: Callable[[str], object]) -> Conversation:
+def _open_stored(
+    store: Store, start: SessionStart, on_skipped: Callable[[str], object]
+) -> Conversation:
     conversation = open_session(store, start, is_shown=False, tell=on_skipped)
     conversation.entries_view()  # is read here, and not when it is shown
     return conversation

@@ -21,16 +21,7 @@ from steno.log.conversation import Conversation
 from steno.messages.message import UserMessage
 from steno.records.entry import Entry
 
-# -- turns -----------------------------------------------------------------------------------------
-#
-# Whose turn it is at a desk: one after the other, and whoever is stopped meanwhile is refused.
-#
-# What is done in a turn is not known here.
-
-
 T = TypeVar("T")
-
-
 INTERRUPTED_BEFORE_START: Final = "interrupted before it began; nothing was said or done"
 
 

@@ -23,6 +23,10 @@ from steno.ports import ApprovalDecision, ApprovalRequest
 from steno.records.entry import Entry, Mode
 from steno.render.items import TextForm
 
+ImageReader: TypeAlias = Callable[[], bytes | None]
+"""Returns the bytes of an image; None if they cannot be read. That may take a while."""
+
+
 # -- what there is to see ----------------------------------------------------------------------
 
 
@@ -121,10 +125,6 @@ class SessionSummary(NamedTuple):
     """Where the words were found that were searched for."""
 
 
-ImageReader: TypeAlias = Callable[[], bytes | None]
-"""Returns the bytes of an image; None if they cannot be read. That may take a while."""
-
-
 # -- what happens ------------------------------------------------------------------------------
 
 
@@ -188,6 +188,8 @@ SessionEvent: TypeAlias = (
     | ShellOutput
     | ShellEnded
 )
+
+
 SessionListener: TypeAlias = Callable[[SessionEvent], None]
 
 

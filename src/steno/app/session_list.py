@@ -57,7 +57,9 @@ class LocalSessionList:
         if search:
             headers = readable_headers(store, unreadable)
             snippets = {header.id: "" for header in find_by_title(headers, search)}
-            for hit in search_entries(store, headers, search, _MAX_HITS, unreadable, is_shown=False):
+            for hit in search_entries(
+                store, headers, search, _MAX_HITS, unreadable, is_shown=False
+            ):
                 if not snippets.get(hit.session):
                     snippets[hit.session] = hit.snippet
         summaries = readable_summaries(

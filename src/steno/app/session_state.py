@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
-from contextlib import AsyncExitStack
+from collections.abc import Callable, Generator, Iterable
+from contextlib import AsyncExitStack, contextmanager
 from functools import cache
 from itertools import islice, takewhile
 from pathlib import Path
@@ -17,7 +17,6 @@ from typing import Final, NamedTuple, final
 
 from steno.agent import EntryRecorded, Notice, NoticeCode, Runner
 from steno.app.approval_queue import ApprovalQueue
-from steno.app.commands.context import CommandContext
 from steno.app.compose import (
     AgentEnvironment,
     check_prompt_fits,
@@ -43,7 +42,7 @@ from steno.app.session import (
 from steno.app.sessions import begin_session, set_mode
 from steno.app.settings_loader import LoadedSettings
 from steno.app.usage_totals import UsageTotals
-from steno.errors import StenoError
+from steno.errors import Conflict, Missing, StenoError
 from steno.log.conversation import Conversation
 from steno.messages.content import Image
 from steno.ports import Approver
@@ -55,6 +54,24 @@ from steno.store import Store
 from steno.store.base import TITLE_SEARCH_ENTRIES, derive_title
 
 _logger: Final = logging.getLogger("steno.cli")
+_CHANGED_ELSEWHERE: Final = (
+    "session: another program has gone on with it meanwhile, and what it said is kept; "
+    "/resume goes on behind it, /fork beside it"
+)
+_REMOVED_ELSEWHERE: Final = "session: another program has removed it meanwhile; /new begins another"
+
+
+class CommandContext(NamedTuple):
+    """Everything around a session, as it is now."""
+
+    loaded_settings: LoadedSettings
+    folder: Path
+    store: Store
+    is_persistent: bool
+    """Whether the store lasts; else everything is gone in the end."""
+    environment: AgentEnvironment
+    conversation: Conversation
+    actor: str
 
 
 class SessionConfig(NamedTuple):
@@ -340,7 +357,10 @@ class SessionState:
         config = self.config
         return McpStartup(
             set_up_servers(
-                config.loaded_settings, config.folder, config.mcp_options, notify=self._emit_input_notice
+                config.loaded_settings,
+                config.folder,
+                config.mcp_options,
+                notify=self._emit_input_notice,
             ),
             prepare_image=self._prepare_image,
             on_change=self._update_tools,
@@ -395,3 +415,24 @@ class SessionState:
             stack.push_async_callback(self._open_resources.aclose)
             if self._mcp_startup is not None:
                 stack.push_async_callback(self._mcp_startup.aclose)
+
+
+@contextmanager
+def explain_conflicts(state: SessionState) -> Generator[None]:
+    """Record something. Raises Conflict, Missing in words for a person, if another was faster."""
+    try:
+        yield
+    except Conflict as exc:
+        raise Conflict(_CHANGED_ELSEWHERE) from exc
+    except Missing as exc:
+        if _session_exists(state):
+            raise
+        raise Missing(_REMOVED_ELSEWHERE) from exc
+
+
+def _session_exists(state: SessionState) -> bool:
+    try:
+        state.config.store.header(state.conversation.id)
+    except Missing:
+        return not state.is_recorded
+    return True

@@ -52,7 +52,9 @@ class ShellResult(NamedTuple):
 class OutputLimiter:
     """Tells the beginning of what a command prints, and that there is more."""
 
-    def __init__(self, emit: Callable[[str], None], max_characters: int = MAX_SHOWN_CHARACTERS) -> None:
+    def __init__(
+        self, emit: Callable[[str], None], max_characters: int = MAX_SHOWN_CHARACTERS
+    ) -> None:
         """Take whoever is to hear it."""
         self._emit = emit
         self._remaining = max_characters

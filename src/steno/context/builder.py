@@ -220,7 +220,8 @@ class ContextBuilder:
         try:
             for entry in entries[self._read_so_far :]:
                 fold.read(
-                    entry, None if restore_blobs is None else _restored_payload(entry, restore_blobs)
+                    entry,
+                    None if restore_blobs is None else _restored_payload(entry, restore_blobs),
                 )
         except BaseException:
             self._reset(target)  # what was read half-way is not used again

@@ -20,6 +20,30 @@ from steno.messages.call import ToolCall
 from steno.ports import ApprovalDecision, ApprovalRequest, GrantScope
 from steno.render.terminal_text import terminal_line, terminal_text
 
+_WAITING_REASON: Final = "it waits behind another call, and a rule may yet decide about it"
+NO_RULE_REASON: Final = "no rule would cover only calls like this one"
+_UNPRINTABLE_RULE: Final = "a rule for it would hold what cannot be shown"
+READING_TIME_S: Final = 0.6
+"""How long something has to be on the screen before a key can be about it; and how long no letter
+may have come for the next one to be a choice: who writes prose pauses less."""
+_PROSE_PAUSE_S: Final = 1.2
+"""How long that is behind a letter that chose nothing: who writes prose may stop to think, or be
+slow, and the o of a slow `no` is no yes."""
+_FOCUS_GRACE_S: Final = 0.3
+"""How long keys may still be meant for the prompt when the focus was taken from there."""
+_REPEAT_PAUSE_S: Final = 0.2
+"""Who presses the same letter again after so long means the same again."""
+_MIN_ENTER_PAUSE_S: Final = 0.06
+"""Keys that come faster are pasted or repeated, and nobody has looked in between."""
+_PASTE_PAUSE_S: Final = 0.02
+"""Nobody types as fast as that."""
+_KEY_REPEAT_S: Final = 0.8
+"""Longer than keyboards wait before they repeat a key that is held down."""
+IDLE_S: Final = 1.0
+"""How long nobody may have typed elsewhere for a question to take the focus unasked."""
+NO_LONGER_ASKED: Final = "no longer asked, or changed meanwhile: nothing was decided"
+
+
 # -- what there is to choose -----------------------------------------------------------------
 
 
@@ -79,15 +103,6 @@ _DENIALS: Final = (
     ),
     ApprovalOffer(ApprovalChoice.EXPLAIN, "r", "deny with reason", "asks what to tell the model"),
 )
-
-
-_WAITING_REASON: Final = "it waits behind another call, and a rule may yet decide about it"
-
-
-NO_RULE_REASON: Final = "no rule would cover only calls like this one"
-
-
-_UNPRINTABLE_RULE: Final = "a rule for it would hold what cannot be shown"
 
 
 def offers_for_call(pending: PendingCall, undecided: int) -> tuple[ApprovalOffer, ...]:
@@ -216,35 +231,6 @@ def decide_calls(
 
 # -- keys that are meant ---------------------------------------------------------------------
 
-READING_TIME_S: Final = 0.6
-"""How long something has to be on the screen before a key can be about it; and how long no letter
-may have come for the next one to be a choice: who writes prose pauses less."""
-
-
-_PROSE_PAUSE_S: Final = 1.2
-"""How long that is behind a letter that chose nothing: who writes prose may stop to think, or be
-slow, and the o of a slow `no` is no yes."""
-
-
-_FOCUS_GRACE_S: Final = 0.3
-"""How long keys may still be meant for the prompt when the focus was taken from there."""
-
-
-_REPEAT_PAUSE_S: Final = 0.2
-"""Who presses the same letter again after so long means the same again."""
-
-
-_MIN_ENTER_PAUSE_S: Final = 0.06
-"""Keys that come faster are pasted or repeated, and nobody has looked in between."""
-
-
-_PASTE_PAUSE_S: Final = 0.02
-"""Nobody types as fast as that."""
-
-
-_KEY_REPEAT_S: Final = 0.8
-"""Longer than keyboards wait before they repeat a key that is held down."""
-
 
 class KeyRefusal(StrEnum):
     """Why a key is not taken for what it may mean, in words for the person."""
@@ -340,9 +326,6 @@ class KeyGuard:
 
 # -- who comes to whom -----------------------------------------------------------------------
 
-IDLE_S: Final = 1.0
-"""How long nobody may have typed elsewhere for a question to take the focus unasked."""
-
 
 @final
 class FocusRequest:
@@ -373,19 +356,6 @@ class FocusRequest:
     def is_due(self) -> bool:
         """Whether the focus may be taken now."""
         return self.is_pending and self._idle_s() >= IDLE_S
-
-
-# -- docket ----------------------------------------------------------------------------------------
-#
-# The calls that await a decision, which of them is shown, and what is about to be decided.
-#
-# What is shown stays while somebody decides about it, whatever else is asked meanwhile. Where it
-# changes all the same, what was about to be decided is dropped, and that is said.
-#
-# Nothing here knows a widget, and nothing decides.
-
-
-NO_LONGER_ASKED: Final = "no longer asked, or changed meanwhile: nothing was decided"
 
 
 @final
@@ -506,11 +476,6 @@ class ApprovalState:
 def _find_same_call(one: PendingCall, among: Sequence[PendingCall]) -> PendingCall | None:
     """Return the call among others; an id alone does not make it the same."""
     return next((other for other in among if other.call == one.call), None)
-
-
-# -- foresight -------------------------------------------------------------------------------------
-#
-# What a call would do that nobody was asked about yet, found out as soon as somebody looks at it.
 
 
 @final

@@ -22,6 +22,13 @@ from steno.records.entry import Entry
 from steno.render.quantities import format_count
 from steno.ui.tree_state import entry_heading, entry_text
 
+_MAX_PARTS: Final = 250
+"""How many lines, or words of a passage, are compared at once: the time grows with the square."""
+_WORD: Final = re.compile(r"\w+|\s+|[^\w\s]")
+Span: TypeAlias = tuple[int, int]
+"""Where something begins and ends."""
+_TAB_SIZE: Final = 4
+
 
 class EntryPair(NamedTuple):
     """Two entries beside each other; one of them may be missing."""
@@ -137,25 +144,6 @@ def _positions_by_kind(kinds: Sequence[Hashable]) -> dict[Hashable, list[int]]:
     return places
 
 
-# -- differing -------------------------------------------------------------------------------------
-#
-# Where two texts differ: first which lines, then which words of those that stand for each other.
-#
-# What is too long to be looked at closely counts as different as a whole, so that no text takes
-# long.
-
-
-_MAX_PARTS: Final = 250
-"""How many lines, or words of a passage, are compared at once: the time grows with the square."""
-
-
-_WORD: Final = re.compile(r"\w+|\s+|[^\w\s]")
-
-
-Span: TypeAlias = tuple[int, int]
-"""Where something begins and ends."""
-
-
 class TextDifferences(NamedTuple):
     """Where two texts differ. What lies between the spans is the same in both, in this order."""
 
@@ -215,16 +203,6 @@ def _common_prefix(left: Sequence[str], right: Sequence[str]) -> int:
 def _part_offsets(parts: Sequence[str]) -> list[int]:
     """Return where each part begins, and where the last one ends."""
     return [0, *accumulate(map(len, parts))]
-
-
-# -- compare sheet ---------------------------------------------------------------------------------
-#
-# What there is to see of two branches, from top to bottom: their past on one line, then rows.
-#
-# Knows no widget; nothing is drawn here.
-
-
-_TAB_SIZE: Final = 4
 
 
 class ComparedEntry(NamedTuple):

@@ -16,15 +16,10 @@ from steno.render.describe import describe_decider
 from steno.render.quantities import format_time
 from steno.render.terminal_text import terminal_line, terminal_text
 
-# -- entry words -----------------------------------------------------------------------------------
-#
-# An entry in words, for whoever looks at a tree or compares two branches.
-#
-# Everything is printable. Knows no widget: whoever reads line by line reads the same.
-
-
 _MAX_ENTRY_CHARACTERS: Final = 20_000
 """How many characters of one entry are shown; a terminal is no place to read more."""
+_MAX_UNFOLDED_RUN: Final = 3
+"""A run of twigs this long is not worth folding."""
 
 
 def entry_heading(row: BranchTreeRow) -> str:
@@ -62,10 +57,6 @@ def _decision_text(row: BranchTreeRow) -> str:
         return ""
     by = describe_decider(row.entry.payload)
     return terminal_line(decision) + (f" by {by}" if by else "")
-
-
-_MAX_UNFOLDED_RUN: Final = 3
-"""A run of twigs this long is not worth folding."""
 
 
 class TreeLine(NamedTuple):

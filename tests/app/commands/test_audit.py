@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from steno import ChatMessage, Conversation, ToolCall
-from steno.app.commands.context import CommandContext
 from steno.app.commands.dispatch import CONTEXT_COMMANDS
+from steno.app.session_state import CommandContext
 from steno.records.entry import ApprovalStatus
 from steno.store import MemoryStore, Store
 from tests.app.command_setup import open_context, with_context

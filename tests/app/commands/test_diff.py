@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from steno import ChatMessage, Conversation, ToolCall
-from steno.app.commands.context import CommandContext
 from steno.app.commands.dispatch import CONTEXT_COMMANDS
 from steno.app.session import CommandReply
+from steno.app.session_state import CommandContext
 from steno.messages.outcome import Outcome
 from steno.render.items import TextForm
 from steno.store import Store

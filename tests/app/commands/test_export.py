@@ -9,9 +9,9 @@ from typing import Any, cast
 import pytest
 
 from steno import ChatMessage, Conversation
-from steno.app.commands.context import CommandContext
 from steno.app.commands.export import run_export
 from steno.app.session import CommandReply
+from steno.app.session_state import CommandContext
 from steno.codec import decode_document
 from steno.errors import InvalidValue, Unavailable
 from steno.messages.content import Image, ImageData, Text

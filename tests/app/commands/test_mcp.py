@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from steno import Missing
-from steno.app.commands.context import CommandContext
 from steno.app.commands.dispatch import CONTEXT_COMMANDS
+from steno.app.session_state import CommandContext
 from steno.errors import ServerFailed
 from tests.app.command_setup import with_context
 from tests.app.project_setup import make_project, write_settings

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from steno import ChatMessage, Conversation, Usage
-from steno.app.commands.context import CommandContext
 from steno.app.commands.dispatch import CONTEXT_COMMANDS
+from steno.app.session_state import CommandContext
 from steno.records.entry import Compaction
 from steno.store import Store
 from tests.app.command_setup import with_context

@@ -15,8 +15,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple, final
 
-from steno.app.commands.context import CommandContext
 from steno.app.session import CommandReply
+from steno.app.session_state import CommandContext
 from steno.errors import ToolFailed, Unavailable
 from steno.messages.message import ToolResultMessage
 from steno.messages.outcome import Outcome
@@ -29,17 +29,9 @@ from steno.tools.programs import find_program, helper_process
 from steno.tools.workspace import Workspace
 
 MAX_DIFF_BYTES: Final = 1_000_000
-
-
 _GIT_TIMEOUT_S: Final = 10.0
-
-
 _MAX_STDERR_BYTES: Final = 2_000
-
-
 _PASSED_VARIABLES: Final = ("HOME", "XDG_CONFIG_HOME", "PATH", "TMPDIR")
-
-
 _SET_VARIABLES: Final = {
     "LC_ALL": "C",  # what it complains of is read below
     "GIT_OPTIONAL_LOCKS": "0",
@@ -48,8 +40,6 @@ _SET_VARIABLES: Final = {
     "GIT_NO_LAZY_FETCH": "1",
     "GIT_ALLOW_PROTOCOL": "none",
 }
-
-
 _SAFE_SETTINGS: Final = {
     "core.fsmonitor": "false",
     "core.hooksPath": os.devnull,
@@ -57,29 +47,24 @@ _SAFE_SETTINGS: Final = {
     "core.safecrlf": "false",
     "diff.external": "",
 }
-
-
 _DIFF_ARGUMENTS: Final = (
     *("diff", "--no-color", "--no-ext-diff", "--no-textconv", "--relative"),
     "--ignore-submodules=dirty",  # else a git runs in each of them, by its settings
 )
-
-
 _FILTER_ARGUMENTS: Final = (
     *("config", "--show-scope", "--null", "--name-only"),
     *("--get-regexp", r"^filter\."),
 )
-
-
 _NOTHING_SET_STATUS: Final = 1
 """The status if nothing is set."""
-
-
 _NO_REPOSITORY: Final = "not a git repository"
-
-
 _UNTRUSTED_SCOPES: Final = ("local", "worktree")
 """Whose settings are not the user's own."""
+_MAX_FILE_BYTES: Final = 100_000
+"""How large a file may be that is shown as a whole, in bytes."""
+_MAX_LISTED_FILES: Final = 200
+_WRITING_TOOLS: Final = frozenset({"edit", "write"})
+"""The tools whose results say what they have changed."""
 
 
 class GitOutput(NamedTuple):
@@ -201,25 +186,6 @@ async def _read_bounded(stream: asyncio.StreamReader) -> bytes:
         chunks.append(chunk)
         size += len(chunk)
     return b"".join(chunks)
-
-
-# -- changed ---------------------------------------------------------------------------------------
-#
-# `/diff`: what has changed in the files here.
-#
-# In a git work tree that is what differs from the last commit, and files that git does not know
-# yet; anywhere else it is what the agent has written, by the record of this branch.
-
-
-_MAX_FILE_BYTES: Final = 100_000
-"""How large a file may be that is shown as a whole, in bytes."""
-
-
-_MAX_LISTED_FILES: Final = 200
-
-
-_WRITING_TOOLS: Final = frozenset({"edit", "write"})
-"""The tools whose results say what they have changed."""
 
 
 async def run_diff(context: CommandContext, argument: str) -> CommandReply:

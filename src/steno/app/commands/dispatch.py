@@ -12,19 +12,17 @@ from steno.agent import EntryRecorded
 from steno.app.active_run import ActiveRun
 from steno.app.branch_tree import LocalBranchTree
 from steno.app.commands.audit import run_audit
-from steno.app.commands.context import CommandContext
 from steno.app.commands.diff import run_diff
 from steno.app.commands.export import run_export
 from steno.app.commands.mcp import run_mcp
 from steno.app.commands.permissions import run_permissions
 from steno.app.commands.table import COMMANDS
 from steno.app.commands.usage import run_usage
-from steno.app.conflicts import explain_conflicts
 from steno.app.errors import suggest_name
 from steno.app.models import change_mode, change_model
 from steno.app.session import CommandReply
 from steno.app.session_list import LocalSessionList
-from steno.app.session_state import SessionState
+from steno.app.session_state import CommandContext, SessionState, explain_conflicts
 from steno.app.settings import variable_name
 from steno.app.settings_loader import LoadedSettings
 from steno.errors import InvalidValue, Missing, StenoError
@@ -34,11 +32,6 @@ from steno.records.entry import Compaction, Entry, Mode
 from steno.render.items import TextForm
 from steno.render.markdown_escape import escape_markdown, inline_code
 from steno.render.terminal_text import terminal_line
-
-# -- replies ---------------------------------------------------------------------------------------
-#
-# What the commands of a person bring, by their names.
-
 
 CONTEXT_COMMANDS: Final[Mapping[str, Callable[[CommandContext, str], Awaitable[CommandReply]]]] = (
     MappingProxyType(
@@ -52,13 +45,7 @@ CONTEXT_COMMANDS: Final[Mapping[str, Callable[[CommandContext, str], Awaitable[C
     )
 )
 """Each looks at the scene, and takes what stands behind the name. They raise StenoError."""
-
-
-# -- settling --------------------------------------------------------------------------------------
-#
-# What a person writes down so that something lasts: the file, the setting, the variable.
-#
-# Nothing is written here; it is only said where.
+_TERMINAL_COMMANDS: Final = ("help", "quit", "theme", "tree")
 
 
 def setting_hint(setting: str, value: str, loaded: LoadedSettings) -> str:
@@ -80,9 +67,6 @@ def add_model_hint(loaded: LoadedSettings) -> str:
         "To add one, set a key such as `ANTHROPIC_API_KEY`, start a server such as Ollama"
         f"{table}; `steno models` tells which are looked for."
     )
-
-
-_TERMINAL_COMMANDS: Final = ("help", "quit", "theme", "tree")
 
 
 @final

@@ -9,7 +9,6 @@ from itertools import chain, count
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from steno.app.commands.context import CommandContext
 from steno.app.session import CommandReply
 from steno.app.session_files import (
     DOCUMENT_FORMAT,
@@ -19,6 +18,7 @@ from steno.app.session_files import (
     summarize_losses,
 )
 from steno.app.session_log import SessionLog
+from steno.app.session_state import CommandContext
 from steno.errors import InvalidValue, Unavailable
 from steno.formats import ExportLoss
 from steno.ids import utc_now

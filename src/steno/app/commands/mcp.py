@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final, NamedTuple
 
-from steno.app.commands.context import CommandContext
 from steno.app.errors import suggest_name
 from steno.app.mcp_servers import (
     MCP_FILE_NAME,
@@ -17,6 +16,7 @@ from steno.app.mcp_servers import (
     tool_row,
 )
 from steno.app.session import CommandReply
+from steno.app.session_state import CommandContext
 from steno.app.settings_loader import describe_how_to_trust
 from steno.errors import Missing, ServerFailed
 from steno.inputs.mcp.connection import McpConnection, McpServers

@@ -14,9 +14,9 @@ from typing import Final, NamedTuple
 from steno.agent import Permissions
 from steno.agent.permissions.policy import MODE_CAPABILITIES, ROLE_CAPABILITIES
 from steno.agent.permissions.rules import PermissionRule
-from steno.app.commands.context import CommandContext
 from steno.app.permissions import SCOPE_NAMES, GrantsFile, StoredGrants, read_rule, revoke_rule
 from steno.app.session import CommandReply
+from steno.app.session_state import CommandContext
 from steno.errors import InvalidValue, Missing, StenoError
 from steno.ports import Capability, GrantScope
 from steno.records.entry import Entry
@@ -88,7 +88,9 @@ def _allow_rule(context: CommandContext, text: str) -> str:
     return f"Allowed for {SCOPE_NAMES[scope]}: {inline_code(rule)}"
 
 
-async def _revoke_rule(context: CommandContext, text: str, on_entry: Callable[[Entry], object]) -> str:
+async def _revoke_rule(
+    context: CommandContext, text: str, on_entry: Callable[[Entry], object]
+) -> str:
     """Take a rule back: by its number from the session alone, else from wherever it is allowed."""
     of_session = _session_rules(context)
     wanted = _rule_by_number(text, of_session) if text.isdecimal() else _parse_rule_request(text)
@@ -128,7 +130,9 @@ def _rule_location(context: CommandContext, rule: PermissionRule) -> str:
 
 def _settings_file(context: CommandContext) -> str:
     """Return where rules can be written down: for all projects, or for this one."""
-    return terminal_line(str(context.loaded_settings.user_file or context.loaded_settings.project_file))
+    return terminal_line(
+        str(context.loaded_settings.user_file or context.loaded_settings.project_file)
+    )
 
 
 # -- telling ---------------------------------------------------------------------------------
@@ -163,7 +167,9 @@ def _grant_sections(context: CommandContext) -> list[str]:
     origin = f"in {inline_code(str(grants.file))}"
     return [
         _rule_section(
-            f"Allowed for {SCOPE_NAMES[GrantScope.PROJECT]}", stored.rules_for(grants.folder), origin
+            f"Allowed for {SCOPE_NAMES[GrantScope.PROJECT]}",
+            stored.rules_for(grants.folder),
+            origin,
         ),
         _rule_section(f"Allowed for {SCOPE_NAMES[GrantScope.USER]}", stored.user, origin),
     ]

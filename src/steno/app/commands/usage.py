@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from steno.app.commands.context import CommandContext
 from steno.app.reports.usage import (
     UNKNOWN_NUMBER,
     USAGE_COLUMNS,
@@ -18,6 +17,7 @@ from steno.app.reports.usage import (
     usage_row,
 )
 from steno.app.session import CommandReply
+from steno.app.session_state import CommandContext
 from steno.app.usage_totals import UsageTotals
 from steno.errors import Missing
 from steno.providers.prices import find_price

@@ -18,7 +18,7 @@ from steno.render.quantities import format_count
 from steno.render.terminal_text import terminal_line
 from steno.ui.approval_state import preview_rule, rule_obstacle
 from steno.ui.call_text import LineTone, describe_call
-from steno.ui.plain.line_writer import LineWriter, shorten_lines
+from steno.ui.plain.output import LineWriter, shorten_lines
 
 _MAX_PREVIEW_LINES: Final = 60
 _SCOPE_BY_WORD: Final = {

@@ -31,6 +31,9 @@ _MAX_NAME_LENGTH: Final = 400
 """Nobody reads more of a name, and making it harmless takes time."""
 _MESSAGE_S: Final = 4.0
 _INTERRUPT_HINT: Final = " · Esc interrupts"
+_WORK_PARTS: Final = (0, 2, 1, 3, 4)
+"""Which of these parts stay longest where there is not room for all: the model does."""
+_PLACE_PARTS: Final = (5, 6)
 
 
 class TokenCounts(Protocol):
@@ -143,11 +146,6 @@ def _status_parts(status: StatusValues) -> Sequence[_StatusPart]:
             (truncate_to_width(folder.rpartition("/")[2], 20), truncate_to_width(folder, 40))
         ),
     ]
-
-
-_WORK_PARTS: Final = (0, 2, 1, 3, 4)
-"""Which of these parts stay longest where there is not room for all: the model does."""
-_PLACE_PARTS: Final = (5, 6)
 
 
 def _clean_name(text: str) -> str:

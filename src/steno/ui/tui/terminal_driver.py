@@ -23,28 +23,13 @@ from textual.message import Message
 
 from steno.ui.pasted_text import strip_escape_sequences
 
-# -- incoming --------------------------------------------------------------------------------------
-#
-# What a terminal sends, mended before Textual reads it.
-#
-# Textual looks for keys inside of what is pasted: an escape there makes keys of the next thirty
-# characters, Enter among them. And it takes the Alt+Enter of most terminals, an escape and a return,
-# for Enter. Nothing else is touched.
-
-
 _ESCAPE: Final = "\x1b"
-
-
 _PASTE_START: Final = "\x1b[200~"
-
-
 _PASTE_END: Final = "\x1b[201~"
-
-
 _ALT_ENTER: Final = "\x1b\r"
-
-
 _ALT_ENTER_IN_FULL: Final = "\x1b[13;3u"
+_CHUNK: Final = 4096
+_POLL_S: Final = 0.1
 
 
 @final
@@ -97,12 +82,6 @@ class InputSanitizer:
 
 def _visible_text(text: str) -> str:
     return strip_escape_sequences(text).replace(_ESCAPE, "")
-
-
-_CHUNK: Final = 4096
-
-
-_POLL_S: Final = 0.1
 
 
 @final

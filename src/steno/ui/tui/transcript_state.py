@@ -57,9 +57,9 @@ from steno.render.items_from_entries import (
 )
 from steno.render.terminal_text import terminal_line
 
-# -- page ------------------------------------------------------------------------------------------
-#
-# What blocks are put on, for those who tell what happens; see `transcript.view`.
+STEERING_HEAD: Final = "will be heard at the next step"
+_NOT_SENT_HEAD: Final = "not said · Alt+Up and e take it to the prompt"
+_RETRY_HEAD: Final = "not sent · /retry tries again, Alt+Up and e take it to the prompt"
 
 
 class ItemSink(Protocol):
@@ -80,25 +80,6 @@ class ItemSink(Protocol):
     def remove_item(self, item: TranscriptItem) -> None:
         """Take a block away."""
         ...
-
-
-# -- unheard ---------------------------------------------------------------------------------------
-#
-# What a person has said and is not on record: what waits to be heard, and what was not said after all.
-#
-# What is said is seen at once, and until the record has it. It is heard in the order in which it was
-# said, so the first that waits is the one that is heard: its words on record may be others, where it
-# was the name of a template. Only what could not be sent, and is tried again, may come before it.
-# Nothing that was typed is lost: what comes back can be chosen.
-
-
-STEERING_HEAD: Final = "will be heard at the next step"
-
-
-_NOT_SENT_HEAD: Final = "not said · Alt+Up and e take it to the prompt"
-
-
-_RETRY_HEAD: Final = "not sent · /retry tries again, Alt+Up and e take it to the prompt"
 
 
 @final

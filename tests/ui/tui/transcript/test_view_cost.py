@@ -12,8 +12,7 @@ from PIL import Image
 from textual.pilot import Pilot
 
 from steno.render.items import ImageLocation, ItemKind, TranscriptItem
-from steno.ui.tui.transcript.image_cache import ReadImageBytes
-from steno.ui.tui.transcript.view import Transcript
+from steno.ui.tui.transcript.view import ReadImageBytes, Transcript
 from tests.ui.idle_clock import wait_until
 from tests.ui.tui.transcript.transcript_app import (
     TranscriptApp,

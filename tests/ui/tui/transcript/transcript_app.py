@@ -11,8 +11,7 @@ from textual.binding import BindingType
 from textual.pilot import Pilot
 
 from steno.render.items import ItemKind, TranscriptItem
-from steno.ui.tui.transcript.image_cache import FindImage, find_no_image
-from steno.ui.tui.transcript.view import Transcript
+from steno.ui.tui.transcript.view import FindImage, Transcript, find_no_image
 
 
 class TranscriptApp(App[None]):

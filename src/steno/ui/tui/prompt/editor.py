@@ -23,21 +23,9 @@ from steno.render.quantities import format_count
 from steno.render.terminal_text import terminal_line, truncate_to_width
 from steno.ui.completion_state import TypedWord, word_at
 
-# -- pieces ----------------------------------------------------------------------------------------
-#
-# What stands in a prompt for something that is too long to stand there: `[pasted 1: 120 lines]`.
-#
-# A mark is ordinary text. As long as it stands there as it was written, what it means is sent; so
-# deleting it is enough, and undoing that too.
-
-
 PromptImage: TypeAlias = str | bytes
 """A file by its name, or what was pasted."""
-
-
 _MAX_IMAGE_NAME: Final = 40
-
-
 _IMAGE_PLACEHOLDER: Final = re.compile(r"\[image [0-9]+: ([^\[\]\n]*)\]")
 
 

@@ -43,19 +43,18 @@ from steno.ui.prompt_history import HistoryCursor, PromptHistory
 from steno.ui.tui.prompt import clipboard
 from steno.ui.tui.prompt.editor import Editor, ExpandedPrompt, PastePlaceholders, PromptImage
 
-# -- popup -----------------------------------------------------------------------------------------
-#
-# The list above a prompt: what may be meant, one thing a line. It never has the focus.
-
-
 MAX_POPUP_ROWS: Final = 8
-
-
 _POPUP_KEYS: Final = "Tab/Enter take · Esc close"
-
-
 _MAX_CHOICE_LENGTH: Final = 400
 """How much of a text is looked at; no line is longer."""
+_MAX_PASTED_LINES: Final = 8
+_MAX_PASTED_CHARACTERS: Final = 600
+"""What is longer when pasted is shown as a mark."""
+_MAX_FOUND: Final = 100
+_UNFOCUSED_HINT: Final = "keys go above · Esc comes back here"
+_PASTED_SHELL_REFUSAL: Final = "shell: pasted text is not run as a command; type it"
+_MULTILINE_SHELL_REFUSAL: Final = "shell: a command is one line; more of them are for a script"
+_SHELL_IMAGE_REFUSAL: Final = "shell: a command takes no images; name their files instead"
 
 
 @final
@@ -193,16 +192,6 @@ def _pad_text(text: str, width: int) -> str:
     return text + " " * max(0, width - display_width(text))
 
 
-_MAX_PASTED_LINES: Final = 8
-
-
-_MAX_PASTED_CHARACTERS: Final = 600
-"""What is longer when pasted is shown as a mark."""
-
-
-_MAX_FOUND: Final = 100
-
-
 class _PromptMode(NamedTuple):
     """What is being typed, as the person sees it."""
 
@@ -219,18 +208,6 @@ _SEARCH_MODE: Final = _PromptMode("-search", "?")
 
 _MODE_BY_SIGN: Final = {"!": _PromptMode("-shell", "!"), "/": _PromptMode("-command", "/")}
 """What begins with a sign."""
-
-
-_UNFOCUSED_HINT: Final = "keys go above · Esc comes back here"
-
-
-_PASTED_SHELL_REFUSAL: Final = "shell: pasted text is not run as a command; type it"
-
-
-_MULTILINE_SHELL_REFUSAL: Final = "shell: a command is one line; more of them are for a script"
-
-
-_SHELL_IMAGE_REFUSAL: Final = "shell: a command takes no images; name their files instead"
 
 
 @final

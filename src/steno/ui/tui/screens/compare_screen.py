@@ -29,16 +29,11 @@ from steno.ui.tui.screens.widgets import CURSOR_KEYS, ApprovalBanner, KeyHints, 
 
 _TWO_COLUMN_WIDTH: Final = 80
 """How wide the view has to be for two columns."""
-
-
 _SIDE_MARKS: Final = ("1 ", "2 ")
 """Which branch it is, where one stands below the other."""
-
-
 _WHEEL_LINES: Final = 3
-
-
 _STYLE_NAMES: Final = ("head", "text", "differs", "rule", "cursor", "name", "chosen")
+_COMPARE_KEYS: Final = "n p differences · ← → side · Enter go · s swap · Esc close"
 
 
 @final
@@ -307,14 +302,6 @@ class CompareView(Widget, can_focus=True):
     def _below(self, mark: str, lines: list[list[Segment]]) -> Iterator[list[Segment]]:
         for line in lines:
             yield [Segment(mark, self._style("rule")), *line]
-
-
-# -- compare ---------------------------------------------------------------------------------------
-#
-# Two branches side by side, and going over to one of them.
-
-
-_COMPARE_KEYS: Final = "n p differences · ← → side · Enter go · s swap · Esc close"
 
 
 @final

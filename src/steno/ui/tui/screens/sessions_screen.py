@@ -36,8 +36,6 @@ _ROW_MARGIN: Final = 3
 _SESSION_KEYS: Final = (
     "Enter go on · F2 rename · Del delete · Ctrl+N new · Tab folder/all · Esc close"
 )
-
-
 _Operation: TypeAlias = Callable[[], Awaitable[None]]
 
 

@@ -37,14 +37,6 @@ from steno.ui.tui.screens.compare_screen import CompareScreen
 from steno.ui.tui.screens.dialogs import InputScreen, PickerScreen, parse_branch_name, parse_label
 from steno.ui.tui.screens.widgets import CURSOR_KEYS, ApprovalBanner, KeyHints, MessageBar, Title
 
-# -- tree view -------------------------------------------------------------------------------------
-#
-# A tree that can be walked: one line for each twig or folded run, drawn when it is seen.
-#
-# Only the lines on the screen are ever put together, so a tree of any size opens and moves alike.
-# The view knows where the cursor is; what can be done there is for the screen around it.
-
-
 _LINE_PARTS: Final = (
     "rails",
     "mark",
@@ -57,6 +49,19 @@ _LINE_PARTS: Final = (
     "found",
 )
 """What a line is made of; each has a style."""
+_TREE_KEYS: Final = "Enter go · f fork · e edit · l label · c compare · ? keys · Esc close"
+_ALL_TREE_KEYS: Final = """\
+↑ ↓ PgUp PgDn Home End  move     ← →  where branches part
+Enter  go on from here, or show what is folded
+f  fork here      e  say it otherwise, in a new branch
+l  label          b  go over to a branch by its name
+c  compare        a  show all, or fold again
+/  search, n N next and previous
+Space  the entry, Tab into it    Esc q  close    ?  less"""
+_LOADING_TEXT: Final = "loading ..."
+_EMPTY_TEXT: Final = "nothing is on record yet"
+_TWO_PANE_WIDTH: Final = 100
+"""How wide a terminal has to be for the tree and an entry beside each other."""
 
 
 @final
@@ -284,29 +289,6 @@ def _split_matches(text: str, wanted: str, piece: str) -> Iterator[tuple[str, st
     parts = re.split(f"({re.escape(wanted)})", text, flags=re.IGNORECASE) if wanted else [text]
     for number, part in enumerate(parts):
         yield part, "found" if number % 2 else piece
-
-
-_TREE_KEYS: Final = "Enter go · f fork · e edit · l label · c compare · ? keys · Esc close"
-
-
-_ALL_TREE_KEYS: Final = """\
-↑ ↓ PgUp PgDn Home End  move     ← →  where branches part
-Enter  go on from here, or show what is folded
-f  fork here      e  say it otherwise, in a new branch
-l  label          b  go over to a branch by its name
-c  compare        a  show all, or fold again
-/  search, n N next and previous
-Space  the entry, Tab into it    Esc q  close    ?  less"""
-
-
-_LOADING_TEXT: Final = "loading ..."
-
-
-_EMPTY_TEXT: Final = "nothing is on record yet"
-
-
-_TWO_PANE_WIDTH: Final = 100
-"""How wide a terminal has to be for the tree and an entry beside each other."""
 
 
 class TreeResult(NamedTuple):

@@ -24,9 +24,9 @@ CURSOR_KEYS: Final[tuple[BindingType, ...]] = (
     Binding("end", "edge(True)", "last", show=False),
 )
 """The keys of whatever has a cursor that goes from one thing to the next."""
-
-
 _HINT_SEPARATOR: Final = " · "
+_ASKED_CLASS: Final = "-asked"
+_BANNER_TEXT: Final = "steno asks you about a call: Esc leads there"
 
 
 def balance_rows(widths: Sequence[int], total: int, *, gap: int = 0) -> list[slice]:
@@ -157,20 +157,6 @@ class LineInput(Input):
     def validate_value(self, value: str) -> str:
         """Keep out what a terminal would act on; it may be pasted."""
         return terminal_text(value).replace("\n", " ")
-
-
-# -- waiting ---------------------------------------------------------------------------------------
-#
-# A line that says on a page that steno asks something below it.
-#
-# Pages cover the conversation, and with it the question. Whoever asks says so by a class of the app,
-# so neither knows the other, and a page that is opened later shows it, too.
-
-
-_ASKED_CLASS: Final = "-asked"
-
-
-_BANNER_TEXT: Final = "steno asks you about a call: Esc leads there"
 
 
 def show_approval_banner(app: App[object], *, is_asked: bool) -> None:

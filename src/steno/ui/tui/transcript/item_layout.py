@@ -16,12 +16,9 @@ from steno.render.items import TranscriptItem
 from steno.ui.tui.transcript.item_drawing import DrawImage, ItemDrawing, estimate_height
 from steno.ui.tui.transcript.styles import TranscriptStyles
 
-# -- layout ----------------------------------------------------------------------------------------
-#
-# How high things are that stand one below the other, and where each begins.
-#
-# A binary indexed tree (Fenwick): to change a height, to append one, to ask where something begins
-# and what stands in a line all cost the logarithm of how many there are. It knows no block.
+MAX_DRAWN_ITEMS: Final = 1_000
+"""How many blocks stay drawn; the others are drawn again when somebody scrolls there."""
+DrawImageFor: TypeAlias = Callable[[TranscriptItem], DrawImage]
 
 
 class LinePosition(NamedTuple):
@@ -93,13 +90,6 @@ class HeightIndex:
                 line -= self._sums[ahead]
             step >>= 1
         return LinePosition(position, line)
-
-
-MAX_DRAWN_ITEMS: Final = 1_000
-"""How many blocks stay drawn; the others are drawn again when somebody scrolls there."""
-
-
-DrawImageFor: TypeAlias = Callable[[TranscriptItem], DrawImage]
 
 
 class ScrollAnchor(NamedTuple):

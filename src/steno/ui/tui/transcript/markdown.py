@@ -34,13 +34,14 @@ from steno.ui.tui.transcript.text_lines import (
     styled_strip,
 )
 
-# -- code ------------------------------------------------------------------------------------------
-#
-# Code with the colours of its language, by Pygments.
-
-
 MAX_HIGHLIGHTED: Final = 60_000
 """What is longer is shown without colours: they would take longer than anybody waits."""
+RenderBlock: TypeAlias = Callable[[str, int, TranscriptStyles], Sequence[Strip]]
+"""Draws a text, so and so wide."""
+_MAX_NESTING: Final = 16
+"""Of what is nested deeper nothing can be seen on a line."""
+_MAX_PARAGRAPH: Final = 8_000
+"""Some texts take the square of their length to read."""
 
 
 def highlight_code(code: str, language: str, styles: TranscriptStyles) -> Syntax:
@@ -63,18 +64,6 @@ def code_lines(text: str, language: str, width: int, styles: TranscriptStyles) -
     options = console.options.update(width=width, height=None)
     syntax = highlight_code(terminal_text(text), language, styles)
     return safe_strips(console.render_lines(syntax, options, pad=False))
-
-
-RenderBlock: TypeAlias = Callable[[str, int, TranscriptStyles], Sequence[Strip]]
-"""Draws a text, so and so wide."""
-
-
-_MAX_NESTING: Final = 16
-"""Of what is nested deeper nothing can be seen on a line."""
-
-
-_MAX_PARAGRAPH: Final = 8_000
-"""Some texts take the square of their length to read."""
 
 
 def _create_parser() -> MarkdownIt:

@@ -23,11 +23,7 @@ from steno.ui.tui.transcript.styles import TranscriptStyles
 
 MAX_LINES: Final = 2_000
 """What is drawn of one body; nobody reads more of it in a terminal."""
-
-
 MAX_CHARACTERS: Final = 200_000
-
-
 TAB_SIZE: Final = 4
 
 
@@ -153,11 +149,6 @@ def plain_console() -> Console:
         legacy_windows=False,
         _environ={},
     )
-
-
-# -- diff ------------------------------------------------------------------------------------------
-#
-# A change of a file as lines: what comes, what goes, and where. The signs say it without colours.
 
 
 def diff_lines(text: str, width: int, styles: TranscriptStyles) -> list[Strip]:

@@ -7,40 +7,111 @@ blocks and nothing of where they come from.
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+import asyncio
+from collections.abc import Callable, Container, Coroutine, Sequence
 from time import process_time
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, TypeAlias, final
 
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
 from textual.actions import SkipAction
 from textual.binding import Binding, BindingType
+from textual.cache import LRUCache
 from textual.geometry import Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.selection import Selection
 from textual.strip import Strip
 
-from steno.render.items import ItemKind, TranscriptItem
+from steno.render.items import ImageLocation, ItemKind, TranscriptItem
 from steno.render.terminal_text import terminal_text
-from steno.ui.tui.transcript.image_cache import FindImage, ImageCache
+from steno.ui.tui.transcript.deferred import load_image_drawing
+from steno.ui.tui.transcript.item_drawing import DrawImage
 from steno.ui.tui.transcript.item_layout import ItemLayout, ScrollAnchor
 from steno.ui.tui.transcript.styles import STYLE_PARTS, STYLE_PREFIX, STYLE_SHEET, TranscriptStyles
 from steno.ui.tui.transcript.text_lines import fit_head, styled_strip
 
-# -- greeting --------------------------------------------------------------------------------------
-#
-# What is said where nobody has said anything yet: what there is to work with, and how to begin.
-#
-# Needed for the first paint: nothing heavy is imported here.
-
-
+MAX_CACHED_IMAGES: Final = 64
+"""How many images stay drawn."""
+ReadImageBytes: TypeAlias = Callable[[], bytes | None]
+"""Returns the bytes of an image, in any thread; None if they cannot be read."""
+FindImage: TypeAlias = Callable[[str, int], ReadImageBytes | None]
+"""Returns what reads an image: by its entry, and its number among the parts there."""
 # Each fits into the narrowest terminal that there is room in.
 GREETING_HINTS: Final = (
     "Say what to do, then Enter; @file points at a file.",
     "/help tells the rest · Esc interrupts · Ctrl+D leaves",
 )
+REDRAW_PAUSE_S: Final = 1 / 30
+"""Between two drawings of what changes all the time."""
+LEFT_MARGIN: Final = 2
+"""Columns to the left, where the mark of the selected block is."""
+
+
+def find_no_image(entry: str, number: int) -> ReadImageBytes | None:
+    """Return nothing: nobody has any images."""
+    return None
+
+
+@final
+class ImageCache:
+    """Draws images, and says when one is there."""
+
+    def __init__(
+        self,
+        start: Callable[[Coroutine[Any, Any, None]], object],
+        on_change: Callable[[TranscriptItem], None],
+        *,
+        has_colours: Callable[[], bool],
+    ) -> None:
+        """Take who starts what takes long, and who is told that a block looks otherwise now."""
+        self.find_image: FindImage = find_no_image
+        """Who has the bytes."""
+        self._start = start
+        self._on_change = on_change
+        self._has_colours = has_colours
+        self._drawn: LRUCache[tuple[ImageLocation, int], Sequence[Strip]] = LRUCache(
+            MAX_CACHED_IMAGES
+        )
+        self._pending: dict[tuple[ImageLocation, int], set[TranscriptItem]] = {}
+
+    def drawer_for(self, item: TranscriptItem) -> DrawImage:
+        """Return who brings the images of a block: at once, or a word now and them later."""
+
+        def picture(image: ImageLocation, width: int) -> Sequence[Strip]:
+            key = (image, width)
+            if (found := self._drawn.get(key)) is not None:
+                return found
+            if key not in self._pending:
+                read = self.find_image(*image)
+                if read is None:
+                    return []  # it may be at hand later
+                self._pending[key] = set()
+                self._start(self._draw(read, key))
+            self._pending[key].add(item)
+            return [Strip([Segment("[image …]", Style(dim=True))])]
+
+        return picture
+
+    async def _draw(self, read: ReadImageBytes, key: tuple[ImageLocation, int]) -> None:
+        self._drawn[key] = await asyncio.to_thread(
+            _read_and_draw, read, key[1], self._has_colours()
+        )
+        for item in self._pending.pop(key):
+            self._on_change(item)
+
+
+def _read_and_draw(read: ReadImageBytes, width: int, has_colours: bool) -> Sequence[Strip]:
+    """Read and draw an image; to load who can do so takes time as well."""
+    data = read()
+    if data is None:
+        return [Strip([Segment("[image; it cannot be read]")])]
+    try:
+        draw = load_image_drawing()
+    except ImportError:
+        return [Strip([Segment("[image; to see it: pip install 'steno[images]']")])]
+    return draw(data, width, has_colours=has_colours)
 
 
 def greeting_lines(about: str, width: int, styles: TranscriptStyles) -> list[Strip]:
@@ -48,14 +119,6 @@ def greeting_lines(about: str, width: int, styles: TranscriptStyles) -> list[Str
     lines = [(about, styles.head)] if about else []
     lines += [(line, styles.dim) for line in GREETING_HINTS]
     return [Strip([]), *[styled_strip((fit_head(text, width), style)) for text, style in lines]]
-
-
-REDRAW_PAUSE_S: Final = 1 / 30
-"""Between two drawings of what changes all the time."""
-
-
-LEFT_MARGIN: Final = 2
-"""Columns to the left, where the mark of the selected block is."""
 
 
 class Transcript(ScrollView, can_focus=True):
