@@ -16,7 +16,7 @@ from steno.agent.rewind import UnsentPrompt, find_unsent_prompt, rewind_branch
 from steno.app import prompt_input
 from steno.app.branch_tree import prompt_from_message
 from steno.app.folders import display_folder
-from steno.app.run_control import INTERRUPTED_BEFORE_START
+from steno.app.run_control import interrupted_before_start
 from steno.app.session import (
     ErrorRaised,
     InputReturned,
@@ -60,10 +60,17 @@ class _ReturnedPrompt(NamedTuple):
     steered: Sequence[_SteeredPrompt]
 
 
-def _report_start(started: asyncio.Future[str], error: str) -> None:
-    """Say how a run has begun, unless it has: one that is cancelled at once does not get to it."""
+def _report_start(started: asyncio.Future[StenoError | None], error: StenoError | None) -> None:
+    """Report once how a run started; a run that is cancelled at once does not report it itself."""
     if not started.done():
         started.set_result(error)
+
+
+def _as_steno_error(exc: Exception) -> StenoError:
+    """Return an error that has a message and a code."""
+    if isinstance(exc, StenoError) and str(exc):
+        return exc
+    return StenoError(str(exc) or type(exc).__name__, code="internal_error")
 
 
 @final
@@ -75,8 +82,8 @@ class ActiveRun:
         self._state = state
         self._run: asyncio.Task[Any] | None = None
         self._command: asyncio.Task[None] | None = None
-        self._started: asyncio.Future[str] | None = None
-        """Of the last run: done when it is taken; else it says why not."""
+        self._started: asyncio.Future[StenoError | None] | None = None
+        """Of the last run: None once the run has accepted its prompt, else the reason why not."""
         self._has_events = False
         """Whether anything has come of the last run."""
         self._prompt: PromptInput | None = None
@@ -131,7 +138,9 @@ class ActiveRun:
     async def _read_prompt(self, prompt: PromptInput) -> prompt_input.PreparedPrompt:
         environment = self._state.environment
         if not prompt.text.strip() and not prompt.images:
-            raise InvalidValue("say what to do, as in: What does this project do?")
+            raise InvalidValue(
+                "say what to do, as in: What does this project do?", code="empty_prompt"
+            )
         read = prompt_input.RawPrompt(prompt.text, images=prompt.images)
         mode = environment.settings.image_mode
         try:
@@ -139,7 +148,9 @@ class ActiveRun:
                 read, environment.input_setup, mode, place="image"
             )
         except OSError as exc:
-            raise InvalidValue(f"image: {exc.filename}: {exc.strerror or exc}") from exc
+            raise InvalidValue(
+                f"{exc.filename}: {exc.strerror or exc}", code="image_unreadable", place="image"
+            ) from exc
 
     async def retry(self) -> None:
         """Say again what could not be sent, and what came back with it, or go on with the record."""
@@ -172,7 +183,11 @@ class ActiveRun:
             isinstance(payload, AssistantMessage) and payload.stop_reason in _CUT_OFF_REASONS
         )
         if last is None or last.parent is None or not is_broken:
-            raise Missing("retry: everything that was said has been answered; say something else")
+            raise Missing(
+                "everything that was said has been answered; say something else",
+                code="nothing_to_retry",
+                place="retry",
+            )
         with explain_conflicts(self._state):
             rewind_branch(self._state.conversation, last.parent)
         self._state.emit_branch_changed()
@@ -211,21 +226,24 @@ class ActiveRun:
         self._has_events = False
         self._started = started = asyncio.get_running_loop().create_future()
         self._run = asyncio.create_task(self._run_agent(message, origin, started))
-        self._run.add_done_callback(lambda _: _report_start(started, INTERRUPTED_BEFORE_START))
-        if error := await started:
-            raise StenoError(error)
+        self._run.add_done_callback(lambda _: _report_start(started, interrupted_before_start()))
+        if (error := await started) is not None:
+            raise error
 
     async def _run_agent(
-        self, message: UserMessage | None, origin: str | None, started: asyncio.Future[str]
+        self,
+        message: UserMessage | None,
+        origin: str | None,
+        started: asyncio.Future[StenoError | None],
     ) -> None:
-        error = ""
+        error: StenoError | None = None
         try:
             if self._state.start_mcp():
-                _report_start(started, "")
+                _report_start(started, None)
             with explain_conflicts(self._state):
                 await self._state.agent.run(message, watch=self._on_event, origin=origin)
         except Exception as exc:  # noqa: BLE001 - whatever it was, somebody has to be told
-            error = str(exc) or type(exc).__name__
+            error = _as_steno_error(exc)
         finally:
             returned: tuple[PromptInput, ...] = ()
             if self._run is asyncio.current_task():  # else the next run has begun already
@@ -234,10 +252,10 @@ class ActiveRun:
                 self._set_idle()
             if not started.done():
                 started.set_result(error)
-            elif error:
+            elif error is not None:
                 if returned:
                     self._state.emit(InputReturned(returned))
-                self._state.emit(ErrorRaised(error))
+                self._state.emit(ErrorRaised(str(error), error.code))
 
     def _withdraw_pending(self) -> list[_SteeredPrompt]:
         """Take back what was said during this run and not heard; return it as it was said."""
@@ -252,7 +270,7 @@ class ActiveRun:
     def _on_event(self, event: LoopEvent) -> None:
         self._has_events = True
         if self._started is not None and not self._started.done():
-            self._started.set_result("")
+            self._started.set_result(None)
         if isinstance(event, RunEnded):
             self._finish_run()
         elif isinstance(event, CallEnded):
@@ -295,12 +313,24 @@ class ActiveRun:
         async with state.lock:
             state.check_open()
             if not command.strip():
-                raise InvalidValue("shell: say which command to run, as in !git status")
+                raise InvalidValue(
+                    "say which command to run, as in !git status",
+                    code="empty_command",
+                    place="shell",
+                )
             if state.is_shell_running:
-                raise StenoError("shell: your last command still runs; interrupt it, or wait")
+                raise StenoError(
+                    "your last command still runs; interrupt it, or wait",
+                    code="shell_running",
+                    place="shell",
+                )
             is_amidst = state.is_agent_running and not state.agent.is_waiting
             if state.conversation.outstanding and not is_amidst:
-                raise StenoError("shell: calls of the last turn await their results; /retry first")
+                raise StenoError(
+                    "calls of the last turn await their results; /retry first",
+                    code="calls_outstanding",
+                    place="shell",
+                )
             state.is_shell_running = True
             state.emit(ShellStarted(command))
             if _ONLY_CD.fullmatch(command):
@@ -328,7 +358,8 @@ class ActiveRun:
             with explain_conflicts(state):
                 self._record_shell(command, result)
         except Exception as exc:  # noqa: BLE001 - whatever it was, somebody has to be told
-            state.emit(ErrorRaised(str(exc) or type(exc).__name__))
+            error = _as_steno_error(exc)
+            state.emit(ErrorRaised(str(error), error.code))
         finally:
             state.is_shell_running = False
             state.emit(ShellEnded(status))

@@ -101,7 +101,11 @@ class ApprovalQueue:
         if one is None:
             is_due = bool(self._open or self._answered or call_id in self._early)
             if not is_due or call_id in self._answered or call_id not in waiting:
-                raise Missing("approval: no call of this id awaits a decision")
+                raise Missing(
+                    "no call of this id awaits a decision",
+                    code="call_not_pending",
+                    place="approval",
+                )
             call = waiting[call_id]
             about, previewed = self._previews.get(call_id, (call, None))
             self._early[call_id] = _EarlyDecision(

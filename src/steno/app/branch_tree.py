@@ -57,7 +57,11 @@ class LocalBranchTree:
         conversation = self._state.conversation
         found = conversation.entry(entry)
         if not isinstance(found.payload, UserMessage):
-            raise InvalidValue("fork: only what you have said can be said otherwise")
+            raise InvalidValue(
+                "only what you have said can be said otherwise",
+                code="not_user_message",
+                place="fork",
+            )
         prompt = prompt_from_message(
             _check_images_stored(conversation.restore_blobs(found.payload)), found.audit or {}
         )
@@ -75,7 +79,11 @@ class LocalBranchTree:
         self._state.check_idle()
         conversation = self._state.conversation
         if name not in conversation.branches:
-            raise Missing(f"branch: there is none of this name, but {', '.join(self.names())}")
+            raise Missing(
+                f"there is none of this name, but {', '.join(self.names())}",
+                code="no_such_branch",
+                place="branch",
+            )
         if name != conversation.branch:
             self._switch_to(name)
 
@@ -94,12 +102,16 @@ class LocalBranchTree:
         self._check_recorded()
         taken, name = self._state.conversation.branches, name.strip()
         if name in taken:
-            raise Conflict("fork: there is a branch of this name; choose another")
+            raise Conflict(
+                "there is a branch of this name; choose another",
+                code="branch_exists",
+                place="fork",
+            )
         return name or unused_branch_name("fork", taken)
 
     def _check_recorded(self) -> None:
         if not self._state.is_recorded:
-            raise Missing("session: nothing has been said yet")
+            raise Missing("nothing has been said yet", code="empty_session", place="session")
 
     def _switch_to(self, name: str) -> None:
         with explain_conflicts(self._state):
@@ -132,7 +144,11 @@ def _build_row(shape: TreeLayout, rails: str, entry: Entry) -> BranchTreeRow:
 def _check_images_stored(message: UserMessage) -> UserMessage:
     """Return a message that can be said again. Raises Missing if an image of it is gone."""
     if any(isinstance(one, Image) and isinstance(one.source, ImageBlob) for one in message.content):
-        raise Missing("fork: an image of this message is gone; fork behind it, and say it anew")
+        raise Missing(
+            "an image of this message is gone; fork behind it, and say it anew",
+            code="image_missing",
+            place="fork",
+        )
     return message
 
 

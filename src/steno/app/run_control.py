@@ -22,7 +22,12 @@ from steno.messages.message import UserMessage
 from steno.records.entry import Entry
 
 T = TypeVar("T")
-INTERRUPTED_BEFORE_START: Final = "interrupted before it began; nothing was said or done"
+_INTERRUPTED: Final = "interrupted before it began; nothing was said or done"
+
+
+def interrupted_before_start() -> StenoError:
+    """Return the error for an operation that was interrupted before anything happened."""
+    return StenoError(_INTERRUPTED, code="interrupted")
 
 
 @final
@@ -42,7 +47,7 @@ class OperationLock:
         await self._lock.acquire()
         if stops != self._cancel_count:
             self._lock.release()
-            raise StenoError(INTERRUPTED_BEFORE_START)
+            raise interrupted_before_start()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, exc: BaseException | None, at: TracebackType | None
@@ -50,9 +55,7 @@ class OperationLock:
         """Let the next one begin."""
         self._lock.release()
 
-    async def run_cancellable(
-        self, job: Coroutine[Any, Any, T], refusal: str = INTERRUPTED_BEFORE_START
-    ) -> T:
+    async def run_cancellable(self, job: Coroutine[Any, Any, T], refusal: str = _INTERRUPTED) -> T:
         """Do something that can be stopped, and return what came of it. Raises StenoError if so."""
         stops, task = self._cancel_count, asyncio.create_task(job)
         self._jobs.add(task)
@@ -62,11 +65,11 @@ class OperationLock:
             current = asyncio.current_task()
             if current is None or current.cancelling():
                 raise  # it is not this alone that was stopped
-            raise StenoError(refusal) from None
+            raise StenoError(refusal, code="interrupted") from None
         finally:
             self._jobs.discard(task)
         if stops != self._cancel_count:  # just when it was done
-            raise StenoError(refusal)
+            raise StenoError(refusal, code="interrupted")
         return done
 
     def cancel_all(self) -> None:
@@ -177,7 +180,7 @@ class DeferredAgent:
         finally:
             self._waiting, self._is_expected = None, False
         if self._is_interrupted:
-            raise StenoError(INTERRUPTED_BEFORE_START)
+            raise interrupted_before_start()
 
     def _forward_event(self, watch: OnEvent, event: LoopEvent) -> None:
         while self._queued:  # the run has begun, and can be steered

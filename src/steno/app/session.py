@@ -151,9 +151,10 @@ class InputReturned(Struct, frozen=True):
 
 @final
 class ErrorRaised(Struct, frozen=True):
-    """Something went wrong, with words for the person."""
+    """Something went wrong; `text` is for the user, `code` for programs."""
 
     text: str
+    code: str = "error"
 
 
 @final

@@ -115,7 +115,11 @@ class LocalSessionList:
         """Give a session another title."""
         title = title.strip()
         if not title:
-            raise InvalidValue("rename: the title is blank; say what the session is about")
+            raise InvalidValue(
+                "the title is blank; say what the session is about",
+                code="blank_title",
+                place="rename",
+            )
         id = await asyncio.to_thread(self._find, session)
         await asyncio.to_thread(self._state.config.store.rename, id, title)
         if id == self._state.conversation.id:
@@ -132,7 +136,11 @@ class LocalSessionList:
         """Remove a session for good, and what only it referred to; not the one at hand."""
         id = await asyncio.to_thread(self._find, session)
         if id == self._state.conversation.id:
-            raise StenoError("session: it is the one at hand; /new or /resume another one before")
+            raise StenoError(
+                "it is the one at hand; /new or /resume another one before",
+                code="session_in_use",
+                place="session",
+            )
         await asyncio.to_thread(self._remove, id)
 
     def _remove(self, id: str) -> None:

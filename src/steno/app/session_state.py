@@ -55,10 +55,10 @@ from steno.store.base import TITLE_SEARCH_ENTRIES, derive_title
 
 _logger: Final = logging.getLogger("steno.cli")
 _CHANGED_ELSEWHERE: Final = (
-    "session: another program has gone on with it meanwhile, and what it said is kept; "
+    "another program has gone on with it meanwhile, and what it said is kept; "
     "/resume goes on behind it, /fork beside it"
 )
-_REMOVED_ELSEWHERE: Final = "session: another program has removed it meanwhile; /new begins another"
+_REMOVED_ELSEWHERE: Final = "another program has removed it meanwhile; /new begins another"
 
 
 class CommandContext(NamedTuple):
@@ -188,15 +188,20 @@ class SessionState:
     def check_open(self) -> None:
         """Refuse what cannot begin any more. Raises StenoError."""
         if self.is_closed:
-            raise StenoError("desk: it is closed")
+            raise StenoError("it is closed", code="session_closed", place="desk")
 
     def check_idle(self) -> None:
         """Refuse what cannot be done while something runs. Raises StenoError."""
         self.check_open()
         if self.is_agent_running:
-            raise StenoError("the agent is at work; interrupt it, or wait until it is done")
+            raise StenoError(
+                "the agent is at work; interrupt it, or wait until it is done", code="agent_running"
+            )
         if self.is_shell_running:
-            raise StenoError("your command still runs; interrupt it, or wait until it is done")
+            raise StenoError(
+                "your command still runs; interrupt it, or wait until it is done",
+                code="shell_running",
+            )
 
     @property
     def agent(self) -> DeferredAgent:
@@ -423,11 +428,11 @@ def explain_conflicts(state: SessionState) -> Generator[None]:
     try:
         yield
     except Conflict as exc:
-        raise Conflict(_CHANGED_ELSEWHERE) from exc
+        raise Conflict(_CHANGED_ELSEWHERE, code="changed_elsewhere", place="session") from exc
     except Missing as exc:
         if _session_exists(state):
             raise
-        raise Missing(_REMOVED_ELSEWHERE) from exc
+        raise Missing(_REMOVED_ELSEWHERE, code="removed_elsewhere", place="session") from exc
 
 
 def _session_exists(state: SessionState) -> bool:

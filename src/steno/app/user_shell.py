@@ -75,7 +75,9 @@ async def run_shell(command: str, folder: Path, on_output: Callable[[str], None]
     When cancelled, all of it is ended first. Raises InvalidValue, Unavailable.
     """
     if not command.strip() or not is_utf8_text(command) or "\0" in command:
-        raise InvalidValue("shell: say which command to run, as in !git status")
+        raise InvalidValue(
+            "say which command to run, as in !git status", code="empty_command", place="shell"
+        )
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def on_bytes(data: bytes) -> None:
@@ -93,7 +95,7 @@ async def run_shell(command: str, folder: Path, on_output: Callable[[str], None]
         )
         ending = await process.wait()
     except ToolFailed as exc:
-        raise Unavailable(f"shell: {str(exc).removeprefix('bash: ')}") from exc
+        raise Unavailable(exc.message, code="shell_unavailable", place="shell") from exc
     if rest := decoder.decode(b"", final=True):
         on_output(rest)
     output = process.capture.take().decode("utf-8", "replace")

@@ -237,7 +237,11 @@ class CompareState:
         self._comparison = compare_branches(*entries)
         self._tree_rows: Mapping[str, BranchTreeRow] = {row.entry.id: row for row in tree_rows}
         if any(entry.id not in self._tree_rows for branch in entries for entry in branch):
-            raise Missing("compare: the record has changed meanwhile; open the tree again")
+            raise Missing(
+                "the record has changed meanwhile; open the tree again",
+                code="session_changed",
+                place="compare",
+            )
         rows = self._comparison.rows
         self._different_rows = [number for number, row in enumerate(rows) if not row.is_same]
 

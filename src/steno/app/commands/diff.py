@@ -97,7 +97,7 @@ class GitWorkTree:
         first = cls(_git_command(env, git, _SAFE_SETTINGS), workspace.root)
         output = await first._run("rev-parse", "--is-inside-work-tree")
         if output.status and _NO_REPOSITORY not in output.stderr:
-            raise Unavailable(f"git: {output.stderr}")
+            raise Unavailable(output.stderr, code="git_failed", place="git")
         if output.data.strip() != b"true":
             return None
         return cls(
@@ -124,7 +124,9 @@ class GitWorkTree:
         """Ask git something that it should know. Raises Unavailable."""
         output = await self._run(*arguments)
         if output.status:
-            raise Unavailable(f"git: {output.stderr or f'it failed ({output.status})'}")
+            raise Unavailable(
+                output.stderr or f"it failed ({output.status})", code="git_failed", place="git"
+            )
         return output
 
     async def _run(self, *arguments: str) -> GitOutput:
@@ -143,10 +145,14 @@ class GitWorkTree:
                 await process.wait()
         except TimeoutError:
             raise Unavailable(
-                f"git: no answer within {_GIT_TIMEOUT_S:g} s; name less of it"
+                f"no answer within {_GIT_TIMEOUT_S:g} s; name less of it",
+                code="git_timeout",
+                place="git",
             ) from None
         except OSError as exc:
-            raise Unavailable(f"git: cannot be run: {exc.strerror}") from exc
+            raise Unavailable(
+                f"cannot be run: {exc.strerror}", code="git_not_started", place="git"
+            ) from exc
         message = terminal_line(complaint.decode("utf-8", "replace"))
         return GitOutput(data, False, process.returncode, message)
 
@@ -154,7 +160,11 @@ class GitWorkTree:
         """Return settings that undo what the repository says of filters for content."""
         output = await self._run(*_FILTER_ARGUMENTS)
         if output.is_truncated or output.status not in (0, _NOTHING_SET_STATUS):
-            raise Unavailable(f"git: its settings cannot be read: {output.stderr}")
+            raise Unavailable(
+                f"its settings cannot be read: {output.stderr}",
+                code="git_settings_unreadable",
+                place="git",
+            )
         fields = output.data.decode("utf-8", "surrogateescape").split("\0")
         pairs = zip(fields[::2], fields[1::2], strict=False)
         names = [name for scope, name in pairs if scope in _UNTRUSTED_SCOPES]

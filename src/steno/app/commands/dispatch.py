@@ -108,7 +108,7 @@ class CommandDispatcher:
         if name in _TERMINAL_COMMANDS:
             raise _terminal_only(name)
         near = suggest_name(name, [command.name for command in COMMANDS])
-        raise Missing(f"/{name}: there is no such command; {near}")
+        raise Missing(f"there is no such command; {near}", code="no_such_command", place=f"/{name}")
 
     async def _model(self, name: str) -> CommandReply:
         if not name:
@@ -118,7 +118,9 @@ class CommandDispatcher:
     async def _mode(self, name: str) -> CommandReply:
         if name:
             if name not in tuple(Mode):
-                raise InvalidValue(f"/mode: must be one of {', '.join(Mode)}")
+                raise InvalidValue(
+                    f"must be one of {', '.join(Mode)}", code="no_such_mode", place="/mode"
+                )
             change_mode(self._state, Mode(name))
         return CommandReply(f"mode {inline_code(self._state.conversation.mode)}")
 
@@ -128,7 +130,9 @@ class CommandDispatcher:
 
     async def _resume(self, name: str) -> CommandReply:
         if not name:
-            raise InvalidValue("/resume: say which session: by its id, or last")
+            raise InvalidValue(
+                "say which session: by its id, or last", code="session_not_named", place="/resume"
+            )
         await self._session_list.resume(name)
         return CommandReply(f"Goes on with {inline_code(self._state.conversation.id)}.")
 
@@ -142,7 +146,7 @@ class CommandDispatcher:
     async def _label(self, text: str) -> CommandReply:
         last = self._last_message()
         if last is None:
-            raise Missing("/label: nothing has been said yet")
+            raise Missing("nothing has been said yet", code="empty_session", place="/label")
         self._branches.label(last.id, text)
         return CommandReply(f"The last message is called {escape_markdown(text)}.")
 
@@ -160,8 +164,10 @@ class CommandDispatcher:
     async def _compact(self, _: str) -> CommandReply:
         if self._state.environment.model_selection.vendor == OFFLINE:
             raise StenoError(
-                "/compact: the offline assistant cannot sum up what was said; "
-                "choose a model that can with /model"
+                "the offline assistant cannot sum up what was said; "
+                "choose a model that can with /model",
+                code="offline_model",
+                place="/compact",
             )
         entry = await self._active_run.compact()
         if entry is None or not isinstance(entry.payload, Compaction):
@@ -186,4 +192,6 @@ class CommandDispatcher:
 
 
 def _terminal_only(name: str) -> StenoError:
-    return StenoError(f"/{name}: the terminal does this, and nobody else")
+    return StenoError(
+        "the terminal does this, and nobody else", code="terminal_only", place=f"/{name}"
+    )

@@ -77,8 +77,9 @@ def _parse_export_argument(argument: str) -> _ExportRequest:
     found = _FORMAT_BY_SUFFIX.get(Path(file).suffix.lower())
     if found is None:
         raise InvalidValue(
-            "export: a file ends in .md, .html or .json; or name the format first: "
-            "/export markdown FILE"
+            "a file ends in .md, .html or .json; or name the format first: /export markdown FILE",
+            code="unknown_format",
+            place="export",
         )
     return _ExportRequest(found, file)
 
@@ -98,7 +99,7 @@ def _export_branch(context: CommandContext, wanted: _ExportRequest) -> CommandRe
     try:
         write_file(target, data + b"\n")
     except OutputError as exc:
-        raise Unavailable(terminal_line(str(exc))) from exc
+        raise Unavailable(terminal_line(str(exc)), code="write_failed") from exc
     size = format_count(len(data) + 1, "byte", "bytes")
     lines = [f"written: {terminal_line(str(target))} ({size})"]
     if kinds := list(summarize_losses(locate_losses(losses, log.path(branch)), log)):
@@ -139,11 +140,18 @@ def _target_file(folder: Path, wanted: _ExportRequest, log: SessionLog) -> Path:
         target = (folder / Path(wanted.file).expanduser()).resolve()
         is_there = target.exists()
     except (RuntimeError, OSError, ValueError) as exc:  # no home, a loop of links, a NUL
-        raise InvalidValue("export: no file can have this name; choose another") from exc
+        raise InvalidValue(
+            "no file can have this name; choose another", code="invalid_file_name", place="export"
+        ) from exc
     if is_there:
-        there = "it is there already; choose another name, or name none"
-        rule = "it is a folder; name a file in it" if target.is_dir() else there
-        raise InvalidValue(f"{terminal_line(str(target))}: {rule}")
+        place = terminal_line(str(target))
+        if target.is_dir():
+            raise InvalidValue("it is a folder; name a file in it", code="is_folder", place=place)
+        raise InvalidValue(
+            "it is there already; choose another name, or name none",
+            code="file_exists",
+            place=place,
+        )
     return target
 
 

@@ -42,8 +42,10 @@ async def run_mcp(context: CommandContext, argument: str) -> CommandReply:
     servers, name = context.environment.input_setup.servers, argument.strip()
     if name:
         spec = servers.specs.get(name)
-        if spec is not None and spec.problem == NOT_TRUSTED and not spec.disabled:
-            raise ServerFailed(f"mcp {name}: {NOT_TRUSTED}; {_trust_hint(context)}")
+        if spec is not None and _is_untrusted(spec):
+            raise ServerFailed(
+                f"{NOT_TRUSTED}; {_trust_hint(context)}", code="not_trusted", place=f"mcp {name}"
+            )
         return CommandReply(await _offers_text(servers, name), f"MCP server {name}")
     lines = await asyncio.gather(*[_server_line(servers, spec) for spec in servers.specs.values()])
     problems = [f"- {escape_markdown(note)}" for note in context.environment.input_setup.notes]
@@ -102,15 +104,19 @@ def _add_server_hint(context: CommandContext) -> str:
 
 
 def _trust_notice(context: CommandContext) -> list[str]:
-    """Say that the project's own file does not count and how it would, unless a note does."""
-    way_out = _trust_hint(context)
-    is_told = any(way_out in note for note in context.environment.input_setup.notes)
-    if context.loaded_settings.trusts_project or is_told:
+    """Return how to trust the project's own file, unless a note about its servers says so."""
+    specs = context.environment.input_setup.servers.specs.values()
+    has_note = any(_is_untrusted(spec) for spec in specs)
+    if context.loaded_settings.trusts_project or has_note:
         return []
     file = inline_code(str(context.loaded_settings.project / MCP_FILE_NAME))
     return [
-        f"This project is {NOT_TRUSTED}, so nothing in {file} is started; {escape_markdown(way_out)}."
+        f"This project is {NOT_TRUSTED}, so nothing in {file} is started; {escape_markdown(_trust_hint(context))}."
     ]
+
+
+def _is_untrusted(spec: McpServerSpec) -> bool:
+    return spec.problem == NOT_TRUSTED and not spec.disabled
 
 
 def _trust_hint(context: CommandContext) -> str:
@@ -123,7 +129,11 @@ def _trust_hint(context: CommandContext) -> str:
 async def _offers_text(servers: McpServers, name: str) -> str:
     if name not in servers.specs:
         hint = suggest_name(name, servers.specs) if servers.specs else "none is set up"
-        raise Missing(f"mcp: no server has the name {terminal_line(name)}; {hint}")
+        raise Missing(
+            f"no server has the name {terminal_line(name)}; {hint}",
+            code="no_such_server",
+            place="mcp",
+        )
     server = servers.get(name)
     try:
         async with asyncio.timeout(_LIST_TIMEOUT_S):
@@ -132,7 +142,9 @@ async def _offers_text(servers: McpServers, name: str) -> str:
             )
     except TimeoutError:
         raise ServerFailed(
-            f"mcp {name}: no answer within {_LIST_TIMEOUT_S:g} s; try again"
+            f"no answer within {_LIST_TIMEOUT_S:g} s; try again",
+            code="server_timeout",
+            place=f"mcp {name}",
         ) from None
     parts = [escape_markdown(note) for note in (*tools.notes, *prompts.notes)]
     if tools.tools:

@@ -26,7 +26,7 @@ from steno.render.terminal_text import terminal_line
 
 _PERMISSIONS_TITLE: Final = "Permissions"
 _USAGE_HINT: Final = (
-    "permissions: write allow RULE [project|user], or revoke RULE [session|project|user], "
+    "write allow RULE [project|user], or revoke RULE [session|project|user], "
     "or revoke N for one of this session's"
 )
 _DENY_HINT: Final = (
@@ -51,7 +51,9 @@ async def run_permissions(
     verb, _, rest = argument.strip().partition(" ")
     rest = rest.strip()
     if verb == "deny":
-        raise InvalidValue(f"permissions: {_DENY_HINT} {_settings_file(context)}")
+        raise InvalidValue(
+            f"{_DENY_HINT} {_settings_file(context)}", code="deny_is_setting", place="permissions"
+        )
     # Where files are read, and locked against other processes, it is done in a thread.
     match verb:
         case "":
@@ -61,7 +63,7 @@ async def run_permissions(
         case "revoke" if rest:
             text = await _revoke_rule(context, rest, on_entry)
         case _:
-            raise InvalidValue(_USAGE_HINT)
+            raise InvalidValue(_USAGE_HINT, code="invalid_usage", place="permissions")
     return CommandReply(text, _PERMISSIONS_TITLE)
 
 
@@ -106,7 +108,11 @@ async def _revoke_rule(
         revoke = asyncio.to_thread(revoke_rule, GrantsFile(context.folder), str(rule), scope)
         whom += [SCOPE_NAMES[one] for one in await revoke]
     if not whom:
-        raise Missing(f"revoke: this rule is not allowed there; {_rule_location(context, rule)}")
+        raise Missing(
+            f"this rule is not allowed there; {_rule_location(context, rule)}",
+            code="rule_not_allowed",
+            place="revoke",
+        )
     return f"No longer allowed for {' and '.join(whom)}: {inline_code(str(rule))}"
 
 
@@ -115,7 +121,11 @@ def _rule_by_number(text: str, of_session: Sequence[PermissionRule]) -> _RuleReq
     number = int(text)
     if not 1 <= number <= len(of_session):
         there_are = format_count(len(of_session), "rule is", "rules are")
-        raise Missing(f"revoke: {there_are} allowed in this session; /permissions lists them")
+        raise Missing(
+            f"{there_are} allowed in this session; /permissions lists them",
+            code="no_such_number",
+            place="revoke",
+        )
     return _RuleRequest(of_session[number - 1], GrantScope.SESSION)
 
 

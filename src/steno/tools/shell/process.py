@@ -254,7 +254,7 @@ class CommandProcess:
     def _build_exit(self) -> CommandExit:
         status = _read_status(bytes(self._report))
         if status is not None and status["failure"]:
-            raise ToolFailed(f"bash: the command could not be started: {status['failure']}")
+            raise ToolFailed(f"the command could not be started: {status['failure']}", place="bash")
         cause = self._cause
         if status is not None and status["too_many"]:
             cause = ExitCause.PROCESSES
@@ -328,7 +328,7 @@ def _spawn_supervisor(
     except OSError as exc:
         os.close(output)
         os.close(status)
-        raise ToolFailed(f"bash: the command could not be started: {exc.strerror}") from exc
+        raise ToolFailed(f"the command could not be started: {exc.strerror}", place="bash") from exc
     finally:
         os.close(output_write)
         os.close(status_write)

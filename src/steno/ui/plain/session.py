@@ -376,7 +376,11 @@ class _PlainSession:
         try:
             is_shell = is_typed and text.startswith("!")
             if is_shell and "\n" in text.strip():
-                raise InvalidValue("shell: a command is one line; type it without the others")
+                raise InvalidValue(
+                    "a command is one line; type it without the others",
+                    code="multiline_command",
+                    place="shell",
+                )
             if is_shell:
                 await self._session.run_shell(text[1:].strip())
             elif text.strip() in QUIT_WORDS:
@@ -507,7 +511,11 @@ class ListCommands:
 
     def _find_session_id(self, argument: str) -> str:
         if not argument:
-            raise InvalidValue("/resume: say which session, by its number in the list or its id")
+            raise InvalidValue(
+                "say which session, by its number in the list or its id",
+                code="session_not_named",
+                place="/resume",
+            )
         number = _parse_number(argument, len(self._sessions))
         return argument if number is None else self._sessions[number].id
 
@@ -531,7 +539,11 @@ class ListCommands:
             case "edit":
                 row = await self._find_row(name)
                 if not isinstance(row.entry.payload, UserMessage):
-                    raise InvalidValue("/tree edit: only what you said can be said otherwise")
+                    raise InvalidValue(
+                        "only what you said can be said otherwise",
+                        code="not_user_message",
+                        place="/tree edit",
+                    )
                 return branches.fork_before(row.entry.id, text.strip())
             case "compare":
                 await self._compare(name, text.strip())
@@ -562,13 +574,21 @@ class ListCommands:
         rows = await self._session.branches.rows()
         found = [one for one in rows if str(one.number) == number.removeprefix("#")]
         if not found:
-            raise Missing(f"/tree: there is no entry {terminal_line(number)}; /tree lists them")
+            raise Missing(
+                f"there is no entry {terminal_line(number)}; /tree lists them",
+                code="no_such_entry",
+                place="/tree",
+            )
         return found[0]
 
     async def _compare(self, one: str, other: str) -> None:
         names = self._session.branches.names()
         if one not in names or other not in names:
-            raise Missing(f"/tree compare: name two of {', '.join(names)}")
+            raise Missing(
+                f"name two of {', '.join(names)}",
+                code="branches_not_named",
+                place="/tree compare",
+            )
         rows = {row.entry.id: row for row in await self._session.branches.rows()}
         compared = compare_branches(self._session.entries(one), self._session.entries(other))
         self._writer.write("Both", format_count(compared.shared, "entry", "entries"))
@@ -613,5 +633,9 @@ def _row_line(rows: Mapping[str, BranchTreeRow], entry: Entry) -> str:
     """Return an entry on a line, as the tree numbers it. Raises Missing."""
     row = rows.get(entry.id)
     if row is None:
-        raise Missing("/tree compare: the record has changed meanwhile; try again")
+        raise Missing(
+            "the record has changed meanwhile; try again",
+            code="session_changed",
+            place="/tree compare",
+        )
     return f"{row.number}. {terminal_line(f'{row.kind}: {row.gist[: 10 * _MAX_LINE_WIDTH]}')}"

@@ -271,7 +271,11 @@ class SessionController:
             return
         theme = theme_named(name)
         if theme is None:
-            raise StenoError(f"theme: there is none of this name; there are {', '.join(names)}")
+            raise StenoError(
+                f"there is none of this name; there are {', '.join(names)}",
+                code="unknown_theme",
+                place="theme",
+            )
         self._app.theme = theme
         how_to_keep = await self._session.run_command("theme", theme)
         self._transcript_state.add_text(ItemKind.NOTICE, f"theme {theme}; {how_to_keep.text}")

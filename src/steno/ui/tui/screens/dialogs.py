@@ -46,7 +46,9 @@ def parse_branch_name(typed: str, taken: Collection[str]) -> str:
     """Return what a new branch is to be called. Raises InvalidValue, Conflict."""
     name = _parse_name(typed, "branch")
     if name in taken:
-        raise Conflict("branch: there is one of this name; choose another")
+        raise Conflict(
+            "there is one of this name; choose another", code="branch_exists", place="branch"
+        )
     return name
 
 
@@ -60,7 +62,7 @@ def parse_label(typed: str) -> str:
 def _parse_name(typed: str, what: str) -> str:
     name = terminal_line(typed)
     if not name:
-        raise InvalidValue(f"{what}: it is blank; type a name, or press Esc")
+        raise InvalidValue("it is blank; type a name, or press Esc", code="blank_name", place=what)
     return name
 
 

@@ -544,7 +544,9 @@ class TreeScreen(ModalScreen[TreeResult]):
         here = 0 if line is None else line.first
         place = view.lines.find(wanted, beside=here, step=step) if wanted else None
         if place is None:
-            raise Missing("search: no entry says that; try other words, or press Esc")
+            raise Missing(
+                "no entry says that; try other words, or press Esc", code="no_match", place="search"
+            )
         view.search_words = wanted
         view.go_to(place)
 
