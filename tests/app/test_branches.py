@@ -36,8 +36,9 @@ def test_a_fork_goes_on_behind_the_last_entry_or_any_other(project: Path, home: 
     async def main() -> None:
         async with open_user_session(project) as person:
             branches = person.desk.branches
-            with pytest.raises(Missing, match="nothing has been said"):
+            with pytest.raises(Missing) as caught:
                 branches.fork()
+            assert caught.value.code == "empty_session"
             await person.say("One?")
             first = person.desk.entries()[-1]
             await person.say("Two?")
@@ -47,15 +48,18 @@ def test_a_fork_goes_on_behind_the_last_entry_or_any_other(project: Path, home: 
             assert person.events[-1] == BranchChanged()
             assert person.said == ["One?", "One."]
             assert list(branches.names()) == ["aside", MAIN_BRANCH, "fork-1"]
-            with pytest.raises(Conflict, match="choose another"):
+            with pytest.raises(Conflict) as caught:
                 branches.fork("aside")
+            assert caught.value.code == "branch_exists"
             branches.switch(MAIN_BRANCH)
             assert person.said == ["One?", "One.", "Two?", "Two."]
             moves = len(person.told(BranchChanged))
             branches.switch(MAIN_BRANCH)
             assert len(person.told(BranchChanged)) == moves
-            with pytest.raises(Missing, match="aside"):
+            with pytest.raises(Missing) as caught:
                 branches.switch("elsewhere")
+            assert caught.value.code == "no_such_branch"
+            assert "aside" in caught.value.message
             assert [e.message.text for e in person.desk.entries("aside") if e.message][-1] == "One."
 
     with scripted_model(home, "One.", "Two."):
@@ -79,8 +83,9 @@ def test_an_earlier_message_is_said_otherwise_in_a_branch_of_its_own(
             assert person.said == []
             await person.say("Three?")
             assert person.said == ["Three?", "Three."]
-            with pytest.raises(InvalidValue, match="only what you have said"):
+            with pytest.raises(InvalidValue) as caught:
                 person.desk.branches.fork_before(person.desk.entries()[-1].id)
+            assert caught.value.code == "not_user_message"
             session = person.desk.status.session
             assert session is not None
             with open_store() as store:
@@ -139,8 +144,9 @@ def test_a_message_whose_image_is_gone_is_not_said_otherwise_without_it(project:
 
     async def main() -> None:
         async with open_user_session(project, resume="half", flags={"model": "offline"}) as person:
-            with pytest.raises(Missing, match="an image of this message is gone"):
+            with pytest.raises(Missing) as caught:
                 person.desk.branches.fork_before(said.id)
+            assert caught.value.code == "image_missing"
             assert list(person.desk.branches.names()) == [MAIN_BRANCH]
 
     run(main())

@@ -174,7 +174,8 @@ class SessionState:
             name = type(event).__name__
             _logger.error("desk: who watches failed at %s", name, exc_info=exc)
             failure = f"{type(exc).__name__}: {exc}"
-            self.emit(ErrorRaised(f"a fault in steno: {failure}; what is on record is safe"))
+            text = f"a fault in steno: {failure}; what is on record is safe"
+            self.emit(ErrorRaised(text, code="listener_failed"))
 
     def emit_notes(self, texts: Iterable[str]) -> None:
         """Tell what a person should know of how things are; once."""

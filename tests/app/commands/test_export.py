@@ -108,24 +108,37 @@ def test_a_file_can_lie_below_the_home_folder(scene: CommandContext, home: Path)
 
 def test_what_is_there_is_not_written_over(scene: CommandContext) -> None:
     (scene.folder / "talk.md").write_text("mine")
-    with pytest.raises(InvalidValue, match="it is there already; choose another name"):
+    with pytest.raises(InvalidValue) as caught:
         exported(scene, "talk.md")
-    with pytest.raises(InvalidValue, match="it is a folder; name a file in it"):
+    assert caught.value.code == "file_exists"
+    with pytest.raises(InvalidValue) as caught:
         exported(scene, "markdown .")
+    assert caught.value.code == "is_folder"
     assert (scene.folder / "talk.md").read_text() == "mine"
     assert names(scene) == ["talk.md"]
 
 
-@pytest.mark.parametrize("argument", ["pdf", "talk.pdf", "talk", "~nobody-of-this-name/talk.md"])
-def test_what_nobody_understands_writes_nothing(scene: CommandContext, argument: str) -> None:
-    with pytest.raises(InvalidValue, match=r"^export: "):
+@pytest.mark.parametrize(
+    ("argument", "code"),
+    [
+        *[(one, "unknown_format") for one in ("pdf", "talk.pdf", "talk")],
+        ("~nobody-of-this-name/talk.md", "invalid_file_name"),
+    ],
+)
+def test_what_nobody_understands_writes_nothing(
+    scene: CommandContext, argument: str, code: str
+) -> None:
+    with pytest.raises(InvalidValue) as caught:
         exported(scene, argument)
+    assert (caught.value.code, caught.value.place) == (code, "export")
     assert names(scene) == []
 
 
 def test_a_folder_that_is_not_there_is_said(scene: CommandContext) -> None:
-    with pytest.raises(Unavailable, match=r"absent/talk\.md: cannot be written"):
+    with pytest.raises(Unavailable) as caught:
         exported(scene, "absent/talk.md")
+    assert caught.value.code == "write_failed"
+    assert "absent/talk.md" in str(caught.value)
 
 
 def test_images_are_brought_back_and_missed(tmp_path: Path) -> None:

@@ -134,19 +134,15 @@ def test_a_rule_is_revoked_wherever_it_was_allowed_or_for_one_alone(project: Pat
 
 
 @pytest.mark.parametrize(
-    ("argument", "problem"),
-    [
-        ("forget bash", "permissions: write allow RULE"),
-        ("allow", "permissions: write allow RULE"),
-        ("allow bahs", "rule: there is no tool bahs; do you mean bash?"),
-        ("allow bash(", "rule: "),
-    ],
+    ("argument", "is_usage"),
+    [("forget bash", True), ("allow", True), ("allow bahs", False), ("allow bash(", False)],
 )
 def test_what_makes_no_sense_is_refused_and_changes_nothing(
-    project: Path, argument: str, problem: str
+    project: Path, argument: str, is_usage: bool
 ) -> None:
-    with pytest.raises(InvalidValue, match=f"^{problem.replace('(', '.')}"):
+    with pytest.raises(InvalidValue) as caught:
         told(project, argument)
+    assert (caught.value.code == "invalid_usage") is is_usage
     assert GrantsFile(project).rules() == ()
 
 
@@ -154,19 +150,21 @@ def test_who_wants_to_deny_is_told_where_such_rules_stand(home: Path, project: P
     file = write_settings(home, "")
     with pytest.raises(InvalidValue) as caught:
         told(project, "deny bash(rm *)")
-    assert f'write deny = ["RULE"] into {file}' in str(caught.value)
+    assert caught.value.code == "deny_is_setting"
+    assert caught.value.message.endswith(str(file))
 
 
 def test_a_rule_that_is_not_kept_cannot_be_revoked_and_it_is_said_where_it_stands(
     home: Path, project: Path
 ) -> None:
     file = write_settings(home, 'allow = ["write"]\n')
-    for argument, advice in (
-        ("revoke edit", "/permissions shows which are"),
-        ("revoke write", f"it is a setting ({file})"),
-        ("revoke bash(git log *) user", "it is in this session: /permissions revoke 1"),
-        ("revoke 2", "1 rule is allowed in this session"),
+    for argument, code, place in (
+        ("revoke edit", "rule_not_allowed", ""),
+        ("revoke write", "rule_is_setting", str(file)),
+        ("revoke bash(git log *) user", "rule_in_session", "/permissions revoke 1"),
+        ("revoke 2", "no_such_number", ""),
     ):
         with pytest.raises(Missing) as caught:
             told(project, argument, begin=granting(is_sealed=True))
-        assert advice in str(caught.value)
+        assert caught.value.code == code
+        assert place in caught.value.message

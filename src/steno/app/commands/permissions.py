@@ -108,11 +108,8 @@ async def _revoke_rule(
         revoke = asyncio.to_thread(revoke_rule, GrantsFile(context.folder), str(rule), scope)
         whom += [SCOPE_NAMES[one] for one in await revoke]
     if not whom:
-        raise Missing(
-            f"this rule is not allowed there; {_rule_location(context, rule)}",
-            code="rule_not_allowed",
-            place="revoke",
-        )
+        code, hint = _rule_location(context, rule)
+        raise Missing(f"this rule is not allowed there; {hint}", code=code, place="revoke")
     return f"No longer allowed for {' and '.join(whom)}: {inline_code(str(rule))}"
 
 
@@ -129,13 +126,15 @@ def _rule_by_number(text: str, of_session: Sequence[PermissionRule]) -> _RuleReq
     return _RuleRequest(of_session[number - 1], GrantScope.SESSION)
 
 
-def _rule_location(context: CommandContext, rule: PermissionRule) -> str:
-    """Say where a rule stands that is not allowed where somebody wants to take it back."""
+def _rule_location(context: CommandContext, rule: PermissionRule) -> tuple[str, str]:
+    """Return a code and a hint: where a rule is allowed that is not allowed in the wanted scope."""
     if rule in (of_session := _session_rules(context)):
-        return f"it is in this session: /permissions revoke {of_session.index(rule) + 1}"
+        number = of_session.index(rule) + 1
+        return "rule_in_session", f"it is in this session: /permissions revoke {number}"
     if rule in context.environment.settings.allow:
-        return f"it is a setting ({', '.join(context.loaded_settings.origins.get('allow', ()))})"
-    return "/permissions shows which are"
+        origins = ", ".join(context.loaded_settings.origins.get("allow", ()))
+        return "rule_is_setting", f"it is a setting ({origins})"
+    return "rule_not_allowed", "/permissions shows which are"
 
 
 def _settings_file(context: CommandContext) -> str:
