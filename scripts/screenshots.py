@@ -211,7 +211,9 @@ async def _sit(project: Path, play: Callable[[ScreenUser], Awaitable[None]]) -> 
     @asynccontextmanager
     async def opened(say: Callable[[str], None]) -> AsyncGenerator[AgentSession]:
         start, none = SessionStart(project), McpOptions(is_disabled=True)
-        async with open_local_session(load_settings(project), start, mcp_options=none, on_progress=say) as desk:
+        async with open_local_session(
+            load_settings(project), start, mcp_options=none, on_progress=say
+        ) as desk:
             yield desk
 
     app = create_app(opened, clock=lambda: 0.0)  # no second passes

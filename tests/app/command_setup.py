@@ -52,8 +52,8 @@ def with_context(
             conversation = None if begin is None else begin(store)
             async with (
                 asyncio.timeout(limit_s),
-                open_context(folder, store=store, conversation=conversation, **flags) as scene,
+                open_context(folder, store=store, conversation=conversation, **flags) as context,
             ):
-                return await work(scene)
+                return await work(context)
 
     return asyncio.run(main())

@@ -47,8 +47,8 @@ def project(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 
 
 def offered(folder: Path, typed: str, **flags: Any) -> Sequence[Suggestion]:
-    async def ask(scene: CommandContext) -> Sequence[Suggestion]:
-        return await find_completions(scene, typed)
+    async def ask(context: CommandContext) -> Sequence[Suggestion]:
+        return await find_completions(context, typed)
 
     return with_context(folder, ask, **flags)
 
@@ -182,8 +182,8 @@ def test_what_is_offered_points_at_just_that_file(
 def answered(folder: Path, typed: str) -> dict[str, Suggestion]:
     """Return what is offered as soon as a server has said something, however slow it is."""
 
-    async def ask(scene: CommandContext) -> dict[str, Suggestion]:
-        while not (found := await find_completions(scene, typed)):
+    async def ask(context: CommandContext) -> dict[str, Suggestion]:
+        while not (found := await find_completions(context, typed)):
             pass
         return {one.text: one for one in found}
 

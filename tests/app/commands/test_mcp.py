@@ -25,8 +25,8 @@ def project(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 
 
 def told(project: Path, argument: str = "") -> str:
-    async def ask(scene: CommandContext) -> str:
-        return (await CONTEXT_COMMANDS["mcp"](scene, argument)).text
+    async def ask(context: CommandContext) -> str:
+        return (await CONTEXT_COMMANDS["mcp"](context, argument)).text
 
     return with_context(project, ask)
 

@@ -33,8 +33,8 @@ def told(
     begin: Callable[[Store], Conversation] | None = None,
     **flags: Any,
 ) -> str:
-    async def ask(scene: CommandContext) -> str:
-        return (await run_permissions(scene, argument)).text
+    async def ask(context: CommandContext) -> str:
+        return (await run_permissions(context, argument)).text
 
     return with_context(project, ask, begin=begin, **flags)
 
@@ -117,8 +117,8 @@ def test_a_rule_is_allowed_for_good(
 ) -> None:
     assert told(project, argument) == f"Allowed for {whom}: `bash(git log *)`"
     grants = GrantsFile(project)
-    kept = grants.read()
-    assert (kept.rules_for(grants.folder), kept.user) == (project_rules, user_rules)
+    summaries = grants.read()
+    assert (summaries.rules_for(grants.folder), summaries.user) == (project_rules, user_rules)
 
 
 def test_a_rule_is_revoked_wherever_it_was_allowed_or_for_one_alone(project: Path) -> None:
@@ -129,8 +129,8 @@ def test_a_rule_is_revoked_wherever_it_was_allowed_or_for_one_alone(project: Pat
     text = told(project, "revoke bash(ls *)")
     assert text == "No longer allowed for this project and the user: `bash(ls *)`"
     assert told(project, "revoke write user") == "No longer allowed for the user: `write`"
-    kept = grants.read()
-    assert (kept.rules_for(grants.folder), kept.user) == (("write",), ())
+    summaries = grants.read()
+    assert (summaries.rules_for(grants.folder), summaries.user) == (("write",), ())
 
 
 @pytest.mark.parametrize(

@@ -25,8 +25,8 @@ def project(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     return make_project(tmp_path, monkeypatch)
 
 
-async def ask(scene: CommandContext) -> str:
-    return (await CONTEXT_COMMANDS["usage"](scene, "")).text
+async def ask(context: CommandContext) -> str:
+    return (await CONTEXT_COMMANDS["usage"](context, "")).text
 
 
 def say(conversation: Conversation, read: int, written: int) -> None:

@@ -28,9 +28,9 @@ SCREENS: dict[str, tuple[Callable[[], Screen[Any]], tuple[str, ...]]] = {
 def test_what_is_typed_can_be_seen(name: str) -> None:
     make, keys = SCREENS[name]
 
-    async def scene(play: TreeUser) -> None:
-        await play.press(*keys)
-        await play.type("seen")
-        assert "seen" in play.text
+    async def steps(user: TreeUser) -> None:
+        await user.press(*keys)
+        await user.type("seen")
+        assert "seen" in user.text
 
-    play(make(), scene, size=(60, 20))
+    play(make(), steps, size=(60, 20))

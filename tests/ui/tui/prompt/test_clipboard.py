@@ -140,7 +140,7 @@ def test_what_was_copied_here_is_pasted_where_nothing_else_is_known(programs: Pr
         await app.workers.wait_for_complete()
         assert app.prompt.text == "copied"
 
-    assert play(flow).told == []
+    assert play(flow).notices == []
 
 
 def test_an_empty_clipboard_is_told_of(programs: Programs) -> None:
@@ -151,7 +151,7 @@ def test_an_empty_clipboard_is_told_of(programs: Programs) -> None:
         await pilot.press("ctrl+v")
         await app.workers.wait_for_complete()
 
-    told = play(flow).told
+    told = play(flow).notices
     assert [text.split(",")[0] for text in told] == [
         "to paste images",
         "the clipboard holds neither an image nor text",

@@ -191,7 +191,7 @@ def test_trouble_with_the_file_is_told(tmp_path: Path) -> None:
         assert app.prompt.text == "two"
 
     app = play(flow, PromptApp(tmp_path / "file" / "h"))
-    assert len(app.told) == 1
+    assert len(app.notices) == 1
     assert len(app.sent) == 2
 
 
@@ -249,4 +249,4 @@ def test_a_search_without_history_says_so() -> None:
         await pilot.press("ctrl+r")
         assert not app.prompt.has_class("-search")
 
-    assert play(flow).told == ["history: nothing was typed before"]
+    assert play(flow).notices == ["history: nothing was typed before"]

@@ -131,7 +131,7 @@ def test_a_paste_cannot_send_or_press_keys() -> None:
 
     app = play(flow)
     assert (app.sent, app.interrupts) == ([], 0)
-    assert app.told == ["left out of what you pasted: 2 characters that cannot be seen"]
+    assert app.notices == ["left out of what you pasted: 2 characters that cannot be seen"]
 
 
 # -- images ------------------------------------------------------------------------------------
