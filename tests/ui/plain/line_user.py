@@ -24,8 +24,8 @@ PATIENCE_S = 60
 class LineUser:
     """Types, and reads what is printed."""
 
-    def __init__(self, session: FakeSession, keys: int) -> None:
-        self.session = session
+    def __init__(self, task: FakeSession, keys: int) -> None:
+        self.session = task
         self.out = io.StringIO()
         self._keys = keys
         self._seen = 0
@@ -87,7 +87,7 @@ def result(
 
 def at_terminal(
     act: Callable[[LineUser], Awaitable[None]],
-    desk: FakeSession | None = None,
+    session: FakeSession | None = None,
     *,
     status: int = 0,
     **settings: Any,
@@ -97,18 +97,18 @@ def at_terminal(
     async def run() -> LineUser:
         end, other_end = pty.openpty()
         try:
-            user = LineUser(desk or FakeSession(), end)
-            session = asyncio.create_task(
+            user = LineUser(session or FakeSession(), end)
+            task = asyncio.create_task(
                 run_plain(user.session, stdin=other_end, stdout=user.out, environ={}, **settings)
             )
             await user.see("act> ")
             await act(user)
-            if not session.done():
+            if not task.done():
                 user.session.is_running = False
                 user.session.pending_calls = []
                 user.session.happen(PendingCallsChanged())
                 user.type("\x04")
-            assert await asyncio.wait_for(session, PATIENCE_S) == status
+            assert await asyncio.wait_for(task, PATIENCE_S) == status
             return user
         finally:
             os.close(end)
@@ -117,17 +117,17 @@ def at_terminal(
     return asyncio.run(run())
 
 
-def through_a_pipe(text: str, desk: FakeSession | None = None, **settings: Any) -> LineUser:
+def through_a_pipe(text: str, session: FakeSession | None = None, **settings: Any) -> LineUser:
     """Give all lines at once, and wait for the end."""
 
     async def run() -> LineUser:
         end, other_end = os.pipe()
         try:
-            user = LineUser(desk or FakeSession(), other_end)
+            user = LineUser(session or FakeSession(), other_end)
             user.type(text)
             os.close(other_end)
-            session = run_plain(user.session, stdin=end, stdout=user.out, environ={}, **settings)
-            assert await asyncio.wait_for(session, PATIENCE_S) == 0
+            task = run_plain(user.session, stdin=end, stdout=user.out, environ={}, **settings)
+            assert await asyncio.wait_for(task, PATIENCE_S) == 0
             return user
         finally:
             os.close(end)

@@ -70,17 +70,17 @@ class RespondingSession(FakeSession):
 
 
 async def main() -> int:
-    desk = RespondingSession()
-    desk.candidates = [Suggestion("@README.md"), Suggestion("@src/", expects_more=True)]
+    session = RespondingSession()
+    session.candidates = [Suggestion("@README.md"), Suggestion("@src/", expects_more=True)]
     history = Path(sys.argv[1]) if len(sys.argv) > 1 else None
-    session = asyncio.create_task(run_plain(desk, history=history))
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, session.cancel)
+    task = asyncio.create_task(run_plain(session, history=history))
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     try:
-        status = await session
+        status = await task
     except asyncio.CancelledError:
         sys.stdout.write("CANCELLED\n")
         return 0
-    for asked in desk.asked:
+    for asked in session.asked:
         sys.stdout.write(f"ASKED {' '.join(map(repr, asked))}\n")
     return status
 

@@ -117,7 +117,7 @@ def queued_call(
 Play = Callable[[ApprovalApp, Pilot[Any]], Awaitable[None]]
 
 
-def play(app: ApprovalApp, steps: Play, size: tuple[int, int] = (100, 30)) -> None:
+def run_steps(app: ApprovalApp, steps: Play, size: tuple[int, int] = (100, 30)) -> None:
     """Play a scene on a screen of some size."""
 
     async def run() -> None:

@@ -12,7 +12,7 @@ from steno.errors import Conflict
 from steno.ports import ApprovalDecision, GrantScope
 from tests.ui.fake_session import FakeSession
 from tests.ui.idle_clock import wait_until
-from tests.ui.tui.approval_app import ApprovalApp, pending_call, play, queued_call
+from tests.ui.tui.approval_app import ApprovalApp, pending_call, queued_call, run_steps
 
 pytestmark = pytest.mark.requirement("S2-18")
 TOLD = "bash(git log *) is allowed for {} until revoked; /permissions shows it"
@@ -38,7 +38,7 @@ def test_a_question_shows_the_call_once_and_all_choices() -> None:
         for words in ("1 of 1", "all 1", "about", "arguments"):
             assert words not in app.seen
 
-    play(ApprovalApp(pending_call()), steps)
+    run_steps(ApprovalApp(pending_call()), steps)
 
 
 def test_without_a_question_there_is_no_panel() -> None:
@@ -49,7 +49,7 @@ def test_without_a_question_there_is_no_panel() -> None:
         app.ask()
         assert not app.panel.display
 
-    play(ApprovalApp(), steps)
+    run_steps(ApprovalApp(), steps)
 
 
 def test_what_waits_alone_is_not_shown_until_something_is_asked() -> None:
@@ -58,7 +58,7 @@ def test_what_waits_alone_is_not_shown_until_something_is_asked() -> None:
         app.ask(pending_call(), queued_call("call_2"))
         assert app.panel.display
 
-    play(ApprovalApp(queued_call("call_2")), steps)
+    run_steps(ApprovalApp(queued_call("call_2")), steps)
 
 
 @pytest.mark.parametrize("size", [(60, 20), (100, 30), (120, 40)])
@@ -82,7 +82,7 @@ def test_a_letter_and_enter_decide_about_this_one_call(
         assert not app.panel.display
         assert app.focused is app.prompt
 
-    play(ApprovalApp(pending_call()), steps, size)
+    run_steps(ApprovalApp(pending_call()), steps, size)
 
 
 def test_arrows_go_from_choice_to_choice_and_round() -> None:
@@ -97,7 +97,7 @@ def test_arrows_go_from_choice_to_choice_and_round() -> None:
         await app.press(pilot, "left", "enter")
         assert app.decisions == [("call_1", ApprovalDecision(allowed=False, actor="ann"))]
 
-    play(ApprovalApp(pending_call()), steps)
+    run_steps(ApprovalApp(pending_call()), steps)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_a_wider_yes_shows_its_rule_and_where_it_is_kept_and_stores_exactly_that
         assert app.decisions == [("call_1", decision)]
         assert app.notices == told
 
-    play(ApprovalApp(pending_call()), steps, size)
+    run_steps(ApprovalApp(pending_call()), steps, size)
 
 
 def test_a_rule_that_reaches_far_says_so_before_it_is_stored() -> None:
@@ -133,7 +133,7 @@ def test_a_rule_that_reaches_far_says_so_before_it_is_stored() -> None:
         await app.press(pilot, "s")
         assert "stores the rule bash (covers every call of bash, whatever it is about)" in app.seen
 
-    play(ApprovalApp(pending_call(rule="bash")), steps, (120, 30))
+    run_steps(ApprovalApp(pending_call(rule="bash")), steps, (120, 30))
 
 
 @pytest.mark.parametrize("key", ["e", "tab"])
@@ -151,7 +151,7 @@ def test_the_rule_can_be_edited_before_it_is_stored(key: str) -> None:
         )
         assert app.decisions == [("call_1", decision)]
 
-    play(ApprovalApp(pending_call()), steps)
+    run_steps(ApprovalApp(pending_call()), steps)
 
 
 @pytest.mark.parametrize("written", ["", "bash(git", "bash(a)b", "ba sh", "bash(git log *) "])
@@ -167,7 +167,7 @@ def test_what_is_no_rule_cannot_be_stored_and_says_why(written: str) -> None:
         assert "s for session" in app.seen
         assert app.focused is app.panel
 
-    play(ApprovalApp(pending_call()), steps)
+    run_steps(ApprovalApp(pending_call()), steps)
 
 
 @pytest.mark.parametrize(
@@ -184,7 +184,7 @@ def test_a_rule_says_how_far_it_reaches_while_it_is_written(rule: str, words: st
         await app.press(pilot, *[{" ": "space"}.get(key, key) for key in rule])
         assert words in app.seen
 
-    play(ApprovalApp(pending_call()), steps)
+    run_steps(ApprovalApp(pending_call()), steps)
 
 
 def test_where_no_rule_should_be_stored_nothing_wider_is_offered_and_it_says_why() -> None:
@@ -201,7 +201,7 @@ def test_where_no_rule_should_be_stored_nothing_wider_is_offered_and_it_says_why
         assert "▸d deny◂" in app.seen
         assert app.decisions == []
 
-    play(ApprovalApp(pending_call(rule="")), steps)
+    run_steps(ApprovalApp(pending_call(rule="")), steps)
 
 
 def test_a_reason_goes_with_the_denial() -> None:
@@ -218,7 +218,7 @@ def test_a_reason_goes_with_the_denial() -> None:
             ("call_1", ApprovalDecision(allowed=False, actor="ann", reason="on main"))
         ]
 
-    play(ApprovalApp(pending_call()), steps)
+    run_steps(ApprovalApp(pending_call()), steps)
 
 
 def test_escape_goes_back_step_by_step_and_denies_nothing() -> None:
@@ -232,7 +232,7 @@ def test_escape_goes_back_step_by_step_and_denies_nothing() -> None:
         assert "Ctrl+G decides · Esc interrupts" in app.seen
         assert app.decisions == []
 
-    play(ApprovalApp(pending_call()), steps)
+    run_steps(ApprovalApp(pending_call()), steps)
 
 
 def test_what_the_desk_refuses_is_said() -> None:
@@ -247,7 +247,7 @@ def test_what_the_desk_refuses_is_said() -> None:
         await app.press(pilot, "o", "enter")
         assert "call_1: somebody has decided already" in app.seen
 
-    play(ApprovalApp(pending_call()), steps)
+    run_steps(ApprovalApp(pending_call()), steps)
 
 
 # -- the mouse -------------------------------------------------------------------------------
@@ -269,7 +269,7 @@ def test_a_click_highlights_and_another_one_later_decides() -> None:
         await pilot.click(offset=_place_of(app, "o once"))
         assert app.decisions == [("call_1", ApprovalDecision(allowed=True, actor="ann"))]
 
-    play(ApprovalApp(pending_call()), steps)
+    run_steps(ApprovalApp(pending_call()), steps)
 
 
 def test_a_double_click_decides_nothing() -> None:
@@ -281,7 +281,7 @@ def test_a_double_click_decides_nothing() -> None:
         await pilot.click(offset=place)
         assert app.decisions == []
 
-    play(ApprovalApp(pending_call()), steps)
+    run_steps(ApprovalApp(pending_call()), steps)
 
 
 def test_a_click_as_the_panel_appears_chooses_nothing() -> None:
@@ -290,7 +290,7 @@ def test_a_click_as_the_panel_appears_chooses_nothing() -> None:
         await pilot.click(offset=_place_of(app, "o once"))
         assert "▸" not in app.seen
 
-    play(ApprovalApp(pending_call()), steps)
+    run_steps(ApprovalApp(pending_call()), steps)
 
 
 # -- focus -----------------------------------------------------------------------------------
@@ -302,7 +302,7 @@ def test_who_waits_at_a_blank_prompt_gets_the_question_at_once() -> None:
         app.ask(pending_call())
         await wait_until(pilot, lambda: app.focused is app.panel)
 
-    play(ApprovalApp(), steps)
+    run_steps(ApprovalApp(), steps)
 
 
 def test_who_has_just_typed_gets_the_question_when_they_have_stopped() -> None:
@@ -314,7 +314,7 @@ def test_who_has_just_typed_gets_the_question_when_they_have_stopped() -> None:
         app.idle_s = 1.0
         await wait_until(pilot, lambda: app.focused is app.panel)
 
-    play(ApprovalApp(), steps)
+    run_steps(ApprovalApp(), steps)
 
 
 def test_a_key_meant_for_the_prompt_as_the_focus_is_taken_chooses_nothing() -> None:
@@ -328,7 +328,7 @@ def test_a_key_meant_for_the_prompt_as_the_focus_is_taken_chooses_nothing() -> N
         await app.press(pilot, "o", apart_s=0.25)
         assert "▸o once◂" in app.seen
 
-    play(ApprovalApp(), steps)
+    run_steps(ApprovalApp(), steps)
 
 
 def test_who_goes_back_to_the_prompt_is_called_again_only_by_another_question() -> None:
@@ -343,7 +343,7 @@ def test_who_goes_back_to_the_prompt_is_called_again_only_by_another_question() 
         app.ask(app.session.pending_calls[0], pending_call("call_2", "edit"))
         await wait_until(pilot, lambda: app.focused is app.panel)
 
-    play(ApprovalApp(), steps)
+    run_steps(ApprovalApp(), steps)
 
 
 def test_a_question_that_comes_while_one_is_decided_about_calls_nobody_back() -> None:
@@ -355,7 +355,7 @@ def test_a_question_that_comes_while_one_is_decided_about_calls_nobody_back() ->
         await pilot.pause(0.3)
         assert app.focused is app.prompt
 
-    play(ApprovalApp(pending_call()), steps)
+    run_steps(ApprovalApp(pending_call()), steps)
 
 
 def test_the_next_question_calls_who_has_just_decided_about_the_last() -> None:
@@ -366,7 +366,7 @@ def test_the_next_question_calls_who_has_just_decided_about_the_last() -> None:
         app.ask(pending_call("call_2", "edit"))
         await wait_until(pilot, lambda: app.focused is app.panel)
 
-    play(ApprovalApp(pending_call()), steps)
+    run_steps(ApprovalApp(pending_call()), steps)
 
 
 def test_a_question_does_not_take_the_focus_from_another_screen() -> None:
@@ -380,4 +380,4 @@ def test_a_question_does_not_take_the_focus_from_another_screen() -> None:
         app.pop_screen()
         await wait_until(pilot, lambda: app.focused is app.panel)
 
-    play(ApprovalApp(), steps)
+    run_steps(ApprovalApp(), steps)

@@ -9,7 +9,7 @@ from textual.events import Key
 from textual.pilot import Pilot
 
 from steno.ports import ApprovalDecision
-from tests.ui.tui.approval_app import ApprovalApp, pending_call, play, queued_call
+from tests.ui.tui.approval_app import ApprovalApp, pending_call, queued_call, run_steps
 
 pytestmark = pytest.mark.requirement("S2-18")
 
@@ -24,7 +24,7 @@ def test_every_letter_behind_r_is_of_the_reason(written: str, apart_s: float) ->
         denied = ApprovalDecision(allowed=False, actor="ann", reason=written)
         assert app.decisions == [("call_1", denied)]
 
-    play(ApprovalApp(pending_call(), queued_call("call_2")), steps)
+    run_steps(ApprovalApp(pending_call(), queued_call("call_2")), steps)
 
 
 def test_letters_that_were_on_their_way_when_the_line_opened_are_of_the_reason() -> None:
@@ -40,7 +40,7 @@ def test_letters_that_were_on_their_way_when_the_line_opened_are_of_the_reason()
         denied = ApprovalDecision(allowed=False, actor="ann", reason="no")
         assert app.decisions == [("call_1", denied)]
 
-    play(ApprovalApp(pending_call()), steps)
+    run_steps(ApprovalApp(pending_call()), steps)
 
 
 def test_escape_goes_back_from_the_reason_to_the_choices() -> None:
@@ -56,7 +56,7 @@ def test_escape_goes_back_from_the_reason_to_the_choices() -> None:
         await app.press(pilot, "r")
         assert "write a reason" in app.seen
 
-    play(ApprovalApp(pending_call()), steps)
+    run_steps(ApprovalApp(pending_call()), steps)
 
 
 @pytest.mark.parametrize("apart_s", [0.45, 0.61, 0.9, 1.1])
@@ -68,7 +68,7 @@ def test_a_slow_no_is_no_yes(prose: str, apart_s: float) -> None:
         await app.press(pilot, *keys, "enter", apart_s=apart_s)
         assert app.decisions == []
 
-    play(ApprovalApp(pending_call()), steps)
+    run_steps(ApprovalApp(pending_call()), steps)
 
 
 def test_an_r_that_came_too_soon_lets_no_letter_behind_it_choose() -> None:
@@ -79,4 +79,4 @@ def test_an_r_that_came_too_soon_lets_no_letter_behind_it_choose() -> None:
         await app.press(pilot, "n", "o", "enter", apart_s=0.65)
         assert app.decisions == []
 
-    play(ApprovalApp(pending_call()), steps)
+    run_steps(ApprovalApp(pending_call()), steps)

@@ -12,7 +12,7 @@ from steno.errors import StenoError
 from steno.ports import ApprovalDecision
 from tests.ui.fake_session import FakeSession
 from tests.ui.idle_clock import wait_until
-from tests.ui.tui.approval_app import ApprovalApp, pending_call, play, queued_call
+from tests.ui.tui.approval_app import ApprovalApp, pending_call, queued_call, run_steps
 
 pytestmark = pytest.mark.requirement("S2-18")
 
@@ -40,7 +40,9 @@ def test_several_calls_are_listed_and_gone_through_one_by_one() -> None:
         await app.press(pilot, "ctrl+p")
         assert "permission · write · not asked yet ━" in app.seen
 
-    play(ApprovalApp(pending_call(), pending_call("call_2", "edit"), queued_call("call_3")), steps)
+    run_steps(
+        ApprovalApp(pending_call(), pending_call("call_2", "edit"), queued_call("call_3")), steps
+    )
 
 
 def test_what_waits_can_be_decided_ahead_but_only_once_or_not() -> None:
@@ -56,7 +58,7 @@ def test_what_waits_can_be_decided_ahead_but_only_once_or_not() -> None:
         await app.press(pilot, "o", "enter")
         assert app.decisions == [("call_2", ApprovalDecision(allowed=True, actor="ann"))]
 
-    play(ApprovalApp(pending_call(), queued_call("call_2")), steps)
+    run_steps(ApprovalApp(pending_call(), queued_call("call_2")), steps)
 
 
 @pytest.mark.parametrize("is_allowed", [True, False])
@@ -70,7 +72,7 @@ def test_what_was_decided_ahead_is_listed_as_such_and_not_asked_again(is_allowed
         await app.press(pilot, "ctrl+n")
         assert "bash wants to execute · 1 of 2" in app.seen
 
-    play(ApprovalApp(pending_call(), queued_call("call_2")), steps)
+    run_steps(ApprovalApp(pending_call(), queued_call("call_2")), steps)
 
 
 def test_a_preview_that_fails_leaves_the_arguments_to_read() -> None:
@@ -85,7 +87,7 @@ def test_a_preview_that_fails_leaves_the_arguments_to_read() -> None:
         await wait_until(pilot, lambda: "call_2.py: is not there" in app.seen)
         assert '│ path: "call_2.py"' in app.seen
 
-    play(ApprovalApp(pending_call(), queued_call("call_2")), steps)
+    run_steps(ApprovalApp(pending_call(), queued_call("call_2")), steps)
 
 
 def test_a_preview_that_comes_late_takes_back_what_was_highlighted() -> None:
@@ -110,7 +112,7 @@ def test_a_preview_that_comes_late_takes_back_what_was_highlighted() -> None:
         await pilot.press("enter")
         assert slow.asked == []
 
-    play(ApprovalApp(pending_call(), queued_call("call_2")), steps)
+    run_steps(ApprovalApp(pending_call(), queued_call("call_2")), steps)
 
 
 def test_all_are_allowed_once_after_they_were_listed_and_confirmed() -> None:
@@ -127,7 +129,7 @@ def test_all_are_allowed_once_after_they_were_listed_and_confirmed() -> None:
         assert app.decisions == [("call_2", yes), ("call_1", yes)]
         assert not app.panel.display
 
-    play(ApprovalApp(pending_call(), queued_call("call_2")), steps)
+    run_steps(ApprovalApp(pending_call(), queued_call("call_2")), steps)
 
 
 @pytest.mark.parametrize("keys", [("n", "enter"), ("escape",)])
@@ -139,7 +141,7 @@ def test_the_list_of_all_can_be_left_without_a_decision(keys: tuple[str, ...]) -
         assert app.focused is app.panel
         assert app.decisions == []
 
-    play(ApprovalApp(pending_call(), queued_call("call_2")), steps)
+    run_steps(ApprovalApp(pending_call(), queued_call("call_2")), steps)
 
 
 def test_only_what_was_listed_is_allowed_together() -> None:
@@ -152,7 +154,7 @@ def test_only_what_was_listed_is_allowed_together() -> None:
         assert {call_id for call_id, _ in app.decisions} == {"call_1", "call_2"}
         assert "edit wants to execute" in app.seen
 
-    play(ApprovalApp(pending_call(), queued_call("call_2")), steps)
+    run_steps(ApprovalApp(pending_call(), queued_call("call_2")), steps)
 
 
 def test_when_one_of_all_is_gone_nothing_is_allowed() -> None:
@@ -165,7 +167,7 @@ def test_when_one_of_all_is_gone_nothing_is_allowed() -> None:
         await app.press(pilot, "enter")
         assert app.decisions == []
 
-    play(ApprovalApp(pending_call(), queued_call("call_2")), steps)
+    run_steps(ApprovalApp(pending_call(), queued_call("call_2")), steps)
 
 
 # -- what changes meanwhile ------------------------------------------------------------------
@@ -182,7 +184,7 @@ def test_a_new_question_does_not_change_what_is_being_decided() -> None:
         await app.press(pilot, "enter")
         assert app.decisions == [("call_1", ApprovalDecision(allowed=True, actor="ann"))]
 
-    play(ApprovalApp(pending_call()), steps)
+    run_steps(ApprovalApp(pending_call()), steps)
 
 
 def test_a_new_question_leaves_the_cursor_in_the_line_that_is_written() -> None:
@@ -198,7 +200,7 @@ def test_a_new_question_leaves_the_cursor_in_the_line_that_is_written() -> None:
             ("call_1", ApprovalDecision(allowed=False, actor="ann", reason="notnow"))
         ]
 
-    play(ApprovalApp(pending_call()), steps)
+    run_steps(ApprovalApp(pending_call()), steps)
 
 
 @pytest.mark.parametrize("keys", [("r", "enter"), ("p", "e")])
@@ -214,7 +216,7 @@ def test_a_question_that_is_gone_takes_what_was_written_with_it(keys: tuple[str,
         await app.press(pilot, "enter")
         assert app.decisions == []
 
-    play(ApprovalApp(pending_call()), steps)
+    run_steps(ApprovalApp(pending_call()), steps)
 
 
 def test_when_the_last_question_is_gone_the_person_is_told_and_back_at_the_prompt() -> None:
@@ -228,7 +230,7 @@ def test_when_the_last_question_is_gone_the_person_is_told_and_back_at_the_promp
         await wait_until(pilot, lambda: app.focused is app.prompt)
         assert not app.panel.display
 
-    play(ApprovalApp(pending_call()), steps)
+    run_steps(ApprovalApp(pending_call()), steps)
 
 
 def test_a_decision_that_was_taken_elsewhere_is_not_taken_again() -> None:
@@ -242,7 +244,7 @@ def test_a_decision_that_was_taken_elsewhere_is_not_taken_again() -> None:
         assert app.decisions == []
         assert "nothing was decided" in app.seen
 
-    play(ApprovalApp(pending_call()), steps)
+    run_steps(ApprovalApp(pending_call()), steps)
 
 
 def test_another_call_of_the_same_id_is_another_call() -> None:
@@ -254,7 +256,7 @@ def test_another_call_of_the_same_id_is_another_call() -> None:
         assert app.decisions == []
         assert "│ git push" in app.seen
 
-    play(ApprovalApp(pending_call()), steps)
+    run_steps(ApprovalApp(pending_call()), steps)
 
 
 def test_a_reason_written_ahead_holds_when_the_question_comes() -> None:
@@ -268,7 +270,7 @@ def test_a_reason_written_ahead_holds_when_the_question_comes() -> None:
             ("call_2", ApprovalDecision(allowed=False, actor="ann", reason="no!"))
         ]
 
-    play(ApprovalApp(pending_call(), queued_call("call_2")), steps)
+    run_steps(ApprovalApp(pending_call(), queued_call("call_2")), steps)
 
 
 @pytest.mark.parametrize("width", [60, 90, 100])
@@ -282,7 +284,7 @@ def test_no_choice_stands_alone_in_a_row(width: int) -> None:
         assert "all 2 once" in rows[-1]
         assert "deny with reason" in rows[-1]
 
-    play(app, steps, (width, 30))
+    run_steps(app, steps, (width, 30))
 
 
 @pytest.mark.parametrize("height", [20, 30])
@@ -297,4 +299,4 @@ def test_there_is_air_around_what_is_to_be_decided_where_there_is_room(height: i
         assert [not lines[choices - 1], not lines[hint + 1]] == [height == 30] * 2
         assert app.panel.region.bottom == app.prompt.region.y
 
-    play(app, steps, (100, height))
+    run_steps(app, steps, (100, height))

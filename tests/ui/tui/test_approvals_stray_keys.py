@@ -11,7 +11,7 @@ from textual.pilot import Pilot
 from steno.ports import ApprovalDecision
 from steno.ui.approval_state import KeyGuard, KeyRefusal
 from tests.ui.idle_clock import ManualClock
-from tests.ui.tui.approval_app import ApprovalApp, pending_call, play, queued_call
+from tests.ui.tui.approval_app import ApprovalApp, pending_call, queued_call, run_steps
 
 pytestmark = pytest.mark.requirement("S2-18")
 
@@ -34,7 +34,7 @@ def test_prose_typed_as_the_panel_appears_decides_nothing(apart_s: float, ending
         assert app.decisions == []
         assert "▸o" not in app.seen
 
-    play(ApprovalApp(pending_call(), queued_call("call_2")), steps)
+    run_steps(ApprovalApp(pending_call(), queued_call("call_2")), steps)
 
 
 @pytest.mark.parametrize("apart_s", [0.03, 0.25, 0.5])
@@ -44,7 +44,7 @@ def test_prose_typed_into_a_panel_that_was_there_decides_nothing(apart_s: float)
         await app.press(pilot, *keys_of("do so, sure\n"), apart_s=apart_s)
         assert app.decisions == []
 
-    play(ApprovalApp(pending_call()), steps)
+    run_steps(ApprovalApp(pending_call()), steps)
 
 
 @pytest.mark.parametrize("key", ["o", "d", "right", "enter"])
@@ -58,7 +58,7 @@ def test_a_key_that_was_on_its_way_is_ignored(key: str) -> None:
         await app.press(pilot, "enter")
         assert app.decisions == []
 
-    play(ApprovalApp(pending_call()), steps)
+    run_steps(ApprovalApp(pending_call()), steps)
 
 
 def test_enter_alone_does_nothing_and_says_what_to_do() -> None:
@@ -68,7 +68,7 @@ def test_enter_alone_does_nothing_and_says_what_to_do() -> None:
         assert app.decisions == []
         assert "first a letter" in app.seen
 
-    play(ApprovalApp(pending_call()), steps)
+    run_steps(ApprovalApp(pending_call()), steps)
 
 
 @pytest.mark.parametrize(("letter", "delay_s"), [("o", 0.66), ("s", 0.66), ("s", 0.25), ("a", 0.5)])
@@ -82,7 +82,7 @@ def test_enter_held_down_confirms_one_thing_and_no_more(letter: str, delay_s: fl
         await app.press(pilot, *["enter"] * 30, apart_s=0.033)
         assert [call for call, _ in app.decisions] == ([] if letter == "a" else ["call_1"])
 
-    play(ApprovalApp(pending_call(), pending_call("call_2", "edit")), steps)
+    run_steps(ApprovalApp(pending_call(), pending_call("call_2", "edit")), steps)
 
 
 def test_a_held_enter_never_counts_twice_whatever_the_keyboard_does() -> None:
@@ -136,7 +136,7 @@ def test_a_letter_and_enter_count_at_the_first_try_once_there_was_time_to_read(
             await app.press(pilot, "enter", apart_s=pause_s)
             assert len(app.decisions) == number + 1
 
-    play(ApprovalApp(*[pending_call(f"call_{n}", "edit") for n in range(3)]), steps)
+    run_steps(ApprovalApp(*[pending_call(f"call_{n}", "edit") for n in range(3)]), steps)
 
 
 def test_who_was_too_soon_may_press_the_same_letter_again() -> None:
@@ -148,7 +148,7 @@ def test_who_was_too_soon_may_press_the_same_letter_again() -> None:
         await app.press(pilot, "o", apart_s=0.25)
         assert "▸o once◂" in app.seen
 
-    play(ApprovalApp(pending_call()), steps)
+    run_steps(ApprovalApp(pending_call()), steps)
 
 
 def test_what_is_ignored_says_why() -> None:
@@ -170,7 +170,7 @@ def test_what_is_ignored_says_why() -> None:
         assert "Enter may still have been held down" in app.seen
         assert app.decisions == []
 
-    play(ApprovalApp(pending_call()), steps)
+    run_steps(ApprovalApp(pending_call()), steps)
 
 
 def test_enter_right_behind_a_letter_clears_the_choice() -> None:
@@ -183,7 +183,7 @@ def test_enter_right_behind_a_letter_clears_the_choice() -> None:
         await app.press(pilot, "enter")
         assert app.decisions == []
 
-    play(ApprovalApp(pending_call()), steps)
+    run_steps(ApprovalApp(pending_call()), steps)
 
 
 @pytest.mark.parametrize("key", ["space", "full_stop", "s", "d", "ü"])
@@ -196,7 +196,7 @@ def test_any_further_character_clears_the_choice(key: str) -> None:
         await app.press(pilot, "enter")
         assert app.decisions == []
 
-    play(ApprovalApp(pending_call()), steps)
+    run_steps(ApprovalApp(pending_call()), steps)
 
 
 def test_another_letter_chooses_again_after_a_pause() -> None:
@@ -207,7 +207,7 @@ def test_another_letter_chooses_again_after_a_pause() -> None:
         await app.press(pilot, "x")
         assert "▸" not in app.seen
 
-    play(ApprovalApp(pending_call()), steps)
+    run_steps(ApprovalApp(pending_call()), steps)
 
 
 @pytest.mark.parametrize("text", ["o", "o\r\n", "allow once\n"])
@@ -223,7 +223,7 @@ def test_a_paste_decides_nothing(text: str) -> None:
         await app.press(pilot, "enter")
         assert app.decisions == []
 
-    play(ApprovalApp(pending_call()), steps)
+    run_steps(ApprovalApp(pending_call()), steps)
 
 
 @pytest.mark.parametrize("keys", [("p", "tab"), ("r", "enter")])
@@ -238,7 +238,7 @@ def test_a_paste_into_a_line_waits_for_enter_and_stays_printable(keys: tuple[str
         assert "\x1b" not in app.seen
         assert "\\u202e" in app.seen
 
-    play(ApprovalApp(pending_call()), steps)
+    run_steps(ApprovalApp(pending_call()), steps)
 
 
 def test_a_paste_that_comes_as_keys_is_not_taken_for_an_answer() -> None:
@@ -255,7 +255,7 @@ def test_a_paste_that_comes_as_keys_is_not_taken_for_an_answer() -> None:
             ("call_1", ApprovalDecision(allowed=False, actor="ann", reason="firstsecond"))
         ]
 
-    play(ApprovalApp(pending_call()), steps)
+    run_steps(ApprovalApp(pending_call()), steps)
 
 
 def test_the_next_question_has_to_be_read_too() -> None:
@@ -267,7 +267,7 @@ def test_the_next_question_has_to_be_read_too() -> None:
         assert [call_id for call_id, _ in app.decisions] == ["call_1"]
         assert "edit wants to execute" in app.seen
 
-    play(ApprovalApp(pending_call(), pending_call("call_2", "edit")), steps)
+    run_steps(ApprovalApp(pending_call(), pending_call("call_2", "edit")), steps)
 
 
 def test_a_choice_is_forgotten_when_the_person_goes_elsewhere() -> None:
@@ -280,7 +280,7 @@ def test_a_choice_is_forgotten_when_the_person_goes_elsewhere() -> None:
         await app.press(pilot, "enter")
         assert app.decisions == []
 
-    play(ApprovalApp(pending_call()), steps)
+    run_steps(ApprovalApp(pending_call()), steps)
 
 
 def test_the_keys_of_a_prompt_that_has_the_focus_decide_nothing() -> None:
@@ -289,4 +289,4 @@ def test_the_keys_of_a_prompt_that_has_the_focus_decide_nothing() -> None:
         assert app.decisions == []
         assert app.prompt.value == "o"
 
-    play(ApprovalApp(pending_call()), steps)
+    run_steps(ApprovalApp(pending_call()), steps)

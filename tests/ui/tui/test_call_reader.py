@@ -9,7 +9,7 @@ from textual.pilot import Pilot
 from textual.screen import Screen
 
 from tests.ui.idle_clock import settle
-from tests.ui.tui.approval_app import ApprovalApp, pending_call, play, queued_call
+from tests.ui.tui.approval_app import ApprovalApp, pending_call, queued_call, run_steps
 from tests.ui.tui.screen_app import SIZES
 
 pytestmark = pytest.mark.requirement("S2-18")
@@ -41,7 +41,7 @@ def test_to_be_laid_out_is_no_reason_to_be_laid_out_again(rows: int, size: tuple
             assert 1 <= layouts.count <= 2, key
 
     preview = "\n".join([f"line {number}" for number in range(rows)])
-    play(ApprovalApp(pending_call(preview=preview), queued_call("call_2")), steps, size=size)
+    run_steps(ApprovalApp(pending_call(preview=preview), queued_call("call_2")), steps, size=size)
 
 
 def test_a_panel_without_a_question_is_not_laid_out_all_the_time() -> None:
@@ -52,4 +52,4 @@ def test_a_panel_without_a_question_is_not_laid_out_all_the_time() -> None:
         await settle(app)
         assert 1 <= layouts.count <= 2
 
-    play(ApprovalApp(), steps)
+    run_steps(ApprovalApp(), steps)

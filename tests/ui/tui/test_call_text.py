@@ -23,7 +23,7 @@ from steno.ui.call_text import (
 from steno.ui.tui.screens.approval_panel import ApprovalPanel
 from tests.ui.fake_session import FakeSession
 from tests.ui.idle_clock import wait_until
-from tests.ui.tui.approval_app import ApprovalApp, pending_call, play, queued_call
+from tests.ui.tui.approval_app import ApprovalApp, pending_call, queued_call, run_steps
 from tests.ui.tui.screen_app import ScreenApp as Empty
 from tests.ui.tui.screen_app import least_contrast
 
@@ -217,7 +217,7 @@ def test_hostile_words_are_shown_as_harmless_quotes(size: tuple[int, int]) -> No
     pending = pending_call(
         preview=HOSTILE, subjects=(HOSTILE,), arguments={HOSTILE: HOSTILE, "list": [HOSTILE]}
     )
-    play(ApprovalApp(pending), steps, size)
+    run_steps(ApprovalApp(pending), steps, size)
 
 
 @pytest.mark.requirement("S2-18")
@@ -232,7 +232,9 @@ def test_hostile_words_of_other_calls_and_of_previews_ahead_are_harmless_too() -
         assert "[bold red]Allowed[/]" in seen
         assert not set(seen) & set("\x1b\x07\x9b\u202e\u2066")
 
-    play(ApprovalApp(pending_call(), queued_call("call_2", arguments={"path": HOSTILE})), steps)
+    run_steps(
+        ApprovalApp(pending_call(), queued_call("call_2", arguments={"path": HOSTILE})), steps
+    )
 
 
 @pytest.mark.requirement("S2-18")
@@ -256,7 +258,7 @@ def test_markup_in_a_rule_is_text_and_what_cannot_be_shown_is_not_offered() -> N
         subjects=("[bold]src[/]/a",),
         rule="write([bold]src[/]/**)",
     )
-    play(ApprovalApp(pending), steps)
+    run_steps(ApprovalApp(pending), steps)
 
 
 @pytest.mark.requirement("S2-18")
@@ -288,7 +290,7 @@ def test_a_diff_of_5000_lines_is_scrolled_to_its_end(size: tuple[int, int]) -> N
     pending = pending_call(
         "call_1", "edit", preview=diff, arguments={"path": "x.py"}, rule="edit(x.py)"
     )
-    play(ApprovalApp(pending), steps, size)
+    run_steps(ApprovalApp(pending), steps, size)
 
 
 @pytest.mark.requirement("S2-18")
@@ -305,7 +307,7 @@ def test_a_megabyte_of_arguments_can_be_read_to_its_end(sign: str) -> None:
     pending = pending_call(
         "call_1", "write", preview="", arguments={"content": content}, rule="write"
     )
-    play(ApprovalApp(pending), steps)
+    run_steps(ApprovalApp(pending), steps)
 
 
 # -- room ------------------------------------------------------------------------------------
@@ -326,7 +328,7 @@ def test_everything_fits_however_many_calls_there_are(size: tuple[int, int]) -> 
         await app.press(pilot, *["ctrl+n"] * 6)
         assert "7 of 7" in app.seen
 
-    play(ApprovalApp(*pending), steps, size)
+    run_steps(ApprovalApp(*pending), steps, size)
 
 
 @pytest.mark.requirement("S2-18")
@@ -340,7 +342,7 @@ def test_some_rows_of_the_conversation_stay_however_long_the_prompt_is(key: str)
         assert app.seen.split("\n")[-1] == "the status line"
         assert "│ line" in app.seen
 
-    play(ApprovalApp(pending_call(preview="line\n" * 50)), steps, (60, 20))
+    run_steps(ApprovalApp(pending_call(preview="line\n" * 50)), steps, (60, 20))
 
 
 def _is_as_high_as(app: ApprovalApp, rows: int) -> bool:
@@ -363,7 +365,7 @@ def test_a_key_gives_what_is_to_be_read_more_room_and_takes_it_back(
         assert app.seen.count("│ line") == before
 
     pending = [pending_call(f"call_{n}", preview="line\n" * 50) for n in range(3)]
-    play(ApprovalApp(*pending), steps, size)
+    run_steps(ApprovalApp(*pending), steps, size)
 
 
 @pytest.mark.requirement("S2-18")
@@ -384,7 +386,7 @@ def test_what_is_not_in_sight_is_counted_and_v_shows_it() -> None:
         assert app.seen.count("│ line") == 20 - hidden
 
     text = "\n".join([f"line {number}" for number in range(20)])
-    play(
+    run_steps(
         ApprovalApp(pending_call(preview=text, subjects=(), arguments={"command": text})),
         steps,
         (80, 35),
@@ -400,7 +402,7 @@ def test_where_everything_is_in_sight_nothing_more_is_offered() -> None:
         assert "v less" not in app.seen
         assert "scrolls" not in app.seen
 
-    play(ApprovalApp(pending_call()), steps)
+    run_steps(ApprovalApp(pending_call()), steps)
 
 
 def test_a_long_command_is_broken_between_words_and_nothing_of_it_is_left_out() -> None:
@@ -414,7 +416,7 @@ def test_a_long_command_is_broken_between_words_and_nothing_of_it_is_left_out() 
     pending = pending_call(
         preview=" ".join(words), subjects=(), arguments={"command": " ".join(words)}
     )
-    play(ApprovalApp(pending), steps, (60, 40))
+    run_steps(ApprovalApp(pending), steps, (60, 40))
 
 
 @pytest.mark.requirement("S2-18")
@@ -422,7 +424,7 @@ def test_a_tool_that_is_called_as_what_it_does_is_named_once() -> None:
     async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
         assert " permission · write ─" in app.seen
 
-    play(ApprovalApp(pending_call("call_1", "write", capability=Capability.WRITE)), steps)
+    run_steps(ApprovalApp(pending_call("call_1", "write", capability=Capability.WRITE)), steps)
 
 
 @pytest.mark.requirement("S2-18")
@@ -434,7 +436,7 @@ def test_the_panel_follows_the_size_of_the_terminal() -> None:
             await wait_until(pilot, partial(_is_as_high_as, app, share))
             assert app.seen.split("\n")[-1] == "the status line"
 
-    play(ApprovalApp(pending_call(preview="line\n" * 100)), steps)
+    run_steps(ApprovalApp(pending_call(preview="line\n" * 100)), steps)
 
 
 @pytest.mark.parametrize("theme", ["steno-dark", "steno-light"])

@@ -15,7 +15,7 @@ from tests.ui.tui.tree_app import (
     TreeUser,
     alternating_messages,
     branch_off,
-    play,
+    run_steps,
     two_branches,
 )
 
@@ -61,7 +61,7 @@ def test_two_branches_are_shown_beside_each_other() -> None:
             "use ls -a │ use ls -t",
         ]
 
-    assert play(screen(two_branches()), steps, size=WIDE) is UNSET
+    assert run_steps(screen(two_branches()), steps, size=WIDE) is UNSET
 
 
 def test_where_it_is_narrow_one_stands_below_the_other() -> None:
@@ -74,7 +74,7 @@ def test_where_it_is_narrow_one_stands_below_the_other() -> None:
         ]
         assert "Esc" in user.lines[-1]
 
-    play(screen(two_branches()), steps, size=NARROW)
+    run_steps(screen(two_branches()), steps, size=NARROW)
 
 
 def test_what_is_the_same_is_shown_once_where_it_is_narrow() -> None:
@@ -82,7 +82,7 @@ def test_what_is_the_same_is_shown_once_where_it_is_narrow() -> None:
         assert user.lines[4:7] == ["▌= #23 user", "▌= question 0", ""]
 
     session = long_desk(10)
-    play(screen(session), steps, size=NARROW)
+    run_steps(screen(session), steps, size=NARROW)
 
 
 def test_only_the_words_that_differ_stand_out() -> None:
@@ -96,7 +96,7 @@ def test_only_the_words_that_differ_stand_out() -> None:
         ]
         assert marked == ["hidden", "ones", "by", "age", "a", "t"]
 
-    play(screen(two_branches()), steps, size=WIDE)
+    run_steps(screen(two_branches()), steps, size=WIDE)
 
 
 def test_an_entry_that_only_one_branch_has_stands_alone() -> None:
@@ -108,7 +108,7 @@ def test_an_entry_that_only_one_branch_has_stands_alone() -> None:
         assert user.line("#7 user").rstrip().endswith("≠")
         assert user.line("and colours").rstrip().endswith("│")
 
-    play(screen(session), steps, size=WIDE)
+    run_steps(screen(session), steps, size=WIDE)
 
 
 def test_the_past_is_shown_and_hidden() -> None:
@@ -119,7 +119,7 @@ def test_the_past_is_shown_and_hidden() -> None:
         await user.press("enter")
         assert "how do I list files" not in user.text
 
-    assert play(screen(two_branches()), steps, size=WIDE) is UNSET
+    assert run_steps(screen(two_branches()), steps, size=WIDE) is UNSET
 
 
 def test_branches_without_a_past_in_common_say_so() -> None:
@@ -133,7 +133,7 @@ def test_branches_without_a_past_in_common_say_so() -> None:
         await user.press("home", "enter")
         assert " hello main" in user.text
 
-    play(screen(session), steps, size=WIDE)
+    run_steps(screen(session), steps, size=WIDE)
 
 
 def test_branches_that_are_the_same_have_nothing_to_show_but_that() -> None:
@@ -145,7 +145,7 @@ def test_branches_that_are_the_same_have_nothing_to_show_but_that() -> None:
         await user.press("n", "p", "down", "pagedown", "pageup", "end", "s")
         assert "▌shares 2 entries up to #2 · Enter shows them" in user.lines
 
-    play(screen(session), steps, size=WIDE)
+    run_steps(screen(session), steps, size=WIDE)
 
 
 def test_a_branch_that_is_not_there_is_refused() -> None:
@@ -175,7 +175,7 @@ def test_the_keys_go_from_difference_to_difference(size: tuple[int, int]) -> Non
         assert seen == [20, 40, 40, 20, 20]
         assert "answer 9 then" in user.text
 
-    play(screen(long_desk()), steps, size=size)
+    run_steps(screen(long_desk()), steps, size=size)
 
 
 @pytest.mark.parametrize("size", [WIDE, NARROW])
@@ -194,7 +194,7 @@ def test_the_cursor_is_always_in_sight(size: tuple[int, int]) -> None:
         await user.press(*["pageup"] * 30)
         assert view_of(user).cursor == 0
 
-    play(screen(long_desk()), steps, size=size)
+    run_steps(screen(long_desk()), steps, size=size)
 
 
 def test_an_item_that_is_too_long_is_read_line_by_line() -> None:
@@ -211,7 +211,7 @@ def test_an_item_that_is_too_long_is_read_line_by_line() -> None:
         await user.press(*["up"] * 70)
         assert "shares 2 entries" in user.text
 
-    play(screen(session), steps, size=WIDE)
+    run_steps(screen(session), steps, size=WIDE)
 
 
 def test_both_sides_scroll_together_with_the_wheel() -> None:
@@ -224,7 +224,7 @@ def test_both_sides_scroll_together_with_the_wheel() -> None:
             assert user.text != before
         assert "shares" in user.text
 
-    play(screen(long_desk()), steps, size=WIDE)
+    run_steps(screen(long_desk()), steps, size=WIDE)
 
 
 # -- sides -------------------------------------------------------------------------------------
@@ -239,7 +239,7 @@ def test_it_starts_on_the_side_of_the_active_branch_and_an_arrow_shows_that() ->
         await user.press("left")
         assert user.lines[1].split() == ["▸", "main", "◂", "other"]
 
-    play(screen(session), steps, size=WIDE)
+    run_steps(screen(session), steps, size=WIDE)
 
 
 def test_enter_goes_over_to_the_branch_that_is_not_active() -> None:
@@ -248,7 +248,7 @@ def test_enter_goes_over_to_the_branch_that_is_not_active() -> None:
     async def steps(user: TreeUser) -> None:
         await user.press("right", "enter")
 
-    assert play(screen(session), steps) is True
+    assert run_steps(screen(session), steps) is True
     assert session.asked == [("switch", "other")]
 
 
@@ -260,7 +260,7 @@ def test_the_active_branch_is_where_one_is_already() -> None:
         assert "this branch is the active one" in user.text
         await user.press("right", "enter")
 
-    assert play(screen(session), steps) is True
+    assert run_steps(screen(session), steps) is True
 
 
 def test_swapping_keeps_the_branch_that_was_chosen() -> None:
@@ -272,7 +272,7 @@ def test_swapping_keeps_the_branch_that_was_chosen() -> None:
         assert " ".join(user.line("#3").split()) == "▌#3 user ≠ #5 user"
         await user.press("enter")
 
-    assert play(screen(session), steps, size=WIDE) is True
+    assert run_steps(screen(session), steps, size=WIDE) is True
     assert session.asked == [("switch", "other")]
 
 
@@ -284,7 +284,7 @@ def test_a_refusal_is_told_and_the_comparison_stays() -> None:
         await user.press("right", "enter")
         assert "the agent is at work" in user.text
 
-    assert play(screen(session), steps) is UNSET
+    assert run_steps(screen(session), steps) is UNSET
 
 
 @pytest.mark.parametrize("key", ["escape", "q"])
@@ -292,7 +292,7 @@ def test_the_comparison_is_left(key: str) -> None:
     async def steps(user: TreeUser) -> None:
         await user.press(key)
 
-    assert play(screen(two_branches()), steps) is False
+    assert run_steps(screen(two_branches()), steps) is False
 
 
 # -- size and strangers ------------------------------------------------------------------------
@@ -309,7 +309,7 @@ def test_of_many_entries_only_those_in_sight_are_put_into_words() -> None:
         assert len(view._drawn) <= 256
         assert len(user.app.screen.query("*")) < 20
 
-    play(screen(session), steps, size=WIDE)
+    run_steps(screen(session), steps, size=WIDE)
 
 
 def test_what_branches_and_entries_say_is_only_ever_text() -> None:
@@ -328,7 +328,7 @@ def test_what_branches_and_entries_say_is_only_ever_text() -> None:
 
     rows = session.branches.all_rows()
     for size in (WIDE, NARROW):
-        assert play(CompareScreen(session, rows, "main", hostile), steps, size=size) is UNSET
+        assert run_steps(CompareScreen(session, rows, "main", hostile), steps, size=size) is UNSET
 
 
 def test_a_very_long_entry_is_cut_and_says_so() -> None:
@@ -339,4 +339,4 @@ def test_a_very_long_entry_is_cut_and_says_so() -> None:
         await user.press("end", *["down"] * 3, "pagedown", *["pagedown"] * 40)
         assert "… 30,000 more characters" in user.text
 
-    play(screen(session), steps, size=WIDE)
+    run_steps(screen(session), steps, size=WIDE)

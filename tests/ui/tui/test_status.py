@@ -42,7 +42,7 @@ class Clock:
         return self.now
 
 
-def play(
+def run_steps(
     status: StatusLine,
     then: Callable[[ScreenApp, Pilot[None]], Awaitable[None]],
     *,
@@ -59,7 +59,7 @@ def play(
 
 
 def shown(
-    standing: SessionStatus | None = STANDING,
+    values: SessionStatus | None = STANDING,
     doing: str | None = None,
     *,
     size: tuple[int, int] = (120, 30),
@@ -68,15 +68,15 @@ def shown(
     status, lines = StatusLine(clock=Clock()), list[str]()
 
     async def then(app: ScreenApp, pilot: Pilot[None]) -> None:
-        if standing is not None:
-            status.show_status(standing)
+        if values is not None:
+            status.show_status(values)
         status.show_activity(doing)
         await pilot.pause()
         lines.extend(app.lines[: status.size.height])
         assert "".join(app.lines[status.size.height :]).strip() == ""
         assert is_harmless(app)
 
-    play(status, then, size=size)
+    run_steps(status, then, size=size)
     return lines
 
 
@@ -193,7 +193,7 @@ def test_seconds_are_counted_while_something_is_done_and_only_then() -> None:
         assert "idle" in app.text
         assert status._tick_timer is None
 
-    play(status, then)
+    run_steps(status, then)
 
 
 def test_something_said_takes_the_place_of_what_is_done_for_a_while() -> None:
@@ -208,7 +208,7 @@ def test_something_said_takes_the_place_of_what_is_done_for_a_while() -> None:
         assert "running bash" not in app.text
         await wait_until(pilot, lambda: "running bash" in app.text)
 
-    play(status, then)
+    run_steps(status, then)
 
 
 @pytest.mark.parametrize("theme", ["steno-dark", "steno-light"])
@@ -221,7 +221,7 @@ def test_it_can_be_read_in_both_themes(theme: str) -> None:
             await pilot.pause()
             assert least_contrast(app) >= 4.5
 
-    play(status, then, theme=theme)
+    run_steps(status, then, theme=theme)
 
 
 @pytest.mark.parametrize(

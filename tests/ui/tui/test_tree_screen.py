@@ -26,7 +26,7 @@ from tests.ui.tui.tree_app import (
     TreeUser,
     alternating_messages,
     calls_and_results,
-    play,
+    run_steps,
     three_branches,
     two_branches,
 )
@@ -72,7 +72,7 @@ def test_the_tree_shows_branches_where_they_part_and_end() -> None:
             "● #6 assistant ← main (active)  use ls -a",
         ]
 
-    assert play(TreeScreen(two_branches()), steps) is UNSET
+    assert run_steps(TreeScreen(two_branches()), steps) is UNSET
 
 
 def test_the_cursor_starts_at_the_end_of_the_active_branch() -> None:
@@ -83,7 +83,7 @@ def test_the_cursor_starts_at_the_end_of_the_active_branch() -> None:
         assert number_of(user) == len(session.branches.all_rows())
         assert "← other (active)" in user.lines[view_of(user).cursor + 1]
 
-    play(TreeScreen(session), steps)
+    run_steps(TreeScreen(session), steps)
 
 
 def test_only_the_active_path_is_bold() -> None:
@@ -94,7 +94,7 @@ def test_only_the_active_path_is_bold() -> None:
         bold = [any(s.style is not None and s.style.bold for s in strip) for strip in strips[1:3]]
         assert bold == [True, False]
 
-    play(TreeScreen(two_branches()), steps)
+    run_steps(TreeScreen(two_branches()), steps)
 
 
 def test_a_narrow_terminal_shows_everything_that_is_needed() -> None:
@@ -107,7 +107,7 @@ def test_a_narrow_terminal_shows_everything_that_is_needed() -> None:
         await user.press("question_mark")
         assert "Esc q  close" not in user.text
 
-    play(TreeScreen(two_branches()), steps, size=(60, 20))
+    run_steps(TreeScreen(two_branches()), steps, size=(60, 20))
 
 
 def test_the_entry_is_beside_the_tree_where_there_is_room() -> None:
@@ -118,7 +118,7 @@ def test_the_entry_is_beside_the_tree_where_there_is_room() -> None:
         await user.press("space")
         assert "branch other ends here" not in user.text
 
-    play(TreeScreen(two_branches()), steps, size=(110, 30))
+    run_steps(TreeScreen(two_branches()), steps, size=(110, 30))
 
 
 def test_the_entry_is_below_the_tree_when_it_is_asked_for_and_can_be_read_to_its_end() -> None:
@@ -137,7 +137,7 @@ def test_the_entry_is_below_the_tree_when_it_is_asked_for_and_can_be_read_to_its
         await user.press("tab", "down")
         assert number_of(user) == 2
 
-    play(TreeScreen(session), steps, size=(60, 20))
+    run_steps(TreeScreen(session), steps, size=(60, 20))
 
 
 def test_the_entry_tells_what_was_decided_and_by_whom() -> None:
@@ -156,7 +156,7 @@ def test_the_entry_tells_what_was_decided_and_by_whom() -> None:
         assert "denied by ann" in user.text
         assert "not today" in user.text
 
-    play(TreeScreen(session), steps, size=(110, 30))
+    run_steps(TreeScreen(session), steps, size=(110, 30))
 
 
 def test_an_empty_session_is_said_to_be_empty_and_no_key_breaks_it() -> None:
@@ -166,7 +166,7 @@ def test_an_empty_session_is_said_to_be_empty_and_no_key_breaks_it() -> None:
         await user.press("enter", "up", "end", "left", "right", "space")
         assert " nothing is on record yet" in user.lines
 
-    assert play(TreeScreen(FakeSession()), steps) is UNSET
+    assert run_steps(TreeScreen(FakeSession()), steps) is UNSET
 
 
 def test_a_tree_that_takes_long_to_read_leaves_the_keys_alive_meanwhile() -> None:
@@ -191,7 +191,7 @@ def test_a_tree_that_takes_long_to_read_leaves_the_keys_alive_meanwhile() -> Non
         assert user.lines[0] == " Tree of a test · 6 entries · 2 branches"
         assert number_of(user) == 6
 
-    assert play(TreeScreen(session), steps) is UNSET
+    assert run_steps(TreeScreen(session), steps) is UNSET
 
 
 def test_a_tree_that_is_not_read_yet_can_be_left() -> None:
@@ -205,7 +205,7 @@ def test_a_tree_that_is_not_read_yet_can_be_left() -> None:
     async def steps(user: TreeUser) -> None:
         await user.press("escape")
 
-    assert play(TreeScreen(session), steps) == TreeResult()
+    assert run_steps(TreeScreen(session), steps) == TreeResult()
 
 
 def test_a_record_that_cannot_be_drawn_is_told() -> None:
@@ -220,7 +220,7 @@ def test_a_record_that_cannot_be_drawn_is_told() -> None:
         assert "see steno verify" in user.text
         await user.press("escape")
 
-    assert play(TreeScreen(session), steps) == TreeResult()
+    assert run_steps(TreeScreen(session), steps) == TreeResult()
 
 
 # -- moving ------------------------------------------------------------------------------------
@@ -238,7 +238,7 @@ def test_every_key_that_moves_the_cursor() -> None:
         assert seen == [99, 1, 2, 2 + page, 2, 1, 1, 100, 100]
         assert user.line("words 99")
 
-    play(TreeScreen(session), steps, size=(60, 20))
+    run_steps(TreeScreen(session), steps, size=(60, 20))
 
 
 def test_left_and_right_go_to_where_branches_part_or_end() -> None:
@@ -249,7 +249,7 @@ def test_left_and_right_go_to_where_branches_part_or_end() -> None:
             seen.append(number_of(user))
         assert seen == [4, 2, 2, 4, 6, 6]
 
-    play(TreeScreen(two_branches()), steps)
+    run_steps(TreeScreen(two_branches()), steps)
 
 
 def test_a_folded_run_opens_with_enter() -> None:
@@ -263,7 +263,7 @@ def test_a_folded_run_opens_with_enter() -> None:
         assert number_of(user) == 2
         assert "entries" not in "\n".join(user.lines[1:])
 
-    assert play(TreeScreen(folded_session()), steps) is UNSET
+    assert run_steps(TreeScreen(folded_session()), steps) is UNSET
 
 
 def test_all_is_shown_and_folded_again() -> None:
@@ -275,7 +275,7 @@ def test_all_is_shown_and_folded_again() -> None:
         assert lines == [22, 3]
         assert number_of(user) == 22
 
-    play(TreeScreen(folded_session()), steps)
+    run_steps(TreeScreen(folded_session()), steps)
 
 
 def test_a_click_moves_the_cursor() -> None:
@@ -284,7 +284,7 @@ def test_a_click_moves_the_cursor() -> None:
         await user.pilot.pause()
         assert number_of(user) == 3
 
-    play(TreeScreen(two_branches()), steps)
+    run_steps(TreeScreen(two_branches()), steps)
 
 
 # -- searching ---------------------------------------------------------------------------------
@@ -301,7 +301,7 @@ def test_a_search_finds_what_is_folded_and_goes_on_and_back() -> None:
             seen.append(number_of(user))
         assert seen == [1, 3, 5, 3]
 
-    assert play(TreeScreen(folded_session()), steps) is UNSET
+    assert run_steps(TreeScreen(folded_session()), steps) is UNSET
 
 
 def test_words_that_nobody_said_can_be_corrected() -> None:
@@ -314,7 +314,7 @@ def test_words_that_nobody_said_can_be_corrected() -> None:
         assert isinstance(user.app.screen, TreeScreen)
         assert number_of(user) == 3
 
-    play(TreeScreen(two_branches()), steps)
+    run_steps(TreeScreen(two_branches()), steps)
 
 
 def test_next_asks_for_words_where_there_were_none() -> None:
@@ -326,7 +326,7 @@ def test_next_asks_for_words_where_there_were_none() -> None:
         await user.press("escape")
         assert number_of(user) == 6
 
-    play(TreeScreen(two_branches()), steps)
+    run_steps(TreeScreen(two_branches()), steps)
 
 
 # -- going elsewhere ---------------------------------------------------------------------------
@@ -338,7 +338,7 @@ def test_enter_at_the_end_of_a_branch_goes_over_to_it() -> None:
     async def steps(user: TreeUser) -> None:
         await user.press("left", "enter")
 
-    assert play(TreeScreen(session), steps) == TreeResult(None, has_moved=True)
+    assert run_steps(TreeScreen(session), steps) == TreeResult(None, has_moved=True)
     assert session.asked == [("switch", "other")]
 
 
@@ -348,7 +348,7 @@ def test_enter_at_the_end_of_the_active_branch_changes_nothing() -> None:
     async def steps(user: TreeUser) -> None:
         await user.press("enter")
 
-    assert play(TreeScreen(session), steps) == TreeResult(None, has_moved=False)
+    assert run_steps(TreeScreen(session), steps) == TreeResult(None, has_moved=False)
     assert session.asked == []
 
 
@@ -362,7 +362,7 @@ def test_where_several_branches_end_one_is_picked() -> None:
         await user.type("twin")
         await user.press("enter")
 
-    assert play(TreeScreen(session), steps) == TreeResult(None, has_moved=True)
+    assert run_steps(TreeScreen(session), steps) == TreeResult(None, has_moved=True)
     assert session.asked == [("switch", "twin")]
 
 
@@ -375,7 +375,7 @@ def test_enter_elsewhere_goes_on_from_there_in_a_branch_with_the_name_that_is_of
         assert user.app.screen.query_one(Input).value == "fork-1"
         await user.press("enter")
 
-    assert play(TreeScreen(session), steps) == TreeResult(None, has_moved=True)
+    assert run_steps(TreeScreen(session), steps) == TreeResult(None, has_moved=True)
     assert session.asked == [("fork", "fork-1", at)]
     assert session.status.branch == "fork-1"
 
@@ -389,7 +389,7 @@ def test_f_forks_at_the_end_of_a_branch_as_well_with_a_name_of_ones_own() -> Non
         await user.type("faster")
         await user.press("enter")
 
-    assert play(TreeScreen(session), steps) == TreeResult(None, has_moved=True)
+    assert run_steps(TreeScreen(session), steps) == TreeResult(None, has_moved=True)
     assert session.asked == [("fork", "faster", at)]
 
 
@@ -407,7 +407,7 @@ def test_a_name_that_is_taken_or_blank_is_refused_and_can_be_changed() -> None:
         await user.type("mine")
         await user.press("enter")
 
-    assert play(TreeScreen(session), steps) == TreeResult(None, has_moved=True)
+    assert run_steps(TreeScreen(session), steps) == TreeResult(None, has_moved=True)
     assert session.status.branch == "mine"
 
 
@@ -419,7 +419,7 @@ def test_b_goes_over_to_a_branch_by_its_name() -> None:
         await user.type("third")
         await user.press("enter")
 
-    assert play(TreeScreen(session), steps) == TreeResult(None, has_moved=True)
+    assert run_steps(TreeScreen(session), steps) == TreeResult(None, has_moved=True)
     assert session.asked == [("switch", "third")]
 
 
@@ -432,7 +432,7 @@ def test_e_gives_back_what_was_said_and_goes_before_it() -> None:
         assert user.app.screen.query_one(Input).value == "edit-1"
         await user.press("enter")
 
-    result = play(TreeScreen(session), steps)
+    result = run_steps(TreeScreen(session), steps)
     assert result == TreeResult(PromptInput("and hidden ones"), has_moved=True)
     assert session.asked[0] == ("fork_before", said, "edit-1")
     assert session.status.branch == "edit-1"
@@ -449,7 +449,7 @@ def test_only_what_the_person_said_can_be_edited() -> None:
         await user.press("escape")
         assert "only what you said" not in user.text
 
-    assert play(TreeScreen(session), steps) is UNSET
+    assert run_steps(TreeScreen(session), steps) is UNSET
     assert session.asked == []
 
 
@@ -468,7 +468,7 @@ def test_l_labels_an_entry_and_stays_there() -> None:
         assert user.line("[12 ideas]") == "├─○ #3 user [12 ideas]  and by age"
         assert number_of(user) == 3
 
-    assert play(TreeScreen(session), steps) is UNSET
+    assert run_steps(TreeScreen(session), steps) is UNSET
     assert session.asked == [("label", target, "12 ideas")]
 
 
@@ -479,7 +479,7 @@ def test_the_tree_is_left_as_it_was(key: str) -> None:
     async def steps(user: TreeUser) -> None:
         await user.press("home", key)
 
-    assert play(TreeScreen(session), steps) == TreeResult(None, has_moved=False)
+    assert run_steps(TreeScreen(session), steps) == TreeResult(None, has_moved=False)
     assert session.asked == []
 
 
@@ -497,7 +497,7 @@ def test_a_refused_move_is_told_and_the_tree_stays() -> None:
         await user.press("up", "space", "l", "escape")
         assert "the agent is at work" not in user.text
 
-    assert play(TreeScreen(session), steps) is UNSET
+    assert run_steps(TreeScreen(session), steps) is UNSET
 
 
 @pytest.mark.parametrize("key", ["f", "e", "l"])
@@ -515,7 +515,7 @@ def test_a_refusal_keeps_the_name_that_was_typed(key: str) -> None:
         await user.press("enter")
         assert not isinstance(user.app.screen, InputScreen)
 
-    play(TreeScreen(session), steps)
+    run_steps(TreeScreen(session), steps)
     assert [asked for asked in session.asked if "mine" in asked]
 
 
@@ -531,7 +531,7 @@ def test_the_only_two_branches_are_compared_at_once() -> None:
         await user.press("escape")
         assert isinstance(user.app.screen, TreeScreen)
 
-    assert play(TreeScreen(two_branches()), steps) is UNSET
+    assert run_steps(TreeScreen(two_branches()), steps) is UNSET
 
 
 def test_escape_closes_only_the_keys_where_all_of_them_are_shown() -> None:
@@ -543,7 +543,7 @@ def test_escape_closes_only_the_keys_where_all_of_them_are_shown() -> None:
         assert isinstance(user.app.screen, TreeScreen)
         await user.press("escape")
 
-    assert play(TreeScreen(two_branches()), steps) == TreeResult()
+    assert run_steps(TreeScreen(two_branches()), steps) == TreeResult()
 
 
 @pytest.mark.parametrize("key", ["slash", "l", "f", "e"])
@@ -555,7 +555,7 @@ def test_what_is_typed_into_a_window_can_be_seen(key: str, size: tuple[int, int]
         await user.type("seen")
         assert "seen" in user.text
 
-    play(TreeScreen(two_branches()), steps, size=size)
+    run_steps(TreeScreen(two_branches()), steps, size=size)
 
 
 def test_going_over_to_a_branch_while_comparing_leaves_the_tree() -> None:
@@ -564,7 +564,7 @@ def test_going_over_to_a_branch_while_comparing_leaves_the_tree() -> None:
     async def steps(user: TreeUser) -> None:
         await user.press("c", "right", "enter")
 
-    assert play(TreeScreen(session), steps) == TreeResult(None, has_moved=True)
+    assert run_steps(TreeScreen(session), steps) == TreeResult(None, has_moved=True)
     assert session.asked == [("switch", "other")]
 
 
@@ -573,7 +573,7 @@ def test_one_branch_cannot_be_compared() -> None:
         await user.press("c")
         assert "there is only one branch" in user.text
 
-    play(TreeScreen(folded_session()), steps)
+    run_steps(TreeScreen(folded_session()), steps)
 
 
 def test_of_several_branches_one_is_marked_and_then_compared_with_another() -> None:
@@ -589,7 +589,7 @@ def test_of_several_branches_one_is_marked_and_then_compared_with_another() -> N
         assert "(compare)" not in user.text
         assert names == ["▸", "main", "◂", "other"]
 
-    play(TreeScreen(session), steps)
+    run_steps(TreeScreen(session), steps)
 
 
 def test_a_mark_is_taken_back_where_it_was_given() -> None:
@@ -599,7 +599,7 @@ def test_a_mark_is_taken_back_where_it_was_given() -> None:
         assert "compare:" not in user.text
         assert "(compare)" not in user.text
 
-    play(TreeScreen(three_branches()), steps)
+    run_steps(TreeScreen(three_branches()), steps)
 
 
 def test_where_several_branches_lead_through_one_is_picked_to_compare() -> None:
@@ -611,7 +611,7 @@ def test_where_several_branches_lead_through_one_is_picked_to_compare() -> None:
         assert isinstance(user.app.screen, CompareScreen)
         assert user.lines[1].split() == ["third", "▸", "main", "◂"]
 
-    play(TreeScreen(three_branches()), steps)
+    run_steps(TreeScreen(three_branches()), steps)
 
 
 # -- looks, size and strangers -----------------------------------------------------------------
@@ -631,7 +631,7 @@ def test_ten_thousand_entries_cost_as_much_as_are_on_the_screen() -> None:
             assert 0 < rows.looks < 400 * len(keys)
         assert "words 9999" in user.text
 
-    play(TreeScreen(session), steps, size=(60, 20))
+    run_steps(TreeScreen(session), steps, size=(60, 20))
 
 
 def test_what_entries_labels_and_branches_say_is_only_ever_text() -> None:
@@ -653,7 +653,7 @@ def test_what_entries_labels_and_branches_say_is_only_ever_text() -> None:
         assert not any(sign in text for text in seen for sign in "\x1b\x07\u202e\r")
         assert "\\x1b]8;;http://evil" in seen[0]
 
-    assert play(TreeScreen(session), steps, size=(120, 30)) is UNSET
+    assert run_steps(TreeScreen(session), steps, size=(120, 30)) is UNSET
 
 
 @pytest.mark.parametrize("theme", ["textual-dark", "textual-light"])
@@ -673,7 +673,7 @@ def test_without_colours_everything_is_grey_and_can_still_be_told_apart(
             assert {len({c.red, c.green, c.blue}) for c in colours} == {1}
             assert len(set(colours)) > 3
 
-    play(TreeScreen(two_branches()), steps)
+    run_steps(TreeScreen(two_branches()), steps)
 
 
 def test_what_is_pasted_as_a_name_is_only_ever_text() -> None:
@@ -686,7 +686,7 @@ def test_what_is_pasted_as_a_name_is_only_ever_text() -> None:
         assert not any(sign in user.text for sign in "\x1b\u202e")
         await user.press("enter")
 
-    assert play(TreeScreen(session), steps) == TreeResult(None, has_moved=True)
+    assert run_steps(TreeScreen(session), steps) == TreeResult(None, has_moved=True)
     assert session.status.branch == r"a\x1b[2J\u202eb c"
 
 
@@ -699,7 +699,7 @@ def test_rails_that_reach_too_far_leave_room_for_words() -> None:
         assert "#1 user" in user.lines[1]
         assert user.lines[1].startswith("…")
 
-    play(TreeScreen(session), steps, size=(60, 20))
+    run_steps(TreeScreen(session), steps, size=(60, 20))
 
 
 def test_a_tree_that_has_grown_is_shown_anew_with_the_cursor_where_it_was() -> None:
@@ -719,4 +719,4 @@ def test_a_tree_that_has_grown_is_shown_anew_with_the_cursor_where_it_was() -> N
         assert after is not None
         assert before.entry.id == after.entry.id
 
-    play(TreeScreen(session), steps)
+    run_steps(TreeScreen(session), steps)

@@ -16,7 +16,7 @@ from steno.ui.tui.screens.sessions_screen import SessionsScreen
 from steno.ui.tui.screens.tree_screen import TreeScreen
 from tests.ui.fake_session import FakeSession
 from tests.ui.idle_clock import wait_until
-from tests.ui.tui.approval_app import ApprovalApp, pending_call, play, queued_call
+from tests.ui.tui.approval_app import ApprovalApp, pending_call, queued_call, run_steps
 
 pytestmark = pytest.mark.requirement("S4-15", "S2-18")
 TOLD = "steno asks you about a call: Esc leads there"
@@ -62,7 +62,7 @@ def test_a_page_says_that_a_question_waits_as_soon_as_it_does(
         app.ask()
         await wait_until(pilot, lambda: TOLD not in app.seen)
 
-    play(Ringing(), steps, size)
+    run_steps(Ringing(), steps, size)
 
 
 def test_a_page_that_is_opened_later_says_it_too_and_escape_leads_to_the_question() -> None:
@@ -76,4 +76,4 @@ def test_a_page_that_is_opened_later_says_it_too_and_escape_leads_to_the_questio
         await wait_until(pilot, lambda: app.focused is app.panel)
         assert TOLD not in app.seen
 
-    play(Ringing(pending_call()), steps)
+    run_steps(Ringing(pending_call()), steps)

@@ -65,7 +65,7 @@ class TreeUser:
         return found
 
 
-def play(
+def run_steps(
     screen: Screen[Any],
     steps: Callable[[TreeUser], Awaitable[None]],
     *,

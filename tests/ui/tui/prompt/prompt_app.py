@@ -92,7 +92,9 @@ class PromptApp(App[None]):
 Flow: TypeAlias = Callable[[PromptApp, Pilot[None]], Awaitable[Any]]
 
 
-def play(flow: Flow, app: PromptApp | None = None, size: tuple[int, int] = (80, 24)) -> PromptApp:
+def run_steps(
+    flow: Flow, app: PromptApp | None = None, size: tuple[int, int] = (80, 24)
+) -> PromptApp:
     """Run an app, do something with it, and return it."""
     app = PromptApp() if app is None else app
 

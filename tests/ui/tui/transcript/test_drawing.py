@@ -72,9 +72,9 @@ def test_an_answer_that_would_be_an_empty_list_is_shown_as_it_was_written() -> N
 
 
 def test_code_in_an_answer_has_the_colours_of_its_language() -> None:
-    look = PLAIN_STYLES._replace(code=Style(bgcolor=Color.from_rgb(1, 2, 3)))
+    item_styles = PLAIN_STYLES._replace(code=Style(bgcolor=Color.from_rgb(1, 2, 3)))
     drawn = drawing_of(
-        TranscriptItem(ItemKind.ANSWER, body="```python\ndef f(): pass\n```\n"), styles=look
+        TranscriptItem(ItemKind.ANSWER, body="```python\ndef f(): pass\n```\n"), styles=item_styles
     )
     styles = [segment.style for segment in drawn.lines[0] if segment.style is not None]
     assert len({style.color for style in styles}) > 1
@@ -138,11 +138,11 @@ def test_a_command_of_the_person_is_drawn_like_a_call() -> None:
 
 
 def test_a_diff_keeps_its_signs_and_colours_them() -> None:
-    look = PLAIN_STYLES._replace(added=Style(bold=True), removed=Style(italic=True))
+    item_styles = PLAIN_STYLES._replace(added=Style(bold=True), removed=Style(italic=True))
     item = TranscriptItem(
         ItemKind.CALL, head="edit", form=TextForm.DIFF, body="@@ -1 +1 @@\n-old\n+new\n same"
     )
-    drawn = drawing_of(item, styles=look)
+    drawn = drawing_of(item, styles=item_styles)
     assert [line.text for line in drawn.lines[1:-1]] == [
         "  @@ -1 +1 @@",
         "  -old",

@@ -10,7 +10,7 @@ from textual.pilot import Pilot
 from steno.render.items import ItemKind, TranscriptItem
 from steno.ui.tui.transcript.view import GREETING_HINTS, Transcript
 from tests.ui.idle_clock import wait_until
-from tests.ui.tui.transcript.transcript_app import TranscriptApp, play, screen
+from tests.ui.tui.transcript.transcript_app import TranscriptApp, run_steps, screen
 
 
 @pytest.mark.requirement("S4-15")
@@ -23,7 +23,7 @@ def test_an_empty_conversation_says_how_to_begin(size: tuple[int, int]) -> None:
         for needed in ("Enter", "@file", "/help", "Esc", "Ctrl+D"):
             assert needed in "\n".join(shown)
 
-    play(steps, [], size=size)
+    run_steps(steps, [], size=size)
 
 
 def test_what_there_is_to_work_with_stands_above_and_is_harmless() -> None:
@@ -35,7 +35,7 @@ def test_what_there_is_to_work_with_stands_above_and_is_harmless() -> None:
         transcript.show_greeting("~/" + "deep/" * 40)
         assert all(len(line) <= 60 for line in screen(transcript))
 
-    play(steps, [])
+    run_steps(steps, [])
 
 
 def test_it_is_gone_with_the_first_block_and_comes_back_with_another_session() -> None:
@@ -47,7 +47,7 @@ def test_it_is_gone_with_the_first_block_and_comes_back_with_another_session() -
         transcript.show_items([])
         assert screen(transcript)[1] == "  ~/shop · a/model"
 
-    play(steps, [])
+    run_steps(steps, [])
 
 
 def test_nothing_is_said_before_it_is_known_that_there_is_nothing() -> None:

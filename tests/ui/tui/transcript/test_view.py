@@ -11,7 +11,7 @@ from tests.ui.idle_clock import wait_until
 from tests.ui.tui.transcript.transcript_app import (
     TranscriptApp,
     mixed_items,
-    play,
+    run_steps,
     screen,
     two_line_items,
 )
@@ -25,14 +25,14 @@ def test_a_conversation_is_shown_from_its_end() -> None:
         assert screen(transcript)[-2:] == ["  ! number 99", ""]
         assert transcript.is_at_end
 
-    play(steps, two_line_items(100))
+    run_steps(steps, two_line_items(100))
 
 
 def test_the_scrollbar_says_from_the_beginning_that_the_end_is_seen() -> None:
     async def steps(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
         assert transcript.vertical_scrollbar.position == transcript.max_scroll_y > 0
 
-    play(steps, two_line_items(100))
+    run_steps(steps, two_line_items(100))
 
 
 def test_what_is_added_comes_into_sight_while_the_end_is() -> None:
@@ -43,7 +43,7 @@ def test_what_is_added_comes_into_sight_while_the_end_is() -> None:
         assert transcript.is_at_end
         assert app.behind == []
 
-    play(steps, two_line_items(100))
+    run_steps(steps, two_line_items(100))
 
 
 def test_what_is_dropped_is_gone_and_the_rest_closes_up() -> None:
@@ -57,7 +57,7 @@ def test_what_is_dropped_is_gone_and_the_rest_closes_up() -> None:
         transcript.add_item(gone)
         await wait_until(pilot, lambda: screen(transcript)[-2:] == ["  ! number 98", ""])
 
-    play(steps, two_line_items(100))
+    run_steps(steps, two_line_items(100))
 
 
 def test_the_last_block_of_all_can_be_dropped() -> None:
@@ -67,7 +67,7 @@ def test_the_last_block_of_all_can_be_dropped() -> None:
         transcript.add_item(two_line_items(1)[0])
         await wait_until(pilot, lambda: "  ! number 0" in screen(transcript))
 
-    play(steps, two_line_items(1))
+    run_steps(steps, two_line_items(1))
 
 
 def test_who_reads_further_up_stays_there_and_hears_what_is_new_below() -> None:
@@ -88,7 +88,7 @@ def test_who_reads_further_up_stays_there_and_hears_what_is_new_below() -> None:
         assert transcript.is_at_end
         assert screen(transcript)[-2] == "  ! number 102"
 
-    play(steps, two_line_items(100))
+    run_steps(steps, two_line_items(100))
 
 
 def test_who_has_selected_a_block_keeps_it_in_sight() -> None:
@@ -101,7 +101,7 @@ def test_who_has_selected_a_block_keeps_it_in_sight() -> None:
         assert screen(transcript) == before
         assert not transcript.is_at_end
 
-    play(steps, two_line_items(100))
+    run_steps(steps, two_line_items(100))
 
 
 def test_what_was_new_is_so_no_more_once_it_was_in_sight() -> None:
@@ -113,7 +113,7 @@ def test_what_was_new_is_so_no_more_once_it_was_in_sight() -> None:
         await pilot.press("pagedown", "pagedown")
         await wait_until(pilot, lambda: app.behind[-1] == 30)
 
-    play(steps, two_line_items(100))
+    run_steps(steps, two_line_items(100))
 
 
 def test_an_answer_that_grows_is_followed() -> None:
@@ -126,7 +126,7 @@ def test_an_answer_that_grows_is_followed() -> None:
         await wait_until(pilot, lambda: "  part 99" in screen(transcript))
         assert transcript.is_at_end
 
-    play(steps, two_line_items(10))
+    run_steps(steps, two_line_items(10))
 
 
 def test_scrolling_up_through_blocks_never_drawn_shows_every_line_once() -> None:
@@ -144,7 +144,7 @@ def test_scrolling_up_through_blocks_never_drawn_shows_every_line_once() -> None
         ]
         assert [line for line in seen if "start" in line or "end" in line] == expected
 
-    play(steps, mixed_items(30))
+    run_steps(steps, mixed_items(30))
 
 
 def test_a_page_down_leads_back_to_where_a_page_up_began() -> None:
@@ -158,7 +158,7 @@ def test_a_page_down_leads_back_to_where_a_page_up_began() -> None:
             await pilot.press("pageup")
             assert screen(transcript) == higher
 
-    play(steps, mixed_items(60))
+    run_steps(steps, mixed_items(60))
 
 
 def test_home_and_end_lead_to_the_first_and_the_last_block() -> None:
@@ -169,7 +169,7 @@ def test_home_and_end_lead_to_the_first_and_the_last_block() -> None:
         await wait_until(pilot, lambda: screen(transcript)[-2] == "  end 199")
         assert transcript.is_at_end
 
-    play(steps, mixed_items(200))
+    run_steps(steps, mixed_items(200))
 
 
 def test_an_empty_conversation_has_nothing_to_go_to() -> None:
@@ -179,7 +179,7 @@ def test_an_empty_conversation_has_nothing_to_go_to() -> None:
         transcript.add_item(TranscriptItem(ItemKind.USER, body="hello"))
         await wait_until(pilot, lambda: "  ▎ hello" in screen(transcript))
 
-    play(steps, [])
+    run_steps(steps, [])
 
 
 # -- folding -----------------------------------------------------------------------------------
@@ -201,7 +201,7 @@ def test_a_block_is_folded_and_unfolded_by_keys() -> None:
         await pilot.press("space")
         assert "▌ ✓ call 0 … 5 lines" in screen(transcript)
 
-    play(steps, [*two_line_items(1), call(), *two_line_items(1)])
+    run_steps(steps, [*two_line_items(1), call(), *two_line_items(1)])
 
 
 def test_a_click_on_a_head_unfolds_and_its_head_stays_where_it_is() -> None:
@@ -212,7 +212,7 @@ def test_a_click_on_a_head_unfolds_and_its_head_stays_where_it_is() -> None:
         await pilot.click(transcript, offset=(6, row + 1))
         assert screen(transcript)[row : row + 2] == ["  ✓ call 30", "    line 0"]
 
-    play(steps, [*two_line_items(30), call(30), *two_line_items(5)])
+    run_steps(steps, [*two_line_items(30), call(30), *two_line_items(5)])
 
 
 def test_all_blocks_of_a_kind_are_unfolded_at_once() -> None:
@@ -223,7 +223,9 @@ def test_all_blocks_of_a_kind_are_unfolded_at_once() -> None:
         transcript.fold_all(None, folded=True)
         assert "    line 4" not in screen(transcript)
 
-    play(steps, [call(), call(1), TranscriptItem(ItemKind.THINKING, body="let me", is_folded=True)])
+    run_steps(
+        steps, [call(), call(1), TranscriptItem(ItemKind.THINKING, body="let me", is_folded=True)]
+    )
 
 
 # -- selecting ---------------------------------------------------------------------------------
@@ -239,7 +241,7 @@ def test_the_selection_moves_from_block_to_block_and_into_sight(up: str, down: s
         assert transcript.selected is transcript.items[99]
         assert "▌ ! number 99" in screen(transcript)
 
-    play(steps, two_line_items(100))
+    run_steps(steps, two_line_items(100))
 
 
 def test_escape_leaves_the_selection_first_and_is_for_others_then() -> None:
@@ -250,7 +252,7 @@ def test_escape_leaves_the_selection_first_and_is_for_others_then() -> None:
         await pilot.press("escape")
         assert app.escapes == 1
 
-    play(steps, two_line_items(3))
+    run_steps(steps, two_line_items(3))
 
 
 def test_the_selected_block_is_copied_harmless_and_whole() -> None:
@@ -258,7 +260,7 @@ def test_the_selected_block_is_copied_harmless_and_whole() -> None:
         await pilot.press("up", "y")
         assert app.clipboard == "*text*\\x1b]0;x\n" + "line\n" * 3_000
 
-    play(steps, [TranscriptItem(ItemKind.ANSWER, body="*text*\x1b]0;x\n" + "line\n" * 3_000)])
+    run_steps(steps, [TranscriptItem(ItemKind.ANSWER, body="*text*\x1b]0;x\n" + "line\n" * 3_000)])
 
 
 def test_the_selected_block_is_chosen_by_a_key() -> None:
@@ -269,7 +271,7 @@ def test_the_selected_block_is_chosen_by_a_key() -> None:
         await pilot.pause()
         assert app.chosen == [transcript.items[0]]
 
-    play(steps, [TranscriptItem(ItemKind.USER, body="do it"), *two_line_items(1)])
+    run_steps(steps, [TranscriptItem(ItemKind.USER, body="do it"), *two_line_items(1)])
 
 
 def test_a_selection_that_is_shown_no_more_is_none() -> None:
@@ -278,7 +280,7 @@ def test_a_selection_that_is_shown_no_more_is_none() -> None:
         transcript.show_items(two_line_items(2))
         assert transcript.selected is None
 
-    play(steps, two_line_items(3))
+    run_steps(steps, two_line_items(3))
 
 
 def test_text_is_marked_with_the_mouse_and_read_as_it_is_drawn() -> None:
@@ -293,7 +295,7 @@ def test_text_is_marked_with_the_mouse_and_read_as_it_is_drawn() -> None:
         assert marked.text == plain.text
         assert marked != plain
 
-    play(steps, two_line_items(3))
+    run_steps(steps, two_line_items(3))
 
 
 def test_everything_marked_is_everything_said() -> None:
@@ -305,4 +307,4 @@ def test_everything_marked_is_everything_said() -> None:
         assert text.split("\n\n") == [f"number {number}" for number in range(500)]
         assert transcript.draw_count == drawn
 
-    play(steps, two_line_items(500))
+    run_steps(steps, two_line_items(500))

@@ -17,7 +17,7 @@ from tests.ui.idle_clock import wait_until
 from tests.ui.tui.transcript.transcript_app import (
     TranscriptApp,
     mixed_items,
-    play,
+    run_steps,
     screen,
     two_line_items,
 )
@@ -33,7 +33,7 @@ def test_of_ten_thousand_blocks_those_in_sight_are_drawn() -> None:
         assert screen(transcript)[0] == "  start 0"
         assert transcript.draw_count <= 2 * ROWS
 
-    play(steps, mixed_items(10_000))
+    run_steps(steps, mixed_items(10_000))
 
 
 @pytest.mark.parametrize("count", [10, 10_000])
@@ -51,7 +51,7 @@ def test_to_add_and_to_stream_costs_the_same_however_much_is_there(count: int) -
         # All that was said in one go is drawn in one go.
         assert transcript.draw_count == before + 1
 
-    play(steps, two_line_items(count))
+    run_steps(steps, two_line_items(count))
 
 
 def test_what_changes_out_of_sight_is_not_drawn() -> None:
@@ -67,7 +67,7 @@ def test_what_changes_out_of_sight_is_not_drawn() -> None:
         assert transcript.draw_count == before
         transcript.update_item(TranscriptItem(ItemKind.NOTICE, body="of another conversation"))
 
-    play(steps, two_line_items(100))
+    run_steps(steps, two_line_items(100))
 
 
 def test_a_scrolled_screen_draws_only_what_comes_into_sight() -> None:
@@ -79,7 +79,7 @@ def test_a_scrolled_screen_draws_only_what_comes_into_sight() -> None:
         await pilot.press("pagedown")
         assert transcript.draw_count == before
 
-    play(steps, two_line_items(1_000))
+    run_steps(steps, two_line_items(1_000))
 
 
 def test_another_width_draws_anew_only_what_is_in_sight() -> None:
@@ -96,7 +96,7 @@ def test_another_width_draws_anew_only_what_is_in_sight() -> None:
     long = [
         TranscriptItem(ItemKind.NOTICE, body=f"{'word ' * 15}{number}") for number in range(1_000)
     ]
-    play(steps, long)
+    run_steps(steps, long)
 
 
 def test_another_width_keeps_the_block_at_the_top() -> None:
@@ -111,7 +111,7 @@ def test_another_width_keeps_the_block_at_the_top() -> None:
         assert screen(transcript)[0] == first
         assert not transcript.is_at_end
 
-    play(steps, two_line_items(1_000))
+    run_steps(steps, two_line_items(1_000))
 
 
 def test_another_theme_draws_anew_in_its_colours_and_moves_nothing() -> None:
@@ -122,7 +122,7 @@ def test_another_theme_draws_anew_in_its_colours_and_moves_nothing() -> None:
         await wait_until(pilot, lambda: transcript.render_line(0) != before)
         assert screen(transcript) == text
 
-    play(steps, mixed_items(50))
+    run_steps(steps, mixed_items(50))
 
 
 def pixels() -> bytes:
@@ -139,7 +139,7 @@ def test_an_image_is_drawn_when_it_is_ready() -> None:
         await wait_until(pilot, lambda: "  ▎ [image 8×8 png]" in screen(transcript))
         assert screen(transcript).count("  ▎ ▀▀▀▀▀▀▀▀") == 4
 
-    play(steps, [LOOK], image_of=lambda entry, number: pixels)
+    run_steps(steps, [LOOK], image_of=lambda entry, number: pixels)
 
 
 def test_without_colours_an_image_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,7 +149,7 @@ def test_without_colours_an_image_is_one_line(monkeypatch: pytest.MonkeyPatch) -
         await wait_until(pilot, lambda: "  ▎ [image 8×8 png]" in screen(transcript))
         assert not any("▀" in line for line in screen(transcript))
 
-    play(steps, [LOOK], image_of=lambda entry, number: pixels)
+    run_steps(steps, [LOOK], image_of=lambda entry, number: pixels)
 
 
 def test_only_images_that_are_looked_at_are_fetched_and_each_once() -> None:
@@ -169,7 +169,7 @@ def test_only_images_that_are_looked_at_are_fetched_and_each_once() -> None:
         assert len(fetched) == len(seen)
 
     images = [(ImageLocation(f"e{number}", 0),) for number in range(100)]
-    play(
+    run_steps(
         steps,
         [TranscriptItem(ItemKind.USER, body="look", images=one) for one in images],
         image_of=image_of,
@@ -185,7 +185,7 @@ def test_an_image_that_is_at_hand_later_is_drawn_then() -> None:
         transcript.update_item(LOOK)
         await wait_until(pilot, lambda: "  ▎ [image 8×8 png]" in screen(transcript))
 
-    play(steps, [LOOK], image_of=lambda entry, number: at_hand[0] if at_hand else None)
+    run_steps(steps, [LOOK], image_of=lambda entry, number: at_hand[0] if at_hand else None)
 
 
 def test_an_image_is_read_in_another_thread_and_one_that_cannot_be_is_told_of() -> None:
@@ -199,7 +199,7 @@ def test_an_image_is_read_in_another_thread_and_one_that_cannot_be_is_told_of() 
         assert len(readers) == 1
         assert threading.get_ident() not in readers
 
-    play(steps, [LOOK], image_of=lambda entry, number: read)
+    run_steps(steps, [LOOK], image_of=lambda entry, number: read)
 
 
 def test_the_view_loads_nothing_that_an_empty_screen_does_without() -> None:

@@ -41,7 +41,7 @@ class TranscriptApp(App[None]):
 Steps = Callable[[TranscriptApp, Transcript, Pilot[None]], Awaitable[None]]
 
 
-def play(
+def run_steps(
     steps: Steps,
     items: Sequence[TranscriptItem],
     *,
