@@ -14,7 +14,7 @@ from steno import Usage
 from steno.app.session import BranchChanged, SessionEvent, SessionListener, SessionStatus
 from steno.messages.event import TextDelta
 from steno.records.entry import Entry, Mode
-from steno.ui.tui.app import TerminalApp
+from steno.ui.tui.app import create_app
 
 
 class _SessionDouble:
@@ -65,8 +65,8 @@ class Steno:
 
     def __init__(self, act: Act) -> None:
         self._act = act
-        self._desk: _SessionDouble | None = None
-        self._app = TerminalApp(self._open_desk)
+        self._session: _SessionDouble | None = None
+        self._app = create_app(self._open_session)
 
     def run(self) -> None:
         """Do what there is to do, and leave."""
@@ -75,10 +75,10 @@ class Steno:
             raise self._app.failure
 
     @asynccontextmanager
-    async def _open_desk(self, say: Callable[[str], None]) -> AsyncGenerator[Any]:
-        self._desk = _SessionDouble()
-        acting = asyncio.create_task(self._play(self._desk))
-        yield self._desk
+    async def _open_session(self, say: Callable[[str], None]) -> AsyncGenerator[Any]:
+        self._session = _SessionDouble()
+        acting = asyncio.create_task(self._play(self._session))
+        yield self._session
         await acting
 
     async def _play(self, desk: _SessionDouble) -> None:
@@ -99,15 +99,15 @@ class Steno:
 
     async def show(self, record: Sequence[Entry]) -> None:
         """Show what is on record, until it is painted."""
-        assert self._desk is not None
-        self._desk.record = record
-        self._desk.happen(BranchChanged())
+        assert self._session is not None
+        self._session.record = record
+        self._session.happen(BranchChanged())
         await painted(self._app)
 
     async def say(self, text: str) -> None:
         """Let the model say a little more."""
-        assert self._desk is not None
-        self._desk.happen(TextDelta(0, text))
+        assert self._session is not None
+        self._session.happen(TextDelta(0, text))
 
     async def finish(self) -> None:
         """Wait until all of it is to be seen."""

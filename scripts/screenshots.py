@@ -21,7 +21,7 @@ from steno.app.local_session import open_local_session
 from steno.app.session import AgentSession
 from steno.app.sessions import SessionStart
 from steno.app.settings_loader import load_settings
-from steno.ui.tui.app import TerminalApp
+from steno.ui.tui.app import create_app
 from tests.app.scripted_vendor import Call, Thought, Turn, run_vendor
 from tests.ui.tui.app.screen_user import ScreenUser
 
@@ -211,10 +211,12 @@ async def _sit(project: Path, play: Callable[[ScreenUser], Awaitable[None]]) -> 
     @asynccontextmanager
     async def opened(say: Callable[[str], None]) -> AsyncGenerator[AgentSession]:
         start, none = SessionStart(project), McpOptions(is_disabled=True)
-        async with open_local_session(load_settings(project), start, outside=none, say=say) as desk:
+        async with open_local_session(
+            load_settings(project), start, mcp_options=none, on_progress=say
+        ) as desk:
             yield desk
 
-    app = TerminalApp(opened, clock=lambda: 0.0)  # no second passes
+    app = create_app(opened, clock=lambda: 0.0)  # no second passes
     async with app.run_test(size=SIZE) as pilot:
         person = ScreenUser(app, pilot)
         await person.sees(" ACT ")

@@ -56,7 +56,12 @@ def comments(path: Path) -> dict[int, str]:
 
 MODULES = {path: parse(path) for path in FILES}
 
-LOADED_LATE: dict[str, set[str]] = {}
+LOADED_LATE = {
+    "ui/tui/app.py": {"steno.ui.tui.controller"},
+    "ui/tui/transcript/deferred.py": {
+        *("steno.ui.tui.transcript.image", "steno.ui.tui.transcript.markdown"),
+    },
+}
 """Modules with functions that import modules of ours when they are called, and which."""
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from steno import Conversation
-from steno.app.commands.context import CommandContext
 from steno.app.compose import open_environment
 from steno.app.select_model import choose_model
+from steno.app.session_state import CommandContext
 from steno.app.settings_loader import load_settings
 from steno.store import Store, open_store
 
@@ -52,8 +52,8 @@ def with_context(
             conversation = None if begin is None else begin(store)
             async with (
                 asyncio.timeout(limit_s),
-                open_context(folder, store=store, conversation=conversation, **flags) as scene,
+                open_context(folder, store=store, conversation=conversation, **flags) as context,
             ):
-                return await work(scene)
+                return await work(context)
 
     return asyncio.run(main())

@@ -14,9 +14,9 @@ from tests.app.session_setup import open_user_session
 
 async def main(folder: Path) -> None:
     """Say something, and wait for ever."""
-    async with open_user_session(folder) as person:
-        asyncio.get_running_loop().create_task(person.say("Write two files."))
-        await person.until(lambda: person.desk.pending_calls)
+    async with open_user_session(folder) as user:
+        asyncio.get_running_loop().create_task(user.say("Write two files."))
+        await user.until(lambda: user.session.pending_calls)
         sys.stdout.write("asked\n")
         sys.stdout.flush()
         await asyncio.Event().wait()

@@ -47,13 +47,13 @@ def scripted_model(home: Path, *turns: Turn, settings: str = "") -> Generator[Sc
         yield known
 
 
-def result_of(told: ProgramOutput) -> dict[str, Any]:
+def result_of(output: ProgramOutput) -> dict[str, Any]:
     """Return the last line of JSON, which is the result."""
-    result: dict[str, Any] = json.loads(told.out.splitlines()[-1])
+    result: dict[str, Any] = json.loads(output.out.splitlines()[-1])
     assert result["type"] == "result"
     return result
 
 
-def events_of(told: ProgramOutput) -> list[dict[str, Any]]:
+def events_of(output: ProgramOutput) -> list[dict[str, Any]]:
     """Return what each line says."""
-    return [json.loads(line) for line in told.out.splitlines()]
+    return [json.loads(line) for line in output.out.splitlines()]

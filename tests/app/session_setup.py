@@ -35,11 +35,11 @@ def run(main: Coroutine[Any, Any, T]) -> T:
 class SessionUser:
     """Somebody at a desk."""
 
-    def __init__(self, desk: AgentSession) -> None:
-        self.desk = desk
+    def __init__(self, session: AgentSession) -> None:
+        self.session = session
         self.events: list[SessionEvent] = []
         self._happened = asyncio.Event()
-        desk.subscribe(self._hear)
+        session.subscribe(self._hear)
 
     def _hear(self, event: SessionEvent) -> None:
         self.events.append(event)
@@ -51,36 +51,36 @@ class SessionUser:
             self._happened.clear()
             await self._happened.wait()
 
-    def told(self, kind: type[T]) -> list[T]:
+    def events_of(self, kind: type[T]) -> list[T]:
         return [event for event in self.events if isinstance(event, kind)]
 
     async def say(self, text: str, *images: str | bytes) -> RunEnded:
         """Say something, and wait for the end of it."""
-        before = len(self.told(RunEnded))
-        await self.desk.send(PromptInput(text, images))
+        before = len(self.events_of(RunEnded))
+        await self.session.send(PromptInput(text, images))
         return await self.end(before)
 
     async def end(self, before: int = 0) -> RunEnded:
-        await self.until(lambda: len(self.told(RunEnded)) > before)
-        return self.told(RunEnded)[before]
+        await self.until(lambda: len(self.events_of(RunEnded)) > before)
+        return self.events_of(RunEnded)[before]
 
     async def asked(self, *calls: str) -> list[PendingCall]:
         """Wait until just these calls await a decision, the first of them asked about."""
-        await self.until(lambda: [one.call.id for one in self.desk.pending_calls] == list(calls))
-        return list(self.desk.pending_calls)
+        await self.until(lambda: [one.call.id for one in self.session.pending_calls] == list(calls))
+        return list(self.session.pending_calls)
 
     def allow(self, call: str, **how: Any) -> None:
-        self.desk.decide(call, ApprovalDecision(allowed=True, actor=self.desk.actor, **how))
+        self.session.decide(call, ApprovalDecision(allowed=True, actor=self.session.actor, **how))
 
     def deny(self, call: str, reason: str | None = None) -> None:
-        self.desk.decide(
-            call, ApprovalDecision(allowed=False, actor=self.desk.actor, reason=reason)
+        self.session.decide(
+            call, ApprovalDecision(allowed=False, actor=self.session.actor, reason=reason)
         )
 
     @property
     def said(self) -> list[str]:
         """Return what was said on the active branch, but for the system message."""
-        said = [entry.message for entry in self.desk.entries()]
+        said = [entry.message for entry in self.session.entries()]
         return [m.text or "" for m in said if m is not None and not isinstance(m, SystemMessage)]
 
 
@@ -99,6 +99,6 @@ async def open_user_session(
     loaded = load_settings(folder, flags=flags or {})
     begin = SessionStart(folder, **start)
     async with open_local_session(
-        loaded, begin, keeps=keeps, mode=mode, outside=outside, verbose=verbose
-    ) as desk:
-        yield SessionUser(desk)
+        loaded, begin, is_persistent=keeps, mode=mode, mcp_options=outside, is_verbose=verbose
+    ) as session:
+        yield SessionUser(session)

@@ -45,28 +45,28 @@ def decisions(entries: Sequence[Entry]) -> list[tuple[str, str, str | None]]:
 
 def test_calls_are_decided_about_one_by_one(project: Path, home: Path) -> None:
     async def main() -> None:
-        async with open_user_session(project) as person:
-            desk = person.desk
-            await desk.send(PromptInput("Write two files."))
-            first, second = await person.asked("c1", "c2")
+        async with open_user_session(project) as user:
+            session = user.session
+            await session.send(PromptInput("Write two files."))
+            first, second = await user.asked("c1", "c2")
             assert first.request is not None
             assert "out/a.txt" in first.request.preview
             assert (second.request, second.decision) == (None, None)
-            assert "out/b.txt" in await desk.preview(second.call)
+            assert "out/b.txt" in await session.preview(second.call)
             assert not (project / "out/a.txt").exists()
-            person.allow("c1")
-            await person.asked("c2")
-            person.deny("c2", "not this one")
-            await person.end()
-            assert list(desk.pending_calls) == []
-            assert decisions(desk.entries()) == [
+            user.allow("c1")
+            await user.asked("c2")
+            user.deny("c2", "not this one")
+            await user.end()
+            assert list(session.pending_calls) == []
+            assert decisions(session.entries()) == [
                 ("c1", "pending", None),
-                ("c1", "approved", desk.actor),
+                ("c1", "approved", session.actor),
                 ("c2", "pending", None),
-                ("c2", "denied", desk.actor),
+                ("c2", "denied", session.actor),
             ]
-            assert f"{DENIED_PREFIX}: not this one" in person.said
-            assert person.told(PendingCallsChanged)
+            assert f"{DENIED_PREFIX}: not this one" in user.said
+            assert user.events_of(PendingCallsChanged)
 
     with scripted_model(home, TWO, "Done."):
         run(main())
@@ -78,21 +78,21 @@ def test_a_call_that_waits_behind_another_may_be_decided_about_before_it_is_aske
     project: Path, home: Path
 ) -> None:
     async def main() -> None:
-        async with open_user_session(project) as person:
-            desk = person.desk
-            await desk.send(PromptInput("Write two files."))
-            await person.asked("c1", "c2")
-            person.deny("c2", "rather not")
-            assert [one.decision and one.decision.allowed for one in desk.pending_calls] == [
+        async with open_user_session(project) as user:
+            session = user.session
+            await session.send(PromptInput("Write two files."))
+            await user.asked("c1", "c2")
+            user.deny("c2", "rather not")
+            assert [one.decision and one.decision.allowed for one in session.pending_calls] == [
                 None,
                 False,
             ]
-            person.allow("c1")
-            ended = await person.end()
+            user.allow("c1")
+            ended = await user.end()
             assert ended.result.ending is EndReason.DONE
-            assert decisions(desk.entries())[2:] == [
+            assert decisions(session.entries())[2:] == [
                 ("c2", "pending", None),
-                ("c2", "denied", desk.actor),
+                ("c2", "denied", session.actor),
             ]
 
     with scripted_model(home, TWO, "Done."):
@@ -105,21 +105,21 @@ def test_a_call_that_was_allowed_ahead_is_asked_about_if_another_has_changed_wha
     project: Path, home: Path
 ) -> None:
     async def main() -> None:
-        async with open_user_session(project) as person:
-            desk = person.desk
-            await desk.send(PromptInput("Write it twice."))
-            _, second = await person.asked("c1", "c2")
-            shown = await desk.preview(second.call)
-            person.allow("c2")
-            person.allow("c1")
-            await person.until(
-                lambda: any(one.request and one.call.id == "c2" for one in desk.pending_calls)
+        async with open_user_session(project) as user:
+            session = user.session
+            await session.send(PromptInput("Write it twice."))
+            _, second = await user.asked("c1", "c2")
+            shown = await session.preview(second.call)
+            user.allow("c2")
+            user.allow("c1")
+            await user.until(
+                lambda: any(one.request and one.call.id == "c2" for one in session.pending_calls)
             )
-            [again] = desk.pending_calls
+            [again] = session.pending_calls
             assert again.request is not None
             assert again.request.preview != shown
-            person.deny("c2")
-            await person.end()
+            user.deny("c2")
+            await user.end()
 
     same = [Call("write", {"path": "out/a.txt", "content": f"{n}\n"}, f"c{n}") for n in (1, 2)]
     with scripted_model(home, same, "Done."):
@@ -129,15 +129,15 @@ def test_a_call_that_was_allowed_ahead_is_asked_about_if_another_has_changed_wha
 
 def test_what_is_allowed_for_the_session_is_asked_about_once(project: Path, home: Path) -> None:
     async def main() -> None:
-        async with open_user_session(project) as person:
-            await person.desk.send(PromptInput("Write two files."))
-            [asked, _] = await person.asked("c1", "c2")
+        async with open_user_session(project) as user:
+            await user.session.send(PromptInput("Write two files."))
+            [asked, _] = await user.asked("c1", "c2")
             assert asked.request is not None
             assert asked.request.rule == "write(out/**)"
-            person.allow("c1", scope=GrantScope.SESSION)
-            await person.end()
+            user.allow("c1", scope=GrantScope.SESSION)
+            await user.end()
             approvals = [
-                e.payload for e in person.desk.entries() if isinstance(e.payload, Approval)
+                e.payload for e in user.session.entries() if isinstance(e.payload, Approval)
             ]
             assert approvals[-1].rule == "session grant write(out/**)"
 
@@ -148,19 +148,19 @@ def test_what_is_allowed_for_the_session_is_asked_about_once(project: Path, home
 
 def test_what_is_allowed_for_the_project_holds_at_the_next_desk(project: Path, home: Path) -> None:
     async def allow() -> None:
-        async with open_user_session(project) as person:
-            await person.desk.send(PromptInput("Write two files."))
-            await person.asked("c1", "c2")
+        async with open_user_session(project) as user:
+            await user.session.send(PromptInput("Write two files."))
+            await user.asked("c1", "c2")
             with pytest.raises(InvalidValue, match="rule"):
-                person.allow("c1", scope=GrantScope.PROJECT, rule="write(")
-            await person.asked("c1", "c2")
-            person.allow("c1", scope=GrantScope.PROJECT, rule="write(out/*.txt)")
-            await person.end()
+                user.allow("c1", scope=GrantScope.PROJECT, rule="write(")
+            await user.asked("c1", "c2")
+            user.allow("c1", scope=GrantScope.PROJECT, rule="write(out/*.txt)")
+            await user.end()
 
     async def write_again() -> None:
-        async with open_user_session(project) as person:
-            await person.say("Once more.")
-            assert [by for *_, by in decisions(person.desk.entries()) if by] == []
+        async with open_user_session(project) as user:
+            await user.say("Once more.")
+            assert [by for *_, by in decisions(user.session.entries()) if by] == []
 
     with scripted_model(home, TWO, "Done.", TWO, "Done."):
         run(allow())
@@ -171,19 +171,19 @@ def test_a_verdict_about_a_call_that_nobody_asks_about_is_refused(
     project: Path, home: Path
 ) -> None:
     async def main() -> None:
-        async with open_user_session(project) as person:
+        async with open_user_session(project) as user:
             with pytest.raises(Missing):
-                person.allow("c1")
-            await person.desk.send(PromptInput("Write two files."))
-            await person.asked("c1", "c2")
+                user.allow("c1")
+            await user.session.send(PromptInput("Write two files."))
+            await user.asked("c1", "c2")
             with pytest.raises(Missing):
-                person.allow("c3")
-            person.deny("c1")
+                user.allow("c3")
+            user.deny("c1")
             with pytest.raises(Missing):
-                person.allow("c1")
-            await person.asked("c2")
-            person.deny("c2")
-            await person.end()
+                user.allow("c1")
+            await user.asked("c2")
+            user.deny("c2")
+            await user.end()
 
     with scripted_model(home, TWO, "Well."):
         run(main())
@@ -191,22 +191,22 @@ def test_a_verdict_about_a_call_that_nobody_asks_about_is_refused(
 
 def test_to_interrupt_takes_the_questions_back(project: Path, home: Path) -> None:
     async def main() -> None:
-        async with open_user_session(project) as person:
-            await person.desk.send(PromptInput("Write two files."))
-            await person.asked("c1", "c2")
-            person.allow("c2")
-            person.desk.interrupt()
-            ended = await person.end()
+        async with open_user_session(project) as user:
+            await user.session.send(PromptInput("Write two files."))
+            await user.asked("c1", "c2")
+            user.allow("c2")
+            user.session.interrupt()
+            ended = await user.end()
             assert ended.result.ending is EndReason.INTERRUPTED
-            assert list(person.desk.pending_calls) == []
+            assert list(user.session.pending_calls) == []
             assert not (project / "out/b.txt").exists()
             # The next turn uses the same ids, and what was decided before is not about them.
-            await person.desk.send(PromptInput("Again."))
-            await person.asked("c1", "c2")
-            person.deny("c1")
-            await person.asked("c2")
-            person.deny("c2")
-            await person.end(1)
+            await user.session.send(PromptInput("Again."))
+            await user.asked("c1", "c2")
+            user.deny("c1")
+            await user.asked("c2")
+            user.deny("c2")
+            await user.end(1)
 
     with scripted_model(home, TWO, TWO, "Well."):
         run(main())
@@ -236,24 +236,24 @@ def test_a_question_survives_the_death_of_the_program(project: Path, home: Path)
             [header] = store.headers()
             [waiting] = pending_approvals(store.open(header.id).entries())
             assert waiting.id == "c1"
-        async with open_user_session(project, continues=True) as person:
-            desk = person.desk
-            assert desk.is_unfinished
-            assert not desk.is_running
-            assert list(desk.pending_calls) == []
-            assert (await desk.run_command("retry")).text == "Goes on."
-            first, second = await person.asked("c1", "c2")
+        async with open_user_session(project, continues=True) as user:
+            session = user.session
+            assert session.is_unfinished
+            assert not session.is_running
+            assert list(session.pending_calls) == []
+            assert (await session.run_command("retry")).text == "Goes on."
+            first, second = await user.asked("c1", "c2")
             assert first.request is not None
             assert second.request is None
-            person.allow("c1")
-            await person.asked("c2")
-            person.deny("c2")
-            ended = await person.end()
+            user.allow("c1")
+            await user.asked("c2")
+            user.deny("c2")
+            ended = await user.end()
             assert ended.result.text == "Done."
-            assert decisions(desk.entries())[-1] == ("c2", "denied", desk.actor)
-            statuses = [status for _, status, _ in decisions(desk.entries())]
+            assert decisions(session.entries())[-1] == ("c2", "denied", session.actor)
+            statuses = [status for _, status, _ in decisions(session.entries())]
             assert statuses.count(str(ApprovalStatus.APPROVED)) == 1
-            assert not desk.is_unfinished
+            assert not session.is_unfinished
 
     with scripted_model(home, TWO, "Done."):
         run(main())

@@ -28,35 +28,41 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return make_project(tmp_path, monkeypatch)
 
 
-def words_of(person: SessionUser) -> list[Entry]:
-    return [entry for entry in person.desk.entries() if isinstance(entry.payload, UserMessage)]
+def words_of(user: SessionUser) -> list[Entry]:
+    return [entry for entry in user.session.entries() if isinstance(entry.payload, UserMessage)]
 
 
 def test_a_fork_goes_on_behind_the_last_entry_or_any_other(project: Path, home: Path) -> None:
     async def main() -> None:
-        async with open_user_session(project) as person:
-            branches = person.desk.branches
-            with pytest.raises(Missing, match="nothing has been said"):
+        async with open_user_session(project) as user:
+            branches = user.session.branches
+            with pytest.raises(Missing) as caught:
                 branches.fork()
-            await person.say("One?")
-            first = person.desk.entries()[-1]
-            await person.say("Two?")
+            assert caught.value.code == "empty_session"
+            await user.say("One?")
+            first = user.session.entries()[-1]
+            await user.say("Two?")
             assert branches.fork() == "fork-1"
-            assert person.said == ["One?", "One.", "Two?", "Two."]
+            assert user.said == ["One?", "One.", "Two?", "Two."]
             assert branches.fork("aside", at=first.id) == "aside"
-            assert person.events[-1] == BranchChanged()
-            assert person.said == ["One?", "One."]
+            assert user.events[-1] == BranchChanged()
+            assert user.said == ["One?", "One."]
             assert list(branches.names()) == ["aside", MAIN_BRANCH, "fork-1"]
-            with pytest.raises(Conflict, match="choose another"):
+            with pytest.raises(Conflict) as refused:
                 branches.fork("aside")
+            assert refused.value.code == "branch_exists"
             branches.switch(MAIN_BRANCH)
-            assert person.said == ["One?", "One.", "Two?", "Two."]
-            moves = len(person.told(BranchChanged))
+            assert user.said == ["One?", "One.", "Two?", "Two."]
+            moves = len(user.events_of(BranchChanged))
             branches.switch(MAIN_BRANCH)
-            assert len(person.told(BranchChanged)) == moves
-            with pytest.raises(Missing, match="aside"):
+            assert len(user.events_of(BranchChanged)) == moves
+            with pytest.raises(Missing) as caught:
                 branches.switch("elsewhere")
-            assert [e.message.text for e in person.desk.entries("aside") if e.message][-1] == "One."
+            assert caught.value.code == "no_such_branch"
+            assert "aside" in caught.value.message
+            assert [e.message.text for e in user.session.entries("aside") if e.message][
+                -1
+            ] == "One."
 
     with scripted_model(home, "One.", "Two."):
         run(main())
@@ -67,21 +73,22 @@ def test_an_earlier_message_is_said_otherwise_in_a_branch_of_its_own(
     project: Path, home: Path, prompt: str
 ) -> None:
     async def main() -> None:
-        async with open_user_session(project, flags={"system_prompt": prompt or " "}) as person:
-            await person.say("One?")
-            await person.say("Two?")
-            first, second = words_of(person)
-            words = person.desk.branches.fork_before(second.id)
+        async with open_user_session(project, flags={"system_prompt": prompt or " "}) as user:
+            await user.say("One?")
+            await user.say("Two?")
+            first, second = words_of(user)
+            words = user.session.branches.fork_before(second.id)
             assert words == PromptInput("Two?")
-            assert person.said == ["One?", "One."]
-            person.desk.branches.switch(MAIN_BRANCH)
-            assert person.desk.branches.fork_before(first.id, "anew") == PromptInput("One?")
-            assert person.said == []
-            await person.say("Three?")
-            assert person.said == ["Three?", "Three."]
-            with pytest.raises(InvalidValue, match="only what you have said"):
-                person.desk.branches.fork_before(person.desk.entries()[-1].id)
-            session = person.desk.status.session
+            assert user.said == ["One?", "One."]
+            user.session.branches.switch(MAIN_BRANCH)
+            assert user.session.branches.fork_before(first.id, "anew") == PromptInput("One?")
+            assert user.said == []
+            await user.say("Three?")
+            assert user.said == ["Three?", "Three."]
+            with pytest.raises(InvalidValue) as caught:
+                user.session.branches.fork_before(user.session.entries()[-1].id)
+            assert caught.value.code == "not_user_message"
+            session = user.session.status.session
             assert session is not None
             with open_store() as store:
                 assert store.verify(session).is_intact
@@ -96,11 +103,11 @@ def test_what_was_said_with_images_comes_back_with_them(project: Path, home: Pat
     (project / "b.png").write_bytes(data)
 
     async def main() -> None:
-        async with open_user_session(project) as person:
-            await person.say("Is @a.png like these?", "b.png", data)
-            [said] = words_of(person)
-            words = person.desk.branches.fork_before(said.id)
-            assert words == PromptInput("Is @a.png like these?", ("b.png", data))
+        async with open_user_session(project) as user:
+            await user.say("Is @a.png like these?", "b.png", data)
+            [said] = words_of(user)
+            prompt = user.session.branches.fork_before(said.id)
+            assert prompt == PromptInput("Is @a.png like these?", ("b.png", data))
 
     with scripted_model(home, "Yes.", settings=WITH_VISION):
         run(main())
@@ -121,9 +128,9 @@ def test_what_came_along_with_a_prompt_of_a_server_comes_back_with_it(project: P
         said = store.new(id="half").append(UserMessage(content), audit={"origin": "/lab:one a=b"})
 
     async def main() -> None:
-        async with open_user_session(project, resume="half", flags={"model": "offline"}) as person:
-            words = person.desk.branches.fork_before(said.id)
-            assert words == PromptInput("/lab:one a=b", ("b.png", data))
+        async with open_user_session(project, resume="half", flags={"model": "offline"}) as user:
+            prompt = user.session.branches.fork_before(said.id)
+            assert prompt == PromptInput("/lab:one a=b", ("b.png", data))
 
     run(main())
 
@@ -138,21 +145,22 @@ def test_a_message_whose_image_is_gone_is_not_said_otherwise_without_it(project:
         store.remove_blob(blob.sha256)
 
     async def main() -> None:
-        async with open_user_session(project, resume="half", flags={"model": "offline"}) as person:
-            with pytest.raises(Missing, match="an image of this message is gone"):
-                person.desk.branches.fork_before(said.id)
-            assert list(person.desk.branches.names()) == [MAIN_BRANCH]
+        async with open_user_session(project, resume="half", flags={"model": "offline"}) as user:
+            with pytest.raises(Missing) as caught:
+                user.session.branches.fork_before(said.id)
+            assert caught.value.code == "image_missing"
+            assert list(user.session.branches.names()) == [MAIN_BRANCH]
 
     run(main())
 
 
 def test_the_tree_is_read_while_everything_else_goes_on(project: Path) -> None:
     async def main() -> None:
-        async with open_user_session(project, flags={"model": "offline"}) as person:
-            await person.say("read note.txt")
+        async with open_user_session(project, flags={"model": "offline"}) as user:
+            await user.say("read note.txt")
             happened: list[str] = []
             asyncio.get_running_loop().call_soon(happened.append, "something else")
-            assert len(await person.desk.branches.rows()) == len(person.desk.entries())
+            assert len(await user.session.branches.rows()) == len(user.session.entries())
             assert happened
 
     run(main())
@@ -160,25 +168,25 @@ def test_the_tree_is_read_while_everything_else_goes_on(project: Path) -> None:
 
 def test_what_a_command_printed_comes_back_as_the_command(project: Path) -> None:
     async def main() -> None:
-        async with open_user_session(project, flags={"model": "offline"}) as person:
-            await person.desk.run_shell("echo hello")
-            await person.until(lambda: not person.desk.is_running)
-            [said] = words_of(person)
-            assert person.desk.branches.fork_before(said.id) == PromptInput("!echo hello")
+        async with open_user_session(project, flags={"model": "offline"}) as user:
+            await user.session.run_shell("echo hello")
+            await user.until(lambda: not user.session.is_running)
+            [said] = words_of(user)
+            assert user.session.branches.fork_before(said.id) == PromptInput("!echo hello")
 
     run(main())
 
 
 def test_the_tree_says_where_branches_part(project: Path, home: Path) -> None:
     async def main() -> None:
-        async with open_user_session(project) as person:
-            await person.say("One?")
-            first = person.desk.entries()[-1]
-            await person.say("Two?")
-            person.desk.branches.fork("aside", at=first.id)
-            person.desk.branches.label(first.id, "one")
-            twigs = await person.desk.branches.rows()
-            by_gist = {twig.gist: twig for twig in twigs}
+        async with open_user_session(project) as user:
+            await user.say("One?")
+            first = user.session.entries()[-1]
+            await user.say("Two?")
+            user.session.branches.fork("aside", at=first.id)
+            user.session.branches.label(first.id, "one")
+            rows = await user.session.branches.rows()
+            by_gist = {row.gist: row for row in rows}
             parting = by_gist["One."]
             assert (parting.labels, parting.is_active, parting.is_notable) == (
                 ("one",),
@@ -187,11 +195,11 @@ def test_the_tree_says_where_branches_part(project: Path, home: Path) -> None:
             )
             assert (by_gist["Two?"].rails, by_gist["Two?"].is_active) == ("| ", False)
             assert by_gist["Two."].branches == (MAIN_BRANCH,)
-            assert twigs[-1].branches == ("aside",)
-            assert (twigs[0].kind, twigs[0].number) == ("system", 1)
+            assert rows[-1].branches == ("aside",)
+            assert (rows[0].kind, rows[0].number) == ("system", 1)
             for bad in ("", "#3", "12"):
                 with pytest.raises(InvalidValue, match="label"):
-                    person.desk.branches.label(first.id, bad)
+                    user.session.branches.label(first.id, bad)
 
     with scripted_model(home, "One.", "Two."):
         run(main())
@@ -201,10 +209,10 @@ def test_a_decision_in_the_tree_names_what_it_is_about(project: Path) -> None:
     async def main() -> None:
         async with open_user_session(
             project, flags={"model": "offline", "allow": ["bash"]}
-        ) as person:
-            await person.say("run echo hello")
-            twigs = await person.desk.branches.rows()
-            [decided] = [twig.gist for twig in twigs if twig.kind == "approval"]
+        ) as user:
+            await user.say("run echo hello")
+            rows = await user.session.branches.rows()
+            [decided] = [row.gist for row in rows if row.kind == "approval"]
             assert decided.startswith("bash echo hello: approved")
 
     run(main())

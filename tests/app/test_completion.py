@@ -11,9 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from steno.app.commands.context import CommandContext
 from steno.app.completion import TimedCache, complete_path, find_completions
 from steno.app.session import Suggestion
+from steno.app.session_state import CommandContext
 from steno.inputs.mentions import parse_mentions
 from steno.messages.content import FileReference
 from steno.tools import Workspace
@@ -47,8 +47,8 @@ def project(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 
 
 def offered(folder: Path, typed: str, **flags: Any) -> Sequence[Suggestion]:
-    async def ask(scene: CommandContext) -> Sequence[Suggestion]:
-        return await find_completions(scene, typed)
+    async def ask(context: CommandContext) -> Sequence[Suggestion]:
+        return await find_completions(context, typed)
 
     return with_context(folder, ask, **flags)
 
@@ -182,8 +182,8 @@ def test_what_is_offered_points_at_just_that_file(
 def answered(folder: Path, typed: str) -> dict[str, Suggestion]:
     """Return what is offered as soon as a server has said something, however slow it is."""
 
-    async def ask(scene: CommandContext) -> dict[str, Suggestion]:
-        while not (found := await find_completions(scene, typed)):
+    async def ask(context: CommandContext) -> dict[str, Suggestion]:
+        while not (found := await find_completions(context, typed)):
             pass
         return {one.text: one for one in found}
 
@@ -239,7 +239,7 @@ def test_a_list_is_asked_for_once_until_it_is_old() -> None:
         return (len(asked),)
 
     async def main() -> None:
-        lists = TimedCache(ask, holds_s=5, patience_s=5, now=lambda: clock[0])
+        lists = TimedCache(ask, max_age_s=5, max_wait_s=5, now=lambda: clock[0])
         topic, other = Topic(), Topic()
         first, second = await asyncio.gather(lists.get(topic), lists.get(topic))
         assert first == second == (1,)
@@ -260,7 +260,7 @@ def test_who_is_slow_is_not_waited_for_and_heard_the_next_time() -> None:
             await may_answer.wait()
             return ("late",)
 
-        lists = TimedCache(ask, holds_s=60, patience_s=0.01)
+        lists = TimedCache(ask, max_age_s=60, max_wait_s=0.01)
         topic = Topic()
         assert await lists.get(topic) == ()
         may_answer.set()
@@ -281,7 +281,7 @@ def test_who_stops_waiting_does_not_stop_the_question() -> None:
             await may_answer.wait()
             return ("answer",)
 
-        lists = TimedCache(ask, holds_s=60, patience_s=5)
+        lists = TimedCache(ask, max_age_s=60, max_wait_s=5)
         topic = Topic()
         waiting = asyncio.create_task(lists.get(topic))
         await asyncio.sleep(0)

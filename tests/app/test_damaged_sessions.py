@@ -17,21 +17,21 @@ def test_a_damaged_session_that_is_passed_over_is_named_with_why_and_how_to_look
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project = make_project(tmp_path, monkeypatch)
-    kept = tmp_path / "kept"
-    flags = {"model": "offline", "store": f"jsonl:{kept}"}
+    summaries = tmp_path / "kept"
+    flags = {"model": "offline", "store": f"jsonl:{summaries}"}
 
     async def begin() -> str:
-        async with open_user_session(project, flags=flags) as person:
-            await person.say("read note.txt")
-            return person.desk.status.session or ""
+        async with open_user_session(project, flags=flags) as user:
+            await user.say("read note.txt")
+            return user.session.status.session or ""
 
     async def go_on() -> tuple[str | None, list[str]]:
-        async with open_user_session(project, flags=flags, continues=True) as person:
-            await person.until(lambda: person.told(Notice))
-            return person.desk.status.session, [one.text for one in person.told(Notice)]
+        async with open_user_session(project, flags=flags, continues=True) as user:
+            await user.until(lambda: user.events_of(Notice))
+            return user.session.status.session, [one.text for one in user.events_of(Notice)]
 
     good, bad = run(begin()), run(begin())
-    (broken,) = [path for path in kept.rglob("*.jsonl") if bad in str(path)]
+    (broken,) = [path for path in summaries.rglob("*.jsonl") if bad in str(path)]
     first, second, *rest = broken.read_bytes().splitlines(keepends=True)
     broken.write_bytes(b"".join([first, second[:40] + b"\n", *rest]))
     session, notes = run(go_on())

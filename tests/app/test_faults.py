@@ -22,7 +22,6 @@ from tests.app.project_setup import make_project, scripted_model
 from tests.app.session_setup import SessionUser, open_user_session, run
 
 OFFLINE = {"model": "offline"}
-OVERTAKEN = "another program has gone on with it meanwhile"
 
 
 @pytest.fixture
@@ -43,9 +42,9 @@ def full_disk() -> Generator[None]:
         signal.signal(signal.SIGXFSZ, handler)
 
 
-def go_on_elsewhere(person: SessionUser) -> None:
+def go_on_elsewhere(user: SessionUser) -> None:
     """Let another program say something in the same session."""
-    session = person.desk.status.session
+    session = user.session.status.session
     assert session
     with open_store() as store:
         store.open(session).append(ChatMessage.user("Me first."))
@@ -57,8 +56,8 @@ def damage_first_record(home: Path) -> None:
         connection.execute("UPDATE record SET data = '{' WHERE key = (SELECT min(key) FROM record)")
 
 
-def label_last(desk: AgentSession) -> None:
-    desk.branches.label(desk.entries()[-1].id, "here")
+def label_last(session: AgentSession) -> None:
+    session.branches.label(session.entries()[-1].id, "here")
 
 
 # -- no room -----------------------------------------------------------------------------------
@@ -66,31 +65,31 @@ def label_last(desk: AgentSession) -> None:
 
 def test_words_that_cannot_be_recorded_are_refused_and_may_be_said_again(project: Path) -> None:
     async def main() -> None:
-        async with open_user_session(project, flags=OFFLINE) as person:
-            await person.say("read note.txt")
-            said = person.said
+        async with open_user_session(project, flags=OFFLINE) as user:
+            await user.say("read note.txt")
+            said = user.said
             with full_disk(), pytest.raises(StenoError, match="the disk failed"):
-                await person.desk.send(PromptInput("read note.txt"))
-            assert not person.desk.is_running
-            assert person.told(ErrorRaised) == []
-            assert person.said == said
-            await person.say("read note.txt")
-            assert len(person.said) == 2 * len(said)
+                await user.session.send(PromptInput("read note.txt"))
+            assert not user.session.is_running
+            assert user.events_of(ErrorRaised) == []
+            assert user.said == said
+            await user.say("read note.txt")
+            assert len(user.said) == 2 * len(said)
 
     run(main())
 
 
 def test_what_a_command_printed_is_shown_even_if_it_cannot_be_recorded(project: Path) -> None:
     async def main() -> None:
-        async with open_user_session(project, flags=OFFLINE) as person:
-            await person.say("read note.txt")
+        async with open_user_session(project, flags=OFFLINE) as user:
+            await user.say("read note.txt")
             with full_disk():
-                await person.desk.run_shell("echo one")
-                await person.until(lambda: person.told(ShellEnded))
-            assert [one.text for one in person.told(ShellOutput)] == ["one\n"]
-            [trouble] = person.told(ErrorRaised)
-            assert "the disk failed" in trouble.text
-            await person.say("read note.txt")
+                await user.session.run_shell("echo one")
+                await user.until(lambda: user.events_of(ShellEnded))
+            assert [one.text for one in user.events_of(ShellOutput)] == ["one\n"]
+            [error] = user.events_of(ErrorRaised)
+            assert "the disk failed" in error.text
+            await user.say("read note.txt")
 
     run(main())
 
@@ -100,39 +99,43 @@ def test_what_a_command_printed_is_shown_even_if_it_cannot_be_recorded(project: 
 
 @pytest.mark.parametrize(
     "change",
-    [lambda desk: desk.change_mode(Mode.PLAN), label_last],
+    [lambda session: session.change_mode(Mode.PLAN), label_last],
     ids=["mode", "label"],
 )
 def test_whatever_another_program_was_faster_with_is_told_with_a_way_on(
     project: Path, change: Callable[[AgentSession], None]
 ) -> None:
     async def main() -> None:
-        async with open_user_session(project, flags=OFFLINE) as person:
-            await person.say("read note.txt")
-            go_on_elsewhere(person)
-            with pytest.raises(Conflict, match=OVERTAKEN):
-                change(person.desk)
-            with pytest.raises(StenoError, match=OVERTAKEN):
-                await person.desk.send(PromptInput("And now?"))
-            person.desk.branches.fork("beside")
-            change(person.desk)
-            await person.say("read note.txt")
+        async with open_user_session(project, flags=OFFLINE) as user:
+            await user.say("read note.txt")
+            go_on_elsewhere(user)
+            with pytest.raises(Conflict) as caught:
+                change(user.session)
+            assert caught.value.code == "changed_elsewhere"
+            with pytest.raises(StenoError) as refused:
+                await user.session.send(PromptInput("And now?"))
+            assert refused.value.code == "changed_elsewhere"
+            user.session.branches.fork("beside")
+            change(user.session)
+            await user.say("read note.txt")
 
     run(main())
 
 
 def test_a_session_that_another_program_has_removed_is_told_of_with_a_way_on(project: Path) -> None:
     async def main() -> None:
-        async with open_user_session(project, flags=OFFLINE) as person:
-            await person.say("read note.txt")
+        async with open_user_session(project, flags=OFFLINE) as user:
+            await user.say("read note.txt")
             with open_store() as store:
-                store.remove(person.desk.status.session or "")
-            with pytest.raises(StenoError, match="has removed it meanwhile; /new begins another"):
-                await person.desk.send(PromptInput("And now?"))
-            with pytest.raises(Missing, match="/new begins another"):
-                person.desk.change_mode(Mode.PLAN)
-            await person.desk.session_list.new()
-            await person.say("read note.txt")
+                store.remove(user.session.status.session or "")
+            with pytest.raises(StenoError) as caught:
+                await user.session.send(PromptInput("And now?"))
+            assert caught.value.code == "removed_elsewhere"
+            with pytest.raises(Missing) as caught:
+                user.session.change_mode(Mode.PLAN)
+            assert caught.value.code == "removed_elsewhere"
+            await user.session.session_list.new()
+            await user.say("read note.txt")
 
     run(main())
 
@@ -141,17 +144,17 @@ def test_a_session_that_cannot_be_read_is_not_left_out_in_silence(
     project: Path, home: Path
 ) -> None:
     async def main() -> None:
-        async with open_user_session(project, flags=OFFLINE) as person:
-            await person.say("read note.txt")
-            damaged = person.desk.status.session
-            await person.desk.session_list.new()
-            await person.say("read note.txt")
+        async with open_user_session(project, flags=OFFLINE) as user:
+            await user.say("read note.txt")
+            damaged = user.session.status.session
+            await user.session.session_list.new()
+            await user.say("read note.txt")
             damage_first_record(home)
             for _ in range(2):
-                [kept] = await person.desk.session_list.summaries()
-                assert kept.id == person.desk.status.session
-            told = [one.text for one in person.told(Notice) if str(damaged) in one.text]
-            assert told == [
+                [summaries] = await user.session.session_list.summaries()
+                assert summaries.id == user.session.status.session
+            texts = [one.text for one in user.events_of(Notice) if str(damaged) in one.text]
+            assert texts == [
                 f"session {damaged}: it cannot be read; `steno verify {damaged}` tells why"
             ]
 
@@ -162,18 +165,18 @@ def test_a_session_that_cannot_be_read_leaves_the_one_at_hand_and_its_model(
     project: Path, home: Path
 ) -> None:
     async def main() -> None:
-        async with open_user_session(project) as person:
-            await person.say("Hello?")
-            damaged = person.desk.status.session or ""
-            await person.desk.session_list.new()
-            await person.desk.change_model("offline")
-            await person.say("read note.txt")
-            standing = person.desk.status
+        async with open_user_session(project) as user:
+            await user.say("Hello?")
+            damaged = user.session.status.session or ""
+            await user.session.session_list.new()
+            await user.session.change_model("offline")
+            await user.say("read note.txt")
+            status = user.session.status
             damage_first_record(home)
             with pytest.raises(StenoError):
-                await person.desk.session_list.resume(damaged)
-            assert person.desk.status == standing
-            await person.say("read note.txt")
+                await user.session.session_list.resume(damaged)
+            assert user.session.status == status
+            await user.say("read note.txt")
 
     with scripted_model(home, "Hello."):
         run(main())
@@ -183,28 +186,29 @@ def test_a_session_that_cannot_be_read_leaves_the_one_at_hand_and_its_model(
 
 
 def test_of_output_without_end_the_beginning_is_shown_and_that_there_is_more() -> None:
-    told: list[str] = []
-    shown = OutputLimiter(told.append, most=10)
+    texts: list[str] = []
+    shown = OutputLimiter(texts.append, max_characters=10)
     for _ in range(1_000):
         shown("1234")
     assert (
-        "".join(told) == "1234123412\n[... there is more, which is not shown while it runs ...]\n"
+        "".join(texts) == "1234123412\n[... there is more, which is not shown while it runs ...]\n"
     )
 
 
 def test_a_command_without_end_fills_no_memory_and_can_be_stopped(project: Path) -> None:
     async def main() -> None:
-        async with open_user_session(project, flags=OFFLINE) as person:
-            await person.desk.run_shell("yes")
-            await person.until(
-                lambda: any("there is more" in o.text for o in person.told(ShellOutput))
+        async with open_user_session(project, flags=OFFLINE) as user:
+            await user.session.run_shell("yes")
+            await user.until(
+                lambda: any("there is more" in o.text for o in user.events_of(ShellOutput))
             )
             for _ in range(20):
-                person.desk.interrupt()
-            await person.until(lambda: person.told(ShellEnded))
+                user.session.interrupt()
+            await user.until(lambda: user.events_of(ShellEnded))
             assert (
-                sum(len(one.text) for one in person.told(ShellOutput)) < 1.1 * MAX_SHOWN_CHARACTERS
+                sum(len(one.text) for one in user.events_of(ShellOutput))
+                < 1.1 * MAX_SHOWN_CHARACTERS
             )
-            assert person.said[-1].endswith("[stopped]")
+            assert user.said[-1].endswith("[stopped]")
 
     run(main())

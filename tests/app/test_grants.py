@@ -38,48 +38,49 @@ def write(id: str) -> list[Call]:
     return [Call("write", {"path": f"out/{id}.txt", "content": "x\n"}, id)]
 
 
-async def permissions(person: SessionUser, argument: str = "") -> str:
-    return (await person.desk.run_command("permissions", argument)).text
+async def permissions(user: SessionUser, argument: str = "") -> str:
+    return (await user.session.run_command("permissions", argument)).text
 
 
-def revocations(person: SessionUser) -> list[Repair]:
-    payloads = [one.entry.payload for one in person.told(EntryRecorded)]
+def revocations(user: SessionUser) -> list[Repair]:
+    payloads = [one.entry.payload for one in user.events_of(EntryRecorded)]
     return [one for one in payloads if isinstance(one, Repair) and one.code == GRANT_REVOKED]
 
 
-async def grant(person: SessionUser, id: str) -> None:
+async def grant(user: SessionUser, id: str) -> None:
     """Let the model write a file, and allow that for the session."""
-    before = len(person.told(EntryRecorded))
-    await person.desk.send(PromptInput("Write."))
-    await person.asked(id)
-    person.allow(id, scope=GrantScope.SESSION)
-    await person.until(lambda: not person.desk.is_running)
-    assert len(person.told(EntryRecorded)) > before
+    before = len(user.events_of(EntryRecorded))
+    await user.session.send(PromptInput("Write."))
+    await user.asked(id)
+    user.allow(id, scope=GrantScope.SESSION)
+    await user.until(lambda: not user.session.is_running)
+    assert len(user.events_of(EntryRecorded)) > before
 
 
 def test_a_grant_is_listed_with_a_number_and_taken_back_by_it_and_the_next_call_asks(
     project: Path, home: Path
 ) -> None:
     async def main() -> None:
-        async with open_user_session(project) as person:
-            await grant(person, "c1")
+        async with open_user_session(project) as user:
+            await grant(user, "c1")
             takes_one_back = "`/permissions revoke N` takes one back"
             listed = f"**Allowed in this session**, {takes_one_back}:\n\n1. `{RULE}`"
-            assert listed in await permissions(person)
-            with pytest.raises(Missing, match="revoke: 1 rule is allowed in this session"):
-                await permissions(person, "revoke 2")
-            told = await permissions(person, "revoke 1")
-            assert told == f"No longer allowed for this session: `{RULE}`"
-            assert len(revocations(person)) == 1
-            assert "Allowed in this session" not in await permissions(person)
-            await grant(person, "c2")
+            assert listed in await permissions(user)
+            with pytest.raises(Missing) as caught:
+                await permissions(user, "revoke 2")
+            assert caught.value.code == "no_such_number"
+            text = await permissions(user, "revoke 1")
+            assert text == f"No longer allowed for this session: `{RULE}`"
+            assert len(revocations(user)) == 1
+            assert "Allowed in this session" not in await permissions(user)
+            await grant(user, "c2")
 
     async def go_on() -> None:
-        async with open_user_session(project, continues=True) as person:
-            assert await permissions(person, "revoke 1")
-        async with open_user_session(project, continues=True) as person:
-            assert "Allowed in this session" not in await permissions(person)
-            await grant(person, "c3")
+        async with open_user_session(project, continues=True) as user:
+            assert await permissions(user, "revoke 1")
+        async with open_user_session(project, continues=True) as user:
+            assert "Allowed in this session" not in await permissions(user)
+            await grant(user, "c3")
 
     with scripted_model(home, write("c1"), "Done.", write("c2"), "Done.", write("c3"), "Done."):
         run(main())
@@ -91,41 +92,43 @@ def test_a_rule_is_taken_back_from_wherever_it_is_allowed_or_from_the_session_al
     project: Path, home: Path
 ) -> None:
     async def main() -> None:
-        async with open_user_session(project) as person:
-            await grant(person, "c1")
+        async with open_user_session(project) as user:
+            await grant(user, "c1")
             GrantsFile(project).add(RULE, GrantScope.PROJECT)
-            await person.desk.run_command("fork", "aside")
-            with pytest.raises(Missing, match="it is in this session: /permissions revoke 1"):
-                await permissions(person, f"revoke {RULE} user")
-            told = await permissions(person, f"revoke {RULE} session")
-            assert told == f"No longer allowed for this session: `{RULE}`"
+            await user.session.run_command("fork", "aside")
+            with pytest.raises(Missing) as caught:
+                await permissions(user, f"revoke {RULE} user")
+            assert caught.value.code == "rule_in_session"
+            assert caught.value.message.endswith("/permissions revoke 1")
+            text = await permissions(user, f"revoke {RULE} session")
+            assert text == f"No longer allowed for this session: `{RULE}`"
             assert GrantsFile(project).rules() == (RULE,)
-            person.desk.branches.switch("main")
-            told = await permissions(person, f"revoke {RULE}")
-            assert told == f"No longer allowed for this project: `{RULE}`"
+            user.session.branches.switch("main")
+            text = await permissions(user, f"revoke {RULE}")
+            assert text == f"No longer allowed for this project: `{RULE}`"
             assert GrantsFile(project).rules() == ()
-            await grant(person, "c2")
+            await grant(user, "c2")
             GrantsFile(project).add(RULE, GrantScope.PROJECT)
-            told = await permissions(person, f"revoke {RULE}")
-            assert told == f"No longer allowed for this session and this project: `{RULE}`"
+            text = await permissions(user, f"revoke {RULE}")
+            assert text == f"No longer allowed for this session and this project: `{RULE}`"
             assert GrantsFile(project).rules() == ()
 
     with scripted_model(home, write("c1"), "Done.", write("c2"), "Done."):
         run(main())
 
 
-def entry_of(person: SessionUser, text: str) -> str:
+def entry_of(user: SessionUser, text: str) -> str:
     """Return the entry of the last message of the person that says this."""
-    entries = [one.entry for one in person.told(EntryRecorded) if one.entry.message is not None]
+    entries = [one.entry for one in user.events_of(EntryRecorded) if one.entry.message is not None]
     return next(entry.id for entry in reversed(entries) if searchable_text(entry) == text)
 
 
-def say_otherwise(person: SessionUser) -> None:
-    person.desk.branches.fork_before(entry_of(person, "Thanks."))
+def say_otherwise(user: SessionUser) -> None:
+    user.session.branches.fork_before(entry_of(user, "Thanks."))
 
 
-def fork_there(person: SessionUser) -> None:
-    person.desk.branches.fork(at=entry_of(person, "Thanks."))
+def fork_there(user: SessionUser) -> None:
+    user.session.branches.fork(at=entry_of(user, "Thanks."))
 
 
 @pytest.mark.parametrize("leave", [say_otherwise, fork_there])
@@ -133,21 +136,22 @@ def test_a_grant_that_was_taken_back_is_so_on_branches_that_begin_before(
     project: Path, home: Path, leave: Callable[[SessionUser], None]
 ) -> None:
     async def main() -> None:
-        async with open_user_session(project) as person:
-            await grant(person, "c1")
-            await person.say("Thanks.")
-            assert await permissions(person, "revoke 1")
-            leave(person)
-            assert "Allowed in this session" not in await permissions(person)
-            await grant(person, "c2")
-            person.desk.branches.switch("main")
-            assert "Allowed in this session" not in await permissions(person)
-            told = await permissions(person, f"revoke {RULE}")
-            assert told == f"No longer allowed for this session: `{RULE}`"
-            person.desk.branches.switch("fork-1")
-            assert "Allowed in this session" not in await permissions(person)
-            with pytest.raises(Missing, match="revoke: this rule is not allowed there"):
-                await permissions(person, f"revoke {RULE}")
+        async with open_user_session(project) as user:
+            await grant(user, "c1")
+            await user.say("Thanks.")
+            assert await permissions(user, "revoke 1")
+            leave(user)
+            assert "Allowed in this session" not in await permissions(user)
+            await grant(user, "c2")
+            user.session.branches.switch("main")
+            assert "Allowed in this session" not in await permissions(user)
+            text = await permissions(user, f"revoke {RULE}")
+            assert text == f"No longer allowed for this session: `{RULE}`"
+            user.session.branches.switch("fork-1")
+            assert "Allowed in this session" not in await permissions(user)
+            with pytest.raises(Missing) as caught:
+                await permissions(user, f"revoke {RULE}")
+            assert caught.value.code == "rule_not_allowed"
 
     with scripted_model(home, write("c1"), "Done.", "Yes.", write("c2"), "Done."):
         run(main())
@@ -158,13 +162,14 @@ def test_a_grant_cannot_be_taken_back_where_another_program_has_gone_on(
     project: Path, home: Path
 ) -> None:
     async def main() -> None:
-        async with open_user_session(project) as person:
-            await grant(person, "c1")
+        async with open_user_session(project) as user:
+            await grant(user, "c1")
             with open_store() as store:
                 [header] = store.headers()
                 store.open(header.id).change_mode(Mode.PLAN)
-            with pytest.raises(Conflict, match="another program has gone on with it"):
-                await permissions(person, "revoke 1")
+            with pytest.raises(Conflict) as caught:
+                await permissions(user, "revoke 1")
+            assert caught.value.code == "changed_elsewhere"
 
     with scripted_model(home, write("c1"), "Done."):
         run(main())
@@ -176,21 +181,21 @@ def test_what_was_settled_since_an_answer_was_cut_off_stays_so_when_it_is_tried_
     gate = threading.Event()
 
     async def main() -> None:
-        async with open_user_session(project) as person:
-            await grant(person, "c1")
-            before = len(person.told(TextDelta))
-            await person.desk.send(PromptInput("Tell me."))
-            await person.until(lambda: len(person.told(TextDelta)) > before)
-            person.desk.interrupt()
-            await person.until(lambda: not person.desk.is_running)
+        async with open_user_session(project) as user:
+            await grant(user, "c1")
+            before = len(user.events_of(TextDelta))
+            await user.session.send(PromptInput("Tell me."))
+            await user.until(lambda: len(user.events_of(TextDelta)) > before)
+            user.session.interrupt()
+            await user.until(lambda: not user.session.is_running)
             gate.set()
-            await permissions(person, "revoke 1")
-            person.desk.change_mode(Mode.PLAN)
-            await person.desk.run_command("retry")
-            await person.until(lambda: not person.desk.is_running)
-            assert person.said[-2:] == ["Tell me.", "The end."]
-            assert person.desk.status.mode is Mode.PLAN
-            assert "Allowed in this session" not in await permissions(person)
+            await permissions(user, "revoke 1")
+            user.session.change_mode(Mode.PLAN)
+            await user.session.run_command("retry")
+            await user.until(lambda: not user.session.is_running)
+            assert user.said[-2:] == ["Tell me.", "The end."]
+            assert user.session.status.mode is Mode.PLAN
+            assert "Allowed in this session" not in await permissions(user)
 
     with scripted_model(home, write("c1"), "Done.", ["Once upon", gate, " a time"], "The end."):
         run(main())

@@ -38,17 +38,17 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return make_project(tmp_path, monkeypatch)
 
 
-async def begin(person: SessionUser, text: str, model: ScriptedVendor) -> None:
+async def begin(user: SessionUser, text: str, model: ScriptedVendor) -> None:
     """Say something, and wait until the model has heard it, which is later than it is told."""
-    await person.desk.send(PromptInput(text))
-    await person.until(lambda: person.told(TurnStarted))
+    await user.session.send(PromptInput(text))
+    await user.until(lambda: user.events_of(TurnStarted))
     while not model.seen:  # noqa: ASYNC110 - whoever changes it tells nobody
         await asyncio.sleep(0.005)
 
 
-async def run_shell(person: SessionUser, command: str) -> None:
-    await person.desk.run_shell(command)
-    await person.until(lambda: person.told(ShellEnded))
+async def run_shell(user: SessionUser, command: str) -> None:
+    await user.session.run_shell(command)
+    await user.until(lambda: user.events_of(ShellEnded))
 
 
 @pytest.mark.parametrize("steering", ["after_calls", "after_run"])
@@ -59,15 +59,15 @@ def test_to_interrupt_ends_the_run_and_what_was_not_heard_comes_back(
     second, third = PromptInput("And be brief.", (picture,)), PromptInput(" In verse. ")
 
     async def main() -> None:
-        async with open_user_session(project) as person:
-            await begin(person, "Tell me.", model)
-            await person.desk.send(second)
-            await person.desk.send(third)
-            person.desk.interrupt()
-            ended = await person.end()
+        async with open_user_session(project) as user:
+            await begin(user, "Tell me.", model)
+            await user.session.send(second)
+            await user.session.send(third)
+            user.session.interrupt()
+            ended = await user.end()
             assert ended.result.ending is EndReason.INTERRUPTED
-            assert person.told(InputReturned) == [InputReturned((second, third))]
-            assert person.said == ["Tell me."]
+            assert user.events_of(InputReturned) == [InputReturned((second, third))]
+            assert user.said == ["Tell me."]
             gate.set()
 
     with scripted_model(
@@ -81,17 +81,18 @@ def test_to_interrupt_before_the_first_step_of_a_run_says_nothing(
     project: Path, home: Path
 ) -> None:
     async def main() -> None:
-        async with open_user_session(project) as person:
-            saying = asyncio.create_task(person.desk.send(PromptInput("Tell me.")))
-            while not person.desk.is_running:  # noqa: ASYNC110 - not a moment later
+        async with open_user_session(project) as user:
+            saying = asyncio.create_task(user.session.send(PromptInput("Tell me.")))
+            while not user.session.is_running:  # noqa: ASYNC110 - not a moment later
                 await asyncio.sleep(0)
-            person.desk.interrupt()
-            with pytest.raises(StenoError, match="nothing was said"):
+            user.session.interrupt()
+            with pytest.raises(StenoError) as caught:
                 await saying
-            assert not person.desk.is_running
-            assert person.said == []
-            await person.say("And now?")
-            assert person.said == ["And now?", "Yes."]
+            assert caught.value.code == "interrupted"
+            assert not user.session.is_running
+            assert user.said == []
+            await user.say("And now?")
+            assert user.said == ["And now?", "Yes."]
 
     with scripted_model(home, "Yes.") as model:
         run(main())
@@ -102,16 +103,16 @@ def test_what_was_heard_does_not_come_back(project: Path, home: Path) -> None:
     first, second = threading.Event(), threading.Event()
 
     async def main() -> None:
-        async with open_user_session(project) as person:
-            await begin(person, "Tell me.", model)
-            await person.desk.send(PromptInput("And be brief."))
+        async with open_user_session(project) as user:
+            await begin(user, "Tell me.", model)
+            await user.session.send(PromptInput("And be brief."))
             first.set()
-            await person.until(lambda: len(person.told(TurnStarted)) == 2)
-            person.desk.interrupt()
-            ended = await person.end()
+            await user.until(lambda: len(user.events_of(TurnStarted)) == 2)
+            user.session.interrupt()
+            ended = await user.end()
             assert ended.result.ending is EndReason.INTERRUPTED
-            assert person.told(InputReturned) == []
-            assert person.said == ["Tell me.", "Once.", "And be brief."]
+            assert user.events_of(InputReturned) == []
+            assert user.said == ["Tell me.", "Once.", "And be brief."]
             second.set()
 
     with scripted_model(home, [first, "Once."], [second, "Well."]) as model:
@@ -122,15 +123,15 @@ def test_what_a_command_has_printed_stays_where_words_come_back(project: Path, h
     gate = threading.Event()
 
     async def main() -> None:
-        async with open_user_session(project) as person:
-            await begin(person, "Tell me.", model)
-            await run_shell(person, "echo from outside")
-            await person.desk.send(PromptInput("And be brief."))
-            person.desk.interrupt()
-            ended = await person.end()
+        async with open_user_session(project) as user:
+            await begin(user, "Tell me.", model)
+            await run_shell(user, "echo from outside")
+            await user.session.send(PromptInput("And be brief."))
+            user.session.interrupt()
+            ended = await user.end()
             assert ended.result.ending is EndReason.INTERRUPTED
-            assert person.told(InputReturned) == [InputReturned((PromptInput("And be brief."),))]
-            assert person.said == ["Tell me.", "$ echo from outside\nfrom outside\n"]
+            assert user.events_of(InputReturned) == [InputReturned((PromptInput("And be brief."),))]
+            assert user.said == ["Tell me.", "$ echo from outside\nfrom outside\n"]
             gate.set()
 
     with scripted_model(home, [gate, "Once."]) as model:
@@ -142,14 +143,14 @@ def test_what_a_command_has_printed_asks_for_no_answer(project: Path, home: Path
     gate = threading.Event()
 
     async def main() -> None:
-        async with open_user_session(project) as person:
-            await begin(person, "Hello?", model)
-            await run_shell(person, "echo from outside")
+        async with open_user_session(project) as user:
+            await begin(user, "Hello?", model)
+            await run_shell(user, "echo from outside")
             gate.set()
-            ended = await person.end()
+            ended = await user.end()
             assert ended.result.ending is EndReason.DONE
-            assert person.said == ["Hello?", "Hello.", "$ echo from outside\nfrom outside\n"]
-            assert not person.desk.is_unfinished
+            assert user.said == ["Hello?", "Hello.", "$ echo from outside\nfrom outside\n"]
+            assert not user.session.is_unfinished
 
     with scripted_model(home, [gate, "Hello."]) as model:
         run(main())
@@ -160,15 +161,15 @@ def test_who_leaves_finds_on_record_what_was_said_and_not_heard(project: Path, h
     gate = threading.Event()
 
     async def leave() -> None:
-        async with open_user_session(project) as person:
-            await person.desk.send(PromptInput("Tell me."))
-            await person.until(lambda: person.told(TextDelta))
-            await person.desk.send(PromptInput("And be brief."))
+        async with open_user_session(project) as user:
+            await user.session.send(PromptInput("Tell me."))
+            await user.until(lambda: user.events_of(TextDelta))
+            await user.session.send(PromptInput("And be brief."))
 
     async def come_back() -> None:
-        async with open_user_session(project, continues=True) as person:
-            assert person.said == ["Tell me.", "Once upon", "And be brief."]
-            assert person.desk.is_unfinished
+        async with open_user_session(project, continues=True) as user:
+            assert user.said == ["Tell me.", "Once upon", "And be brief."]
+            assert user.session.is_unfinished
 
     with scripted_model(home, ["Once upon", gate, " a time"]) as model:
         run(leave())
@@ -182,14 +183,15 @@ def test_who_leaves_finds_on_record_what_was_said_and_not_heard(project: Path, h
 
 def test_nothing_begins_at_a_desk_that_is_being_closed(project: Path) -> None:
     async def main() -> None:
-        async with open_user_session(project, flags={"model": "offline"}) as person:
-            await person.desk.run_shell("exec sleep 600")
-            closing = asyncio.create_task(person.desk.close())
+        async with open_user_session(project, flags={"model": "offline"}) as user:
+            await user.session.run_shell("exec sleep 600")
+            closing = asyncio.create_task(user.session.close())
             await asyncio.sleep(0)
             assert not closing.done()
-            for refused in (person.desk.run_shell("ls"), person.desk.send(PromptInput("Hello?"))):
-                with pytest.raises(StenoError, match="desk: it is closed"):
+            for refused in (user.session.run_shell("ls"), user.session.send(PromptInput("Hello?"))):
+                with pytest.raises(StenoError) as caught:
                     await refused
+                assert caught.value.code == "session_closed"
             await closing
 
     run(main())
@@ -197,14 +199,15 @@ def test_nothing_begins_at_a_desk_that_is_being_closed(project: Path) -> None:
 
 def test_what_is_still_being_read_when_a_desk_is_closed_is_not_said(project: Path) -> None:
     async def main() -> None:
-        async with open_user_session(project, flags={"model": "offline"}) as person:
+        async with open_user_session(project, flags={"model": "offline"}) as user:
             (project / "shapes.png").write_bytes(encode_image(red_image()))
-            saying = asyncio.create_task(person.desk.send(PromptInput("Look.", ("shapes.png",))))
+            saying = asyncio.create_task(user.session.send(PromptInput("Look.", ("shapes.png",))))
             await asyncio.sleep(0)  # it reads the image
-            await person.desk.close()
-            with pytest.raises(StenoError, match="desk: it is closed"):
+            await user.session.close()
+            with pytest.raises(StenoError) as caught:
                 await saying
-            assert list(person.desk.entries()) == []
+            assert caught.value.code == "session_closed"
+            assert list(user.session.entries()) == []
 
     run(main())
 
@@ -217,9 +220,11 @@ def test_who_does_not_wait_for_the_end_leaves_nothing_open_either(
 
     async def sit() -> None:
         loaded = load_settings(project, flags={})
-        async with open_local_session(loaded, SessionStart(project), outside=NO_SERVER) as desk:
-            await desk.send(PromptInput("Tell me."))
-            at_work.append(desk)
+        async with open_local_session(
+            loaded, SessionStart(project), mcp_options=NO_SERVER
+        ) as session:
+            await session.send(PromptInput("Tell me."))
+            at_work.append(session)
             await asyncio.Event().wait()
 
     async def main() -> None:
@@ -231,8 +236,9 @@ def test_who_does_not_wait_for_the_end_leaves_nothing_open_either(
             await asyncio.sleep(0)
         with pytest.raises(asyncio.CancelledError):
             await sitting
-        with pytest.raises(StenoError, match="closed"):
+        with pytest.raises(StenoError) as caught:
             await at_work[0].session_list.summaries()
+        assert caught.value.code == "session_closed"
 
     with scripted_model(home, [gate, "Once."]), caplog.at_level(logging.ERROR):
         run(main())
@@ -247,22 +253,23 @@ def test_a_fault_of_who_watches_does_not_end_the_run_and_is_told_once(
     project: Path, home: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def main() -> None:
-        async with open_user_session(project) as person:
-            told: list[SessionEvent] = []
+        async with open_user_session(project) as user:
+            events: list[SessionEvent] = []
             over = asyncio.Event()
 
             def stumble(event: SessionEvent) -> None:
-                told.append(event)
+                events.append(event)
                 if isinstance(event, RunEnded):
                     over.set()
                 raise ZeroDivisionError("a face that cannot draw")
 
-            person.desk.subscribe(stumble)
-            await person.desk.send(PromptInput("Hello?"))
+            user.session.subscribe(stumble)
+            await user.session.send(PromptInput("Hello?"))
             await over.wait()
-            assert person.said == ["Hello?", "Hello."]
-            [trouble] = [event for event in told if isinstance(event, ErrorRaised)]
-            assert "ZeroDivisionError: a face that cannot draw" in trouble.text
+            assert user.said == ["Hello?", "Hello."]
+            [error] = [event for event in events if isinstance(event, ErrorRaised)]
+            assert error.code == "listener_failed"
+            assert "ZeroDivisionError: a face that cannot draw" in error.text
 
     with scripted_model(home, "Hello."), caplog.at_level(logging.ERROR, "steno.cli"):
         run(main())

@@ -21,7 +21,6 @@ from tests.cli.reference_setup import trust_settings, write_servers
 pytestmark = pytest.mark.requirement("S4-15")
 SLOW = PromptInput("/slow:wait")
 """A prompt that its server takes for ever to make ready."""
-UNSAID = "interrupted before it began; nothing was said or done"
 SERVER = """\
 import json, pathlib, sys
 
@@ -57,9 +56,9 @@ def project(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     return folder
 
 
-async def say_slowly(person: SessionUser, project: Path) -> asyncio.Task[None]:
+async def say_slowly(user: SessionUser, project: Path) -> asyncio.Task[None]:
     """Say something that is still being read when this returns."""
-    saying = asyncio.create_task(person.desk.send(SLOW))
+    saying = asyncio.create_task(user.session.send(SLOW))
     while not (project / "asked").exists():  # noqa: ASYNC110 - the server tells nobody
         await asyncio.sleep(0.01)
     return saying
@@ -69,22 +68,23 @@ def test_words_that_are_being_read_and_what_waits_behind_them_do_not_begin(
     project: Path, home: Path
 ) -> None:
     async def main() -> None:
-        async with open_user_session(project, outside=McpOptions()) as person:
-            desk = person.desk
-            saying = await say_slowly(person, project)
+        async with open_user_session(project, outside=McpOptions()) as user:
+            session = user.session
+            saying = await say_slowly(user, project)
             behind = [
-                asyncio.create_task(desk.send(PromptInput("And be brief."))),
-                asyncio.create_task(desk.run_shell("touch ran")),
+                asyncio.create_task(session.send(PromptInput("And be brief."))),
+                asyncio.create_task(session.run_shell("touch ran")),
             ]
             await asyncio.sleep(0)  # they wait for their turn
-            desk.interrupt()
+            session.interrupt()
             for refused in (saying, *behind):
-                with pytest.raises(StenoError, match=UNSAID):
+                with pytest.raises(StenoError) as caught:
                     await refused
-            assert not desk.is_running
-            assert person.said == []
+                assert caught.value.code == "interrupted"
+            assert not session.is_running
+            assert user.said == []
             assert not (project / "ran").exists()
-            assert (await person.say("Hello?")).result.ending is EndReason.DONE
+            assert (await user.say("Hello?")).result.ending is EndReason.DONE
 
     with scripted_model(home, "Hello.", settings=trust_settings(project)) as model:
         run(main())
@@ -97,16 +97,17 @@ def test_a_run_ends_and_words_that_are_read_meanwhile_begin_no_other(
     gate = threading.Event()
 
     async def main() -> None:
-        async with open_user_session(project, outside=McpOptions()) as person:
-            await person.desk.send(PromptInput("Tell me."))
-            await person.until(lambda: person.told(TurnStarted))
-            saying = await say_slowly(person, project)
-            person.desk.interrupt()
-            assert (await person.end()).result.ending is EndReason.INTERRUPTED
-            with pytest.raises(StenoError, match=UNSAID):
+        async with open_user_session(project, outside=McpOptions()) as user:
+            await user.session.send(PromptInput("Tell me."))
+            await user.until(lambda: user.events_of(TurnStarted))
+            saying = await say_slowly(user, project)
+            user.session.interrupt()
+            assert (await user.end()).result.ending is EndReason.INTERRUPTED
+            with pytest.raises(StenoError) as caught:
                 await saying
-            assert person.said == ["Tell me."]
-            assert not person.desk.is_running
+            assert caught.value.code == "interrupted"
+            assert user.said == ["Tell me."]
+            assert not user.session.is_running
             gate.set()
 
     with scripted_model(home, [gate, "Once."], settings=trust_settings(project)):

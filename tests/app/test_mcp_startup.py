@@ -29,7 +29,6 @@ pytestmark = pytest.mark.requirement("S4-15")
 OPEN = McpOptions()
 TOOLS = ["mcp__slow__good"]
 HELLO, BRIEF = PromptInput("Hello?"), PromptInput("And be brief.")
-UNSAID = "interrupted before it began; nothing was said or done"
 WAITING = "waiting for MCP server slow"
 TAKE_BACK = "interrupt it to take back what you said"
 WITHOUT = "mcp slow: it has not answered yet; what you said goes without its tools"
@@ -72,30 +71,30 @@ async def started(others: set[int]) -> set[int]:
     return found
 
 
-def notices(person: SessionUser) -> list[str]:
-    return [notice.text for notice in person.told(Notice)]
+def notices(user: SessionUser) -> list[str]:
+    return [notice.text for notice in user.events_of(Notice)]
 
 
-async def told(person: SessionUser, text: str) -> None:
-    await person.until(lambda: any(one.startswith(text) for one in notices(person)))
+async def told(user: SessionUser, text: str) -> None:
+    await user.until(lambda: any(one.startswith(text) for one in notices(user)))
 
 
-async def begin_waiting(person: SessionUser) -> None:
+async def begin_waiting(user: SessionUser) -> None:
     """Say something, and wait until it waits for the server."""
-    await person.desk.send(HELLO)
-    await told(person, WAITING)
-    assert person.desk.is_running
+    await user.session.send(HELLO)
+    await told(user, WAITING)
+    assert user.session.is_running
 
 
-async def stop_waiting(person: SessionUser, *behind: PromptInput) -> None:
+async def stop_waiting(user: SessionUser, *behind: PromptInput) -> None:
     """Say something, and interrupt it while it waits for the server."""
-    await begin_waiting(person)
-    for words in behind:
-        await person.desk.send(words)
-    person.desk.interrupt()
-    await person.until(lambda: person.told(ErrorRaised))
-    assert person.told(ErrorRaised) == [ErrorRaised(UNSAID)]
-    assert person.told(InputReturned) == [InputReturned((HELLO, *behind))]
+    await begin_waiting(user)
+    for prompt in behind:
+        await user.session.send(prompt)
+    user.session.interrupt()
+    await user.until(lambda: user.events_of(ErrorRaised))
+    assert [one.code for one in user.events_of(ErrorRaised)] == ["interrupted"]
+    assert user.events_of(InputReturned) == [InputReturned((HELLO, *behind))]
 
 
 # -- while it starts ---------------------------------------------------------------------------
@@ -106,14 +105,14 @@ def test_everything_but_the_model_answers_while_a_server_has_not(
 ) -> None:
     async def main() -> None:
         others = children()
-        async with open_user_session(project, outside=OPEN) as person:
+        async with open_user_session(project, outside=OPEN) as user:
             pids = await started(others)
-            assert person.desk.status.model == "lab/tester"
-            assert (await person.desk.run_command("usage")).text
-            assert [one.text for one in await person.desk.complete("@no")] == ["@note.txt"]
-            await person.desk.run_shell("echo here")
-            await person.until(lambda: person.told(ShellEnded))
-            assert person.said == ["$ echo here\nhere\n"]
+            assert user.session.status.model == "lab/tester"
+            assert (await user.session.run_command("usage")).text
+            assert [one.text for one in await user.session.complete("@no")] == ["@note.txt"]
+            await user.session.run_shell("echo here")
+            await user.until(lambda: user.events_of(ShellEnded))
+            assert user.said == ["$ echo here\nhere\n"]
             assert pids <= children()
 
     with scripted_model(home, settings=trust_settings(project)):
@@ -124,13 +123,13 @@ def test_the_first_words_wait_for_a_server_and_go_with_its_tools(
     project: Path, home: Path, gate: Path
 ) -> None:
     async def main() -> None:
-        async with open_user_session(project, outside=OPEN) as person:
-            await begin_waiting(person)
+        async with open_user_session(project, outside=OPEN) as user:
+            await begin_waiting(user)
             assert model.seen == []
             await let_in(gate)
-            await person.end()
-            assert notices(person).count(f"{WAITING}, 10 s at most; {TAKE_BACK}") == 1
-            assert WITHOUT not in notices(person)
+            await user.end()
+            assert notices(user).count(f"{WAITING}, 10 s at most; {TAKE_BACK}") == 1
+            assert WITHOUT not in notices(user)
 
     with scripted_model(home, "Hello.", settings=trust_settings(project)) as model:
         run(main())
@@ -142,15 +141,15 @@ def test_to_interrupt_stops_the_wait_and_nothing_is_said(
 ) -> None:
     async def main() -> None:
         others = children()
-        async with open_user_session(project, outside=OPEN) as person:
+        async with open_user_session(project, outside=OPEN) as user:
             pids = await started(others)
-            await stop_waiting(person)
-            assert not person.desk.is_running
-            assert not person.desk.is_unfinished
-            assert person.said == []
+            await stop_waiting(user)
+            assert not user.session.is_running
+            assert not user.session.is_unfinished
+            assert user.said == []
             assert children() - others == pids
-            assert person.desk.status.session == ""
-            assert await person.desk.session_list.summaries() == []
+            assert user.session.status.session == ""
+            assert await user.session.session_list.summaries() == []
 
     with scripted_model(home, settings=trust_settings(project)) as model:
         run(main())
@@ -159,12 +158,12 @@ def test_to_interrupt_stops_the_wait_and_nothing_is_said(
 
 def test_words_behind_those_that_wait_go_with_them(project: Path, home: Path, gate: Path) -> None:
     async def main() -> None:
-        async with open_user_session(project, outside=OPEN) as person:
-            await begin_waiting(person)
-            await person.desk.send(BRIEF)
+        async with open_user_session(project, outside=OPEN) as user:
+            await begin_waiting(user)
+            await user.session.send(BRIEF)
             await let_in(gate)
-            await person.end()
-            assert person.said == ["Hello?", "And be brief.", "Hello."]
+            await user.end()
+            assert user.said == ["Hello?", "And be brief.", "Hello."]
 
     settings = f'steering = "interrupt"\n{trust_settings(project)}'
     with scripted_model(home, "Hello.", settings=settings) as model:
@@ -176,9 +175,9 @@ def test_words_behind_those_that_wait_come_back_with_them_in_the_order_they_were
     project: Path, home: Path, gate: Path
 ) -> None:
     async def main() -> None:
-        async with open_user_session(project, outside=OPEN) as person:
-            await stop_waiting(person, BRIEF, PromptInput("In verse."))
-            assert person.said == []
+        async with open_user_session(project, outside=OPEN) as user:
+            await stop_waiting(user, BRIEF, PromptInput("In verse."))
+            assert user.said == []
 
     with scripted_model(home, settings=trust_settings(project)) as model:
         run(main())
@@ -189,14 +188,14 @@ def test_a_command_runs_while_words_wait_and_both_are_on_record(
     project: Path, home: Path, gate: Path
 ) -> None:
     async def main() -> None:
-        async with open_user_session(project, outside=OPEN) as person:
-            await begin_waiting(person)
-            await person.desk.run_shell("echo here")
-            await person.until(lambda: person.told(ShellEnded))
-            assert person.said == ["$ echo here\nhere\n"]
+        async with open_user_session(project, outside=OPEN) as user:
+            await begin_waiting(user)
+            await user.session.run_shell("echo here")
+            await user.until(lambda: user.events_of(ShellEnded))
+            assert user.said == ["$ echo here\nhere\n"]
             await let_in(gate)
-            await person.end()
-            assert person.said == ["$ echo here\nhere\n", "Hello?", "Hello."]
+            await user.end()
+            assert user.said == ["$ echo here\nhere\n", "Hello?", "Hello."]
 
     with scripted_model(home, "Hello.", settings=trust_settings(project)) as model:
         run(main())
@@ -211,27 +210,27 @@ def test_words_behind_a_prompt_that_cannot_be_opened_come_back_and_are_tried_aga
     look = PromptInput("Look at @gone.txt")
 
     async def main() -> None:
-        async with open_user_session(project, outside=OPEN) as person:
-            await person.desk.send(look)
-            await told(person, WAITING)
-            await person.desk.send(BRIEF)
+        async with open_user_session(project, outside=OPEN) as user:
+            await user.session.send(look)
+            await told(user, WAITING)
+            await user.session.send(BRIEF)
             await let_in(gate)
-            ended = await person.end()
+            ended = await user.end()
             assert isinstance(ended.result.error, Unresolved)
-            assert person.said == []
-            assert person.desk.is_unfinished
-            await person.desk.run_command("retry")
-            await person.end(1)
-            assert person.told(InputReturned) == [InputReturned((look, BRIEF))] * 2
+            assert user.said == []
+            assert user.session.is_unfinished
+            await user.session.run_command("retry")
+            await user.end(1)
+            assert user.events_of(InputReturned) == [InputReturned((look, BRIEF))] * 2
             # A face that hears of the end gives back what it still waits for.
-            assert [type(event) for event in person.events[-2:]] == [InputReturned, RunEnded]
+            assert [type(event) for event in user.events[-2:]] == [InputReturned, RunEnded]
             assert model.seen == []
             (project / "gone.txt").write_text("here\n", encoding="utf-8")
-            await person.desk.run_command("retry")
-            ended = await person.end(2)
+            await user.session.run_command("retry")
+            ended = await user.end(2)
             assert ended.result.ending is EndReason.DONE
-            assert [one for one in person.said if one != "I see."] == [look.text, BRIEF.text]
-            assert len(person.told(InputReturned)) == 2
+            assert [one for one in user.said if one != "I see."] == [look.text, BRIEF.text]
+            assert len(user.events_of(InputReturned)) == 2
 
     settings = f'steering = "{steering}"\n{trust_settings(project)}'
     with scripted_model(home, "I see.", "I see.", settings=settings) as model:
@@ -242,17 +241,17 @@ def test_what_came_back_with_one_prompt_is_not_said_behind_another(
     project: Path, home: Path, gate: Path
 ) -> None:
     async def main() -> None:
-        async with open_user_session(project, outside=OPEN) as person:
-            await person.desk.send(PromptInput("Look at @gone.txt"))
-            await told(person, WAITING)
-            await person.desk.send(BRIEF)
+        async with open_user_session(project, outside=OPEN) as user:
+            await user.session.send(PromptInput("Look at @gone.txt"))
+            await told(user, WAITING)
+            await user.session.send(BRIEF)
             await let_in(gate)
-            await person.end()
-            await person.say("Look at @other.txt")
+            await user.end()
+            await user.say("Look at @other.txt")
             (project / "other.txt").write_text("here\n", encoding="utf-8")
-            await person.desk.run_command("retry")
-            await person.end(2)
-            assert person.said == ["Look at @other.txt", "I see."]
+            await user.session.run_command("retry")
+            await user.end(2)
+            assert user.said == ["Look at @other.txt", "I see."]
 
     with scripted_model(home, "I see.", settings=trust_settings(project)):
         run(main())
@@ -262,23 +261,25 @@ def test_to_interrupt_just_when_the_wait_is_over_says_nothing_either(
     project: Path, home: Path, gate: Path
 ) -> None:
     async def main() -> None:
-        async with open_user_session(project, outside=OPEN) as person:
-            await stop_waiting(person)
+        async with open_user_session(project, outside=OPEN) as user:
+            await stop_waiting(user)
             happened: list[SessionEvent] = []
             is_over = asyncio.Event()
 
             def hear(event: SessionEvent) -> None:
                 happened.append(event)
                 if isinstance(event, Notice) and event.text == WITHOUT:  # the last of the wait
-                    asyncio.get_running_loop().call_soon(person.desk.interrupt)
+                    asyncio.get_running_loop().call_soon(user.session.interrupt)
                 if isinstance(event, ErrorRaised | RunEnded):
                     is_over.set()
 
-            person.desk.subscribe(hear)
-            await person.desk.send(HELLO)
+            user.session.subscribe(hear)
+            await user.session.send(HELLO)
             await is_over.wait()
-            assert happened[-2:] == [InputReturned((HELLO,)), ErrorRaised(UNSAID)]
-            assert person.said == []
+            assert happened[-2] == InputReturned((HELLO,))
+            assert isinstance(happened[-1], ErrorRaised)
+            assert happened[-1].code == "interrupted"
+            assert user.said == []
 
     with scripted_model(home, "Hello.", settings=trust_settings(project)) as model:
         run(main())
@@ -289,14 +290,14 @@ def test_words_said_again_go_without_a_server_and_the_next_with_it_once_it_is_th
     project: Path, home: Path, gate: Path
 ) -> None:
     async def main() -> None:
-        async with open_user_session(project, outside=OPEN) as person:
-            await stop_waiting(person)
-            await person.say("Hello?")
-            assert notices(person).count(WITHOUT) == 1
+        async with open_user_session(project, outside=OPEN) as user:
+            await stop_waiting(user)
+            await user.say("Hello?")
+            assert notices(user).count(WITHOUT) == 1
             await let_in(gate)
-            await told(person, THERE)
-            await person.say("And now?")
-            assert notices(person).count(WITHOUT) == 1
+            await told(user, THERE)
+            await user.say("And now?")
+            assert notices(user).count(WITHOUT) == 1
 
     with scripted_model(home, "Hello.", "Yes.", settings=trust_settings(project)) as model:
         run(main())
@@ -312,12 +313,12 @@ def test_who_has_been_waited_for_long_enough_is_done_without(tmp_path: Path) -> 
         servers = McpServers(specs, folder=tmp_path)
         arrivals = McpStartup(
             ServerSetup(servers, ()),
-            fit=lambda data: pytest.fail("there is nothing to fit"),
-            changed=lambda: None,
-            say=said.append,
-            tell=noted.append,
-            unnoticed_s=0.01,
-            patience_s=0.01,
+            prepare_image=lambda data: pytest.fail("there is nothing to fit"),
+            on_change=lambda: None,
+            on_progress=said.append,
+            on_notice=noted.append,
+            silent_wait_s=0.01,
+            max_wait_s=0.01,
         )
         others = children()
         assert not arrivals.is_pending
@@ -348,14 +349,14 @@ def test_another_model_works_with_the_servers_that_run(
 ) -> None:
     async def main() -> None:
         others = children()
-        async with open_user_session(project, outside=OPEN) as person:
-            await begin_waiting(person)
+        async with open_user_session(project, outside=OPEN) as user:
+            await begin_waiting(user)
             await let_in(gate)
-            await person.end()
+            await user.end()
             pids = children() - others
-            await person.desk.change_model("offline")
-            await person.desk.change_model("lab/tester")
-            await person.say("And now?")
+            await user.session.change_model("offline")
+            await user.session.change_model("lab/tester")
+            await user.say("And now?")
             assert children() - others == pids
 
     with scripted_model(home, "Hello.", "Yes.", settings=trust_settings(project)) as model:
@@ -368,14 +369,14 @@ def test_another_model_can_be_chosen_while_a_server_has_not_answered(
 ) -> None:
     async def main() -> None:
         others = children()
-        async with open_user_session(project, outside=OPEN) as person:
+        async with open_user_session(project, outside=OPEN) as user:
             pids = await started(others)
-            await person.desk.change_model("offline")
-            await person.desk.change_model("lab/tester")
+            await user.session.change_model("offline")
+            await user.session.change_model("lab/tester")
             assert children() - others == pids
-            await begin_waiting(person)
+            await begin_waiting(user)
             await let_in(gate)
-            await person.end()
+            await user.end()
 
     with scripted_model(home, "Hello.", settings=trust_settings(project)) as model:
         run(main())
@@ -387,10 +388,10 @@ def test_servers_start_with_the_first_model_that_calls_tools(
 ) -> None:
     async def main() -> None:
         others = children()
-        async with open_user_session(project, outside=OPEN) as person:
-            await person.say("Hello?")
+        async with open_user_session(project, outside=OPEN) as user:
+            await user.say("Hello?")
             assert children() == others
-            await person.desk.change_model("offline")
+            await user.session.change_model("offline")
             await started(others)
 
     only_talks = '[models."lab/tester"]\ntools = false\n'
@@ -408,14 +409,14 @@ def test_a_server_that_failed_is_told_of_and_used_once_it_answers(
     set_up(project, f"test -e {shlex.quote(str(repaired))} || exit 3; exec {server()}")
 
     async def main() -> None:
-        async with open_user_session(project, outside=OPEN) as person:
-            await told(person, "mcp slow: cannot be started: ")
-            await person.say("Hello?")
+        async with open_user_session(project, outside=OPEN) as user:
+            await told(user, "mcp slow: cannot be started: ")
+            await user.say("Hello?")
             repaired.touch()
-            listed = (await person.desk.run_command("mcp")).text
+            listed = (await user.session.run_command("mcp")).text
             assert "`slow` answers" in listed
             assert "mcp slow\\: cannot be started" in listed
-            await person.say("And now?")
+            await user.say("And now?")
 
     with scripted_model(home, "Hello.", "Yes.", settings=trust_settings(project)) as model:
         run(main())
@@ -425,19 +426,19 @@ def test_a_server_that_failed_is_told_of_and_used_once_it_answers(
 # -- the end -----------------------------------------------------------------------------------
 
 
-async def leave(person: SessionUser) -> None:
+async def leave(user: SessionUser) -> None:
     """Go in order."""
 
 
-async def leave_what_waits(person: SessionUser) -> None:
-    await begin_waiting(person)
+async def leave_what_waits(user: SessionUser) -> None:
+    await begin_waiting(user)
 
 
-async def crash(person: SessionUser) -> None:
+async def crash(user: SessionUser) -> None:
     raise ZeroDivisionError("a face that cannot draw")
 
 
-async def be_cancelled(person: SessionUser) -> None:
+async def be_cancelled(user: SessionUser) -> None:
     task = asyncio.current_task()
     assert task is not None
     task.cancel()
@@ -449,9 +450,9 @@ def test_no_server_that_still_starts_is_left_behind(
     project: Path, home: Path, gate: Path, end: Callable[[SessionUser], Awaitable[None]]
 ) -> None:
     async def sit(others: set[int]) -> None:
-        async with open_user_session(project, outside=OPEN) as person:
+        async with open_user_session(project, outside=OPEN) as user:
             await started(others)
-            await end(person)
+            await end(user)
 
     async def main() -> None:
         others = children()
@@ -466,14 +467,14 @@ def test_who_leaves_while_a_server_is_awaited_finds_on_record_what_was_said(
     project: Path, home: Path, gate: Path
 ) -> None:
     async def leave_early() -> None:
-        async with open_user_session(project, outside=OPEN) as person:
-            await begin_waiting(person)
-            await person.desk.send(BRIEF)
+        async with open_user_session(project, outside=OPEN) as user:
+            await begin_waiting(user)
+            await user.session.send(BRIEF)
 
     async def come_back() -> None:
-        async with open_user_session(project, continues=True) as person:
-            assert person.said == ["Hello?", "And be brief."]
-            assert person.desk.is_unfinished
+        async with open_user_session(project, continues=True) as user:
+            assert user.said == ["Hello?", "And be brief."]
+            assert user.session.is_unfinished
 
     with scripted_model(home, settings=trust_settings(project)) as model:
         run(leave_early())

@@ -26,13 +26,13 @@ def told(project: Path, home: Path, *, verbose: bool = False) -> list[str]:
     """Let calls fail in two runs, and return what was told about it before each ended."""
 
     async def main() -> list[str]:
-        async with open_user_session(project, verbose=verbose) as person:
-            await person.say("Read both.")
-            await person.say("Again?")
-            [*_, last] = person.events
+        async with open_user_session(project, verbose=verbose) as user:
+            await user.say("Read both.")
+            await user.say("Again?")
+            [*_, last] = user.events
             assert isinstance(last, RunEnded)
-            assert {notice.code for notice in person.told(Notice)} == {NoticeCode.CONTEXT}
-            return [notice.text for notice in person.told(Notice)]
+            assert {notice.code for notice in user.events_of(Notice)} == {NoticeCode.CONTEXT}
+            return [notice.text for notice in user.events_of(Notice)]
 
     with scripted_model(home, MISSING, "No.", "No."):
         return run(main())
@@ -80,8 +80,8 @@ def test_people_are_told_no_codes_and_nothing_that_every_run_does(
 
 def test_no_kind_of_change_is_told_by_its_code() -> None:
     for code in ChangeCode:
-        told = simplify_notice(Notice(NoticeCode.CONTEXT, f"something is so ({code})"))
-        assert told is None or told.text == "something is so"
+        text = simplify_notice(Notice(NoticeCode.CONTEXT, f"something is so ({code})"))
+        assert text is None or text.text == "something is so"
 
 
 def test_what_a_person_named_is_told_as_it_is() -> None:

@@ -31,8 +31,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return make_project(tmp_path, monkeypatch)
 
 
-def kinds(person: SessionUser) -> list[type]:
-    return [type(entry.payload) for entry in person.desk.entries()]
+def kinds(user: SessionUser) -> list[type]:
+    return [type(entry.payload) for entry in user.session.entries()]
 
 
 # -- saying --------------------------------------------------------------------------------------
@@ -42,14 +42,14 @@ def test_what_is_said_begins_a_run_and_returns_at_once(project: Path, home: Path
     gate = threading.Event()
 
     async def main() -> None:
-        async with open_user_session(project) as person:
-            await person.desk.send(PromptInput("Hello?"))
-            assert person.desk.is_running
+        async with open_user_session(project) as user:
+            await user.session.send(PromptInput("Hello?"))
+            assert user.session.is_running
             gate.set()
-            ended = await person.end()
-            assert not person.desk.is_running
+            ended = await user.end()
+            assert not user.session.is_running
             assert (ended.result.ending, ended.result.text) == (EndReason.DONE, "Hello.")
-            assert person.said == ["Hello?", "Hello."]
+            assert user.said == ["Hello?", "Hello."]
 
     with scripted_model(home, [gate, "Hello."]):
         run(main())
@@ -59,13 +59,13 @@ def test_words_that_come_while_the_agent_works_steer_it(project: Path, home: Pat
     gate = threading.Event()
 
     async def main() -> None:
-        async with open_user_session(project) as person:
-            await person.desk.send(PromptInput("Read it."))
-            await person.until(lambda: person.told(TurnStarted))
-            await person.desk.send(PromptInput("And be brief."))
+        async with open_user_session(project) as user:
+            await user.session.send(PromptInput("Read it."))
+            await user.until(lambda: user.events_of(TurnStarted))
+            await user.session.send(PromptInput("And be brief."))
             gate.set()
-            await person.end()
-            assert person.said == ["Read it.", "", "     1\tforty-two\n", "And be brief.", "42."]
+            await user.end()
+            assert user.said == ["Read it.", "", "     1\tforty-two\n", "And be brief.", "42."]
 
     with scripted_model(home, [gate, Call("read", {"path": "note.txt"})], "42.") as model:
         run(main())
@@ -74,14 +74,14 @@ def test_words_that_come_while_the_agent_works_steer_it(project: Path, home: Pat
 
 def test_two_things_said_at_once_are_heard_in_their_order(project: Path, home: Path) -> None:
     async def main() -> None:
-        async with open_user_session(project) as person:
+        async with open_user_session(project) as user:
             (project / "shapes.png").write_bytes(encode_image(red_image()))
             await asyncio.gather(
-                person.desk.send(PromptInput("One.", ("shapes.png",))),
-                person.desk.send(PromptInput("Two.")),
+                user.session.send(PromptInput("One.", ("shapes.png",))),
+                user.session.send(PromptInput("Two.")),
             )
-            await person.end()
-            assert [text for text in person.said if text in ("One.", "Two.")] == ["One.", "Two."]
+            await user.end()
+            assert [text for text in user.said if text in ("One.", "Two.")] == ["One.", "Two."]
 
     with scripted_model(home, "Yes.", "Yes.", settings=WITH_VISION):
         run(main())
@@ -91,18 +91,18 @@ def test_words_that_cannot_be_read_are_refused_before_anything_is_on_record(
     project: Path,
 ) -> None:
     async def main() -> None:
-        async with open_user_session(project, flags={"model": "offline"}) as person:
-            for words in (
+        async with open_user_session(project, flags={"model": "offline"}) as user:
+            for prompt in (
                 PromptInput("@../elsewhere.txt:9-1"),
                 PromptInput("Look.", ("missing.png",)),
                 PromptInput("Look.", (b"no image at all",)),
                 PromptInput("  "),
             ):
                 with pytest.raises(StenoError):
-                    await person.desk.send(words)
-            assert list(person.desk.entries()) == []
-            assert not person.desk.is_running
-            assert list(await person.desk.session_list.summaries()) == []
+                    await user.session.send(prompt)
+            assert list(user.session.entries()) == []
+            assert not user.session.is_running
+            assert list(await user.session.session_list.summaries()) == []
 
     run(main())
 
@@ -111,14 +111,14 @@ def test_an_image_that_is_pasted_is_shown_to_the_model(project: Path, home: Path
     data = encode_image(red_image())
 
     async def main() -> None:
-        async with open_user_session(project) as person:
-            await person.say("Which colour?", data)
-            [said] = [e for e in person.desk.entries() if isinstance(e.payload, UserMessage)]
-            read = person.desk.find_image(said.id, 1)
+        async with open_user_session(project) as user:
+            await user.say("Which colour?", data)
+            [said] = [e for e in user.session.entries() if isinstance(e.payload, UserMessage)]
+            read = user.session.find_image(said.id, 1)
             assert read is not None
             assert read() == data
-            assert person.desk.find_image(said.id, 0) is None
-            assert person.desk.find_image("no such entry", 0) is None
+            assert user.session.find_image(said.id, 0) is None
+            assert user.session.find_image("no such entry", 0) is None
 
     with scripted_model(home, "Red.", settings=WITH_VISION) as model:
         run(main())
@@ -130,22 +130,25 @@ def test_what_cannot_be_opened_fails_the_run_and_may_be_tried_again(
     project: Path, home: Path
 ) -> None:
     async def main() -> None:
-        async with open_user_session(project) as person:
-            ended = await person.say("What is in @later.txt?")
+        async with open_user_session(project) as user:
+            ended = await user.say("What is in @later.txt?")
             assert isinstance(ended.result.error, Unresolved)
-            assert person.desk.is_unfinished
-            assert person.said == []
-            words = PromptInput("What is in @later.txt?")
-            assert person.told(InputReturned) == [InputReturned((words,))]
-            await person.desk.run_command("retry")
-            await person.end(1)
-            assert person.told(InputReturned) == [InputReturned((words,)), InputReturned((words,))]
+            assert user.session.is_unfinished
+            assert user.said == []
+            prompt = PromptInput("What is in @later.txt?")
+            assert user.events_of(InputReturned) == [InputReturned((prompt,))]
+            await user.session.run_command("retry")
+            await user.end(1)
+            assert user.events_of(InputReturned) == [
+                InputReturned((prompt,)),
+                InputReturned((prompt,)),
+            ]
             (project / "later.txt").write_text("now it is there\n", "utf-8")
-            await person.desk.run_command("retry")
-            await person.end(2)
-            assert person.said == ["What is in @later.txt?", "I see."]
-            assert len(person.told(InputReturned)) == 2
-            assert not person.desk.is_unfinished
+            await user.session.run_command("retry")
+            await user.end(2)
+            assert user.said == ["What is in @later.txt?", "I see."]
+            assert len(user.events_of(InputReturned)) == 2
+            assert not user.session.is_unfinished
 
     with scripted_model(home, "I see."):
         run(main())
@@ -156,13 +159,13 @@ def test_what_cannot_be_opened_fails_the_run_and_may_be_tried_again(
 
 def test_a_run_that_failed_is_tried_again_from_where_it_was(project: Path, home: Path) -> None:
     async def main() -> None:
-        async with open_user_session(project) as person:
-            ended = await person.say("Hello?")
+        async with open_user_session(project) as user:
+            ended = await user.say("Hello?")
             assert ended.result.ending is EndReason.FAILED
-            assert person.desk.is_unfinished
-            assert (await person.desk.run_command("retry")).text == "Tries again."
-            await person.end(1)
-            assert person.said == ["Hello?", "Hello."]
+            assert user.session.is_unfinished
+            assert (await user.session.run_command("retry")).text == "Tries again."
+            await user.end(1)
+            assert user.said == ["Hello?", "Hello."]
 
     with scripted_model(home, Fault(400, "not today"), "Hello."):
         run(main())
@@ -172,19 +175,19 @@ def test_an_answer_that_was_interrupted_can_be_had_anew(project: Path, home: Pat
     gate = threading.Event()
 
     async def main() -> None:
-        async with open_user_session(project) as person:
-            await person.desk.send(PromptInput("Tell me."))
-            await person.until(lambda: person.told(TextDelta))
-            person.desk.interrupt()
-            ended = await person.end()
+        async with open_user_session(project) as user:
+            await user.session.send(PromptInput("Tell me."))
+            await user.until(lambda: user.events_of(TextDelta))
+            user.session.interrupt()
+            ended = await user.end()
             gate.set()
             assert ended.result.ending is EndReason.INTERRUPTED
-            assert not person.desk.is_running
-            await person.desk.run_command("retry")
-            await person.end(1)
-            assert person.said == ["Tell me.", "The end."]
-            assert Rewind in kinds(person)
-            assert person.told(BranchChanged) == [BranchChanged()]
+            assert not user.session.is_running
+            await user.session.run_command("retry")
+            await user.end(1)
+            assert user.said == ["Tell me.", "The end."]
+            assert Rewind in kinds(user)
+            assert user.events_of(BranchChanged) == [BranchChanged()]
 
     with scripted_model(home, ["Once upon", gate, " a time"], "The end."):
         run(main())
@@ -194,21 +197,21 @@ def test_another_program_that_was_faster_is_named_as_trouble(project: Path, home
     gate = threading.Event()
 
     async def main() -> None:
-        async with open_user_session(project) as person:
-            await person.say("One.")
-            session = person.desk.status.session
+        async with open_user_session(project) as user:
+            await user.say("One.")
+            session = user.session.status.session
             assert session is not None
-            await person.desk.send(PromptInput("Two."))
-            await person.until(lambda: person.said[-1:] == ["Two."])
+            await user.session.send(PromptInput("Two."))
+            await user.until(lambda: user.said[-1:] == ["Two."])
             with open_store() as store:
                 store.open(session).change_mode(Mode.PLAN)
             gate.set()
-            await person.until(lambda: person.told(ErrorRaised))
-            [trouble] = person.told(ErrorRaised)
-            assert "another program has gone on with it" in trouble.text
-            assert not person.desk.is_running
-            await person.desk.session_list.resume(session)
-            assert person.desk.status.mode is Mode.PLAN
+            await user.until(lambda: user.events_of(ErrorRaised))
+            [error] = user.events_of(ErrorRaised)
+            assert error.code == "changed_elsewhere"
+            assert not user.session.is_running
+            await user.session.session_list.resume(session)
+            assert user.session.status.mode is Mode.PLAN
 
     with scripted_model(home, "First.", [gate, "Second."]):
         run(main())
@@ -216,11 +219,12 @@ def test_another_program_that_was_faster_is_named_as_trouble(project: Path, home
 
 def test_nothing_can_be_said_at_a_desk_that_is_closed(project: Path) -> None:
     async def main() -> None:
-        async with open_user_session(project, flags={"model": "offline"}) as person:
-            await person.desk.close()
-            with pytest.raises(StenoError, match="closed"):
-                await person.desk.send(PromptInput("Hello?"))
-            await person.desk.close()
+        async with open_user_session(project, flags={"model": "offline"}) as user:
+            await user.session.close()
+            with pytest.raises(StenoError) as caught:
+                await user.session.send(PromptInput("Hello?"))
+            assert caught.value.code == "session_closed"
+            await user.session.close()
 
     run(main())
 
@@ -231,15 +235,15 @@ def test_leaving_in_the_middle_leaves_a_session_that_can_be_gone_on_with(
     gate = threading.Event()
 
     async def leave() -> None:
-        async with open_user_session(project) as person:
-            await person.desk.send(PromptInput("Tell me."))
-            await person.until(lambda: person.told(TextDelta))
+        async with open_user_session(project) as user:
+            await user.session.send(PromptInput("Tell me."))
+            await user.until(lambda: user.events_of(TextDelta))
 
     async def come_back() -> None:
-        async with open_user_session(project, continues=True) as person:
-            assert person.said == ["Tell me.", "Once upon"]
-            await person.say("Go on.")
-            assert person.said[-1] == "The end."
+        async with open_user_session(project, continues=True) as user:
+            assert user.said == ["Tell me.", "Once upon"]
+            await user.say("Go on.")
+            assert user.said[-1] == "The end."
 
     with scripted_model(home, ["Once upon", gate, " a time"], "The end."):
         run(leave())
@@ -254,16 +258,16 @@ def test_the_mode_changes_at_once_also_while_the_agent_works(project: Path, home
     gate = threading.Event()
 
     async def main() -> None:
-        async with open_user_session(project) as person:
-            await person.desk.send(PromptInput("Write it."))
-            await person.until(lambda: "Write it." in person.said)
-            person.desk.change_mode(Mode.PLAN)
-            person.desk.change_mode(Mode.PLAN)
-            assert person.desk.status.mode is Mode.PLAN
-            assert kinds(person).count(ModeChange) == 1
+        async with open_user_session(project) as user:
+            await user.session.send(PromptInput("Write it."))
+            await user.until(lambda: "Write it." in user.said)
+            user.session.change_mode(Mode.PLAN)
+            user.session.change_mode(Mode.PLAN)
+            assert user.session.status.mode is Mode.PLAN
+            assert kinds(user).count(ModeChange) == 1
             gate.set()
-            await person.end()
-            assert any("plan mode allows reading only" in text for text in person.said)
+            await user.end()
+            assert any("plan mode allows reading only" in text for text in user.said)
 
     with scripted_model(home, [gate, Call("write", {"path": "a.txt", "content": "a"})], "I see."):
         run(main())
@@ -274,17 +278,17 @@ def test_another_model_answers_from_here_on_and_is_told_what_it_sees(
     project: Path, home: Path
 ) -> None:
     async def main() -> None:
-        async with open_user_session(project) as person:
+        async with open_user_session(project) as user:
             (project / "shapes.png").write_bytes(encode_image(red_image()))
-            await person.say("Which colour is @shapes.png?")
-            reply = await person.desk.change_model("offline")
-            assert person.desk.status.model == "offline/assistant"
+            await user.say("Which colour is @shapes.png?")
+            reply = await user.session.change_model("offline")
+            assert user.session.status.model == "offline/assistant"
             assert "`offline/assistant` answers from here on" in reply.text
             assert "image\\_left\\_out" in reply.text
-            assert kinds(person).count(ModelChange) == 1
-            await person.say("read note.txt")
-            assert kinds(person).count(ModelChange) == 2
-            again = await person.desk.run_command("model", "offline")
+            assert kinds(user).count(ModelChange) == 1
+            await user.say("read note.txt")
+            assert kinds(user).count(ModelChange) == 2
+            again = await user.session.run_command("model", "offline")
             assert "answers already" in again.text
 
     with scripted_model(home, "Red.", settings=WITH_VISION):
@@ -293,11 +297,11 @@ def test_another_model_answers_from_here_on_and_is_told_what_it_sees(
 
 def test_a_model_that_there_is_not_leaves_everything_as_it_was(project: Path) -> None:
     async def main() -> None:
-        async with open_user_session(project, flags={"model": "offline"}) as person:
+        async with open_user_session(project, flags={"model": "offline"}) as user:
             with pytest.raises(InvalidValue, match="/model nobody/nothing: there is no vendor"):
-                await person.desk.change_model("nobody/nothing")
-            assert person.desk.status.model == "offline/assistant"
-            await person.say("read note.txt")
+                await user.session.change_model("nobody/nothing")
+            assert user.session.status.model == "offline/assistant"
+            await user.say("read note.txt")
 
     run(main())
 
@@ -306,23 +310,24 @@ def test_nothing_is_exchanged_while_the_agent_works(project: Path, home: Path) -
     gate = threading.Event()
 
     async def main() -> None:
-        async with open_user_session(project) as person:
-            await person.desk.send(PromptInput("Hello?"))
-            await person.until(lambda: person.said == ["Hello?"])
-            desk = person.desk
+        async with open_user_session(project) as user:
+            await user.session.send(PromptInput("Hello?"))
+            await user.until(lambda: user.said == ["Hello?"])
+            session = user.session
             for refused in (
-                desk.change_model("offline"),
-                desk.session_list.new(),
-                desk.session_list.resume("last"),
-                desk.run_command("retry"),
-                desk.run_command("compact"),
-                desk.run_command("fork"),
-                desk.run_command("label", "here"),
+                session.change_model("offline"),
+                session.session_list.new(),
+                session.session_list.resume("last"),
+                session.run_command("retry"),
+                session.run_command("compact"),
+                session.run_command("fork"),
+                session.run_command("label", "here"),
             ):
-                with pytest.raises(StenoError, match="the agent is at work"):
+                with pytest.raises(StenoError) as caught:
                     await refused
+                assert caught.value.code == "agent_running"
             gate.set()
-            await person.end()
+            await user.end()
 
     with scripted_model(home, [gate, "Hello."]):
         run(main())
@@ -330,16 +335,16 @@ def test_nothing_is_exchanged_while_the_agent_works(project: Path, home: Path) -
 
 def test_what_was_said_is_summed_up_on_request(project: Path, home: Path) -> None:
     async def main() -> None:
-        async with open_user_session(project) as person:
-            assert "Nothing was summed up" in (await person.desk.run_command("compact")).text
-            await person.say("One?")
-            await person.say("Two?")
-            reply = await person.desk.run_command("compact")
+        async with open_user_session(project) as user:
+            assert "Nothing was summed up" in (await user.session.run_command("compact")).text
+            await user.say("One?")
+            await user.say("Two?")
+            reply = await user.session.run_command("compact")
             assert reply.text == "They counted."
-            assert Compaction in kinds(person)
-            assert not person.desk.is_running
-            assert person.desk.status.usage.input_tokens == 30
-            await person.say("Three?")
+            assert Compaction in kinds(user)
+            assert not user.session.is_running
+            assert user.session.status.usage.input_tokens == 30
+            await user.say("Three?")
 
     with scripted_model(home, "One.", "Two.", "They counted.", "Three.") as model:
         run(main())
@@ -357,18 +362,18 @@ def test_to_sum_up_can_be_interrupted_and_what_is_said_meanwhile_waits(
         yield gate
 
     async def main() -> None:
-        async with open_user_session(project) as person:
-            await person.say("One?")
-            await person.say("Two?")
-            summing_up = asyncio.create_task(person.desk.run_command("compact"))
+        async with open_user_session(project) as user:
+            await user.say("One?")
+            await user.say("Two?")
+            summing_up = asyncio.create_task(user.session.run_command("compact"))
             assert await asyncio.to_thread(asked.wait, PATIENCE_S)
-            assert person.desk.is_running
-            speaking_up = asyncio.create_task(person.desk.send(PromptInput("Three?")))
-            person.desk.interrupt()
+            assert user.session.is_running
+            speaking_up = asyncio.create_task(user.session.send(PromptInput("Three?")))
+            user.session.interrupt()
             assert "Nothing was summed up" in (await summing_up).text
             await speaking_up
-            await person.end(2)
-            assert person.said[-2:] == ["Three?", "Three."]
+            await user.end(2)
+            assert user.said[-2:] == ["Three?", "Three."]
 
     with scripted_model(home, "One.", "Two.", never_done(), "Three."):
         run(main())
@@ -380,19 +385,19 @@ def test_to_sum_up_can_be_interrupted_and_what_is_said_meanwhile_waits(
 
 def test_the_standing_follows_the_branch(project: Path, home: Path) -> None:
     async def main() -> None:
-        async with open_user_session(project) as person:
-            desk = person.desk
-            await person.say("One?")
-            one = desk.status
-            await person.say("Two?")
-            two = desk.status
+        async with open_user_session(project) as user:
+            session = user.session
+            await user.say("One?")
+            one = session.status
+            await user.say("Two?")
+            two = session.status
             assert (one.usage.total_tokens, two.usage.total_tokens) == (15, 30)
             assert (one.context_tokens, two.context_tokens) == (15, 15)
             assert two.context_limit == 32_000
-            first = next(e for e in desk.entries() if isinstance(e.payload, AssistantMessage))
-            desk.branches.fork("back", at=first.id)
-            assert desk.status.usage.total_tokens == 15
-            assert desk.status.branch == "back"
+            first = next(e for e in session.entries() if isinstance(e.payload, AssistantMessage))
+            session.branches.fork("back", at=first.id)
+            assert session.status.usage.total_tokens == 15
+            assert session.status.branch == "back"
 
     settings = '[models."lab/tester"]\ncontext_tokens = 32000\n'
     with scripted_model(home, "One.", "Two.", settings=settings):
@@ -403,9 +408,9 @@ def test_who_watches_is_told_of_servers_and_models_that_come_as_a_surprise(
     project: Path, home: Path
 ) -> None:
     async def main() -> list[Notice]:
-        async with open_user_session(project) as person:
-            await person.until(lambda: person.told(Notice))
-            return person.told(Notice)
+        async with open_user_session(project) as user:
+            await user.until(lambda: user.events_of(Notice))
+            return user.events_of(Notice)
 
     write_settings(home, 'model = "offline"\nmax_cost = 1\n')
     [notice] = run(main())
@@ -415,13 +420,13 @@ def test_who_watches_is_told_of_servers_and_models_that_come_as_a_surprise(
 
 def test_only_what_is_unfinished_or_broken_can_be_tried_again(project: Path) -> None:
     async def main() -> None:
-        async with open_user_session(project, flags={"model": "offline"}) as person:
+        async with open_user_session(project, flags={"model": "offline"}) as user:
             with pytest.raises(Missing):
-                await person.desk.run_command("retry")
-            await person.say("read note.txt")
+                await user.session.run_command("retry")
+            await user.say("read note.txt")
             with pytest.raises(Missing):
-                await person.desk.run_command("retry")
-            assert len(person.told(RunEnded)) == 1
+                await user.session.run_command("retry")
+            assert len(user.events_of(RunEnded)) == 1
 
     run(main())
 
@@ -431,9 +436,9 @@ def test_an_image_for_a_model_that_sees_none_is_read_and_the_person_is_told(
     project: Path, home: Path
 ) -> None:
     async def main() -> None:
-        async with open_user_session(project) as person:
-            await person.say("When?", encode_png(draw_text("Ship it on Friday.")))
-            doing, done = [notice.text for notice in person.told(Notice)]
+        async with open_user_session(project) as user:
+            await user.say("When?", encode_png(draw_text("Ship it on Friday.")))
+            doing, done = [notice.text for notice in user.events_of(Notice)]
             assert doing.startswith("recognising the text in ")
             assert "the model takes no images" in done
 
@@ -446,22 +451,23 @@ def test_who_asks_a_server_that_there_is_not_is_told_that_it_was_left_as_text(
     project: Path,
 ) -> None:
     async def main() -> None:
-        async with open_user_session(project, flags={"model": "offline"}) as person:
-            await person.say("/lab:three now")
-            [notice] = person.told(Notice)
+        async with open_user_session(project, flags={"model": "offline"}) as user:
+            await user.say("/lab:three now")
+            [notice] = user.events_of(Notice)
             assert notice.text == "/lab:three: there is no server of this name; left as text"
-            assert person.said[0] == "/lab:three now"
+            assert user.said[0] == "/lab:three now"
 
     run(main())
 
 
 def test_the_offline_assistant_sums_nothing_up(project: Path) -> None:
     async def main() -> None:
-        async with open_user_session(project, flags={"model": "offline"}) as person:
-            await person.say("list files")
-            before = person.said
-            with pytest.raises(StenoError, match=r"^/compact: the offline assistant cannot sum up"):
-                await person.desk.run_command("compact")
-            assert person.said == before
+        async with open_user_session(project, flags={"model": "offline"}) as user:
+            await user.say("list files")
+            before = user.said
+            with pytest.raises(StenoError) as caught:
+                await user.session.run_command("compact")
+            assert (caught.value.code, caught.value.place) == ("offline_model", "/compact")
+            assert user.said == before
 
     run(main())

@@ -17,14 +17,14 @@ from steno.store import MemoryStore, open_store
 RED, GREEN = bytes([1]) * MIN_IMAGE_BLOB_BYTES, b"green"
 
 
-def resolved(conversation: Conversation, said: Entry, data: bytes | None) -> None:
+def resolved(conversation: Conversation, entry: Entry, data: bytes | None) -> None:
     content = (
         (Text("no image"),)
         if data is None
         else (Text("see"), Image(source=ImageData(data), mime_type="image/png"))
     )
     conversation.append(
-        Resolution(target=said.id, block=1, status=ResolutionStatus.RESOLVED, content=content)
+        Resolution(target=entry.id, block=1, status=ResolutionStatus.RESOLVED, content=content)
     )
 
 
@@ -48,7 +48,7 @@ def conversation(store: MemoryStore) -> Conversation:
 def test_an_image_is_found_in_the_message_or_beside_it(
     store: MemoryStore, conversation: Conversation
 ) -> None:
-    said = conversation.append(
+    entry = conversation.append(
         UserMessage(
             (
                 Image(source=ImageData(GREEN), mime_type="image/png"),
@@ -57,7 +57,7 @@ def test_an_image_is_found_in_the_message_or_beside_it(
         )
     )
     pictures = SessionImages(store)
-    assert [found_by(pictures, conversation, said.id, number) for number in range(3)] == [
+    assert [found_by(pictures, conversation, entry.id, number) for number in range(3)] == [
         GREEN,
         RED,
         None,
@@ -67,44 +67,44 @@ def test_an_image_is_found_in_the_message_or_beside_it(
 def test_what_was_pointed_at_is_found_as_it_was_opened_last_on_this_branch(
     store: MemoryStore, conversation: Conversation
 ) -> None:
-    said = conversation.append(UserMessage((Text("@a.png"), Image(source=ImageFile("a.png")))))
+    entry = conversation.append(UserMessage((Text("@a.png"), Image(source=ImageFile("a.png")))))
     pictures = SessionImages(store)
 
     def found() -> bytes | None:
-        return found_by(pictures, conversation, said.id, 1)
+        return found_by(pictures, conversation, entry.id, 1)
 
     assert found() is None
     for data in (RED, GREEN):
-        resolved(conversation, said, data)
+        resolved(conversation, entry, data)
         assert found() == data
     conversation.fork("aside", at=conversation.entries()[2].id)
-    resolved(conversation, said, None)
+    resolved(conversation, entry, None)
     assert found() is None
     conversation.switch("aside")
     assert found() == RED
-    conversation.rewind(said.id)
+    conversation.rewind(entry.id)
     assert found() is None
 
 
 def test_what_was_opened_is_read_once_however_many_images_are_asked_for(
     store: MemoryStore, conversation: Conversation
 ) -> None:
-    said = conversation.append(UserMessage((Text("@a.png"), Image(source=ImageFile("a.png")))))
-    resolved(conversation, said, GREEN)
+    entry = conversation.append(UserMessage((Text("@a.png"), Image(source=ImageFile("a.png")))))
+    resolved(conversation, entry, GREEN)
     pictures = SessionImages(store)
-    found_by(pictures, conversation, said.id, 1)
+    found_by(pictures, conversation, entry.id, 1)
     read = pictures._scanned
     conversation.append(ChatMessage.user("more"))
-    assert found_by(pictures, conversation, said.id, 1) == GREEN
+    assert found_by(pictures, conversation, entry.id, 1) == GREEN
     assert pictures._scanned[0] == read[0] + 1
 
 
 def test_an_image_in_a_store_that_fails_is_not_at_hand(tmp_path: Path) -> None:
-    with open_store(f"sqlite:{tmp_path / 'log.db'}") as kept:
-        conversation = kept.new([ChatMessage.system("x")])
+    with open_store(f"sqlite:{tmp_path / 'log.db'}") as summaries:
+        conversation = summaries.new([ChatMessage.system("x")])
         image = Image(source=ImageData(RED), mime_type="image/png")
-        said = conversation.append(UserMessage((image,)))
-        conversation = kept.open(conversation.id)
-        pictures = SessionImages(kept)
-        assert found_by(pictures, conversation, said.id, 0) == RED
-    assert found_by(pictures, conversation, said.id, 0) is None
+        entry = conversation.append(UserMessage((image,)))
+        conversation = summaries.open(conversation.id)
+        pictures = SessionImages(summaries)
+        assert found_by(pictures, conversation, entry.id, 0) == RED
+    assert found_by(pictures, conversation, entry.id, 0) is None

@@ -33,14 +33,14 @@ def offered(request: Mapping[str, Any]) -> list[str]:
     return [name for name in names if name.startswith("mcp__")]
 
 
-async def convert(person: SessionUser, call: str) -> str:
+async def convert(user: SessionUser, call: str) -> str:
     """Say something to which the model calls a tool, allow it, and return the result."""
-    before = len(person.desk.entries())
-    await person.desk.send(PromptInput("When is that in Paris?"))
-    await person.asked(call)
-    person.allow(call)
-    await person.until(lambda: not person.desk.is_running)
-    results = [entry.payload for entry in person.desk.entries()[before:]]
+    before = len(user.session.entries())
+    await user.session.send(PromptInput("When is that in Paris?"))
+    await user.asked(call)
+    user.allow(call)
+    await user.until(lambda: not user.session.is_running)
+    results = [entry.payload for entry in user.session.entries()[before:]]
     [result] = [one for one in results if isinstance(one, ToolResultMessage)]
     return result.text
 
@@ -52,13 +52,13 @@ def test_tools_of_servers_are_offered_allowed_and_run_also_after_another_model_c
     times = {"source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo"}
 
     async def main() -> None:
-        async with open_user_session(project, outside=OPEN) as person:
-            assert "T21:00" in await convert(person, "c1")
-            assert "time" in (await person.desk.run_command("mcp")).text
-            await person.desk.change_model("offline")
-            assert "`time` answers" in (await person.desk.run_command("mcp")).text
-            await person.desk.change_model("lab/tester")
-            assert "T21:00" in await convert(person, "c2")
+        async with open_user_session(project, outside=OPEN) as user:
+            assert "T21:00" in await convert(user, "c1")
+            assert "time" in (await user.session.run_command("mcp")).text
+            await user.session.change_model("offline")
+            assert "`time` answers" in (await user.session.run_command("mcp")).text
+            await user.session.change_model("lab/tester")
+            assert "T21:00" in await convert(user, "c2")
 
     def call(id: str) -> list[Call]:
         return [Call("mcp__time__convert_time", times, id)]
@@ -78,17 +78,17 @@ def test_a_prompt_of_a_server_is_said_with_what_comes_along_and_can_be_said_othe
 ) -> None:
     write_servers(project / ".mcp.json", everything_spec())
     data = encode_image(red_image())
-    words = PromptInput("/everything:args-prompt city=Paris", (data,))
+    prompt = PromptInput("/everything:args-prompt city=Paris", (data,))
 
     async def main() -> None:
-        async with open_user_session(project, outside=OPEN) as person:
-            await person.say(words.text, *words.images)
-            [said] = [entry for entry in person.desk.entries() if "origin" in (entry.audit or {})]
-            assert "Paris" in person.said[0]
-            assert person.desk.branches.fork_before(said.id) == words
-            await person.desk.send(PromptInput("/everything:simple-prompt"))
-            await person.end(1)
-            assert person.said[0].startswith("This is a simple prompt")
+        async with open_user_session(project, outside=OPEN) as user:
+            await user.say(prompt.text, *prompt.images)
+            [said] = [entry for entry in user.session.entries() if "origin" in (entry.audit or {})]
+            assert "Paris" in user.said[0]
+            assert user.session.branches.fork_before(said.id) == prompt
+            await user.session.send(PromptInput("/everything:simple-prompt"))
+            await user.end(1)
+            assert user.said[0].startswith("This is a simple prompt")
 
     settings = f"{trust_settings(project)}{WITH_VISION}"
     with scripted_model(home, "Rain.", "Yes.", settings=settings):

@@ -32,24 +32,24 @@ def sessions() -> list[str]:
 
 def test_who_opens_a_desk_and_leaves_it_leaves_no_session_behind(project: Path) -> None:
     async def main() -> None:
-        async with open_user_session(project, flags=OFFLINE) as person:
-            desk = person.desk
-            assert list(desk.entries()) == []
-            assert list(await desk.branches.rows()) == []
-            assert list(desk.branches.names()) == [MAIN_BRANCH]
-            assert (desk.is_running, desk.is_unfinished, list(desk.pending_calls)) == (
+        async with open_user_session(project, flags=OFFLINE) as user:
+            session = user.session
+            assert list(session.entries()) == []
+            assert list(await session.branches.rows()) == []
+            assert list(session.branches.names()) == [MAIN_BRANCH]
+            assert (session.is_running, session.is_unfinished, list(session.pending_calls)) == (
                 False,
                 False,
                 [],
             )
-            desk.change_mode(Mode.PLAN)
-            standing = desk.status
-            assert (standing.session, standing.title, standing.branch) == ("", "", MAIN_BRANCH)
-            assert (standing.model, standing.mode) == ("offline/assistant", Mode.PLAN)
-            assert (standing.usage.total_tokens, standing.cost) == (0, None)
-            assert standing.context_tokens is None
-            assert standing.context_limit == 1_000_000
-            assert list(desk.entries()) == []
+            session.change_mode(Mode.PLAN)
+            status = session.status
+            assert (status.session, status.title, status.branch) == ("", "", MAIN_BRANCH)
+            assert (status.model, status.mode) == ("offline/assistant", Mode.PLAN)
+            assert (status.usage.total_tokens, status.cost) == (0, None)
+            assert status.context_tokens is None
+            assert status.context_limit == 1_000_000
+            assert list(session.entries()) == []
 
     run(main())
     assert sessions() == []
@@ -57,22 +57,22 @@ def test_who_opens_a_desk_and_leaves_it_leaves_no_session_behind(project: Path) 
 
 def test_the_first_words_begin_a_session_with_all_that_was_set_before(project: Path) -> None:
     async def main() -> str:
-        async with open_user_session(project, flags=OFFLINE) as person:
-            person.desk.change_mode(Mode.PLAN)
-            await person.say("read note.txt")
-            standing = person.desk.status
-            assert standing.title == "read note.txt"
-            assert standing.mode is Mode.PLAN
-            assert standing.usage.total_tokens > 0
-            assert standing.context_tokens is not None
-            first, second, *_ = [entry.payload for entry in person.desk.entries()]
+        async with open_user_session(project, flags=OFFLINE) as user:
+            user.session.change_mode(Mode.PLAN)
+            await user.say("read note.txt")
+            status = user.session.status
+            assert status.title == "read note.txt"
+            assert status.mode is Mode.PLAN
+            assert status.usage.total_tokens > 0
+            assert status.context_tokens is not None
+            first, second, *_ = [entry.payload for entry in user.session.entries()]
             assert isinstance(first, SystemMessage)
             assert isinstance(second, ModeChange)
-            assert [event.entry for event in person.told(EntryRecorded)] == list(
-                person.desk.entries()
+            assert [event.entry for event in user.events_of(EntryRecorded)] == list(
+                user.session.entries()
             )
-            assert standing.session is not None
-            return standing.session
+            assert status.session is not None
+            return status.session
 
     session = run(main())
     assert sessions() == [session]
@@ -87,29 +87,29 @@ def test_what_a_person_should_know_is_told_once_somebody_watches(project: Path) 
     (project / ".steno" / "config.toml").write_text('model = "openai/gpt-5"\n', "utf-8")
 
     async def main() -> list[str]:
-        async with open_user_session(project, flags=OFFLINE) as person:
-            assert person.told(Notice) == []
-            await person.until(lambda: person.told(Notice))
-            return [notice.text for notice in person.told(Notice)]
+        async with open_user_session(project, flags=OFFLINE) as user:
+            assert user.events_of(Notice) == []
+            await user.until(lambda: user.events_of(Notice))
+            return [notice.text for notice in user.events_of(Notice)]
 
-    [told] = run(main())
-    assert "project settings ignored: model" in told
+    [texts] = run(main())
+    assert "project settings ignored: model" in texts
 
 
 def test_a_session_goes_on_where_it_was(project: Path) -> None:
     async def begin() -> str | None:
-        async with open_user_session(project, flags=OFFLINE) as person:
-            await person.say("read note.txt")
-            return person.desk.status.session
+        async with open_user_session(project, flags=OFFLINE) as user:
+            await user.say("read note.txt")
+            return user.session.status.session
 
     async def go_on() -> str | None:
-        async with open_user_session(project, continues=True, mode="plan", fork="aside") as person:
-            standing = person.desk.status
-            assert (standing.model, standing.mode) == ("offline/assistant", Mode.PLAN)
-            assert (standing.branch, standing.title) == ("aside", "read note.txt")
-            assert standing.usage.total_tokens > 0
-            assert person.said[0] == "read note.txt"
-            return standing.session
+        async with open_user_session(project, continues=True, mode="plan", fork="aside") as user:
+            status = user.session.status
+            assert (status.model, status.mode) == ("offline/assistant", Mode.PLAN)
+            assert (status.branch, status.title) == ("aside", "read note.txt")
+            assert status.usage.total_tokens > 0
+            assert user.said[0] == "read note.txt"
+            return status.session
 
     assert run(begin()) == run(go_on())
 
@@ -125,12 +125,12 @@ def test_to_go_on_without_a_session_is_refused(project: Path) -> None:
 
 def test_a_desk_that_keeps_nothing_works_the_same(project: Path) -> None:
     async def main() -> None:
-        async with open_user_session(project, keeps=False, flags=OFFLINE) as person:
-            await person.say("read note.txt")
-            assert person.desk.status.session is None
-            assert "forty-two" in " ".join(person.said)
-            assert len(await person.desk.session_list.summaries()) == 1
-            assert person.desk.branches.fork() == "fork-1"
+        async with open_user_session(project, keeps=False, flags=OFFLINE) as user:
+            await user.say("read note.txt")
+            assert user.session.status.session is None
+            assert "forty-two" in " ".join(user.said)
+            assert len(await user.session.session_list.summaries()) == 1
+            assert user.session.branches.fork() == "fork-1"
 
     run(main())
     assert sessions() == []
@@ -138,19 +138,19 @@ def test_a_desk_that_keeps_nothing_works_the_same(project: Path) -> None:
 
 def test_another_session_is_begun_by_its_first_words_too(project: Path) -> None:
     async def main() -> None:
-        async with open_user_session(project, flags=OFFLINE) as person:
-            desk = person.desk
-            await person.say("read note.txt")
-            first = desk.status.session
-            await desk.session_list.new("Another")
-            assert person.events[-1] == BranchChanged()
-            assert list(desk.entries()) == []
-            assert desk.status.title == "Another"
-            assert desk.status.usage.total_tokens == 0
-            assert len(await desk.session_list.summaries()) == 1
-            await person.say("list .")
-            assert desk.status.session not in (None, first)
-            assert [kept.title for kept in await desk.session_list.summaries()] == [
+        async with open_user_session(project, flags=OFFLINE) as user:
+            session = user.session
+            await user.say("read note.txt")
+            first = session.status.session
+            await session.session_list.new("Another")
+            assert user.events[-1] == BranchChanged()
+            assert list(session.entries()) == []
+            assert session.status.title == "Another"
+            assert session.status.usage.total_tokens == 0
+            assert len(await session.session_list.summaries()) == 1
+            await user.say("list .")
+            assert session.status.session not in (None, first)
+            assert [summaries.title for summaries in await session.session_list.summaries()] == [
                 "Another",
                 "read note.txt",
             ]
@@ -160,46 +160,48 @@ def test_another_session_is_begun_by_its_first_words_too(project: Path) -> None:
 
 def test_sessions_are_found_and_gone_on_with(project: Path) -> None:
     async def main() -> None:
-        async with open_user_session(project, flags=OFFLINE) as person:
-            desk, shelf = person.desk, person.desk.session_list
-            await person.say("read note.txt")
-            first = desk.status.session
+        async with open_user_session(project, flags=OFFLINE) as user:
+            session, session_list = user.session, user.session.session_list
+            await user.say("read note.txt")
+            first = session.status.session
             assert first is not None
-            await shelf.new()
-            await person.say("list .")
-            [found] = await shelf.summaries("forty-two")
+            await session_list.new()
+            await user.say("list .")
+            [found] = await session_list.summaries("forty-two")
             assert (found.id, found.is_in_this_folder, found.branches) == (first, True, 1)
             assert "forty-two" in found.snippet
-            assert await shelf.summaries("never-said") == []
-            await shelf.resume(first)
-            assert desk.status.session == first
-            assert person.said[0] == "read note.txt"
-            assert person.events[-1] == BranchChanged()
+            assert await session_list.summaries("never-said") == []
+            await session_list.resume(first)
+            assert session.status.session == first
+            assert user.said[0] == "read note.txt"
+            assert user.events[-1] == BranchChanged()
             with pytest.raises(Missing):
-                await shelf.resume("none-of-this-name")
-            assert desk.status.session == first
+                await session_list.resume("none-of-this-name")
+            assert session.status.session == first
 
     run(main())
 
 
 def test_a_session_is_renamed_and_another_one_removed(project: Path) -> None:
     async def main() -> None:
-        async with open_user_session(project, flags=OFFLINE) as person:
-            desk, shelf = person.desk, person.desk.session_list
-            await person.say("read note.txt")
-            first = desk.status.session
+        async with open_user_session(project, flags=OFFLINE) as user:
+            session, session_list = user.session, user.session.session_list
+            await user.say("read note.txt")
+            first = session.status.session
             assert first is not None
-            await shelf.rename(first, " The answer ")
-            assert desk.status.title == "The answer"
-            with pytest.raises(InvalidValue, match="blank"):
-                await shelf.rename(first, " ")
-            with pytest.raises(StenoError, match="at hand"):
-                await shelf.delete(first)
-            await shelf.new()
-            await shelf.delete(first)
-            assert list(await shelf.summaries()) == []
+            await session_list.rename(first, " The answer ")
+            assert session.status.title == "The answer"
+            with pytest.raises(InvalidValue) as caught:
+                await session_list.rename(first, " ")
+            assert caught.value.code == "blank_title"
+            with pytest.raises(StenoError) as refused:
+                await session_list.delete(first)
+            assert refused.value.code == "session_in_use"
+            await session_list.new()
+            await session_list.delete(first)
+            assert list(await session_list.summaries()) == []
             with pytest.raises(Missing):
-                await shelf.delete(first)
+                await session_list.delete(first)
 
     run(main())
 
@@ -208,17 +210,17 @@ def test_a_session_that_is_resumed_brings_its_own_model_if_it_can_be_had(
     project: Path, home: Path
 ) -> None:
     async def main() -> None:
-        async with open_user_session(project) as person:
-            await person.say("read note.txt")
-            first = person.desk.status.session
+        async with open_user_session(project) as user:
+            await user.say("read note.txt")
+            first = user.session.status.session
             assert first is not None
             with open_store() as store:
                 store.open(first).change_model("openai/gpt-5")
-            await person.desk.session_list.resume(first)
-            assert person.desk.status.model == "offline/assistant"
-            [told] = [notice.text for notice in person.told(Notice)]
-            assert told.startswith("openai/gpt-5, who spoke last")
-            assert told.endswith("offline/assistant answers")
+            await user.session.session_list.resume(first)
+            assert user.session.status.model == "offline/assistant"
+            [texts] = [notice.text for notice in user.events_of(Notice)]
+            assert texts.startswith("openai/gpt-5, who spoke last")
+            assert texts.endswith("offline/assistant answers")
 
     write_settings(home, 'model = "offline"\n')
     run(main())
@@ -231,12 +233,13 @@ def test_the_words_of_a_person_are_the_last_on_record_until_they_are_answered(
         store.new(id="half").append(UserMessage.user("Are you there?"))
 
     async def main() -> None:
-        async with open_user_session(project, resume="half", flags=OFFLINE) as person:
-            assert person.desk.is_unfinished
-            await person.desk.run_command("retry")
-            await person.end()
-            assert not person.desk.is_unfinished
-            with pytest.raises(Missing, match="has been answered"):
-                await person.desk.run_command("retry")
+        async with open_user_session(project, resume="half", flags=OFFLINE) as user:
+            assert user.session.is_unfinished
+            await user.session.run_command("retry")
+            await user.end()
+            assert not user.session.is_unfinished
+            with pytest.raises(Missing) as caught:
+                await user.session.run_command("retry")
+            assert caught.value.code == "nothing_to_retry"
 
     run(main())

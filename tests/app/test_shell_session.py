@@ -26,45 +26,47 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return make_project(tmp_path, monkeypatch)
 
 
-def printed(person: SessionUser) -> Entry:
+def printed(user: SessionUser) -> Entry:
     """Return the entry that holds what a command has printed."""
-    [entry] = [one for one in person.desk.entries() if "shell" in (one.audit or {})]
+    [entry] = [one for one in user.session.entries() if "shell" in (one.audit or {})]
     return entry
 
 
 def test_a_command_runs_here_and_begins_a_session_with_what_it_prints(project: Path) -> None:
     async def main() -> None:
-        async with open_user_session(project, flags={"model": "offline"}) as person:
-            await person.desk.run_shell("cat note.txt; exit 3")
-            assert person.desk.is_running
-            await person.until(lambda: person.told(ShellEnded))
-            assert not person.desk.is_running
-            assert person.told(ShellStarted) == [ShellStarted("cat note.txt; exit 3")]
-            assert "".join(event.text for event in person.told(ShellOutput)) == "forty-two\n"
-            assert person.told(ShellEnded) == [ShellEnded(3)]
-            entry = printed(person)
+        async with open_user_session(project, flags={"model": "offline"}) as user:
+            await user.session.run_shell("cat note.txt; exit 3")
+            assert user.session.is_running
+            await user.until(lambda: user.events_of(ShellEnded))
+            assert not user.session.is_running
+            assert user.events_of(ShellStarted) == [ShellStarted("cat note.txt; exit 3")]
+            assert "".join(event.text for event in user.events_of(ShellOutput)) == "forty-two\n"
+            assert user.events_of(ShellEnded) == [ShellEnded(3)]
+            entry = printed(user)
             assert entry.message is not None
             assert entry.message.text == "$ cat note.txt; exit 3\nforty-two\n"
-            about = {"actor": person.desk.actor, "shell": "cat note.txt; exit 3", "status": 3}
+            about = {"actor": user.session.actor, "shell": "cat note.txt; exit 3", "status": 3}
             assert dict(entry.audit or {}) == about
-            assert not person.desk.is_unfinished
+            assert not user.session.is_unfinished
 
     run(main())
 
 
 def test_a_command_that_is_interrupted_is_on_record_as_far_as_it_came(project: Path) -> None:
     async def main() -> None:
-        async with open_user_session(project, flags={"model": "offline"}) as person:
-            await person.desk.run_shell("echo begun; exec sleep 600")
-            await person.until(lambda: person.told(ShellOutput))
-            with pytest.raises(StenoError, match="still runs"):
-                await person.desk.run_shell("echo another")
-            with pytest.raises(StenoError, match="still runs"):
-                await person.desk.session_list.new()
-            person.desk.interrupt()
-            await person.until(lambda: person.told(ShellEnded))
-            assert person.told(ShellEnded) == [ShellEnded(None)]
-            message = printed(person).message
+        async with open_user_session(project, flags={"model": "offline"}) as user:
+            await user.session.run_shell("echo begun; exec sleep 600")
+            await user.until(lambda: user.events_of(ShellOutput))
+            with pytest.raises(StenoError) as caught:
+                await user.session.run_shell("echo another")
+            assert caught.value.code == "shell_running"
+            with pytest.raises(StenoError) as caught:
+                await user.session.session_list.new()
+            assert caught.value.code == "shell_running"
+            user.session.interrupt()
+            await user.until(lambda: user.events_of(ShellEnded))
+            assert user.events_of(ShellEnded) == [ShellEnded(None)]
+            message = printed(user).message
             assert message is not None
             assert message.text == "$ echo begun; exec sleep 600\nbegun\n[stopped]"
 
@@ -73,13 +75,13 @@ def test_a_command_that_is_interrupted_is_on_record_as_far_as_it_came(project: P
 
 def test_a_command_ends_with_the_desk_and_is_on_record(project: Path) -> None:
     async def leave() -> None:
-        async with open_user_session(project, flags={"model": "offline"}) as person:
-            await person.desk.run_shell("echo begun; exec sleep 600")
-            await person.until(lambda: person.told(ShellOutput))
+        async with open_user_session(project, flags={"model": "offline"}) as user:
+            await user.session.run_shell("echo begun; exec sleep 600")
+            await user.until(lambda: user.events_of(ShellOutput))
 
     async def come_back() -> None:
-        async with open_user_session(project, continues=True) as person:
-            assert person.said == ["$ echo begun; exec sleep 600\nbegun\n[stopped]"]
+        async with open_user_session(project, continues=True) as user:
+            assert user.said == ["$ echo begun; exec sleep 600\nbegun\n[stopped]"]
 
     run(leave())
     run(come_back())
@@ -89,16 +91,16 @@ def test_what_a_command_prints_while_the_agent_works_steers_it(project: Path, ho
     gate = threading.Event()
 
     async def main() -> None:
-        async with open_user_session(project) as person:
-            await person.desk.send(PromptInput("Read it."))
-            await person.until(lambda: person.told(TurnStarted))
-            await person.desk.run_shell("echo from outside")
-            await person.until(lambda: person.told(ShellEnded))
-            assert "$ echo from outside\nfrom outside\n" not in person.said
+        async with open_user_session(project) as user:
+            await user.session.send(PromptInput("Read it."))
+            await user.until(lambda: user.events_of(TurnStarted))
+            await user.session.run_shell("echo from outside")
+            await user.until(lambda: user.events_of(ShellEnded))
+            assert "$ echo from outside\nfrom outside\n" not in user.said
             gate.set()
-            await person.end()
-            assert person.said[-2:] == ["$ echo from outside\nfrom outside\n", "42."]
-            assert (printed(person).audit or {})["status"] == 0
+            await user.end()
+            assert user.said[-2:] == ["$ echo from outside\nfrom outside\n", "42."]
+            assert (printed(user).audit or {})["status"] == 0
 
     with scripted_model(home, [gate, Call("read", {"path": "note.txt"})], "42."):
         run(main())
@@ -108,19 +110,19 @@ def test_a_session_is_called_by_the_first_words_and_not_by_a_command_before_them
     project: Path,
 ) -> None:
     async def main() -> None:
-        async with open_user_session(project, flags={"model": "offline"}) as person:
+        async with open_user_session(project, flags={"model": "offline"}) as user:
             for _ in range(10):
-                await person.desk.run_shell("echo hello")
-                await person.until(lambda: not person.desk.is_running)
-                assert person.desk.status.title == ""
-            await person.say("read note.txt")
-            assert person.desk.status.title == "read note.txt"
-            await person.desk.session_list.new()
-            await person.desk.run_shell("echo hello")
-            await person.until(lambda: not person.desk.is_running)
-            await person.say("list .")
-            [kept, _] = await person.desk.session_list.summaries()
-            assert kept.title == "list ."
+                await user.session.run_shell("echo hello")
+                await user.until(lambda: not user.session.is_running)
+                assert user.session.status.title == ""
+            await user.say("read note.txt")
+            assert user.session.status.title == "read note.txt"
+            await user.session.session_list.new()
+            await user.session.run_shell("echo hello")
+            await user.until(lambda: not user.session.is_running)
+            await user.say("list .")
+            [summaries, _] = await user.session.session_list.summaries()
+            assert summaries.title == "list ."
 
     run(main())
 
@@ -131,13 +133,15 @@ def test_a_command_is_refused_where_its_output_could_not_be_recorded(project: Pa
         half.append(ChatMessage.assistant(None, [ToolCall(id="c1", name="read", arguments="{}")]))
 
     async def main() -> None:
-        async with open_user_session(project, resume="half", flags={"model": "offline"}) as person:
-            assert person.desk.is_unfinished
-            with pytest.raises(StenoError, match="/retry first"):
-                await person.desk.run_shell("ls")
-            with pytest.raises(InvalidValue, match="which command"):
-                await person.desk.run_shell("  ")
-            assert not person.desk.is_running
+        async with open_user_session(project, resume="half", flags={"model": "offline"}) as user:
+            assert user.session.is_unfinished
+            with pytest.raises(StenoError) as caught:
+                await user.session.run_shell("ls")
+            assert caught.value.code == "calls_outstanding"
+            with pytest.raises(InvalidValue) as caught:
+                await user.session.run_shell("  ")
+            assert caught.value.code == "empty_command"
+            assert not user.session.is_running
 
     run(main())
 
@@ -149,10 +153,10 @@ def test_who_only_changes_the_folder_is_told_that_it_changes_nothing(
     project: Path, command: str, *, is_told: bool
 ) -> None:
     async def main() -> None:
-        async with open_user_session(project, flags={"model": "offline"}) as person:
-            await person.desk.run_shell(command)
-            await person.until(lambda: person.told(ShellEnded))
-            told = [one.text for one in person.told(Notice) if "cd changes nothing" in one.text]
-            assert bool(told) == is_told
+        async with open_user_session(project, flags={"model": "offline"}) as user:
+            await user.session.run_shell(command)
+            await user.until(lambda: user.events_of(ShellEnded))
+            texts = [one.text for one in user.events_of(Notice) if "cd changes nothing" in one.text]
+            assert bool(texts) == is_told
 
     run(main())

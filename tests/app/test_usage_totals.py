@@ -130,15 +130,15 @@ async def asked(
 @pytest.mark.requirement("S2-18")
 def test_a_verdict_answers_one_question_whatever_its_scope() -> None:
     async def main() -> None:
-        for verdict in (
+        for decision in (
             ApprovalDecision(allowed=True, actor="ada"),
             ApprovalDecision(allowed=True, actor="ada", scope=GrantScope.SESSION),
             ApprovalDecision(allowed=False, actor="ada", scope=GrantScope.SESSION),
         ):
             questions = ApprovalQueue(lambda: None)
             one, other = await asked(questions, question("c1", "src/a"), question("c2", "src/b"))
-            questions.decide("c1", verdict, {})
-            assert await one == verdict
+            questions.decide("c1", decision, {})
+            assert await one == decision
             assert [pending.call.id for pending in questions.pending_calls(())] == ["c2"]
             other.cancel()
             await asyncio.wait([other])

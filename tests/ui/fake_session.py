@@ -37,19 +37,19 @@ Asked = tuple[Any, ...]
 
 
 class FakeBranches:
-    def __init__(self, desk: FakeSession) -> None:
-        self._desk = desk
+    def __init__(self, session: FakeSession) -> None:
+        self._session = session
 
     def names(self) -> Sequence[str]:
-        active = self._desk.conversation.branch
-        return [active, *[n for n in self._desk.conversation.branches if n != active]]
+        active = self._session.conversation.branch
+        return [active, *[n for n in self._session.conversation.branches if n != active]]
 
     async def rows(self) -> Sequence[BranchTreeRow]:
-        return self.all_twigs()
+        return self.all_rows()
 
-    def all_twigs(self) -> Sequence[BranchTreeRow]:
+    def all_rows(self) -> Sequence[BranchTreeRow]:
         """Return every entry of every branch, what parts from an earlier branch one step right."""
-        conversation = self._desk.conversation
+        conversation = self._session.conversation
         labels: dict[str, list[str]] = {}
         for text, target in conversation.labels.items():
             labels.setdefault(target, []).append(text)
@@ -58,17 +58,17 @@ class FakeBranches:
             heads.setdefault(head, []).append(name)
         active = {entry.id for entry in conversation.entries()}
         seen: set[str] = set()
-        twigs: list[BranchTreeRow] = []
+        rows: list[BranchTreeRow] = []
         for name in reversed(self.names()):
             new = [entry for entry in conversation.entries(name) if entry.id not in seen]
             rails = "" if name == conversation.branch else "| "
             for entry in new:
                 seen.add(entry.id)
-                twigs.append(
+                rows.append(
                     BranchTreeRow(
                         rails="" if entry.id in active else rails,
                         entry=entry,
-                        number=len(twigs) + 1,
+                        number=len(rows) + 1,
                         kind=entry_type(entry),
                         gist=" ".join(searchable_text(entry).split()),
                         labels=tuple(labels.get(entry.id, ())),
@@ -77,58 +77,58 @@ class FakeBranches:
                         is_notable=isinstance(entry.payload, UserMessage) or entry.id in heads,
                     )
                 )
-        return twigs
+        return rows
 
     def fork(self, name: str = "", *, at: str | None = None) -> str:
-        self._desk.note("fork", name, at)
-        name = name or f"fork-{len(self._desk.conversation.branches)}"
-        self._desk.conversation.fork(name, at=at)
-        self._desk.conversation.switch(name)
-        self._desk.happen(BranchChanged())
+        self._session.note("fork", name, at)
+        name = name or f"fork-{len(self._session.conversation.branches)}"
+        self._session.conversation.fork(name, at=at)
+        self._session.conversation.switch(name)
+        self._session.happen(BranchChanged())
         return name
 
     def fork_before(self, entry: str, name: str = "") -> PromptInput:
-        self._desk.note("fork_before", entry, name)
-        found = self._desk.conversation.entry(entry)
+        self._session.note("fork_before", entry, name)
+        found = self._session.conversation.entry(entry)
         self.fork(name, at=found.parent)
         return PromptInput(searchable_text(found))
 
     def switch(self, name: str) -> None:
-        self._desk.note("switch", name)
-        self._desk.conversation.switch(name)
-        self._desk.happen(BranchChanged())
+        self._session.note("switch", name)
+        self._session.conversation.switch(name)
+        self._session.happen(BranchChanged())
 
     def label(self, entry: str, text: str) -> None:
-        self._desk.note("label", entry, text)
-        self._desk.conversation.label(entry, text)
+        self._session.note("label", entry, text)
+        self._session.conversation.label(entry, text)
 
 
 class FakeSessionList:
-    def __init__(self, desk: FakeSession) -> None:
-        self._desk = desk
+    def __init__(self, session: FakeSession) -> None:
+        self._session = session
         self.kept: list[SessionSummary] = []
 
     async def summaries(self, search: str = "") -> Sequence[SessionSummary]:
-        self._desk.note("sessions", search)
+        self._session.note("sessions", search)
         return [one for one in self.kept if search.lower() in one.title.lower()]
 
     async def new(self, title: str = "") -> None:
-        self._desk.note("new", title)
-        self._desk.conversation = Conversation()
-        self._desk.happen(BranchChanged())
+        self._session.note("new", title)
+        self._session.conversation = Conversation()
+        self._session.happen(BranchChanged())
 
     async def resume(self, session: str) -> None:
-        self._desk.note("resume", session)
+        self._session.note("resume", session)
         if session not in [one.id for one in self.kept]:
             raise Missing(f"session {session}: there is none of this name")
-        self._desk.happen(BranchChanged())
+        self._session.happen(BranchChanged())
 
     async def rename(self, session: str, title: str) -> None:
-        self._desk.note("rename", session, title)
+        self._session.note("rename", session, title)
         self.kept = [one._replace(title=title) if one.id == session else one for one in self.kept]
 
     async def delete(self, session: str) -> None:
-        self._desk.note("delete", session)
+        self._session.note("delete", session)
         self.kept = [one for one in self.kept if one.id != session]
 
 
@@ -158,8 +158,8 @@ class FakeSession:
     def happen(self, *events: SessionEvent) -> None:
         """Tell whoever watches what happens."""
         for event in events:
-            for watcher in self._watchers:
-                watcher(event)
+            for listener in self._watchers:
+                listener(event)
 
     @property
     def status(self) -> SessionStatus:
@@ -176,18 +176,18 @@ class FakeSession:
             context_limit=32_000,
         )
 
-    def subscribe(self, watcher: SessionListener) -> None:
-        self._watchers = [watcher]
+    def subscribe(self, listener: SessionListener) -> None:
+        self._watchers = [listener]
 
     def entries(self, branch: str | None = None) -> Sequence[Entry]:
         return self.conversation.entries_view(branch)
 
-    def find_image(self, entry: str, block: int) -> ImageReader | None:
-        data = self.images.get((entry, block))
+    def find_image(self, entry: str, item: int) -> ImageReader | None:
+        data = self.images.get((entry, item))
         return None if data is None else lambda: data
 
-    async def send(self, words: PromptInput) -> None:
-        self.note("say", words)
+    async def send(self, prompt: PromptInput) -> None:
+        self.note("say", prompt)
         if self.refusal is not None:
             refusal, self.refusal = self.refusal, None
             raise refusal
@@ -198,8 +198,8 @@ class FakeSession:
     def interrupt(self) -> None:
         self.note("interrupt")
 
-    def decide(self, call_id: str, verdict: ApprovalDecision) -> None:
-        self.note("decide", call_id, verdict)
+    def decide(self, call_id: str, decision: ApprovalDecision) -> None:
+        self.note("decide", call_id, decision)
         self.pending_calls = [one for one in self.pending_calls if one.call.id != call_id]
         self.happen(PendingCallsChanged())
 

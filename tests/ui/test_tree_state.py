@@ -67,8 +67,8 @@ def test_a_short_run_is_not_worth_folding() -> None:
 
 
 def test_a_run_ends_where_another_branch_begins() -> None:
-    twigs = [*chain(5, 0), *[twig(n, parent=n - 1, rails="| ") for n in range(5, 10)]]
-    lines = TreeLines(twigs)
+    rows = [*chain(5, 0), *[twig(n, parent=n - 1, rails="| ") for n in range(5, 10)]]
+    lines = TreeLines(rows)
     assert [lines[n] for n in range(len(lines))] == [TreeLine(0), TreeLine(1, 4), TreeLine(5, 5)]
 
 
@@ -114,13 +114,13 @@ def test_an_empty_tree_has_no_lines() -> None:
 def test_every_twig_is_on_one_line_in_its_order(
     remarkable: list[bool], opened: set[int], is_whole: bool
 ) -> None:
-    twigs = chain(len(remarkable), *[n for n, is_so in enumerate(remarkable) if is_so])
-    lines = TreeLines(twigs, {f"e{n}" for n in opened}, is_whole=is_whole)
+    rows = chain(len(remarkable), *[n for n, is_so in enumerate(remarkable) if is_so])
+    lines = TreeLines(rows, {f"e{n}" for n in opened}, is_whole=is_whole)
     shown = [lines[n] for n in range(len(lines))]
     assert [n for line in shown for n in range(line.first, line.first + line.length)] == [
-        *range(len(twigs))
+        *range(len(rows))
     ]
-    for index in range(len(twigs)):
+    for index in range(len(rows)):
         line = shown[lines.line_of(index)]
         assert line.first <= index < line.first + line.length
     if is_whole:

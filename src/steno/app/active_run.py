@@ -15,9 +15,8 @@ from steno.agent.bounded_text import BoundedText as Heard
 from steno.agent.rewind import UnsentPrompt, find_unsent_prompt, rewind_branch
 from steno.app import prompt_input
 from steno.app.branch_tree import prompt_from_message
-from steno.app.conflicts import explain_conflicts
 from steno.app.folders import display_folder
-from steno.app.run_control import INTERRUPTED_BEFORE_START
+from steno.app.run_control import interrupted_before_start
 from steno.app.session import (
     ErrorRaised,
     InputReturned,
@@ -26,7 +25,7 @@ from steno.app.session import (
     ShellOutput,
     ShellStarted,
 )
-from steno.app.session_state import SessionState
+from steno.app.session_state import SessionState, explain_conflicts
 from steno.app.user_shell import OutputLimiter, ShellResult, run_shell
 from steno.errors import InvalidValue, Missing, StenoError
 from steno.log.conversation import Conversation
@@ -61,23 +60,30 @@ class _ReturnedPrompt(NamedTuple):
     steered: Sequence[_SteeredPrompt]
 
 
-def _report_start(begun: asyncio.Future[str], trouble: str) -> None:
-    """Say how a run has begun, unless it has: one that is cancelled at once does not get to it."""
-    if not begun.done():
-        begun.set_result(trouble)
+def _report_start(started: asyncio.Future[StenoError | None], error: StenoError | None) -> None:
+    """Report once how a run started; a run that is cancelled at once does not report it itself."""
+    if not started.done():
+        started.set_result(error)
+
+
+def _as_steno_error(exc: Exception) -> StenoError:
+    """Return an error that has a message and a code."""
+    if isinstance(exc, StenoError) and str(exc):
+        return exc
+    return StenoError(str(exc) or type(exc).__name__, code="internal_error")
 
 
 @final
 class ActiveRun:
     """Runs one thing after the other."""
 
-    def __init__(self, bench: SessionState) -> None:
+    def __init__(self, state: SessionState) -> None:
         """Take what it works on; nothing runs yet."""
-        self._state = bench
+        self._state = state
         self._run: asyncio.Task[Any] | None = None
         self._command: asyncio.Task[None] | None = None
-        self._started: asyncio.Future[str] | None = None
-        """Of the last run: done when it is taken; else it says why not."""
+        self._started: asyncio.Future[StenoError | None] | None = None
+        """Of the last run: None once the run has accepted its prompt, else the reason why not."""
         self._has_events = False
         """Whether anything has come of the last run."""
         self._prompt: PromptInput | None = None
@@ -95,63 +101,67 @@ class ActiveRun:
     @property
     def is_unfinished(self) -> bool:
         """Whether the record ends in the middle, and nobody is at work on it."""
-        bench = self._state
-        if not bench.is_recorded or bench.is_agent_running:
+        state = self._state
+        if not state.is_recorded or state.is_agent_running:
             return False
         last = self._last_message()
         is_answered = last is None or isinstance(last.payload, (AssistantMessage, SystemMessage))
         return (
-            bool(bench.conversation.outstanding)
+            bool(state.conversation.outstanding)
             or not is_answered
             or self._unsent_prompt is not None
         )
 
     # -- the agent ---------------------------------------------------------------------------
 
-    async def send(self, words: PromptInput) -> None:
+    async def send(self, prompt: PromptInput) -> None:
         """Begin a run with what a person says, or steer the one that is under way."""
-        bench = self._state
-        async with bench.lock:
-            bench.check_open()
-            said = await bench.lock.run_cancellable(self._read_prompt(words))
-            bench.check_open()
-            if bench.is_agent_running and said.message is not None:
-                self._steer(_SteeredPrompt(said.message, words, said.origin))
+        state = self._state
+        async with state.lock:
+            state.check_open()
+            prepared = await state.lock.run_cancellable(self._read_prompt(prompt))
+            state.check_open()
+            if state.is_agent_running and prepared.message is not None:
+                self._steer(_SteeredPrompt(prepared.message, prompt, prepared.origin))
             else:
-                bench.check_prompt_size(said.text)
-                self._prompt = words
-                await self._start(said.message, said.origin)
-            for text in said.notes:
-                bench.emit(Notice(NoticeCode.INPUT, text))
+                state.check_prompt_size(prepared.text)
+                self._prompt = prompt
+                await self._start(prepared.message, prepared.origin)
+            for text in prepared.notes:
+                state.emit(Notice(NoticeCode.INPUT, text))
 
-    def _steer(self, said: _SteeredPrompt) -> None:
+    def _steer(self, steered: _SteeredPrompt) -> None:
         steering = self._state.environment.settings.steering
-        self._state.agent.steer(said.message, steering, noted={"origin": said.origin})
-        self._steered.append(said)
+        self._state.agent.steer(steered.message, steering, noted={"origin": steered.origin})
+        self._steered.append(steered)
 
-    async def _read_prompt(self, words: PromptInput) -> prompt_input.PreparedPrompt:
-        equipment = self._state.environment
-        if not words.text.strip() and not words.images:
-            raise InvalidValue("say what to do, as in: What does this project do?")
-        read = prompt_input.RawPrompt(words.text, images=words.images)
-        mode = equipment.settings.image_mode
+    async def _read_prompt(self, prompt: PromptInput) -> prompt_input.PreparedPrompt:
+        environment = self._state.environment
+        if not prompt.text.strip() and not prompt.images:
+            raise InvalidValue(
+                "say what to do, as in: What does this project do?", code="empty_prompt"
+            )
+        read = prompt_input.RawPrompt(prompt.text, images=prompt.images)
+        mode = environment.settings.image_mode
         try:
             return await prompt_input.prepare_prompt(
-                read, equipment.input_setup, mode, place="image"
+                read, environment.input_setup, mode, place="image"
             )
         except OSError as exc:
-            raise InvalidValue(f"image: {exc.filename}: {exc.strerror or exc}") from exc
+            raise InvalidValue(
+                f"{exc.filename}: {exc.strerror or exc}", code="image_unreadable", place="image"
+            ) from exc
 
     async def retry(self) -> None:
         """Say again what could not be sent, and what came back with it, or go on with the record."""
-        bench = self._state
-        async with bench.lock:
-            bench.check_idle()
+        state = self._state
+        async with state.lock:
+            state.check_idle()
             unsent = self._unsent_prompt
             if unsent is not None:
                 self._prompt = prompt_from_message(unsent.message, unsent.audit)
-                behind = self._steered_with(unsent.message)
-                await self._start(unsent.message, unsent.audit.get("origin"), behind)
+                steered = self._steered_with(unsent.message)
+                await self._start(unsent.message, unsent.audit.get("origin"), steered)
                 return
             if not self.is_unfinished:
                 self._rewind_cut_off_answer()
@@ -173,23 +183,27 @@ class ActiveRun:
             isinstance(payload, AssistantMessage) and payload.stop_reason in _CUT_OFF_REASONS
         )
         if last is None or last.parent is None or not is_broken:
-            raise Missing("retry: everything that was said has been answered; say something else")
+            raise Missing(
+                "everything that was said has been answered; say something else",
+                code="nothing_to_retry",
+                place="retry",
+            )
         with explain_conflicts(self._state):
             rewind_branch(self._state.conversation, last.parent)
         self._state.emit_branch_changed()
 
     async def compact(self) -> Entry | None:
         """Let the model sum up what was said so far; return the entry, None if there is none."""
-        bench = self._state
-        async with bench.lock:
-            bench.check_idle()
-            if not bench.is_recorded:
+        state = self._state
+        async with state.lock:
+            state.check_idle()
+            if not state.is_recorded:
                 return None
-            bench.is_agent_running = True
-            summing_up = asyncio.create_task(bench.agent.compact(watch=bench.emit))
+            state.is_agent_running = True
+            summing_up = asyncio.create_task(state.agent.compact(watch=state.emit))
             self._run = summing_up
             try:
-                with explain_conflicts(bench):
+                with explain_conflicts(state):
                     return await summing_up
             finally:
                 self._set_idle()
@@ -198,7 +212,7 @@ class ActiveRun:
         self,
         message: UserMessage | None,
         origin: str | None = None,
-        behind: Sequence[_SteeredPrompt] = (),
+        steered: Sequence[_SteeredPrompt] = (),
     ) -> None:
         """Begin a run, with what is said `behind` its prompt; it can be steered when this returns.
 
@@ -207,53 +221,56 @@ class ActiveRun:
         """
         self._state.is_agent_running = True
         self._state.agent.expect_run()
-        for one in behind:
+        for one in steered:
             self._steer(one)
         self._has_events = False
-        self._started = begun = asyncio.get_running_loop().create_future()
-        self._run = asyncio.create_task(self._run_agent(message, origin, begun))
-        self._run.add_done_callback(lambda _: _report_start(begun, INTERRUPTED_BEFORE_START))
-        if trouble := await begun:
-            raise StenoError(trouble)
+        self._started = started = asyncio.get_running_loop().create_future()
+        self._run = asyncio.create_task(self._run_agent(message, origin, started))
+        self._run.add_done_callback(lambda _: _report_start(started, interrupted_before_start()))
+        if (error := await started) is not None:
+            raise error
 
     async def _run_agent(
-        self, message: UserMessage | None, origin: str | None, begun: asyncio.Future[str]
+        self,
+        message: UserMessage | None,
+        origin: str | None,
+        started: asyncio.Future[StenoError | None],
     ) -> None:
-        trouble = ""
+        error: StenoError | None = None
         try:
             if self._state.start_mcp():
-                _report_start(begun, "")
+                _report_start(started, None)
             with explain_conflicts(self._state):
                 await self._state.agent.run(message, watch=self._on_event, origin=origin)
         except Exception as exc:  # noqa: BLE001 - whatever it was, somebody has to be told
-            trouble = str(exc) or type(exc).__name__
+            error = _as_steno_error(exc)
         finally:
-            unsaid: tuple[PromptInput, ...] = ()
+            returned: tuple[PromptInput, ...] = ()
             if self._run is asyncio.current_task():  # else the next run has begun already
                 first = [] if self._has_events or self._prompt is None else [self._prompt]
-                unsaid = (*first, *[one.prompt for one in self._withdraw_pending()])
+                returned = (*first, *[one.prompt for one in self._withdraw_pending()])
                 self._set_idle()
-            if not begun.done():
-                begun.set_result(trouble)
-            elif trouble:
-                if unsaid:
-                    self._state.emit(InputReturned(unsaid))
-                self._state.emit(ErrorRaised(trouble))
+            if not started.done():
+                started.set_result(error)
+            elif error is not None:
+                if returned:
+                    self._state.emit(InputReturned(returned))
+                self._state.emit(ErrorRaised(str(error), error.code))
 
     def _withdraw_pending(self) -> list[_SteeredPrompt]:
         """Take back what was said during this run and not heard; return it as it was said."""
-        unheard = self._state.agent.withdraw()
-        back, heard = list[_SteeredPrompt](), list[_SteeredPrompt]()
+        withdrawn = self._state.agent.withdraw()
+        back, recorded = list[_SteeredPrompt](), list[_SteeredPrompt]()
         for one in self._steered:
-            is_unheard = not self._has_events or any(one.message is other for other in unheard)
-            (back if is_unheard else heard).append(one)
-        self._steered = heard
+            is_unheard = not self._has_events or any(one.message is other for other in withdrawn)
+            (back if is_unheard else recorded).append(one)
+        self._steered = recorded
         return back
 
     def _on_event(self, event: LoopEvent) -> None:
         self._has_events = True
         if self._started is not None and not self._started.done():
-            self._started.set_result("")
+            self._started.set_result(None)
         if isinstance(event, RunEnded):
             self._finish_run()
         elif isinstance(event, CallEnded):
@@ -262,13 +279,13 @@ class ActiveRun:
 
     def _finish_run(self) -> None:
         """Give back a prompt that could not be opened, with what was held behind it."""
-        unsent, behind = self._unsent_prompt, self._withdraw_pending()
+        unsent, steered = self._unsent_prompt, self._withdraw_pending()
         first = [] if unsent is None or self._prompt is None else [self._prompt]
         if unsent is not None:
-            self._returned = _ReturnedPrompt(self._state.conversation, unsent.message, behind)
+            self._returned = _ReturnedPrompt(self._state.conversation, unsent.message, steered)
         self._set_idle()
-        if first or behind:
-            self._state.emit(InputReturned((*first, *[one.prompt for one in behind])))
+        if first or steered:
+            self._state.emit(InputReturned((*first, *[one.prompt for one in steered])))
 
     def _set_idle(self) -> None:
         self._state.is_agent_running = False
@@ -281,70 +298,84 @@ class ActiveRun:
 
     def _last_message(self) -> Entry | None:
         """Return the last message of the branch, but for what a person's own commands printed."""
-        said = (
+        messages = (
             entry
             for entry in reversed(self._state.conversation.entries_view())
             if entry.message is not None and SHELL_AUDIT_KEY not in (entry.audit or {})
         )
-        return next(said, None)
+        return next(messages, None)
 
     # -- commands of the person --------------------------------------------------------------
 
     async def run_shell(self, command: str) -> None:
         """Run a command; what it prints goes on record as said by the person."""
-        bench = self._state
-        async with bench.lock:
-            bench.check_open()
+        state = self._state
+        async with state.lock:
+            state.check_open()
             if not command.strip():
-                raise InvalidValue("shell: say which command to run, as in !git status")
-            if bench.is_shell_running:
-                raise StenoError("shell: your last command still runs; interrupt it, or wait")
-            is_amidst = bench.is_agent_running and not bench.agent.is_waiting
-            if bench.conversation.outstanding and not is_amidst:
-                raise StenoError("shell: calls of the last turn await their results; /retry first")
-            bench.is_shell_running = True
-            bench.emit(ShellStarted(command))
+                raise InvalidValue(
+                    "say which command to run, as in !git status",
+                    code="empty_command",
+                    place="shell",
+                )
+            if state.is_shell_running:
+                raise StenoError(
+                    "your last command still runs; interrupt it, or wait",
+                    code="shell_running",
+                    place="shell",
+                )
+            is_amidst = state.is_agent_running and not state.agent.is_waiting
+            if state.conversation.outstanding and not is_amidst:
+                raise StenoError(
+                    "calls of the last turn await their results; /retry first",
+                    code="calls_outstanding",
+                    place="shell",
+                )
+            state.is_shell_running = True
+            state.emit(ShellStarted(command))
             if _ONLY_CD.fullmatch(command):
-                folder = display_folder(str(bench.config.folder))
-                told = (
+                folder = display_folder(str(state.config.folder))
+                notice = (
                     f"cd changes nothing here: each ! starts in the folder of the session, {folder}"
                 )
-                bench.emit(Notice(NoticeCode.INPUT, told))
+                state.emit(Notice(NoticeCode.INPUT, notice))
             self._command = asyncio.create_task(self._run_command(command))
             await asyncio.sleep(0)  # from here on it can be interrupted
 
     async def _run_command(self, command: str) -> None:
-        bench = self._state
-        heard = Heard(OutputLimiter(lambda text: bench.emit(ShellOutput(text))))
+        state = self._state
+        recorded_output = Heard(OutputLimiter(lambda text: state.emit(ShellOutput(text))))
         status: int | None = None
         try:
             try:
-                ran = await run_shell(command, bench.config.folder, heard.add)
+                result = await run_shell(command, state.config.folder, recorded_output.add)
             except asyncio.CancelledError:  # by us: it is on record how far it came
-                ran = ShellResult(
-                    None, "\n".join(filter(None, [heard.text.rstrip("\n"), _STOPPED_MARK]))
+                result = ShellResult(
+                    None,
+                    "\n".join(filter(None, [recorded_output.text.rstrip("\n"), _STOPPED_MARK])),
                 )
-            status = ran.status
-            with explain_conflicts(bench):
-                self._record_shell(command, ran)
+            status = result.status
+            with explain_conflicts(state):
+                self._record_shell(command, result)
         except Exception as exc:  # noqa: BLE001 - whatever it was, somebody has to be told
-            bench.emit(ErrorRaised(str(exc) or type(exc).__name__))
+            error = _as_steno_error(exc)
+            state.emit(ErrorRaised(str(error), error.code))
         finally:
-            bench.is_shell_running = False
-            bench.emit(ShellEnded(status))
+            state.is_shell_running = False
+            state.emit(ShellEnded(status))
 
-    def _record_shell(self, command: str, ran: ShellResult) -> None:
-        bench = self._state
-        message = ChatMessage.user(replace_lone_surrogates(f"$ {command}\n{ran.output}"))
-        noted = {SHELL_AUDIT_KEY: command} | (
-            {} if ran.status is None else {SHELL_STATUS_AUDIT_KEY: ran.status}
+    def _record_shell(self, command: str, result: ShellResult) -> None:
+        state = self._state
+        message = ChatMessage.user(replace_lone_surrogates(f"$ {command}\n{result.output}"))
+        shell_audit = {SHELL_AUDIT_KEY: command} | (
+            {} if result.status is None else {SHELL_STATUS_AUDIT_KEY: result.status}
         )
-        if bench.is_agent_running and bench.agent.is_running:
-            bench.agent.steer(message, noted=noted, asks=False)
+        if state.is_agent_running and state.agent.is_running:
+            state.agent.steer(message, noted=shell_audit, asks=False)
             return
-        bench.ensure_recorded()
-        audit = {"actor": bench.actor, **noted}
-        bench.emit(EntryRecorded(bench.conversation.append(message, audit=audit)))
+        state.ensure_recorded()
+        audit = {"actor": state.actor, **shell_audit}
+        state.emit(EntryRecorded(state.conversation.append(message, audit=audit)))
 
     # -- the end -----------------------------------------------------------------------------
 
@@ -354,18 +385,18 @@ class ActiveRun:
         What was said and not heard is taken back before, or the run would go on because of it. What
         is still being read, or waits for its turn, is refused to who said it.
         """
-        bench = self._state
-        bench.lock.cancel_all()
-        if bench.is_agent_running:
-            if not bench.agent.is_waiting:  # else it comes back with what it was said behind
+        state = self._state
+        state.lock.cancel_all()
+        if state.is_agent_running:
+            if not state.agent.is_waiting:  # else it comes back with what it was said behind
                 self._return_pending()
-            bench.agent.interrupt()
-        if self._command is not None and bench.is_shell_running:
+            state.agent.interrupt()
+        if self._command is not None and state.is_shell_running:
             self._command.cancel()
 
     def _return_pending(self) -> None:
-        if unheard := self._withdraw_pending():
-            self._state.emit(InputReturned(tuple([one.prompt for one in unheard])))
+        if withdrawn := self._withdraw_pending():
+            self._state.emit(InputReturned(tuple([one.prompt for one in withdrawn])))
 
     async def close(self) -> None:
         """Stop everything, and wait for it; who was told often enough is not waited for.

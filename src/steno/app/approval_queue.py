@@ -35,19 +35,19 @@ class _EarlyDecision(NamedTuple):
     preview: str | None
     """What the call would do, as the person has read it; None where they read only the call."""
 
-    def applies_to(self, question: ApprovalRequest) -> bool:
+    def applies_to(self, request: ApprovalRequest) -> bool:
         """Tell whether it was decided about just this."""
-        is_as_seen = self.preview is None or self.preview == question.preview
-        return self.call == question.call and (is_as_seen or not self.decision.allowed)
+        is_as_seen = self.preview is None or self.preview == request.preview
+        return self.call == request.call and (is_as_seen or not self.decision.allowed)
 
 
 @final
 class ApprovalQueue:
     """Asks whoever works at the desk (`steno.ports.Approver`)."""
 
-    def __init__(self, changed: Callable[[], None]) -> None:
+    def __init__(self, on_change: Callable[[], None]) -> None:
         """Take whom to tell that something else is pending now."""
-        self._on_change = changed
+        self._on_change = on_change
         self._open: dict[str, _OpenRequest] = {}
         self._answered: set[str] = set()
         """What has an answer that whoever asked has not heard yet."""
@@ -55,13 +55,13 @@ class ApprovalQueue:
         self._previews: dict[str, tuple[ToolCall, str]] = {}
         """What the person has read about calls that are not asked about yet."""
 
-    async def ask(self, question: ApprovalRequest) -> ApprovalDecision:
+    async def ask(self, request: ApprovalRequest) -> ApprovalDecision:
         """Wait until somebody has decided. Who is cancelled meanwhile has asked nothing."""
-        call = question.call
+        call = request.call
         answer: asyncio.Future[ApprovalDecision] = asyncio.get_running_loop().create_future()
-        self._open[call.id] = _OpenRequest(question, answer)
+        self._open[call.id] = _OpenRequest(request, answer)
         ahead = self._early.pop(call.id, None)
-        if ahead is not None and ahead.applies_to(question):
+        if ahead is not None and ahead.applies_to(request):
             self._resolve(call.id, ahead.decision)
         self._on_change()
         try:
@@ -75,20 +75,20 @@ class ApprovalQueue:
         """Return what is asked, and behind it the calls that wait for their turn meanwhile."""
         asked = [PendingCall(one.request.call, one.request) for one in self._open.values()]
         known = self._open.keys() | self._answered
-        verdicts = {id: one.decision for id, one in self._early.items()}
-        behind = [
-            PendingCall(call, None, verdicts.get(call.id))
+        decisions = {id: one.decision for id, one in self._early.items()}
+        waiting_calls = [
+            PendingCall(call, None, decisions.get(call.id))
             for call in waiting
-            if call.id not in known and (asked or call.id in verdicts)
+            if call.id not in known and (asked or call.id in decisions)
         ]
-        return [*asked, *behind]
+        return [*asked, *waiting_calls]
 
     def record_preview(self, call: ToolCall, text: str) -> None:
         """Take note of what the person reads about a call that is not asked about yet."""
         self._previews[call.id] = (call, text)
 
     def decide(
-        self, call_id: str, verdict: ApprovalDecision, waiting: Mapping[str, ToolCall]
+        self, call_id: str, decision: ApprovalDecision, waiting: Mapping[str, ToolCall]
     ) -> None:
         """Answer a question, or keep the answer for when it is asked.
 
@@ -101,20 +101,26 @@ class ApprovalQueue:
         if one is None:
             is_due = bool(self._open or self._answered or call_id in self._early)
             if not is_due or call_id in self._answered or call_id not in waiting:
-                raise Missing("approval: no call of this id awaits a decision")
+                raise Missing(
+                    "no call of this id awaits a decision",
+                    code="call_not_pending",
+                    place="approval",
+                )
             call = waiting[call_id]
-            about, seen = self._previews.get(call_id, (call, None))
-            self._early[call_id] = _EarlyDecision(call, verdict, seen if about == call else None)
+            about, previewed = self._previews.get(call_id, (call, None))
+            self._early[call_id] = _EarlyDecision(
+                call, decision, previewed if about == call else None
+            )
         else:
-            find_granted_rule(verdict, one.request)  # is refused here, and not when nobody looks
-            self._resolve(call_id, verdict)
+            find_granted_rule(decision, one.request)  # is refused here, and not when nobody looks
+            self._resolve(call_id, decision)
         self._on_change()
 
-    def _resolve(self, call_id: str, verdict: ApprovalDecision) -> None:
+    def _resolve(self, call_id: str, decision: ApprovalDecision) -> None:
         answer = self._open.pop(call_id).answer
         self._answered.add(call_id)
         if not answer.done():  # else whoever asked was stopped, and has not noticed yet
-            answer.set_result(verdict)
+            answer.set_result(decision)
 
     def forget(self, call_id: str) -> None:
         """Drop what was decided about a call that has its result: its id may come again."""

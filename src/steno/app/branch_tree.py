@@ -8,11 +8,10 @@ from itertools import takewhile
 from typing import Any, final
 
 from steno.agent import EntryRecorded
-from steno.app.conflicts import explain_conflicts
 from steno.app.reports.tree import TreeLayout
 from steno.app.session import BranchTreeRow, PromptInput
 from steno.app.session_log import SessionLog, summarize_entry
-from steno.app.session_state import SessionState
+from steno.app.session_state import SessionState, explain_conflicts
 from steno.errors import Conflict, InvalidValue, Missing
 from steno.log.queries import SHELL_AUDIT_KEY, check_label_text
 from steno.messages.content import Block, Image, ImageBlob, ImageData, ImageFile, ImageUrl
@@ -27,9 +26,9 @@ from steno.store import Store
 class LocalBranchTree:
     """Branches of the session at hand; what is changed in them is shown anew."""
 
-    def __init__(self, bench: SessionState) -> None:
+    def __init__(self, state: SessionState) -> None:
         """Take what the session is part of."""
-        self._state = bench
+        self._state = state
 
     def names(self) -> Sequence[str]:
         """Return the branches, the active one first."""
@@ -39,10 +38,10 @@ class LocalBranchTree:
 
     async def rows(self) -> Sequence[BranchTreeRow]:
         """Return the whole tree from top to bottom; it is read in a thread."""
-        bench = self._state
-        if not bench.is_recorded:
+        state = self._state
+        if not state.is_recorded:
             return []
-        return await asyncio.to_thread(_read_rows, bench.config.store, bench.conversation.id)
+        return await asyncio.to_thread(_read_rows, state.config.store, state.conversation.id)
 
     def fork(self, name: str = "", *, at: str | None = None) -> str:
         """Begin a branch behind an entry, or behind the last one, and go over; return its name."""
@@ -58,8 +57,12 @@ class LocalBranchTree:
         conversation = self._state.conversation
         found = conversation.entry(entry)
         if not isinstance(found.payload, UserMessage):
-            raise InvalidValue("fork: only what you have said can be said otherwise")
-        words = prompt_from_message(
+            raise InvalidValue(
+                "only what you have said can be said otherwise",
+                code="not_user_message",
+                place="fork",
+            )
+        prompt = prompt_from_message(
             _check_images_stored(conversation.restore_blobs(found.payload)), found.audit or {}
         )
         with explain_conflicts(self._state):
@@ -69,14 +72,18 @@ class LocalBranchTree:
                 self._state.config.store.begin_branch(conversation.id, name, None)
                 conversation.refresh()
         self._switch_to(name)
-        return words
+        return prompt
 
     def switch(self, name: str) -> None:
         """Go over to another branch."""
         self._state.check_idle()
         conversation = self._state.conversation
         if name not in conversation.branches:
-            raise Missing(f"branch: there is none of this name, but {', '.join(self.names())}")
+            raise Missing(
+                f"there is none of this name, but {', '.join(self.names())}",
+                code="no_such_branch",
+                place="branch",
+            )
         if name != conversation.branch:
             self._switch_to(name)
 
@@ -95,12 +102,16 @@ class LocalBranchTree:
         self._check_recorded()
         taken, name = self._state.conversation.branches, name.strip()
         if name in taken:
-            raise Conflict("fork: there is a branch of this name; choose another")
+            raise Conflict(
+                "there is a branch of this name; choose another",
+                code="branch_exists",
+                place="fork",
+            )
         return name or unused_branch_name("fork", taken)
 
     def _check_recorded(self) -> None:
         if not self._state.is_recorded:
-            raise Missing("session: nothing has been said yet")
+            raise Missing("nothing has been said yet", code="empty_session", place="session")
 
     def _switch_to(self, name: str) -> None:
         with explain_conflicts(self._state):
@@ -133,7 +144,11 @@ def _build_row(shape: TreeLayout, rails: str, entry: Entry) -> BranchTreeRow:
 def _check_images_stored(message: UserMessage) -> UserMessage:
     """Return a message that can be said again. Raises Missing if an image of it is gone."""
     if any(isinstance(one, Image) and isinstance(one.source, ImageBlob) for one in message.content):
-        raise Missing("fork: an image of this message is gone; fork behind it, and say it anew")
+        raise Missing(
+            "an image of this message is gone; fork behind it, and say it anew",
+            code="image_missing",
+            place="fork",
+        )
     return message
 
 

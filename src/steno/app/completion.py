@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Final, Generic, NamedTuple, TypeVar, final
 from weakref import WeakKeyDictionary
 
-from steno.app.commands.context import CommandContext
 from steno.app.mcp_servers import prompt_usage
 from steno.app.session import Suggestion
+from steno.app.session_state import CommandContext
 from steno.errors import ServerFailed, ToolFailed
 from steno.inputs.mcp.connection import McpConnection
 from steno.inputs.mcp.prompts import McpPrompt, list_mcp_prompts
@@ -30,15 +30,26 @@ from steno.tools.path_patterns import IgnoreRules, asks_for_hidden_names
 from steno.tools.search import choose_search_engine, read_ignore_file
 from steno.tools.workspace import Workspace
 
-# -- remembered ------------------------------------------------------------------------------------
-#
-# Lists that take a while to make, remembered for a moment, and never waited for too long.
-
-
 K = TypeVar("K")
-
-
 T = TypeVar("T")
+MAX_SUGGESTIONS: Final = 50
+"""How many are offered at once."""
+_MAX_PATHS: Final = 100_000
+_LISTING_TIMEOUT_S: Final = 5.0
+"""How long a tree is looked through; one that takes longer is shown folder by folder."""
+_PATH_CACHE_S: Final = 5.0
+_PATH_WAIT_S: Final = 2.0
+_HOME_PREFIX: Final = "~/"
+_BUILD_OUTPUT: Final = re.compile(
+    r"(?:^|/)__pycache__(?:/|$)|\.(?:py[cod]|class|o|obj|a|lib|so|dylib|dll|exe|wasm)$"
+)
+_NEEDS_NO_QUOTES: Final = re.compile(r"(?!@)[\w./+@%=~#&$-]*[\w/+%=~#&$-]")
+"""What needs no quotes; a dot at the end would be taken for that of the sentence."""
+_SERVER_CACHE_S: Final = 60.0
+_SERVER_WAIT_S: Final = 1.0
+_MAX_DESCRIPTION_WIDTH: Final = 80
+_TYPEABLE_URI: Final = re.compile(r"""[A-Za-z][A-Za-z0-9+.-]*://[^\s`"'<>|@]*[\w/=&%+~#-]""")
+"""An address that a prompt can name, with nothing at its end that looks like a sentence's."""
 
 
 class _CachedTask(NamedTuple, Generic[T]):
@@ -56,66 +67,37 @@ class TimedCache(Generic[K, T]):
 
     def __init__(
         self,
-        ask: Callable[[K], Awaitable[tuple[T, ...]]],
+        loader: Callable[[K], Awaitable[tuple[T, ...]]],
         *,
-        holds_s: float,
-        patience_s: float,
+        max_age_s: float,
+        max_wait_s: float,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         """Take whom to ask, which raises nothing."""
-        self._loader = ask
-        self._max_age_s = holds_s
-        self._max_wait_s = patience_s
+        self._loader = loader
+        self._max_age_s = max_age_s
+        self._max_wait_s = max_wait_s
         self._now = now
         self._tasks: WeakKeyDictionary[K, _CachedTask[T]] = WeakKeyDictionary()
 
-    async def get(self, about: K) -> tuple[T, ...]:
+    async def get(self, key: K) -> tuple[T, ...]:
         """Return what is known by now; nothing as long as there is no answer."""
-        asked = self._tasks.get(about)
-        if asked is None or not self._is_fresh(asked):
-            task = asyncio.create_task(self._load(about))
-            asked = self._tasks[about] = _CachedTask(task, self._now())
+        cached = self._tasks.get(key)
+        if cached is None or not self._is_fresh(cached):
+            task = asyncio.create_task(self._load(key))
+            cached = self._tasks[key] = _CachedTask(task, self._now())
         # Who stops waiting does not stop the question.
-        await asyncio.wait({asked.task}, timeout=self._max_wait_s)
-        is_answered = asked.task.done() and not asked.task.cancelled()
-        return asked.task.result() if is_answered else ()
+        await asyncio.wait({cached.task}, timeout=self._max_wait_s)
+        is_answered = cached.task.done() and not cached.task.cancelled()
+        return cached.task.result() if is_answered else ()
 
-    def _is_fresh(self, asked: _CachedTask[T]) -> bool:
-        if asked.task.get_loop() is not asyncio.get_running_loop() or asked.task.cancelled():
+    def _is_fresh(self, cached: _CachedTask[T]) -> bool:
+        if cached.task.get_loop() is not asyncio.get_running_loop() or cached.task.cancelled():
             return False
-        return not asked.task.done() or self._now() - asked.since < self._max_age_s
+        return not cached.task.done() or self._now() - cached.since < self._max_age_s
 
-    async def _load(self, about: K) -> tuple[T, ...]:
-        return await self._loader(about)
-
-
-MAX_SUGGESTIONS: Final = 50
-"""How many are offered at once."""
-
-
-_MAX_PATHS: Final = 100_000
-
-
-_LISTING_TIMEOUT_S: Final = 5.0
-"""How long a tree is looked through; one that takes longer is shown folder by folder."""
-
-
-_PATH_CACHE_S: Final = 5.0
-
-
-_PATH_WAIT_S: Final = 2.0
-
-
-_HOME_PREFIX: Final = "~/"
-
-
-_BUILD_OUTPUT: Final = re.compile(
-    r"(?:^|/)__pycache__(?:/|$)|\.(?:py[cod]|class|o|obj|a|lib|so|dylib|dll|exe|wasm)$"
-)
-
-
-_NEEDS_NO_QUOTES: Final = re.compile(r"(?!@)[\w./+@%=~#&$-]*[\w/+%=~#&$-]")
-"""What needs no quotes; a dot at the end would be taken for that of the sentence."""
+    async def _load(self, key: K) -> tuple[T, ...]:
+        return await self._loader(key)
 
 
 class _PathName(NamedTuple):
@@ -160,12 +142,12 @@ async def _list_paths(workspace: Workspace, *, hidden: bool) -> tuple[_PathName,
 
 
 _VISIBLE_PATHS: Final[TimedCache[Workspace, _PathName]] = TimedCache(
-    partial(_list_paths, hidden=False), holds_s=_PATH_CACHE_S, patience_s=_PATH_WAIT_S
+    partial(_list_paths, hidden=False), max_age_s=_PATH_CACHE_S, max_wait_s=_PATH_WAIT_S
 )
 
 
 _ALL_PATHS: Final[TimedCache[Workspace, _PathName]] = TimedCache(
-    partial(_list_paths, hidden=True), holds_s=_PATH_CACHE_S, patience_s=_PATH_WAIT_S
+    partial(_list_paths, hidden=True), max_age_s=_PATH_CACHE_S, max_wait_s=_PATH_WAIT_S
 )
 
 
@@ -256,35 +238,14 @@ def _path_suggestion(text: str) -> Suggestion | None:
     return Suggestion(f"@{quote}{text}{'' if is_folder else quote}", expects_more=is_folder)
 
 
-# -- completing ------------------------------------------------------------------------------------
-#
-# What may be meant by what was typed so far: `@...` a file, folder or resource, `/...` a prompt.
-#
-# Servers are asked once in a while and not waited for: one that is slow is left out until its
-# answer is there. Nothing here raises because of a server or a file.
-
-
-_SERVER_CACHE_S: Final = 60.0
-
-
-_SERVER_WAIT_S: Final = 1.0
-
-
-_MAX_DESCRIPTION_WIDTH: Final = 80
-
-
-_TYPEABLE_URI: Final = re.compile(r"""[A-Za-z][A-Za-z0-9+.-]*://[^\s`"'<>|@]*[\w/=&%+~#-]""")
-"""An address that a prompt can name, with nothing at its end that looks like a sentence's."""
-
-
-async def find_completions(scene: CommandContext, typed: str) -> Sequence[Suggestion]:
+async def find_completions(context: CommandContext, typed: str) -> Sequence[Suggestion]:
     """Return what may be meant, the likeliest first; nothing for what is neither."""
-    servers = tuple(scene.environment.input_setup.servers)
+    servers = tuple(context.environment.input_setup.servers)
     sign, rest = typed[:1], typed[1:]
     if sign == "@":
         resources, files = await asyncio.gather(
             _match_resources(servers, rest),
-            complete_path(scene.environment.input_setup.workspace, rest),
+            complete_path(context.environment.input_setup.workspace, rest),
         )
         return [*resources, *files][:MAX_SUGGESTIONS]
     if sign == "/":
@@ -303,7 +264,7 @@ async def _list_resources(server: McpConnection) -> tuple[ListedResource, ...]:
 
 
 _RESOURCE_CACHE: Final = TimedCache(
-    _list_resources, holds_s=_SERVER_CACHE_S, patience_s=_SERVER_WAIT_S
+    _list_resources, max_age_s=_SERVER_CACHE_S, max_wait_s=_SERVER_WAIT_S
 )
 
 
@@ -341,7 +302,9 @@ async def _list_prompts(server: McpConnection) -> tuple[McpPrompt, ...]:
     return (await list_mcp_prompts([server])).prompts  # one that fails has none
 
 
-_PROMPT_CACHE: Final = TimedCache(_list_prompts, holds_s=_SERVER_CACHE_S, patience_s=_SERVER_WAIT_S)
+_PROMPT_CACHE: Final = TimedCache(
+    _list_prompts, max_age_s=_SERVER_CACHE_S, max_wait_s=_SERVER_WAIT_S
+)
 
 
 async def _match_prompts(servers: Iterable[McpConnection], typed: str) -> list[Suggestion]:

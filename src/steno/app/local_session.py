@@ -48,11 +48,7 @@ from steno.records.entry import ApprovalStatus, Entry, Mode, Resolution
 from steno.store import MemoryStore, Store
 from steno.values import replace_lone_surrogates
 
-# -- pictures --------------------------------------------------------------------------------------
-#
-# The images of a session: as they were said, or as what was pointed at was opened.
-#
-# Where one is to be found is known at once; to read it may take a while, and is for another thread.
+_DEFAULT_SERVERS: Final = McpOptions()
 
 
 @final
@@ -107,20 +103,17 @@ def _stored_source(block: Block | None) -> ImageBlob | ImageData | None:
     return source if isinstance(source, ImageBlob | ImageData) else None
 
 
-_DEFAULT_SERVERS: Final = McpOptions()
-
-
 @asynccontextmanager
 async def open_local_session(
-    loaded: LoadedSettings,
+    loaded_settings: LoadedSettings,
     start: SessionStart,
     *,
-    keeps: bool = True,
+    is_persistent: bool = True,
     mode: str | None = None,
-    outside: McpOptions = _DEFAULT_SERVERS,
+    mcp_options: McpOptions = _DEFAULT_SERVERS,
     approver: Approver | None = None,
-    verbose: bool = False,
-    say: Callable[[str], object] = lambda _: None,
+    is_verbose: bool = False,
+    on_progress: Callable[[str], object] = lambda _: None,
 ) -> AsyncGenerator[AgentSession]:
     """Open a desk for work in a folder; everything is closed behind it.
 
@@ -129,37 +122,54 @@ async def open_local_session(
     person; who is `verbose` tells each thing that a server does not look at; and `say` is told
     what is waited for.
     """
-    keeps = keeps or not start.is_new
-    say("looking for a model")
-    store = await asyncio.to_thread(_open_store, loaded, keeps=keeps, is_new=start.is_new)
-    bench = SessionState(
-        SessionConfig(loaded, start.folder, store, keeps, outside, say, approver, verbose)
+    is_persistent = is_persistent or not start.is_new
+    on_progress("looking for a model")
+    store = await asyncio.to_thread(
+        _open_store, loaded_settings, is_persistent=is_persistent, is_new=start.is_new
     )
-    desk = LocalSession(bench)
-    passed_over: list[str] = []
+    state = SessionState(
+        SessionConfig(
+            loaded_settings,
+            start.folder,
+            store,
+            is_persistent,
+            mcp_options,
+            on_progress,
+            approver,
+            is_verbose,
+        )
+    )
+    session = LocalSession(state)
+    skipped: list[str] = []
     try:
-        going_on: Conversation | None = None
+        stored: Conversation | None = None
         if not start.is_new:
-            going_on = await asyncio.to_thread(_open_stored, store, start, passed_over.append)
-        recorded = "" if going_on is None else going_on.model or ""
-        await bench.use_model(await choose_model(loaded, recorded))
-        if going_on is None:
-            bench.prepare_new_session("", loaded.settings.mode)
+            stored = await asyncio.to_thread(_open_stored, store, start, skipped.append)
+        recorded = "" if stored is None else stored.model or ""
+        await state.use_model(await choose_model(loaded_settings, recorded))
+        if stored is None:
+            state.prepare_new_session("", loaded_settings.settings.mode)
         else:
-            apply_start(going_on, start, mode)
-            bench.resume(bench.read_session(going_on))
-        bench.emit_notes((*passed_over, *loaded.notes))
-        yield desk
+            apply_start(stored, start, mode)
+            state.resume(state.read_session(stored))
+        state.emit_notes((*skipped, *loaded_settings.notes))
+        yield session
     finally:
-        await desk.close()
+        await session.close()
 
 
-def _open_store(loaded: LoadedSettings, *, keeps: bool, is_new: bool) -> Store:
-    return open_settings_store(loaded.settings, is_new=is_new) if keeps else MemoryStore()
+def _open_store(loaded_settings: LoadedSettings, *, is_persistent: bool, is_new: bool) -> Store:
+    return (
+        open_settings_store(loaded_settings.settings, is_new=is_new)
+        if is_persistent
+        else MemoryStore()
+    )
 
 
-def _open_stored(store: Store, start: SessionStart, tell: Callable[[str], object]) -> Conversation:
-    conversation = open_session(store, start, is_shown=False, tell=tell)
+def _open_stored(
+    store: Store, start: SessionStart, on_skipped: Callable[[str], object]
+) -> Conversation:
+    conversation = open_session(store, start, is_shown=False, tell=on_skipped)
     conversation.entries_view()  # is read here, and not when it is shown
     return conversation
 
@@ -168,15 +178,15 @@ def _open_stored(store: Store, start: SessionStart, tell: Callable[[str], object
 class LocalSession:
     """One session at a time, an agent at work on it, and everything that may be asked of both."""
 
-    def __init__(self, bench: SessionState) -> None:
+    def __init__(self, state: SessionState) -> None:
         """Take what everything here shares."""
-        self._state = bench
-        self._active_run = ActiveRun(bench)
-        self._images = SessionImages(bench.config.store)
-        self._branches = LocalBranchTree(bench)
-        self._session_list = LocalSessionList(bench)
+        self._state = state
+        self._active_run = ActiveRun(state)
+        self._images = SessionImages(state.config.store)
+        self._branches = LocalBranchTree(state)
+        self._session_list = LocalSessionList(state)
         self._commands = CommandDispatcher(
-            bench, self._active_run, self._branches, self._session_list
+            state, self._active_run, self._branches, self._session_list
         )
 
     # -- what there is to see ----------------------------------------------------------------
@@ -216,9 +226,9 @@ class LocalSession:
         """All sessions."""
         return self._session_list
 
-    def subscribe(self, watcher: SessionListener) -> None:
+    def subscribe(self, listener: SessionListener) -> None:
         """Tell somebody what happens from now on."""
-        self._state.subscribe(watcher)
+        self._state.subscribe(listener)
 
     def entries(self, branch: str | None = None) -> Sequence[Entry]:
         """Return what is on record."""
@@ -243,9 +253,9 @@ class LocalSession:
 
     # -- what can be asked for ---------------------------------------------------------------
 
-    async def send(self, words: PromptInput) -> None:
+    async def send(self, prompt: PromptInput) -> None:
         """Say something: it begins a run, or steers the one that is under way."""
-        await self._active_run.send(words)
+        await self._active_run.send(prompt)
 
     async def run_shell(self, command: str) -> None:
         """Run a command of the person; returns as soon as it runs."""
@@ -255,19 +265,19 @@ class LocalSession:
         """Stop what is being said and done."""
         self._active_run.interrupt()
 
-    def decide(self, call_id: str, verdict: ApprovalDecision) -> None:
+    def decide(self, call_id: str, decision: ApprovalDecision) -> None:
         """Decide about a pending call, or about one that waits behind it."""
-        self._state.approvals.decide(call_id, verdict, self._undecided_calls())
+        self._state.approvals.decide(call_id, decision, self._undecided_calls())
 
     async def preview(self, call: ToolCall) -> str:
         """Return what a call would do as things are now. Raises ToolFailed if it cannot succeed."""
-        questions = self._state.approvals
+        approvals = self._state.approvals
         try:
             text = replace_lone_surrogates(await self._preview_text(call))
         except ToolFailed as exc:
-            questions.record_preview(call, str(exc))
+            approvals.record_preview(call, str(exc))
             raise
-        questions.record_preview(call, text)
+        approvals.record_preview(call, text)
         return text
 
     async def _preview_text(self, call: ToolCall) -> str:

@@ -30,14 +30,14 @@ class McpStartup:
 
     def __init__(
         self,
-        set_up: ServerSetup,
+        server_setup: ServerSetup,
         *,
-        fit: PrepareImage,
-        changed: Callable[[], object],
-        say: Callable[[str], object],
-        tell: Callable[[str], object],
-        unnoticed_s: float = _SILENT_WAIT_S,
-        patience_s: float = _MAX_WAIT_S,
+        prepare_image: PrepareImage,
+        on_change: Callable[[], object],
+        on_progress: Callable[[str], object],
+        on_notice: Callable[[str], object],
+        silent_wait_s: float = _SILENT_WAIT_S,
+        max_wait_s: float = _MAX_WAIT_S,
     ) -> None:
         """Take servers; none is asked yet.
 
@@ -45,14 +45,14 @@ class McpStartup:
         something, `say` is told what is waited for, and `tell` what a person should know.
         Nothing is told of a wait of `unnoticed_s`; `patience_s` is how long it lasts behind that.
         """
-        self.server_setup: Final = set_up
-        self._servers, self._notes = drop_ambiguous_servers(set_up.servers)
-        self._prepare_image = fit
-        self._on_change = changed
-        self._on_progress = say
-        self._on_notice = tell
-        self._silent_wait_s = unnoticed_s
-        self._max_wait_s = patience_s
+        self.server_setup: Final = server_setup
+        self._servers, self._notes = drop_ambiguous_servers(server_setup.servers)
+        self._prepare_image = prepare_image
+        self._on_change = on_change
+        self._on_progress = on_progress
+        self._on_notice = on_notice
+        self._silent_wait_s = silent_wait_s
+        self._max_wait_s = max_wait_s
         self._tools_by_server: dict[str, McpTools] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._failed: set[str] = set()

@@ -21,17 +21,13 @@ from steno.log.conversation import Conversation
 from steno.messages.message import UserMessage
 from steno.records.entry import Entry
 
-# -- turns -----------------------------------------------------------------------------------------
-#
-# Whose turn it is at a desk: one after the other, and whoever is stopped meanwhile is refused.
-#
-# What is done in a turn is not known here.
-
-
 T = TypeVar("T")
+_INTERRUPTED: Final = "interrupted before it began; nothing was said or done"
 
 
-INTERRUPTED_BEFORE_START: Final = "interrupted before it began; nothing was said or done"
+def interrupted_before_start() -> StenoError:
+    """Return the error for an operation that was interrupted before anything happened."""
+    return StenoError(_INTERRUPTED, code="interrupted")
 
 
 @final
@@ -51,7 +47,7 @@ class OperationLock:
         await self._lock.acquire()
         if stops != self._cancel_count:
             self._lock.release()
-            raise StenoError(INTERRUPTED_BEFORE_START)
+            raise interrupted_before_start()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, exc: BaseException | None, at: TracebackType | None
@@ -59,9 +55,7 @@ class OperationLock:
         """Let the next one begin."""
         self._lock.release()
 
-    async def run_cancellable(
-        self, job: Coroutine[Any, Any, T], refusal: str = INTERRUPTED_BEFORE_START
-    ) -> T:
+    async def run_cancellable(self, job: Coroutine[Any, Any, T], refusal: str = _INTERRUPTED) -> T:
         """Do something that can be stopped, and return what came of it. Raises StenoError if so."""
         stops, task = self._cancel_count, asyncio.create_task(job)
         self._jobs.add(task)
@@ -71,11 +65,11 @@ class OperationLock:
             current = asyncio.current_task()
             if current is None or current.cancelling():
                 raise  # it is not this alone that was stopped
-            raise StenoError(refusal) from None
+            raise StenoError(refusal, code="interrupted") from None
         finally:
             self._jobs.discard(task)
         if stops != self._cancel_count:  # just when it was done
-            raise StenoError(refusal)
+            raise StenoError(refusal, code="interrupted")
         return done
 
     def cancel_all(self) -> None:
@@ -103,7 +97,7 @@ class DeferredAgent:
         conversation: Conversation,
         equipped: Callable[[], AgentEnvironment],
         *,
-        begin: Callable[[], Conversation],
+        ensure_recorded: Callable[[], Conversation],
         runner: ToolRunner,
         wait: Callable[[], Coroutine[Any, Any, None]],
     ) -> None:
@@ -113,7 +107,7 @@ class DeferredAgent:
         """
         self._conversation = conversation
         self._current_environment = equipped
-        self._begin = begin
+        self._begin = ensure_recorded
         self._runner = runner
         self._wait = wait
         self._is_expected = False
@@ -129,12 +123,12 @@ class DeferredAgent:
 
     def _refresh_agent(self) -> None:
         """Let a run that begins have the session on record, and the tools that have come since."""
-        conversation, equipment = self._begin(), self._current_environment()
+        conversation, environment = self._begin(), self._current_environment()
         is_as_before = (
-            conversation is self._conversation and equipment.tools == self._environment.tools
+            conversation is self._conversation and environment.tools == self._environment.tools
         )
         if not is_as_before and not self._agent.is_running:
-            self._conversation, self._environment = conversation, equipment
+            self._conversation, self._environment = conversation, environment
             self._agent = self._create_agent()
 
     @property
@@ -186,7 +180,7 @@ class DeferredAgent:
         finally:
             self._waiting, self._is_expected = None, False
         if self._is_interrupted:
-            raise StenoError(INTERRUPTED_BEFORE_START)
+            raise interrupted_before_start()
 
     def _forward_event(self, watch: OnEvent, event: LoopEvent) -> None:
         while self._queued:  # the run has begun, and can be steered

@@ -23,6 +23,10 @@ from steno.ports import ApprovalDecision, ApprovalRequest
 from steno.records.entry import Entry, Mode
 from steno.render.items import TextForm
 
+ImageReader: TypeAlias = Callable[[], bytes | None]
+"""Returns the bytes of an image; None if they cannot be read. That may take a while."""
+
+
 # -- what there is to see ----------------------------------------------------------------------
 
 
@@ -121,10 +125,6 @@ class SessionSummary(NamedTuple):
     """Where the words were found that were searched for."""
 
 
-ImageReader: TypeAlias = Callable[[], bytes | None]
-"""Returns the bytes of an image; None if they cannot be read. That may take a while."""
-
-
 # -- what happens ------------------------------------------------------------------------------
 
 
@@ -151,9 +151,10 @@ class InputReturned(Struct, frozen=True):
 
 @final
 class ErrorRaised(Struct, frozen=True):
-    """Something went wrong, with words for the person."""
+    """Something went wrong; `text` is for the user, `code` for programs."""
 
     text: str
+    code: str = "error"
 
 
 @final
@@ -188,6 +189,8 @@ SessionEvent: TypeAlias = (
     | ShellOutput
     | ShellEnded
 )
+
+
 SessionListener: TypeAlias = Callable[[SessionEvent], None]
 
 
@@ -287,7 +290,7 @@ class AgentSession(Protocol):
         """All sessions."""
         ...
 
-    def subscribe(self, watcher: SessionListener) -> None:
+    def subscribe(self, listener: SessionListener) -> None:
         """Tell somebody what happens from now on; one at a time."""
         ...
 
@@ -299,7 +302,7 @@ class AgentSession(Protocol):
         """Return what reads an image of an entry, in any thread; None where it is not at hand."""
         ...
 
-    async def send(self, words: PromptInput) -> None:
+    async def send(self, prompt: PromptInput) -> None:
         """Say something: it begins a run, or steers the one that is under way.
 
         Returns as soon as it is taken; what comes of it is told to the watcher.
@@ -319,7 +322,7 @@ class AgentSession(Protocol):
         """
         ...
 
-    def decide(self, call_id: str, verdict: ApprovalDecision) -> None:
+    def decide(self, call_id: str, decision: ApprovalDecision) -> None:
         """Decide about a pending call, or about one that waits behind it."""
         ...
 

@@ -34,35 +34,37 @@ _MAX_HITS: Final = 200
 class LocalSessionList:
     """The sessions that are kept where this desk keeps its own."""
 
-    def __init__(self, bench: SessionState) -> None:
+    def __init__(self, state: SessionState) -> None:
         """Take the desk's store, and the session at hand."""
-        self._state = bench
+        self._state = state
 
     async def summaries(self, search: str = "") -> Sequence[SessionSummary]:
         """Return them, the latest first; those that hold all the words, where there are any.
 
         What cannot be read is not among them, and the person is told so.
         """
-        troubles = UnreadableSessions()
-        listed = await asyncio.to_thread(self._read_summaries, search.strip(), troubles)
+        unreadable = UnreadableSessions()
+        listed = await asyncio.to_thread(self._read_summaries, search.strip(), unreadable)
         self._state.emit_notes(
             f"session {terminal_line(id)}: it cannot be read; `steno verify {terminal_line(id)}` tells why"
-            for id in troubles.sessions
+            for id in unreadable.sessions
         )
         return listed
 
-    def _read_summaries(self, search: str, troubles: UnreadableSessions) -> list[SessionSummary]:
+    def _read_summaries(self, search: str, unreadable: UnreadableSessions) -> list[SessionSummary]:
         store = self._state.config.store
         snippets: dict[str, str] | None = None
         if search:
-            headers = readable_headers(store, troubles)
+            headers = readable_headers(store, unreadable)
             snippets = {header.id: "" for header in find_by_title(headers, search)}
-            for hit in search_entries(store, headers, search, _MAX_HITS, troubles, is_shown=False):
+            for hit in search_entries(
+                store, headers, search, _MAX_HITS, unreadable, is_shown=False
+            ):
                 if not snippets.get(hit.session):
                     snippets[hit.session] = hit.snippet
         summaries = readable_summaries(
             store,
-            troubles,
+            unreadable,
             are_meant=lambda header: snippets is None or header.id in snippets,
             is_shown=False,
         )
@@ -86,21 +88,21 @@ class LocalSessionList:
 
     async def new(self, title: str = "") -> None:
         """Begin another session with what is said next."""
-        bench = self._state
-        async with bench.lock:
-            bench.check_idle()
-            bench.prepare_new_session(title.strip(), bench.conversation.mode)
-            bench.emit_branch_changed()
+        state = self._state
+        async with state.lock:
+            state.check_idle()
+            state.prepare_new_session(title.strip(), state.conversation.mode)
+            state.emit_branch_changed()
 
     async def resume(self, session: str) -> None:
         """Go on with a session: by its id, the beginning of it, or `last`."""
-        bench = self._state
-        async with bench.lock:
-            bench.check_idle()
+        state = self._state
+        async with state.lock:
+            state.check_idle()
             opened = await asyncio.to_thread(self._read_stored, session.strip())
-            await bench.use_recorded_model(opened.conversation.model)
-            bench.resume(opened)
-            bench.emit_branch_changed()
+            await state.use_recorded_model(opened.conversation.model)
+            state.resume(opened)
+            state.emit_branch_changed()
 
     def _read_stored(self, name: str) -> ResumableSession:
         """Read all that it takes to go on: what cannot be read leaves everything as it was."""
@@ -113,7 +115,11 @@ class LocalSessionList:
         """Give a session another title."""
         title = title.strip()
         if not title:
-            raise InvalidValue("rename: the title is blank; say what the session is about")
+            raise InvalidValue(
+                "the title is blank; say what the session is about",
+                code="blank_title",
+                place="rename",
+            )
         id = await asyncio.to_thread(self._find, session)
         await asyncio.to_thread(self._state.config.store.rename, id, title)
         if id == self._state.conversation.id:
@@ -130,7 +136,11 @@ class LocalSessionList:
         """Remove a session for good, and what only it referred to; not the one at hand."""
         id = await asyncio.to_thread(self._find, session)
         if id == self._state.conversation.id:
-            raise StenoError("session: it is the one at hand; /new or /resume another one before")
+            raise StenoError(
+                "it is the one at hand; /new or /resume another one before",
+                code="session_in_use",
+                place="session",
+            )
         await asyncio.to_thread(self._remove, id)
 
     def _remove(self, id: str) -> None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
-from contextlib import AsyncExitStack
+from collections.abc import Callable, Generator, Iterable
+from contextlib import AsyncExitStack, contextmanager
 from functools import cache
 from itertools import islice, takewhile
 from pathlib import Path
@@ -17,7 +17,6 @@ from typing import Final, NamedTuple, final
 
 from steno.agent import EntryRecorded, Notice, NoticeCode, Runner
 from steno.app.approval_queue import ApprovalQueue
-from steno.app.commands.context import CommandContext
 from steno.app.compose import (
     AgentEnvironment,
     check_prompt_fits,
@@ -43,7 +42,7 @@ from steno.app.session import (
 from steno.app.sessions import begin_session, set_mode
 from steno.app.settings_loader import LoadedSettings
 from steno.app.usage_totals import UsageTotals
-from steno.errors import StenoError
+from steno.errors import Conflict, Missing, StenoError
 from steno.log.conversation import Conversation
 from steno.messages.content import Image
 from steno.ports import Approver
@@ -55,6 +54,24 @@ from steno.store import Store
 from steno.store.base import TITLE_SEARCH_ENTRIES, derive_title
 
 _logger: Final = logging.getLogger("steno.cli")
+_CHANGED_ELSEWHERE: Final = (
+    "another program has gone on with it meanwhile, and what it said is kept; "
+    "/resume goes on behind it, /fork beside it"
+)
+_REMOVED_ELSEWHERE: Final = "another program has removed it meanwhile; /new begins another"
+
+
+class CommandContext(NamedTuple):
+    """Everything around a session, as it is now."""
+
+    loaded_settings: LoadedSettings
+    folder: Path
+    store: Store
+    is_persistent: bool
+    """Whether the store lasts; else everything is gone in the end."""
+    environment: AgentEnvironment
+    conversation: Conversation
+    actor: str
 
 
 class SessionConfig(NamedTuple):
@@ -85,9 +102,9 @@ class ResumableSession(NamedTuple):
 class SessionState:
     """One session at a time, and everything around it."""
 
-    def __init__(self, site: SessionConfig) -> None:
+    def __init__(self, config: SessionConfig) -> None:
         """Take the place; there is no model yet, and nothing can be said."""
-        self.config = site
+        self.config = config
         self.actor = user_name() or "somebody"
         self.lock = OperationLock()
         """Held by whoever begins or exchanges something, one after the other."""
@@ -117,10 +134,10 @@ class SessionState:
 
     # -- who watches -------------------------------------------------------------------------
 
-    def subscribe(self, watcher: SessionListener | None) -> None:
+    def subscribe(self, listener: SessionListener | None) -> None:
         """Tell somebody what happens from now on, and soon what they should know by now."""
-        self._listener = watcher
-        if watcher is not None and self._held_events:
+        self._listener = listener
+        if listener is not None and self._held_events:
             asyncio.get_running_loop().call_soon(self._deliver_held_events)
 
     def _deliver_held_events(self) -> None:
@@ -135,8 +152,8 @@ class SessionState:
         if not self.config.is_verbose:
             if isinstance(event, Notice) and self._notice_filter.absorb(event):
                 return
-            if told := self._notice_filter.summary():
-                self.emit(Notice(NoticeCode.CONTEXT, told))
+            if summary := self._notice_filter.summary():
+                self.emit(Notice(NoticeCode.CONTEXT, summary))
             plain = simplify_notice(event) if isinstance(event, Notice) else event
             if plain is None:
                 return
@@ -156,8 +173,9 @@ class SessionState:
             self._has_listener_failed = True
             name = type(event).__name__
             _logger.error("desk: who watches failed at %s", name, exc_info=exc)
-            fault = f"{type(exc).__name__}: {exc}"
-            self.emit(ErrorRaised(f"a fault in steno: {fault}; what is on record is safe"))
+            failure = f"{type(exc).__name__}: {exc}"
+            text = f"a fault in steno: {failure}; what is on record is safe"
+            self.emit(ErrorRaised(text, code="listener_failed"))
 
     def emit_notes(self, texts: Iterable[str]) -> None:
         """Tell what a person should know of how things are; once."""
@@ -171,15 +189,20 @@ class SessionState:
     def check_open(self) -> None:
         """Refuse what cannot begin any more. Raises StenoError."""
         if self.is_closed:
-            raise StenoError("desk: it is closed")
+            raise StenoError("it is closed", code="session_closed", place="desk")
 
     def check_idle(self) -> None:
         """Refuse what cannot be done while something runs. Raises StenoError."""
         self.check_open()
         if self.is_agent_running:
-            raise StenoError("the agent is at work; interrupt it, or wait until it is done")
+            raise StenoError(
+                "the agent is at work; interrupt it, or wait until it is done", code="agent_running"
+            )
         if self.is_shell_running:
-            raise StenoError("your command still runs; interrupt it, or wait until it is done")
+            raise StenoError(
+                "your command still runs; interrupt it, or wait until it is done",
+                code="shell_running",
+            )
 
     @property
     def agent(self) -> DeferredAgent:
@@ -188,7 +211,7 @@ class SessionState:
             self._agent = DeferredAgent(
                 self.conversation,
                 lambda: self.environment,
-                begin=self.ensure_recorded,
+                ensure_recorded=self.ensure_recorded,
                 runner=Runner(self.config.store),
                 wait=self._wait_for_mcp,
             )
@@ -198,12 +221,12 @@ class SessionState:
     @property
     def command_context(self) -> CommandContext:
         """Everything, for a command to look at."""
-        site = self.config
+        config = self.config
         return CommandContext(
-            loaded_settings=site.loaded_settings,
-            folder=site.folder,
-            store=site.store,
-            is_persistent=site.is_persistent,
+            loaded_settings=config.loaded_settings,
+            folder=config.folder,
+            store=config.store,
+            is_persistent=config.is_persistent,
             environment=self.environment,
             conversation=self.conversation,
             actor=self.actor,
@@ -212,7 +235,7 @@ class SessionState:
     @property
     def status(self) -> SessionStatus:
         """What a status line shows."""
-        ledger, conversation = self._usage_totals, self.conversation
+        totals, conversation = self._usage_totals, self.conversation
         return SessionStatus(
             session=(conversation.id if self.is_recorded else "")
             if self.config.is_persistent
@@ -222,9 +245,9 @@ class SessionState:
             branch=conversation.branch,
             model=self.environment.model_selection.name,
             mode=conversation.mode,
-            usage=ledger.usage,
-            cost=ledger.cost,
-            context_tokens=ledger.context_tokens,
+            usage=totals.usage,
+            cost=totals.cost,
+            context_tokens=totals.context_tokens,
             context_limit=self._context_limit,
         )
 
@@ -249,13 +272,13 @@ class SessionState:
         self._replace_conversation(conversation, is_begun=False, title=title)
         self.emit_notes(notes)
 
-    def check_prompt_size(self, said: str) -> None:
+    def check_prompt_size(self, text: str) -> None:
         """Refuse what is too long for the model. Raises InvalidValue.
 
         That is told only of models of which it is known before they are loaded.
         """
         check_prompt_fits(
-            self.environment, said if self.is_recorded else self._system_prompt + said
+            self.environment, text if self.is_recorded else self._system_prompt + text
         )
 
     def ensure_recorded(self) -> Conversation:
@@ -264,12 +287,12 @@ class SessionState:
         Whoever is at work stays so: the words that begin it may be those that wait for tools.
         """
         if not self.is_recorded:
-            site, mode = self.config, self.conversation.mode
-            begun = begin_session(
-                site.store, site.folder, self._system_prompt, mode, title=self.title
+            config, mode = self.config, self.conversation.mode
+            recorded = begin_session(
+                config.store, config.folder, self._system_prompt, mode, title=self.title
             )
-            self.conversation, self.is_recorded = begun, True
-            for entry in begun.entries_view():
+            self.conversation, self.is_recorded = recorded, True
+            for entry in recorded.entries_view():
                 self.emit(EntryRecorded(entry))
         return self.conversation
 
@@ -308,44 +331,47 @@ class SessionState:
         Servers are the same for every model: they go on. What cannot be opened leaves everything
         as it was.
         """
-        site, stack = self.config, AsyncExitStack()
+        config, stack = self.config, AsyncExitStack()
         # What it costs and how much it reads takes a moment to look up for the first time.
         await asyncio.to_thread(find_price, found.name)
-        arrivals = self._mcp_startup = self._mcp_startup or self._create_mcp_startup()
-        approver = site.approver or self.approvals
+        startup = self._mcp_startup = self._mcp_startup or self._create_mcp_startup()
+        approver = config.approver or self.approvals
         opener = open_environment_beside(
-            site.loaded_settings, found, site.folder, approver, arrivals.server_setup
+            config.loaded_settings, found, config.folder, approver, startup.server_setup
         )
-        equipment = await stack.enter_async_context(opener)
+        environment = await stack.enter_async_context(opener)
         if self.is_closed:
             await stack.aclose()
         self.check_open()
         last, self._open_resources = self._open_resources, stack
-        self.environment, self._agent = equipment, None
-        target = equipment.target
+        self.environment, self._agent = environment, None
+        target = environment.target
         self._context_limit = target.context_tokens
         try:
             await last.aclose()
         except Exception:
             _logger.exception("desk: what the last model worked with was not closed")
-        self.emit_notes((*equipment.notes, *environment_notes(equipment, site.folder)))
-        if equipment.supports_tools:
-            arrivals.start()
+        self.emit_notes((*environment.notes, *environment_notes(environment, config.folder)))
+        if environment.supports_tools:
+            startup.start()
             self._update_tools()
         else:
             self.emit_notes([f"{found.name} calls no tools: it can only talk"])
 
     def _create_mcp_startup(self) -> McpStartup:
         """Find the servers that are wanted. Raises InvalidValue."""
-        site = self.config
+        config = self.config
         return McpStartup(
             set_up_servers(
-                site.loaded_settings, site.folder, site.mcp_options, notify=self._emit_input_notice
+                config.loaded_settings,
+                config.folder,
+                config.mcp_options,
+                notify=self._emit_input_notice,
             ),
-            fit=self._prepare_image,
-            changed=self._update_tools,
-            say=site.on_progress,
-            tell=self._emit_input_notice,
+            prepare_image=self._prepare_image,
+            on_change=self._update_tools,
+            on_progress=config.on_progress,
+            on_notice=self._emit_input_notice,
         )
 
     def _prepare_image(self, data: bytes) -> Image:
@@ -395,3 +421,24 @@ class SessionState:
             stack.push_async_callback(self._open_resources.aclose)
             if self._mcp_startup is not None:
                 stack.push_async_callback(self._mcp_startup.aclose)
+
+
+@contextmanager
+def explain_conflicts(state: SessionState) -> Generator[None]:
+    """Record something. Raises Conflict, Missing in words for a person, if another was faster."""
+    try:
+        yield
+    except Conflict as exc:
+        raise Conflict(_CHANGED_ELSEWHERE, code="changed_elsewhere", place="session") from exc
+    except Missing as exc:
+        if _session_exists(state):
+            raise
+        raise Missing(_REMOVED_ELSEWHERE, code="removed_elsewhere", place="session") from exc
+
+
+def _session_exists(state: SessionState) -> bool:
+    try:
+        state.config.store.header(state.conversation.id)
+    except Missing:
+        return not state.is_recorded
+    return True

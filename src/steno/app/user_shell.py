@@ -57,10 +57,12 @@ class ShellResult(NamedTuple):
 class OutputLimiter:
     """Tells the beginning of what a command prints, and that there is more."""
 
-    def __init__(self, tell: Callable[[str], None], most: int = MAX_SHOWN_CHARACTERS) -> None:
+    def __init__(
+        self, emit: Callable[[str], None], max_characters: int = MAX_SHOWN_CHARACTERS
+    ) -> None:
         """Take whoever is to hear it."""
-        self._emit = tell
-        self._remaining = most
+        self._emit = emit
+        self._remaining = max_characters
 
     def __call__(self, text: str) -> None:
         """Take what it prints next."""
@@ -72,18 +74,20 @@ class OutputLimiter:
         self._emit(shown if self._remaining > 0 else f"{shown}{gap}")
 
 
-async def run_shell(command: str, folder: Path, tell: Callable[[str], None]) -> ShellResult:
+async def run_shell(command: str, folder: Path, on_output: Callable[[str], None]) -> ShellResult:
     """Run a command to its end; `tell` gets what it prints as it comes.
 
     When cancelled, all of it is ended first. Raises InvalidValue, Unavailable.
     """
     if not command.strip() or not is_utf8_text(command) or "\0" in command:
-        raise InvalidValue("shell: say which command to run, as in !git status")
+        raise InvalidValue(
+            "say which command to run, as in !git status", code="empty_command", place="shell"
+        )
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
-    def hear(data: bytes) -> None:
+    def on_bytes(data: bytes) -> None:
         if text := decoder.decode(data):
-            tell(text)
+            on_output(text)
 
     try:
         process = await CommandProcess.start(
@@ -92,15 +96,15 @@ async def run_shell(command: str, folder: Path, tell: Callable[[str], None]) -> 
             environ={**os.environ, **_SHELL_VARIABLES},
             limits=_SHELL_LIMITS,
             is_wrapped=False,
-            listener=hear,
+            listener=on_bytes,
         )
         ending = await process.wait()
     except ToolFailed as exc:
-        raise Unavailable(f"shell: {str(exc).removeprefix('bash: ')}") from exc
+        raise Unavailable(exc.message, code="shell_unavailable", place="shell") from exc
     if rest := decoder.decode(b"", final=True):
-        tell(rest)
-    said = process.capture.take().decode("utf-8", "replace")
-    return ShellResult(_exit_status(ending), append_notes(said, _leftover_notes(ending)))
+        on_output(rest)
+    output = process.capture.take().decode("utf-8", "replace")
+    return ShellResult(_exit_status(ending), append_notes(output, _leftover_notes(ending)))
 
 
 def _user_shell() -> str:

@@ -28,11 +28,11 @@ async def open_session_from_options(
     async with open_local_session(
         loaded,
         start,
-        keeps=not options.no_session,
+        is_persistent=not options.no_session,
         mode=options.mode,
         approver=AllowingApprover() if options.yes else None,
-        outside=McpOptions(tuple(options.mcp_config), options.no_mcp),
-        verbose=options.verbose,
-        say=say,
+        mcp_options=McpOptions(tuple(options.mcp_config), options.no_mcp),
+        is_verbose=options.verbose,
+        on_progress=say,
     ) as desk:
         yield desk

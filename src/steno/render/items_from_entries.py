@@ -67,20 +67,20 @@ _STATE_BY_OUTCOME: Final = {
 
 def item_from_call(call: AnyToolCall, entry: str | None = None) -> TranscriptItem:
     """Return a call that nothing is known of yet but what it asks for."""
-    block = TranscriptItem(ItemKind.CALL, head=summarize_call(call), is_folded=True, entry=entry)
+    item = TranscriptItem(ItemKind.CALL, head=summarize_call(call), is_folded=True, entry=entry)
     if isinstance(call, InvalidToolCall):
-        block.state, block.body = CallState.FAILED, f"{call.reason}\n{call.arguments}"
-        return block
+        item.state, item.body = CallState.FAILED, f"{call.reason}\n{call.arguments}"
+        return item
     arguments = call_arguments(call)
     if call.name == "write" and isinstance(content := arguments.get("content"), str):
-        block.body, block.form = content, TextForm.CODE
-        block.language = PurePath(str(arguments.get("path", ""))).suffix.removeprefix(".")
+        item.body, item.form = content, TextForm.CODE
+        item.language = PurePath(str(arguments.get("path", ""))).suffix.removeprefix(".")
     elif call.name == "edit" and {"old", "new"} <= arguments.keys():
-        block.body, block.form = (
+        item.body, item.form = (
             _as_diff(str(arguments["old"]), str(arguments["new"])),
             TextForm.DIFF,
         )
-    return block
+    return item
 
 
 def _as_diff(old: str, new: str) -> str:
@@ -88,29 +88,29 @@ def _as_diff(old: str, new: str) -> str:
     return "\n".join([*removed, *[f"+{line}" for line in new.splitlines()]])
 
 
-def apply_result(block: TranscriptItem, result: ToolResultMessage, entry: str) -> None:
+def apply_result(item: TranscriptItem, result: ToolResultMessage, entry: str) -> None:
     """Let a call show what came of it."""
-    block.is_open = False
-    block.state = _STATE_BY_OUTCOME.get(result.outcome, CallState.FAILED)
+    item.is_open = False
+    item.state = _STATE_BY_OUTCOME.get(result.outcome, CallState.FAILED)
     details = result.details or {}
     diff = details.get("diff")
     if result.outcome is Outcome.OK and isinstance(diff, str) and diff.strip():
-        block.replace_body(_without_file_header(diff, block.head), TextForm.DIFF)
-        block.is_folded = block.body.count("\n") > _MAX_UNFOLDED_LINES
-        block.note = _change_summary(details)
-    elif block.form is TextForm.PLAIN or result.outcome is not Outcome.OK:
-        block.replace_body(result.text, TextForm.PLAIN)
-        block.is_folded = block.is_folded and not _is_short_failure(block)
+        item.replace_body(_without_file_header(diff, item.head), TextForm.DIFF)
+        item.is_folded = item.body.count("\n") > _MAX_UNFOLDED_LINES
+        item.note = _change_summary(details)
+    elif item.form is TextForm.PLAIN or result.outcome is not Outcome.OK:
+        item.replace_body(result.text, TextForm.PLAIN)
+        item.is_folded = item.is_folded and not _is_short_failure(item)
     else:
-        block.replace_body(block.body, block.form)
-    block.images = image_locations(result.content, entry)
+        item.replace_body(item.body, item.form)
+    item.images = image_locations(result.content, entry)
 
 
-def _is_short_failure(block: TranscriptItem) -> bool:
+def _is_short_failure(item: TranscriptItem) -> bool:
     """Tell whether a call failed, and a few lines say why."""
-    is_short = 0 < len(block.body) <= _MAX_FAILURE_CHARACTERS
-    lines = block.body.strip("\n").count("\n") + 1
-    return block.state is CallState.FAILED and is_short and lines <= _MAX_FAILURE_LINES
+    is_short = 0 < len(item.body) <= _MAX_FAILURE_CHARACTERS
+    lines = item.body.strip("\n").count("\n") + 1
+    return item.state is CallState.FAILED and is_short and lines <= _MAX_FAILURE_LINES
 
 
 def _change_summary(details: Mapping[str, Any]) -> str:
@@ -128,14 +128,14 @@ def _without_file_header(diff: str, head: str) -> str:
     return changes if is_named and head.endswith(f" {new[4:]}") else diff
 
 
-def apply_decision(block: TranscriptItem, approval: Approval) -> None:
+def apply_decision(item: TranscriptItem, approval: Approval) -> None:
     """Let a call show what was decided about it."""
     if approval.status is ApprovalStatus.PENDING:
-        block.state = CallState.WAITING
+        item.state = CallState.WAITING
     elif approval.status is ApprovalStatus.DENIED:
-        block.state = CallState.DENIED
-    elif block.state is CallState.WAITING:
-        block.state = None
+        item.state = CallState.DENIED
+    elif item.state is CallState.WAITING:
+        item.state = None
 
 
 # -- messages --------------------------------------------------------------------------------
@@ -146,15 +146,15 @@ def item_from_prompt(entry: Entry, message: UserMessage) -> TranscriptItem:
     command = None if entry.audit is None else entry.audit.get(SHELL_AUDIT_KEY)
     if isinstance(command, str):
         status = None if entry.audit is None else entry.audit.get(SHELL_STATUS_AUDIT_KEY)
-        block = item_from_shell_command(command)
-        block.entry = entry.id
-        apply_exit_status(block, status)
-        block.body = (message.text or "").partition("\n")[2]
-        return block
+        item = item_from_shell_command(command)
+        item.entry = entry.id
+        apply_exit_status(item, status)
+        item.body = (message.text or "").partition("\n")[2]
+        return item
     pointers = [f"[{reference_label(one)}]" for one in message.content if not isinstance(one, Text)]
-    words = "\n".join(filter(None, [message.text, "  ".join(pointers)]))
+    text = "\n".join(filter(None, [message.text, "  ".join(pointers)]))
     images = image_locations(message.content, entry.id)
-    return TranscriptItem(ItemKind.USER, body=words, is_folded=True, entry=entry.id, images=images)
+    return TranscriptItem(ItemKind.USER, body=text, is_folded=True, entry=entry.id, images=images)
 
 
 def item_from_shell_command(command: str) -> TranscriptItem:
@@ -162,22 +162,22 @@ def item_from_shell_command(command: str) -> TranscriptItem:
     return TranscriptItem(ItemKind.SHELL, head=f"$ {terminal_line(command)}", is_folded=True)
 
 
-def apply_exit_status(block: TranscriptItem, status: object) -> None:
+def apply_exit_status(item: TranscriptItem, status: object) -> None:
     """Let a command of the person show how it has ended; without a status it was stopped."""
     if status is None:
-        block.state = CallState.STOPPED
+        item.state = CallState.STOPPED
     elif status == 0:
-        block.state = CallState.DONE
+        item.state = CallState.DONE
     else:
-        block.state, block.note = CallState.FAILED, f"exit {status}"
+        item.state, item.note = CallState.FAILED, f"exit {status}"
 
 
 def items_from_answer(entry: Entry, message: AssistantMessage) -> list[TranscriptItem]:
     """Return what a model said, part by part; a call has its place among them."""
     return [
-        block
+        item
         for number, part in enumerate(message.content)
-        if (block := _item_from_block(part, entry.id, number)) is not None
+        if (item := _item_from_block(part, entry.id, number)) is not None
     ]
 
 
@@ -190,8 +190,8 @@ def _item_from_block(
         case Text():
             return answer_item(part.text, entry) if part.text.strip() else None
         case Thinking():
-            words = thinking_text(part)
-            return thinking_item(words, entry) if words.strip() else None
+            text = thinking_text(part)
+            return thinking_item(text, entry) if text.strip() else None
         case ToolCall() | InvalidToolCall():
             return item_from_call(part, entry)
         case Image():
@@ -247,10 +247,10 @@ def marker_from_entry(entry: Entry, *, pointer: str = "") -> TranscriptItem | No
     payload = entry.payload
     match payload:
         case SystemMessage():
-            words = payload.text or ""
-            head = f"system prompt · {format_count(len(words.split()), 'word', 'words')}"
+            text = payload.text or ""
+            head = f"system prompt · {format_count(len(text.split()), 'word', 'words')}"
             return TranscriptItem(
-                ItemKind.MARK, head=head, body=words, is_folded=True, entry=entry.id
+                ItemKind.MARK, head=head, body=text, is_folded=True, entry=entry.id
             )
         case ModeChange():
             return _marker_item(entry, f"{payload.new} mode")
@@ -261,9 +261,9 @@ def marker_from_entry(entry: Entry, *, pointer: str = "") -> TranscriptItem | No
         case Label():
             return _marker_item(entry, f"label: {payload.text}")
         case Compaction():
-            block = _marker_item(entry, "a summary takes the place of what was said before")
-            block.body, block.form, block.is_folded = payload.summary, TextForm.MARKDOWN, True
-            return block
+            item = _marker_item(entry, "a summary takes the place of what was said before")
+            item.body, item.form, item.is_folded = payload.summary, TextForm.MARKDOWN, True
+            return item
         case Feedback():
             return TranscriptItem(ItemKind.NOTICE, body=f"remark: {payload.text}", entry=entry.id)
         case Repair(code=code) if (

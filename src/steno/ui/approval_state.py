@@ -20,6 +20,30 @@ from steno.messages.call import ToolCall
 from steno.ports import ApprovalDecision, ApprovalRequest, GrantScope
 from steno.render.terminal_text import terminal_line, terminal_text
 
+_WAITING_REASON: Final = "it waits behind another call, and a rule may yet decide about it"
+NO_RULE_REASON: Final = "no rule would cover only calls like this one"
+_UNPRINTABLE_RULE: Final = "a rule for it would hold what cannot be shown"
+READING_TIME_S: Final = 0.6
+"""How long something has to be on the screen before a key can be about it; and how long no letter
+may have come for the next one to be a choice: who writes prose pauses less."""
+_PROSE_PAUSE_S: Final = 1.2
+"""How long that is behind a letter that chose nothing: who writes prose may stop to think, or be
+slow, and the o of a slow `no` is no yes."""
+_FOCUS_GRACE_S: Final = 0.3
+"""How long keys may still be meant for the prompt when the focus was taken from there."""
+_REPEAT_PAUSE_S: Final = 0.2
+"""Who presses the same letter again after so long means the same again."""
+_MIN_ENTER_PAUSE_S: Final = 0.06
+"""Keys that come faster are pasted or repeated, and nobody has looked in between."""
+_PASTE_PAUSE_S: Final = 0.02
+"""Nobody types as fast as that."""
+_KEY_REPEAT_S: Final = 0.8
+"""Longer than keyboards wait before they repeat a key that is held down."""
+IDLE_S: Final = 1.0
+"""How long nobody may have typed elsewhere for a question to take the focus unasked."""
+NO_LONGER_ASKED: Final = "no longer asked, or changed meanwhile: nothing was decided"
+
+
 # -- what there is to choose -----------------------------------------------------------------
 
 
@@ -81,15 +105,6 @@ _DENIALS: Final = (
 )
 
 
-_WAITING_REASON: Final = "it waits behind another call, and a rule may yet decide about it"
-
-
-NO_RULE_REASON: Final = "no rule would cover only calls like this one"
-
-
-_UNPRINTABLE_RULE: Final = "a rule for it would hold what cannot be shown"
-
-
 def offers_for_call(pending: PendingCall, undecided: int) -> tuple[ApprovalOffer, ...]:
     """Return what can be chosen for a call, one of so many that nobody has decided about."""
     obstacle = rule_obstacle(pending.request)
@@ -111,10 +126,10 @@ def offers_for_call(pending: PendingCall, undecided: int) -> tuple[ApprovalOffer
     return (_ALLOW_ONCE, *wide, *_DENIALS, *(together if undecided > 1 else ()))
 
 
-def _rule_text(question: ApprovalRequest) -> str:
+def _rule_text(request: ApprovalRequest) -> str:
     """Return the rule of a question as it would be stored, and how far it reaches if that is far."""
-    reading = preview_rule(question.rule, question)
-    return f"{question.rule}{'' if reading.is_narrow else f' ({reading.description})'}"
+    reading = preview_rule(request.rule, request)
+    return f"{request.rule}{'' if reading.is_narrow else f' ({reading.description})'}"
 
 
 def offers_for_calls(count: int) -> tuple[ApprovalOffer, ...]:
@@ -130,13 +145,13 @@ def offers_for_calls(count: int) -> tuple[ApprovalOffer, ...]:
     )
 
 
-def rule_obstacle(question: ApprovalRequest | None) -> str:
+def rule_obstacle(request: ApprovalRequest | None) -> str:
     """Return why nothing wider than the call can be allowed; empty where it can."""
-    if question is None:
+    if request is None:
         return _WAITING_REASON
-    if not question.rule:
+    if not request.rule:
         return NO_RULE_REASON
-    return "" if terminal_text(question.rule) == question.rule else _UNPRINTABLE_RULE
+    return "" if terminal_text(request.rule) == request.rule else _UNPRINTABLE_RULE
 
 
 # -- rules -----------------------------------------------------------------------------------
@@ -152,7 +167,7 @@ class RulePreview(NamedTuple):
     """Whether it covers this call and its like, and no more."""
 
 
-def preview_rule(text: str, question: ApprovalRequest) -> RulePreview:
+def preview_rule(text: str, request: ApprovalRequest) -> RulePreview:
     """Tell what a rule would cover, or why it is none."""
     if not text.strip():
         return RulePreview(None, "rule: write which calls to allow, as in bash(git log *)")
@@ -161,89 +176,60 @@ def preview_rule(text: str, question: ApprovalRequest) -> RulePreview:
     except InvalidValue as exc:
         return RulePreview(None, terminal_line(str(exc)))
     is_near = False
-    if not rule.covers_all(question.call.name, question.capability, question.subjects):
-        words = "does not cover this call, which runs this once all the same"
+    if not rule.covers_all(request.call.name, request.capability, request.subjects):
+        verb_text = "does not cover this call, which runs this once all the same"
     elif rule.covers_everything:
-        words = f"covers every call of {rule.tool}, whatever it is about"
+        verb_text = f"covers every call of {rule.tool}, whatever it is about"
     else:
-        words, is_near = "covers this call and its like", True
-    return RulePreview(str(rule), words, is_near)
+        verb_text, is_near = "covers this call and its like", True
+    return RulePreview(str(rule), verb_text, is_near)
 
 
-def kept_rule_notice(verdict: ApprovalDecision) -> str:
+def kept_rule_notice(decision: ApprovalDecision) -> str:
     """Return what to tell about a rule that outlasts the session; nothing where none does."""
-    if verdict.scope not in (GrantScope.PROJECT, GrantScope.USER):
+    if decision.scope not in (GrantScope.PROJECT, GrantScope.USER):
         return ""
-    place = _RULE_PLACES[ApprovalChoice(verdict.scope)]
-    return f"{verdict.rule} is allowed {place}; /permissions shows it"
+    place = _RULE_PLACES[ApprovalChoice(decision.scope)]
+    return f"{decision.rule} is allowed {place}; /permissions shows it"
 
 
 def decision_from_text(
-    choice: ApprovalChoice, text: str, question: ApprovalRequest | None, *, actor: str
+    choice: ApprovalChoice, text: str, request: ApprovalRequest | None, *, actor: str
 ) -> ApprovalDecision | None:
     """Return the verdict that a written rule or reason makes; None where it makes none."""
     if choice is ApprovalChoice.EXPLAIN:
         reason = text.strip()
         return ApprovalDecision(allowed=False, actor=actor, reason=reason) if reason else None
-    rule = None if question is None else preview_rule(text, question).rule
+    rule = None if request is None else preview_rule(text, request).rule
     if rule is None or choice not in SCOPE_BY_CHOICE:
         return None
     return ApprovalDecision(allowed=True, actor=actor, scope=SCOPE_BY_CHOICE[choice], rule=rule)
 
 
 def decision_from_offer(
-    choice: ApprovalChoice, question: ApprovalRequest | None, *, actor: str
+    choice: ApprovalChoice, request: ApprovalRequest | None, *, actor: str
 ) -> ApprovalDecision | None:
     """Return the verdict that stores the rule of a question; None where words are wanted."""
-    if question is None or choice not in SCOPE_BY_CHOICE:
+    if request is None or choice not in SCOPE_BY_CHOICE:
         return None
-    return decision_from_text(choice, question.rule, question, actor=actor)
+    return decision_from_text(choice, request.rule, request, actor=actor)
 
 
 def decide_calls(
-    desk: AgentSession, calls: Sequence[PendingCall], verdict: ApprovalDecision
+    session: AgentSession, calls: Sequence[PendingCall], decision: ApprovalDecision
 ) -> list[str]:
     """Decide about calls alike; return what is said against it."""
     refusals: list[str] = []
     # What waits comes first: when the last question has its answer, the run goes on.
     for pending in sorted(calls, key=lambda one: one.request is not None):
         try:
-            desk.decide(pending.call.id, verdict)
+            session.decide(pending.call.id, decision)
         except StenoError as exc:
             refusals.append(terminal_line(str(exc)))
     return refusals
 
 
 # -- keys that are meant ---------------------------------------------------------------------
-
-READING_TIME_S: Final = 0.6
-"""How long something has to be on the screen before a key can be about it; and how long no letter
-may have come for the next one to be a choice: who writes prose pauses less."""
-
-
-_PROSE_PAUSE_S: Final = 1.2
-"""How long that is behind a letter that chose nothing: who writes prose may stop to think, or be
-slow, and the o of a slow `no` is no yes."""
-
-
-_FOCUS_GRACE_S: Final = 0.3
-"""How long keys may still be meant for the prompt when the focus was taken from there."""
-
-
-_REPEAT_PAUSE_S: Final = 0.2
-"""Who presses the same letter again after so long means the same again."""
-
-
-_MIN_ENTER_PAUSE_S: Final = 0.06
-"""Keys that come faster are pasted or repeated, and nobody has looked in between."""
-
-
-_PASTE_PAUSE_S: Final = 0.02
-"""Nobody types as fast as that."""
-
-
-_KEY_REPEAT_S: Final = 0.8
-"""Longer than keyboards wait before they repeat a key that is held down."""
 
 
 class KeyRefusal(StrEnum):
@@ -299,23 +285,23 @@ class KeyGuard:
         )
         self._recent_letters += letter if letter not in self._recent_letters else ""
         self._letter_at = self._now()
-        doubt = self.check_key() or (None if is_alone else KeyRefusal.PROSE)
-        self._is_prose = doubt is not None or not is_choice
-        return doubt
+        refusal = self.check_key() or (None if is_alone else KeyRefusal.PROSE)
+        self._is_prose = refusal is not None or not is_choice
+        return refusal
 
     def check_key(self) -> KeyRefusal | None:
         """Tell whether some other key can be about what is shown."""
         self._record_key(is_enter=False)
         return self._check_read()
 
-    def check_enter(self, *, may_be_hasty: bool = False) -> KeyRefusal | None:
+    def check_enter(self, *, allows_quick_enter: bool = False) -> KeyRefusal | None:
         """Tell whether Enter can be a decision."""
         pause_s = self._now() - self._key_at
         was_enter = self._is_enter
         self._record_key(is_enter=True)
         if was_enter and pause_s < _KEY_REPEAT_S:
             return KeyRefusal.HELD
-        if pause_s < (_PASTE_PAUSE_S if may_be_hasty else _MIN_ENTER_PAUSE_S):
+        if pause_s < (_PASTE_PAUSE_S if allows_quick_enter else _MIN_ENTER_PAUSE_S):
             return KeyRefusal.HASTY
         return self._check_read()
 
@@ -339,9 +325,6 @@ class KeyGuard:
 
 
 # -- who comes to whom -----------------------------------------------------------------------
-
-IDLE_S: Final = 1.0
-"""How long nobody may have typed elsewhere for a question to take the focus unasked."""
 
 
 @final
@@ -373,19 +356,6 @@ class FocusRequest:
     def is_due(self) -> bool:
         """Whether the focus may be taken now."""
         return self.is_pending and self._idle_s() >= IDLE_S
-
-
-# -- docket ----------------------------------------------------------------------------------------
-#
-# The calls that await a decision, which of them is shown, and what is about to be decided.
-#
-# What is shown stays while somebody decides about it, whatever else is asked meanwhile. Where it
-# changes all the same, what was about to be decided is dropped, and that is said.
-#
-# Nothing here knows a widget, and nothing decides.
-
-
-NO_LONGER_ASKED: Final = "no longer asked, or changed meanwhile: nothing was decided"
 
 
 @final
@@ -429,30 +399,30 @@ class ApprovalState:
         """Take over what awaits a decision now."""
         self.pending = tuple(pending)
         undecided = self.undecided
-        kept = None if self.shown_call is None else _find_same_call(self.shown_call, undecided)
-        if kept is None:
+        same_call = None if self.shown_call is None else _find_same_call(self.shown_call, undecided)
+        if same_call is None:
             asked = [one for one in undecided if one.request is not None]
             self.show_call(next(iter(asked or undecided), None), NO_LONGER_ASKED)
-        elif kept != self.shown_call:
+        elif same_call != self.shown_call:
             # A question has come for it; a no with its reason holds all the same.
             worded = (
                 self.answered_choice if self.answered_choice is ApprovalChoice.EXPLAIN else None
             )
-            self.show_call(kept, "" if worded else NO_LONGER_ASKED)
+            self.show_call(same_call, "" if worded else NO_LONGER_ASKED)
             self.answered_choice = worded
         elif not all(_find_same_call(one, undecided) for one in self.listed_calls):
             self.reset(NO_LONGER_ASKED)
 
-    def show_call(self, pending: PendingCall | None, words: str = "") -> None:
+    def show_call(self, pending: PendingCall | None, typed: str = "") -> None:
         """Show a call, or none; say so if something was about to be decided."""
-        self.reset(words)
+        self.reset(typed)
         self.shown_call = pending
 
-    def reset(self, words: str = "") -> None:
+    def reset(self, typed: str = "") -> None:
         """Begin anew with the call shown; say so if something was about to be decided."""
         is_deciding = bool(self.highlighted or self.answered_choice or self.listed_calls)
         self.listed_calls, self.answered_choice, self.highlighted = (), None, None
-        self.message = words if is_deciding else ""
+        self.message = typed if is_deciding else ""
         self._key_guard.content_changed()
 
     def show_next(self, step: int) -> None:
@@ -474,10 +444,10 @@ class ApprovalState:
 
     # -- what is highlighted -----------------------------------------------------------------
 
-    def highlight(self, offer: ApprovalOffer | None, words: str = "") -> None:
+    def highlight(self, offer: ApprovalOffer | None, typed: str = "") -> None:
         """Highlight what Enter would do, or nothing; what cannot be chosen says why."""
         if offer is None or not offer.obstacle:
-            self.highlighted, self.message = offer, words
+            self.highlighted, self.message = offer, typed
         else:
             self.highlighted, self.message = None, f"{offer.label}: {offer.obstacle}"
 
@@ -508,11 +478,6 @@ def _find_same_call(one: PendingCall, among: Sequence[PendingCall]) -> PendingCa
     return next((other for other in among if other.call == one.call), None)
 
 
-# -- foresight -------------------------------------------------------------------------------------
-#
-# What a call would do that nobody was asked about yet, found out as soon as somebody looks at it.
-
-
 @final
 class CallPreview:
     """Knows about one call at a time."""
@@ -530,10 +495,10 @@ class CallPreview:
         self._call, self.preview = shown.call, ""
         return True
 
-    async def load(self, desk: AgentSession, call: ToolCall) -> str:
+    async def load(self, session: AgentSession, call: ToolCall) -> str:
         """Find out what a call would do; return why that cannot be told, or nothing."""
         try:
-            preview = await desk.preview(call)
+            preview = await session.preview(call)
         except StenoError as exc:
             return f"it cannot be told what it would do: {terminal_line(str(exc))}"
         if self._call == call:

@@ -56,8 +56,8 @@ def describe_call(pending: PendingCall, preview: str) -> list[CallLine]:
     """Return all there is to know about a call, what it would do first."""
     arguments = _parsed_arguments(pending.call)
     lines, rest = _split_preview(pending.call, arguments, preview)
-    question = pending.request
-    subjects = () if question is None else question.subjects
+    request = pending.request
+    subjects = () if request is None else request.subjects
     shown = terminal_line(preview)
     unseen = [one for one in map(terminal_line, subjects) if _find_separate(shown, one) < 0]
     if unseen:
@@ -69,13 +69,13 @@ def describe_calls(listed: tuple[PendingCall, ...]) -> list[CallLine]:
     """Return what several calls would do, one below the other."""
     lines: list[CallLine] = []
     for number, pending in enumerate(listed, 1):
-        question = pending.request
+        request = pending.request
         name = pending.call.name
-        is_said = question is None or question.capability == name
-        capability = "" if question is None or is_said else f" · {question.capability}"
+        is_said = request is None or request.capability == name
+        capability = "" if request is None or is_said else f" · {request.capability}"
         heading = f"{number} of {len(listed)}: {name}{capability}"
         lines.append(CallLine(heading, LineTone.HEADING))
-        lines += describe_call(pending, "" if question is None else question.preview)
+        lines += describe_call(pending, "" if request is None else request.preview)
     return lines
 
 
@@ -89,8 +89,8 @@ def _split_preview(
         )
     before, found, behind = preview.partition(msgspec.json.format(call.arguments, indent=2))
     if found:  # as JSON has them; they are easier to read one by one
-        told = [text for text in (before.strip(), behind.strip()) if text not in ("", call.name)]
-        return quote_text("\n".join(told)) if told else [], _with_heading(
+        notes = [text for text in (before.strip(), behind.strip()) if text not in ("", call.name)]
+        return quote_text("\n".join(notes)) if notes else [], _with_heading(
             "arguments", describe_arguments(call)
         )
     given = _leading_argument(arguments, preview)
@@ -180,8 +180,8 @@ def _add_line_counts(lines: list[CallLine]) -> list[CallLine]:
         counts[line.tone] = counts.get(line.tone, 0) + 1
         if line.tone is LineTone.FILE:
             added, removed = counts.get(LineTone.ADDED, 0), counts.get(LineTone.REMOVED, 0)
-            told = [f"+{added}" if added else "", f"-{removed}" if removed else ""]
-            lines[number] = CallLine("  ".join([line.text, *filter(None, told)]), LineTone.FILE)
+            changed = [f"+{added}" if added else "", f"-{removed}" if removed else ""]
+            lines[number] = CallLine("  ".join([line.text, *filter(None, changed)]), LineTone.FILE)
             counts.clear()
     return lines
 

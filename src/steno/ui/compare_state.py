@@ -22,6 +22,13 @@ from steno.records.entry import Entry
 from steno.render.quantities import format_count
 from steno.ui.tree_state import entry_heading, entry_text
 
+_MAX_PARTS: Final = 250
+"""How many lines, or words of a passage, are compared at once: the time grows with the square."""
+_WORD: Final = re.compile(r"\w+|\s+|[^\w\s]")
+Span: TypeAlias = tuple[int, int]
+"""Where something begins and ends."""
+_TAB_SIZE: Final = 4
+
 
 class EntryPair(NamedTuple):
     """Two entries beside each other; one of them may be missing."""
@@ -137,25 +144,6 @@ def _positions_by_kind(kinds: Sequence[Hashable]) -> dict[Hashable, list[int]]:
     return places
 
 
-# -- differing -------------------------------------------------------------------------------------
-#
-# Where two texts differ: first which lines, then which words of those that stand for each other.
-#
-# What is too long to be looked at closely counts as different as a whole, so that no text takes
-# long.
-
-
-_MAX_PARTS: Final = 250
-"""How many lines, or words of a passage, are compared at once: the time grows with the square."""
-
-
-_WORD: Final = re.compile(r"\w+|\s+|[^\w\s]")
-
-
-Span: TypeAlias = tuple[int, int]
-"""Where something begins and ends."""
-
-
 class TextDifferences(NamedTuple):
     """Where two texts differ. What lies between the spans is the same in both, in this order."""
 
@@ -217,16 +205,6 @@ def _part_offsets(parts: Sequence[str]) -> list[int]:
     return [0, *accumulate(map(len, parts))]
 
 
-# -- compare sheet ---------------------------------------------------------------------------------
-#
-# What there is to see of two branches, from top to bottom: their past on one line, then rows.
-#
-# Knows no widget; nothing is drawn here.
-
-
-_TAB_SIZE: Final = 4
-
-
 class ComparedEntry(NamedTuple):
     """What one branch has in a row."""
 
@@ -249,17 +227,21 @@ class CompareState:
     """Two branches, item by item. Item 0 is the line about what they share."""
 
     def __init__(
-        self, desk: AgentSession, twigs: Sequence[BranchTreeRow], left: str, right: str
+        self, session: AgentSession, tree_rows: Sequence[BranchTreeRow], left: str, right: str
     ) -> None:
         """Compare two branches of a tree that was read before. Raises Missing."""
         self.names = (left, right)
         self.shows_shared = False
-        self._left_entries = desk.entries(left)
-        entries = self._left_entries, desk.entries(right)
+        self._left_entries = session.entries(left)
+        entries = self._left_entries, session.entries(right)
         self._comparison = compare_branches(*entries)
-        self._tree_rows: Mapping[str, BranchTreeRow] = {twig.entry.id: twig for twig in twigs}
+        self._tree_rows: Mapping[str, BranchTreeRow] = {row.entry.id: row for row in tree_rows}
         if any(entry.id not in self._tree_rows for branch in entries for entry in branch):
-            raise Missing("compare: the record has changed meanwhile; open the tree again")
+            raise Missing(
+                "the record has changed meanwhile; open the tree again",
+                code="session_changed",
+                place="compare",
+            )
         rows = self._comparison.rows
         self._different_rows = [number for number, row in enumerate(rows) if not row.is_same]
 
@@ -306,8 +288,8 @@ class CompareState:
     def _side(self, entry: Entry | None) -> ComparedEntry | None:
         if entry is None:
             return None
-        twig = self._tree_rows[entry.id]
-        return ComparedEntry(entry_heading(twig), entry_text(twig).expandtabs(_TAB_SIZE))
+        row = self._tree_rows[entry.id]
+        return ComparedEntry(entry_heading(row), entry_text(row).expandtabs(_TAB_SIZE))
 
     def next_difference(self, item: int, step: int) -> int | None:
         """Return the next item where the branches differ, or the one before."""

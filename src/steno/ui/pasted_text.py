@@ -39,14 +39,14 @@ class PastedText(NamedTuple):
 def sanitize_pasted(text: str) -> PastedText:
     """Return the words of a text, with a line feed at the end of each line."""
     # Half a character (a lone surrogate) can be neither shown nor sent.
-    words = _BREAK.sub("\n", strip_escape_sequences(text)).encode(errors="ignore").decode()
-    if terminal_text(words) == words:
-        return PastedText(words, 0)
+    clean = _BREAK.sub("\n", strip_escape_sequences(text)).encode(errors="ignore").decode()
+    if terminal_text(clean) == clean:
+        return PastedText(clean, 0)
     unseen = {
-        ord(character): None for character in set(words) if terminal_text(character) != character
+        ord(character): None for character in set(clean) if terminal_text(character) != character
     }
-    kept = words.translate(unseen)
-    return PastedText(kept, len(words) - len(kept))
+    kept = clean.translate(unseen)
+    return PastedText(kept, len(clean) - len(kept))
 
 
 def strip_escape_sequences(text: str) -> str:

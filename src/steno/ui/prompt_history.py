@@ -65,9 +65,9 @@ class PromptHistory:
             return f"{self._file}: what you type is not kept for next time ({exc.strerror})"
         return None
 
-    def search(self, words: str) -> list[str]:
+    def search(self, search: str) -> list[str]:
         """Return what holds some words, in whatever case; the latest first, each once."""
-        wanted = words.casefold()
+        wanted = search.casefold()
         found = [entry for entry in reversed(self.entries()) if wanted in entry.casefold()]
         return [*dict.fromkeys(found)]
 

@@ -16,56 +16,47 @@ from steno.render.describe import describe_decider
 from steno.render.quantities import format_time
 from steno.render.terminal_text import terminal_line, terminal_text
 
-# -- entry words -----------------------------------------------------------------------------------
-#
-# An entry in words, for whoever looks at a tree or compares two branches.
-#
-# Everything is printable. Knows no widget: whoever reads line by line reads the same.
-
-
 _MAX_ENTRY_CHARACTERS: Final = 20_000
 """How many characters of one entry are shown; a terminal is no place to read more."""
+_MAX_UNFOLDED_RUN: Final = 3
+"""A run of twigs this long is not worth folding."""
 
 
-def entry_heading(twig: BranchTreeRow) -> str:
+def entry_heading(row: BranchTreeRow) -> str:
     """Return how an entry is called, and what it is."""
-    return f"#{twig.number} {terminal_line(twig.kind)}"
+    return f"#{row.number} {terminal_line(row.kind)}"
 
 
-def entry_text(twig: BranchTreeRow) -> str:
+def entry_text(row: BranchTreeRow) -> str:
     """Return what an entry says, line by line; its gist where it is nothing to read."""
-    text = searchable_text(twig.entry)
+    text = searchable_text(row.entry)
     if not text.strip():
-        return terminal_line(twig.gist)
+        return terminal_line(row.gist)
     rest = len(text) - _MAX_ENTRY_CHARACTERS
     shown = terminal_text(text[:_MAX_ENTRY_CHARACTERS]).rstrip()
     return shown if rest <= 0 else f"{shown}\n… {rest:,} more characters"
 
 
-def entry_facts(twig: BranchTreeRow) -> list[str]:
+def entry_facts(row: BranchTreeRow) -> list[str]:
     """Return what a person may want to know about an entry, besides what it says."""
-    facts = [format_time(twig.entry.time), _decision_text(twig), *entry_names(twig)]
+    facts = [format_time(row.entry.time), _decision_text(row), *entry_names(row)]
     return [fact for fact in facts if fact]
 
 
-def entry_names(twig: BranchTreeRow) -> list[str]:
+def entry_names(row: BranchTreeRow) -> list[str]:
     """Return which labels an entry has, and which branches end there."""
     return [
-        *[f"label {terminal_line(label)}" for label in twig.labels],
-        *[f"branch {terminal_line(name)} ends here" for name in twig.branches],
+        *[f"label {terminal_line(label)}" for label in row.labels],
+        *[f"branch {terminal_line(name)} ends here" for name in row.branches],
     ]
 
 
-def _decision_text(twig: BranchTreeRow) -> str:
-    decision = entry_decision(twig.entry)
+def _decision_text(row: BranchTreeRow) -> str:
+    decision = entry_decision(row.entry)
     if decision is None:
         return ""
-    by = describe_decider(twig.entry.payload)
+    by = describe_decider(row.entry.payload)
     return terminal_line(decision) + (f" by {by}" if by else "")
-
-
-_MAX_UNFOLDED_RUN: Final = 3
-"""A run of twigs this long is not worth folding."""
 
 
 class TreeLine(NamedTuple):
@@ -87,35 +78,33 @@ class TreeLines:
 
     def __init__(
         self,
-        twigs: Sequence[BranchTreeRow],
+        rows: Sequence[BranchTreeRow],
         opened: Collection[str] = (),
         *,
         is_whole: bool = False,
     ) -> None:
         """Take the twigs, and the ids of entries whose runs are open; all are, where it is whole."""
-        self.rows: Final = twigs
+        self.rows: Final = rows
         self.unfolded: Final = set(opened)
         self.shows_all: Final = is_whole
         self._runs: Final[list[TreeLine]] = []
         self._index_by_entry: Final[dict[str, int]] = {}
         children: Counter[str | None] = Counter()
-        for index, twig in enumerate(twigs):
-            self._index_by_entry[twig.entry.id] = index
-            children[twig.entry.parent] += 1
-            self._add_row(index, twig)
+        for index, row in enumerate(rows):
+            self._index_by_entry[row.entry.id] = index
+            children[row.entry.parent] += 1
+            self._add_row(index, row)
         self.branch_points: Final = [
-            index
-            for index, twig in enumerate(twigs)
-            if twig.branches or children[twig.entry.id] > 1
+            index for index, row in enumerate(rows) if row.branches or children[row.entry.id] > 1
         ]
         """The twigs where branches part or end."""
         self._lines = list(self._laid_out())
 
-    def _add_row(self, index: int, twig: BranchTreeRow) -> None:
+    def _add_row(self, index: int, row: BranchTreeRow) -> None:
         """Add a twig to the run before it, where it is as plain as that and hangs as far right."""
-        if self._runs and not twig.is_notable:
+        if self._runs and not row.is_notable:
             first = self.rows[self._runs[-1].first]
-            if not first.is_notable and first.rails == twig.rails:
+            if not first.is_notable and first.rails == row.rails:
                 self._runs[-1] = TreeLine(self._runs[-1].first, self._runs[-1].length + 1)
                 return
         self._runs.append(TreeLine(index))
@@ -144,23 +133,23 @@ class TreeLines:
 
     def unfold(self, line: TreeLine) -> None:
         """Give every twig of a run its own line."""
-        twigs = [self.rows[index] for index in range(line.first, line.first + line.length)]
-        self.unfolded.update([twig.entry.id for twig in twigs])
+        rows = [self.rows[index] for index in range(line.first, line.first + line.length)]
+        self.unfolded.update([row.entry.id for row in rows])
         self._lines = list(self._laid_out())
 
     def starts_side_branch(self, index: int) -> bool:
         """Tell whether a twig is the first one of something that leads elsewhere."""
-        twig = self.rows[index]
-        parent = self.index_of(twig.entry.parent or "")
-        return parent is not None and len(self.rows[parent].rails) < len(twig.rails)
+        row = self.rows[index]
+        parent = self.index_of(row.entry.parent or "")
+        return parent is not None and len(self.rows[parent].rails) < len(row.rails)
 
-    def find(self, words: str, *, beside: int, step: int = 1) -> int | None:
+    def find(self, search: str, *, beside: int, step: int = 1) -> int | None:
         """Return the next twig that holds the words, or the one before; from the other end at last."""
-        wanted, count = words.casefold(), len(self.rows)
+        wanted, count = search.casefold(), len(self.rows)
         for distance in range(1, count + 1):
             index = (beside + step * distance) % count
-            twig = self.rows[index]
-            if wanted in "\n".join([twig.gist, *twig.labels, *twig.branches]).casefold():
+            row = self.rows[index]
+            if wanted in "\n".join([row.gist, *row.labels, *row.branches]).casefold():
                 return index
         return None
 
@@ -170,8 +159,8 @@ class TreeLines:
         # What comes of an entry is drawn below it.
         below = {self.rows[index].entry.id}
         for later in range(index + 1, len(self.rows)):
-            twig = self.rows[later]
-            if twig.entry.parent in below:
-                below.add(twig.entry.id)
-                names += twig.branches
+            row = self.rows[later]
+            if row.entry.parent in below:
+                below.add(row.entry.id)
+                names += row.branches
         return names

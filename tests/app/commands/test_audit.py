@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from steno import ChatMessage, Conversation, ToolCall
-from steno.app.commands.context import CommandContext
 from steno.app.commands.dispatch import CONTEXT_COMMANDS
+from steno.app.session_state import CommandContext
 from steno.records.entry import ApprovalStatus
 from steno.store import MemoryStore, Store
 from tests.app.command_setup import open_context, with_context
@@ -24,8 +24,8 @@ def project(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     return make_project(tmp_path, monkeypatch)
 
 
-async def ask(scene: CommandContext) -> str:
-    return (await CONTEXT_COMMANDS["audit"](scene, "")).text
+async def ask(context: CommandContext) -> str:
+    return (await CONTEXT_COMMANDS["audit"](context, "")).text
 
 
 def rows(text: str) -> list[list[str]]:
@@ -110,8 +110,8 @@ def test_a_session_that_is_not_kept_says_so(project: Path) -> None:
             conversation = store.new([ChatMessage.user("Go")])
             async with open_context(
                 project, store=store, conversation=conversation, keeps=False
-            ) as scene:
-                return await ask(scene)
+            ) as context:
+                return await ask(context)
 
     text = asyncio.run(main())
     assert "It is kept in memory alone, and gone in the end." in text

@@ -26,17 +26,17 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("name", [command.name for command in COMMANDS])
 def test_every_command_is_known_before_anything_was_said(project: Path, name: str) -> None:
-    async def main() -> str:
-        async with open_user_session(project, flags=OFFLINE) as person:
+    async def main() -> tuple[str, str]:
+        async with open_user_session(project, flags=OFFLINE) as user:
             try:
-                return (await person.desk.run_command(name)).text
+                return (await user.session.run_command(name)).text, ""
             except StenoError as exc:
-                return str(exc)
+                return exc.message, exc.code
 
-    told = run(main())
-    assert told.strip()
-    assert "no such command" not in told
-    assert ("the terminal does this" in told) == (name in OF_THE_TERMINAL)
+    text, code = run(main())
+    assert text.strip()
+    assert code != "no_such_command"
+    assert (code == "terminal_only") == (name in OF_THE_TERMINAL)
 
 
 def test_no_command_is_answered_that_help_does_not_list() -> None:
@@ -45,33 +45,34 @@ def test_no_command_is_answered_that_help_does_not_list() -> None:
 
 def test_a_command_that_there_is_not_names_the_one_that_is_meant(project: Path) -> None:
     async def main() -> None:
-        async with open_user_session(project, flags=OFFLINE) as person:
-            with pytest.raises(
-                Missing, match="/moedl: there is no such command; do you mean model"
-            ):
-                await person.desk.run_command("moedl")
+        async with open_user_session(project, flags=OFFLINE) as user:
+            with pytest.raises(Missing) as caught:
+                await user.session.run_command("moedl")
+            assert (caught.value.code, caught.value.place) == ("no_such_command", "/moedl")
+            assert "model" in caught.value.message
 
     run(main())
 
 
 def test_a_session_has_to_be_named_at_the_desk(project: Path) -> None:
     async def main() -> None:
-        async with open_user_session(project, flags=OFFLINE) as person:
-            with pytest.raises(InvalidValue, match="/resume: say which"):
-                await person.desk.run_command("resume")
+        async with open_user_session(project, flags=OFFLINE) as user:
+            with pytest.raises(InvalidValue) as caught:
+                await user.session.run_command("resume")
+            assert (caught.value.code, caught.value.place) == ("session_not_named", "/resume")
 
     run(main())
 
 
 def test_who_names_no_model_is_told_on_one_line_how_to_add_one(project: Path, home: Path) -> None:
     async def main() -> str:
-        async with open_user_session(project, flags=OFFLINE) as person:
-            return (await person.desk.run_command("model")).text
+        async with open_user_session(project, flags=OFFLINE) as user:
+            return (await user.session.run_command("model")).text
 
-    told = run(main())
-    assert "\n" not in told
-    assert "a key such as `ANTHROPIC_API_KEY`" in told
-    assert f"`[providers.NAME]` to `{home / '.config/steno/config.toml'}`" in told
+    text = run(main())
+    assert "\n" not in text
+    assert "a key such as `ANTHROPIC_API_KEY`" in text
+    assert f"`[providers.NAME]` to `{home / '.config/steno/config.toml'}`" in text
 
 
 @pytest.mark.parametrize("variable", [None, "nord"])
@@ -82,8 +83,8 @@ def test_a_theme_is_answered_with_where_to_write_it_down(
         monkeypatch.setenv("STENO_THEME", variable)
 
     async def main() -> str:
-        async with open_user_session(project, flags=OFFLINE) as person:
-            return (await person.desk.run_command("theme", "steno-light")).text
+        async with open_user_session(project, flags=OFFLINE) as user:
+            return (await user.session.run_command("theme", "steno-light")).text
 
     assert run(main()) == (
         f'theme = "steno-light" in {home / ".config/steno/config.toml"} keeps it'
@@ -94,28 +95,29 @@ def test_a_theme_is_answered_with_where_to_write_it_down(
 
 def test_commands_change_what_is_at_hand(project: Path) -> None:
     async def main() -> None:
-        async with open_user_session(project, flags=OFFLINE) as person:
-            desk = person.desk
-            assert "`act`" in (await desk.run_command("mode")).text
-            assert "`plan`" in (await desk.run_command("mode", "plan")).text
-            assert desk.status.mode is Mode.PLAN
-            with pytest.raises(InvalidValue, match="plan, act"):
-                await desk.run_command("mode", "dream")
-            await desk.run_command("rename", "The *answer*")
-            await person.say("read note.txt")
-            assert desk.status.title == "The *answer*"
-            await desk.run_command("label", "first")
-            await desk.run_command("fork", "aside")
-            assert desk.status.branch == "aside"
-            labels = [twig.labels for twig in await desk.branches.rows() if twig.labels]
+        async with open_user_session(project, flags=OFFLINE) as user:
+            session = user.session
+            assert "`act`" in (await session.run_command("mode")).text
+            assert "`plan`" in (await session.run_command("mode", "plan")).text
+            assert session.status.mode is Mode.PLAN
+            with pytest.raises(InvalidValue) as caught:
+                await session.run_command("mode", "dream")
+            assert caught.value.code == "no_such_mode"
+            await session.run_command("rename", "The *answer*")
+            await user.say("read note.txt")
+            assert session.status.title == "The *answer*"
+            await session.run_command("label", "first")
+            await session.run_command("fork", "aside")
+            assert session.status.branch == "aside"
+            labels = [row.labels for row in await session.branches.rows() if row.labels]
             assert labels == [("first",)]
-            first = desk.status.session
-            await desk.run_command("new", "Another")
+            first = session.status.session
+            await session.run_command("new", "Another")
             assert first is not None
-            await desk.run_command("resume", first)
-            assert desk.status.session == first
-            await desk.run_command("rename", "Done")
-            assert desk.status.title == "Done"
-            assert list(desk.branches.names()) == ["aside", MAIN_BRANCH]
+            await session.run_command("resume", first)
+            assert session.status.session == first
+            await session.run_command("rename", "Done")
+            assert session.status.title == "Done"
+            assert list(session.branches.names()) == ["aside", MAIN_BRANCH]
 
     run(main())

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from steno import ChatMessage, Conversation, ToolCall
-from steno.app.commands.context import CommandContext
 from steno.app.commands.dispatch import CONTEXT_COMMANDS
 from steno.app.session import CommandReply
+from steno.app.session_state import CommandContext
 from steno.messages.outcome import Outcome
 from steno.render.items import TextForm
 from steno.store import Store
@@ -53,8 +53,8 @@ def git(*arguments: str) -> None:
 def shown(
     folder: Path, argument: str = "", *, begin: Callable[[Store], Conversation] | None = None
 ) -> CommandReply:
-    async def ask(scene: CommandContext) -> CommandReply:
-        return await CONTEXT_COMMANDS["diff"](scene, argument)
+    async def ask(context: CommandContext) -> CommandReply:
+        return await CONTEXT_COMMANDS["diff"](context, argument)
 
     return with_context(folder, ask, begin=begin)
 
@@ -89,10 +89,10 @@ def test_a_path_narrows_it(repository: Path) -> None:
     (repository / "kept.txt").write_text("changed\n")
     (repository / "src").mkdir()
     (repository / "src" / "new.txt").write_text("new\n")
-    src, kept = shown(repository, "src"), shown(repository, "kept.txt")
+    src, summaries = shown(repository, "src"), shown(repository, "kept.txt")
     assert src.title == "Changed since the last commit in src"
     assert ("+++ src/new.txt" in src.text, "kept" in src.text) == (True, False)
-    assert ("+changed" in kept.text, "new.txt" in kept.text) == (True, False)
+    assert ("+changed" in summaries.text, "new.txt" in summaries.text) == (True, False)
     assert shown(repository, "nowhere").text == "Changed since the last commit in nowhere: nothing."
 
 

@@ -9,9 +9,9 @@ from typing import Any, cast
 import pytest
 
 from steno import ChatMessage, Conversation
-from steno.app.commands.context import CommandContext
 from steno.app.commands.export import run_export
 from steno.app.session import CommandReply
+from steno.app.session_state import CommandContext
 from steno.codec import decode_document
 from steno.errors import InvalidValue, Unavailable
 from steno.messages.content import Image, ImageData, Text
@@ -36,28 +36,28 @@ def scene(tmp_path: Path) -> CommandContext:
     return scene_of(folder, store, sample_session(store))
 
 
-def exported(scene: CommandContext, argument: str = "") -> CommandReply:
-    return asyncio.run(run_export(scene, argument))
+def exported(context: CommandContext, argument: str = "") -> CommandReply:
+    return asyncio.run(run_export(context, argument))
 
 
-def names(scene: CommandContext) -> list[str]:
-    return sorted(path.name for path in scene.folder.iterdir())
+def names(context: CommandContext) -> list[str]:
+    return sorted(path.name for path in context.folder.iterdir())
 
 
-def day(scene: CommandContext) -> str:
-    created = scene.store.header("talk").created_at
+def day(context: CommandContext) -> str:
+    created = context.store.header("talk").created_at
     assert created is not None
     return f"{created:%Y-%m-%d}"
 
 
-def test_a_branch_is_written_as_markdown_and_never_over_anything(scene: CommandContext) -> None:
-    name = f"{day(scene)}-mend-the-build"
-    first, second = exported(scene), exported(scene)
-    assert names(scene) == [f"{name}-2.md", f"{name}.md"]
-    file = scene.folder / f"{name}.md"
+def test_a_branch_is_written_as_markdown_and_never_over_anything(context: CommandContext) -> None:
+    name = f"{day(context)}-mend-the-build"
+    first, second = exported(context), exported(context)
+    assert names(context) == [f"{name}-2.md", f"{name}.md"]
+    file = context.folder / f"{name}.md"
     size = f"{file.stat().st_size:,} bytes"
-    told, left_out = first.text.splitlines()
-    assert told == f"written: {file} ({size})"
+    text, left_out = first.text.splitlines()
+    assert text == f"written: {file} ({size})"
     assert left_out.startswith("left out: only this branch is in the file, entries: their ids")
     assert left_out.endswith(", arguments_sha256 (3 kinds)")
     assert f"{name}-2.md" in second.text
@@ -66,19 +66,19 @@ def test_a_branch_is_written_as_markdown_and_never_over_anything(scene: CommandC
     assert file.read_text("utf-8").startswith("# Mend the build\n\n- session: `talk`\n")
 
 
-def test_it_is_the_branch_at_hand_that_is_written(scene: CommandContext) -> None:
-    scene.conversation.switch("other")
-    exported(scene, "html page.html")
-    text = (scene.folder / "page.html").read_text("utf-8")
+def test_it_is_the_branch_at_hand_that_is_written(context: CommandContext) -> None:
+    context.conversation.switch("other")
+    exported(context, "html page.html")
+    text = (context.folder / "page.html").read_text("utf-8")
     assert "Another way" in text
     assert "Once more" not in text
 
 
-def test_json_is_what_another_steno_reads(scene: CommandContext) -> None:
-    exported(scene, "json")
-    (name,) = names(scene)
-    document = decode_document((scene.folder / name).read_bytes())
-    assert document.entries == scene.conversation.entries()
+def test_json_is_what_another_steno_reads(context: CommandContext) -> None:
+    exported(context, "json")
+    (name,) = names(context)
+    document = decode_document((context.folder / name).read_bytes())
+    assert document.entries == context.conversation.entries()
 
 
 @pytest.mark.parametrize(
@@ -93,51 +93,64 @@ def test_json_is_what_another_steno_reads(scene: CommandContext) -> None:
     ],
 )
 def test_the_format_is_the_one_that_is_named_or_what_the_file_ends_in(
-    scene: CommandContext, argument: str, name: str, start: bytes
+    context: CommandContext, argument: str, name: str, start: bytes
 ) -> None:
-    exported(scene, argument)
-    assert names(scene) == [name]
-    assert (scene.folder / name).read_bytes().startswith(start)
+    exported(context, argument)
+    assert names(context) == [name]
+    assert (context.folder / name).read_bytes().startswith(start)
 
 
-def test_a_file_can_lie_below_the_home_folder(scene: CommandContext, home: Path) -> None:
-    exported(scene, "~/talk.md")
+def test_a_file_can_lie_below_the_home_folder(context: CommandContext, home: Path) -> None:
+    exported(context, "~/talk.md")
     assert (home / "talk.md").is_file()
-    assert names(scene) == []
+    assert names(context) == []
 
 
-def test_what_is_there_is_not_written_over(scene: CommandContext) -> None:
-    (scene.folder / "talk.md").write_text("mine")
-    with pytest.raises(InvalidValue, match="it is there already; choose another name"):
-        exported(scene, "talk.md")
-    with pytest.raises(InvalidValue, match="it is a folder; name a file in it"):
-        exported(scene, "markdown .")
-    assert (scene.folder / "talk.md").read_text() == "mine"
-    assert names(scene) == ["talk.md"]
+def test_what_is_there_is_not_written_over(context: CommandContext) -> None:
+    (context.folder / "talk.md").write_text("mine")
+    with pytest.raises(InvalidValue) as caught:
+        exported(context, "talk.md")
+    assert caught.value.code == "file_exists"
+    with pytest.raises(InvalidValue) as caught:
+        exported(context, "markdown .")
+    assert caught.value.code == "is_folder"
+    assert (context.folder / "talk.md").read_text() == "mine"
+    assert names(context) == ["talk.md"]
 
 
-@pytest.mark.parametrize("argument", ["pdf", "talk.pdf", "talk", "~nobody-of-this-name/talk.md"])
-def test_what_nobody_understands_writes_nothing(scene: CommandContext, argument: str) -> None:
-    with pytest.raises(InvalidValue, match=r"^export: "):
-        exported(scene, argument)
-    assert names(scene) == []
+@pytest.mark.parametrize(
+    ("argument", "code"),
+    [
+        *[(one, "unknown_format") for one in ("pdf", "talk.pdf", "talk")],
+        ("~nobody-of-this-name/talk.md", "invalid_file_name"),
+    ],
+)
+def test_what_nobody_understands_writes_nothing(
+    context: CommandContext, argument: str, code: str
+) -> None:
+    with pytest.raises(InvalidValue) as caught:
+        exported(context, argument)
+    assert (caught.value.code, caught.value.place) == (code, "export")
+    assert names(context) == []
 
 
-def test_a_folder_that_is_not_there_is_said(scene: CommandContext) -> None:
-    with pytest.raises(Unavailable, match=r"absent/talk\.md: cannot be written"):
-        exported(scene, "absent/talk.md")
+def test_a_folder_that_is_not_there_is_said(context: CommandContext) -> None:
+    with pytest.raises(Unavailable) as caught:
+        exported(context, "absent/talk.md")
+    assert caught.value.code == "write_failed"
+    assert "absent/talk.md" in str(caught.value)
 
 
 def test_images_are_brought_back_and_missed(tmp_path: Path) -> None:
     store = MemoryStore()
     conversation = store.new([ChatMessage.user([Text("What is this? / ../"), PICTURE])])
-    scene = scene_of(tmp_path, store, conversation)
-    reply = exported(scene, "seen.html")
+    context = scene_of(tmp_path, store, conversation)
+    reply = exported(context, "seen.html")
     assert "data:image/png;base64," in (tmp_path / "seen.html").read_text("utf-8")
     assert "the bytes of" not in reply.text
     (blob,) = store.blobs()
     store.remove_blob(blob.sha256)
-    reply = exported(scene)
+    reply = exported(context)
     assert "the bytes of an image or a long result are not in the store" in reply.text
     (file,) = tmp_path.glob("*.md")
     assert file.name.endswith("-what-is-this.md")

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from steno import Missing
-from steno.app.commands.context import CommandContext
 from steno.app.commands.dispatch import CONTEXT_COMMANDS
+from steno.app.session_state import CommandContext
 from steno.errors import ServerFailed
 from tests.app.command_setup import with_context
 from tests.app.project_setup import make_project, write_settings
@@ -25,8 +25,8 @@ def project(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 
 
 def told(project: Path, argument: str = "") -> str:
-    async def ask(scene: CommandContext) -> str:
-        return (await CONTEXT_COMMANDS["mcp"](scene, argument)).text
+    async def ask(context: CommandContext) -> str:
+        return (await CONTEXT_COMMANDS["mcp"](context, argument)).text
 
     return with_context(project, ask)
 
@@ -79,7 +79,7 @@ def test_servers_of_a_project_that_nobody_trusts_are_not_started(project: Path) 
     assert not marker.exists()
     with pytest.raises(ServerFailed) as caught:
         told(project, "evil")
-    assert str(caught.value).startswith("mcp evil: not trusted; if you trust this project, put ")
+    assert (caught.value.code, caught.value.place) == ("not_trusted", "mcp evil")
 
 
 @pytest.mark.parametrize("servers", [None, {}, {"off": {"command": "x", "disabled": True}}])
@@ -111,7 +111,9 @@ def test_a_server_that_there_is_not_or_that_cannot_be_used_is_refused(
     write_settings(
         home, trust_settings(project) + '[mcp_servers.time]\ncommand = "x"\ndisabled = true\n'
     )
-    with pytest.raises(Missing, match=r"^mcp: no server has the name tme; do you mean time\?"):
+    with pytest.raises(Missing) as caught:
         told(project, "tme")
+    assert (caught.value.code, caught.value.place) == ("no_such_server", "mcp")
+    assert "time" in caught.value.message
     with pytest.raises(ServerFailed, match=r"^mcp time: it is switched off"):
         told(project, "time")

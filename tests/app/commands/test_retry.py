@@ -28,39 +28,42 @@ def test_a_prompt_of_a_server_is_on_record_with_its_command_when_it_is_tried_aga
     write_servers(project / ".mcp.json", everything_spec())
     image = project / "shapes.png"
     image.write_bytes(b"no image at all")
-    words = PromptInput("/everything:args-prompt city=Paris", ("shapes.png",))
+    prompt = PromptInput("/everything:args-prompt city=Paris", ("shapes.png",))
 
     async def main() -> None:
-        async with open_user_session(project, outside=McpOptions()) as person:
-            ended = await person.say(words.text, *words.images)
+        async with open_user_session(project, outside=McpOptions()) as user:
+            ended = await user.say(prompt.text, *prompt.images)
             assert isinstance(ended.result.error, Unresolved)
-            await person.desk.run_command("retry")
-            await person.end(1)
-            assert person.told(InputReturned) == [InputReturned((words,)), InputReturned((words,))]
+            await user.session.run_command("retry")
+            await user.end(1)
+            assert user.events_of(InputReturned) == [
+                InputReturned((prompt,)),
+                InputReturned((prompt,)),
+            ]
             image.write_bytes(encode_image(red_image()))
-            await person.desk.run_command("retry")
-            await person.end(2)
-            [said] = [one for one in person.desk.entries() if "origin" in (one.audit or {})]
-            assert (said.audit or {})["origin"] == words.text
-            assert "Paris" in person.said[0]
-            assert person.desk.branches.fork_before(said.id) == words
+            await user.session.run_command("retry")
+            await user.end(2)
+            [said] = [one for one in user.session.entries() if "origin" in (one.audit or {})]
+            assert (said.audit or {})["origin"] == prompt.text
+            assert "Paris" in user.said[0]
+            assert user.session.branches.fork_before(said.id) == prompt
 
     with scripted_model(home, "Rain.", settings=f"{trust_settings(project)}{WITH_VISION}"):
         run(main())
     check_last_log()
 
 
-async def change_mode(person: SessionUser) -> None:
-    person.desk.change_mode(Mode.PLAN)
+async def change_mode(user: SessionUser) -> None:
+    user.session.change_mode(Mode.PLAN)
 
 
-async def label(person: SessionUser) -> None:
-    person.desk.branches.label(person.desk.entries()[0].id, "start")
+async def label(user: SessionUser) -> None:
+    user.session.branches.label(user.session.entries()[0].id, "start")
 
 
-async def run_command(person: SessionUser) -> None:
-    await person.desk.run_shell("echo here")
-    await person.until(lambda: person.told(ShellEnded))
+async def run_command(user: SessionUser) -> None:
+    await user.session.run_shell("echo here")
+    await user.until(lambda: user.events_of(ShellEnded))
 
 
 @pytest.mark.parametrize("happen", [change_mode, label, run_command])
@@ -74,16 +77,16 @@ def test_what_could_not_be_sent_is_said_again_whatever_was_set_or_run_since(
     project = make_project(tmp_path, monkeypatch)
 
     async def main() -> None:
-        async with open_user_session(project) as person:
-            ended = await person.say("Explain @late.py")
+        async with open_user_session(project) as user:
+            ended = await user.say("Explain @late.py")
             assert isinstance(ended.result.error, Unresolved)
-            await happen(person)
-            assert person.desk.is_unfinished
+            await happen(user)
+            assert user.session.is_unfinished
             (project / "late.py").write_text("late = True\n", encoding="utf-8")
-            await person.desk.run_command("retry")
-            ended = await person.end(1)
+            await user.session.run_command("retry")
+            ended = await user.end(1)
             assert ended.result.ending is EndReason.DONE
-            assert person.said[-2:] == ["Explain @late.py", "I see."]
+            assert user.said[-2:] == ["Explain @late.py", "I see."]
 
     with scripted_model(home, "I see."):
         run(main())

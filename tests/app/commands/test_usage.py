@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from steno import ChatMessage, Conversation, Usage
-from steno.app.commands.context import CommandContext
 from steno.app.commands.dispatch import CONTEXT_COMMANDS
+from steno.app.session_state import CommandContext
 from steno.records.entry import Compaction
 from steno.store import Store
 from tests.app.command_setup import with_context
@@ -25,8 +25,8 @@ def project(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     return make_project(tmp_path, monkeypatch)
 
 
-async def ask(scene: CommandContext) -> str:
-    return (await CONTEXT_COMMANDS["usage"](scene, "")).text
+async def ask(context: CommandContext) -> str:
+    return (await CONTEXT_COMMANDS["usage"](context, "")).text
 
 
 def say(conversation: Conversation, read: int, written: int) -> None:

@@ -24,8 +24,8 @@ PATIENCE_S = 60
 class LineUser:
     """Types, and reads what is printed."""
 
-    def __init__(self, desk: FakeSession, keys: int) -> None:
-        self.desk = desk
+    def __init__(self, task: FakeSession, keys: int) -> None:
+        self.session = task
         self.out = io.StringIO()
         self._keys = keys
         self._seen = 0
@@ -61,18 +61,18 @@ class LineUser:
 
     def ask(self, *pending: PendingCall) -> None:
         """Let the agent wait for decisions about these."""
-        self.desk.is_running = True
-        self.desk.pending_calls = list(pending)
-        self.desk.happen(PendingCallsChanged())
+        self.session.is_running = True
+        self.session.pending_calls = list(pending)
+        self.session.happen(PendingCallsChanged())
 
     def end(self, ending: EndReason = EndReason.DONE, reason: str = "", **more: Any) -> None:
         """Let the run be over."""
-        self.desk.is_running = False
-        self.desk.happen(RunEnded(result(ending, reason, **more)))
+        self.session.is_running = False
+        self.session.happen(RunEnded(result(ending, reason, **more)))
 
     @property
-    def verdicts(self) -> list[tuple[str, ApprovalDecision]]:
-        return [(asked[1], asked[2]) for asked in self.desk.asked if asked[0] == "decide"]
+    def decisions(self) -> list[tuple[str, ApprovalDecision]]:
+        return [(asked[1], asked[2]) for asked in self.session.asked if asked[0] == "decide"]
 
 
 def result(
@@ -87,7 +87,7 @@ def result(
 
 def at_terminal(
     act: Callable[[LineUser], Awaitable[None]],
-    desk: FakeSession | None = None,
+    session: FakeSession | None = None,
     *,
     status: int = 0,
     **settings: Any,
@@ -97,19 +97,19 @@ def at_terminal(
     async def run() -> LineUser:
         end, other_end = pty.openpty()
         try:
-            person = LineUser(desk or FakeSession(), end)
-            session = asyncio.create_task(
-                run_plain(person.desk, stdin=other_end, stdout=person.out, environ={}, **settings)
+            user = LineUser(session or FakeSession(), end)
+            task = asyncio.create_task(
+                run_plain(user.session, stdin=other_end, stdout=user.out, environ={}, **settings)
             )
-            await person.see("act> ")
-            await act(person)
-            if not session.done():
-                person.desk.is_running = False
-                person.desk.pending_calls = []
-                person.desk.happen(PendingCallsChanged())
-                person.type("\x04")
-            assert await asyncio.wait_for(session, PATIENCE_S) == status
-            return person
+            await user.see("act> ")
+            await act(user)
+            if not task.done():
+                user.session.is_running = False
+                user.session.pending_calls = []
+                user.session.happen(PendingCallsChanged())
+                user.type("\x04")
+            assert await asyncio.wait_for(task, PATIENCE_S) == status
+            return user
         finally:
             os.close(end)
             os.close(other_end)
@@ -117,18 +117,18 @@ def at_terminal(
     return asyncio.run(run())
 
 
-def through_a_pipe(text: str, desk: FakeSession | None = None, **settings: Any) -> LineUser:
+def through_a_pipe(text: str, session: FakeSession | None = None, **settings: Any) -> LineUser:
     """Give all lines at once, and wait for the end."""
 
     async def run() -> LineUser:
         end, other_end = os.pipe()
         try:
-            person = LineUser(desk or FakeSession(), other_end)
-            person.type(text)
+            user = LineUser(session or FakeSession(), other_end)
+            user.type(text)
             os.close(other_end)
-            session = run_plain(person.desk, stdin=end, stdout=person.out, environ={}, **settings)
-            assert await asyncio.wait_for(session, PATIENCE_S) == 0
-            return person
+            task = run_plain(user.session, stdin=end, stdout=user.out, environ={}, **settings)
+            assert await asyncio.wait_for(task, PATIENCE_S) == 0
+            return user
         finally:
             os.close(end)
 

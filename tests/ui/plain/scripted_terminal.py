@@ -30,26 +30,26 @@ class RespondingSession(FakeSession):
         super().__init__()
         self.interrupted = asyncio.Event()
 
-    async def send(self, words: PromptInput) -> None:
-        await super().send(words)
+    async def send(self, prompt: PromptInput) -> None:
+        await super().send(prompt)
         if self.is_running:
             return
-        if words.text == "read":
+        if prompt.text == "read":
             self.happen(Notice(NoticeCode.INPUT, "reading"))
             await self.interrupted.wait()
             raise StenoError("interrupted before it began")
         self.is_running = True
-        if words.text == "ask":
+        if prompt.text == "ask":
             call = ToolCall.create("bash", {"command": "git log"}, id="c1")
             question = ApprovalRequest(
                 call=call, capability=Capability.EXECUTE, rule="bash(git log *)"
             )
             self.pending_calls = [PendingCall(call, question)]
             self.happen(PendingCallsChanged())
-        elif words.text == "work":
+        elif prompt.text == "work":
             self.happen(TextDelta(0, "working\n"))
         else:
-            self.happen(TextDelta(0, f"about {words.text}"))
+            self.happen(TextDelta(0, f"about {prompt.text}"))
             self.end(EndReason.DONE)
 
     def end(self, ending: EndReason) -> None:
@@ -64,23 +64,23 @@ class RespondingSession(FakeSession):
         if self.is_running:
             self.end(EndReason.INTERRUPTED)
 
-    def decide(self, call_id: str, verdict: ApprovalDecision) -> None:
-        super().decide(call_id, verdict)
+    def decide(self, call_id: str, decision: ApprovalDecision) -> None:
+        super().decide(call_id, decision)
         self.end(EndReason.DONE)
 
 
 async def main() -> int:
-    desk = RespondingSession()
-    desk.candidates = [Suggestion("@README.md"), Suggestion("@src/", expects_more=True)]
+    session = RespondingSession()
+    session.candidates = [Suggestion("@README.md"), Suggestion("@src/", expects_more=True)]
     history = Path(sys.argv[1]) if len(sys.argv) > 1 else None
-    session = asyncio.create_task(run_plain(desk, history=history))
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, session.cancel)
+    task = asyncio.create_task(run_plain(session, history=history))
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     try:
-        status = await session
+        status = await task
     except asyncio.CancelledError:
         sys.stdout.write("CANCELLED\n")
         return 0
-    for asked in desk.asked:
+    for asked in session.asked:
         sys.stdout.write(f"ASKED {' '.join(map(repr, asked))}\n")
     return status
 

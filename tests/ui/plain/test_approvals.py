@@ -13,13 +13,13 @@ pytestmark = pytest.mark.requirement("S2-18")
 
 
 def verdicts_for(*lines: str, rule: str = "bash(git log *)") -> list[tuple[str, ApprovalDecision]]:
-    async def act(person: LineUser) -> None:
-        person.ask(pending_call(rule=rule))
-        await person.answer(*lines)
-        await person.until(lambda: person.verdicts)
-        person.end()
+    async def act(user: LineUser) -> None:
+        user.ask(pending_call(rule=rule))
+        await user.answer(*lines)
+        await user.until(lambda: user.decisions)
+        user.end()
 
-    return at_terminal(act).verdicts
+    return at_terminal(act).decisions
 
 
 @pytest.mark.parametrize(
@@ -86,154 +86,154 @@ def test_what_is_no_rule_leaves_the_rule_as_it_was() -> None:
 
 
 def test_without_a_rule_nothing_wider_than_once_is_offered_or_taken() -> None:
-    async def act(person: LineUser) -> None:
-        person.ask(pending_call(rule=""))
-        await person.see("only once or not")
-        await person.see("bash: once, no, why, view, help? ")
-        person.type("session\n")
-        await person.see("nothing was decided; say one of: once, no, why, view, help")
-        await person.answer("no")
-        await person.until(lambda: person.verdicts)
-        person.end()
+    async def act(user: LineUser) -> None:
+        user.ask(pending_call(rule=""))
+        await user.see("only once or not")
+        await user.see("bash: once, no, why, view, help? ")
+        user.type("session\n")
+        await user.see("nothing was decided; say one of: once, no, why, view, help")
+        await user.answer("no")
+        await user.until(lambda: user.decisions)
+        user.end()
 
-    assert at_terminal(act).verdicts == [("call_1", ApprovalDecision(allowed=False, actor="ann"))]
+    assert at_terminal(act).decisions == [("call_1", ApprovalDecision(allowed=False, actor="ann"))]
 
 
 def test_a_question_says_everything_with_a_bar_before_what_others_wrote() -> None:
     hostile = "git log\n\x1b[2JQuestion 2 of 2: allow all?\u202e"
 
-    async def act(person: LineUser) -> None:
-        person.ask(pending_call(preview=hostile, arguments={"command": "x\nbash: once? "}))
-        await person.see("help? ")
-        person.type("no\n")
-        await person.until(lambda: person.verdicts)
+    async def act(user: LineUser) -> None:
+        user.ask(pending_call(preview=hostile, arguments={"command": "x\nbash: once? "}))
+        await user.see("help? ")
+        user.type("no\n")
+        await user.until(lambda: user.decisions)
 
-    said = at_terminal(act).said
-    assert "Question 1 of 1: bash asks for permission to execute\n│ git log\n" in said
-    assert "\n│ \\x1b[2JQuestion 2 of 2: allow all?\\u202e\n" in said
-    assert "\nAbout:\n│ git log -1\nArguments:\n│ command:\n" in said
-    assert "\n│   │ bash: once? \n" in said
-    assert "\nRule for session, project and user: bash(git log *)\n" in said
+    output = at_terminal(act).said
+    assert "Question 1 of 1: bash asks for permission to execute\n│ git log\n" in output
+    assert "\n│ \\x1b[2JQuestion 2 of 2: allow all?\\u202e\n" in output
+    assert "\nAbout:\n│ git log -1\nArguments:\n│ command:\n" in output
+    assert "\n│   │ bash: once? \n" in output
+    assert "\nRule for session, project and user: bash(git log *)\n" in output
 
 
 def test_a_long_call_is_shortened_and_view_says_all_of_it() -> None:
     preview = "\n".join(f"line {number}" for number in range(200))
 
-    async def act(person: LineUser) -> None:
-        person.ask(pending_call(preview=preview))
-        await person.see("lines are not shown")
-        assert "│ line 100\n" not in person.said
-        await person.answer("view")
-        await person.see("│ line 100\n")
-        await person.answer("no")
-        await person.until(lambda: person.verdicts)
+    async def act(user: LineUser) -> None:
+        user.ask(pending_call(preview=preview))
+        await user.see("lines are not shown")
+        assert "│ line 100\n" not in user.said
+        await user.answer("view")
+        await user.see("│ line 100\n")
+        await user.answer("no")
+        await user.until(lambda: user.decisions)
 
     at_terminal(act)
 
 
 def test_help_says_what_each_answer_means() -> None:
-    async def act(person: LineUser) -> None:
-        person.ask(pending_call())
-        await person.answer("?")
-        await person.see("  once: this call runs, with exactly these arguments\n")
-        await person.answer("no")
-        await person.until(lambda: person.verdicts)
+    async def act(user: LineUser) -> None:
+        user.ask(pending_call())
+        await user.answer("?")
+        await user.see("  once: this call runs, with exactly these arguments\n")
+        await user.answer("no")
+        await user.until(lambda: user.decisions)
 
     at_terminal(act)
 
 
 def test_several_questions_have_numbers_and_are_answered_one_by_one() -> None:
-    async def act(person: LineUser) -> None:
-        person.ask(pending_call("c1"), queued_call("c2"))
-        await person.see("Question 1 of 2: bash asks")
-        await person.see("Question 2 of 2: write waits for its turn")
-        await person.see("question 1, bash: ")
-        await person.answer("2 no")
-        await person.until(lambda: len(person.verdicts) == 1)
-        await person.answer("once")
-        await person.until(lambda: len(person.verdicts) == 2)
-        person.end()
+    async def act(user: LineUser) -> None:
+        user.ask(pending_call("c1"), queued_call("c2"))
+        await user.see("Question 1 of 2: bash asks")
+        await user.see("Question 2 of 2: write waits for its turn")
+        await user.see("question 1, bash: ")
+        await user.answer("2 no")
+        await user.until(lambda: len(user.decisions) == 1)
+        await user.answer("once")
+        await user.until(lambda: len(user.decisions) == 2)
+        user.end()
 
-    assert [(id, one.allowed) for id, one in at_terminal(act).verdicts] == [
+    assert [(id, one.allowed) for id, one in at_terminal(act).decisions] == [
         ("c2", False),
         ("c1", True),
     ]
 
 
 def test_all_are_allowed_together_only_after_a_yes() -> None:
-    async def act(person: LineUser) -> None:
-        person.ask(pending_call("c1"), queued_call("c2"))
-        await person.answer("all once", "y")
-        await person.see("Notice: nothing was decided\n")
-        assert person.verdicts == []
-        await person.answer("all once", "yes")
-        await person.until(lambda: len(person.verdicts) == 2)
-        person.end()
+    async def act(user: LineUser) -> None:
+        user.ask(pending_call("c1"), queued_call("c2"))
+        await user.answer("all once", "y")
+        await user.see("Notice: nothing was decided\n")
+        assert user.decisions == []
+        await user.answer("all once", "yes")
+        await user.until(lambda: len(user.decisions) == 2)
+        user.end()
 
-    assert [(id, one.allowed, one.scope) for id, one in at_terminal(act).verdicts] == [
+    assert [(id, one.allowed, one.scope) for id, one in at_terminal(act).decisions] == [
         ("c1", True, GrantScope.ONCE),
         ("c2", True, GrantScope.ONCE),
     ]
 
 
 def test_all_are_denied_together() -> None:
-    async def act(person: LineUser) -> None:
-        person.ask(pending_call("c1"), queued_call("c2"))
-        await person.answer("all why too early")
-        await person.until(lambda: len(person.verdicts) == 2)
-        person.end()
+    async def act(user: LineUser) -> None:
+        user.ask(pending_call("c1"), queued_call("c2"))
+        await user.answer("all why too early")
+        await user.until(lambda: len(user.decisions) == 2)
+        user.end()
 
-    assert {(one.allowed, one.reason) for _, one in at_terminal(act).verdicts} == {
+    assert {(one.allowed, one.reason) for _, one in at_terminal(act).decisions} == {
         (False, "too early")
     }
 
 
 def test_a_yes_to_all_counts_for_nothing_if_something_else_is_asked_meanwhile() -> None:
-    async def act(person: LineUser) -> None:
-        person.ask(pending_call("c1"), queued_call("c2"))
-        await person.answer("all once")
-        await person.see("once each? ")
-        person.ask(pending_call("c1"), queued_call("c2"), queued_call("c3", "edit"))
-        await person.see("Question 3 of 3: edit waits")
-        await person.answer("yes")
-        await person.see("nothing was decided; say one of:")
-        assert person.verdicts == []
-        person.end()
+    async def act(user: LineUser) -> None:
+        user.ask(pending_call("c1"), queued_call("c2"))
+        await user.answer("all once")
+        await user.see("once each? ")
+        user.ask(pending_call("c1"), queued_call("c2"), queued_call("c3", "edit"))
+        await user.see("Question 3 of 3: edit waits")
+        await user.answer("yes")
+        await user.see("nothing was decided; say one of:")
+        assert user.decisions == []
+        user.end()
 
     at_terminal(act)
 
 
 def test_a_question_that_is_no_longer_asked_is_dropped_and_the_others_keep_their_numbers() -> None:
-    async def act(person: LineUser) -> None:
-        person.ask(pending_call("c1"), pending_call("c2", "edit"))
-        await person.see("question 1, bash: ")
-        person.ask(pending_call("c2", "edit"))
-        await person.see("Notice: question 1 is no longer asked")
-        await person.answer("1 once")
-        await person.see("nothing was decided")
-        await person.answer("2 no")
-        await person.until(lambda: person.verdicts)
-        person.end()
+    async def act(user: LineUser) -> None:
+        user.ask(pending_call("c1"), pending_call("c2", "edit"))
+        await user.see("question 1, bash: ")
+        user.ask(pending_call("c2", "edit"))
+        await user.see("Notice: question 1 is no longer asked")
+        await user.answer("1 once")
+        await user.see("nothing was decided")
+        await user.answer("2 no")
+        await user.until(lambda: user.decisions)
+        user.end()
 
-    assert at_terminal(act).verdicts == [("c2", ApprovalDecision(allowed=False, actor="ann"))]
+    assert at_terminal(act).decisions == [("c2", ApprovalDecision(allowed=False, actor="ann"))]
 
 
 def test_who_leaves_at_a_question_has_decided_nothing() -> None:
-    async def act(person: LineUser) -> None:
-        person.ask(pending_call())
-        await person.see("help? ")
-        person.type("\x04")
+    async def act(user: LineUser) -> None:
+        user.ask(pending_call())
+        await user.see("help? ")
+        user.type("\x04")
 
-    assert at_terminal(act).verdicts == []
+    assert at_terminal(act).decisions == []
 
 
 def test_what_is_said_while_a_question_is_open_has_lines_of_its_own() -> None:
-    async def act(person: LineUser) -> None:
-        person.ask(pending_call())
-        await person.see("help? ")
-        person.desk.happen(Notice(NoticeCode.CONTEXT, "something else"))
-        await person.see("\nNotice: something else\nbash: once, session")
-        await person.answer("no")
-        await person.until(lambda: person.verdicts)
+    async def act(user: LineUser) -> None:
+        user.ask(pending_call())
+        await user.see("help? ")
+        user.session.happen(Notice(NoticeCode.CONTEXT, "something else"))
+        await user.see("\nNotice: something else\nbash: once, session")
+        await user.answer("no")
+        await user.until(lambda: user.decisions)
 
     at_terminal(act)

@@ -18,7 +18,7 @@ from steno.errors import Missing
 from steno.messages.message import ChatMessage
 from steno.records.entry import Mode
 from steno.render.terminal_text import display_width
-from steno.ui.plain.line_writer import LineWriter, markdown_to_lines
+from steno.ui.plain.output import LineWriter, markdown_to_lines
 from steno.ui.prompt_history import PromptHistory
 from tests.ui.fake_session import FakeBranches, FakeSession
 from tests.ui.plain.line_user import LineUser, at_terminal, through_a_pipe
@@ -37,42 +37,42 @@ def kept(id: str, title: str) -> SessionSummary:
 
 
 def shelved(*sessions: SessionSummary) -> FakeSession:
-    desk = FakeSession()
-    desk.session_list.kept = list(sessions)
-    return desk
+    session = FakeSession()
+    session.session_list.kept = list(sessions)
+    return session
 
 
 @pytest.mark.requirement("S4-15")
 def test_every_command_does_something_or_says_why_not() -> None:
     for command in COMMANDS:
-        person = through_a_pipe(f"/{command.name}\n")
-        assert "Trouble:" not in person.said, command.name
-        assert person.said.count("\n") > 2 or command.name == "quit", command.name
+        user = through_a_pipe(f"/{command.name}\n")
+        assert "Trouble:" not in user.said, command.name
+        assert user.said.count("\n") > 2 or command.name == "quit", command.name
 
 
 def test_a_command_that_there_is_not_is_said() -> None:
-    desk = FakeSession()
-    desk.replies["hlep"] = Missing("/hlep: there is no such command; do you mean /help?")
-    assert "Trouble: /hlep: there is no such command" in through_a_pipe("/hlep\n", desk).said
+    session = FakeSession()
+    session.replies["hlep"] = Missing("/hlep: there is no such command; do you mean /help?")
+    assert "Trouble: /hlep: there is no such command" in through_a_pipe("/hlep\n", session).said
 
 
 def test_help_says_commands_and_keys() -> None:
-    said = through_a_pipe("/help\n").said
-    assert all(f"`/{command.name}" in said for command in COMMANDS)
-    assert "`Ctrl+C`" in said
-    assert "`/resume 3`" in said
+    output = through_a_pipe("/help\n").said
+    assert all(f"`/{command.name}" in output for command in COMMANDS)
+    assert "`Ctrl+C`" in output
+    assert "`/resume 3`" in output
 
 
 @pytest.mark.parametrize("word", sorted(QUIT_WORDS))
 def test_who_says_only_that_they_leave_is_told_how(word: str) -> None:
-    person = through_a_pipe(f"{word}\n{word} the loop\n")
-    assert f"Notice: {QUIT_HINT}\n" in person.said
-    assert person.desk.asked == [("say", PromptInput(f"{word} the loop"))]
+    user = through_a_pipe(f"{word}\n{word} the loop\n")
+    assert f"Notice: {QUIT_HINT}\n" in user.said
+    assert user.session.asked == [("say", PromptInput(f"{word} the loop"))]
 
 
 def test_what_stands_behind_a_command_reaches_the_desk() -> None:
-    person = through_a_pipe("/permissions revoke 1\n")
-    assert person.desk.asked == [("command", "permissions", "revoke 1")]
+    user = through_a_pipe("/permissions revoke 1\n")
+    assert user.session.asked == [("command", "permissions", "revoke 1")]
 
 
 def test_a_theme_is_nothing_for_lines() -> None:
@@ -80,10 +80,10 @@ def test_a_theme_is_nothing_for_lines() -> None:
 
 
 def test_a_model_is_chosen_by_its_number_or_its_name() -> None:
-    person = through_a_pipe("/model\n/model 2\n/model other/one\n")
-    assert "  1. offline/steno: no model\n  2. ollama/qwen3: 32k\n" in person.said
-    assert "\nReply: done: model\n" in person.said  # how to add one
-    assert person.desk.asked == [
+    user = through_a_pipe("/model\n/model 2\n/model other/one\n")
+    assert "  1. offline/steno: no model\n  2. ollama/qwen3: 32k\n" in user.said
+    assert "\nReply: done: model\n" in user.said  # how to add one
+    assert user.session.asked == [
         ("command", "model", ""),
         ("change_model", "ollama/qwen3"),
         ("change_model", "other/one"),
@@ -91,55 +91,55 @@ def test_a_model_is_chosen_by_its_number_or_its_name() -> None:
 
 
 def test_a_session_is_chosen_by_its_number_or_its_id() -> None:
-    desk = shelved(kept("0198aa", "first"), kept("0198bb", "second"))
-    person = through_a_pipe("/resume\n/resume 2\n/resume 0198aa\n", desk)
-    assert "  1. first: 4 entries, 2026-01-02\n  2. second" in person.said
-    assert [one[1] for one in desk.asked if one[0] == "resume"] == ["0198bb", "0198aa"]
+    session = shelved(kept("0198aa", "first"), kept("0198bb", "second"))
+    user = through_a_pipe("/resume\n/resume 2\n/resume 0198aa\n", session)
+    assert "  1. first: 4 entries, 2026-01-02\n  2. second" in user.said
+    assert [one[1] for one in session.asked if one[0] == "resume"] == ["0198bb", "0198aa"]
 
 
 def test_sessions_are_searched_renamed_and_deleted() -> None:
-    desk = shelved(kept("0198aa", "first"), kept("0198bb", "second"))
+    session = shelved(kept("0198aa", "first"), kept("0198bb", "second"))
     script = "/resume find sec\n/resume rename 1 other\n/resume delete 1\nyes\n/resume delete 0198aa\nno\n"
-    through_a_pipe(script, desk)
-    assert ("rename", "0198bb", "other") in desk.asked
-    assert [one.id for one in desk.session_list.kept] == ["0198aa"]
+    through_a_pipe(script, session)
+    assert ("rename", "0198bb", "other") in session.asked
+    assert [one.id for one in session.session_list.kept] == ["0198aa"]
 
 
 def test_the_tree_has_numbers_to_fork_label_and_edit_by() -> None:
-    desk = FakeSession(EXCHANGES)
-    entries = desk.conversation.entries()
-    person = through_a_pipe(
+    session = FakeSession(EXCHANGES)
+    entries = session.conversation.entries()
+    user = through_a_pipe(
         "/tree\n/tree 2\n/tree label 2 here\n/tree fork 4 other\n/tree edit 3\n/tree go main\n",
-        desk,
+        session,
     )
-    assert "  1. user: ask 1\n" in person.said
-    assert "\n2. assistant: say 1\n" in person.said
-    assert ("label", entries[1].id, "here") in desk.asked
-    assert ("fork", "other", entries[3].id) in desk.asked
-    assert ("fork_before", entries[2].id, "") in desk.asked
-    assert ("switch", "main") in desk.asked
-    assert "\nYou said: ask 2\n" in person.said
+    assert "  1. user: ask 1\n" in user.said
+    assert "\n2. assistant: say 1\n" in user.said
+    assert ("label", entries[1].id, "here") in session.asked
+    assert ("fork", "other", entries[3].id) in session.asked
+    assert ("fork_before", entries[2].id, "") in session.asked
+    assert ("switch", "main") in session.asked
+    assert "\nYou said: ask 2\n" in user.said
 
 
 def test_only_what_the_person_said_can_be_said_again() -> None:
-    said = through_a_pipe("/tree edit 2\n/tree fork 99\n", FakeSession(EXCHANGES)).said
-    assert "Trouble: /tree edit: only what you said can be said otherwise" in said
-    assert "Trouble: /tree: there is no entry 99" in said
+    output = through_a_pipe("/tree edit 2\n/tree fork 99\n", FakeSession(EXCHANGES)).said
+    assert "Trouble: /tree edit: only what you said can be said otherwise" in output
+    assert "Trouble: /tree: there is no entry 99" in output
 
 
 def test_two_branches_are_compared() -> None:
-    desk = FakeSession(EXCHANGES)
-    desk.conversation.fork("other", at=desk.conversation.entries()[7])
-    desk.conversation.append(ChatMessage.user("otherwise"), branch="other")
-    said = through_a_pipe("/tree compare main other\n", desk).said
-    assert "Both: 8 entries\n" in said
-    assert "Only in main: 2 entries\n  10. user: ask 5\n" in said
-    assert "Only in other: 1 entry\n  9. user: otherwise\n" in said
+    session = FakeSession(EXCHANGES)
+    session.conversation.fork("other", at=session.conversation.entries()[7])
+    session.conversation.append(ChatMessage.user("otherwise"), branch="other")
+    output = through_a_pipe("/tree compare main other\n", session).said
+    assert "Both: 8 entries\n" in output
+    assert "Only in main: 2 entries\n  10. user: ask 5\n" in output
+    assert "Only in other: 1 entry\n  9. user: otherwise\n" in output
 
 
 def test_who_goes_on_hears_the_last_exchanges() -> None:
-    said = through_a_pipe("", FakeSession(EXCHANGES)).said
-    assert said.split("\n")[1:] == [
+    output = through_a_pipe("", FakeSession(EXCHANGES)).said
+    assert output.split("\n")[1:] == [
         "Notice: 4 earlier entries; /tree shows all",
         *[f"{who} {n}" for n in (3, 4, 5) for who in ("You: ask", "Answer: say")],
         "",
@@ -147,45 +147,45 @@ def test_who_goes_on_hears_the_last_exchanges() -> None:
 
 
 def test_who_forks_here_does_not_hear_everything_again() -> None:
-    desk = FakeSession(EXCHANGES)
-    desk.conversation.fork("other")
-    assert through_a_pipe("/tree go other\n", desk).said.count("You: ask 5\n") == 1
+    session = FakeSession(EXCHANGES)
+    session.conversation.fork("other")
+    assert through_a_pipe("/tree go other\n", session).said.count("You: ask 5\n") == 1
 
 
 def test_a_session_that_stopped_in_the_middle_says_so() -> None:
-    desk = FakeSession(EXCHANGES)
-    desk.is_unfinished = True
+    session = FakeSession(EXCHANGES)
+    session.is_unfinished = True
     assert (
         "Notice: this session stopped in the middle; /retry goes on"
-        in through_a_pipe("", desk).said
+        in through_a_pipe("", session).said
     )
 
 
 def test_the_prompt_says_the_mode() -> None:
-    async def act(person: LineUser) -> None:
-        person.desk.conversation.change_mode(Mode.PLAN)
-        person.type("/usage\n")
-        await person.see("plan> ")
+    async def act(user: LineUser) -> None:
+        user.session.conversation.change_mode(Mode.PLAN)
+        user.type("/usage\n")
+        await user.see("plan> ")
 
     at_terminal(act)
 
 
 def test_what_is_said_while_somebody_types_has_lines_of_its_own() -> None:
-    async def act(person: LineUser) -> None:
-        person.desk.happen(Notice(NoticeCode.CONTEXT, "something else"))
-        await person.see("act> ")
+    async def act(user: LineUser) -> None:
+        user.session.happen(Notice(NoticeCode.CONTEXT, "something else"))
+        await user.see("act> ")
 
     assert "act> \nNotice: something else\nact> " in at_terminal(act).said
 
 
 def test_words_that_steer_are_heard_later_and_that_is_said() -> None:
-    async def act(person: LineUser) -> None:
-        person.desk.is_running = True
-        person.type("go left\n")
-        await person.see("Notice: this is heard at the next step\n")
+    async def act(user: LineUser) -> None:
+        user.session.is_running = True
+        user.type("go left\n")
+        await user.see("Notice: this is heard at the next step\n")
 
-    desk = at_terminal(act).desk
-    assert desk.asked == [("say", PromptInput("go left"))]
+    session = at_terminal(act).session
+    assert session.asked == [("say", PromptInput("go left"))]
 
 
 def test_what_is_typed_is_kept_for_next_time(tmp_path: Path) -> None:
@@ -196,10 +196,10 @@ def test_what_is_typed_is_kept_for_next_time(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["[@click=app.quit]q", HOSTILE])
 def test_titles_and_names_do_nothing_to_the_terminal(text: str) -> None:
-    desk = shelved(kept("a", text))
-    desk.conversation.append(ChatMessage.user(text))
-    said = through_a_pipe("/resume\n/tree\n/tree 1\n", desk).said
-    assert all(line.isprintable() for line in said.split("\n"))
+    session = shelved(kept("a", text))
+    session.conversation.append(ChatMessage.user(text))
+    output = through_a_pipe("/resume\n/tree\n/tree 1\n", session).said
+    assert all(line.isprintable() for line in output.split("\n"))
 
 
 class Screen(io.StringIO):
@@ -250,9 +250,9 @@ def test_lines_know_nothing_of_a_full_screen() -> None:
 
 
 def test_a_text_of_several_lines_is_never_run_as_a_command() -> None:
-    person = through_a_pipe(f"{_QUOTES}!rm -r out\nand more{_QUOTES}\n!ls\n")
-    assert person.desk.asked == [("shell", "ls")]
-    assert "Trouble: shell: a command is one line; type it without the others\n" in person.said
+    user = through_a_pipe(f"{_QUOTES}!rm -r out\nand more{_QUOTES}\n!ls\n")
+    assert user.session.asked == [("shell", "ls")]
+    assert "Trouble: shell: a command is one line; type it without the others\n" in user.said
 
 
 def test_lines_are_broken_between_words_where_the_terminal_would_cut_one(
@@ -290,13 +290,13 @@ def test_a_table_of_a_reply_is_said_in_columns() -> None:
 
 
 def test_nothing_that_is_said_has_the_backslashes_of_markdown() -> None:
-    desk = FakeSession()
+    session = FakeSession()
     told = "prices are not known here\\: pip install 'steno\\[prices\\]'; `a\\[b` \\`c\\`"
-    desk.replies["usage"] = CommandReply(f"{told}\n\n```\nre\\.match\n```\n\n- \\*x", "Usage")
-    said = through_a_pipe("/usage\n", desk).said
-    assert "prices are not known here: pip install 'steno[prices]'; `a\\[b` `c`\n" in said
-    assert "  re\\.match\n" in said
-    assert "  - *x\n" in said
+    session.replies["usage"] = CommandReply(f"{told}\n\n```\nre\\.match\n```\n\n- \\*x", "Usage")
+    output = through_a_pipe("/usage\n", session).said
+    assert "prices are not known here: pip install 'steno[prices]'; `a\\[b` `c`\n" in output
+    assert "  re\\.match\n" in output
+    assert "  - *x\n" in output
 
 
 def test_a_bar_in_a_cell_is_one() -> None:
@@ -306,33 +306,33 @@ def test_a_bar_in_a_cell_is_one() -> None:
 def test_compared_entries_that_are_no_messages_say_what_they_are() -> None:
     class Telling(FakeBranches):
         async def rows(self) -> Sequence[BranchTreeRow]:
-            return [one._replace(gist=one.gist or f"about {one.kind}") for one in self.all_twigs()]
+            return [one._replace(gist=one.gist or f"about {one.kind}") for one in self.all_rows()]
 
-    desk = FakeSession(EXCHANGES[:2])
-    desk.branches = Telling(desk)
-    desk.conversation.fork("other")
-    desk.conversation.change_mode(Mode.PLAN)
-    said = through_a_pipe("/tree compare main other\n", desk).said
-    assert "Only in main: 1 entry\n  3. mode_change: about mode_change\n" in said
+    session = FakeSession(EXCHANGES[:2])
+    session.branches = Telling(session)
+    session.conversation.fork("other")
+    session.conversation.change_mode(Mode.PLAN)
+    output = through_a_pipe("/tree compare main other\n", session).said
+    assert "Only in main: 1 entry\n  3. mode_change: about mode_change\n" in output
 
 
 @pytest.mark.parametrize("typed", ["/retry/help", "/usage/quit x"])
 def test_two_commands_in_one_word_are_not_said_to_the_model(typed: str) -> None:
     name, _, rest = typed[1:].partition(" ")
-    assert through_a_pipe(f"{typed}\n").desk.asked == [("command", name, rest)]
+    assert through_a_pipe(f"{typed}\n").session.asked == [("command", name, rest)]
 
 
 def test_who_moves_about_in_a_session_is_not_told_again_that_it_stopped() -> None:
-    desk = FakeSession(EXCHANGES)
-    desk.is_unfinished = True
-    said = through_a_pipe("/fork aside\n/tree fork 2 more\n", desk).said
-    assert said.count("this session stopped in the middle") == 1
+    session = FakeSession(EXCHANGES)
+    session.is_unfinished = True
+    output = through_a_pipe("/fork aside\n/tree fork 2 more\n", session).said
+    assert output.count("this session stopped in the middle") == 1
 
 
 def test_who_leaves_a_terminal_is_told_how_to_go_on() -> None:
-    async def act(person: LineUser) -> None:
-        person.type("/quit\n")
-        await person.see("Session: 0198-session: steno -c goes on with it\n")
+    async def act(user: LineUser) -> None:
+        user.type("/quit\n")
+        await user.see("Session: 0198-session: steno -c goes on with it\n")
 
     at_terminal(act)
     assert "steno -c" not in through_a_pipe("/quit\n").said

@@ -27,10 +27,10 @@ class Answering(FakeSession):
         super().__init__()
         self._questions = questions
 
-    async def send(self, words: PromptInput) -> None:
-        await super().send(words)
+    async def send(self, prompt: PromptInput) -> None:
+        await super().send(prompt)
         self.is_running = True
-        asyncio.get_running_loop().call_soon(self._work, words.text)
+        asyncio.get_running_loop().call_soon(self._work, prompt.text)
 
     def _work(self, text: str) -> None:
         self.pending_calls = list(self._questions)
@@ -44,19 +44,19 @@ class Answering(FakeSession):
         self.is_running = False
         self.happen(RunEnded(result()))
 
-    def decide(self, call_id: str, verdict: ApprovalDecision) -> None:
-        super().decide(call_id, verdict)
+    def decide(self, call_id: str, decision: ApprovalDecision) -> None:
+        super().decide(call_id, decision)
         if not self.pending_calls:
             self._answer("that")
 
 
-def said(desk: FakeSession) -> list[str]:
-    return [asked[1].text for asked in desk.asked if asked[0] == "say"]
+def said(session: FakeSession) -> list[str]:
+    return [asked[1].text for asked in session.asked if asked[0] == "say"]
 
 
 def test_each_line_waits_for_the_turn_before_it() -> None:
-    person = through_a_pipe("one\n/usage\ntwo\n", Answering())
-    told = [line for line in person.said.split("\n") if line.startswith(("You", "Answer", "Reply"))]
+    user = through_a_pipe("one\n/usage\ntwo\n", Answering())
+    told = [line for line in user.said.split("\n") if line.startswith(("You", "Answer", "Reply"))]
     assert told == [
         "You: one",
         "Answer: about one",
@@ -68,35 +68,35 @@ def test_each_line_waits_for_the_turn_before_it() -> None:
 
 
 def test_the_last_line_needs_no_end() -> None:
-    assert said(through_a_pipe("one\ntwo", Answering()).desk) == ["one", "two"]
+    assert said(through_a_pipe("one\ntwo", Answering()).session) == ["one", "two"]
 
 
 def test_nothing_at_all_leaves_at_once() -> None:
-    assert through_a_pipe("").desk.asked == []
+    assert through_a_pipe("").session.asked == []
 
 
 def test_what_stands_behind_quit_is_not_read() -> None:
-    assert said(through_a_pipe("/quit\none\n").desk) == []
+    assert said(through_a_pipe("/quit\none\n").session) == []
 
 
 @pytest.mark.requirement("S2-18")
 def test_a_question_takes_the_next_line() -> None:
-    person = through_a_pipe("go\nonce\nmore\n", Answering(pending_call()))
-    assert person.verdicts[0] == ("call_1", ApprovalDecision(allowed=True, actor="ann"))
-    assert said(person.desk)[:2] == ["go", "more"]
+    user = through_a_pipe("go\nonce\nmore\n", Answering(pending_call()))
+    assert user.decisions[0] == ("call_1", ApprovalDecision(allowed=True, actor="ann"))
+    assert said(user.session)[:2] == ["go", "more"]
 
 
 @pytest.mark.requirement("S2-18")
 def test_what_the_lines_do_not_answer_is_denied_with_a_reason() -> None:
-    person = through_a_pipe("go\n", Answering(pending_call("c1"), queued_call("c2")))
-    assert [(id, one.allowed) for id, one in person.verdicts] == [("c1", False), ("c2", False)]
-    assert {one.reason for _, one in person.verdicts} == {
+    user = through_a_pipe("go\n", Answering(pending_call("c1"), queued_call("c2")))
+    assert [(id, one.allowed) for id, one in user.decisions] == [("c1", False), ("c2", False)]
+    assert {one.reason for _, one in user.decisions} == {
         "nobody was there to decide: the input has ended"
     }
 
 
 def test_lines_go_on_behind_a_backslash() -> None:
-    assert said(through_a_pipe("one\\\ntwo\\\nthree\n").desk) == ["one\ntwo\nthree"]
+    assert said(through_a_pipe("one\\\ntwo\\\nthree\n").session) == ["one\ntwo\nthree"]
 
 
 @pytest.mark.parametrize(
@@ -110,23 +110,23 @@ def test_lines_go_on_behind_a_backslash() -> None:
     ],
 )
 def test_three_quotes_hold_a_text_of_several_lines(typed: str, meant: str) -> None:
-    assert said(through_a_pipe(typed).desk) == [meant]
+    assert said(through_a_pipe(typed).session) == [meant]
 
 
 def test_what_nobody_can_see_reaches_no_model() -> None:
-    assert said(through_a_pipe("on\x1b[31me\n").desk) == ["one"]
+    assert said(through_a_pipe("on\x1b[31me\n").session) == ["one"]
 
 
 def test_a_shell_command_goes_to_the_desk() -> None:
-    assert through_a_pipe("!git status\n").desk.asked == [("shell", "git status")]
+    assert through_a_pipe("!git status\n").session.asked == [("shell", "git status")]
 
 
 def test_what_is_refused_is_told_and_the_session_goes_on() -> None:
-    desk = FakeSession()
-    desk.refusal = Missing("model: there is \x1b[2Jnone")
-    person = through_a_pipe("one\ntwo\n", desk)
-    assert "\nTrouble: model: there is \\x1b[2Jnone\n" in person.said
-    assert said(desk) == ["one", "two"]
+    session = FakeSession()
+    session.refusal = Missing("model: there is \x1b[2Jnone")
+    user = through_a_pipe("one\ntwo\n", session)
+    assert "\nTrouble: model: there is \\x1b[2Jnone\n" in user.said
+    assert said(session) == ["one", "two"]
 
 
 def test_a_fault_is_told_and_the_session_goes_on() -> None:
@@ -134,19 +134,19 @@ def test_a_fault_is_told_and_the_session_goes_on() -> None:
         async def run_command(self, name: str, argument: str = "") -> CommandReply:
             raise ZeroDivisionError("by \x1b[2J")
 
-    person = through_a_pipe("/usage\n/quit\n", Faulty())
-    assert "\nTrouble: a fault in steno: ZeroDivisionError: by \\x1b[2J;" in person.said
+    user = through_a_pipe("/usage\n/quit\n", Faulty())
+    assert "\nTrouble: a fault in steno: ZeroDivisionError: by \\x1b[2J;" in user.said
 
 
 def test_a_file_is_read_as_a_pipe_is(tmp_path: Path) -> None:
     (tmp_path / "script").write_text(f"one\n{'x' * 100_000}\ntwo\n")
-    desk, opened = Answering(), os.open(tmp_path / "script", os.O_RDONLY)
+    session, opened = Answering(), os.open(tmp_path / "script", os.O_RDONLY)
     try:
         out = io.StringIO()
-        assert asyncio.run(run_plain(desk, stdin=opened, stdout=out, environ={})) == 0
+        assert asyncio.run(run_plain(session, stdin=opened, stdout=out, environ={})) == 0
     finally:
         os.close(opened)
-    assert said(desk) == ["one", "x" * 100_000, "two"]
+    assert said(session) == ["one", "x" * 100_000, "two"]
 
 
 def test_who_does_not_listen_any_more_ends_the_session() -> None:

@@ -12,21 +12,21 @@ pytestmark = pytest.mark.requirement("S4-15")
 
 
 def refusing() -> FakeSession:
-    desk = FakeSession()
-    desk.refusal = InvalidValue("not now")
-    return desk
+    session = FakeSession()
+    session.refusal = InvalidValue("not now")
+    return session
 
 
 def test_refused_words_are_printed_where_the_line_cannot_be_filled() -> None:
-    async def act(person: LineUser) -> None:
-        person.type("a long\\\n")
-        person.type("thought\n")
-        await person.see("Not said:\n  a long\n  thought\nTrouble: not now\n")
+    async def act(user: LineUser) -> None:
+        user.type("a long\\\n")
+        user.type("thought\n")
+        await user.see("Not said:\n  a long\n  thought\nTrouble: not now\n")
 
     at_terminal(act, refusing())
 
 
 def test_refused_words_of_a_pipe_are_printed_once() -> None:
-    person = through_a_pipe("a thought\n", refusing())
-    assert "You: a thought\nTrouble: not now\n" in person.said
-    assert "Not said" not in person.said
+    user = through_a_pipe("a thought\n", refusing())
+    assert "You: a thought\nTrouble: not now\n" in user.said
+    assert "Not said" not in user.said

@@ -101,23 +101,23 @@ def seat(tmp_path: Path, term: str = "xterm-256color", *, inputrc: str = "") -> 
 
 @pytest.mark.parametrize("term", TERMINALS)
 def test_what_is_typed_is_said_and_answered_on_lines_of_its_own(tmp_path: Path, term: str) -> None:
-    with seat(tmp_path, term) as person:
-        person.see("act> ")
-        person.type("hello\n")
-        person.see("\nAnswer: about hello\nDone: 1,234 tokens, $0.0100\n")
-        person.see("act> ")
-        person.type("/quit\n")
-        assert person.left() == 0
-        assert "LEFT 0" in person.screen
+    with seat(tmp_path, term) as user:
+        user.see("act> ")
+        user.type("hello\n")
+        user.see("\nAnswer: about hello\nDone: 1,234 tokens, $0.0100\n")
+        user.see("act> ")
+        user.type("/quit\n")
+        assert user.left() == 0
+        assert "LEFT 0" in user.screen
 
 
 @pytest.mark.parametrize("term", TERMINALS)
 def test_ctrl_d_leaves(tmp_path: Path, term: str) -> None:
-    with seat(tmp_path, term) as person:
-        person.see("act> ")
-        person.type("\x04")
-        assert person.left() == 0
-        assert "\nLEFT 0" in person.screen
+    with seat(tmp_path, term) as user:
+        user.see("act> ")
+        user.type("\x04")
+        assert user.left() == 0
+        assert "\nLEFT 0" in user.screen
 
 
 @pytest.mark.parametrize("inputrc", ["", "set editing-mode vi\n"])
@@ -125,166 +125,166 @@ def test_ctrl_d_leaves(tmp_path: Path, term: str) -> None:
 def test_ctrl_c_gives_up_the_line_and_leaves_when_it_comes_twice(
     tmp_path: Path, term: str, inputrc: str
 ) -> None:
-    with seat(tmp_path, term, inputrc=inputrc) as person:
-        person.see("act> ")
-        person.type("rm everything\x03")
-        person.see("\nNotice: Ctrl+C again leaves\n")
-        person.see("act> ")
-        person.type("hello\n")
-        person.see("Answer: about hello\n")
-        person.see("act> ")
-        person.type("\x03")
-        person.see("Notice: Ctrl+C again leaves\n")
-        person.see("act> ")
-        person.type("\x03")
-        assert person.left() == 0
-        assert person.screen.count("ASKED 'say'") == 1
+    with seat(tmp_path, term, inputrc=inputrc) as user:
+        user.see("act> ")
+        user.type("rm everything\x03")
+        user.see("\nNotice: Ctrl+C again leaves\n")
+        user.see("act> ")
+        user.type("hello\n")
+        user.see("Answer: about hello\n")
+        user.see("act> ")
+        user.type("\x03")
+        user.see("Notice: Ctrl+C again leaves\n")
+        user.see("act> ")
+        user.type("\x03")
+        assert user.left() == 0
+        assert user.screen.count("ASKED 'say'") == 1
 
 
 def test_ctrl_c_works_where_vi_awaits_a_command(tmp_path: Path) -> None:
-    with seat(tmp_path, inputrc="set editing-mode vi\n") as person:
-        person.see("act> ")
-        person.type("word\x1b")
-        person.see("word")
-        person.type("\x03")
-        person.see("\nNotice: Ctrl+C again leaves\n")
-        person.see("act> ")
-        person.type("\x03")
-        assert person.left() == 0
-        assert "ASKED" not in person.screen
+    with seat(tmp_path, inputrc="set editing-mode vi\n") as user:
+        user.see("act> ")
+        user.type("word\x1b")
+        user.see("word")
+        user.type("\x03")
+        user.see("\nNotice: Ctrl+C again leaves\n")
+        user.see("act> ")
+        user.type("\x03")
+        assert user.left() == 0
+        assert "ASKED" not in user.screen
 
 
 @pytest.mark.parametrize("term", TERMINALS)
 def test_ctrl_c_interrupts_what_runs_and_does_not_leave(tmp_path: Path, term: str) -> None:
-    with seat(tmp_path, term) as person:
-        person.see("act> ")
-        person.type("work\n")
-        person.see("Answer: working\n")
-        person.type("\x03")
-        person.see("\nNotice: interrupted;")
-        person.see("act> ")
-        person.type("/quit\n")
-        assert person.left() == 0
-        assert "ASKED 'interrupt'" in person.screen
+    with seat(tmp_path, term) as user:
+        user.see("act> ")
+        user.type("work\n")
+        user.see("Answer: working\n")
+        user.type("\x03")
+        user.see("\nNotice: interrupted;")
+        user.see("act> ")
+        user.type("/quit\n")
+        assert user.left() == 0
+        assert "ASKED 'interrupt'" in user.screen
 
 
 @pytest.mark.parametrize("term", TERMINALS)
 def test_ctrl_c_stops_words_that_are_still_being_read(tmp_path: Path, term: str) -> None:
-    with seat(tmp_path, term) as person:
-        person.see("act> ")
-        person.type("read\n")
-        person.see("Notice: reading\n")
-        person.type("\x03")
-        person.see("Trouble: interrupted before it began")
-        person.see("act> ")
-        person.type("\x15/quit\n")  # in place of the words, which are there again
-        assert person.left() == 0
-        assert "ASKED 'interrupt'" in person.screen
+    with seat(tmp_path, term) as user:
+        user.see("act> ")
+        user.type("read\n")
+        user.see("Notice: reading\n")
+        user.type("\x03")
+        user.see("Trouble: interrupted before it began")
+        user.see("act> ")
+        user.type("\x15/quit\n")  # in place of the words, which are there again
+        assert user.left() == 0
+        assert "ASKED 'interrupt'" in user.screen
 
 
 def test_words_that_were_refused_are_on_the_line_again(tmp_path: Path) -> None:
-    with seat(tmp_path) as person:
-        person.see("act> ")
-        person.type("read\n")
-        person.see("Notice: reading\n")
-        person.type("\x03")
-        person.see("act> ")
-        person.see("read")
-        person.type(" this\n")
-        person.see("Answer: about read this")
-        person.see("act> ")
-        person.type("/quit\n")
-        assert person.left() == 0
+    with seat(tmp_path) as user:
+        user.see("act> ")
+        user.type("read\n")
+        user.see("Notice: reading\n")
+        user.type("\x03")
+        user.see("act> ")
+        user.see("read")
+        user.type(" this\n")
+        user.see("Answer: about read this")
+        user.see("act> ")
+        user.type("/quit\n")
+        assert user.left() == 0
 
 
 @pytest.mark.parametrize("term", TERMINALS)
 def test_a_line_that_is_typed_while_a_turn_runs_steers_it(tmp_path: Path, term: str) -> None:
-    with seat(tmp_path, term) as person:
-        person.see("act> ")
-        person.type("work\n")
-        person.see("Answer: working\n")
-        person.type("faster\n")
-        person.see("Notice: this is heard at the next step\n")
-        person.type("\x03")
-        person.see("act> ")
-        person.type("\x04")
-        assert person.left() == 0
-        assert "ASKED 'say' Words(text='faster', images=())" in person.screen
+    with seat(tmp_path, term) as user:
+        user.see("act> ")
+        user.type("work\n")
+        user.see("Answer: working\n")
+        user.type("faster\n")
+        user.see("Notice: this is heard at the next step\n")
+        user.type("\x03")
+        user.see("act> ")
+        user.type("\x04")
+        assert user.left() == 0
+        assert "ASKED 'say' Words(text='faster', images=())" in user.screen
 
 
 @pytest.mark.requirement("S2-18")
 @pytest.mark.parametrize("term", TERMINALS)
 def test_what_was_typed_before_a_question_does_not_answer_it(tmp_path: Path, term: str) -> None:
-    with seat(tmp_path, term) as person:
-        person.see("act> ")
-        person.type("ask\nonce\n")
-        person.see("Question 1 of 1: bash asks for permission to execute\n")
-        person.see("help? ")
-        person.type("\n")
-        person.see("help? ")
-        person.type("no\n")
-        person.see("Decided: no to bash\n")
-        person.see("act> ")
-        person.type("\x04")
-        assert person.left() == 0
-        (decided,) = [line for line in person.screen.split("\n") if "ASKED 'decide'" in line]
+    with seat(tmp_path, term) as user:
+        user.see("act> ")
+        user.type("ask\nonce\n")
+        user.see("Question 1 of 1: bash asks for permission to execute\n")
+        user.see("help? ")
+        user.type("\n")
+        user.see("help? ")
+        user.type("no\n")
+        user.see("Decided: no to bash\n")
+        user.see("act> ")
+        user.type("\x04")
+        assert user.left() == 0
+        (decided,) = [line for line in user.screen.split("\n") if "ASKED 'decide'" in line]
         assert "allowed=False" in decided
 
 
 @pytest.mark.parametrize("term", TERMINALS)
 def test_ctrl_c_at_a_question_interrupts_and_decides_nothing(tmp_path: Path, term: str) -> None:
-    with seat(tmp_path, term) as person:
-        person.see("act> ")
-        person.type("ask\n")
-        person.see("help? ")
-        person.type("once\x03")
-        person.see("act> ")
-        person.type("\x04")
-        assert person.left() == 0
-        assert "ASKED 'interrupt'" in person.screen
-        assert "ASKED 'decide'" not in person.screen
+    with seat(tmp_path, term) as user:
+        user.see("act> ")
+        user.type("ask\n")
+        user.see("help? ")
+        user.type("once\x03")
+        user.see("act> ")
+        user.type("\x04")
+        assert user.left() == 0
+        assert "ASKED 'interrupt'" in user.screen
+        assert "ASKED 'decide'" not in user.screen
 
 
 def test_what_was_typed_before_comes_back_and_is_kept(tmp_path: Path) -> None:
     PromptHistory(tmp_path / "typed.jsonl").add("from last time")
-    with seat(tmp_path) as person:
-        person.see("act> ")
-        person.type("\x10\n")  # Ctrl+P, what arrow up does
-        person.see("Answer: about from last time\n")
-        person.see("act> ")
-        person.type("new\n")
-        person.see("Answer: about new\n")
-        person.see("act> ")
-        person.type("\x04")
-        assert person.left() == 0
+    with seat(tmp_path) as user:
+        user.see("act> ")
+        user.type("\x10\n")  # Ctrl+P, what arrow up does
+        user.see("Answer: about from last time\n")
+        user.see("act> ")
+        user.type("new\n")
+        user.see("Answer: about new\n")
+        user.see("act> ")
+        user.type("\x04")
+        assert user.left() == 0
     assert list(PromptHistory(tmp_path / "typed.jsonl").entries()) == ["from last time", "new"]
 
 
 def test_tab_completes_commands_their_arguments_and_files(tmp_path: Path) -> None:
-    with seat(tmp_path) as person:
-        person.see("act> ")
-        person.type("look at @READ\t\n")
-        person.see("Answer: about look at @README.md")
-        person.see("act> ")
-        person.type("/usa\t\n")
-        person.see("Reply: done: usage\n")
-        person.see("act> ")
-        person.type("/mode pl\t\n")
-        person.see("Reply: done: mode plan\n")
-        person.see("act> ")
-        person.type("\x04")
-        assert person.left() == 0
+    with seat(tmp_path) as user:
+        user.see("act> ")
+        user.type("look at @READ\t\n")
+        user.see("Answer: about look at @README.md")
+        user.see("act> ")
+        user.type("/usa\t\n")
+        user.see("Reply: done: usage\n")
+        user.see("act> ")
+        user.type("/mode pl\t\n")
+        user.see("Reply: done: mode plan\n")
+        user.see("act> ")
+        user.type("\x04")
+        assert user.left() == 0
 
 
 @pytest.mark.parametrize("term", TERMINALS)
 def test_the_terminal_is_as_before_when_the_program_is_told_to_end(
     tmp_path: Path, term: str
 ) -> None:
-    with seat(tmp_path, term) as person:
-        person.see("act> ")
-        person.type("half a li")
-        person.see("half a li")
-        os.kill(person.process.pid, signal.SIGTERM)
-        person.see("CANCELLED")
-        assert person.left() == 0
-        assert termios.tcgetattr(person.end) == person.before
+    with seat(tmp_path, term) as user:
+        user.see("act> ")
+        user.type("half a li")
+        user.see("half a li")
+        os.kill(user.process.pid, signal.SIGTERM)
+        user.see("CANCELLED")
+        assert user.left() == 0
+        assert termios.tcgetattr(user.end) == user.before

@@ -30,17 +30,17 @@ class ApprovalApp(App[None]):
     def __init__(self, *pending: PendingCall) -> None:
         super().__init__()
         self.clock = ManualClock()
-        self.desk = FakeSession()
+        self.session = FakeSession()
         self.idle_s = 0.0
         """For how long nobody has typed in the prompt."""
-        self.told: list[str] = []
+        self.notices: list[str] = []
         """What was said about rules that are kept."""
         self.panel = ApprovalPanel(
-            self.desk, idle_s=lambda: self.idle_s, now=self.clock, tell=self.told.append
+            self.session, idle_s=lambda: self.idle_s, now=self.clock, on_notice=self.notices.append
         )
         self.prompt = Input(id="prompt")
-        self.desk.pending_calls = list(pending)
-        self.desk.subscribe(self._watch)
+        self.session.pending_calls = list(pending)
+        self.session.subscribe(self._watch)
 
     def compose(self) -> ComposeResult:
         yield Static("the conversation", id="transcript")
@@ -50,24 +50,24 @@ class ApprovalApp(App[None]):
 
     def on_mount(self) -> None:
         self.prompt.focus()
-        self.panel.show_pending(self.desk.pending_calls)
+        self.panel.show_pending(self.session.pending_calls)
 
-    def on_approval_panel_left(self) -> None:
+    def on_approval_panel_dismissed(self) -> None:
         self.prompt.focus()
 
     def _watch(self, event: SessionEvent) -> None:
-        self.panel.show_pending(self.desk.pending_calls)
+        self.panel.show_pending(self.session.pending_calls)
 
     # -- for tests ---------------------------------------------------------------------------
 
     def ask(self, *pending: PendingCall) -> None:
         """Let these be all that is pending."""
-        self.desk.pending_calls = list(pending)
-        self.panel.show_pending(self.desk.pending_calls)
+        self.session.pending_calls = list(pending)
+        self.panel.show_pending(self.session.pending_calls)
 
     @property
-    def verdicts(self) -> list[tuple[str, ApprovalDecision]]:
-        return [(asked[1], asked[2]) for asked in self.desk.asked if asked[0] == "decide"]
+    def decisions(self) -> list[tuple[str, ApprovalDecision]]:
+        return [(asked[1], asked[2]) for asked in self.session.asked if asked[0] == "decide"]
 
     @property
     def seen(self) -> str:
@@ -117,12 +117,12 @@ def queued_call(
 Play = Callable[[ApprovalApp, Pilot[Any]], Awaitable[None]]
 
 
-def play(stage: ApprovalApp, scene: Play, size: tuple[int, int] = (100, 30)) -> None:
+def run_steps(app: ApprovalApp, steps: Play, size: tuple[int, int] = (100, 30)) -> None:
     """Play a scene on a screen of some size."""
 
     async def run() -> None:
-        async with stage.run_test(size=size, notifications=True) as pilot:
+        async with app.run_test(size=size, notifications=True) as pilot:
             await pilot.pause()
-            await scene(stage, pilot)
+            await steps(app, pilot)
 
     asyncio.run(run())

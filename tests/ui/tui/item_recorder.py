@@ -16,18 +16,18 @@ class ItemRecorder:
         self.blocks: list[TranscriptItem] = []
         self.touched = 0
 
-    def show_items(self, blocks: list[TranscriptItem]) -> None:
-        self.blocks = blocks
+    def show_items(self, items: list[TranscriptItem]) -> None:
+        self.blocks = items
 
-    def add_item(self, block: TranscriptItem) -> None:
-        self.blocks.append(block)
+    def add_item(self, item: TranscriptItem) -> None:
+        self.blocks.append(item)
 
-    def update_item(self, block: TranscriptItem) -> None:
+    def update_item(self, item: TranscriptItem) -> None:
         self.touched += 1
 
-    def remove_item(self, block: TranscriptItem) -> None:
-        if block in self.blocks:
-            self.blocks.remove(block)
+    def remove_item(self, item: TranscriptItem) -> None:
+        if item in self.blocks:
+            self.blocks.remove(item)
 
     def seen(self) -> list[tuple[Any, ...]]:
         """Return everything that a person could see of what is on record."""
@@ -38,15 +38,15 @@ class ItemRecorder:
         ]
 
     def of(self, kind: ItemKind) -> list[TranscriptItem]:
-        return [block for block in self.blocks if block.kind is kind]
+        return [item for item in self.blocks if item.kind is kind]
 
 
 def make_transcript_state() -> tuple[TranscriptState, ItemRecorder]:
-    sheet = ItemRecorder()
-    return TranscriptState(sheet), sheet
+    recorder = ItemRecorder()
+    return TranscriptState(recorder), recorder
 
 
 def read_back(conversation: Conversation) -> ItemRecorder:
-    told, sheet = make_transcript_state()
-    told.load(conversation.entries())
-    return sheet
+    state, recorder = make_transcript_state()
+    state.load(conversation.entries())
+    return recorder

@@ -58,7 +58,7 @@ class ScreenApp(App[None]):
 
 def show(
     screen: Screen[Any],
-    play: Callable[[ScreenApp, Pilot[None]], Awaitable[T]],
+    steps: Callable[[ScreenApp, Pilot[None]], Awaitable[T]],
     *,
     size: tuple[int, int] = (100, 30),
     theme: str = "steno-dark",
@@ -66,19 +66,19 @@ def show(
     """Show a screen and do something there; what it is left with is in `results` of the stage."""
 
     async def run() -> T:
-        stage = ScreenApp(theme=theme)
-        async with stage.run_test(size=size) as pilot:
-            stage.push_screen(screen, stage.results.append)
-            await wait_until(pilot, lambda: stage.screen is screen)
+        app = ScreenApp(theme=theme)
+        async with app.run_test(size=size) as pilot:
+            app.push_screen(screen, app.results.append)
+            await wait_until(pilot, lambda: app.screen is screen)
             await pilot.pause()
-            return await play(stage, pilot)
+            return await steps(app, pilot)
 
     return asyncio.run(run())
 
 
-def is_harmless(stage: ScreenApp) -> bool:
+def is_harmless(app: ScreenApp) -> bool:
     """Tell whether nothing on the screen acts on a terminal, links anywhere or reads backwards."""
-    segments = [segment for strip in stage.strips for segment in strip]
+    segments = [segment for strip in app.strips for segment in strip]
     return all(
         segment.text.isprintable() and not (segment.style and segment.style.link)
         for segment in segments
@@ -102,10 +102,10 @@ def luminance(color: Color) -> float:
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
-def least_contrast(stage: ScreenApp) -> float:
+def least_contrast(app: ScreenApp) -> float:
     """Return the least contrast of any words on the screen with what they stand on."""
     found = [21.0]
-    for strip in stage.strips:
+    for strip in app.strips:
         for segment in strip:
             style = segment.style
             if (

@@ -12,7 +12,7 @@ from steno.errors import Conflict
 from steno.ports import ApprovalDecision, GrantScope
 from tests.ui.fake_session import FakeSession
 from tests.ui.idle_clock import wait_until
-from tests.ui.tui.approval_app import ApprovalApp, pending_call, play, queued_call
+from tests.ui.tui.approval_app import ApprovalApp, pending_call, queued_call, run_steps
 
 pytestmark = pytest.mark.requirement("S2-18")
 TOLD = "bash(git log *) is allowed for {} until revoked; /permissions shows it"
@@ -21,9 +21,9 @@ TOLD = "bash(git log *) is allowed for {} until revoked; /permissions shows it"
 
 
 def test_a_question_shows_the_call_once_and_all_choices() -> None:
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
-        assert stage.panel.display
-        assert stage.seen.count("git log -1") == 1
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
+        assert app.panel.display
+        assert app.seen.count("git log -1") == 1
         for words in (
             "bash wants to execute ━",
             "│ git log -1\n │ in ~/project · at most 120 s",
@@ -34,31 +34,31 @@ def test_a_question_shows_the_call_once_and_all_choices() -> None:
             "d deny",
             "r deny with reason",
         ):
-            assert words in stage.seen.replace("─", "━")
+            assert words in app.seen.replace("─", "━")
         for words in ("1 of 1", "all 1", "about", "arguments"):
-            assert words not in stage.seen
+            assert words not in app.seen
 
-    play(ApprovalApp(pending_call()), scene)
+    run_steps(ApprovalApp(pending_call()), steps)
 
 
 def test_without_a_question_there_is_no_panel() -> None:
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
-        assert not stage.panel.display
-        stage.ask(pending_call())
-        assert stage.panel.display
-        stage.ask()
-        assert not stage.panel.display
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
+        assert not app.panel.display
+        app.ask(pending_call())
+        assert app.panel.display
+        app.ask()
+        assert not app.panel.display
 
-    play(ApprovalApp(), scene)
+    run_steps(ApprovalApp(), steps)
 
 
 def test_what_waits_alone_is_not_shown_until_something_is_asked() -> None:
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
-        assert not stage.panel.display
-        stage.ask(pending_call(), queued_call("call_2"))
-        assert stage.panel.display
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
+        assert not app.panel.display
+        app.ask(pending_call(), queued_call("call_2"))
+        assert app.panel.display
 
-    play(ApprovalApp(queued_call("call_2")), scene)
+    run_steps(ApprovalApp(queued_call("call_2")), steps)
 
 
 @pytest.mark.parametrize("size", [(60, 20), (100, 30), (120, 40)])
@@ -72,32 +72,32 @@ def test_what_waits_alone_is_not_shown_until_something_is_asked() -> None:
 def test_a_letter_and_enter_decide_about_this_one_call(
     letter: str, verdict: ApprovalDecision, size: tuple[int, int]
 ) -> None:
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
-        await stage.come_here(pilot)
-        await stage.press(pilot, letter)
-        assert stage.verdicts == []
-        assert f"▸{letter} " in stage.seen
-        await stage.press(pilot, "enter")
-        assert stage.verdicts == [("call_1", verdict)]
-        assert not stage.panel.display
-        assert stage.focused is stage.prompt
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
+        await app.come_here(pilot)
+        await app.press(pilot, letter)
+        assert app.decisions == []
+        assert f"▸{letter} " in app.seen
+        await app.press(pilot, "enter")
+        assert app.decisions == [("call_1", verdict)]
+        assert not app.panel.display
+        assert app.focused is app.prompt
 
-    play(ApprovalApp(pending_call()), scene, size)
+    run_steps(ApprovalApp(pending_call()), steps, size)
 
 
 def test_arrows_go_from_choice_to_choice_and_round() -> None:
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
-        await stage.come_here(pilot)
-        await stage.press(pilot, "right")
-        assert "▸o once◂" in stage.seen
-        await stage.press(pilot, "right")
-        assert "▸s for session◂" in stage.seen
-        await stage.press(pilot, "left", "left")
-        assert "▸r deny with reason◂" in stage.seen
-        await stage.press(pilot, "left", "enter")
-        assert stage.verdicts == [("call_1", ApprovalDecision(allowed=False, actor="ann"))]
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
+        await app.come_here(pilot)
+        await app.press(pilot, "right")
+        assert "▸o once◂" in app.seen
+        await app.press(pilot, "right")
+        assert "▸s for session◂" in app.seen
+        await app.press(pilot, "left", "left")
+        assert "▸r deny with reason◂" in app.seen
+        await app.press(pilot, "left", "enter")
+        assert app.decisions == [("call_1", ApprovalDecision(allowed=False, actor="ann"))]
 
-    play(ApprovalApp(pending_call()), scene)
+    run_steps(ApprovalApp(pending_call()), steps)
 
 
 @pytest.mark.parametrize(
@@ -112,64 +112,62 @@ def test_arrows_go_from_choice_to_choice_and_round() -> None:
 def test_a_wider_yes_shows_its_rule_and_where_it_is_kept_and_stores_exactly_that(
     letter: str, scope: GrantScope, place: str, told: list[str], size: tuple[int, int]
 ) -> None:
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
-        await stage.come_here(pilot)
-        assert "bash(git log *)" not in stage.seen
-        await stage.press(pilot, letter)
-        seen = " ".join(stage.seen.split())
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
+        await app.come_here(pilot)
+        assert "bash(git log *)" not in app.seen
+        await app.press(pilot, letter)
+        seen = " ".join(app.seen.split())
         assert f"Enter: stores the rule bash(git log *) · kept {place} · e edits it first" in seen
-        assert stage.verdicts == []
-        await stage.press(pilot, "enter")
-        verdict = ApprovalDecision(allowed=True, actor="ann", scope=scope, rule="bash(git log *)")
-        assert stage.verdicts == [("call_1", verdict)]
-        assert stage.told == told
+        assert app.decisions == []
+        await app.press(pilot, "enter")
+        decision = ApprovalDecision(allowed=True, actor="ann", scope=scope, rule="bash(git log *)")
+        assert app.decisions == [("call_1", decision)]
+        assert app.notices == told
 
-    play(ApprovalApp(pending_call()), scene, size)
+    run_steps(ApprovalApp(pending_call()), steps, size)
 
 
 def test_a_rule_that_reaches_far_says_so_before_it_is_stored() -> None:
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
-        await stage.come_here(pilot)
-        await stage.press(pilot, "s")
-        assert (
-            "stores the rule bash (covers every call of bash, whatever it is about)" in stage.seen
-        )
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
+        await app.come_here(pilot)
+        await app.press(pilot, "s")
+        assert "stores the rule bash (covers every call of bash, whatever it is about)" in app.seen
 
-    play(ApprovalApp(pending_call(rule="bash")), scene, (120, 30))
+    run_steps(ApprovalApp(pending_call(rule="bash")), steps, (120, 30))
 
 
 @pytest.mark.parametrize("key", ["e", "tab"])
 def test_the_rule_can_be_edited_before_it_is_stored(key: str) -> None:
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
-        await stage.come_here(pilot)
-        await stage.press(pilot, "p", key)
-        assert "allow in this folder, for good, whatever this rule covers:" in stage.seen
-        assert "covers this call and its like" in stage.seen
-        await stage.press(pilot, "backspace", "backspace", *"-1)", apart_s=0.05)
-        assert "bash(git log -1)" in stage.seen
-        await stage.press(pilot, "enter")
-        verdict = ApprovalDecision(
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
+        await app.come_here(pilot)
+        await app.press(pilot, "p", key)
+        assert "allow in this folder, for good, whatever this rule covers:" in app.seen
+        assert "covers this call and its like" in app.seen
+        await app.press(pilot, "backspace", "backspace", *"-1)", apart_s=0.05)
+        assert "bash(git log -1)" in app.seen
+        await app.press(pilot, "enter")
+        decision = ApprovalDecision(
             allowed=True, actor="ann", scope=GrantScope.PROJECT, rule="bash(git log -1)"
         )
-        assert stage.verdicts == [("call_1", verdict)]
+        assert app.decisions == [("call_1", decision)]
 
-    play(ApprovalApp(pending_call()), scene)
+    run_steps(ApprovalApp(pending_call()), steps)
 
 
 @pytest.mark.parametrize("written", ["", "bash(git", "bash(a)b", "ba sh", "bash(git log *) "])
 def test_what_is_no_rule_cannot_be_stored_and_says_why(written: str) -> None:
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
-        await stage.come_here(pilot)
-        await stage.press(pilot, "s", "e", "ctrl+u")
-        await stage.press(pilot, *[{" ": "space"}.get(key, key) for key in written])
-        await stage.press(pilot, "enter")
-        assert stage.verdicts == []
-        assert "rule: " in stage.seen
-        await stage.press(pilot, "escape")
-        assert "s for session" in stage.seen
-        assert stage.focused is stage.panel
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
+        await app.come_here(pilot)
+        await app.press(pilot, "s", "e", "ctrl+u")
+        await app.press(pilot, *[{" ": "space"}.get(key, key) for key in written])
+        await app.press(pilot, "enter")
+        assert app.decisions == []
+        assert "rule: " in app.seen
+        await app.press(pilot, "escape")
+        assert "s for session" in app.seen
+        assert app.focused is app.panel
 
-    play(ApprovalApp(pending_call()), scene)
+    run_steps(ApprovalApp(pending_call()), steps)
 
 
 @pytest.mark.parametrize(
@@ -180,206 +178,206 @@ def test_what_is_no_rule_cannot_be_stored_and_says_why(written: str) -> None:
     ],
 )
 def test_a_rule_says_how_far_it_reaches_while_it_is_written(rule: str, words: str) -> None:
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
-        await stage.come_here(pilot)
-        await stage.press(pilot, "u", "e", "ctrl+u")
-        await stage.press(pilot, *[{" ": "space"}.get(key, key) for key in rule])
-        assert words in stage.seen
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
+        await app.come_here(pilot)
+        await app.press(pilot, "u", "e", "ctrl+u")
+        await app.press(pilot, *[{" ": "space"}.get(key, key) for key in rule])
+        assert words in app.seen
 
-    play(ApprovalApp(pending_call()), scene)
+    run_steps(ApprovalApp(pending_call()), steps)
 
 
 def test_where_no_rule_should_be_stored_nothing_wider_is_offered_and_it_says_why() -> None:
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
-        await stage.come_here(pilot)
-        assert "only once or not: no rule would cover only calls like this one" in stage.seen
-        assert "o once   d deny   r deny with reason" in stage.seen
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
+        await app.come_here(pilot)
+        assert "only once or not: no rule would cover only calls like this one" in app.seen
+        assert "o once   d deny   r deny with reason" in app.seen
         for letter, label in (("s", "for session"), ("p", "for project"), ("u", "for user")):
-            await stage.press(pilot, letter)
-            assert f"{label}: no rule would cover only calls like this one" in stage.seen
-            await stage.press(pilot, "enter")
-            assert stage.focused is stage.panel
-        await stage.press(pilot, "right", "right")
-        assert "▸d deny◂" in stage.seen
-        assert stage.verdicts == []
+            await app.press(pilot, letter)
+            assert f"{label}: no rule would cover only calls like this one" in app.seen
+            await app.press(pilot, "enter")
+            assert app.focused is app.panel
+        await app.press(pilot, "right", "right")
+        assert "▸d deny◂" in app.seen
+        assert app.decisions == []
 
-    play(ApprovalApp(pending_call(rule="")), scene)
+    run_steps(ApprovalApp(pending_call(rule="")), steps)
 
 
 def test_a_reason_goes_with_the_denial() -> None:
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
-        await stage.come_here(pilot)
-        await stage.press(pilot, "r", "enter")
-        assert "why not?" in stage.seen
-        await stage.press(pilot, "enter")
-        assert stage.verdicts == []
-        assert "write a reason" in stage.seen
-        await stage.press(pilot, *"on", "space", *"main", apart_s=0.05)
-        await stage.press(pilot, "enter")
-        assert stage.verdicts == [
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
+        await app.come_here(pilot)
+        await app.press(pilot, "r", "enter")
+        assert "why not?" in app.seen
+        await app.press(pilot, "enter")
+        assert app.decisions == []
+        assert "write a reason" in app.seen
+        await app.press(pilot, *"on", "space", *"main", apart_s=0.05)
+        await app.press(pilot, "enter")
+        assert app.decisions == [
             ("call_1", ApprovalDecision(allowed=False, actor="ann", reason="on main"))
         ]
 
-    play(ApprovalApp(pending_call()), scene)
+    run_steps(ApprovalApp(pending_call()), steps)
 
 
 def test_escape_goes_back_step_by_step_and_denies_nothing() -> None:
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
-        await stage.come_here(pilot)
-        await stage.press(pilot, "r", "enter", "x", "escape")
-        assert stage.focused is stage.panel
-        await stage.press(pilot, "escape")
-        assert stage.prompt.has_focus
-        assert stage.panel.display
-        assert "Ctrl+G decides · Esc interrupts" in stage.seen
-        assert stage.verdicts == []
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
+        await app.come_here(pilot)
+        await app.press(pilot, "r", "enter", "x", "escape")
+        assert app.focused is app.panel
+        await app.press(pilot, "escape")
+        assert app.prompt.has_focus
+        assert app.panel.display
+        assert "Ctrl+G decides · Esc interrupts" in app.seen
+        assert app.decisions == []
 
-    play(ApprovalApp(pending_call()), scene)
+    run_steps(ApprovalApp(pending_call()), steps)
 
 
 def test_what_the_desk_refuses_is_said() -> None:
     class Refusing(FakeSession):
-        def decide(self, call_id: str, verdict: ApprovalDecision) -> None:
+        def decide(self, call_id: str, decision: ApprovalDecision) -> None:
             raise Conflict("call_1: somebody has decided already")
 
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
-        stage.panel.session = desk = Refusing()
-        desk.pending_calls = stage.desk.pending_calls
-        await stage.come_here(pilot)
-        await stage.press(pilot, "o", "enter")
-        assert "call_1: somebody has decided already" in stage.seen
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
+        app.panel.session = session = Refusing()
+        session.pending_calls = app.session.pending_calls
+        await app.come_here(pilot)
+        await app.press(pilot, "o", "enter")
+        assert "call_1: somebody has decided already" in app.seen
 
-    play(ApprovalApp(pending_call()), scene)
+    run_steps(ApprovalApp(pending_call()), steps)
 
 
 # -- the mouse -------------------------------------------------------------------------------
 
 
-def _place_of(stage: ApprovalApp, words: str) -> tuple[int, int]:
-    rows = stage.seen.split("\n")
+def _place_of(app: ApprovalApp, words: str) -> tuple[int, int]:
+    rows = app.seen.split("\n")
     y = next(y for y, row in enumerate(rows) if words in row)
     return rows[y].index(words), y
 
 
 def test_a_click_highlights_and_another_one_later_decides() -> None:
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
-        stage.clock.now += 1
-        await pilot.click(offset=_place_of(stage, "o once"))
-        assert "▸o once◂" in stage.seen
-        assert stage.verdicts == []
-        stage.clock.now += 1
-        await pilot.click(offset=_place_of(stage, "o once"))
-        assert stage.verdicts == [("call_1", ApprovalDecision(allowed=True, actor="ann"))]
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
+        app.clock.now += 1
+        await pilot.click(offset=_place_of(app, "o once"))
+        assert "▸o once◂" in app.seen
+        assert app.decisions == []
+        app.clock.now += 1
+        await pilot.click(offset=_place_of(app, "o once"))
+        assert app.decisions == [("call_1", ApprovalDecision(allowed=True, actor="ann"))]
 
-    play(ApprovalApp(pending_call()), scene)
+    run_steps(ApprovalApp(pending_call()), steps)
 
 
 def test_a_double_click_decides_nothing() -> None:
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
-        stage.clock.now += 1
-        place = _place_of(stage, "o once")
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
+        app.clock.now += 1
+        place = _place_of(app, "o once")
         await pilot.click(offset=place)
-        stage.clock.now += 0.2
+        app.clock.now += 0.2
         await pilot.click(offset=place)
-        assert stage.verdicts == []
+        assert app.decisions == []
 
-    play(ApprovalApp(pending_call()), scene)
+    run_steps(ApprovalApp(pending_call()), steps)
 
 
 def test_a_click_as_the_panel_appears_chooses_nothing() -> None:
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
-        stage.clock.now += 0.3
-        await pilot.click(offset=_place_of(stage, "o once"))
-        assert "▸" not in stage.seen
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
+        app.clock.now += 0.3
+        await pilot.click(offset=_place_of(app, "o once"))
+        assert "▸" not in app.seen
 
-    play(ApprovalApp(pending_call()), scene)
+    run_steps(ApprovalApp(pending_call()), steps)
 
 
 # -- focus -----------------------------------------------------------------------------------
 
 
 def test_who_waits_at_a_blank_prompt_gets_the_question_at_once() -> None:
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
-        stage.idle_s = 1.0
-        stage.ask(pending_call())
-        await wait_until(pilot, lambda: stage.focused is stage.panel)
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
+        app.idle_s = 1.0
+        app.ask(pending_call())
+        await wait_until(pilot, lambda: app.focused is app.panel)
 
-    play(ApprovalApp(), scene)
+    run_steps(ApprovalApp(), steps)
 
 
 def test_who_has_just_typed_gets_the_question_when_they_have_stopped() -> None:
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
-        stage.ask(pending_call())
-        for stage.idle_s in (0.0, 0.5, 0.9):
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
+        app.ask(pending_call())
+        for app.idle_s in (0.0, 0.5, 0.9):
             await pilot.pause(0.15)
-            assert stage.focused is stage.prompt
-        stage.idle_s = 1.0
-        await wait_until(pilot, lambda: stage.focused is stage.panel)
+            assert app.focused is app.prompt
+        app.idle_s = 1.0
+        await wait_until(pilot, lambda: app.focused is app.panel)
 
-    play(ApprovalApp(), scene)
+    run_steps(ApprovalApp(), steps)
 
 
 def test_a_key_meant_for_the_prompt_as_the_focus_is_taken_chooses_nothing() -> None:
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
-        stage.ask(pending_call())
-        stage.clock.now += 60
-        stage.idle_s = 1.0
-        await wait_until(pilot, lambda: stage.focused is stage.panel)
-        await stage.press(pilot, "o", apart_s=0.25)
-        assert "▸" not in stage.seen
-        await stage.press(pilot, "o", apart_s=0.25)
-        assert "▸o once◂" in stage.seen
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
+        app.ask(pending_call())
+        app.clock.now += 60
+        app.idle_s = 1.0
+        await wait_until(pilot, lambda: app.focused is app.panel)
+        await app.press(pilot, "o", apart_s=0.25)
+        assert "▸" not in app.seen
+        await app.press(pilot, "o", apart_s=0.25)
+        assert "▸o once◂" in app.seen
 
-    play(ApprovalApp(), scene)
+    run_steps(ApprovalApp(), steps)
 
 
 def test_who_goes_back_to_the_prompt_is_called_again_only_by_another_question() -> None:
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
-        stage.idle_s = 60.0
-        stage.ask(pending_call())
-        await wait_until(pilot, lambda: stage.focused is stage.panel)
-        await stage.press(pilot, "escape")
-        stage.ask(*stage.desk.pending_calls, queued_call("call_2"))
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
+        app.idle_s = 60.0
+        app.ask(pending_call())
+        await wait_until(pilot, lambda: app.focused is app.panel)
+        await app.press(pilot, "escape")
+        app.ask(*app.session.pending_calls, queued_call("call_2"))
         await pilot.pause(0.3)
-        assert stage.focused is stage.prompt
-        stage.ask(stage.desk.pending_calls[0], pending_call("call_2", "edit"))
-        await wait_until(pilot, lambda: stage.focused is stage.panel)
+        assert app.focused is app.prompt
+        app.ask(app.session.pending_calls[0], pending_call("call_2", "edit"))
+        await wait_until(pilot, lambda: app.focused is app.panel)
 
-    play(ApprovalApp(), scene)
+    run_steps(ApprovalApp(), steps)
 
 
 def test_a_question_that_comes_while_one_is_decided_about_calls_nobody_back() -> None:
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
-        await stage.come_here(pilot)
-        stage.idle_s = 60.0
-        stage.ask(*stage.desk.pending_calls, pending_call("call_2", "edit"))
-        await stage.press(pilot, "escape")
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
+        await app.come_here(pilot)
+        app.idle_s = 60.0
+        app.ask(*app.session.pending_calls, pending_call("call_2", "edit"))
+        await app.press(pilot, "escape")
         await pilot.pause(0.3)
-        assert stage.focused is stage.prompt
+        assert app.focused is app.prompt
 
-    play(ApprovalApp(pending_call()), scene)
+    run_steps(ApprovalApp(pending_call()), steps)
 
 
 def test_the_next_question_calls_who_has_just_decided_about_the_last() -> None:
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
-        await stage.come_here(pilot)
-        stage.idle_s = 60.0
-        await stage.press(pilot, "o", "enter")
-        stage.ask(pending_call("call_2", "edit"))
-        await wait_until(pilot, lambda: stage.focused is stage.panel)
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
+        await app.come_here(pilot)
+        app.idle_s = 60.0
+        await app.press(pilot, "o", "enter")
+        app.ask(pending_call("call_2", "edit"))
+        await wait_until(pilot, lambda: app.focused is app.panel)
 
-    play(ApprovalApp(pending_call()), scene)
+    run_steps(ApprovalApp(pending_call()), steps)
 
 
 def test_a_question_does_not_take_the_focus_from_another_screen() -> None:
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
-        stage.push_screen(Screen())
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
+        app.push_screen(Screen())
         await pilot.pause()
-        stage.idle_s = 60.0
-        stage.ask(pending_call())
+        app.idle_s = 60.0
+        app.ask(pending_call())
         await pilot.pause(0.3)
-        assert stage.screen_stack[0].focused is stage.prompt
-        stage.pop_screen()
-        await wait_until(pilot, lambda: stage.focused is stage.panel)
+        assert app.screen_stack[0].focused is app.prompt
+        app.pop_screen()
+        await wait_until(pilot, lambda: app.focused is app.panel)
 
-    play(ApprovalApp(), scene)
+    run_steps(ApprovalApp(), steps)

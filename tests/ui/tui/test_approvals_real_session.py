@@ -12,7 +12,7 @@ from steno.store import open_store
 from tests.app.project_setup import make_project, scripted_model
 from tests.app.scripted_vendor import Call
 from tests.app.test_approvals import decisions, kill_while_it_asks
-from tests.ui.tui.app.screen_user import ScreenUser, opens_real_session, play_scene
+from tests.ui.tui.app.screen_user import ScreenUser, opens_real_session, run_with_screen
 
 pytestmark = pytest.mark.requirement("S4-15", "S2-18")
 NAMES = ("a", "b", "c")
@@ -57,29 +57,27 @@ def on_record() -> Decisions:
 def test_three_calls_of_one_turn_are_decided_in_any_order(
     project: Path, home: Path, size: tuple[int, int]
 ) -> None:
-    async def scene(person: ScreenUser) -> None:
-        await person.enter("Write three files.")
-        await person.sees(
+    async def steps(user: ScreenUser) -> None:
+        await user.enter("Write three files.")
+        await user.sees(
             "1 of 3",
             "▸ asked    write out/a.txt",
             "  waits    write out/b.txt",
             "  waits    write out/c.txt",
         )
-        await person.press("ctrl+g", "ctrl+n")
-        await person.sees(
-            "2 of 3", "▸ waits    write out/b.txt", "out/b.txt · new file  +1", "│ +b"
-        )
-        await person.decide("d", "deny")
-        await person.sees("▸ asked    write out/a.txt", "  denied   write out/b.txt")
+        await user.press("ctrl+g", "ctrl+n")
+        await user.sees("2 of 3", "▸ waits    write out/b.txt", "out/b.txt · new file  +1", "│ +b")
+        await user.decide("d", "deny")
+        await user.sees("▸ asked    write out/a.txt", "  denied   write out/b.txt")
         assert written(project) == []
-        await person.decide("o", "once")
-        await person.until(lambda: written(project) == ["a"])
-        await person.sees("permission · write ━", "out/c.txt · new file")
-        await person.decide("o", "once")
-        await person.sees("Done.")
+        await user.decide("o", "once")
+        await user.until(lambda: written(project) == ["a"])
+        await user.sees("permission · write ━", "out/c.txt · new file")
+        await user.decide("o", "once")
+        await user.sees("Done.")
 
     with scripted_model(home, THREE, "Done."):
-        play_scene(opens_real_session(project), scene, size=size)
+        run_with_screen(opens_real_session(project), steps, size=size)
     assert written(project) == ["a", "c"]
     assert [(call, status) for call, status, _ in on_record()] == [
         ("call_a", "approved"),
@@ -90,18 +88,18 @@ def test_three_calls_of_one_turn_are_decided_in_any_order(
 
 
 def test_all_calls_of_a_turn_are_allowed_together(project: Path, home: Path) -> None:
-    async def scene(person: ScreenUser) -> None:
-        await person.enter("Write three files.")
-        await person.sees("1 of 3")
-        await person.decide("a", "all 3 once")
-        await person.sees("allow these 3 calls once?", "1 of 3: write", '"out/c.txt"')
+    async def steps(user: ScreenUser) -> None:
+        await user.enter("Write three files.")
+        await user.sees("1 of 3")
+        await user.decide("a", "all 3 once")
+        await user.sees("allow these 3 calls once?", "1 of 3: write", '"out/c.txt"')
         assert written(project) == []
-        await person.decide("y", "allow these 3 once")
-        await person.sees("Done.")
-        assert "permission" not in person.text
+        await user.decide("y", "allow these 3 once")
+        await user.sees("Done.")
+        assert "permission" not in user.text
 
     with scripted_model(home, THREE, "Done."):
-        play_scene(opens_real_session(project), scene)
+        run_with_screen(opens_real_session(project), steps)
     assert written(project) == list(NAMES)
     assert [status for _, status, _ in on_record()] == ["approved"] * 3
 
@@ -109,40 +107,40 @@ def test_all_calls_of_a_turn_are_allowed_together(project: Path, home: Path) -> 
 def test_a_rule_for_the_session_is_shown_stored_and_covers_the_rest(
     project: Path, home: Path
 ) -> None:
-    async def scene(person: ScreenUser) -> None:
-        await person.enter("Write three files.")
-        await person.choose("s", "for session")
-        await person.sees("Enter: stores the rule write(out/**) · kept in this session")
-        await person.decide("s", "for session")
-        await person.sees("Done.")
+    async def steps(user: ScreenUser) -> None:
+        await user.enter("Write three files.")
+        await user.choose("s", "for session")
+        await user.sees("Enter: stores the rule write(out/**) · kept in this session")
+        await user.decide("s", "for session")
+        await user.sees("Done.")
 
     with scripted_model(home, THREE, "Done."):
-        play_scene(opens_real_session(project), scene)
+        run_with_screen(opens_real_session(project), steps)
     assert written(project) == list(NAMES)
     with open_store() as store:
         [header] = store.headers()
-        kept = [entry.payload for entry in store.open(header.id).entries()]
-    rules = [one.rule for one in kept if isinstance(one, Approval) and one.rule]
+        summaries = [entry.payload for entry in store.open(header.id).entries()]
+    rules = [one.rule for one in summaries if isinstance(one, Approval) and one.rule]
     assert rules[-1] == "session grant write(out/**)"
 
 
 def test_a_question_that_nobody_answered_is_asked_again_after_a_kill(
     project: Path, home: Path
 ) -> None:
-    async def scene(person: ScreenUser) -> None:
-        await person.sees("stopped in the middle")
-        assert "permission" not in person.text
-        await person.enter("/retry")
-        await person.sees("1 of 2", "▸ asked    write out/a.txt", "  waits    write out/b.txt")
-        await person.decide("o", "once")
-        await person.sees("out/b.txt · new file")
-        await person.decide("d", "deny")
-        await person.sees("Done.")
+    async def steps(user: ScreenUser) -> None:
+        await user.sees("stopped in the middle")
+        assert "permission" not in user.text
+        await user.enter("/retry")
+        await user.sees("1 of 2", "▸ asked    write out/a.txt", "  waits    write out/b.txt")
+        await user.decide("o", "once")
+        await user.sees("out/b.txt · new file")
+        await user.decide("d", "deny")
+        await user.sees("Done.")
 
     with scripted_model(home, THREE[:2], "Done."):
         asyncio.run(kill_while_it_asks(project))
         assert on_record() == []
-        play_scene(opens_real_session(project, continues=True), scene)
+        run_with_screen(opens_real_session(project, continues=True), steps)
     assert written(project) == ["a"]
     assert [(call, status) for call, status, _ in on_record()] == [
         ("call_a", "approved"),
@@ -151,16 +149,16 @@ def test_a_question_that_nobody_answered_is_asked_again_after_a_kill(
 
 
 def test_who_interrupts_decides_nothing_and_nothing_runs(project: Path, home: Path) -> None:
-    async def scene(person: ScreenUser) -> None:
-        await person.enter("Write three files.")
-        await person.sees("1 of 3")
-        await person.press("ctrl+g", "escape")
-        assert "1 of 3" in person.text
-        await person.press("escape")
-        await person.until(lambda: "permission" not in person.text)
-        await person.sees("interrupted")
+    async def steps(user: ScreenUser) -> None:
+        await user.enter("Write three files.")
+        await user.sees("1 of 3")
+        await user.press("ctrl+g", "escape")
+        assert "1 of 3" in user.text
+        await user.press("escape")
+        await user.until(lambda: "permission" not in user.text)
+        await user.sees("interrupted")
 
     with scripted_model(home, THREE, "Done."):
-        play_scene(opens_real_session(project), scene)
+        run_with_screen(opens_real_session(project), steps)
     assert written(project) == []
     assert "approved" not in {status for _, status, _ in on_record()}

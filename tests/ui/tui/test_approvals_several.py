@@ -12,7 +12,7 @@ from steno.errors import StenoError
 from steno.ports import ApprovalDecision
 from tests.ui.fake_session import FakeSession
 from tests.ui.idle_clock import wait_until
-from tests.ui.tui.approval_app import ApprovalApp, pending_call, play, queued_call
+from tests.ui.tui.approval_app import ApprovalApp, pending_call, queued_call, run_steps
 
 pytestmark = pytest.mark.requirement("S2-18")
 
@@ -21,56 +21,58 @@ pytestmark = pytest.mark.requirement("S2-18")
 
 
 def test_several_calls_are_listed_and_gone_through_one_by_one() -> None:
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
-        await stage.come_here(pilot)
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
+        await app.come_here(pilot)
         for words in (
             "▸ asked    bash git log -1",
             "  asked    edit",
             "  waits    write call_3.py",
         ):
-            assert words in stage.seen
-        assert "1 of 3" in stage.seen
-        await stage.press(pilot, "ctrl+n")
-        assert "edit wants to execute · 2 of 3" in stage.seen
-        await stage.press(pilot, "d", "enter", "o", "enter")
-        assert stage.verdicts == [
+            assert words in app.seen
+        assert "1 of 3" in app.seen
+        await app.press(pilot, "ctrl+n")
+        assert "edit wants to execute · 2 of 3" in app.seen
+        await app.press(pilot, "d", "enter", "o", "enter")
+        assert app.decisions == [
             ("call_2", ApprovalDecision(allowed=False, actor="ann")),
             ("call_1", ApprovalDecision(allowed=True, actor="ann")),
         ]
-        await stage.press(pilot, "ctrl+p")
-        assert "permission · write · not asked yet ━" in stage.seen
+        await app.press(pilot, "ctrl+p")
+        assert "permission · write · not asked yet ━" in app.seen
 
-    play(ApprovalApp(pending_call(), pending_call("call_2", "edit"), queued_call("call_3")), scene)
+    run_steps(
+        ApprovalApp(pending_call(), pending_call("call_2", "edit"), queued_call("call_3")), steps
+    )
 
 
 def test_what_waits_can_be_decided_ahead_but_only_once_or_not() -> None:
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
-        await stage.come_here(pilot)
-        await stage.press(pilot, "ctrl+n")
-        await wait_until(pilot, lambda: "│ preview of write" in stage.seen)
-        assert ("preview", "call_2") in stage.desk.asked
-        await stage.press(pilot, "p")
-        assert "it waits behind another call" in stage.seen
-        await stage.press(pilot, "enter")
-        assert stage.focused is stage.panel
-        await stage.press(pilot, "o", "enter")
-        assert stage.verdicts == [("call_2", ApprovalDecision(allowed=True, actor="ann"))]
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
+        await app.come_here(pilot)
+        await app.press(pilot, "ctrl+n")
+        await wait_until(pilot, lambda: "│ preview of write" in app.seen)
+        assert ("preview", "call_2") in app.session.asked
+        await app.press(pilot, "p")
+        assert "it waits behind another call" in app.seen
+        await app.press(pilot, "enter")
+        assert app.focused is app.panel
+        await app.press(pilot, "o", "enter")
+        assert app.decisions == [("call_2", ApprovalDecision(allowed=True, actor="ann"))]
 
-    play(ApprovalApp(pending_call(), queued_call("call_2")), scene)
+    run_steps(ApprovalApp(pending_call(), queued_call("call_2")), steps)
 
 
 @pytest.mark.parametrize("is_allowed", [True, False])
 def test_what_was_decided_ahead_is_listed_as_such_and_not_asked_again(is_allowed: bool) -> None:
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
-        verdict = ApprovalDecision(allowed=is_allowed, actor="ann")
-        stage.ask(pending_call(), queued_call("call_2")._replace(decision=verdict))
-        await stage.come_here(pilot)
-        assert f"{'allowed  ' if is_allowed else 'denied   '}write call_2.py" in stage.seen
-        assert "all 2" not in stage.seen
-        await stage.press(pilot, "ctrl+n")
-        assert "bash wants to execute · 1 of 2" in stage.seen
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
+        decision = ApprovalDecision(allowed=is_allowed, actor="ann")
+        app.ask(pending_call(), queued_call("call_2")._replace(decision=decision))
+        await app.come_here(pilot)
+        assert f"{'allowed  ' if is_allowed else 'denied   '}write call_2.py" in app.seen
+        assert "all 2" not in app.seen
+        await app.press(pilot, "ctrl+n")
+        assert "bash wants to execute · 1 of 2" in app.seen
 
-    play(ApprovalApp(pending_call(), queued_call("call_2")), scene)
+    run_steps(ApprovalApp(pending_call(), queued_call("call_2")), steps)
 
 
 def test_a_preview_that_fails_leaves_the_arguments_to_read() -> None:
@@ -78,14 +80,14 @@ def test_a_preview_that_fails_leaves_the_arguments_to_read() -> None:
         async def preview(self, call: object) -> str:
             raise StenoError("call_2.py: is not there")
 
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
-        stage.panel.session = Blind()
-        await stage.come_here(pilot)
-        await stage.press(pilot, "ctrl+n")
-        await wait_until(pilot, lambda: "call_2.py: is not there" in stage.seen)
-        assert '│ path: "call_2.py"' in stage.seen
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
+        app.panel.session = Blind()
+        await app.come_here(pilot)
+        await app.press(pilot, "ctrl+n")
+        await wait_until(pilot, lambda: "call_2.py: is not there" in app.seen)
+        assert '│ path: "call_2.py"' in app.seen
 
-    play(ApprovalApp(pending_call(), queued_call("call_2")), scene)
+    run_steps(ApprovalApp(pending_call(), queued_call("call_2")), steps)
 
 
 def test_a_preview_that_comes_late_takes_back_what_was_highlighted() -> None:
@@ -98,203 +100,203 @@ def test_a_preview_that_comes_late_takes_back_what_was_highlighted() -> None:
             await self.is_ready.wait()
             return "removes everything"
 
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
-        stage.panel.session = slow = Slow()
-        slow.pending_calls = stage.desk.pending_calls
-        await stage.come_here(pilot)
-        await stage.press(pilot, "ctrl+n", "o")
-        assert "▸o once◂" in stage.seen
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
+        app.panel.session = slow = Slow()
+        slow.pending_calls = app.session.pending_calls
+        await app.come_here(pilot)
+        await app.press(pilot, "ctrl+n", "o")
+        assert "▸o once◂" in app.seen
         slow.is_ready.set()
-        await wait_until(pilot, lambda: "│ removes everything" in stage.seen)
-        assert "▸o once◂" not in stage.seen
+        await wait_until(pilot, lambda: "│ removes everything" in app.seen)
+        assert "▸o once◂" not in app.seen
         await pilot.press("enter")
         assert slow.asked == []
 
-    play(ApprovalApp(pending_call(), queued_call("call_2")), scene)
+    run_steps(ApprovalApp(pending_call(), queued_call("call_2")), steps)
 
 
 def test_all_are_allowed_once_after_they_were_listed_and_confirmed() -> None:
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
-        await stage.come_here(pilot)
-        await stage.press(pilot, "a", "enter")
-        assert "allow these 2 calls once?" in stage.seen
-        assert "1 of 2: bash · execute" in stage.seen
-        assert '│ path: "call_2.py"' in stage.seen
-        await stage.press(pilot, "enter", "enter")
-        assert stage.verdicts == []
-        await stage.press(pilot, "y", "enter")
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
+        await app.come_here(pilot)
+        await app.press(pilot, "a", "enter")
+        assert "allow these 2 calls once?" in app.seen
+        assert "1 of 2: bash · execute" in app.seen
+        assert '│ path: "call_2.py"' in app.seen
+        await app.press(pilot, "enter", "enter")
+        assert app.decisions == []
+        await app.press(pilot, "y", "enter")
         yes = ApprovalDecision(allowed=True, actor="ann")
-        assert stage.verdicts == [("call_2", yes), ("call_1", yes)]
-        assert not stage.panel.display
+        assert app.decisions == [("call_2", yes), ("call_1", yes)]
+        assert not app.panel.display
 
-    play(ApprovalApp(pending_call(), queued_call("call_2")), scene)
+    run_steps(ApprovalApp(pending_call(), queued_call("call_2")), steps)
 
 
 @pytest.mark.parametrize("keys", [("n", "enter"), ("escape",)])
 def test_the_list_of_all_can_be_left_without_a_decision(keys: tuple[str, ...]) -> None:
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
-        await stage.come_here(pilot)
-        await stage.press(pilot, "a", "enter", *keys)
-        assert "o once" in stage.seen
-        assert stage.focused is stage.panel
-        assert stage.verdicts == []
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
+        await app.come_here(pilot)
+        await app.press(pilot, "a", "enter", *keys)
+        assert "o once" in app.seen
+        assert app.focused is app.panel
+        assert app.decisions == []
 
-    play(ApprovalApp(pending_call(), queued_call("call_2")), scene)
+    run_steps(ApprovalApp(pending_call(), queued_call("call_2")), steps)
 
 
 def test_only_what_was_listed_is_allowed_together() -> None:
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
-        await stage.come_here(pilot)
-        await stage.press(pilot, "a", "enter", "y")
-        stage.ask(*stage.desk.pending_calls, pending_call("call_3", "edit"))
-        assert "call_3" not in stage.seen
-        await stage.press(pilot, "enter")
-        assert {call_id for call_id, _ in stage.verdicts} == {"call_1", "call_2"}
-        assert "edit wants to execute" in stage.seen
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
+        await app.come_here(pilot)
+        await app.press(pilot, "a", "enter", "y")
+        app.ask(*app.session.pending_calls, pending_call("call_3", "edit"))
+        assert "call_3" not in app.seen
+        await app.press(pilot, "enter")
+        assert {call_id for call_id, _ in app.decisions} == {"call_1", "call_2"}
+        assert "edit wants to execute" in app.seen
 
-    play(ApprovalApp(pending_call(), queued_call("call_2")), scene)
+    run_steps(ApprovalApp(pending_call(), queued_call("call_2")), steps)
 
 
 def test_when_one_of_all_is_gone_nothing_is_allowed() -> None:
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
-        await stage.come_here(pilot)
-        await stage.press(pilot, "a", "enter", "y")
-        stage.ask(stage.desk.pending_calls[0])
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
+        await app.come_here(pilot)
+        await app.press(pilot, "a", "enter", "y")
+        app.ask(app.session.pending_calls[0])
         await pilot.pause()
-        assert "nothing was decided" in stage.seen
-        await stage.press(pilot, "enter")
-        assert stage.verdicts == []
+        assert "nothing was decided" in app.seen
+        await app.press(pilot, "enter")
+        assert app.decisions == []
 
-    play(ApprovalApp(pending_call(), queued_call("call_2")), scene)
+    run_steps(ApprovalApp(pending_call(), queued_call("call_2")), steps)
 
 
 # -- what changes meanwhile ------------------------------------------------------------------
 
 
 def test_a_new_question_does_not_change_what_is_being_decided() -> None:
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
-        await stage.come_here(pilot)
-        await stage.press(pilot, "o")
-        stage.ask(pending_call("call_0", "edit"), *stage.desk.pending_calls)
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
+        await app.come_here(pilot)
+        await app.press(pilot, "o")
+        app.ask(pending_call("call_0", "edit"), *app.session.pending_calls)
         await pilot.pause()
-        assert "▸o once◂" in stage.seen
-        assert "bash wants to execute · 2 of 2" in stage.seen
-        await stage.press(pilot, "enter")
-        assert stage.verdicts == [("call_1", ApprovalDecision(allowed=True, actor="ann"))]
+        assert "▸o once◂" in app.seen
+        assert "bash wants to execute · 2 of 2" in app.seen
+        await app.press(pilot, "enter")
+        assert app.decisions == [("call_1", ApprovalDecision(allowed=True, actor="ann"))]
 
-    play(ApprovalApp(pending_call()), scene)
+    run_steps(ApprovalApp(pending_call()), steps)
 
 
 def test_a_new_question_leaves_the_cursor_in_the_line_that_is_written() -> None:
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
-        await stage.come_here(pilot)
-        await stage.press(pilot, "r", "enter", *"not")
-        stage.ask(*stage.desk.pending_calls, pending_call("call_2", "edit"))
-        stage.idle_s = 60.0
-        stage.panel.focus()
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
+        await app.come_here(pilot)
+        await app.press(pilot, "r", "enter", *"not")
+        app.ask(*app.session.pending_calls, pending_call("call_2", "edit"))
+        app.idle_s = 60.0
+        app.panel.focus()
         await pilot.pause()
-        await stage.press(pilot, *"now", "enter")
-        assert stage.verdicts == [
+        await app.press(pilot, *"now", "enter")
+        assert app.decisions == [
             ("call_1", ApprovalDecision(allowed=False, actor="ann", reason="notnow"))
         ]
 
-    play(ApprovalApp(pending_call()), scene)
+    run_steps(ApprovalApp(pending_call()), steps)
 
 
 @pytest.mark.parametrize("keys", [("r", "enter"), ("p", "e")])
 def test_a_question_that_is_gone_takes_what_was_written_with_it(keys: tuple[str, str]) -> None:
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
-        await stage.come_here(pilot)
-        await stage.press(pilot, *keys, "x")
-        stage.ask(pending_call("call_2", "edit"))
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
+        await app.come_here(pilot)
+        await app.press(pilot, *keys, "x")
+        app.ask(pending_call("call_2", "edit"))
         await pilot.pause()
-        assert "nothing was decided" in stage.seen
-        assert "permission · edit wants to execute ━" in stage.seen
-        assert stage.focused is stage.panel
-        await stage.press(pilot, "enter")
-        assert stage.verdicts == []
+        assert "nothing was decided" in app.seen
+        assert "permission · edit wants to execute ━" in app.seen
+        assert app.focused is app.panel
+        await app.press(pilot, "enter")
+        assert app.decisions == []
 
-    play(ApprovalApp(pending_call()), scene)
+    run_steps(ApprovalApp(pending_call()), steps)
 
 
 def test_when_the_last_question_is_gone_the_person_is_told_and_back_at_the_prompt() -> None:
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
-        await stage.come_here(pilot)
-        await stage.press(pilot, "r", "enter", "x")
-        stage.ask()
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
+        await app.come_here(pilot)
+        await app.press(pilot, "r", "enter", "x")
+        app.ask()
         await wait_until(
-            pilot, lambda: "no longer asked, or changed meanwhile: nothing" in stage.seen
+            pilot, lambda: "no longer asked, or changed meanwhile: nothing" in app.seen
         )
-        await wait_until(pilot, lambda: stage.focused is stage.prompt)
-        assert not stage.panel.display
+        await wait_until(pilot, lambda: app.focused is app.prompt)
+        assert not app.panel.display
 
-    play(ApprovalApp(pending_call()), scene)
+    run_steps(ApprovalApp(pending_call()), steps)
 
 
 def test_a_decision_that_was_taken_elsewhere_is_not_taken_again() -> None:
     """The desk is looked at just before, also where nobody has told the panel."""
 
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
-        await stage.come_here(pilot)
-        await stage.press(pilot, "o")
-        stage.desk.pending_calls = [pending_call("call_2", "edit")]
-        await stage.press(pilot, "enter")
-        assert stage.verdicts == []
-        assert "nothing was decided" in stage.seen
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
+        await app.come_here(pilot)
+        await app.press(pilot, "o")
+        app.session.pending_calls = [pending_call("call_2", "edit")]
+        await app.press(pilot, "enter")
+        assert app.decisions == []
+        assert "nothing was decided" in app.seen
 
-    play(ApprovalApp(pending_call()), scene)
+    run_steps(ApprovalApp(pending_call()), steps)
 
 
 def test_another_call_of_the_same_id_is_another_call() -> None:
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
-        await stage.come_here(pilot)
-        await stage.press(pilot, "o")
-        stage.ask(pending_call(arguments={"command": "git push"}, preview="git push"))
-        await stage.press(pilot, "enter")
-        assert stage.verdicts == []
-        assert "│ git push" in stage.seen
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
+        await app.come_here(pilot)
+        await app.press(pilot, "o")
+        app.ask(pending_call(arguments={"command": "git push"}, preview="git push"))
+        await app.press(pilot, "enter")
+        assert app.decisions == []
+        assert "│ git push" in app.seen
 
-    play(ApprovalApp(pending_call()), scene)
+    run_steps(ApprovalApp(pending_call()), steps)
 
 
 def test_a_reason_written_ahead_holds_when_the_question_comes() -> None:
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
-        await stage.come_here(pilot)
-        await stage.press(pilot, "ctrl+n", "r", "enter", *"no!")
-        ahead = stage.desk.pending_calls[1]
-        stage.ask(pending_call("call_2", "write", arguments=dict(ahead.call.parsed)))
-        await stage.press(pilot, "enter")
-        assert stage.verdicts == [
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
+        await app.come_here(pilot)
+        await app.press(pilot, "ctrl+n", "r", "enter", *"no!")
+        ahead = app.session.pending_calls[1]
+        app.ask(pending_call("call_2", "write", arguments=dict(ahead.call.parsed)))
+        await app.press(pilot, "enter")
+        assert app.decisions == [
             ("call_2", ApprovalDecision(allowed=False, actor="ann", reason="no!"))
         ]
 
-    play(ApprovalApp(pending_call(), queued_call("call_2")), scene)
+    run_steps(ApprovalApp(pending_call(), queued_call("call_2")), steps)
 
 
 @pytest.mark.parametrize("width", [60, 90, 100])
 def test_no_choice_stands_alone_in_a_row(width: int) -> None:
-    stage = ApprovalApp(pending_call(), queued_call("call_2"))
+    app = ApprovalApp(pending_call(), queued_call("call_2"))
 
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
-        await stage.come_here(pilot)
-        rows = [line for line in stage.seen.splitlines() if "o once" in line or "d deny" in line]
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
+        await app.come_here(pilot)
+        rows = [line for line in app.seen.splitlines() if "o once" in line or "d deny" in line]
         assert [row.count("  ") >= 2 for row in rows] == [True] * (1 if width == 100 else 2)
         assert "all 2 once" in rows[-1]
         assert "deny with reason" in rows[-1]
 
-    play(stage, scene, (width, 30))
+    run_steps(app, steps, (width, 30))
 
 
 @pytest.mark.parametrize("height", [20, 30])
 def test_there_is_air_around_what_is_to_be_decided_where_there_is_room(height: int) -> None:
-    stage = ApprovalApp(pending_call())
+    app = ApprovalApp(pending_call())
 
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
-        await stage.come_here(pilot)
-        lines = stage.seen.splitlines()
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
+        await app.come_here(pilot)
+        lines = app.seen.splitlines()
         [choices] = [number for number, line in enumerate(lines) if "o once" in line]
         [hint] = [number for number, line in enumerate(lines) if "Enter confirms" in line]
         assert [not lines[choices - 1], not lines[hint + 1]] == [height == 30] * 2
-        assert stage.panel.region.bottom == stage.prompt.region.y
+        assert app.panel.region.bottom == app.prompt.region.y
 
-    play(stage, scene, (100, height))
+    run_steps(app, steps, (100, height))

@@ -11,7 +11,7 @@ from textual.pilot import Pilot
 from steno.ports import ApprovalDecision
 from steno.ui.approval_state import KeyGuard, KeyRefusal
 from tests.ui.idle_clock import ManualClock
-from tests.ui.tui.approval_app import ApprovalApp, pending_call, play, queued_call
+from tests.ui.tui.approval_app import ApprovalApp, pending_call, queued_call, run_steps
 
 pytestmark = pytest.mark.requirement("S2-18")
 
@@ -27,62 +27,62 @@ def keys_of(text: str) -> list[str]:
     ("apart_s", "ending"), [(0.03, " o\n"), (0.11, "o\n"), (0.25, "s\n\n"), (0.5, " a\ny\n")]
 )
 def test_prose_typed_as_the_panel_appears_decides_nothing(apart_s: float, ending: str) -> None:
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
-        stage.panel.focus()
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
+        app.panel.focus()
         await pilot.pause()
-        await stage.press(pilot, *keys_of(PROSE + ending), apart_s=apart_s)
-        assert stage.verdicts == []
-        assert "▸o" not in stage.seen
+        await app.press(pilot, *keys_of(PROSE + ending), apart_s=apart_s)
+        assert app.decisions == []
+        assert "▸o" not in app.seen
 
-    play(ApprovalApp(pending_call(), queued_call("call_2")), scene)
+    run_steps(ApprovalApp(pending_call(), queued_call("call_2")), steps)
 
 
 @pytest.mark.parametrize("apart_s", [0.03, 0.25, 0.5])
 def test_prose_typed_into_a_panel_that_was_there_decides_nothing(apart_s: float) -> None:
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
-        await stage.come_here(pilot)
-        await stage.press(pilot, *keys_of("do so, sure\n"), apart_s=apart_s)
-        assert stage.verdicts == []
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
+        await app.come_here(pilot)
+        await app.press(pilot, *keys_of("do so, sure\n"), apart_s=apart_s)
+        assert app.decisions == []
 
-    play(ApprovalApp(pending_call()), scene)
+    run_steps(ApprovalApp(pending_call()), steps)
 
 
 @pytest.mark.parametrize("key", ["o", "d", "right", "enter"])
 def test_a_key_that_was_on_its_way_is_ignored(key: str) -> None:
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
-        stage.panel.focus()
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
+        app.panel.focus()
         await pilot.pause()
-        await stage.press(pilot, key, apart_s=0.59)
-        assert "▸" not in stage.seen
-        assert "ignored" in stage.seen or "nothing is chosen" in stage.seen
-        await stage.press(pilot, "enter")
-        assert stage.verdicts == []
+        await app.press(pilot, key, apart_s=0.59)
+        assert "▸" not in app.seen
+        assert "ignored" in app.seen or "nothing is chosen" in app.seen
+        await app.press(pilot, "enter")
+        assert app.decisions == []
 
-    play(ApprovalApp(pending_call()), scene)
+    run_steps(ApprovalApp(pending_call()), steps)
 
 
 def test_enter_alone_does_nothing_and_says_what_to_do() -> None:
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
-        await stage.come_here(pilot)
-        await stage.press(pilot, "enter")
-        assert stage.verdicts == []
-        assert "first a letter" in stage.seen
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
+        await app.come_here(pilot)
+        await app.press(pilot, "enter")
+        assert app.decisions == []
+        assert "first a letter" in app.seen
 
-    play(ApprovalApp(pending_call()), scene)
+    run_steps(ApprovalApp(pending_call()), steps)
 
 
 @pytest.mark.parametrize(("letter", "delay_s"), [("o", 0.66), ("s", 0.66), ("s", 0.25), ("a", 0.5)])
 def test_enter_held_down_confirms_one_thing_and_no_more(letter: str, delay_s: float) -> None:
     """A held key comes once, after the delay of the keyboard again, and then many times a second."""
 
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
-        await stage.come_here(pilot)
-        await stage.press(pilot, letter, "enter")
-        await stage.press(pilot, "enter", apart_s=delay_s)
-        await stage.press(pilot, *["enter"] * 30, apart_s=0.033)
-        assert [call for call, _ in stage.verdicts] == ([] if letter == "a" else ["call_1"])
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
+        await app.come_here(pilot)
+        await app.press(pilot, letter, "enter")
+        await app.press(pilot, "enter", apart_s=delay_s)
+        await app.press(pilot, *["enter"] * 30, apart_s=0.033)
+        assert [call for call, _ in app.decisions] == ([] if letter == "a" else ["call_1"])
 
-    play(ApprovalApp(pending_call(), pending_call("call_2", "edit")), scene)
+    run_steps(ApprovalApp(pending_call(), pending_call("call_2", "edit")), steps)
 
 
 def test_a_held_enter_never_counts_twice_whatever_the_keyboard_does() -> None:
@@ -127,166 +127,166 @@ def test_who_writes_prose_and_stops_to_think_has_not_begun_to_choose() -> None:
 def test_a_letter_and_enter_count_at_the_first_try_once_there_was_time_to_read(
     pause_s: float,
 ) -> None:
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
-        stage.clock.now += 1
-        stage.panel.focus()
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
+        app.clock.now += 1
+        app.panel.focus()
         await pilot.pause()
         for number in range(3):
-            await stage.press(pilot, "o", apart_s=0.61)
-            await stage.press(pilot, "enter", apart_s=pause_s)
-            assert len(stage.verdicts) == number + 1
+            await app.press(pilot, "o", apart_s=0.61)
+            await app.press(pilot, "enter", apart_s=pause_s)
+            assert len(app.decisions) == number + 1
 
-    play(ApprovalApp(*[pending_call(f"call_{n}", "edit") for n in range(3)]), scene)
+    run_steps(ApprovalApp(*[pending_call(f"call_{n}", "edit") for n in range(3)]), steps)
 
 
 def test_who_was_too_soon_may_press_the_same_letter_again() -> None:
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
-        stage.panel.focus()
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
+        app.panel.focus()
         await pilot.pause()
-        await stage.press(pilot, "o", apart_s=0.5)
-        assert "before there was time to read; once more" in stage.seen
-        await stage.press(pilot, "o", apart_s=0.25)
-        assert "▸o once◂" in stage.seen
+        await app.press(pilot, "o", apart_s=0.5)
+        assert "before there was time to read; once more" in app.seen
+        await app.press(pilot, "o", apart_s=0.25)
+        assert "▸o once◂" in app.seen
 
-    play(ApprovalApp(pending_call()), scene)
+    run_steps(ApprovalApp(pending_call()), steps)
 
 
 def test_what_is_ignored_says_why() -> None:
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
-        await stage.come_here(pilot)
-        await stage.press(pilot, "o")
-        await stage.press(pilot, "enter", apart_s=0.03)
-        assert "Enter came at once behind another key" in stage.seen
-        await stage.press(pilot, "enter", apart_s=0.7)
-        assert "Enter may still have been held down" in stage.seen
-        await stage.press(pilot, "s")
-        await stage.press(pilot, "d", apart_s=0.3)
-        assert "letters close together are taken for prose" in stage.seen
-        await stage.press(pilot, "s", apart_s=1.5)
-        await stage.press(pilot, "tab")
-        await stage.press(pilot, "enter", apart_s=0.03)
-        assert "Enter came at once behind another key" in stage.seen
-        await stage.press(pilot, "enter", apart_s=0.7)
-        assert "Enter may still have been held down" in stage.seen
-        assert stage.verdicts == []
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
+        await app.come_here(pilot)
+        await app.press(pilot, "o")
+        await app.press(pilot, "enter", apart_s=0.03)
+        assert "Enter came at once behind another key" in app.seen
+        await app.press(pilot, "enter", apart_s=0.7)
+        assert "Enter may still have been held down" in app.seen
+        await app.press(pilot, "s")
+        await app.press(pilot, "d", apart_s=0.3)
+        assert "letters close together are taken for prose" in app.seen
+        await app.press(pilot, "s", apart_s=1.5)
+        await app.press(pilot, "tab")
+        await app.press(pilot, "enter", apart_s=0.03)
+        assert "Enter came at once behind another key" in app.seen
+        await app.press(pilot, "enter", apart_s=0.7)
+        assert "Enter may still have been held down" in app.seen
+        assert app.decisions == []
 
-    play(ApprovalApp(pending_call()), scene)
+    run_steps(ApprovalApp(pending_call()), steps)
 
 
 def test_enter_right_behind_a_letter_clears_the_choice() -> None:
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
-        await stage.come_here(pilot)
-        await stage.press(pilot, "o")
-        await stage.press(pilot, "enter", apart_s=0.05)
-        assert stage.verdicts == []
-        assert "▸o" not in stage.seen
-        await stage.press(pilot, "enter")
-        assert stage.verdicts == []
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
+        await app.come_here(pilot)
+        await app.press(pilot, "o")
+        await app.press(pilot, "enter", apart_s=0.05)
+        assert app.decisions == []
+        assert "▸o" not in app.seen
+        await app.press(pilot, "enter")
+        assert app.decisions == []
 
-    play(ApprovalApp(pending_call()), scene)
+    run_steps(ApprovalApp(pending_call()), steps)
 
 
 @pytest.mark.parametrize("key", ["space", "full_stop", "s", "d", "ü"])
 def test_any_further_character_clears_the_choice(key: str) -> None:
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
-        await stage.come_here(pilot)
-        await stage.press(pilot, "o")
-        await stage.press(pilot, key, apart_s=0.3)
-        assert "▸" not in stage.seen
-        await stage.press(pilot, "enter")
-        assert stage.verdicts == []
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
+        await app.come_here(pilot)
+        await app.press(pilot, "o")
+        await app.press(pilot, key, apart_s=0.3)
+        assert "▸" not in app.seen
+        await app.press(pilot, "enter")
+        assert app.decisions == []
 
-    play(ApprovalApp(pending_call()), scene)
+    run_steps(ApprovalApp(pending_call()), steps)
 
 
 def test_another_letter_chooses_again_after_a_pause() -> None:
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
-        await stage.come_here(pilot)
-        await stage.press(pilot, "o", "d")
-        assert "▸d deny◂" in stage.seen
-        await stage.press(pilot, "x")
-        assert "▸" not in stage.seen
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
+        await app.come_here(pilot)
+        await app.press(pilot, "o", "d")
+        assert "▸d deny◂" in app.seen
+        await app.press(pilot, "x")
+        assert "▸" not in app.seen
 
-    play(ApprovalApp(pending_call()), scene)
+    run_steps(ApprovalApp(pending_call()), steps)
 
 
 @pytest.mark.parametrize("text", ["o", "o\r\n", "allow once\n"])
 def test_a_paste_decides_nothing(text: str) -> None:
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
-        await stage.come_here(pilot)
-        await stage.press(pilot, "o")
-        stage.post_message(Paste(text))
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
+        await app.come_here(pilot)
+        await app.press(pilot, "o")
+        app.post_message(Paste(text))
         await pilot.pause()
         await pilot.pause()
-        assert "a paste decides nothing" in stage.seen
-        assert "▸" not in stage.seen
-        await stage.press(pilot, "enter")
-        assert stage.verdicts == []
+        assert "a paste decides nothing" in app.seen
+        assert "▸" not in app.seen
+        await app.press(pilot, "enter")
+        assert app.decisions == []
 
-    play(ApprovalApp(pending_call()), scene)
+    run_steps(ApprovalApp(pending_call()), steps)
 
 
 @pytest.mark.parametrize("keys", [("p", "tab"), ("r", "enter")])
 def test_a_paste_into_a_line_waits_for_enter_and_stays_printable(keys: tuple[str, str]) -> None:
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
-        await stage.come_here(pilot)
-        await stage.press(pilot, *keys, "ctrl+u")
-        stage.post_message(Paste("bash\x1b[31m\u202e\nenter\n"))
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
+        await app.come_here(pilot)
+        await app.press(pilot, *keys, "ctrl+u")
+        app.post_message(Paste("bash\x1b[31m\u202e\nenter\n"))
         await pilot.pause()
         await pilot.pause()
-        assert stage.verdicts == []
-        assert "\x1b" not in stage.seen
-        assert "\\u202e" in stage.seen
+        assert app.decisions == []
+        assert "\x1b" not in app.seen
+        assert "\\u202e" in app.seen
 
-    play(ApprovalApp(pending_call()), scene)
+    run_steps(ApprovalApp(pending_call()), steps)
 
 
 def test_a_paste_that_comes_as_keys_is_not_taken_for_an_answer() -> None:
     """Some terminals do not say that something is pasted."""
 
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
-        await stage.come_here(pilot)
-        await stage.press(pilot, "r", "enter")
-        await stage.press(pilot, *keys_of("first\nsecond\n"), apart_s=0.001)
-        assert stage.verdicts == []
-        assert "firstsecond" in stage.seen
-        await stage.press(pilot, "enter")
-        assert stage.verdicts == [
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
+        await app.come_here(pilot)
+        await app.press(pilot, "r", "enter")
+        await app.press(pilot, *keys_of("first\nsecond\n"), apart_s=0.001)
+        assert app.decisions == []
+        assert "firstsecond" in app.seen
+        await app.press(pilot, "enter")
+        assert app.decisions == [
             ("call_1", ApprovalDecision(allowed=False, actor="ann", reason="firstsecond"))
         ]
 
-    play(ApprovalApp(pending_call()), scene)
+    run_steps(ApprovalApp(pending_call()), steps)
 
 
 def test_the_next_question_has_to_be_read_too() -> None:
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
-        await stage.come_here(pilot)
-        await stage.press(pilot, "o", "enter")
-        await stage.press(pilot, "o", apart_s=0.3)
-        await stage.press(pilot, "enter", apart_s=0.2)
-        assert [call_id for call_id, _ in stage.verdicts] == ["call_1"]
-        assert "edit wants to execute" in stage.seen
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
+        await app.come_here(pilot)
+        await app.press(pilot, "o", "enter")
+        await app.press(pilot, "o", apart_s=0.3)
+        await app.press(pilot, "enter", apart_s=0.2)
+        assert [call_id for call_id, _ in app.decisions] == ["call_1"]
+        assert "edit wants to execute" in app.seen
 
-    play(ApprovalApp(pending_call(), pending_call("call_2", "edit")), scene)
+    run_steps(ApprovalApp(pending_call(), pending_call("call_2", "edit")), steps)
 
 
 def test_a_choice_is_forgotten_when_the_person_goes_elsewhere() -> None:
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
-        await stage.come_here(pilot)
-        await stage.press(pilot, "o")
-        stage.prompt.focus()
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
+        await app.come_here(pilot)
+        await app.press(pilot, "o")
+        app.prompt.focus()
         await pilot.pause()
-        await stage.come_here(pilot)
-        await stage.press(pilot, "enter")
-        assert stage.verdicts == []
+        await app.come_here(pilot)
+        await app.press(pilot, "enter")
+        assert app.decisions == []
 
-    play(ApprovalApp(pending_call()), scene)
+    run_steps(ApprovalApp(pending_call()), steps)
 
 
 def test_the_keys_of_a_prompt_that_has_the_focus_decide_nothing() -> None:
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
-        await stage.press(pilot, "o", "enter")
-        assert stage.verdicts == []
-        assert stage.prompt.value == "o"
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
+        await app.press(pilot, "o", "enter")
+        assert app.decisions == []
+        assert app.prompt.value == "o"
 
-    play(ApprovalApp(pending_call()), scene)
+    run_steps(ApprovalApp(pending_call()), steps)

@@ -9,7 +9,7 @@ from textual.pilot import Pilot
 from textual.screen import Screen
 
 from tests.ui.idle_clock import settle
-from tests.ui.tui.approval_app import ApprovalApp, pending_call, play, queued_call
+from tests.ui.tui.approval_app import ApprovalApp, pending_call, queued_call, run_steps
 from tests.ui.tui.screen_app import SIZES
 
 pytestmark = pytest.mark.requirement("S2-18")
@@ -29,27 +29,27 @@ class Layouts:
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("rows", [1, 7, 200])
 def test_to_be_laid_out_is_no_reason_to_be_laid_out_again(rows: int, size: tuple[int, int]) -> None:
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
-        layouts = Layouts(stage.screen)
-        await stage.come_here(pilot)
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
+        layouts = Layouts(app.screen)
+        await app.come_here(pilot)
         for key in ("v", "down", "end", "ctrl+n", "ctrl+p", "v", "escape"):
-            await stage.press(pilot, key)
-            await settle(stage)
+            await app.press(pilot, key)
+            await settle(app)
             layouts.count = 0
-            stage.screen.refresh(layout=True)
-            await settle(stage)
+            app.screen.refresh(layout=True)
+            await settle(app)
             assert 1 <= layouts.count <= 2, key
 
     preview = "\n".join([f"line {number}" for number in range(rows)])
-    play(ApprovalApp(pending_call(preview=preview), queued_call("call_2")), scene, size=size)
+    run_steps(ApprovalApp(pending_call(preview=preview), queued_call("call_2")), steps, size=size)
 
 
 def test_a_panel_without_a_question_is_not_laid_out_all_the_time() -> None:
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
-        assert not stage.panel.display
-        layouts = Layouts(stage.screen)
-        stage.screen.refresh(layout=True)
-        await settle(stage)
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
+        assert not app.panel.display
+        layouts = Layouts(app.screen)
+        app.screen.refresh(layout=True)
+        await settle(app)
         assert 1 <= layouts.count <= 2
 
-    play(ApprovalApp(), scene)
+    run_steps(ApprovalApp(), steps)

@@ -23,7 +23,7 @@ from steno.ui.call_text import (
 from steno.ui.tui.screens.approval_panel import ApprovalPanel
 from tests.ui.fake_session import FakeSession
 from tests.ui.idle_clock import wait_until
-from tests.ui.tui.approval_app import ApprovalApp, pending_call, play, queued_call
+from tests.ui.tui.approval_app import ApprovalApp, pending_call, queued_call, run_steps
 from tests.ui.tui.screen_app import ScreenApp as Empty
 from tests.ui.tui.screen_app import least_contrast
 
@@ -201,12 +201,12 @@ def test_all_calls_together_are_told_as_fully_as_one() -> None:
 @pytest.mark.requirement("S2-18")
 @pytest.mark.parametrize("size", [(60, 20), (120, 40)])
 def test_hostile_words_are_shown_as_harmless_quotes(size: tuple[int, int]) -> None:
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
-        await stage.come_here(pilot)
-        await stage.press(pilot, "v", "end")
-        seen = stage.seen
-        await stage.press(pilot, "home")
-        seen += stage.seen
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
+        await app.come_here(pilot)
+        await app.press(pilot, "v", "end")
+        seen = app.seen
+        await app.press(pilot, "home")
+        seen += app.seen
         for sign in ("\x1b", "\x07", "\x9b", "\u202e", "\u2066"):
             assert sign not in seen
         assert "│ [bold red]Allowed[/] [@click=app.quit]once[/]" in seen
@@ -217,37 +217,39 @@ def test_hostile_words_are_shown_as_harmless_quotes(size: tuple[int, int]) -> No
     pending = pending_call(
         preview=HOSTILE, subjects=(HOSTILE,), arguments={HOSTILE: HOSTILE, "list": [HOSTILE]}
     )
-    play(ApprovalApp(pending), scene, size)
+    run_steps(ApprovalApp(pending), steps, size)
 
 
 @pytest.mark.requirement("S2-18")
 def test_hostile_words_of_other_calls_and_of_previews_ahead_are_harmless_too() -> None:
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
-        await stage.come_here(pilot)
-        await stage.press(pilot, "ctrl+n")
-        await wait_until(pilot, lambda: "preview of write" in stage.seen)
-        seen = stage.seen
-        await stage.press(pilot, "a", "enter")
-        seen += stage.seen
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
+        await app.come_here(pilot)
+        await app.press(pilot, "ctrl+n")
+        await wait_until(pilot, lambda: "preview of write" in app.seen)
+        seen = app.seen
+        await app.press(pilot, "a", "enter")
+        seen += app.seen
         assert "[bold red]Allowed[/]" in seen
         assert not set(seen) & set("\x1b\x07\x9b\u202e\u2066")
 
-    play(ApprovalApp(pending_call(), queued_call("call_2", arguments={"path": HOSTILE})), scene)
+    run_steps(
+        ApprovalApp(pending_call(), queued_call("call_2", arguments={"path": HOSTILE})), steps
+    )
 
 
 @pytest.mark.requirement("S2-18")
 def test_markup_in_a_rule_is_text_and_what_cannot_be_shown_is_not_offered() -> None:
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
-        await stage.come_here(pilot)
-        await stage.press(pilot, "p")
-        assert "the rule write([bold]src[/]/**) · kept for this folder" in stage.seen
-        await stage.press(pilot, "e")
-        assert "write([bold]src[/]/**)" in stage.seen
-        stage.ask(pending_call(rule="write(src/\x1b[31m\u202e/**)"))
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
+        await app.come_here(pilot)
+        await app.press(pilot, "p")
+        assert "the rule write([bold]src[/]/**) · kept for this folder" in app.seen
+        await app.press(pilot, "e")
+        assert "write([bold]src[/]/**)" in app.seen
+        app.ask(pending_call(rule="write(src/\x1b[31m\u202e/**)"))
         await pilot.pause()
-        await stage.press(pilot, "p")
-        assert "would hold what cannot be shown" in stage.seen
-        assert "\x1b" not in stage.seen
+        await app.press(pilot, "p")
+        assert "would hold what cannot be shown" in app.seen
+        assert "\x1b" not in app.seen
 
     pending = pending_call(
         "call_1",
@@ -256,7 +258,7 @@ def test_markup_in_a_rule_is_text_and_what_cannot_be_shown_is_not_offered() -> N
         subjects=("[bold]src[/]/a",),
         rule="write([bold]src[/]/**)",
     )
-    play(ApprovalApp(pending), scene)
+    run_steps(ApprovalApp(pending), steps)
 
 
 @pytest.mark.requirement("S2-18")
@@ -266,46 +268,46 @@ def test_a_diff_of_5000_lines_is_scrolled_to_its_end(size: tuple[int, int]) -> N
         f"+line {number}\n" for number in range(5_000)
     )
 
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
-        assert stage.panel.outer_size.height <= size[1] * 0.6
-        assert "the status line" in stage.seen
-        await stage.come_here(pilot)
-        assert "│ +line 0" in stage.seen
-        await stage.press(pilot, "down")
-        assert "│ x  +5000" not in stage.seen
-        await stage.press(pilot, "end")
-        assert "│ +line 4999" in stage.seen
-        assert '│ path: "x.py"' in stage.seen
-        await stage.press(pilot, "pageup")
-        assert "│ +line 4999" not in stage.seen
-        assert "│ +line 49" in stage.seen
-        await stage.press(pilot, "home", "ctrl+f")
-        assert stage.panel.outer_size.height == size[1] - 8
-        assert "the status line" in stage.seen
-        await stage.press(pilot, "o", "enter")
-        assert [call_id for call_id, _ in stage.verdicts] == ["call_1"]
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
+        assert app.panel.outer_size.height <= size[1] * 0.6
+        assert "the status line" in app.seen
+        await app.come_here(pilot)
+        assert "│ +line 0" in app.seen
+        await app.press(pilot, "down")
+        assert "│ x  +5000" not in app.seen
+        await app.press(pilot, "end")
+        assert "│ +line 4999" in app.seen
+        assert '│ path: "x.py"' in app.seen
+        await app.press(pilot, "pageup")
+        assert "│ +line 4999" not in app.seen
+        assert "│ +line 49" in app.seen
+        await app.press(pilot, "home", "ctrl+f")
+        assert app.panel.outer_size.height == size[1] - 8
+        assert "the status line" in app.seen
+        await app.press(pilot, "o", "enter")
+        assert [call_id for call_id, _ in app.decisions] == ["call_1"]
 
     pending = pending_call(
         "call_1", "edit", preview=diff, arguments={"path": "x.py"}, rule="edit(x.py)"
     )
-    play(ApprovalApp(pending), scene, size)
+    run_steps(ApprovalApp(pending), steps, size)
 
 
 @pytest.mark.requirement("S2-18")
 @pytest.mark.parametrize("sign", ["x", "漢", "é\n"])
 def test_a_megabyte_of_arguments_can_be_read_to_its_end(sign: str) -> None:
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
-        await stage.come_here(pilot)
-        await stage.press(pilot, "end")
-        assert "│ THE END" in stage.seen
-        await stage.press(pilot, "o", "enter")
-        assert len(stage.verdicts) == 1
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
+        await app.come_here(pilot)
+        await app.press(pilot, "end")
+        assert "│ THE END" in app.seen
+        await app.press(pilot, "o", "enter")
+        assert len(app.decisions) == 1
 
     content = sign * (1_000_000 // len(sign)) + "\nTHE END"
     pending = pending_call(
         "call_1", "write", preview="", arguments={"content": content}, rule="write"
     )
-    play(ApprovalApp(pending), scene)
+    run_steps(ApprovalApp(pending), steps)
 
 
 # -- room ------------------------------------------------------------------------------------
@@ -316,35 +318,35 @@ def test_a_megabyte_of_arguments_can_be_read_to_its_end(sign: str) -> None:
 def test_everything_fits_however_many_calls_there_are(size: tuple[int, int]) -> None:
     pending = [pending_call(f"call_{n}", preview="line\n" * 50) for n in range(7)]
 
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
-        rows = stage.seen.split("\n")
-        assert stage.panel.outer_size.height <= size[1] * 0.6
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
+        rows = app.seen.split("\n")
+        assert app.panel.outer_size.height <= size[1] * 0.6
         assert rows[-1] == "the status line"
         for words in ("1 of 7", "│ line", "r deny with reason", "a all 7 once", "Ctrl+G"):
-            assert words in stage.seen
-        await stage.come_here(pilot)
-        await stage.press(pilot, *["ctrl+n"] * 6)
-        assert "7 of 7" in stage.seen
+            assert words in app.seen
+        await app.come_here(pilot)
+        await app.press(pilot, *["ctrl+n"] * 6)
+        assert "7 of 7" in app.seen
 
-    play(ApprovalApp(*pending), scene, size)
+    run_steps(ApprovalApp(*pending), steps, size)
 
 
 @pytest.mark.requirement("S2-18")
 @pytest.mark.parametrize("key", ["v", "x"])
 def test_some_rows_of_the_conversation_stay_however_long_the_prompt_is(key: str) -> None:
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
-        stage.prompt.styles.height = 7
-        await stage.come_here(pilot)
-        await stage.press(pilot, key)
-        await wait_until(pilot, lambda: stage.query_one("#transcript").outer_size.height == 4)
-        assert stage.seen.split("\n")[-1] == "the status line"
-        assert "│ line" in stage.seen
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
+        app.prompt.styles.height = 7
+        await app.come_here(pilot)
+        await app.press(pilot, key)
+        await wait_until(pilot, lambda: app.query_one("#transcript").outer_size.height == 4)
+        assert app.seen.split("\n")[-1] == "the status line"
+        assert "│ line" in app.seen
 
-    play(ApprovalApp(pending_call(preview="line\n" * 50)), scene, (60, 20))
+    run_steps(ApprovalApp(pending_call(preview="line\n" * 50)), steps, (60, 20))
 
 
-def _is_as_high_as(stage: ApprovalApp, rows: int) -> bool:
-    return stage.panel.outer_size.height == rows
+def _is_as_high_as(app: ApprovalApp, rows: int) -> bool:
+    return app.panel.outer_size.height == rows
 
 
 @pytest.mark.requirement("S2-18")
@@ -353,102 +355,102 @@ def _is_as_high_as(stage: ApprovalApp, rows: int) -> bool:
 def test_a_key_gives_what_is_to_be_read_more_room_and_takes_it_back(
     key: str, size: tuple[int, int]
 ) -> None:
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
-        await stage.come_here(pilot)
-        before = stage.seen.count("│ line")
-        await stage.press(pilot, key)
-        assert stage.seen.count("│ line") >= before + 3
-        assert stage.seen.split("\n")[-1] == "the status line"
-        await stage.press(pilot, key)
-        assert stage.seen.count("│ line") == before
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
+        await app.come_here(pilot)
+        before = app.seen.count("│ line")
+        await app.press(pilot, key)
+        assert app.seen.count("│ line") >= before + 3
+        assert app.seen.split("\n")[-1] == "the status line"
+        await app.press(pilot, key)
+        assert app.seen.count("│ line") == before
 
     pending = [pending_call(f"call_{n}", preview="line\n" * 50) for n in range(3)]
-    play(ApprovalApp(*pending), scene, size)
+    run_steps(ApprovalApp(*pending), steps, size)
 
 
 @pytest.mark.requirement("S2-18")
 def test_what_is_not_in_sight_is_counted_and_v_shows_it() -> None:
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
-        await stage.come_here(pilot)
-        hidden = 20 - stage.seen.count("│ line")
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
+        await app.come_here(pilot)
+        hidden = 20 - app.seen.count("│ line")
         assert hidden > 1
-        assert f"… {hidden} more lines · ↓ scrolls · v shows all" in stage.seen
-        await stage.press(pilot, "down")
-        assert f"… {format_count(hidden - 1, 'more line', 'more lines')} · ↓ scrolls" in stage.seen
-        await stage.press(pilot, "end")
-        assert " ↑ scrolls · v shows all" in stage.seen
-        await stage.press(pilot, "v")
-        assert stage.seen.count("│ line") == 20
-        assert " v less" in stage.seen
-        await stage.press(pilot, "v")
-        assert stage.seen.count("│ line") == 20 - hidden
+        assert f"… {hidden} more lines · ↓ scrolls · v shows all" in app.seen
+        await app.press(pilot, "down")
+        assert f"… {format_count(hidden - 1, 'more line', 'more lines')} · ↓ scrolls" in app.seen
+        await app.press(pilot, "end")
+        assert " ↑ scrolls · v shows all" in app.seen
+        await app.press(pilot, "v")
+        assert app.seen.count("│ line") == 20
+        assert " v less" in app.seen
+        await app.press(pilot, "v")
+        assert app.seen.count("│ line") == 20 - hidden
 
     text = "\n".join([f"line {number}" for number in range(20)])
-    play(
+    run_steps(
         ApprovalApp(pending_call(preview=text, subjects=(), arguments={"command": text})),
-        scene,
+        steps,
         (80, 35),
     )
 
 
 @pytest.mark.requirement("S2-18")
 def test_where_everything_is_in_sight_nothing_more_is_offered() -> None:
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
-        await stage.come_here(pilot)
-        await stage.press(pilot, "v")
-        assert "that key stands for no choice" in stage.seen
-        assert "v less" not in stage.seen
-        assert "scrolls" not in stage.seen
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
+        await app.come_here(pilot)
+        await app.press(pilot, "v")
+        assert "that key stands for no choice" in app.seen
+        assert "v less" not in app.seen
+        assert "scrolls" not in app.seen
 
-    play(ApprovalApp(pending_call()), scene)
+    run_steps(ApprovalApp(pending_call()), steps)
 
 
 def test_a_long_command_is_broken_between_words_and_nothing_of_it_is_left_out() -> None:
     words = [f"word{number:03}" for number in range(40)]
 
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
-        rows = [row.strip()[2:] for row in stage.seen.split("\n") if row.startswith(" │ word")]
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
+        rows = [row.strip()[2:] for row in app.seen.split("\n") if row.startswith(" │ word")]
         assert len(rows) > 3
         assert " ".join(rows).split() == words
 
     pending = pending_call(
         preview=" ".join(words), subjects=(), arguments={"command": " ".join(words)}
     )
-    play(ApprovalApp(pending), scene, (60, 40))
+    run_steps(ApprovalApp(pending), steps, (60, 40))
 
 
 @pytest.mark.requirement("S2-18")
 def test_a_tool_that_is_called_as_what_it_does_is_named_once() -> None:
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
-        assert " permission · write ─" in stage.seen
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
+        assert " permission · write ─" in app.seen
 
-    play(ApprovalApp(pending_call("call_1", "write", capability=Capability.WRITE)), scene)
+    run_steps(ApprovalApp(pending_call("call_1", "write", capability=Capability.WRITE)), steps)
 
 
 @pytest.mark.requirement("S2-18")
 def test_the_panel_follows_the_size_of_the_terminal() -> None:
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
         for width, height in ((60, 20), (120, 40), (100, 24)):
             await pilot.resize_terminal(width, height)
             share = int(height * 0.6)
-            await wait_until(pilot, partial(_is_as_high_as, stage, share))
-            assert stage.seen.split("\n")[-1] == "the status line"
+            await wait_until(pilot, partial(_is_as_high_as, app, share))
+            assert app.seen.split("\n")[-1] == "the status line"
 
-    play(ApprovalApp(pending_call(preview="line\n" * 100)), scene)
+    run_steps(ApprovalApp(pending_call(preview="line\n" * 100)), steps)
 
 
 @pytest.mark.parametrize("theme", ["steno-dark", "steno-light"])
 def test_everything_can_be_read_in_both_themes(theme: str) -> None:
     diff = "--- x\n+++ x\n@@ -1 +1 @@\n-old\n+new\n\\ No newline at end of file\n"
-    desk = FakeSession()
-    panel = ApprovalPanel(desk)
-    stage = Empty(panel, theme=theme)
+    session = FakeSession()
+    panel = ApprovalPanel(session)
+    app = Empty(panel, theme=theme)
 
     async def run() -> None:
-        async with stage.run_test(size=(100, 30)) as pilot:
+        async with app.run_test(size=(100, 30)) as pilot:
             panel.show_pending([pending_call(preview=diff), queued_call("call_2")])
             await pilot.pause()
-            assert "x  +1  -1" in stage.text
-            assert least_contrast(stage) >= 4.5
+            assert "x  +1  -1" in app.text
+            assert least_contrast(app) >= 4.5
 
     asyncio.run(run())

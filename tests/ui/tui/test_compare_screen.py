@@ -15,7 +15,7 @@ from tests.ui.tui.tree_app import (
     TreeUser,
     alternating_messages,
     branch_off,
-    play,
+    run_steps,
     two_branches,
 )
 
@@ -23,23 +23,23 @@ WIDE = (100, 30)
 NARROW = (60, 20)
 
 
-def screen(desk: FakeSession) -> CompareScreen:
-    return CompareScreen(desk, desk.branches.all_twigs(), "main", "other")
+def screen(session: FakeSession) -> CompareScreen:
+    return CompareScreen(session, session.branches.all_rows(), "main", "other")
 
 
-def view_of(play: TreeUser) -> CompareView:
-    return play.app.screen.query_one(CompareView)
+def view_of(user: TreeUser) -> CompareView:
+    return user.app.screen.query_one(CompareView)
 
 
 def long_desk(turns: int = 50) -> FakeSession:
     """Return two branches, of which only the answers 9 and 19 differ."""
-    desk = FakeSession(alternating_messages("begin", "ok"))
+    session = FakeSession(alternating_messages("begin", "ok"))
     texts = [text for n in range(turns) for text in (f"question {n}", f"answer {n}")]
     changed = [f"{text} then" if text in ("answer 9", "answer 19") else text for text in texts]
-    branch_off(desk, "other", 1, alternating_messages(*changed))
+    branch_off(session, "other", 1, alternating_messages(*changed))
     for message in alternating_messages(*texts):
-        desk.conversation.append(message)
-    return desk
+        session.conversation.append(message)
+    return session
 
 
 # -- what is shown -----------------------------------------------------------------------------
@@ -47,9 +47,9 @@ def long_desk(turns: int = 50) -> FakeSession:
 
 @pytest.mark.requirement("S4-15")
 def test_two_branches_are_shown_beside_each_other() -> None:
-    async def scene(play: TreeUser) -> None:
-        assert play.lines[0] == " Compare · 2 differences"
-        shown = [" ".join(line.split()) for line in play.lines[1:9]]
+    async def steps(user: TreeUser) -> None:
+        assert user.lines[0] == " Compare · 2 differences"
+        shown = [" ".join(line.split()) for line in user.lines[1:9]]
         assert shown == [
             "▸ main ◂ other",
             "shares 2 entries up to #2 · Enter shows them",
@@ -61,33 +61,33 @@ def test_two_branches_are_shown_beside_each_other() -> None:
             "use ls -a │ use ls -t",
         ]
 
-    assert play(screen(two_branches()), scene, size=WIDE) is UNSET
+    assert run_steps(screen(two_branches()), steps, size=WIDE) is UNSET
 
 
 def test_where_it_is_narrow_one_stands_below_the_other() -> None:
-    async def scene(play: TreeUser) -> None:
-        assert play.lines[4:8] == [
+    async def steps(user: TreeUser) -> None:
+        assert user.lines[4:8] == [
             "▌1 #5 user",
             "▌1 and hidden ones",
             "▌2 #3 user",
             "▌2 and by age",
         ]
-        assert "Esc" in play.lines[-1]
+        assert "Esc" in user.lines[-1]
 
-    play(screen(two_branches()), scene, size=NARROW)
+    run_steps(screen(two_branches()), steps, size=NARROW)
 
 
 def test_what_is_the_same_is_shown_once_where_it_is_narrow() -> None:
-    async def scene(play: TreeUser) -> None:
-        assert play.lines[4:7] == ["▌= #23 user", "▌= question 0", ""]
+    async def steps(user: TreeUser) -> None:
+        assert user.lines[4:7] == ["▌= #23 user", "▌= question 0", ""]
 
-    desk = long_desk(10)
-    play(screen(desk), scene, size=NARROW)
+    session = long_desk(10)
+    run_steps(screen(session), steps, size=NARROW)
 
 
 def test_only_the_words_that_differ_stand_out() -> None:
-    async def scene(play: TreeUser) -> None:
-        strips = [view_of(play).render_line(y) for y in range(10)]
+    async def steps(user: TreeUser) -> None:
+        strips = [view_of(user).render_line(y) for y in range(10)]
         marked = [
             segment.text
             for strip in strips
@@ -96,56 +96,56 @@ def test_only_the_words_that_differ_stand_out() -> None:
         ]
         assert marked == ["hidden", "ones", "by", "age", "a", "t"]
 
-    play(screen(two_branches()), scene, size=WIDE)
+    run_steps(screen(two_branches()), steps, size=WIDE)
 
 
 def test_an_entry_that_only_one_branch_has_stands_alone() -> None:
-    desk = two_branches()
-    desk.conversation.append(ChatMessage.user("and colours"))
+    session = two_branches()
+    session.conversation.append(ChatMessage.user("and colours"))
 
-    async def scene(play: TreeUser) -> None:
-        await play.press("end")
-        assert play.line("#7 user").rstrip().endswith("≠")
-        assert play.line("and colours").rstrip().endswith("│")
+    async def steps(user: TreeUser) -> None:
+        await user.press("end")
+        assert user.line("#7 user").rstrip().endswith("≠")
+        assert user.line("and colours").rstrip().endswith("│")
 
-    play(screen(desk), scene, size=WIDE)
+    run_steps(screen(session), steps, size=WIDE)
 
 
 def test_the_past_is_shown_and_hidden() -> None:
-    async def scene(play: TreeUser) -> None:
-        await play.press("up", "enter")
-        assert "Enter hides them" in play.text
-        assert play.line("how do I list files").count("how do I list files") == 2
-        await play.press("enter")
-        assert "how do I list files" not in play.text
+    async def steps(user: TreeUser) -> None:
+        await user.press("up", "enter")
+        assert "Enter hides them" in user.text
+        assert user.line("how do I list files").count("how do I list files") == 2
+        await user.press("enter")
+        assert "how do I list files" not in user.text
 
-    assert play(screen(two_branches()), scene, size=WIDE) is UNSET
+    assert run_steps(screen(two_branches()), steps, size=WIDE) is UNSET
 
 
 def test_branches_without_a_past_in_common_say_so() -> None:
-    desk = FakeSession()
-    desk.conversation.fork("other")
+    session = FakeSession()
+    session.conversation.fork("other")
     for branch in ("main", "other"):
-        desk.conversation.append(ChatMessage.user(f"hello {branch}"), branch=branch)
+        session.conversation.append(ChatMessage.user(f"hello {branch}"), branch=branch)
 
-    async def scene(play: TreeUser) -> None:
-        assert " these branches share nothing" in play.lines
-        await play.press("home", "enter")
-        assert " hello main" in play.text
+    async def steps(user: TreeUser) -> None:
+        assert " these branches share nothing" in user.lines
+        await user.press("home", "enter")
+        assert " hello main" in user.text
 
-    play(screen(desk), scene, size=WIDE)
+    run_steps(screen(session), steps, size=WIDE)
 
 
 def test_branches_that_are_the_same_have_nothing_to_show_but_that() -> None:
-    desk = FakeSession(alternating_messages("a", "b"))
-    desk.conversation.fork("other")
+    session = FakeSession(alternating_messages("a", "b"))
+    session.conversation.fork("other")
 
-    async def scene(play: TreeUser) -> None:
-        assert play.lines[0] == " Compare · no difference"
-        await play.press("n", "p", "down", "pagedown", "pageup", "end", "s")
-        assert "▌shares 2 entries up to #2 · Enter shows them" in play.lines
+    async def steps(user: TreeUser) -> None:
+        assert user.lines[0] == " Compare · no difference"
+        await user.press("n", "p", "down", "pagedown", "pageup", "end", "s")
+        assert "▌shares 2 entries up to #2 · Enter shows them" in user.lines
 
-    play(screen(desk), scene, size=WIDE)
+    run_steps(screen(session), steps, size=WIDE)
 
 
 def test_a_branch_that_is_not_there_is_refused() -> None:
@@ -154,11 +154,12 @@ def test_a_branch_that_is_not_there_is_refused() -> None:
 
 
 def test_a_record_that_changed_meanwhile_is_refused() -> None:
-    desk = two_branches()
-    twigs = desk.branches.all_twigs()
-    desk.conversation.append(ChatMessage.user("one more"))
-    with pytest.raises(Missing, match="open the tree again"):
-        CompareScreen(desk, twigs, "main", "other")
+    session = two_branches()
+    rows = session.branches.all_rows()
+    session.conversation.append(ChatMessage.user("one more"))
+    with pytest.raises(Missing) as caught:
+        CompareScreen(session, rows, "main", "other")
+    assert caught.value.code == "session_changed"
 
 
 # -- moving ------------------------------------------------------------------------------------
@@ -166,176 +167,176 @@ def test_a_record_that_changed_meanwhile_is_refused() -> None:
 
 @pytest.mark.parametrize("size", [WIDE, NARROW])
 def test_the_keys_go_from_difference_to_difference(size: tuple[int, int]) -> None:
-    async def scene(play: TreeUser) -> None:
+    async def steps(user: TreeUser) -> None:
         seen = []
         for key in ("n", "n", "n", "p", "p"):
-            await play.press(key)
-            seen.append(view_of(play).cursor)
+            await user.press(key)
+            seen.append(view_of(user).cursor)
         assert seen == [20, 40, 40, 20, 20]
-        assert "answer 9 then" in play.text
+        assert "answer 9 then" in user.text
 
-    play(screen(long_desk()), scene, size=size)
+    run_steps(screen(long_desk()), steps, size=size)
 
 
 @pytest.mark.parametrize("size", [WIDE, NARROW])
 def test_the_cursor_is_always_in_sight(size: tuple[int, int]) -> None:
-    async def scene(play: TreeUser) -> None:
-        last = len(view_of(play).comparison) - 1
+    async def steps(user: TreeUser) -> None:
+        last = len(view_of(user).comparison) - 1
         keys = ["down"] * 12 + ["pagedown"] * 3 + ["up"] * 12 + ["pageup", "end", "up", "home"]
         for key in keys:
-            await play.press(key)
-            assert "▌" in play.text
-            assert 0 <= view_of(play).cursor <= last
-        assert "▌shares" in play.text
-        await play.press(*["pagedown"] * 30)
-        assert view_of(play).cursor == last
-        assert "answer 49" in play.text
-        await play.press(*["pageup"] * 30)
-        assert view_of(play).cursor == 0
+            await user.press(key)
+            assert "▌" in user.text
+            assert 0 <= view_of(user).cursor <= last
+        assert "▌shares" in user.text
+        await user.press(*["pagedown"] * 30)
+        assert view_of(user).cursor == last
+        assert "answer 49" in user.text
+        await user.press(*["pageup"] * 30)
+        assert view_of(user).cursor == 0
 
-    play(screen(long_desk()), scene, size=size)
+    run_steps(screen(long_desk()), steps, size=size)
 
 
 def test_an_item_that_is_too_long_is_read_line_by_line() -> None:
-    desk = two_branches()
-    desk.conversation.append(ChatMessage.user("\n".join(f"line {n}." for n in range(60))))
-    desk.conversation.append(ChatMessage.assistant("the end"))
+    session = two_branches()
+    session.conversation.append(ChatMessage.user("\n".join(f"line {n}." for n in range(60))))
+    session.conversation.append(ChatMessage.assistant("the end"))
 
-    async def scene(play: TreeUser) -> None:
-        await play.press("down", "down")
-        assert view_of(play).cursor == 3
-        assert "line 0." in play.text
-        await play.press(*["down"] * 60)
-        assert "line 59." in play.text
-        await play.press(*["up"] * 70)
-        assert "shares 2 entries" in play.text
+    async def steps(user: TreeUser) -> None:
+        await user.press("down", "down")
+        assert view_of(user).cursor == 3
+        assert "line 0." in user.text
+        await user.press(*["down"] * 60)
+        assert "line 59." in user.text
+        await user.press(*["up"] * 70)
+        assert "shares 2 entries" in user.text
 
-    play(screen(desk), scene, size=WIDE)
+    run_steps(screen(session), steps, size=WIDE)
 
 
 def test_both_sides_scroll_together_with_the_wheel() -> None:
-    async def scene(play: TreeUser) -> None:
-        view = view_of(play)
+    async def steps(user: TreeUser) -> None:
+        view = view_of(user)
         for direction in (events.MouseScrollDown, events.MouseScrollUp):
-            before = play.text
+            before = user.text
             view.post_message(direction(view, 5, 5, 0, 0, 0, False, False, False))
-            await play.pilot.pause()
-            assert play.text != before
-        assert "shares" in play.text
+            await user.pilot.pause()
+            assert user.text != before
+        assert "shares" in user.text
 
-    play(screen(long_desk()), scene, size=WIDE)
+    run_steps(screen(long_desk()), steps, size=WIDE)
 
 
 # -- sides -------------------------------------------------------------------------------------
 
 
 def test_it_starts_on_the_side_of_the_active_branch_and_an_arrow_shows_that() -> None:
-    desk = two_branches()
-    desk.conversation.switch("other")
+    session = two_branches()
+    session.conversation.switch("other")
 
-    async def scene(play: TreeUser) -> None:
-        assert play.lines[1].split() == ["main", "▸", "other", "◂"]
-        await play.press("left")
-        assert play.lines[1].split() == ["▸", "main", "◂", "other"]
+    async def steps(user: TreeUser) -> None:
+        assert user.lines[1].split() == ["main", "▸", "other", "◂"]
+        await user.press("left")
+        assert user.lines[1].split() == ["▸", "main", "◂", "other"]
 
-    play(screen(desk), scene, size=WIDE)
+    run_steps(screen(session), steps, size=WIDE)
 
 
 def test_enter_goes_over_to_the_branch_that_is_not_active() -> None:
-    desk = two_branches()
+    session = two_branches()
 
-    async def scene(play: TreeUser) -> None:
-        await play.press("right", "enter")
+    async def steps(user: TreeUser) -> None:
+        await user.press("right", "enter")
 
-    assert play(screen(desk), scene) is True
-    assert desk.asked == [("switch", "other")]
+    assert run_steps(screen(session), steps) is True
+    assert session.asked == [("switch", "other")]
 
 
 def test_the_active_branch_is_where_one_is_already() -> None:
-    desk = two_branches()
+    session = two_branches()
 
-    async def scene(play: TreeUser) -> None:
-        await play.press("enter")
-        assert "this branch is the active one" in play.text
-        await play.press("right", "enter")
+    async def steps(user: TreeUser) -> None:
+        await user.press("enter")
+        assert "this branch is the active one" in user.text
+        await user.press("right", "enter")
 
-    assert play(screen(desk), scene) is True
+    assert run_steps(screen(session), steps) is True
 
 
 def test_swapping_keeps_the_branch_that_was_chosen() -> None:
-    desk = two_branches()
+    session = two_branches()
 
-    async def scene(play: TreeUser) -> None:
-        await play.press("right", "s")
-        assert play.lines[1].split() == ["▸", "other", "◂", "main"]
-        assert " ".join(play.line("#3").split()) == "▌#3 user ≠ #5 user"
-        await play.press("enter")
+    async def steps(user: TreeUser) -> None:
+        await user.press("right", "s")
+        assert user.lines[1].split() == ["▸", "other", "◂", "main"]
+        assert " ".join(user.line("#3").split()) == "▌#3 user ≠ #5 user"
+        await user.press("enter")
 
-    assert play(screen(desk), scene, size=WIDE) is True
-    assert desk.asked == [("switch", "other")]
+    assert run_steps(screen(session), steps, size=WIDE) is True
+    assert session.asked == [("switch", "other")]
 
 
 def test_a_refusal_is_told_and_the_comparison_stays() -> None:
-    desk = two_branches()
-    desk.branches = BusyBranches(desk)
+    session = two_branches()
+    session.branches = BusyBranches(session)
 
-    async def scene(play: TreeUser) -> None:
-        await play.press("right", "enter")
-        assert "the agent is at work" in play.text
+    async def steps(user: TreeUser) -> None:
+        await user.press("right", "enter")
+        assert "the agent is at work" in user.text
 
-    assert play(screen(desk), scene) is UNSET
+    assert run_steps(screen(session), steps) is UNSET
 
 
 @pytest.mark.parametrize("key", ["escape", "q"])
 def test_the_comparison_is_left(key: str) -> None:
-    async def scene(play: TreeUser) -> None:
-        await play.press(key)
+    async def steps(user: TreeUser) -> None:
+        await user.press(key)
 
-    assert play(screen(two_branches()), scene) is False
+    assert run_steps(screen(two_branches()), steps) is False
 
 
 # -- size and strangers ------------------------------------------------------------------------
 
 
 def test_of_many_entries_only_those_in_sight_are_put_into_words() -> None:
-    desk = long_desk(2_500)
+    session = long_desk(2_500)
 
-    async def scene(play: TreeUser) -> None:
-        view = view_of(play)
+    async def steps(user: TreeUser) -> None:
+        view = view_of(user)
         assert len(view.comparison) == 5_001
         assert len(view._drawn) < 60
-        await play.press("end", "n", "p", "home", "pagedown")
+        await user.press("end", "n", "p", "home", "pagedown")
         assert len(view._drawn) <= 256
-        assert len(play.app.screen.query("*")) < 20
+        assert len(user.app.screen.query("*")) < 20
 
-    play(screen(desk), scene, size=WIDE)
+    run_steps(screen(session), steps, size=WIDE)
 
 
 def test_what_branches_and_entries_say_is_only_ever_text() -> None:
     hostile = (
         "[bold red]x[/] \x1b]8;;http://evil\x07link\x1b[2J \u202eabc\r\n\ttab [@click=app.quit]"
     )
-    desk = FakeSession(alternating_messages("a", "b"))
-    branch_off(desk, hostile, 1, alternating_messages(hostile, hostile + "!"))
+    session = FakeSession(alternating_messages("a", "b"))
+    branch_off(session, hostile, 1, alternating_messages(hostile, hostile + "!"))
     for message in alternating_messages(hostile + "?", hostile):
-        desk.conversation.append(message)
+        session.conversation.append(message)
 
-    async def scene(play: TreeUser) -> None:
-        assert "[bold red]x[/]" in play.text
-        await play.press("up", "enter", "s", "n", "end")
-        assert not any(sign in play.text for sign in "\x1b\x07\u202e\r\t")
+    async def steps(user: TreeUser) -> None:
+        assert "[bold red]x[/]" in user.text
+        await user.press("up", "enter", "s", "n", "end")
+        assert not any(sign in user.text for sign in "\x1b\x07\u202e\r\t")
 
-    twigs = desk.branches.all_twigs()
+    rows = session.branches.all_rows()
     for size in (WIDE, NARROW):
-        assert play(CompareScreen(desk, twigs, "main", hostile), scene, size=size) is UNSET
+        assert run_steps(CompareScreen(session, rows, "main", hostile), steps, size=size) is UNSET
 
 
 def test_a_very_long_entry_is_cut_and_says_so() -> None:
-    desk = two_branches()
-    desk.conversation.append(ChatMessage.user("word " * 10_000))
+    session = two_branches()
+    session.conversation.append(ChatMessage.user("word " * 10_000))
 
-    async def scene(play: TreeUser) -> None:
-        await play.press("end", *["down"] * 3, "pagedown", *["pagedown"] * 40)
-        assert "… 30,000 more characters" in play.text
+    async def steps(user: TreeUser) -> None:
+        await user.press("end", *["down"] * 3, "pagedown", *["pagedown"] * 40)
+        assert "… 30,000 more characters" in user.text
 
-    play(screen(desk), scene, size=WIDE)
+    run_steps(screen(session), steps, size=WIDE)

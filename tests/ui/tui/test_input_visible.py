@@ -13,7 +13,7 @@ from steno.ui.tui.screens.dialogs import InputScreen, PickerScreen
 from steno.ui.tui.screens.pager import PagerScreen
 from steno.ui.tui.screens.sessions_screen import SessionsScreen
 from tests.ui.fake_session import FakeSession
-from tests.ui.tui.tree_app import TreeUser, play
+from tests.ui.tui.tree_app import TreeUser, run_steps
 
 SCREENS: dict[str, tuple[Callable[[], Screen[Any]], tuple[str, ...]]] = {
     "line": (lambda: InputScreen("Call it", str), ()),
@@ -28,9 +28,9 @@ SCREENS: dict[str, tuple[Callable[[], Screen[Any]], tuple[str, ...]]] = {
 def test_what_is_typed_can_be_seen(name: str) -> None:
     make, keys = SCREENS[name]
 
-    async def scene(play: TreeUser) -> None:
-        await play.press(*keys)
-        await play.type("seen")
-        assert "seen" in play.text
+    async def steps(user: TreeUser) -> None:
+        await user.press(*keys)
+        await user.type("seen")
+        assert "seen" in user.text
 
-    play(make(), scene, size=(60, 20))
+    run_steps(make(), steps, size=(60, 20))

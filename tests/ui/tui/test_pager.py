@@ -20,126 +20,126 @@ LONG = "\n".join(f"line {number} of many" for number in range(1, 501))
 @pytest.mark.requirement("S4-15")
 @pytest.mark.parametrize("size", SIZES)
 def test_a_long_text_is_scrolled_from_its_beginning_to_its_end(size: tuple[int, int]) -> None:
-    async def play(stage: ScreenApp, pilot: Pilot[None]) -> None:
-        assert stage.lines[0].strip() == "audit"
-        assert [line.strip() for line in stage.lines[1:3]] == ["", "line 1 of many"]
-        assert "500 lines · 0 %" in stage.text
+    async def steps(app: ScreenApp, pilot: Pilot[None]) -> None:
+        assert app.lines[0].strip() == "audit"
+        assert [line.strip() for line in app.lines[1:3]] == ["", "line 1 of many"]
+        assert "500 lines · 0 %" in app.text
         await pilot.press("pagedown")
-        await wait_until(pilot, lambda: "line 1 of many" not in stage.text)
+        await wait_until(pilot, lambda: "line 1 of many" not in app.text)
         await pilot.press("G")
-        await wait_until(pilot, lambda: "line 500 of many" in stage.text and "100 %" in stage.text)
+        await wait_until(pilot, lambda: "line 500 of many" in app.text and "100 %" in app.text)
         await pilot.press("k")
-        await wait_until(pilot, lambda: "line 500 of many" not in stage.text)
+        await wait_until(pilot, lambda: "line 500 of many" not in app.text)
         await pilot.press("g")
-        await wait_until(pilot, lambda: "line 1 of many" in stage.text and "· 0 %" in stage.text)
+        await wait_until(pilot, lambda: "line 1 of many" in app.text and "· 0 %" in app.text)
 
-    show(PagerScreen(CommandReply(LONG, "audit", TextForm.PLAIN)), play, size=size)
+    show(PagerScreen(CommandReply(LONG, "audit", TextForm.PLAIN)), steps, size=size)
 
 
 @pytest.mark.parametrize("key", ["q", "escape"])
 def test_it_is_left_with_a_key(key: str) -> None:
-    async def play(stage: ScreenApp, pilot: Pilot[None]) -> None:
+    async def steps(app: ScreenApp, pilot: Pilot[None]) -> None:
         await pilot.press(key)
-        await wait_until(pilot, lambda: stage.results)
-        assert stage.results == [None]
+        await wait_until(pilot, lambda: app.results)
+        assert app.results == [None]
 
-    show(PagerScreen(CommandReply(LONG)), play)
+    show(PagerScreen(CommandReply(LONG)), steps)
 
 
 def test_words_are_found_whatever_their_case_and_marked() -> None:
-    async def play(stage: ScreenApp, pilot: Pilot[None]) -> None:
+    async def steps(app: ScreenApp, pilot: Pilot[None]) -> None:
         await pilot.press("slash", *"LINE 49")
-        await wait_until(pilot, lambda: "match 1 of 11" in stage.text)
-        assert "line 49 of many" in stage.text
+        await wait_until(pilot, lambda: "match 1 of 11" in app.text)
+        assert "line 49 of many" in app.text
         reversed_words = [
             segment.text
-            for strip in stage.strips
+            for strip in app.strips
             for segment in strip
             if segment.style and segment.style.reverse and len(segment.text) > 1
         ]
         assert reversed_words == ["line 49"]
         await pilot.press("enter", "n")
-        await wait_until(pilot, lambda: "match 2 of 11" in stage.text and "line 490" in stage.text)
+        await wait_until(pilot, lambda: "match 2 of 11" in app.text and "line 490" in app.text)
         await pilot.press("N", "N")
-        await wait_until(pilot, lambda: "match 11 of 11" in stage.text and "line 499" in stage.text)
+        await wait_until(pilot, lambda: "match 11 of 11" in app.text and "line 499" in app.text)
         await pilot.press("n")
-        await wait_until(pilot, lambda: "match 1 of 11" in stage.text)
+        await wait_until(pilot, lambda: "match 1 of 11" in app.text)
 
-    show(PagerScreen(CommandReply(LONG, form=TextForm.PLAIN)), play)
+    show(PagerScreen(CommandReply(LONG, form=TextForm.PLAIN)), steps)
 
 
 def test_escape_ends_a_search_before_it_leaves() -> None:
-    async def play(stage: ScreenApp, pilot: Pilot[None]) -> None:
+    async def steps(app: ScreenApp, pilot: Pilot[None]) -> None:
         await pilot.press("slash", *"q?*")
-        await wait_until(pilot, lambda: "no match" in stage.text)
+        await wait_until(pilot, lambda: "no match" in app.text)
         await pilot.press("escape")
-        await wait_until(pilot, lambda: "no match" not in stage.text)
-        assert stage.results == []
+        await wait_until(pilot, lambda: "no match" not in app.text)
+        assert app.results == []
         await pilot.press("q")
-        await wait_until(pilot, lambda: stage.results)
+        await wait_until(pilot, lambda: app.results)
 
-    show(PagerScreen(CommandReply(LONG)), play)
+    show(PagerScreen(CommandReply(LONG)), steps)
 
 
 def test_a_search_goes_on_from_where_the_person_reads() -> None:
-    async def play(stage: ScreenApp, pilot: Pilot[None]) -> None:
+    async def steps(app: ScreenApp, pilot: Pilot[None]) -> None:
         await pilot.press("G")
-        await wait_until(pilot, lambda: "line 500" in stage.text)
+        await wait_until(pilot, lambda: "line 500" in app.text)
         await pilot.press("slash", *"of many", "enter")
-        await wait_until(pilot, lambda: "match " in stage.text)
-        assert "line 500" in stage.text
-        assert "match 1 of" not in stage.text
+        await wait_until(pilot, lambda: "match " in app.text)
+        assert "line 500" in app.text
+        assert "match 1 of" not in app.text
 
-    show(PagerScreen(CommandReply(LONG, form=TextForm.PLAIN)), play)
+    show(PagerScreen(CommandReply(LONG, form=TextForm.PLAIN)), steps)
 
 
 @pytest.mark.parametrize("size", SIZES)
 def test_markdown_is_laid_out_for_the_width(size: tuple[int, int]) -> None:
     text = "# Head\n\nsome **bold** words " + "and more " * 30 + "\n\n- `code`\n\n<b>tag</b>"
 
-    async def play(stage: ScreenApp, pilot: Pilot[None]) -> None:
-        assert "Head" in stage.text
-        assert "# Head" not in stage.text
-        assert "**" not in stage.text
-        assert "<b>tag</b>" in stage.text
-        assert " ".join(stage.text.split()).count("and more") == 30
+    async def steps(app: ScreenApp, pilot: Pilot[None]) -> None:
+        assert "Head" in app.text
+        assert "# Head" not in app.text
+        assert "**" not in app.text
+        assert "<b>tag</b>" in app.text
+        assert " ".join(app.text.split()).count("and more") == 30
 
-    show(PagerScreen(CommandReply(text)), play, size=size)
+    show(PagerScreen(CommandReply(text)), steps, size=size)
 
 
 def test_another_width_lays_everything_out_anew() -> None:
-    async def play(stage: ScreenApp, pilot: Pilot[None]) -> None:
-        assert "one two three" in stage.text
+    async def steps(app: ScreenApp, pilot: Pilot[None]) -> None:
+        assert "one two three" in app.text
         await pilot.resize_terminal(60, 20)
-        await wait_until(pilot, lambda: len(stage.lines[0]) == 60)
-        await wait_until(pilot, lambda: " ".join(stage.text.split()).count("one two three") == 20)
+        await wait_until(pilot, lambda: len(app.lines[0]) == 60)
+        await wait_until(pilot, lambda: " ".join(app.text.split()).count("one two three") == 20)
 
-    show(PagerScreen(CommandReply("one two three " * 20)), play, size=(120, 30))
+    show(PagerScreen(CommandReply("one two three " * 20)), steps, size=(120, 30))
 
 
 def test_lines_of_a_diff_have_their_colours_and_signs() -> None:
     diff = "--- a\n+++ b\n@@ -1 +1 @@\n-old\n+new\n same"
 
-    async def play(stage: ScreenApp, pilot: Pilot[None]) -> None:
-        styles = {one.text: one.style or Style() for strip in stage.strips for one in strip}
+    async def steps(app: ScreenApp, pilot: Pilot[None]) -> None:
+        styles = {one.text: one.style or Style() for strip in app.strips for one in strip}
         assert styles["-old"].color != styles["+new"].color
         assert styles[" same"].color not in {styles["-old"].color, styles["+new"].color}
         assert styles["@@ -1 +1 @@"].bold
 
-    show(PagerScreen(CommandReply(diff, form=TextForm.DIFF)), play)
+    show(PagerScreen(CommandReply(diff, form=TextForm.DIFF)), steps)
 
 
 def test_a_theme_that_changes_changes_the_colours() -> None:
-    async def play(stage: ScreenApp, pilot: Pilot[None]) -> None:
+    async def steps(app: ScreenApp, pilot: Pilot[None]) -> None:
         def colour() -> object:
-            [style] = [one.style for strip in stage.strips for one in strip if one.text == "+new"]
+            [style] = [one.style for strip in app.strips for one in strip if one.text == "+new"]
             return style and style.color
 
         before = colour()
-        stage.theme = "steno-light"
+        app.theme = "steno-light"
         await wait_until(pilot, lambda: colour() != before)
 
-    show(PagerScreen(CommandReply("+new", form=TextForm.DIFF)), play)
+    show(PagerScreen(CommandReply("+new", form=TextForm.DIFF)), steps)
 
 
 @pytest.mark.parametrize("form", list(TextForm))
@@ -147,38 +147,38 @@ def test_a_theme_that_changes_changes_the_colours() -> None:
 def test_texts_from_elsewhere_do_no_harm(form: TextForm, size: tuple[int, int]) -> None:
     text = f"{HOSTILE}\n\n[a](http://evil) &#x202e;&#x200b;&#13; " + "x" * 10_000
 
-    async def play(stage: ScreenApp, pilot: Pilot[None]) -> None:
-        assert is_harmless(stage)
-        assert r"\x1b[2J" in stage.text
-        assert "[bold red]" in stage.text
-        assert "http://evil" in stage.text
+    async def steps(app: ScreenApp, pilot: Pilot[None]) -> None:
+        assert is_harmless(app)
+        assert r"\x1b[2J" in app.text
+        assert "[bold red]" in app.text
+        assert "http://evil" in app.text
 
-    show(PagerScreen(CommandReply(text, HOSTILE, form)), play, size=size)
+    show(PagerScreen(CommandReply(text, HOSTILE, form)), steps, size=size)
 
 
 def test_markdown_that_is_too_long_to_lay_out_is_shown_as_it_is() -> None:
-    async def play(stage: ScreenApp, pilot: Pilot[None]) -> None:
-        assert "**x**" in stage.text
+    async def steps(app: ScreenApp, pilot: Pilot[None]) -> None:
+        assert "**x**" in app.text
 
-    show(PagerScreen(CommandReply("**x**\n" * 50_000)), play)
+    show(PagerScreen(CommandReply("**x**\n" * 50_000)), steps)
 
 
 def test_nothing_to_read_is_no_trouble() -> None:
-    async def play(stage: ScreenApp, pilot: Pilot[None]) -> None:
+    async def steps(app: ScreenApp, pilot: Pilot[None]) -> None:
         await pilot.press("G", "n", "N", "slash", "x", "enter", "n", "escape", "q")
-        await wait_until(pilot, lambda: stage.results)
+        await wait_until(pilot, lambda: app.results)
 
-    show(PagerScreen(CommandReply("")), play)
+    show(PagerScreen(CommandReply("")), steps)
 
 
 @pytest.mark.parametrize("theme", ["steno-dark", "steno-light"])
 def test_everything_can_be_read_in_both_themes(theme: str) -> None:
     text = "# Head\n\n`code` **bold** [a](http://b)\n\n> quote\n\n- item\n\n|a|b|\n|-|-|\n|c|d|\n"
 
-    async def play(stage: ScreenApp, pilot: Pilot[None]) -> None:
-        assert least_contrast(stage) >= 4.5
+    async def steps(app: ScreenApp, pilot: Pilot[None]) -> None:
+        assert least_contrast(app) >= 4.5
 
-    show(PagerScreen(CommandReply(text, "title")), play, theme=theme)
+    show(PagerScreen(CommandReply(text, "title")), steps, theme=theme)
 
 
 # -- help --------------------------------------------------------------------------------------
@@ -198,9 +198,9 @@ def test_help_without_keys_says_nothing_of_keys() -> None:
 
 
 def test_help_can_be_read_to_its_end_on_a_small_screen() -> None:
-    async def play(stage: ScreenApp, pilot: Pilot[None]) -> None:
-        assert "Commands" in stage.text
+    async def steps(app: ScreenApp, pilot: Pilot[None]) -> None:
+        assert "Commands" in app.text
         await pilot.press("G")
-        await wait_until(pilot, lambda: "quit" in stage.text and "100 %" in stage.text)
+        await wait_until(pilot, lambda: "quit" in app.text and "100 %" in app.text)
 
-    show(PagerScreen(CommandReply(build_help(), "help")), play, size=(60, 20))
+    show(PagerScreen(CommandReply(build_help(), "help")), steps, size=(60, 20))

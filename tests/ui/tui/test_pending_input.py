@@ -21,185 +21,190 @@ pytestmark = pytest.mark.requirement("S4-15")
 
 
 def test_what_the_person_says_meanwhile_is_shown_until_it_is_heard() -> None:
-    told, sheet = make_transcript_state()
+    state, recorder = make_transcript_state()
     conversation = Conversation([ChatMessage.user("Go.")])
-    told.load(conversation.entries())
-    told.pending_input.add(PromptInput("stop that"), steers=True)
-    (queued,) = [block for block in sheet.blocks if block.state is CallState.WAITING]
+    state.load(conversation.entries())
+    state.pending_input.add(PromptInput("stop that"), steers=True)
+    (queued,) = [item for item in recorder.blocks if item.state is CallState.WAITING]
     assert queued.body == "stop that"
     conversation.append(ChatMessage.assistant("Done."))
     entry = conversation.append(ChatMessage.user("stop that"))
-    told.apply(EntryRecorded(entry))
-    assert [block.body for block in sheet.of(ItemKind.USER)] == ["Go.", "stop that"]
-    assert not [block for block in sheet.blocks if block.state is CallState.WAITING]
+    state.apply(EntryRecorded(entry))
+    assert [item.body for item in recorder.of(ItemKind.USER)] == ["Go.", "stop that"]
+    assert not [item for item in recorder.blocks if item.state is CallState.WAITING]
 
 
 def test_what_is_said_is_heard_in_its_order_whatever_the_record_calls_it() -> None:
-    told, sheet = make_transcript_state()
+    state, recorder = make_transcript_state()
     conversation = Conversation()
-    told.pending_input.add(PromptInput("/docs:greet Ann"), steers=False)
-    told.pending_input.add(PromptInput("and be brief"), steers=True)
-    told.apply(
+    state.pending_input.add(PromptInput("/docs:greet Ann"), steers=False)
+    state.pending_input.add(PromptInput("and be brief"), steers=True)
+    state.apply(
         EntryRecorded(conversation.append(ChatMessage.user("$ ls\n"), audit={"shell": "ls"}))
     )
-    assert [one.body for one in sheet.of(ItemKind.USER)] == ["/docs:greet Ann", "and be brief"]
-    told.apply(EntryRecorded(conversation.append(ChatMessage.user("Say hello to Ann."))))
-    assert [one.body for one in sheet.of(ItemKind.USER)] == ["and be brief", "Say hello to Ann."]
+    assert [one.body for one in recorder.of(ItemKind.USER)] == ["/docs:greet Ann", "and be brief"]
+    state.apply(EntryRecorded(conversation.append(ChatMessage.user("Say hello to Ann."))))
+    assert [one.body for one in recorder.of(ItemKind.USER)] == ["and be brief", "Say hello to Ann."]
     conversation.append(ChatMessage.assistant("Hello."))
-    told.apply(EntryRecorded(conversation.append(ChatMessage.user("and be brief"))))
-    assert [one.state for one in sheet.of(ItemKind.USER)] == [None, None]
+    state.apply(EntryRecorded(conversation.append(ChatMessage.user("and be brief"))))
+    assert [one.state for one in recorder.of(ItemKind.USER)] == [None, None]
 
 
 def test_what_comes_back_is_what_was_taken_last() -> None:
-    told, sheet = make_transcript_state()
+    state, recorder = make_transcript_state()
     first, second, third = [
-        told.pending_input.add(PromptInput(text), steers=True)
+        state.pending_input.add(PromptInput(text), steers=True)
         for text in ("first", "second", "third")
     ]
-    told.pending_input.accept(first)
-    told.pending_input.accept(second)
-    told.apply(InputReturned((PromptInput("second"),)))
-    assert sheet.blocks == [first, third]
-    told.pending_input.reject(third)
-    assert told.pending_input.abandon() == [PromptInput("first")]
-    assert sheet.blocks == []
+    state.pending_input.accept(first)
+    state.pending_input.accept(second)
+    state.apply(InputReturned((PromptInput("second"),)))
+    assert recorder.blocks == [first, third]
+    state.pending_input.reject(third)
+    assert state.pending_input.abandon() == [PromptInput("first")]
+    assert recorder.blocks == []
 
 
 def test_what_could_not_be_sent_and_comes_back_is_shown_where_it_came_back_to() -> None:
-    told, sheet = make_transcript_state()
+    state, recorder = make_transcript_state()
     conversation = Conversation([ChatMessage.user("Go."), ChatMessage.assistant("Gone.")])
-    told.load(conversation.entries())
-    words = PromptInput("@nosuch.txt what")
-    told.pending_input.add(words, steers=False)
-    said = conversation.append(UserMessage((Text(words.text), FileReference(path="nosuch.txt"))))
-    assert said.parent is not None
-    told.apply(EntryRecorded(said))
-    failed = Resolution(target=said.id, block=1, status=ResolutionStatus.FAILED, error="not there")
-    told.apply(EntryRecorded(conversation.append(failed)))
-    told.apply(EntryRecorded(conversation.rewind(said.parent)))
+    state.load(conversation.entries())
+    prompt = PromptInput("@nosuch.txt what")
+    state.pending_input.add(prompt, steers=False)
+    entry = conversation.append(UserMessage((Text(prompt.text), FileReference(path="nosuch.txt"))))
+    assert entry.parent is not None
+    state.apply(EntryRecorded(entry))
+    failed = Resolution(target=entry.id, block=1, status=ResolutionStatus.FAILED, error="not there")
+    state.apply(EntryRecorded(conversation.append(failed)))
+    state.apply(EntryRecorded(conversation.rewind(entry.parent)))
     result = RunResult(EndReason.FAILED, None, 0, Usage(), error=Unresolved("nothing was sent: x"))
-    told.apply(RunEnded(result))
-    told.apply(InputReturned((words,)))
-    assert [one.body for one in sheet.of(ItemKind.USER)] == ["Go."]
-    assert [one.body for one in sheet.of(ItemKind.ERROR)] == [
+    state.apply(RunEnded(result))
+    state.apply(InputReturned((prompt,)))
+    assert [one.body for one in recorder.of(ItemKind.USER)] == ["Go."]
+    assert [one.body for one in recorder.of(ItemKind.ERROR)] == [
         "nothing was sent: file nosuch.txt: failed: not there; /retry tries again"
     ]
-    assert not sheet.of(ItemKind.MARK)
-    told.pending_input.keep_returned(words)  # somebody types something else there
-    assert "/retry" in sheet.blocks[-1].head
+    assert not recorder.of(ItemKind.MARK)
+    state.pending_input.keep_returned(prompt)  # somebody types something else there
+    assert "/retry" in recorder.blocks[-1].head
 
 
 def test_what_is_not_on_record_stays_when_everything_is_shown_anew() -> None:
-    told, sheet = make_transcript_state()
-    told.pending_input.keep_returned(PromptInput("not now", (b"png",)))
-    told.pending_input.add(PromptInput("wait"), steers=False)
-    told.load(Conversation([ChatMessage.user("Go.")]).entries())
-    assert [one.body for one in sheet.blocks] == ["Go.", "not now", "wait"]
-    assert told.pending_input.take_back(sheet.blocks[0]) is None
-    assert told.pending_input.take_back(sheet.blocks[1]) == PromptInput("not now", (b"png",))
-    assert [one.body for one in sheet.blocks] == ["Go.", "wait"]
+    state, recorder = make_transcript_state()
+    state.pending_input.keep_returned(PromptInput("not now", (b"png",)))
+    state.pending_input.add(PromptInput("wait"), steers=False)
+    state.load(Conversation([ChatMessage.user("Go.")]).entries())
+    assert [one.body for one in recorder.blocks] == ["Go.", "not now", "wait"]
+    assert state.pending_input.take_back(recorder.blocks[0]) is None
+    assert state.pending_input.take_back(recorder.blocks[1]) == PromptInput("not now", (b"png",))
+    assert [one.body for one in recorder.blocks] == ["Go.", "wait"]
 
 
 def test_what_could_not_be_sent_can_be_used_again_and_the_rest_is_as_on_record() -> None:
-    told, sheet = make_transcript_state()
+    state, recorder = make_transcript_state()
     conversation = Conversation([ChatMessage.user("Go."), ChatMessage.assistant("Gone.")])
-    told.load(conversation.entries())
-    words = PromptInput("What is @shot.png?")
-    told.pending_input.add(words, steers=False)
+    state.load(conversation.entries())
+    prompt = PromptInput("What is @shot.png?")
+    state.pending_input.add(prompt, steers=False)
     image = Image(source=ImageFile("shot.png"))
     message = UserMessage((Text("What is @shot.png?"), image))
-    said = conversation.append(message)
-    assert said.parent is not None
-    told.apply(EntryRecorded(said))
-    failed = Resolution(target=said.id, block=1, status=ResolutionStatus.FAILED, error="no image")
-    told.apply(EntryRecorded(conversation.append(failed)))
-    told.apply(EntryRecorded(conversation.rewind(said.parent)))
-    assert sheet.seen() == read_back(conversation).seen()
-    (unsent,) = [one for one in sheet.of(ItemKind.USER) if one.state is CallState.STOPPED]
+    entry = conversation.append(message)
+    assert entry.parent is not None
+    state.apply(EntryRecorded(entry))
+    failed = Resolution(target=entry.id, block=1, status=ResolutionStatus.FAILED, error="no image")
+    state.apply(EntryRecorded(conversation.append(failed)))
+    state.apply(EntryRecorded(conversation.rewind(entry.parent)))
+    assert recorder.seen() == read_back(conversation).seen()
+    (unsent,) = [one for one in recorder.of(ItemKind.USER) if one.state is CallState.STOPPED]
     assert (unsent.body, "/retry" in unsent.head) == ("What is @shot.png?", True)
-    assert "no image" in sheet.of(ItemKind.ERROR)[0].body
-    told.apply(EntryRecorded(conversation.append(message)))
-    assert unsent not in sheet.blocks
-    assert sheet.seen() == read_back(conversation).seen()
-    told.apply(EntryRecorded(conversation.append(ChatMessage.assistant("A cat."))))
-    assert sheet.seen() == read_back(conversation).seen()
+    assert "no image" in recorder.of(ItemKind.ERROR)[0].body
+    state.apply(EntryRecorded(conversation.append(message)))
+    assert unsent not in recorder.blocks
+    assert recorder.seen() == read_back(conversation).seen()
+    state.apply(EntryRecorded(conversation.append(ChatMessage.assistant("A cat."))))
+    assert recorder.seen() == read_back(conversation).seen()
 
 
-def unsent(words: PromptInput, told: TranscriptState, conversation: Conversation) -> UserMessage:
+def unsent(prompt: PromptInput, state: TranscriptState, conversation: Conversation) -> UserMessage:
     """Say something that cannot be sent, and return what is on record of it."""
-    told.pending_input.add(words, steers=False)
-    message = UserMessage((Text(words.text), FileReference(path="nosuch.txt")))
-    said = conversation.append(message)
-    assert said.parent is not None
-    told.apply(EntryRecorded(said))
-    told.apply(EntryRecorded(conversation.rewind(said.parent)))
+    state.pending_input.add(prompt, steers=False)
+    message = UserMessage((Text(prompt.text), FileReference(path="nosuch.txt")))
+    entry = conversation.append(message)
+    assert entry.parent is not None
+    state.apply(EntryRecorded(entry))
+    state.apply(EntryRecorded(conversation.rewind(entry.parent)))
     return message
 
 
-def heads(sheet: ItemRecorder) -> dict[str, str]:
+def heads(recorder: ItemRecorder) -> dict[str, str]:
     """Return what is said of each thing that was not said."""
-    return {one.body: one.head for one in sheet.of(ItemKind.USER) if one.state is CallState.STOPPED}
+    return {
+        one.body: one.head for one in recorder.of(ItemKind.USER) if one.state is CallState.STOPPED
+    }
 
 
 def test_words_typed_while_something_is_tried_again_wait_until_they_are_heard_themselves() -> None:
-    told, sheet = make_transcript_state()
+    state, recorder = make_transcript_state()
     conversation = Conversation([ChatMessage.user("Go."), ChatMessage.assistant("Gone.")])
-    told.load(conversation.entries())
-    message = unsent(PromptInput("@nosuch.txt what"), told, conversation)
-    told.pending_input.add(PromptInput("and be brief"), steers=True)
-    told.apply(EntryRecorded(conversation.append(message)))
-    assert heads(sheet) == {}
-    assert [one.body for one in sheet.of(ItemKind.USER) if one.state is CallState.WAITING] == [
+    state.load(conversation.entries())
+    message = unsent(PromptInput("@nosuch.txt what"), state, conversation)
+    state.pending_input.add(PromptInput("and be brief"), steers=True)
+    state.apply(EntryRecorded(conversation.append(message)))
+    assert heads(recorder) == {}
+    assert [one.body for one in recorder.of(ItemKind.USER) if one.state is CallState.WAITING] == [
         "and be brief"
     ]
-    told.apply(EntryRecorded(conversation.append(ChatMessage.user("and be brief"))))
-    assert sheet.seen() == read_back(conversation).seen()
-    assert all(one.entry is not None for one in sheet.of(ItemKind.USER))
+    state.apply(EntryRecorded(conversation.append(ChatMessage.user("and be brief"))))
+    assert recorder.seen() == read_back(conversation).seen()
+    assert all(one.entry is not None for one in recorder.of(ItemKind.USER))
 
 
 def test_what_is_tried_again_is_known_also_where_its_words_are_not_shown_any_more() -> None:
-    told, sheet = make_transcript_state()
+    state, recorder = make_transcript_state()
     conversation = Conversation([ChatMessage.user("Go."), ChatMessage.assistant("Gone.")])
-    told.load(conversation.entries())
-    words = PromptInput("@nosuch.txt what")
-    message = unsent(words, told, conversation)
-    told.apply(InputReturned((words,)))  # to the prompt, where somebody clears it
-    waiting = told.pending_input.add(PromptInput("and be brief"), steers=True)
-    told.apply(EntryRecorded(conversation.append(message)))
-    assert waiting in sheet.blocks
+    state.load(conversation.entries())
+    prompt = PromptInput("@nosuch.txt what")
+    message = unsent(prompt, state, conversation)
+    state.apply(InputReturned((prompt,)))  # to the prompt, where somebody clears it
+    waiting = state.pending_input.add(PromptInput("and be brief"), steers=True)
+    state.apply(EntryRecorded(conversation.append(message)))
+    assert waiting in recorder.blocks
 
 
 def test_what_could_not_be_sent_and_is_typed_again_is_not_shown_twice() -> None:
-    told, sheet = make_transcript_state()
+    state, recorder = make_transcript_state()
     conversation = Conversation([ChatMessage.user("Go."), ChatMessage.assistant("Gone.")])
-    told.load(conversation.entries())
-    words = PromptInput("@nosuch.txt what")
-    message = unsent(words, told, conversation)
-    told.pending_input.add(words, steers=False)
-    told.apply(EntryRecorded(conversation.append(message)))
-    assert [one.entry is None for one in sheet.of(ItemKind.USER)] == [False, False]
+    state.load(conversation.entries())
+    prompt = PromptInput("@nosuch.txt what")
+    message = unsent(prompt, state, conversation)
+    state.pending_input.add(prompt, steers=False)
+    state.apply(EntryRecorded(conversation.append(message)))
+    assert [one.entry is None for one in recorder.of(ItemKind.USER)] == [False, False]
 
 
 def test_only_what_would_be_tried_again_says_so() -> None:
-    told, sheet = make_transcript_state()
+    state, recorder = make_transcript_state()
     conversation = Conversation([ChatMessage.user("Go."), ChatMessage.assistant("Gone.")])
-    told.load(conversation.entries())
-    unsent(PromptInput("first"), told, conversation)
-    assert "/retry" in heads(sheet)["first"]
-    unsent(PromptInput("second"), told, conversation)
-    assert {body: "/retry" in head for body, head in heads(sheet).items()} == {
+    state.load(conversation.entries())
+    unsent(PromptInput("first"), state, conversation)
+    assert "/retry" in heads(recorder)["first"]
+    unsent(PromptInput("second"), state, conversation)
+    assert {body: "/retry" in head for body, head in heads(recorder).items()} == {
         "first": False,
         "second": True,
     }
-    told.pending_input.add(PromptInput("third"), steers=False)
-    told.apply(EntryRecorded(conversation.append(ChatMessage.user("third"))))
-    assert [head.partition(" ·")[0] for head in heads(sheet).values()] == ["not said", "not said"]
+    state.pending_input.add(PromptInput("third"), steers=False)
+    state.apply(EntryRecorded(conversation.append(ChatMessage.user("third"))))
+    assert [head.partition(" ·")[0] for head in heads(recorder).values()] == [
+        "not said",
+        "not said",
+    ]
 
 
 def test_what_could_not_be_sent_in_one_session_is_not_tried_again_in_another() -> None:
-    told, sheet = make_transcript_state()
+    state, recorder = make_transcript_state()
     conversation = Conversation([ChatMessage.user("Go."), ChatMessage.assistant("Gone.")])
-    told.load(conversation.entries())
-    unsent(PromptInput("first"), told, conversation)
-    told.load(())
-    assert heads(sheet)["first"].startswith("not said")
+    state.load(conversation.entries())
+    unsent(PromptInput("first"), state, conversation)
+    state.load(())
+    assert heads(recorder)["first"].startswith("not said")

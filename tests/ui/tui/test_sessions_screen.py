@@ -20,11 +20,11 @@ from tests.ui.idle_clock import wait_until
 from tests.ui.tui.screen_app import HOSTILE, SIZES, ScreenApp, is_harmless, least_contrast, show
 
 
-class GatedShelf(FakeSessionList):
+class GatedSessionList(FakeSessionList):
     """A shelf that answers when a test lets it, and refuses what a test says."""
 
-    def __init__(self, desk: FakeSession) -> None:
-        super().__init__(desk)
+    def __init__(self, session: FakeSession) -> None:
+        super().__init__(session)
         self.gates: dict[str, asyncio.Event] = {}
         """By what is searched for, or by the session to be resumed."""
         self.refusal: StenoError | None = None
@@ -49,11 +49,11 @@ class GatedShelf(FakeSessionList):
             await self.gates[name].wait()
 
 
-def a_desk(*kept: SessionSummary) -> tuple[FakeSession, GatedShelf]:
-    desk = FakeSession()
-    shelf = desk.session_list = GatedShelf(desk)
-    shelf.kept = list(kept)
-    return desk, shelf
+def make_session(*summaries: SessionSummary) -> tuple[FakeSession, GatedSessionList]:
+    session = FakeSession()
+    session_list = session.session_list = GatedSessionList(session)
+    session_list.kept = list(summaries)
+    return session, session_list
 
 
 def kept(name: str, *, is_here: bool = True, hours: float = 2, snippet: str = "") -> SessionSummary:
@@ -72,14 +72,14 @@ def kept(name: str, *, is_here: bool = True, hours: float = 2, snippet: str = ""
 THREE = (kept("alpha", is_here=False), kept("beta"), kept("gamma", hours=50))
 
 
-def order(stage: ScreenApp, *names: str) -> list[str]:
+def order(app: ScreenApp, *names: str) -> list[str]:
     """Return the names in the order in which they are seen."""
-    seen = {name: stage.text.find(f"the {name} session") for name in names}
+    seen = {name: app.text.find(f"the {name} session") for name in names}
     return sorted([name for name in names if seen[name] >= 0], key=lambda name: seen[name])
 
 
-def asked(desk: FakeSession, what: str) -> list[tuple[object, ...]]:
-    return [one[1:] for one in desk.asked if one[0] == what]
+def asked(session: FakeSession, what: str) -> list[tuple[object, ...]]:
+    return [one[1:] for one in session.asked if one[0] == what]
 
 
 # -- the list ----------------------------------------------------------------------------------
@@ -90,209 +90,211 @@ def asked(desk: FakeSession, what: str) -> list[tuple[object, ...]]:
 def test_sessions_of_this_folder_come_first_with_what_there_is_room_for(
     size: tuple[int, int],
 ) -> None:
-    desk, _ = a_desk(*THREE)
+    session, _ = make_session(*THREE)
 
-    async def play(stage: ScreenApp, pilot: Pilot[None]) -> None:
-        await wait_until(pilot, lambda: "3 sessions" in stage.text)
-        assert order(stage, "alpha", "beta", "gamma") == ["beta", "gamma", "alpha"]
-        [row] = [line for line in stage.lines if "the gamma session" in line]
+    async def steps(app: ScreenApp, pilot: Pilot[None]) -> None:
+        await wait_until(pilot, lambda: "3 sessions" in app.text)
+        assert order(app, "alpha", "beta", "gamma") == ["beta", "gamma", "alpha"]
+        [row] = [line for line in app.lines if "the gamma session" in line]
         assert "2 d ago" in row
         assert ("1234" in row) is (size[0] >= 80)
         assert (" 7 " in row) is (size[0] >= 80)
         assert ("~/code/of/gamma" in row) is (size[0] >= 120)
-        [head] = [line for line in stage.lines if "session " in line and "last used" in line]
+        [head] = [line for line in app.lines if "session " in line and "last used" in line]
         assert head.index("last used") + len("last used") == row.index("2 d ago") + len("2 d ago")
 
-    show(SessionsScreen(desk), play, size=size)
+    show(SessionsScreen(session), steps, size=size)
 
 
 @pytest.mark.parametrize("count", [3, 60])
 def test_names_stand_right_above_their_columns_and_the_cursor_goes_to_the_edge(count: int) -> None:
-    desk, _ = a_desk(*[kept(f"n{number}", hours=50) for number in range(count)])
+    session, _ = make_session(*[kept(f"n{number}", hours=50) for number in range(count)])
 
-    async def play(stage: ScreenApp, pilot: Pilot[None]) -> None:
-        await wait_until(pilot, lambda: f"{count} sessions" in stage.text)
+    async def steps(app: ScreenApp, pilot: Pilot[None]) -> None:
+        await wait_until(pilot, lambda: f"{count} sessions" in app.text)
         await pilot.pause()
-        head, row = [line.rstrip("▁▂▃▄▅▆▇█ ") for line in stage.lines[2:4]]
-        assert stage.lines[1].startswith(" type to search")
+        head, row = [line.rstrip("▁▂▃▄▅▆▇█ ") for line in app.lines[2:4]]
+        assert app.lines[1].startswith(" type to search")
         assert head.endswith("folder")
         assert row.endswith("~/code/of/n0")
         assert len(head) == len(row)
-        ends = [segment.style.bgcolor for segment in stage.strips[3] if segment.style]
+        ends = [segment.style.bgcolor for segment in app.strips[3] if segment.style]
         has_bar = count > 20
         assert (ends[-1] == ends[0]) is not has_bar
 
-    show(SessionsScreen(desk), play, size=(100, 30))
+    show(SessionsScreen(session), steps, size=(100, 30))
 
 
 def test_the_session_at_hand_is_marked() -> None:
     mine = kept("mine")._replace(id=FakeSession().status.session or "")
-    desk, _ = a_desk(kept("other"), mine)
+    session, _ = make_session(kept("other"), mine)
 
-    async def play(stage: ScreenApp, pilot: Pilot[None]) -> None:
-        await wait_until(pilot, lambda: "2 sessions" in stage.text)
-        assert "● the mine session" in stage.text
-        assert "● the other session" not in stage.text
+    async def steps(app: ScreenApp, pilot: Pilot[None]) -> None:
+        await wait_until(pilot, lambda: "2 sessions" in app.text)
+        assert "● the mine session" in app.text
+        assert "● the other session" not in app.text
 
-    show(SessionsScreen(desk), play)
+    show(SessionsScreen(session), steps)
 
 
 def test_tab_goes_from_all_folders_to_this_one_and_back() -> None:
-    desk, _ = a_desk(*THREE)
+    session, _ = make_session(*THREE)
 
-    async def play(stage: ScreenApp, pilot: Pilot[None]) -> None:
-        await wait_until(pilot, lambda: "3 sessions" in stage.text)
+    async def steps(app: ScreenApp, pilot: Pilot[None]) -> None:
+        await wait_until(pilot, lambda: "3 sessions" in app.text)
         await pilot.press("tab")
-        await wait_until(pilot, lambda: "2 sessions" in stage.text)
-        assert "Sessions · this folder" in stage.text
-        assert "alpha" not in stage.text
+        await wait_until(pilot, lambda: "2 sessions" in app.text)
+        assert "Sessions · this folder" in app.text
+        assert "alpha" not in app.text
         await pilot.press("tab")
-        await wait_until(pilot, lambda: "3 sessions" in stage.text)
+        await wait_until(pilot, lambda: "3 sessions" in app.text)
 
-    show(SessionsScreen(desk), play)
+    show(SessionsScreen(session), steps)
 
 
 def test_where_this_folder_has_none_the_others_are_not_forgotten() -> None:
-    desk, _ = a_desk(THREE[0])
+    session, _ = make_session(THREE[0])
 
-    async def play(stage: ScreenApp, pilot: Pilot[None]) -> None:
-        await wait_until(pilot, lambda: "1 session" in stage.text)
+    async def steps(app: ScreenApp, pilot: Pilot[None]) -> None:
+        await wait_until(pilot, lambda: "1 session" in app.text)
         await pilot.press("tab")
-        await wait_until(pilot, lambda: "none in this folder, 1 elsewhere" in stage.text)
+        await wait_until(pilot, lambda: "none in this folder, 1 elsewhere" in app.text)
         await pilot.press("enter", "f2", "delete")
-        assert desk.asked == [("sessions", "")]
+        assert session.asked == [("sessions", "")]
 
-    show(SessionsScreen(desk), play)
+    show(SessionsScreen(session), steps)
 
 
 def test_it_says_that_it_looks_and_that_there_is_nothing() -> None:
-    desk, shelf = a_desk()
+    session, session_list = make_session()
 
-    async def play(stage: ScreenApp, pilot: Pilot[None]) -> None:
-        await wait_until(pilot, lambda: "looking …" in stage.text)
-        shelf.gates[""].set()
-        await wait_until(pilot, lambda: "nothing is kept yet" in stage.text)
+    async def steps(app: ScreenApp, pilot: Pilot[None]) -> None:
+        await wait_until(pilot, lambda: "looking …" in app.text)
+        session_list.gates[""].set()
+        await wait_until(pilot, lambda: "nothing is kept yet" in app.text)
 
-    shelf.gates[""] = asyncio.Event()
-    show(SessionsScreen(desk), play)
+    session_list.gates[""] = asyncio.Event()
+    show(SessionsScreen(session), steps)
 
 
 def test_thousands_of_sessions_are_walked_through() -> None:
-    desk, _ = a_desk(*(kept(f"{number:04}") for number in range(5_000)))
+    session, _ = make_session(*(kept(f"{number:04}") for number in range(5_000)))
 
-    async def play(stage: ScreenApp, pilot: Pilot[None]) -> None:
-        await wait_until(pilot, lambda: "5,000 sessions" in stage.text)
+    async def steps(app: ScreenApp, pilot: Pilot[None]) -> None:
+        await wait_until(pilot, lambda: "5,000 sessions" in app.text)
         await pilot.press("ctrl+end")
-        await wait_until(pilot, lambda: "the 4999 session" in stage.text)
+        await wait_until(pilot, lambda: "the 4999 session" in app.text)
         await pilot.press("pageup", "up", "ctrl+home", "down", "enter")
-        await wait_until(pilot, lambda: stage.results)
-        assert asked(desk, "resume") == [("id-0001",)]
+        await wait_until(pilot, lambda: app.results)
+        assert asked(session, "resume") == [("id-0001",)]
 
-    show(SessionsScreen(desk), play)
+    show(SessionsScreen(session), steps)
 
 
 @pytest.mark.parametrize("size", SIZES)
 def test_names_from_elsewhere_do_no_harm(size: tuple[int, int]) -> None:
     name = HOSTILE + "x" * 10_000
     bad = kept("bad")._replace(title=name, folder=name, snippet=name)
-    desk, shelf = a_desk(bad, kept("good"))
+    session, session_list = make_session(bad, kept("good"))
 
-    async def play(stage: ScreenApp, pilot: Pilot[None]) -> None:
-        await wait_until(pilot, lambda: "2 sessions" in stage.text)
-        assert is_harmless(stage)
-        assert r"\x1b[2J" in stage.text
-        assert "the good session" in stage.text
-        shelf.refusal = Missing(name)
+    async def steps(app: ScreenApp, pilot: Pilot[None]) -> None:
+        await wait_until(pilot, lambda: "2 sessions" in app.text)
+        assert is_harmless(app)
+        assert r"\x1b[2J" in app.text
+        assert "the good session" in app.text
+        session_list.refusal = Missing(name)
         await pilot.press("delete", "y", "enter")
-        await wait_until(pilot, lambda: "✗" in stage.text)
-        assert is_harmless(stage)
+        await wait_until(pilot, lambda: "✗" in app.text)
+        assert is_harmless(app)
         await pilot.press("f2")
-        await wait_until(pilot, lambda: isinstance(stage.screen, InputScreen))
-        assert is_harmless(stage)
+        await wait_until(pilot, lambda: isinstance(app.screen, InputScreen))
+        assert is_harmless(app)
 
-    show(SessionsScreen(desk), play, size=size)
+    show(SessionsScreen(session), steps, size=size)
 
 
 @pytest.mark.parametrize("theme", ["steno-dark", "steno-light"])
 def test_everything_can_be_read_in_both_themes(theme: str) -> None:
-    desk, _ = a_desk(kept("alpha", snippet="found here"), kept("beta", snippet="and there"))
+    session, _ = make_session(
+        kept("alpha", snippet="found here"), kept("beta", snippet="and there")
+    )
 
-    async def play(stage: ScreenApp, pilot: Pilot[None]) -> None:
-        await wait_until(pilot, lambda: "2 sessions" in stage.text)
-        assert least_contrast(stage) >= 4.5
+    async def steps(app: ScreenApp, pilot: Pilot[None]) -> None:
+        await wait_until(pilot, lambda: "2 sessions" in app.text)
+        assert least_contrast(app) >= 4.5
 
-    show(SessionsScreen(desk), play, theme=theme)
+    show(SessionsScreen(session), steps, theme=theme)
 
 
 # -- searching ---------------------------------------------------------------------------------
 
 
 def test_typing_searches_and_shows_where_the_words_were_found() -> None:
-    desk, _ = a_desk(*THREE, kept("delta", snippet="so the DELTA [bold]was[/] mended"))
+    session, _ = make_session(*THREE, kept("delta", snippet="so the DELTA [bold]was[/] mended"))
 
-    async def play(stage: ScreenApp, pilot: Pilot[None]) -> None:
-        await wait_until(pilot, lambda: "4 sessions" in stage.text)
+    async def steps(app: ScreenApp, pilot: Pilot[None]) -> None:
+        await wait_until(pilot, lambda: "4 sessions" in app.text)
         await pilot.press(*"delta")
-        await wait_until(pilot, lambda: "1 session" in stage.text and "beta" not in stage.text)
-        assert asked(desk, "sessions")[-1] == ("delta",)
-        assert "so the DELTA [bold]was[/] mended" in stage.text
+        await wait_until(pilot, lambda: "1 session" in app.text and "beta" not in app.text)
+        assert asked(session, "sessions")[-1] == ("delta",)
+        assert "so the DELTA [bold]was[/] mended" in app.text
         underlined = [
-            one.text for strip in stage.strips for one in strip if one.style and one.style.underline
+            one.text for strip in app.strips for one in strip if one.style and one.style.underline
         ]
         assert underlined == ["delta", "DELTA"]
         await pilot.press(*"x")
-        await wait_until(pilot, lambda: "nothing holds these words" in stage.text)
+        await wait_until(pilot, lambda: "nothing holds these words" in app.text)
 
-    show(SessionsScreen(desk), play)
+    show(SessionsScreen(session), steps)
 
 
 def test_what_comes_back_for_words_that_have_changed_is_dropped() -> None:
-    desk, shelf = a_desk(*THREE)
+    session, session_list = make_session(*THREE)
 
-    async def play(stage: ScreenApp, pilot: Pilot[None]) -> None:
-        await wait_until(pilot, lambda: "3 sessions" in stage.text)
-        shelf.gates["a"] = asyncio.Event()
+    async def steps(app: ScreenApp, pilot: Pilot[None]) -> None:
+        await wait_until(pilot, lambda: "3 sessions" in app.text)
+        session_list.gates["a"] = asyncio.Event()
         await pilot.press("a")
-        await wait_until(pilot, lambda: ("a",) in asked(desk, "sessions"))
+        await wait_until(pilot, lambda: ("a",) in asked(session, "sessions"))
         await pilot.press(*"lph")
-        await wait_until(pilot, lambda: "1 session" in stage.text)
-        shelf.gates["a"].set()
+        await wait_until(pilot, lambda: "1 session" in app.text)
+        session_list.gates["a"].set()
         await pilot.pause()
-        assert order(stage, "alpha", "beta", "gamma") == ["alpha"]
+        assert order(app, "alpha", "beta", "gamma") == ["alpha"]
 
-    show(SessionsScreen(desk), play)
+    show(SessionsScreen(session), steps)
 
 
 def test_enter_does_nothing_while_the_list_is_not_what_was_asked_for() -> None:
-    desk, shelf = a_desk(*THREE)
+    session, session_list = make_session(*THREE)
 
-    async def play(stage: ScreenApp, pilot: Pilot[None]) -> None:
-        await wait_until(pilot, lambda: "3 sessions" in stage.text)
-        shelf.gates["alpha"] = asyncio.Event()
+    async def steps(app: ScreenApp, pilot: Pilot[None]) -> None:
+        await wait_until(pilot, lambda: "3 sessions" in app.text)
+        session_list.gates["alpha"] = asyncio.Event()
         await pilot.press(*"alpha", "enter")
-        await wait_until(pilot, lambda: ("alpha",) in asked(desk, "sessions"))
+        await wait_until(pilot, lambda: ("alpha",) in asked(session, "sessions"))
         await pilot.press("enter")
-        assert asked(desk, "resume") == []
-        shelf.gates["alpha"].set()
-        await wait_until(pilot, lambda: "1 session" in stage.text)
+        assert asked(session, "resume") == []
+        session_list.gates["alpha"].set()
+        await wait_until(pilot, lambda: "1 session" in app.text)
         await pilot.press("enter")
-        await wait_until(pilot, lambda: stage.results)
-        assert asked(desk, "resume") == [("id-alpha",)]
+        await wait_until(pilot, lambda: app.results)
+        assert asked(session, "resume") == [("id-alpha",)]
 
-    show(SessionsScreen(desk), play)
+    show(SessionsScreen(session), steps)
 
 
 def test_a_shelf_that_cannot_be_read_says_so() -> None:
-    desk, shelf = a_desk(*THREE)
-    shelf.refusal = StenoError("store: it cannot be reached")
+    session, session_list = make_session(*THREE)
+    session_list.refusal = StenoError("store: it cannot be reached")
 
-    async def play(stage: ScreenApp, pilot: Pilot[None]) -> None:
-        await wait_until(pilot, lambda: "✗ store: it cannot be reached" in stage.text)
+    async def steps(app: ScreenApp, pilot: Pilot[None]) -> None:
+        await wait_until(pilot, lambda: "✗ store: it cannot be reached" in app.text)
         await pilot.press("escape")
-        await wait_until(pilot, lambda: stage.results)
-        assert stage.results == [False]
+        await wait_until(pilot, lambda: app.results)
+        assert app.results == [False]
 
-    show(SessionsScreen(desk), play)
+    show(SessionsScreen(session), steps)
 
 
 # -- going on ----------------------------------------------------------------------------------
@@ -300,48 +302,48 @@ def test_a_shelf_that_cannot_be_read_says_so() -> None:
 
 @pytest.mark.requirement("S4-15")
 def test_enter_goes_on_with_a_session_once() -> None:
-    desk, shelf = a_desk(*THREE)
+    session, session_list = make_session(*THREE)
 
-    async def play(stage: ScreenApp, pilot: Pilot[None]) -> None:
-        await wait_until(pilot, lambda: "3 sessions" in stage.text)
-        shelf.gates["id-gamma"] = asyncio.Event()
+    async def steps(app: ScreenApp, pilot: Pilot[None]) -> None:
+        await wait_until(pilot, lambda: "3 sessions" in app.text)
+        session_list.gates["id-gamma"] = asyncio.Event()
         await pilot.press("down", "enter")
-        await wait_until(pilot, lambda: "opening the gamma session" in stage.text)
+        await wait_until(pilot, lambda: "opening the gamma session" in app.text)
         await pilot.press("enter", "escape", "ctrl+n", "f2", "delete", "tab")
-        shelf.gates["id-gamma"].set()
-        await wait_until(pilot, lambda: stage.results)
-        assert stage.results == [True]
-        assert desk.asked == [("sessions", ""), ("resume", "id-gamma")]
+        session_list.gates["id-gamma"].set()
+        await wait_until(pilot, lambda: app.results)
+        assert app.results == [True]
+        assert session.asked == [("sessions", ""), ("resume", "id-gamma")]
 
-    show(SessionsScreen(desk), play)
+    show(SessionsScreen(session), steps)
 
 
 def test_a_session_that_cannot_be_opened_leaves_the_list_with_the_reason() -> None:
-    desk, shelf = a_desk(*THREE)
+    session, session_list = make_session(*THREE)
 
-    async def play(stage: ScreenApp, pilot: Pilot[None]) -> None:
-        await wait_until(pilot, lambda: "3 sessions" in stage.text)
-        shelf.refusal = StenoError("session: another program has it open")
+    async def steps(app: ScreenApp, pilot: Pilot[None]) -> None:
+        await wait_until(pilot, lambda: "3 sessions" in app.text)
+        session_list.refusal = StenoError("session: another program has it open")
         await pilot.press("enter")
-        await wait_until(pilot, lambda: "✗ session: another program has it open" in stage.text)
-        shelf.refusal = None
+        await wait_until(pilot, lambda: "✗ session: another program has it open" in app.text)
+        session_list.refusal = None
         await pilot.press("enter")
-        await wait_until(pilot, lambda: stage.results)
-        assert stage.results == [True]
+        await wait_until(pilot, lambda: app.results)
+        assert app.results == [True]
 
-    show(SessionsScreen(desk), play)
+    show(SessionsScreen(session), steps)
 
 
 def test_a_new_session_is_begun_with_a_key() -> None:
-    desk, _ = a_desk(*THREE)
+    session, _ = make_session(*THREE)
 
-    async def play(stage: ScreenApp, pilot: Pilot[None]) -> None:
+    async def steps(app: ScreenApp, pilot: Pilot[None]) -> None:
         await pilot.press("ctrl+n")
-        await wait_until(pilot, lambda: stage.results)
-        assert stage.results == [True]
-        assert asked(desk, "new") == [("",)]
+        await wait_until(pilot, lambda: app.results)
+        assert app.results == [True]
+        assert asked(session, "new") == [("",)]
 
-    show(SessionsScreen(desk), play)
+    show(SessionsScreen(session), steps)
 
 
 # -- renaming and deleting ---------------------------------------------------------------------
@@ -349,85 +351,87 @@ def test_a_new_session_is_begun_with_a_key() -> None:
 
 @pytest.mark.parametrize("key", ["f2", "ctrl+r"])
 def test_a_session_gets_another_title_and_keeps_the_cursor(key: str) -> None:
-    desk, _ = a_desk(*THREE)
+    session, _ = make_session(*THREE)
 
-    async def play(stage: ScreenApp, pilot: Pilot[None]) -> None:
-        await wait_until(pilot, lambda: "3 sessions" in stage.text)
+    async def steps(app: ScreenApp, pilot: Pilot[None]) -> None:
+        await wait_until(pilot, lambda: "3 sessions" in app.text)
         await pilot.press("down", key)
-        await wait_until(pilot, lambda: isinstance(stage.screen, InputScreen))
+        await wait_until(pilot, lambda: isinstance(app.screen, InputScreen))
         await pilot.press("ctrl+u", *"other", "enter")
-        await wait_until(pilot, lambda: len(asked(desk, "sessions")) == 2 and "other" in stage.text)
-        assert asked(desk, "rename") == [("id-gamma", "other")]
+        await wait_until(
+            pilot, lambda: len(asked(session, "sessions")) == 2 and "other" in app.text
+        )
+        assert asked(session, "rename") == [("id-gamma", "other")]
         await pilot.press("enter")
-        await wait_until(pilot, lambda: stage.results)
-        assert asked(desk, "resume") == [("id-gamma",)]
+        await wait_until(pilot, lambda: app.results)
+        assert asked(session, "resume") == [("id-gamma",)]
 
-    show(SessionsScreen(desk), play)
+    show(SessionsScreen(session), steps)
 
 
 @pytest.mark.parametrize("keys", [("x", "escape"), ("ctrl+u", "enter")])
 def test_a_title_stays_where_none_is_given(keys: tuple[str, ...]) -> None:
-    desk, _ = a_desk(*THREE)
+    session, _ = make_session(*THREE)
 
-    async def play(stage: ScreenApp, pilot: Pilot[None]) -> None:
-        await wait_until(pilot, lambda: "3 sessions" in stage.text)
+    async def steps(app: ScreenApp, pilot: Pilot[None]) -> None:
+        await wait_until(pilot, lambda: "3 sessions" in app.text)
         await pilot.press("f2")
-        await wait_until(pilot, lambda: isinstance(stage.screen, InputScreen))
+        await wait_until(pilot, lambda: isinstance(app.screen, InputScreen))
         await pilot.press(*keys)
-        await wait_until(pilot, lambda: isinstance(stage.screen, SessionsScreen))
-        assert asked(desk, "rename") == []
+        await wait_until(pilot, lambda: isinstance(app.screen, SessionsScreen))
+        assert asked(session, "rename") == []
 
-    show(SessionsScreen(desk), play)
+    show(SessionsScreen(session), steps)
 
 
 @pytest.mark.parametrize("key", ["ctrl+d", "delete"])
 def test_a_session_is_deleted_after_its_name_was_shown_and_y_was_typed(key: str) -> None:
-    desk, _ = a_desk(*THREE)
+    session, _ = make_session(*THREE)
 
-    async def play(stage: ScreenApp, pilot: Pilot[None]) -> None:
-        await wait_until(pilot, lambda: "3 sessions" in stage.text)
+    async def steps(app: ScreenApp, pilot: Pilot[None]) -> None:
+        await wait_until(pilot, lambda: "3 sessions" in app.text)
         await pilot.press(key)
-        await wait_until(pilot, lambda: "Delete “the beta session”" in stage.text)
-        assert "2 h ago, 1,234 entries" in stage.text
-        assert asked(desk, "delete") == []
+        await wait_until(pilot, lambda: "Delete “the beta session”" in app.text)
+        assert "2 h ago, 1,234 entries" in app.text
+        assert asked(session, "delete") == []
         await pilot.press("y", "enter")
-        await wait_until(pilot, lambda: "2 sessions" in stage.text)
-        assert asked(desk, "delete") == [("id-beta",)]
+        await wait_until(pilot, lambda: "2 sessions" in app.text)
+        assert asked(session, "delete") == [("id-beta",)]
         await pilot.press("enter")
-        await wait_until(pilot, lambda: stage.results)
-        assert asked(desk, "resume") == [("id-gamma",)]
+        await wait_until(pilot, lambda: app.results)
+        assert asked(session, "resume") == [("id-gamma",)]
 
-    show(SessionsScreen(desk), play)
+    show(SessionsScreen(session), steps)
 
 
 @pytest.mark.parametrize("keys", [("enter",), ("n", "enter"), ("y", "escape"), ("y", "y", "enter")])
 def test_a_session_is_kept_unless_exactly_that_was_said(keys: tuple[str, ...]) -> None:
-    desk, _ = a_desk(*THREE)
+    session, _ = make_session(*THREE)
 
-    async def play(stage: ScreenApp, pilot: Pilot[None]) -> None:
-        await wait_until(pilot, lambda: "3 sessions" in stage.text)
+    async def steps(app: ScreenApp, pilot: Pilot[None]) -> None:
+        await wait_until(pilot, lambda: "3 sessions" in app.text)
         await pilot.press("delete")
-        await wait_until(pilot, lambda: isinstance(stage.screen, InputScreen))
+        await wait_until(pilot, lambda: isinstance(app.screen, InputScreen))
         await pilot.press(*keys)
-        await wait_until(pilot, lambda: "kept “the beta session”" in stage.text)
-        assert asked(desk, "delete") == []
+        await wait_until(pilot, lambda: "kept “the beta session”" in app.text)
+        assert asked(session, "delete") == []
 
-    show(SessionsScreen(desk), play)
+    show(SessionsScreen(session), steps)
 
 
 def test_a_session_that_must_not_be_deleted_says_why() -> None:
-    desk, shelf = a_desk(*THREE)
+    session, session_list = make_session(*THREE)
 
-    async def play(stage: ScreenApp, pilot: Pilot[None]) -> None:
-        await wait_until(pilot, lambda: "3 sessions" in stage.text)
-        shelf.refusal = StenoError("session: it is at hand; go over to another first")
+    async def steps(app: ScreenApp, pilot: Pilot[None]) -> None:
+        await wait_until(pilot, lambda: "3 sessions" in app.text)
+        session_list.refusal = StenoError("session: it is at hand; go over to another first")
         await pilot.press("delete")
-        await wait_until(pilot, lambda: isinstance(stage.screen, InputScreen))
+        await wait_until(pilot, lambda: isinstance(app.screen, InputScreen))
         await pilot.press("y", "enter")
-        await wait_until(pilot, lambda: "✗ session: it is at hand" in stage.text)
-        assert order(stage, "alpha", "beta", "gamma") == ["beta", "gamma", "alpha"]
+        await wait_until(pilot, lambda: "✗ session: it is at hand" in app.text)
+        assert order(app, "alpha", "beta", "gamma") == ["beta", "gamma", "alpha"]
 
-    show(SessionsScreen(desk), play)
+    show(SessionsScreen(session), steps)
 
 
 # -- ages --------------------------------------------------------------------------------------

@@ -42,7 +42,7 @@ class Clock:
         return self.now
 
 
-def play(
+def run_steps(
     status: StatusLine,
     then: Callable[[ScreenApp, Pilot[None]], Awaitable[None]],
     *,
@@ -50,16 +50,16 @@ def play(
     theme: str = "steno-dark",
 ) -> None:
     async def run() -> None:
-        stage = ScreenApp(status, theme=theme)
-        async with stage.run_test(size=size) as pilot:
+        app = ScreenApp(status, theme=theme)
+        async with app.run_test(size=size) as pilot:
             await pilot.pause()
-            await then(stage, pilot)
+            await then(app, pilot)
 
     asyncio.run(run())
 
 
 def shown(
-    standing: SessionStatus | None = STANDING,
+    values: SessionStatus | None = STANDING,
     doing: str | None = None,
     *,
     size: tuple[int, int] = (120, 30),
@@ -67,16 +67,16 @@ def shown(
     """Return the lines that a status line draws."""
     status, lines = StatusLine(clock=Clock()), list[str]()
 
-    async def then(stage: ScreenApp, pilot: Pilot[None]) -> None:
-        if standing is not None:
-            status.show_status(standing)
+    async def then(app: ScreenApp, pilot: Pilot[None]) -> None:
+        if values is not None:
+            status.show_status(values)
         status.show_activity(doing)
         await pilot.pause()
-        lines.extend(stage.lines[: status.size.height])
-        assert "".join(stage.lines[status.size.height :]).strip() == ""
-        assert is_harmless(stage)
+        lines.extend(app.lines[: status.size.height])
+        assert "".join(app.lines[status.size.height :]).strip() == ""
+        assert is_harmless(app)
 
-    play(status, then, size=size)
+    run_steps(status, then, size=size)
     return lines
 
 
@@ -103,8 +103,8 @@ def test_names_from_elsewhere_do_no_harm_and_push_nothing_off_the_line(
     size: tuple[int, int],
 ) -> None:
     name = HOSTILE + "x" * 10_000
-    standing = STANDING._replace(title=name, folder=name, branch=name, model=name)
-    text = "\n".join(shown(standing, doing=name, size=size))
+    status = STANDING._replace(title=name, folder=name, branch=name, model=name)
+    text = "\n".join(shown(status, doing=name, size=size))
     assert " ACT " in text
     assert r"\x1b[2J" in text
     assert "ctx 13%" in text
@@ -160,8 +160,8 @@ def test_what_nobody_knows_is_not_shown() -> None:
 def test_the_context_says_how_full_it_is_and_warns_by_a_sign(
     tokens: int, room: int | None, words: str
 ) -> None:
-    standing = STANDING._replace(context_tokens=tokens, context_limit=room)
-    assert words in shown(standing, size=(160, 20))[0]
+    status = STANDING._replace(context_tokens=tokens, context_limit=room)
+    assert words in shown(status, size=(160, 20))[0]
 
 
 def test_before_anything_is_known_it_says_that_it_starts() -> None:
@@ -174,54 +174,54 @@ def test_seconds_are_counted_while_something_is_done_and_only_then() -> None:
     status = StatusLine(clock=clock)
     status.show_activity("starting")
 
-    async def then(stage: ScreenApp, pilot: Pilot[None]) -> None:
-        assert "starting" in stage.text
+    async def then(app: ScreenApp, pilot: Pilot[None]) -> None:
+        assert "starting" in app.text
         status.show_status(STANDING)
         status.show_activity("waiting for model")
         await pilot.pause()
-        assert "waiting for model  " in stage.text
+        assert "waiting for model  " in app.text
         clock.now += 3
-        await wait_until(pilot, lambda: "waiting for model 3 s" in stage.text)
+        await wait_until(pilot, lambda: "waiting for model 3 s" in app.text)
         status.show_activity("waiting for model")  # the same still: it counts on
         clock.now += 72
-        await wait_until(pilot, lambda: "waiting for model 1 min 15 s" in stage.text)
+        await wait_until(pilot, lambda: "waiting for model 1 min 15 s" in app.text)
         status.show_activity("running bash")
         await pilot.pause()
-        assert "running bash  " in stage.text
+        assert "running bash  " in app.text
         status.show_activity(None)
         await pilot.pause()
-        assert "idle" in stage.text
+        assert "idle" in app.text
         assert status._tick_timer is None
 
-    play(status, then)
+    run_steps(status, then)
 
 
 def test_something_said_takes_the_place_of_what_is_done_for_a_while() -> None:
     status = StatusLine(clock=Clock())
 
-    async def then(stage: ScreenApp, pilot: Pilot[None]) -> None:
+    async def then(app: ScreenApp, pilot: Pilot[None]) -> None:
         status.show_status(STANDING)
         status.show_activity("running bash")
         status.show_message("Ctrl+C again leaves")
         await pilot.pause()
-        assert "Ctrl+C again leaves" in stage.text
-        assert "running bash" not in stage.text
-        await wait_until(pilot, lambda: "running bash" in stage.text)
+        assert "Ctrl+C again leaves" in app.text
+        assert "running bash" not in app.text
+        await wait_until(pilot, lambda: "running bash" in app.text)
 
-    play(status, then)
+    run_steps(status, then)
 
 
 @pytest.mark.parametrize("theme", ["steno-dark", "steno-light"])
 def test_it_can_be_read_in_both_themes(theme: str) -> None:
     status = StatusLine(clock=Clock())
 
-    async def then(stage: ScreenApp, pilot: Pilot[None]) -> None:
+    async def then(app: ScreenApp, pilot: Pilot[None]) -> None:
         for mode in Mode:
             status.show_status(STANDING._replace(mode=mode, context_tokens=31_000))
             await pilot.pause()
-            assert least_contrast(stage) >= 4.5
+            assert least_contrast(app) >= 4.5
 
-    play(status, then, theme=theme)
+    run_steps(status, then, theme=theme)
 
 
 @pytest.mark.parametrize(

@@ -60,13 +60,13 @@ def test_our_themes_come_first_and_no_theme_is_missing() -> None:
 @pytest.mark.requirement("S4-15")
 def test_every_theme_can_be_worn() -> None:
     async def wear() -> list[str]:
-        stage = ScreenApp()
-        async with stage.run_test() as pilot:
+        app = ScreenApp()
+        async with app.run_test() as pilot:
             worn: list[str] = []
             for name in all_theme_names():
-                stage.theme = name
+                app.theme = name
                 await pilot.pause()
-                worn.append(stage.current_theme.name)
+                worn.append(app.current_theme.name)
             return worn
 
     assert asyncio.run(wear()) == all_theme_names()

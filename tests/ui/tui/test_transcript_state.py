@@ -46,10 +46,10 @@ async def work(
     gate: Gate | None = None,
 ) -> tuple[ItemRecorder, Conversation]:
     """Let an agent work with real tools, and tell of it."""
-    told, sheet = make_transcript_state()
+    state, recorder = make_transcript_state()
     store = MemoryStore()
     conversation = store.new([ChatMessage.system("Work.")])
-    told.load(conversation.entries())
+    state.load(conversation.entries())
     async with Toolbox(Workspace([folder])) as toolbox:
         agent = Agent(
             ScriptedProvider(turns),
@@ -59,8 +59,8 @@ async def work(
             runner=Runner(store),
             model="scripted/one",
         )
-        await agent.run(prompt, watch=told.apply)
-    return sheet, conversation
+        await agent.run(prompt, watch=state.apply)
+    return recorder, conversation
 
 
 SCRIPTS: dict[str, list[Any]] = {
@@ -92,34 +92,34 @@ SCRIPTS: dict[str, list[Any]] = {
 def test_what_has_just_happened_looks_as_it_will_when_it_is_read_back(
     tmp_path: Path, script: list[Any]
 ) -> None:
-    sheet, conversation = run(work(tmp_path, script))
-    assert sheet.seen() == read_back(conversation).seen()
-    assert not [block for block in sheet.blocks if block.is_open]
+    recorder, conversation = run(work(tmp_path, script))
+    assert recorder.seen() == read_back(conversation).seen()
+    assert not [item for item in recorder.blocks if item.is_open]
 
 
 def test_what_was_denied_looks_the_same_when_it_is_read_back(tmp_path: Path) -> None:
     gate = Gate(Permissions(), DenyingApprover("not today", actor="ann"))
     script = [turn_with_calls(call("1", "bash", command="rm x")), "I see."]
-    sheet, conversation = run(work(tmp_path, script, gate=gate))
-    (block,) = sheet.of(ItemKind.CALL)
-    assert block.state is CallState.DENIED
-    assert "not today" in block.body
-    assert sheet.seen() == read_back(conversation).seen()
+    recorder, conversation = run(work(tmp_path, script, gate=gate))
+    (item,) = recorder.of(ItemKind.CALL)
+    assert item.state is CallState.DENIED
+    assert "not today" in item.body
+    assert recorder.seen() == read_back(conversation).seen()
 
 
 def test_a_command_shows_its_head_and_what_it_printed(tmp_path: Path) -> None:
-    sheet, _ = run(work(tmp_path, SCRIPTS["a command"]))
-    kinds = [block.kind for block in sheet.blocks if block.kind is not ItemKind.MARK]
+    recorder, _ = run(work(tmp_path, SCRIPTS["a command"]))
+    kinds = [item.kind for item in recorder.blocks if item.kind is not ItemKind.MARK]
     assert kinds == [ItemKind.USER, ItemKind.ANSWER, ItemKind.CALL, ItemKind.ANSWER]
-    (block,) = sheet.of(ItemKind.CALL)
-    assert block.head == "bash echo one; echo two"
-    assert "one\ntwo" in block.body
-    assert (block.state, block.is_folded) == (CallState.DONE, True)
+    (item,) = recorder.of(ItemKind.CALL)
+    assert item.head == "bash echo one; echo two"
+    assert "one\ntwo" in item.body
+    assert (item.state, item.is_folded) == (CallState.DONE, True)
 
 
 def test_a_change_of_a_file_is_shown_as_a_diff(tmp_path: Path) -> None:
-    sheet, _ = run(work(tmp_path, SCRIPTS["a change"]))
-    write, edit = sheet.of(ItemKind.CALL)
+    recorder, _ = run(work(tmp_path, SCRIPTS["a change"]))
+    write, edit = recorder.of(ItemKind.CALL)
     assert (write.form, edit.form) == (TextForm.DIFF, TextForm.DIFF)
     assert "-x = 1" in edit.body
     assert "+x = 3" in edit.body
@@ -134,80 +134,80 @@ def test_a_short_diff_is_seen_at_once_and_a_long_one_when_it_is_asked_for(tmp_pa
         turn_with_calls(call("3", "write", path="b.py", content=long)),
         "Done.",
     ]
-    sheet, _ = run(work(tmp_path, script))
-    written, edited, much = sheet.of(ItemKind.CALL)
+    recorder, _ = run(work(tmp_path, script))
+    written, edited, much = recorder.of(ItemKind.CALL)
     assert [one.is_folded for one in (written, edited, much)] == [False, False, True]
     assert [one.note for one in (written, edited, much)] == ["+1 −0", "+1 −1", "+40 −0"]
 
 
 def test_a_command_that_failed_says_how_it_ended() -> None:
     conversation = Conversation()
-    said = ChatMessage.user("$ false\n")
-    conversation.append(said, audit={"shell": "false", "status": 1})
-    (block,) = read_back(conversation).of(ItemKind.SHELL)
-    assert (block.head, block.note, block.state) == ("$ false", "exit 1", CallState.FAILED)
+    message = ChatMessage.user("$ false\n")
+    conversation.append(message, audit={"shell": "false", "status": 1})
+    (item,) = read_back(conversation).of(ItemKind.SHELL)
+    assert (item.head, item.note, item.state) == ("$ false", "exit 1", CallState.FAILED)
 
 
 def test_an_answer_that_was_cut_off_says_by_what_and_how_to_go_on() -> None:
-    told, sheet = make_transcript_state()
+    state, recorder = make_transcript_state()
     cut_off = ChatMessage.assistant("Wel", stop_reason=StopReason.LENGTH)
-    told.apply(RunEnded(RunResult(EndReason.DONE, cut_off, 1, Usage(), reason="it was cut off")))
-    (notice,) = sheet.of(ItemKind.NOTICE)
+    state.apply(RunEnded(RunResult(EndReason.DONE, cut_off, 1, Usage(), reason="it was cut off")))
+    (notice,) = recorder.of(ItemKind.NOTICE)
     assert notice.body == "it was cut off (max_tokens); say: go on. --max-tokens allows more"
 
 
 def test_words_are_there_as_they_come() -> None:
-    told, sheet = make_transcript_state()
-    told.apply(TextDelta(0, "Hel"))
-    told.apply(TextDelta(0, "lo"))
-    (block,) = sheet.blocks
-    assert (block.join_chunks(), block.is_open, block.entry) == ("Hello", True, None)
+    state, recorder = make_transcript_state()
+    state.apply(TextDelta(0, "Hel"))
+    state.apply(TextDelta(0, "lo"))
+    (item,) = recorder.blocks
+    assert (item.join_chunks(), item.is_open, item.entry) == ("Hello", True, None)
 
 
 def test_words_of_a_turn_that_is_tried_again_are_taken_away() -> None:
-    told, sheet = make_transcript_state()
-    told.apply(TextDelta(0, "Hel"))
-    told.apply(Notice(NoticeCode.RETRY, "overloaded; trying again"))
-    assert [block.kind for block in sheet.blocks] == [ItemKind.NOTICE]
-    told.apply(TextDelta(0, "Hello"))
-    assert [block.join_chunks() for block in sheet.of(ItemKind.ANSWER)] == ["Hello"]
+    state, recorder = make_transcript_state()
+    state.apply(TextDelta(0, "Hel"))
+    state.apply(Notice(NoticeCode.RETRY, "overloaded; trying again"))
+    assert [item.kind for item in recorder.blocks] == [ItemKind.NOTICE]
+    state.apply(TextDelta(0, "Hello"))
+    assert [item.join_chunks() for item in recorder.of(ItemKind.ANSWER)] == ["Hello"]
 
 
 def test_what_a_lone_image_turned_out_to_be_is_told_by_its_name() -> None:
     conversation = Conversation()
-    said = conversation.append(UserMessage((Image(source=ImageFile("shot.png")),)))
-    failed = Resolution(target=said.id, block=0, status=ResolutionStatus.FAILED, error="gone")
+    message = conversation.append(UserMessage((Image(source=ImageFile("shot.png")),)))
+    failed = Resolution(target=message.id, block=0, status=ResolutionStatus.FAILED, error="gone")
     conversation.append(failed)
-    (block,) = read_back(conversation).of(ItemKind.ERROR)
-    assert block.body.startswith("image shot.png: failed: gone")
+    (item,) = read_back(conversation).of(ItemKind.ERROR)
+    assert item.body.startswith("image shot.png: failed: gone")
 
 
 def test_an_image_is_only_pointed_at_until_it_is_drawn() -> None:
     conversation = Conversation()
     image = Image(source=ImageData(b"png"), mime_type="image/png")
-    said = conversation.append(UserMessage((Text("?"), image)))
-    (block,) = read_back(conversation).of(ItemKind.USER)
-    assert block.images == (ImageLocation(said.id, 1),)
+    message = conversation.append(UserMessage((Text("?"), image)))
+    (item,) = read_back(conversation).of(ItemKind.USER)
+    assert item.images == (ImageLocation(message.id, 1),)
 
 
 def test_what_shows_an_image_is_drawn_anew_when_the_image_was_opened() -> None:
-    told, sheet = make_transcript_state()
+    state, recorder = make_transcript_state()
     conversation = Conversation()
-    said = conversation.append(UserMessage((Image(source=ImageFile("shot.png")),)))
-    told.apply(EntryRecorded(said))
-    before = sheet.touched
+    message = conversation.append(UserMessage((Image(source=ImageFile("shot.png")),)))
+    state.apply(EntryRecorded(message))
+    before = recorder.touched
     opened = Resolution(
-        target=said.id, block=0, status=ResolutionStatus.RESOLVED, content=(Text("a cat"),)
+        target=message.id, block=0, status=ResolutionStatus.RESOLVED, content=(Text("a cat"),)
     )
-    told.apply(EntryRecorded(conversation.append(opened)))
-    assert sheet.touched == before + 1
+    state.apply(EntryRecorded(conversation.append(opened)))
+    assert recorder.touched == before + 1
 
 
 def test_the_diff_of_a_call_that_names_its_file_does_not_name_it_again(tmp_path: Path) -> None:
-    sheet, _ = run(work(tmp_path, SCRIPTS["a change"]))
-    for block in sheet.of(ItemKind.CALL):
-        assert block.head.endswith(" a.py")
-        assert block.body.startswith("@@ ")
+    recorder, _ = run(work(tmp_path, SCRIPTS["a change"]))
+    for item in recorder.of(ItemKind.CALL):
+        assert item.head.endswith(" a.py")
+        assert item.body.startswith("@@ ")
 
 
 def test_a_diff_below_another_name_keeps_its_own() -> None:
@@ -217,8 +217,8 @@ def test_a_diff_below_another_name_keeps_its_own() -> None:
     conversation.append(
         ToolResultMessage(tool_call_id="1", content=(Text("ok"),), details={"diff": diff})
     )
-    (block,) = read_back(conversation).of(ItemKind.CALL)
-    assert block.body == diff
+    (item,) = read_back(conversation).of(ItemKind.CALL)
+    assert item.body == diff
 
 
 def ended(ending: EndReason, error: Any = None, reason: str = "") -> LoopEvent:
@@ -226,122 +226,122 @@ def ended(ending: EndReason, error: Any = None, reason: str = "") -> LoopEvent:
 
 
 def test_a_failure_is_told_with_the_way_out() -> None:
-    told, sheet = make_transcript_state()
-    told.apply(ended(EndReason.FAILED, Overloaded("busy")))
-    (block,) = sheet.of(ItemKind.ERROR)
-    assert "busy" in block.body
-    assert "/retry" in block.body
+    state, recorder = make_transcript_state()
+    state.apply(ended(EndReason.FAILED, Overloaded("busy")))
+    (item,) = recorder.of(ItemKind.ERROR)
+    assert "busy" in item.body
+    assert "/retry" in item.body
 
 
 def test_an_interruption_is_told_and_nothing_seems_to_run_on() -> None:
-    told, sheet = make_transcript_state()
-    told.apply(TextDelta(0, "Hel"))
-    told.apply(ended(EndReason.INTERRUPTED))
-    assert [block.kind for block in sheet.blocks] == [ItemKind.NOTICE]
+    state, recorder = make_transcript_state()
+    state.apply(TextDelta(0, "Hel"))
+    state.apply(ended(EndReason.INTERRUPTED))
+    assert [item.kind for item in recorder.blocks] == [ItemKind.NOTICE]
 
 
 def test_a_command_of_the_person_is_shown_while_it_runs_and_as_it_is_on_record() -> None:
-    told, sheet = make_transcript_state()
+    state, recorder = make_transcript_state()
     conversation = Conversation()
-    told.apply(ShellStarted("ls"))
-    told.apply(ShellOutput("a.py\n"))
-    (block,) = sheet.of(ItemKind.SHELL)
-    assert (block.join_chunks(), block.state) == ("a.py\n", CallState.RUNNING)
-    said = ChatMessage.user("$ ls\na.py\n")
-    entry = conversation.append(said, audit={"shell": "ls", "status": 0})
-    told.apply(EntryRecorded(entry))
-    told.apply(ShellEnded(0))
-    assert sheet.seen() == read_back(conversation).seen()
-    (block,) = sheet.of(ItemKind.SHELL)
-    assert (block.head, block.body, block.state) == ("$ ls", "a.py\n", CallState.DONE)
+    state.apply(ShellStarted("ls"))
+    state.apply(ShellOutput("a.py\n"))
+    (item,) = recorder.of(ItemKind.SHELL)
+    assert (item.join_chunks(), item.state) == ("a.py\n", CallState.RUNNING)
+    message = ChatMessage.user("$ ls\na.py\n")
+    entry = conversation.append(message, audit={"shell": "ls", "status": 0})
+    state.apply(EntryRecorded(entry))
+    state.apply(ShellEnded(0))
+    assert recorder.seen() == read_back(conversation).seen()
+    (item,) = recorder.of(ItemKind.SHELL)
+    assert (item.head, item.body, item.state) == ("$ ls", "a.py\n", CallState.DONE)
 
 
 def test_a_grant_that_was_taken_back_is_a_change_of_course() -> None:
     conversation = Conversation([ChatMessage.user("Go.")])
     revoked = Repair(code="grant_revoked", explanation="write is no longer allowed")
     conversation.append(revoked, decision="revoked", audit={"revoked": "write"})
-    (block,) = read_back(conversation).of(ItemKind.MARK)
-    assert block.head == "write is no longer allowed"
+    (item,) = read_back(conversation).of(ItemKind.MARK)
+    assert item.head == "write is no longer allowed"
 
 
 def test_what_was_mended_says_so_whatever_was_decided_beside_it() -> None:
     conversation = Conversation([ChatMessage.user("Go.")])
     mended = Repair(code="call_unanswered", explanation="a call was answered")
     conversation.append(mended, decision="cancelled", audit={"actor": "eva"})
-    (block,) = read_back(conversation).of(ItemKind.NOTICE)
-    assert block.body == "mended: a call was answered"
+    (item,) = read_back(conversation).of(ItemKind.NOTICE)
+    assert item.body == "mended: a call was answered"
 
 
 def test_a_command_that_is_recorded_leaves_the_next_one_running() -> None:
-    told, sheet = make_transcript_state()
+    state, recorder = make_transcript_state()
     conversation = Conversation()
     for event in (ShellStarted("ls"), ShellEnded(0), ShellStarted("make"), ShellOutput("cc\n")):
-        told.apply(event)
-    said = ChatMessage.user("$ ls\na.py\n")
-    told.apply(EntryRecorded(conversation.append(said, audit={"shell": "ls", "status": 0})))
-    told.apply(ShellOutput("ld\n"))
-    running, recorded = sheet.of(ItemKind.SHELL)
+        state.apply(event)
+    message = ChatMessage.user("$ ls\na.py\n")
+    state.apply(EntryRecorded(conversation.append(message, audit={"shell": "ls", "status": 0})))
+    state.apply(ShellOutput("ld\n"))
+    running, recorded = recorder.of(ItemKind.SHELL)
     assert (running.head, running.join_chunks(), running.state) == (
         "$ make",
         "cc\nld\n",
         CallState.RUNNING,
     )
     assert (recorded.head, recorded.state) == ("$ ls", CallState.DONE)
-    told.apply(ShellEnded(2))
+    state.apply(ShellEnded(2))
     assert (running.state, running.is_open) == (CallState.FAILED, False)
 
 
 def test_a_command_that_was_stopped_says_so_while_it_is_seen_and_when_it_is_read_back() -> None:
-    told, sheet = make_transcript_state()
+    state, recorder = make_transcript_state()
     conversation = Conversation()
-    told.apply(ShellStarted("sleep 60"))
-    told.apply(ShellEnded(None))
-    (block,) = sheet.of(ItemKind.SHELL)
-    assert block.state is CallState.STOPPED
-    said = ChatMessage.user("$ sleep 60\n[stopped]")
-    told.apply(EntryRecorded(conversation.append(said, audit={"shell": "sleep 60"})))
-    (block,) = sheet.of(ItemKind.SHELL)
-    assert block.state is CallState.STOPPED
-    assert sheet.seen() == read_back(conversation).seen()
+    state.apply(ShellStarted("sleep 60"))
+    state.apply(ShellEnded(None))
+    (item,) = recorder.of(ItemKind.SHELL)
+    assert item.state is CallState.STOPPED
+    message = ChatMessage.user("$ sleep 60\n[stopped]")
+    state.apply(EntryRecorded(conversation.append(message, audit={"shell": "sleep 60"})))
+    (item,) = recorder.of(ItemKind.SHELL)
+    assert item.state is CallState.STOPPED
+    assert recorder.seen() == read_back(conversation).seen()
 
 
 @pytest.mark.requirement("S2-28")
 def test_an_image_that_cannot_be_opened_is_told_with_the_way_to_try_again() -> None:
     conversation = Conversation()
     image = Image(source=ImageFile("shot.png"))
-    said = conversation.append(UserMessage((Text("What is it?"), image)))
+    message = conversation.append(UserMessage((Text("What is it?"), image)))
     failed = Resolution(
-        target=said.id, block=1, status=ResolutionStatus.FAILED, error="shot.png: is no image"
+        target=message.id, block=1, status=ResolutionStatus.FAILED, error="shot.png: is no image"
     )
     conversation.append(failed)
-    (block,) = read_back(conversation).of(ItemKind.ERROR)
-    assert "image shot.png" in block.body
-    assert "is no image" in block.body
-    assert "/retry" in block.body
+    (item,) = read_back(conversation).of(ItemKind.ERROR)
+    assert "image shot.png" in item.body
+    assert "is no image" in item.body
+    assert "/retry" in item.body
 
 
 @pytest.mark.requirement("S2-27")
 def test_a_person_is_told_that_a_model_reads_the_text_in_an_image() -> None:
     conversation = Conversation()
-    said = conversation.append(UserMessage((Text("?"), Image(source=ImageFile("shot.png")))))
+    message = conversation.append(UserMessage((Text("?"), Image(source=ImageFile("shot.png")))))
     read = Resolution(
-        target=said.id,
+        target=message.id,
         block=1,
         status=ResolutionStatus.RESOLVED,
         content=(Text("Friday"),),
         details={"kind": "image", "used": "ocr", "engine": "rapidocr"},
     )
     conversation.append(read)
-    (block,) = read_back(conversation).of(ItemKind.NOTICE)
-    assert "image shot.png: the model reads the text in it" in block.body
+    (item,) = read_back(conversation).of(ItemKind.NOTICE)
+    assert "image shot.png: the model reads the text in it" in item.body
 
 
 def test_what_a_message_points_at_is_named() -> None:
     conversation = Conversation()
     pointer = FileReference(path="src/a.py", start_line=3, end_line=9)
     conversation.append(UserMessage((Text("Look."), pointer)))
-    (block,) = read_back(conversation).blocks
-    assert block.body == "Look.\n[file src/a.py:3-9]"
+    (item,) = read_back(conversation).blocks
+    assert item.body == "Look.\n[file src/a.py:3-9]"
 
 
 def test_changes_of_course_are_marked() -> None:
@@ -349,15 +349,15 @@ def test_changes_of_course_are_marked() -> None:
     conversation.change_mode(Mode.PLAN)
     conversation.fork("other")
     conversation.switch("other")
-    marks = [block.head for block in read_back(conversation).of(ItemKind.MARK)]
+    marks = [item.head for item in read_back(conversation).of(ItemKind.MARK)]
     assert marks == ["plan mode", "branch other"]
 
 
 def test_troubles_and_replies_are_put_at_the_end() -> None:
-    told, sheet = make_transcript_state()
-    told.apply(ErrorRaised("the disk is full"))
-    told.add_reply(CommandReply("| a | b |", "usage"))
-    assert [(block.kind, block.head) for block in sheet.blocks] == [
+    state, recorder = make_transcript_state()
+    state.apply(ErrorRaised("the disk is full"))
+    state.add_reply(CommandReply("| a | b |", "usage"))
+    assert [(item.kind, item.head) for item in recorder.blocks] == [
         (ItemKind.ERROR, ""),
         (ItemKind.REPLY, "usage"),
     ]

@@ -16,7 +16,7 @@ from steno.ui.tui.screens.sessions_screen import SessionsScreen
 from steno.ui.tui.screens.tree_screen import TreeScreen
 from tests.ui.fake_session import FakeSession
 from tests.ui.idle_clock import wait_until
-from tests.ui.tui.approval_app import ApprovalApp, pending_call, play, queued_call
+from tests.ui.tui.approval_app import ApprovalApp, pending_call, queued_call, run_steps
 
 pytestmark = pytest.mark.requirement("S4-15", "S2-18")
 TOLD = "steno asks you about a call: Esc leads there"
@@ -31,9 +31,9 @@ class Ringing(ApprovalApp):
         self.rung += 1
 
 
-def compared(desk: FakeSession) -> Screen[Any]:
-    desk.conversation.fork("other")
-    return CompareScreen(desk, desk.branches.all_twigs(), "main", "other")
+def compared(session: FakeSession) -> Screen[Any]:
+    session.conversation.fork("other")
+    return CompareScreen(session, session.branches.all_rows(), "main", "other")
 
 
 PAGES: dict[str, Callable[[FakeSession], Screen[Any]]] = {
@@ -49,31 +49,31 @@ PAGES: dict[str, Callable[[FakeSession], Screen[Any]]] = {
 def test_a_page_says_that_a_question_waits_as_soon_as_it_does(
     page: str, size: tuple[int, int]
 ) -> None:
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
-        assert isinstance(stage, Ringing)
-        stage.push_screen(PAGES[page](stage.desk))
-        await wait_until(pilot, lambda: len(stage.screen_stack) == 2)
-        assert TOLD not in stage.seen
-        stage.ask(pending_call())
-        await wait_until(pilot, lambda: TOLD in stage.seen)
-        assert stage.rung == 1
-        stage.ask(pending_call(), queued_call("call_2"))
-        assert stage.rung == 1
-        stage.ask()
-        await wait_until(pilot, lambda: TOLD not in stage.seen)
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
+        assert isinstance(app, Ringing)
+        app.push_screen(PAGES[page](app.session))
+        await wait_until(pilot, lambda: len(app.screen_stack) == 2)
+        assert TOLD not in app.seen
+        app.ask(pending_call())
+        await wait_until(pilot, lambda: TOLD in app.seen)
+        assert app.rung == 1
+        app.ask(pending_call(), queued_call("call_2"))
+        assert app.rung == 1
+        app.ask()
+        await wait_until(pilot, lambda: TOLD not in app.seen)
 
-    play(Ringing(), scene, size)
+    run_steps(Ringing(), steps, size)
 
 
 def test_a_page_that_is_opened_later_says_it_too_and_escape_leads_to_the_question() -> None:
-    async def scene(stage: ApprovalApp, pilot: Pilot[Any]) -> None:
-        assert isinstance(stage, Ringing)
-        assert stage.rung == 0  # it is in sight
-        stage.push_screen(PagerScreen(CommandReply("a page", "help")))
-        await wait_until(pilot, lambda: TOLD in stage.seen)
-        stage.idle_s = 60.0
-        await stage.press(pilot, "escape")
-        await wait_until(pilot, lambda: stage.focused is stage.panel)
-        assert TOLD not in stage.seen
+    async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
+        assert isinstance(app, Ringing)
+        assert app.rung == 0  # it is in sight
+        app.push_screen(PagerScreen(CommandReply("a page", "help")))
+        await wait_until(pilot, lambda: TOLD in app.seen)
+        app.idle_s = 60.0
+        await app.press(pilot, "escape")
+        await wait_until(pilot, lambda: app.focused is app.panel)
+        assert TOLD not in app.seen
 
-    play(Ringing(pending_call()), scene)
+    run_steps(Ringing(pending_call()), steps)

@@ -42,9 +42,9 @@ def test_what_is_too_wide_has_a_row_of_its_own() -> None:
 
 
 def comparing() -> Screen[Any]:
-    desk = FakeSession()
-    desk.branches.fork("other")
-    return CompareScreen(desk, asyncio.run(desk.branches.rows()), "main", "other")
+    session = FakeSession()
+    session.branches.fork("other")
+    return CompareScreen(session, asyncio.run(session.branches.rows()), "main", "other")
 
 
 SCREENS: dict[str, Callable[[], Screen[Any]]] = {
@@ -61,42 +61,42 @@ SCREENS: dict[str, Callable[[], Screen[Any]]] = {
 def test_every_screen_says_at_its_bottom_how_to_leave_it(name: str, size: tuple[int, int]) -> None:
     screen = SCREENS[name]()
 
-    async def play(stage: ScreenApp, pilot: Pilot[None]) -> None:
+    async def steps(app: ScreenApp, pilot: Pilot[None]) -> None:
         foot = screen.query_one(KeyHints)
         assert foot.region.bottom == size[1]
         assert foot.region.width == size[0]
-        said = stage.lines[foot.region.y :]
+        said = app.lines[foot.region.y :]
         assert said[-1].rstrip().endswith(" · Esc close")
         # Nothing is broken but between two keys.
         assert all(line.strip() and line.rstrip()[-1] != "·" for line in said)
         await pilot.press("escape")
         await pilot.pause()
-        assert stage.screen is not screen
+        assert app.screen is not screen
 
-    show(screen, play, size=size)
+    show(screen, steps, size=size)
 
 
 @pytest.mark.parametrize("is_said_later", [False, True])
 def test_a_title_is_harmless_and_on_one_line_whenever_it_is_said(is_said_later: bool) -> None:
     hostile = "[bold]a\x1b[2J\nb[/bold]"
 
-    async def play(stage: ScreenApp, pilot: Pilot[None]) -> None:
+    async def steps(app: ScreenApp, pilot: Pilot[None]) -> None:
         title = Title("before" if is_said_later else hostile)
-        await stage.screen.mount(title)
+        await app.screen.mount(title)
         if is_said_later:
             title.update(hostile)
         line = f" {terminal_line(hostile)}"
-        await wait_until(pilot, lambda: line in [one.rstrip() for one in stage.lines])
+        await wait_until(pilot, lambda: line in [one.rstrip() for one in app.lines])
 
-    show(SessionsScreen(FakeSession()), play)
+    show(SessionsScreen(FakeSession()), steps)
 
 
 def test_what_is_said_at_the_bottom_follows_the_width() -> None:
-    async def play(stage: ScreenApp, pilot: Pilot[None]) -> None:
-        foot = stage.screen.query_one(KeyHints)
+    async def steps(app: ScreenApp, pilot: Pilot[None]) -> None:
+        foot = app.screen.query_one(KeyHints)
         assert foot.size.height == 1
         narrow = ["Enter go on · F2 rename · Del delete", "Ctrl+N new · Tab folder/all · Esc close"]
         await pilot.resize_terminal(60, 20)
-        await wait_until(pilot, lambda: [line.strip() for line in stage.lines[-2:]] == narrow)
+        await wait_until(pilot, lambda: [line.strip() for line in app.lines[-2:]] == narrow)
 
-    show(SessionsScreen(FakeSession()), play)
+    show(SessionsScreen(FakeSession()), steps)

@@ -65,9 +65,9 @@ class TreeUser:
         return found
 
 
-def play(
+def run_steps(
     screen: Screen[Any],
-    scene: Callable[[TreeUser], Awaitable[None]],
+    steps: Callable[[TreeUser], Awaitable[None]],
     *,
     size: tuple[int, int] = (80, 30),
 ) -> Any:
@@ -77,7 +77,7 @@ def play(
         app = TreeApp(screen)
         async with app.run_test(size=size) as pilot:
             await pilot.pause()
-            await scene(TreeUser(app, pilot))
+            await steps(TreeUser(app, pilot))
             await pilot.pause()
         return app.result
 
@@ -100,23 +100,23 @@ def calls_and_results(count: int) -> Iterator[Message]:
 
 def two_branches() -> FakeSession:
     """Return `main` (active), and `other`, which parts from it behind #2."""
-    desk = FakeSession(
+    session = FakeSession(
         alternating_messages("how do I list files", "use ls", "and hidden ones", "use ls -a")
     )
-    branch_off(desk, "other", 1, alternating_messages("and by age", "use ls -t"))
-    return desk
+    branch_off(session, "other", 1, alternating_messages("and by age", "use ls -t"))
+    return session
 
 
 def three_branches() -> FakeSession:
     """Return `main` (active), and `other` and `third`, which part from it behind #2."""
-    desk = two_branches()
-    branch_off(desk, "third", 1, alternating_messages("and by size", "use ls -S"))
-    return desk
+    session = two_branches()
+    branch_off(session, "third", 1, alternating_messages("and by size", "use ls -S"))
+    return session
 
 
-def branch_off(desk: FakeSession, name: str, behind: int, messages: Iterable[Message]) -> None:
+def branch_off(session: FakeSession, name: str, behind: int, messages: Iterable[Message]) -> None:
     """Say something in a new branch behind an entry of the active one, and come back."""
-    conversation = desk.conversation
+    conversation = session.conversation
     active = conversation.branch
     conversation.fork(name, at=conversation.entries()[behind].id)
     for message in messages:
@@ -143,12 +143,12 @@ class BusyBranches(FakeBranches):
 class CountedTree(Sequence[BranchTreeRow]):
     """Twigs that count how often one of them is looked at."""
 
-    def __init__(self, twigs: Sequence[BranchTreeRow]) -> None:
-        self._twigs = twigs
+    def __init__(self, rows: Sequence[BranchTreeRow]) -> None:
+        self._rows = rows
         self.looks = 0
 
     def __len__(self) -> int:
-        return len(self._twigs)
+        return len(self._rows)
 
     @overload
     def __getitem__(self, index: int) -> BranchTreeRow: ...
@@ -156,15 +156,15 @@ class CountedTree(Sequence[BranchTreeRow]):
     def __getitem__(self, index: slice) -> Sequence[BranchTreeRow]: ...
     def __getitem__(self, index: int | slice) -> BranchTreeRow | Sequence[BranchTreeRow]:
         self.looks += 1
-        return self._twigs[index]
+        return self._rows[index]
 
 
 class ScriptedBranches(FakeBranches):
     """Branches that are drawn as a test says."""
 
-    def __init__(self, desk: FakeSession, twigs: Sequence[BranchTreeRow]) -> None:
-        super().__init__(desk)
-        self._twigs = twigs
+    def __init__(self, session: FakeSession, rows: Sequence[BranchTreeRow]) -> None:
+        super().__init__(session)
+        self._rows = rows
 
     async def rows(self) -> Sequence[BranchTreeRow]:
-        return self._twigs
+        return self._rows

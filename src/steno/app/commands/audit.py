@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from steno.app.commands.context import CommandContext
 from steno.app.reports.audit import describe_verification, verify_session
 from steno.app.session import CommandReply
+from steno.app.session_state import CommandContext
 from steno.errors import LogError, Missing
 from steno.ids import utc_now
 from steno.messages.call import AnyToolCall
@@ -42,40 +42,40 @@ class CallDecision(NamedTuple):
     outcome: Outcome | None = None
 
 
-async def run_audit(scene: CommandContext, argument: str) -> CommandReply:
+async def run_audit(context: CommandContext, argument: str) -> CommandReply:
     """Tell who decided what, and check the record."""
-    return CommandReply(await asyncio.to_thread(_audit_text, scene), "Audit")
+    return CommandReply(await asyncio.to_thread(_audit_text, context), "Audit")
 
 
-def _audit_text(scene: CommandContext) -> str:
-    session = scene.conversation.id
+def _audit_text(context: CommandContext) -> str:
+    session = context.conversation.id
     try:
-        entries = [r.entry for r in scene.store.records(session) if r.entry is not None]
+        entries = [r.entry for r in context.store.records(session) if r.entry is not None]
     except Missing:
         return "Nothing is on record yet."
     except LogError as exc:
         return f"**The record cannot be read:** {escape_markdown(str(exc))}"
     rows = [_decision_row(one, utc_now()) for one in collect_decisions(entries)]
-    parts = [_integrity_text(scene), "Nothing had to be decided yet."]
+    parts = [_integrity_text(context), "Nothing had to be decided yet."]
     if rows:
         parts[1:] = [
             markdown_table(_DECISION_COLUMNS, rows[-_MAX_DECISION_ROWS:]),
             _decision_count_text(len(rows)),
         ]
-    if scene.is_persistent:
+    if context.is_persistent:
         parts.append(f"{inline_code(f'steno audit {session}')} tells of every entry.")
     return "\n\n".join(parts)
 
 
-def _integrity_text(scene: CommandContext) -> str:
-    verdict = verify_session(scene.store, scene.conversation.id)
-    if verdict.problem is not None:
-        return f"**The record is not as it was written:** {escape_markdown(verdict.problem)}"
-    assert verdict.found is not None
-    lasting = "" if scene.is_persistent else " It is kept in memory alone, and gone in the end."
-    head = verdict.found.heads.get(scene.conversation.branch)
+def _integrity_text(context: CommandContext) -> str:
+    verification = verify_session(context.store, context.conversation.id)
+    if verification.problem is not None:
+        return f"**The record is not as it was written:** {escape_markdown(verification.problem)}"
+    assert verification.found is not None
+    lasting = "" if context.is_persistent else " It is kept in memory alone, and gone in the end."
+    head = verification.found.heads.get(context.conversation.branch)
     digest = f" The digest of this branch is {inline_code(head)}." if head else ""
-    return f"The record is **whole**: {describe_verification(verdict.found)}.{digest}{lasting}"
+    return f"The record is **whole**: {describe_verification(verification.found)}.{digest}{lasting}"
 
 
 def _decision_count_text(number: int) -> str:
@@ -125,5 +125,5 @@ def _decision_row(one: CallDecision, now: datetime) -> list[str]:
 
 
 def _call_label(call: AnyToolCall | None, call_id: str) -> str:
-    words = call_id if call is None else f"{call.name} {call.arguments}"
-    return truncate_to_width(terminal_line(words), _MAX_CALL_WIDTH)
+    label = call_id if call is None else f"{call.name} {call.arguments}"
+    return truncate_to_width(terminal_line(label), _MAX_CALL_WIDTH)

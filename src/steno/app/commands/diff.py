@@ -15,8 +15,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple, final
 
-from steno.app.commands.context import CommandContext
 from steno.app.session import CommandReply
+from steno.app.session_state import CommandContext
 from steno.errors import ToolFailed, Unavailable
 from steno.messages.message import ToolResultMessage
 from steno.messages.outcome import Outcome
@@ -29,17 +29,9 @@ from steno.tools.programs import find_program, helper_process
 from steno.tools.workspace import Workspace
 
 MAX_DIFF_BYTES: Final = 1_000_000
-
-
 _GIT_TIMEOUT_S: Final = 10.0
-
-
 _MAX_STDERR_BYTES: Final = 2_000
-
-
 _PASSED_VARIABLES: Final = ("HOME", "XDG_CONFIG_HOME", "PATH", "TMPDIR")
-
-
 _SET_VARIABLES: Final = {
     "LC_ALL": "C",  # what it complains of is read below
     "GIT_OPTIONAL_LOCKS": "0",
@@ -48,8 +40,6 @@ _SET_VARIABLES: Final = {
     "GIT_NO_LAZY_FETCH": "1",
     "GIT_ALLOW_PROTOCOL": "none",
 }
-
-
 _SAFE_SETTINGS: Final = {
     "core.fsmonitor": "false",
     "core.hooksPath": os.devnull,
@@ -57,29 +47,24 @@ _SAFE_SETTINGS: Final = {
     "core.safecrlf": "false",
     "diff.external": "",
 }
-
-
 _DIFF_ARGUMENTS: Final = (
     *("diff", "--no-color", "--no-ext-diff", "--no-textconv", "--relative"),
     "--ignore-submodules=dirty",  # else a git runs in each of them, by its settings
 )
-
-
 _FILTER_ARGUMENTS: Final = (
     *("config", "--show-scope", "--null", "--name-only"),
     *("--get-regexp", r"^filter\."),
 )
-
-
 _NOTHING_SET_STATUS: Final = 1
 """The status if nothing is set."""
-
-
 _NO_REPOSITORY: Final = "not a git repository"
-
-
 _UNTRUSTED_SCOPES: Final = ("local", "worktree")
 """Whose settings are not the user's own."""
+_MAX_FILE_BYTES: Final = 100_000
+"""How large a file may be that is shown as a whole, in bytes."""
+_MAX_LISTED_FILES: Final = 200
+_WRITING_TOOLS: Final = frozenset({"edit", "write"})
+"""The tools whose results say what they have changed."""
 
 
 class GitOutput(NamedTuple):
@@ -110,10 +95,10 @@ class GitWorkTree:
         if env is None or git is None:
             return None
         first = cls(_git_command(env, git, _SAFE_SETTINGS), workspace.root)
-        said = await first._run("rev-parse", "--is-inside-work-tree")
-        if said.status and _NO_REPOSITORY not in said.stderr:
-            raise Unavailable(f"git: {said.stderr}")
-        if said.data.strip() != b"true":
+        output = await first._run("rev-parse", "--is-inside-work-tree")
+        if output.status and _NO_REPOSITORY not in output.stderr:
+            raise Unavailable(output.stderr, code="git_failed", place="git")
+        if output.data.strip() != b"true":
             return None
         return cls(
             _git_command(env, git, _SAFE_SETTINGS | await first._filter_overrides()), workspace.root
@@ -129,18 +114,20 @@ class GitWorkTree:
 
     async def list_files(self, *kinds: str, path: str) -> list[str]:
         """Return names of files here and below: `--others` are those that git does not keep."""
-        said = await self._run_checked(
+        output = await self._run_checked(
             "ls-files", "-z", "--exclude-standard", *kinds, "--", *_path_arguments(path)
         )
-        whole, _, _ = said.data.rpartition(b"\0")  # the last may be cut
+        whole, _, _ = output.data.rpartition(b"\0")  # the last may be cut
         return [os.fsdecode(name) for name in whole.split(b"\0") if name]
 
     async def _run_checked(self, *arguments: str) -> GitOutput:
         """Ask git something that it should know. Raises Unavailable."""
-        said = await self._run(*arguments)
-        if said.status:
-            raise Unavailable(f"git: {said.stderr or f'it failed ({said.status})'}")
-        return said
+        output = await self._run(*arguments)
+        if output.status:
+            raise Unavailable(
+                output.stderr or f"it failed ({output.status})", code="git_failed", place="git"
+            )
+        return output
 
     async def _run(self, *arguments: str) -> GitOutput:
         """Run git, for so long and for so much output. Raises Unavailable."""
@@ -158,20 +145,28 @@ class GitWorkTree:
                 await process.wait()
         except TimeoutError:
             raise Unavailable(
-                f"git: no answer within {_GIT_TIMEOUT_S:g} s; name less of it"
+                f"no answer within {_GIT_TIMEOUT_S:g} s; name less of it",
+                code="git_timeout",
+                place="git",
             ) from None
         except OSError as exc:
-            raise Unavailable(f"git: cannot be run: {exc.strerror}") from exc
-        told = terminal_line(complaint.decode("utf-8", "replace"))
-        return GitOutput(data, False, process.returncode, told)
+            raise Unavailable(
+                f"cannot be run: {exc.strerror}", code="git_not_started", place="git"
+            ) from exc
+        message = terminal_line(complaint.decode("utf-8", "replace"))
+        return GitOutput(data, False, process.returncode, message)
 
     async def _filter_overrides(self) -> dict[str, str]:
         """Return settings that undo what the repository says of filters for content."""
-        said = await self._run(*_FILTER_ARGUMENTS)
-        if said.is_truncated or said.status not in (0, _NOTHING_SET_STATUS):
-            raise Unavailable(f"git: its settings cannot be read: {said.stderr}")
-        words = said.data.decode("utf-8", "surrogateescape").split("\0")
-        pairs = zip(words[::2], words[1::2], strict=False)
+        output = await self._run(*_FILTER_ARGUMENTS)
+        if output.is_truncated or output.status not in (0, _NOTHING_SET_STATUS):
+            raise Unavailable(
+                f"its settings cannot be read: {output.stderr}",
+                code="git_settings_unreadable",
+                place="git",
+            )
+        fields = output.data.decode("utf-8", "surrogateescape").split("\0")
+        pairs = zip(fields[::2], fields[1::2], strict=False)
         names = [name for scope, name in pairs if scope in _UNTRUSTED_SCOPES]
         return {name: "false" if name.endswith(".required") else "" for name in names}
 
@@ -195,37 +190,18 @@ def _path_arguments(path: str) -> tuple[str, ...]:
 
 async def _read_bounded(stream: asyncio.StreamReader) -> bytes:
     """Read to the end, or until it is more than is wanted."""
-    pieces: list[bytes] = []
+    chunks: list[bytes] = []
     size = 0
-    while size <= MAX_DIFF_BYTES and (piece := await stream.read(65_536)):
-        pieces.append(piece)
-        size += len(piece)
-    return b"".join(pieces)
+    while size <= MAX_DIFF_BYTES and (chunk := await stream.read(65_536)):
+        chunks.append(chunk)
+        size += len(chunk)
+    return b"".join(chunks)
 
 
-# -- changed ---------------------------------------------------------------------------------------
-#
-# `/diff`: what has changed in the files here.
-#
-# In a git work tree that is what differs from the last commit, and files that git does not know
-# yet; anywhere else it is what the agent has written, by the record of this branch.
-
-
-_MAX_FILE_BYTES: Final = 100_000
-"""How large a file may be that is shown as a whole, in bytes."""
-
-
-_MAX_LISTED_FILES: Final = 200
-
-
-_WRITING_TOOLS: Final = frozenset({"edit", "write"})
-"""The tools whose results say what they have changed."""
-
-
-async def run_diff(scene: CommandContext, argument: str) -> CommandReply:
+async def run_diff(context: CommandContext, argument: str) -> CommandReply:
     """Show what has changed, in all or below one path."""
     path = argument.strip()
-    workspace = scene.environment.input_setup.workspace
+    workspace = context.environment.input_setup.workspace
     complaint = ""
     try:
         git = await GitWorkTree.find(workspace)
@@ -235,9 +211,9 @@ async def run_diff(scene: CommandContext, argument: str) -> CommandReply:
             )
     except Unavailable as exc:
         complaint = f"{exc}\n"
-    entries = scene.conversation.entries()
-    told = await asyncio.to_thread(_diff_from_log, entries, workspace, path)
-    return _diff_reply(told, f"{complaint}Changed by the agent in this branch", path)
+    entries = context.conversation.entries()
+    text = await asyncio.to_thread(_diff_from_log, entries, workspace, path)
+    return _diff_reply(text, f"{complaint}Changed by the agent in this branch", path)
 
 
 def _diff_reply(text: str, title: str, path: str) -> CommandReply:
@@ -255,9 +231,9 @@ async def _diff_from_git(git: GitWorkTree, workspace: Workspace, path: str) -> s
     if not await git.has_commits():
         names = await git.list_files("--cached", "--others", path=path)
         return await asyncio.to_thread(_new_files_text, workspace, names, MAX_DIFF_BYTES)
-    said = await git.diff(path)
-    tracked = said.data.decode("utf-8", "replace")
-    if said.is_truncated:
+    output = await git.diff(path)
+    tracked = output.data.decode("utf-8", "replace")
+    if output.is_truncated:
         whole, _, _ = tracked.rpartition("\n")
         return f"{whole}\n[more than {MAX_DIFF_BYTES:,} bytes: the rest is left out; /diff PATH shows less]\n"
     names = await git.list_files("--others", path=path)
@@ -266,17 +242,17 @@ async def _diff_from_git(git: GitWorkTree, workspace: Workspace, path: str) -> s
     )
 
 
-def _new_files_text(workspace: Workspace, names: Sequence[str], room: int) -> str:
+def _new_files_text(workspace: Workspace, names: Sequence[str], max_bytes: int) -> str:
     """Return files that were not there before: in full while there is room, else by name."""
     shown: list[str] = []
     listed: list[str] = []
     for name in names:
-        text = _whole_file_diff(workspace, name) if room > 0 else None
-        if text is None or len(text) > room:
+        text = _whole_file_diff(workspace, name) if max_bytes > 0 else None
+        if text is None or len(text) > max_bytes:
             listed.append(name)
         else:
             shown.append(text)
-            room -= len(text)
+            max_bytes -= len(text)
     if listed:
         shown.append(f"{format_count(len(listed), 'new file', 'new files')}, not shown:\n")
         shown += [f"    {terminal_line(name)}\n" for name in listed[:_MAX_LISTED_FILES]]

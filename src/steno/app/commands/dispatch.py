@@ -12,19 +12,17 @@ from steno.agent import EntryRecorded
 from steno.app.active_run import ActiveRun
 from steno.app.branch_tree import LocalBranchTree
 from steno.app.commands.audit import run_audit
-from steno.app.commands.context import CommandContext
 from steno.app.commands.diff import run_diff
 from steno.app.commands.export import run_export
 from steno.app.commands.mcp import run_mcp
 from steno.app.commands.permissions import run_permissions
 from steno.app.commands.table import COMMANDS
 from steno.app.commands.usage import run_usage
-from steno.app.conflicts import explain_conflicts
 from steno.app.errors import suggest_name
 from steno.app.models import change_mode, change_model
 from steno.app.session import CommandReply
 from steno.app.session_list import LocalSessionList
-from steno.app.session_state import SessionState
+from steno.app.session_state import CommandContext, SessionState, explain_conflicts
 from steno.app.settings import variable_name
 from steno.app.settings_loader import LoadedSettings
 from steno.errors import InvalidValue, Missing, StenoError
@@ -34,11 +32,6 @@ from steno.records.entry import Compaction, Entry, Mode
 from steno.render.items import TextForm
 from steno.render.markdown_escape import escape_markdown, inline_code
 from steno.render.terminal_text import terminal_line
-
-# -- replies ---------------------------------------------------------------------------------------
-#
-# What the commands of a person bring, by their names.
-
 
 CONTEXT_COMMANDS: Final[Mapping[str, Callable[[CommandContext, str], Awaitable[CommandReply]]]] = (
     MappingProxyType(
@@ -52,13 +45,7 @@ CONTEXT_COMMANDS: Final[Mapping[str, Callable[[CommandContext, str], Awaitable[C
     )
 )
 """Each looks at the scene, and takes what stands behind the name. They raise StenoError."""
-
-
-# -- settling --------------------------------------------------------------------------------------
-#
-# What a person writes down so that something lasts: the file, the setting, the variable.
-#
-# Nothing is written here; it is only said where.
+_TERMINAL_COMMANDS: Final = ("help", "quit", "theme", "tree")
 
 
 def setting_hint(setting: str, value: str, loaded: LoadedSettings) -> str:
@@ -82,25 +69,22 @@ def add_model_hint(loaded: LoadedSettings) -> str:
     )
 
 
-_TERMINAL_COMMANDS: Final = ("help", "quit", "theme", "tree")
-
-
 @final
 class CommandDispatcher:
     """Does what a person types behind a slash."""
 
     def __init__(
         self,
-        bench: SessionState,
+        state: SessionState,
         work: ActiveRun,
-        boughs: LocalBranchTree,
-        shelved: LocalSessionList,
+        branches: LocalBranchTree,
+        session_list: LocalSessionList,
     ) -> None:
         """Take everything that can be asked for something."""
-        self._state = bench
+        self._state = state
         self._active_run = work
-        self._branches = boughs
-        self._session_list = shelved
+        self._branches = branches
+        self._session_list = session_list
         self._handlers: Mapping[str, Callable[[str], Awaitable[CommandReply]]] = {
             "model": self._model,
             "mode": self._mode,
@@ -124,7 +108,7 @@ class CommandDispatcher:
         if name in _TERMINAL_COMMANDS:
             raise _terminal_only(name)
         near = suggest_name(name, [command.name for command in COMMANDS])
-        raise Missing(f"/{name}: there is no such command; {near}")
+        raise Missing(f"there is no such command; {near}", code="no_such_command", place=f"/{name}")
 
     async def _model(self, name: str) -> CommandReply:
         if not name:
@@ -134,7 +118,9 @@ class CommandDispatcher:
     async def _mode(self, name: str) -> CommandReply:
         if name:
             if name not in tuple(Mode):
-                raise InvalidValue(f"/mode: must be one of {', '.join(Mode)}")
+                raise InvalidValue(
+                    f"must be one of {', '.join(Mode)}", code="no_such_mode", place="/mode"
+                )
             change_mode(self._state, Mode(name))
         return CommandReply(f"mode {inline_code(self._state.conversation.mode)}")
 
@@ -144,7 +130,9 @@ class CommandDispatcher:
 
     async def _resume(self, name: str) -> CommandReply:
         if not name:
-            raise InvalidValue("/resume: say which session: by its id, or last")
+            raise InvalidValue(
+                "say which session: by its id, or last", code="session_not_named", place="/resume"
+            )
         await self._session_list.resume(name)
         return CommandReply(f"Goes on with {inline_code(self._state.conversation.id)}.")
 
@@ -158,13 +146,13 @@ class CommandDispatcher:
     async def _label(self, text: str) -> CommandReply:
         last = self._last_message()
         if last is None:
-            raise Missing("/label: nothing has been said yet")
+            raise Missing("nothing has been said yet", code="empty_session", place="/label")
         self._branches.label(last.id, text)
         return CommandReply(f"The last message is called {escape_markdown(text)}.")
 
     def _last_message(self) -> Entry | None:
-        said = reversed(self._state.conversation.entries_view())
-        return next((entry for entry in said if entry.message is not None), None)
+        messages = reversed(self._state.conversation.entries_view())
+        return next((entry for entry in messages if entry.message is not None), None)
 
     async def _retry(self, _: str) -> CommandReply:
         last, is_open = self._last_message(), bool(self._state.conversation.outstanding)
@@ -176,8 +164,10 @@ class CommandDispatcher:
     async def _compact(self, _: str) -> CommandReply:
         if self._state.environment.model_selection.vendor == OFFLINE:
             raise StenoError(
-                "/compact: the offline assistant cannot sum up what was said; "
-                "choose a model that can with /model"
+                "the offline assistant cannot sum up what was said; "
+                "choose a model that can with /model",
+                code="offline_model",
+                place="/compact",
             )
         entry = await self._active_run.compact()
         if entry is None or not isinstance(entry.payload, Compaction):
@@ -187,10 +177,10 @@ class CommandDispatcher:
         )
 
     async def _permissions(self, argument: str) -> CommandReply:
-        bench = self._state
-        with explain_conflicts(bench):
+        state = self._state
+        with explain_conflicts(state):
             return await run_permissions(
-                bench.command_context, argument, lambda one: bench.emit(EntryRecorded(one))
+                state.command_context, argument, lambda one: state.emit(EntryRecorded(one))
             )
 
     async def _theme(self, name: str) -> CommandReply:
@@ -202,4 +192,6 @@ class CommandDispatcher:
 
 
 def _terminal_only(name: str) -> StenoError:
-    return StenoError(f"/{name}: the terminal does this, and nobody else")
+    return StenoError(
+        "the terminal does this, and nobody else", code="terminal_only", place=f"/{name}"
+    )

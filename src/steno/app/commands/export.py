@@ -9,7 +9,6 @@ from itertools import chain, count
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from steno.app.commands.context import CommandContext
 from steno.app.session import CommandReply
 from steno.app.session_files import (
     DOCUMENT_FORMAT,
@@ -19,6 +18,7 @@ from steno.app.session_files import (
     summarize_losses,
 )
 from steno.app.session_log import SessionLog
+from steno.app.session_state import CommandContext
 from steno.errors import InvalidValue, Unavailable
 from steno.formats import ExportLoss
 from steno.ids import utc_now
@@ -58,13 +58,13 @@ class _ExportRequest(NamedTuple):
     """Empty where none was named."""
 
 
-async def run_export(scene: CommandContext, argument: str) -> CommandReply:
+async def run_export(context: CommandContext, argument: str) -> CommandReply:
     """Write the active branch to a file, which must not be there: `[markdown|json|html] [FILE]`.
 
     Raises InvalidValue if the file is there or nobody knows the format, Unavailable if nothing can
     be written.
     """
-    return await asyncio.to_thread(_export_branch, scene, _parse_export_argument(argument))
+    return await asyncio.to_thread(_export_branch, context, _parse_export_argument(argument))
 
 
 def _parse_export_argument(argument: str) -> _ExportRequest:
@@ -77,8 +77,9 @@ def _parse_export_argument(argument: str) -> _ExportRequest:
     found = _FORMAT_BY_SUFFIX.get(Path(file).suffix.lower())
     if found is None:
         raise InvalidValue(
-            "export: a file ends in .md, .html or .json; or name the format first: "
-            "/export markdown FILE"
+            "a file ends in .md, .html or .json; or name the format first: /export markdown FILE",
+            code="unknown_format",
+            place="export",
         )
     return _ExportRequest(found, file)
 
@@ -89,20 +90,20 @@ def _strip_quotes(text: str) -> str:
     return text[1:-1] if is_quoted else text
 
 
-def _export_branch(scene: CommandContext, wanted: _ExportRequest) -> CommandReply:
-    store, session, branch = scene.store, scene.conversation.id, scene.conversation.branch
+def _export_branch(context: CommandContext, wanted: _ExportRequest) -> CommandReply:
+    store, session, branch = context.store, context.conversation.id, context.conversation.branch
     # Read from the store, and without a bar for how far that is: the screen belongs to a face.
     log = SessionLog(store.header(session), store.records(session))
-    target = _target_file(scene.folder, wanted, log)
+    target = _target_file(context.folder, wanted, log)
     data, losses = _encode_export(store, log, branch, wanted.format_name)
     try:
         write_file(target, data + b"\n")
     except OutputError as exc:
-        raise Unavailable(terminal_line(str(exc))) from exc
+        raise Unavailable(terminal_line(str(exc)), code="write_failed") from exc
     size = format_count(len(data) + 1, "byte", "bytes")
     lines = [f"written: {terminal_line(str(target))} ({size})"]
     if kinds := list(summarize_losses(locate_losses(losses, log.path(branch)), log)):
-        lines.append(_loss_summary(kinds, is_kept=scene.is_persistent))
+        lines.append(_loss_summary(kinds, is_kept=context.is_persistent))
     return CommandReply("\n".join(lines), title="export", form=TextForm.PLAIN)
 
 
@@ -139,11 +140,18 @@ def _target_file(folder: Path, wanted: _ExportRequest, log: SessionLog) -> Path:
         target = (folder / Path(wanted.file).expanduser()).resolve()
         is_there = target.exists()
     except (RuntimeError, OSError, ValueError) as exc:  # no home, a loop of links, a NUL
-        raise InvalidValue("export: no file can have this name; choose another") from exc
+        raise InvalidValue(
+            "no file can have this name; choose another", code="invalid_file_name", place="export"
+        ) from exc
     if is_there:
-        there = "it is there already; choose another name, or name none"
-        rule = "it is a folder; name a file in it" if target.is_dir() else there
-        raise InvalidValue(f"{terminal_line(str(target))}: {rule}")
+        place = terminal_line(str(target))
+        if target.is_dir():
+            raise InvalidValue("it is a folder; name a file in it", code="is_folder", place=place)
+        raise InvalidValue(
+            "it is there already; choose another name, or name none",
+            code="file_exists",
+            place=place,
+        )
     return target
 
 

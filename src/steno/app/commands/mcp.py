@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final, NamedTuple
 
-from steno.app.commands.context import CommandContext
 from steno.app.errors import suggest_name
 from steno.app.mcp_servers import (
     MCP_FILE_NAME,
@@ -17,6 +16,7 @@ from steno.app.mcp_servers import (
     tool_row,
 )
 from steno.app.session import CommandReply
+from steno.app.session_state import CommandContext
 from steno.app.settings_loader import describe_how_to_trust
 from steno.errors import Missing, ServerFailed
 from steno.inputs.mcp.connection import McpConnection, McpServers
@@ -37,23 +37,25 @@ _RESOURCE_COLUMNS: Final = (Column("resource"), Column("type"), Column("name"))
 _PROMPT_COLUMNS: Final = (Column("prompt"), Column("description"))
 
 
-async def run_mcp(scene: CommandContext, argument: str) -> CommandReply:
+async def run_mcp(context: CommandContext, argument: str) -> CommandReply:
     """Tell of all servers, or what one of them offers. Raises Missing, ServerFailed."""
-    servers, name = scene.environment.input_setup.servers, argument.strip()
+    servers, name = context.environment.input_setup.servers, argument.strip()
     if name:
         spec = servers.specs.get(name)
-        if spec is not None and spec.problem == NOT_TRUSTED and not spec.disabled:
-            raise ServerFailed(f"mcp {name}: {NOT_TRUSTED}; {_trust_hint(scene)}")
+        if spec is not None and _is_untrusted(spec):
+            raise ServerFailed(
+                f"{NOT_TRUSTED}; {_trust_hint(context)}", code="not_trusted", place=f"mcp {name}"
+            )
         return CommandReply(await _offers_text(servers, name), f"MCP server {name}")
-    told = await asyncio.gather(*[_server_line(servers, spec) for spec in servers.specs.values()])
-    problems = [f"- {escape_markdown(note)}" for note in scene.environment.input_setup.notes]
-    parts = ["\n".join(told) if told else "No MCP server is set up."]
+    lines = await asyncio.gather(*[_server_line(servers, spec) for spec in servers.specs.values()])
+    problems = [f"- {escape_markdown(note)}" for note in context.environment.input_setup.notes]
+    parts = ["\n".join(lines) if lines else "No MCP server is set up."]
     if problems:
         parts.append("\n".join(["**To know**", "", *problems]))
-    if told:
+    if lines:
         parts.append("`/mcp NAME` lists what a server offers.")
     return CommandReply(
-        "\n\n".join([*parts, _add_server_hint(scene), *_trust_notice(scene)]), _MCP_TITLE
+        "\n\n".join([*parts, _add_server_hint(context), *_trust_notice(context)]), _MCP_TITLE
     )
 
 
@@ -92,29 +94,33 @@ async def _count_offers(server: McpConnection) -> _OfferCounts:
     return _OfferCounts(*map(len, listed))
 
 
-def _add_server_hint(scene: CommandContext) -> str:
-    own = scene.loaded_settings.user_file
+def _add_server_hint(context: CommandContext) -> str:
+    own = context.loaded_settings.user_file
     table_of_own = "" if own is None else f", or as `[mcp_servers.time]` to {inline_code(str(own))}"
     return (
-        f"To add one, write it to {inline_code(str(scene.loaded_settings.project / MCP_FILE_NAME))}{table_of_own}, "
+        f"To add one, write it to {inline_code(str(context.loaded_settings.project / MCP_FILE_NAME))}{table_of_own}, "
         f"and start again:\n\n```json\n{_CONFIG_EXAMPLE}\n```"
     )
 
 
-def _trust_notice(scene: CommandContext) -> list[str]:
-    """Say that the project's own file does not count and how it would, unless a note does."""
-    way_out = _trust_hint(scene)
-    is_told = any(way_out in note for note in scene.environment.input_setup.notes)
-    if scene.loaded_settings.trusts_project or is_told:
+def _trust_notice(context: CommandContext) -> list[str]:
+    """Return how to trust the project's own file, unless a note about its servers says so."""
+    specs = context.environment.input_setup.servers.specs.values()
+    has_note = any(_is_untrusted(spec) for spec in specs)
+    if context.loaded_settings.trusts_project or has_note:
         return []
-    file = inline_code(str(scene.loaded_settings.project / MCP_FILE_NAME))
+    file = inline_code(str(context.loaded_settings.project / MCP_FILE_NAME))
     return [
-        f"This project is {NOT_TRUSTED}, so nothing in {file} is started; {escape_markdown(way_out)}."
+        f"This project is {NOT_TRUSTED}, so nothing in {file} is started; {escape_markdown(_trust_hint(context))}."
     ]
 
 
-def _trust_hint(scene: CommandContext) -> str:
-    return describe_how_to_trust(scene.loaded_settings.project, scene.loaded_settings.user_file)
+def _is_untrusted(spec: McpServerSpec) -> bool:
+    return spec.problem == NOT_TRUSTED and not spec.disabled
+
+
+def _trust_hint(context: CommandContext) -> str:
+    return describe_how_to_trust(context.loaded_settings.project, context.loaded_settings.user_file)
 
 
 # -- what one of them offers -----------------------------------------------------------------
@@ -123,7 +129,11 @@ def _trust_hint(scene: CommandContext) -> str:
 async def _offers_text(servers: McpServers, name: str) -> str:
     if name not in servers.specs:
         hint = suggest_name(name, servers.specs) if servers.specs else "none is set up"
-        raise Missing(f"mcp: no server has the name {terminal_line(name)}; {hint}")
+        raise Missing(
+            f"no server has the name {terminal_line(name)}; {hint}",
+            code="no_such_server",
+            place="mcp",
+        )
     server = servers.get(name)
     try:
         async with asyncio.timeout(_LIST_TIMEOUT_S):
@@ -132,7 +142,9 @@ async def _offers_text(servers: McpServers, name: str) -> str:
             )
     except TimeoutError:
         raise ServerFailed(
-            f"mcp {name}: no answer within {_LIST_TIMEOUT_S:g} s; try again"
+            f"no answer within {_LIST_TIMEOUT_S:g} s; try again",
+            code="server_timeout",
+            place=f"mcp {name}",
         ) from None
     parts = [escape_markdown(note) for note in (*tools.notes, *prompts.notes)]
     if tools.tools:

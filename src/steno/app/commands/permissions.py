@@ -14,9 +14,9 @@ from typing import Final, NamedTuple
 from steno.agent import Permissions
 from steno.agent.permissions.policy import MODE_CAPABILITIES, ROLE_CAPABILITIES
 from steno.agent.permissions.rules import PermissionRule
-from steno.app.commands.context import CommandContext
 from steno.app.permissions import SCOPE_NAMES, GrantsFile, StoredGrants, read_rule, revoke_rule
 from steno.app.session import CommandReply
+from steno.app.session_state import CommandContext
 from steno.errors import InvalidValue, Missing, StenoError
 from steno.ports import Capability, GrantScope
 from steno.records.entry import Entry
@@ -26,7 +26,7 @@ from steno.render.terminal_text import terminal_line
 
 _PERMISSIONS_TITLE: Final = "Permissions"
 _USAGE_HINT: Final = (
-    "permissions: write allow RULE [project|user], or revoke RULE [session|project|user], "
+    "write allow RULE [project|user], or revoke RULE [session|project|user], "
     "or revoke N for one of this session's"
 )
 _DENY_HINT: Final = (
@@ -42,7 +42,7 @@ _CHANGE_HINT: Final = (
 
 
 async def run_permissions(
-    scene: CommandContext, argument: str, tell: Callable[[Entry], object] = lambda _: None
+    context: CommandContext, argument: str, on_entry: Callable[[Entry], object] = lambda _: None
 ) -> CommandReply:
     """Tell what is allowed and denied, or change it; who is told gets what is on record of that.
 
@@ -51,17 +51,19 @@ async def run_permissions(
     verb, _, rest = argument.strip().partition(" ")
     rest = rest.strip()
     if verb == "deny":
-        raise InvalidValue(f"permissions: {_DENY_HINT} {_settings_file(scene)}")
+        raise InvalidValue(
+            f"{_DENY_HINT} {_settings_file(context)}", code="deny_is_setting", place="permissions"
+        )
     # Where files are read, and locked against other processes, it is done in a thread.
     match verb:
         case "":
-            text = await asyncio.to_thread(_permissions_text, scene, _session_rules(scene))
+            text = await asyncio.to_thread(_permissions_text, context, _session_rules(context))
         case "allow" if rest:
-            text = await asyncio.to_thread(_allow_rule, scene, rest)
+            text = await asyncio.to_thread(_allow_rule, context, rest)
         case "revoke" if rest:
-            text = await _revoke_rule(scene, rest, tell)
+            text = await _revoke_rule(context, rest, on_entry)
         case _:
-            raise InvalidValue(_USAGE_HINT)
+            raise InvalidValue(_USAGE_HINT, code="invalid_usage", place="permissions")
     return CommandReply(text, _PERMISSIONS_TITLE)
 
 
@@ -81,30 +83,33 @@ def _parse_rule_request(text: str) -> _RuleRequest:
     return _RuleRequest(read_rule(text), None)
 
 
-def _allow_rule(scene: CommandContext, text: str) -> str:
+def _allow_rule(context: CommandContext, text: str) -> str:
     wanted = _parse_rule_request(text)
     rule, scope = str(wanted.rule), wanted.scope or GrantScope.PROJECT
-    GrantsFile(scene.folder).add(rule, scope)
+    GrantsFile(context.folder).add(rule, scope)
     return f"Allowed for {SCOPE_NAMES[scope]}: {inline_code(rule)}"
 
 
-async def _revoke_rule(scene: CommandContext, text: str, tell: Callable[[Entry], object]) -> str:
+async def _revoke_rule(
+    context: CommandContext, text: str, on_entry: Callable[[Entry], object]
+) -> str:
     """Take a rule back: by its number from the session alone, else from wherever it is allowed."""
-    of_session = _session_rules(scene)
+    of_session = _session_rules(context)
     wanted = _rule_by_number(text, of_session) if text.isdecimal() else _parse_rule_request(text)
     rule, scope = wanted
     whom: list[str] = []
     if scope in (None, GrantScope.SESSION):
-        recorded = scene.environment.gate.revoke(rule, scene.conversation, actor=scene.actor)
+        recorded = context.environment.gate.revoke(rule, context.conversation, actor=context.actor)
         for entry in recorded:
-            tell(entry)
+            on_entry(entry)
         if recorded or rule in of_session:
             whom.append(_THIS_SESSION)
     if scope is not GrantScope.SESSION:
-        revoke = asyncio.to_thread(revoke_rule, GrantsFile(scene.folder), str(rule), scope)
+        revoke = asyncio.to_thread(revoke_rule, GrantsFile(context.folder), str(rule), scope)
         whom += [SCOPE_NAMES[one] for one in await revoke]
     if not whom:
-        raise Missing(f"revoke: this rule is not allowed there; {_rule_location(scene, rule)}")
+        code, hint = _rule_location(context, rule)
+        raise Missing(f"this rule is not allowed there; {hint}", code=code, place="revoke")
     return f"No longer allowed for {' and '.join(whom)}: {inline_code(str(rule))}"
 
 
@@ -113,29 +118,37 @@ def _rule_by_number(text: str, of_session: Sequence[PermissionRule]) -> _RuleReq
     number = int(text)
     if not 1 <= number <= len(of_session):
         there_are = format_count(len(of_session), "rule is", "rules are")
-        raise Missing(f"revoke: {there_are} allowed in this session; /permissions lists them")
+        raise Missing(
+            f"{there_are} allowed in this session; /permissions lists them",
+            code="no_such_number",
+            place="revoke",
+        )
     return _RuleRequest(of_session[number - 1], GrantScope.SESSION)
 
 
-def _rule_location(scene: CommandContext, rule: PermissionRule) -> str:
-    """Say where a rule stands that is not allowed where somebody wants to take it back."""
-    if rule in (of_session := _session_rules(scene)):
-        return f"it is in this session: /permissions revoke {of_session.index(rule) + 1}"
-    if rule in scene.environment.settings.allow:
-        return f"it is a setting ({', '.join(scene.loaded_settings.origins.get('allow', ()))})"
-    return "/permissions shows which are"
+def _rule_location(context: CommandContext, rule: PermissionRule) -> tuple[str, str]:
+    """Return a code and a hint: where a rule is allowed that is not allowed in the wanted scope."""
+    if rule in (of_session := _session_rules(context)):
+        number = of_session.index(rule) + 1
+        return "rule_in_session", f"it is in this session: /permissions revoke {number}"
+    if rule in context.environment.settings.allow:
+        origins = ", ".join(context.loaded_settings.origins.get("allow", ()))
+        return "rule_is_setting", f"it is a setting ({origins})"
+    return "rule_not_allowed", "/permissions shows which are"
 
 
-def _settings_file(scene: CommandContext) -> str:
+def _settings_file(context: CommandContext) -> str:
     """Return where rules can be written down: for all projects, or for this one."""
-    return terminal_line(str(scene.loaded_settings.user_file or scene.loaded_settings.project_file))
+    return terminal_line(
+        str(context.loaded_settings.user_file or context.loaded_settings.project_file)
+    )
 
 
 # -- telling ---------------------------------------------------------------------------------
 
 
-def _permissions_text(scene: CommandContext, of_session: Sequence[PermissionRule]) -> str:
-    settings, mode = scene.environment.settings, scene.conversation.mode
+def _permissions_text(context: CommandContext, of_session: Sequence[PermissionRule]) -> str:
+    settings, mode = context.environment.settings, context.conversation.mode
     limits = (
         "No rule allows more than both of these do:\n\n"
         f"- mode {inline_code(mode)}: {_capability_list(MODE_CAPABILITIES[mode])}\n"
@@ -143,38 +156,40 @@ def _permissions_text(scene: CommandContext, of_session: Sequence[PermissionRule
     )
     parts = [
         limits,
-        _rule_section("Denied by settings", settings.deny, _setting_origins(scene, "deny")),
-        _rule_section("Allowed by settings", settings.allow, _setting_origins(scene, "allow")),
+        _rule_section("Denied by settings", settings.deny, _setting_origins(context, "deny")),
+        _rule_section("Allowed by settings", settings.allow, _setting_origins(context, "allow")),
         _rule_section("Allowed in this session", of_session, _REVOKE_HINT, are_numbered=True),
-        *_grant_sections(scene),
+        *_grant_sections(context),
         _defaults_text(),
         _CHANGE_HINT,
     ]
     return "\n\n".join(filter(None, parts))
 
 
-def _grant_sections(scene: CommandContext) -> list[str]:
+def _grant_sections(context: CommandContext) -> list[str]:
     """Return what a person has allowed beyond a session, or why nobody knows."""
     try:
-        grants = GrantsFile(scene.folder)
-        kept: StoredGrants = grants.read()
+        grants = GrantsFile(context.folder)
+        stored: StoredGrants = grants.read()
     except StenoError as exc:
         return [f"Nothing is allowed for good: {escape_markdown(str(exc))}"]
     origin = f"in {inline_code(str(grants.file))}"
     return [
         _rule_section(
-            f"Allowed for {SCOPE_NAMES[GrantScope.PROJECT]}", kept.rules_for(grants.folder), origin
+            f"Allowed for {SCOPE_NAMES[GrantScope.PROJECT]}",
+            stored.rules_for(grants.folder),
+            origin,
         ),
-        _rule_section(f"Allowed for {SCOPE_NAMES[GrantScope.USER]}", kept.user, origin),
+        _rule_section(f"Allowed for {SCOPE_NAMES[GrantScope.USER]}", stored.user, origin),
     ]
 
 
-def _session_rules(scene: CommandContext) -> tuple[PermissionRule, ...]:
-    return scene.environment.gate.session_rules(scene.conversation)
+def _session_rules(context: CommandContext) -> tuple[PermissionRule, ...]:
+    return context.environment.gate.session_rules(context.conversation)
 
 
-def _setting_origins(scene: CommandContext, setting: str) -> str:
-    return ", ".join(map(inline_code, scene.loaded_settings.origins.get(setting, ())))
+def _setting_origins(context: CommandContext, setting: str) -> str:
+    return ", ".join(map(inline_code, context.loaded_settings.origins.get(setting, ())))
 
 
 def _rule_section(

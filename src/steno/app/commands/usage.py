@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from steno.app.commands.context import CommandContext
 from steno.app.reports.usage import (
     UNKNOWN_NUMBER,
     USAGE_COLUMNS,
@@ -18,6 +17,7 @@ from steno.app.reports.usage import (
     usage_row,
 )
 from steno.app.session import CommandReply
+from steno.app.session_state import CommandContext
 from steno.app.usage_totals import UsageTotals
 from steno.errors import Missing
 from steno.providers.prices import find_price
@@ -29,32 +29,32 @@ _USAGE_COLUMNS: Final = (Column("model"), *USAGE_COLUMNS)
 _USAGE_TITLE: Final = "Usage"
 
 
-async def run_usage(scene: CommandContext, argument: str) -> CommandReply:
+async def run_usage(context: CommandContext, argument: str) -> CommandReply:
     """Add up what was used."""
     # Prices take a moment to load, and a long session to read.
-    return CommandReply(await asyncio.to_thread(_usage_text, scene), _USAGE_TITLE)
+    return CommandReply(await asyncio.to_thread(_usage_text, context), _USAGE_TITLE)
 
 
-def _usage_text(scene: CommandContext) -> str:
-    conversation = scene.conversation
+def _usage_text(context: CommandContext) -> str:
+    conversation = context.conversation
     entries = conversation.entries()
     branch = _branch_turns(conversation.id, entries)
     try:
-        records = scene.store.records(conversation.id)
+        records = context.store.records(conversation.id)
         everything = _branch_turns(
             conversation.id, filter(None, (record.entry for record in records))
         )
     except Missing:  # nothing was said yet
         everything = branch
     if not everything:
-        return f"No model has said how many tokens it used.\n\n{_context_text(scene, entries)}"
+        return f"No model has said how many tokens it used.\n\n{_context_text(context, entries)}"
     parts = [f"**Branch {inline_code(conversation.branch)}**", _usage_table(branch)]
     if len(everything) != len(branch):
         parts += ["**All branches**, with what was left behind", _usage_table(everything)]
     total = sum_usage("total", everything)
     if total.unpriced:
         parts.append(escape_markdown(describe_unpriced(total)))
-    return "\n\n".join([*parts, _context_text(scene, entries)])
+    return "\n\n".join([*parts, _context_text(context, entries)])
 
 
 def _branch_turns(session: str, entries: Iterable[Entry]) -> list[TurnUsage]:
@@ -72,14 +72,14 @@ def _usage_table(turns: list[TurnUsage]) -> str:
     return markdown_table(_USAGE_COLUMNS, shown)
 
 
-def _context_text(scene: CommandContext, entries: Sequence[Entry]) -> str:
+def _context_text(context: CommandContext, entries: Sequence[Entry]) -> str:
     """Say how much of what the model can read at once is taken."""
-    room = scene.environment.target.context_tokens
-    ledger = UsageTotals(find_price)
-    ledger.rebuild(entries)
-    taken = ledger.context_tokens
-    can = "nobody says how much it can read" if room is None else f"it can read {room:,}"
-    if taken is None:
-        return f"Context: not counted yet; {can}{'' if room is None else ' tokens'}."
-    part = "" if not room else f" ({taken / room:.0%})"
-    return f"Context: about {taken:,} tokens were taken last; {can}{part}."
+    limit = context.environment.target.context_tokens
+    totals = UsageTotals(find_price)
+    totals.rebuild(entries)
+    used = totals.context_tokens
+    can = "nobody says how much it can read" if limit is None else f"it can read {limit:,}"
+    if used is None:
+        return f"Context: not counted yet; {can}{'' if limit is None else ' tokens'}."
+    part = "" if not limit else f" ({used / limit:.0%})"
+    return f"Context: about {used:,} tokens were taken last; {can}{part}."

@@ -18,7 +18,7 @@ from steno.render.quantities import format_count
 from steno.render.terminal_text import terminal_line
 from steno.ui.approval_state import preview_rule, rule_obstacle
 from steno.ui.call_text import LineTone, describe_call
-from steno.ui.plain.line_writer import LineWriter, shorten_lines
+from steno.ui.plain.output import LineWriter, shorten_lines
 
 _MAX_PREVIEW_LINES: Final = 60
 _SCOPE_BY_WORD: Final = {
@@ -72,11 +72,11 @@ class _TypedAnswer(NamedTuple):
 class LineApprovals:
     """Asks about what awaits a decision, until nothing does."""
 
-    def __init__(self, desk: AgentSession, voice: LineWriter, listen: ReadAnswer) -> None:
+    def __init__(self, session: AgentSession, writer: LineWriter, read_answer: ReadAnswer) -> None:
         """Take whoever listens to the person."""
-        self._session = desk
-        self._writer = voice
-        self._read_answer = listen
+        self._session = session
+        self._writer = writer
+        self._read_answer = read_answer
         self._questions: dict[int, PendingCall] = {}
         """What was said, by its number; a number means one thing until all is decided."""
         self._count = 0
@@ -149,20 +149,20 @@ class LineApprovals:
                 self._write_question(number, one, len(undecided))
 
     def _write_question(self, number: int, pending: PendingCall, count: int) -> None:
-        name, question = terminal_line(pending.call.name), pending.request
-        if question is None:
+        name, request = terminal_line(pending.call.name), pending.request
+        if request is None:
             asks = f"{name} waits for its turn; it can be decided now"
         else:
-            asks = f"{name} asks for permission to {question.capability}"
+            asks = f"{name} asks for permission to {request.capability}"
         self._writer.write(f"Question {number} of {max(count, number)}", asks)
-        self._write_quote(pending, "" if question is None else question.preview, _MAX_PREVIEW_LINES)
-        obstacle = rule_obstacle(question)
-        if question is not None and not obstacle:
+        self._write_quote(pending, "" if request is None else request.preview, _MAX_PREVIEW_LINES)
+        obstacle = rule_obstacle(request)
+        if request is not None and not obstacle:
             self._writer.write("Rule for session, project and user", self._rule(pending))
         else:
             self._writer.write("Notice", f"only once or not: {obstacle}")
 
-    def _write_quote(self, pending: PendingCall, preview: str, most: int | None) -> None:
+    def _write_quote(self, pending: PendingCall, preview: str, max_lines: int | None) -> None:
         """Say all about a call, our headings without a bar; at most so many lines below each."""
         for is_ours, group in groupby(
             describe_call(pending, preview), lambda one: one.tone is LineTone.HEADING
@@ -171,7 +171,7 @@ class LineApprovals:
             if is_ours:
                 self._writer.write(lines[-1].capitalize())
             else:
-                self._writer.quote(lines if most is None else shorten_lines(lines, most))
+                self._writer.quote(lines if max_lines is None else shorten_lines(lines, max_lines))
 
     def _current_number(self) -> int:
         """Return the question that an answer without a number is about."""
@@ -208,8 +208,8 @@ class LineApprovals:
         elif answer.word == "rule":
             await self._write_rule(pending, answer.rest)
         elif answer.word == "view":
-            question = pending.request
-            preview = question.preview if question else await self._session.preview(pending.call)
+            request = pending.request
+            preview = request.preview if request else await self._session.preview(pending.call)
             self._write_quote(pending, preview, None)
         else:
             self._help(offered)
@@ -241,16 +241,16 @@ class LineApprovals:
 
     def _allow(self, pending: PendingCall, scope: GrantScope) -> None:
         rule = None if scope is GrantScope.ONCE else self._rule(pending)
-        verdict = ApprovalDecision(allowed=True, actor=self._session.actor, scope=scope, rule=rule)
+        decision = ApprovalDecision(allowed=True, actor=self._session.actor, scope=scope, rule=rule)
         name = terminal_line(pending.call.name)
         self._writer.write("Decided", f"{name}, {scope}" + ("" if rule is None else f": {rule}"))
-        self._decide(pending, verdict)
+        self._decide(pending, decision)
 
     def _deny(self, listed: Sequence[PendingCall], reason: str | None) -> None:
         for pending in listed:
             self._writer.write("Decided", f"no to {terminal_line(pending.call.name)}")
-            verdict = ApprovalDecision(allowed=False, actor=self._session.actor, reason=reason)
-            self._decide(pending, verdict)
+            decision = ApprovalDecision(allowed=False, actor=self._session.actor, reason=reason)
+            self._decide(pending, decision)
 
     async def _explain(self, listed: Sequence[PendingCall], reason: str) -> None:
         if not reason:
@@ -277,12 +277,12 @@ class LineApprovals:
             self._rules[pending.call.id] = reading.rule
             self._writer.write("Rule", f"{reading.rule}; it {reading.description}")
 
-    def _decide(self, pending: PendingCall, verdict: ApprovalDecision) -> None:
+    def _decide(self, pending: PendingCall, decision: ApprovalDecision) -> None:
         for number, one in list(self._questions.items()):
             if one.call == pending.call:  # so that nobody is told that it is no longer asked
                 del self._questions[number]
         try:
-            self._session.decide(pending.call.id, verdict)
+            self._session.decide(pending.call.id, decision)
         except StenoError as exc:
             self._writer.write("Trouble", str(exc))
 

@@ -23,8 +23,6 @@ from steno.errors import StenoError
 from steno.ui.completion_state import CompletionState, insertion_text, word_at
 
 _CTRL_C: Final = "\x03"
-
-
 # Keys that no keyboard has, so that nobody's own settings mean something else by them.
 _READLINE_BINDINGS: Final = (
     r'"\e[9999;1~": kill-whole-line',
@@ -32,8 +30,6 @@ _READLINE_BINDINGS: Final = (
     r'"\e[9999;3~": accept-line',
     r'"\C-c": "\e[9999;1~\e[9999;2~\C-c\e[9999;3~"',
 )
-
-
 _READLINE_SETTINGS: Final = (
     *(
         "$if mode=vi",
@@ -45,19 +41,13 @@ _READLINE_SETTINGS: Final = (
     *_READLINE_BINDINGS,
     "tab: complete",
 )
-
-
 _BRACKETED_PASTE_OFF: Final = "\x1b[?2004l"
-
-
 _DUMB_TERMINALS: Final = ("", "dumb", "unknown")
-
-
 _COMPLETION_TIMEOUT_S: Final = 2.0
-
-
 FindCompletions: TypeAlias = Callable[[str], Coroutine[Any, Any, Sequence[Suggestion]]]
 """Returns what may be meant by what was typed; see `Desk.complete`."""
+_TRIPLE_QUOTES: Final = '"""'
+_READ_SIZE: Final = 65_536
 
 
 class LineInterrupted(Exception):
@@ -191,14 +181,6 @@ def _without_ctrl_c(descriptor: int) -> Generator[None]:
             termios.tcsetattr(descriptor, termios.TCSANOW, before)
 
 
-# -- gathering -------------------------------------------------------------------------------------
-#
-# Lines that belong together: a backslash at the end goes on, three quotes hold a whole text.
-
-
-_TRIPLE_QUOTES: Final = '"""'
-
-
 @final
 class MultilineInput:
     """Puts lines together until something is whole."""
@@ -237,16 +219,6 @@ class MultilineInput:
         return text
 
 
-# -- lines -----------------------------------------------------------------------------------------
-#
-# Lines that somebody types, or that come from a pipe; read without keeping anything waiting.
-#
-# The terminal is left as it is: it does the editing, and sends a line when it is done.
-
-
-_READ_SIZE: Final = 65_536
-
-
 @final
 class LineReader:
     """Reads lines from a descriptor, as long as somebody listens."""
@@ -279,7 +251,7 @@ class LineReader:
                 termios.tcflush(self._descriptor, termios.TCIFLUSH)
 
     @contextmanager
-    def reading(self, heard: Callable[[], object]) -> Generator[None]:
+    def reading(self, on_input: Callable[[], object]) -> Generator[None]:
         """Read what comes as long as the block lasts, and say so each time."""
         loop = asyncio.get_running_loop()
 
@@ -287,7 +259,7 @@ class LineReader:
             self._read_chunk()
             if self._has_ended:
                 loop.remove_reader(self._descriptor)
-            heard()
+            on_input()
 
         if self._has_next():
             yield
@@ -310,10 +282,10 @@ class LineReader:
 
     def _read_chunk(self) -> None:
         try:
-            piece = os.read(self._descriptor, _READ_SIZE)
+            chunk = os.read(self._descriptor, _READ_SIZE)
         except BlockingIOError:  # somebody else took it
             return
         except OSError:  # the terminal has gone away
-            piece = b""
-        self._buffer += piece
-        self._has_ended = not piece
+            chunk = b""
+        self._buffer += chunk
+        self._has_ended = not chunk

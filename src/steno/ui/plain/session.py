@@ -11,27 +11,35 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, TextIO, final
+from typing import Final, TextIO, TypeAlias, final
 
 from steno.agent.events import EntryRecorded
 from steno.app.commands.table import QUIT_HINT, QUIT_WORDS, TypedCommand, parse_slash_command
 from steno.app.session import (
     AgentSession,
     BranchChanged,
+    BranchTreeRow,
     CommandReply,
     InputReturned,
     PromptInput,
     SessionEvent,
+    SessionSummary,
 )
-from steno.errors import InvalidValue, StenoError
+from steno.errors import InvalidValue, Missing, StenoError
+from steno.ids import utc_now
+from steno.log.queries import searchable_text
+from steno.messages.message import UserMessage
+from steno.records.entry import Entry
 from steno.render.items import TextForm
+from steno.render.quantities import format_age, format_count
+from steno.render.terminal_text import terminal_line, truncate_to_width
+from steno.ui.compare_state import compare_branches
 from steno.ui.help_text import build_help
 from steno.ui.pasted_text import sanitize_pasted
 from steno.ui.plain.approvals import LineApprovals, StaleQuestion
-from steno.ui.plain.event_writer import EventWriter, write_recap
 from steno.ui.plain.line_input import (
     LineInterrupted,
     LineReader,
@@ -39,9 +47,9 @@ from steno.ui.plain.line_input import (
     ReadlineEditor,
     has_readline,
 )
-from steno.ui.plain.line_writer import LineWriter, markdown_to_lines
-from steno.ui.plain.lists import LIST_COMMAND_HINTS, ListCommands
+from steno.ui.plain.output import EventWriter, LineWriter, markdown_to_lines, write_recap
 from steno.ui.prompt_history import PromptHistory
+from steno.ui.tree_state import entry_names
 
 _PLAIN_KEYS: Final = (
     ("Enter", "send; while a turn runs, steer it"),
@@ -56,10 +64,27 @@ _UNFINISHED_NOTICE: Final = "this session stopped in the middle; /retry goes on 
 _RECENT_ENTRIES: Final = 5
 """Who goes on within so many entries of what was said last need not hear it again."""
 _YES: Final = "yes"
+LIST_COMMAND_HINTS: Final = (
+    ("/model 2", "take the second model of the list"),
+    ("/resume 3", "go on with the third session of the list"),
+    ("/resume find WORDS", "list the sessions that hold them"),
+    ("/resume rename 3 TITLE", "give it another title"),
+    ("/resume delete 3", "remove it for good, after a question"),
+    ("/tree 12", "say all of entry 12"),
+    ("/tree go NAME", "go over to a branch"),
+    ("/tree fork 12 NAME", "begin a branch behind entry 12"),
+    ("/tree label 12 NAME", "give it a name"),
+    ("/tree edit 12", "say again what you said there, in a new branch"),
+    ("/tree compare ONE OTHER", "say what two branches have of their own"),
+)
+"""What may stand behind these commands here, and what it does."""
+_MAX_LINE_WIDTH: Final = 100
+Confirm: TypeAlias = Callable[[str], Awaitable[bool]]
+"""Asks whether something is meant."""
 
 
 async def run_plain(
-    desk: AgentSession,
+    session: AgentSession,
     *,
     history: Path | None = None,
     stdin: int = 0,
@@ -74,23 +99,23 @@ async def run_plain(
     before anything is typed. The desk is left open.
     """
     lines, typed_before = LineReader(stdin), PromptHistory(history)
-    voice = LineWriter(sys.stdout if stdout is None else stdout, environ)
+    writer = LineWriter(sys.stdout if stdout is None else stdout, environ)
     editor: ReadlineEditor | None = None
     if stdin == 0 and stdout is None and has_readline(environ):
-        editor = ReadlineEditor(desk.complete, typed_before.entries())
-    session = _PlainSession(desk, voice, lines, EventWriter(voice, is_verbose=is_verbose))
-    session.use_editor(editor, typed_before)
+        editor = ReadlineEditor(session.complete, typed_before.entries())
+    plain = _PlainSession(session, writer, lines, EventWriter(writer, is_verbose=is_verbose))
+    plain.use_editor(editor, typed_before)
     try:
-        with _handle_ctrl_c(session.interrupt, is_wanted=lines.is_terminal):
-            await session.run(first)
-        kept = desk.status.session
-        if kept and lines.is_terminal:
-            voice.write("Session", f"{kept}: steno -c goes on with it")
+        with _handle_ctrl_c(plain.interrupt, is_wanted=lines.is_terminal):
+            await plain.run(first)
+        session_id = session.status.session
+        if session_id and lines.is_terminal:
+            writer.write("Session", f"{session_id}: steno -c goes on with it")
     finally:
-        voice.set_typed_line(None)
+        writer.set_typed_line(None)
         if editor is not None:
             editor.close()
-    return 1 if voice.is_closed else 0
+    return 1 if writer.is_closed else 0
 
 
 @contextmanager
@@ -114,16 +139,20 @@ class _PlainSession:
     """A person at a desk."""
 
     def __init__(
-        self, desk: AgentSession, voice: LineWriter, lines: LineReader, teller: EventWriter
+        self,
+        session: AgentSession,
+        writer: LineWriter,
+        lines: LineReader,
+        event_writer: EventWriter,
     ) -> None:
-        self._session = desk
-        self._writer = voice
+        self._session = session
+        self._writer = writer
         self._lines = lines
-        self._event_writer = teller
+        self._event_writer = event_writer
         self._editor: ReadlineEditor | None = None
         self._history = PromptHistory()
-        self._approvals = LineApprovals(desk, voice, self._read_answer)
-        self._lists = ListCommands(desk, voice, self._confirm)
+        self._approvals = LineApprovals(session, writer, self._read_answer)
+        self._lists = ListCommands(session, writer, self._confirm)
         self._multiline = MultilineInput()
         self._wake = asyncio.Event()
         self._current_task: asyncio.Task[None] | None = None
@@ -167,9 +196,9 @@ class _PlainSession:
 
     def _show_status(self) -> None:
         """Say where things stand, and what was said last unless that is known."""
-        standing, entries = self._session.status, self._session.entries()
-        title = standing.title or "a new session"
-        where = f"branch {standing.branch}, {standing.model}, {standing.mode} mode; /help helps"
+        status, entries = self._session.status, self._session.entries()
+        title = status.title or "a new session"
+        where = f"branch {status.branch}, {status.model}, {status.mode} mode; /help helps"
         self._writer.write("Session", f"{title}, {where}")
         if self._last_entry is None or self._last_entry not in [
             one.id for one in entries[-_RECENT_ENTRIES:]
@@ -177,7 +206,7 @@ class _PlainSession:
             write_recap(self._writer, entries)
         self._last_entry = entries[-1].id if entries else None
         # Who moves about in a session knows where it stopped.
-        is_opened, self._shown_session = standing.session != self._shown_session, standing.session
+        is_opened, self._shown_session = status.session != self._shown_session, status.session
         if is_opened and self._session.is_unfinished and not self._session.is_running:
             self._writer.write("Notice", _UNFINISHED_NOTICE)
 
@@ -306,8 +335,8 @@ class _PlainSession:
             await self._submit(text)
 
     async def _submit(self, text: str, *, is_typed: bool = True) -> None:
-        if (told := self._history.add(text)) is not None:
-            self._writer.write("Notice", told)
+        if (failure := self._history.add(text)) is not None:
+            self._writer.write("Notice", failure)
         if self._editor is not None:
             self._editor.add_history(text)
         self._current_task = asyncio.create_task(
@@ -347,7 +376,11 @@ class _PlainSession:
         try:
             is_shell = is_typed and text.startswith("!")
             if is_shell and "\n" in text.strip():
-                raise InvalidValue("shell: a command is one line; type it without the others")
+                raise InvalidValue(
+                    "a command is one line; type it without the others",
+                    code="multiline_command",
+                    place="shell",
+                )
             if is_shell:
                 await self._session.run_shell(text[1:].strip())
             elif text.strip() in QUIT_WORDS:
@@ -360,8 +393,8 @@ class _PlainSession:
             self._writer.write("Trouble", str(exc))
         except Exception as exc:  # noqa: BLE001 - a fault of ours must not take the session with it
             kind = type(exc).__name__
-            told = f"a fault in steno: {kind}: {exc}; what is on record is safe"
-            self._writer.write("Trouble", told)
+            message = f"a fault in steno: {kind}: {exc}; what is on record is safe"
+            self._writer.write("Trouble", message)
 
     async def _send(self, text: str) -> None:
         """Say words; if they are refused, they need not be typed again."""
@@ -399,16 +432,210 @@ class _PlainSession:
             case TypedCommand(name, argument):
                 self._write_reply(await self._session.run_command(name, argument))
 
-    def _offer_edit(self, words: PromptInput | None) -> None:
-        if words is None:
+    def _offer_edit(self, prompt: PromptInput | None) -> None:
+        if prompt is None:
             return
         if self._editor is not None:
-            self._editor.prefill(words.text)
+            self._editor.prefill(prompt.text)
         else:
-            self._writer.write("You said", words.text)
+            self._writer.write("You said", prompt.text)
             self._writer.write("Notice", "say it otherwise, and it goes on here")
 
     def _write_reply(self, reply: CommandReply) -> None:
         if reply.text.strip():
             text = markdown_to_lines(reply.text) if reply.form is TextForm.MARKDOWN else reply.text
             self._writer.write(reply.title.capitalize() or "Reply", text)
+
+
+@final
+class ListCommands:
+    """Says lists, and takes what is chosen from them."""
+
+    def __init__(self, session: AgentSession, writer: LineWriter, confirm: Confirm) -> None:
+        """Take whoever asks whether something is meant."""
+        self._session = session
+        self._writer = writer
+        self._confirm = confirm
+        self._models: list[str] = []
+        self._sessions: list[SessionSummary] = []
+
+    # -- models ------------------------------------------------------------------------------
+
+    async def list_models(self) -> None:
+        """Say which models there are."""
+        found = await self._session.list_models()
+        self._models = [one.text for one in found]
+        now = self._session.status.model
+        self._writer.write("Models", f"{len(found)}, {now} answers now")
+        self._write_numbered([_describe(one.text, one.about) for one in found])
+
+    def model_named(self, argument: str) -> str:
+        """Return the model that is meant by a name, or by a number of the list."""
+        number = _parse_number(argument, len(self._models))
+        return argument if number is None else self._models[number]
+
+    # -- sessions ----------------------------------------------------------------------------
+
+    async def run_resume(self, argument: str) -> None:
+        """List sessions, go on with one, rename or delete one."""
+        word, _, rest = argument.partition(" ")
+        if word in ("", "find"):
+            await self._list_sessions(rest.strip())
+        elif word == "rename":
+            name, _, title = rest.strip().partition(" ")
+            await self._session.session_list.rename(self._find_session_id(name), title.strip())
+            self._writer.write("Session", f"it is called {title.strip()}")
+        elif word == "delete":
+            session = self._find_session_id(rest.strip())
+            if await self._confirm(f"delete session {terminal_line(session)} for good?"):
+                await self._session.session_list.delete(session)
+                self._writer.write("Session", "deleted")
+        else:
+            await self._session.session_list.resume(self._find_session_id(argument))
+
+    async def _list_sessions(self, search: str) -> None:
+        self._sessions = list(await self._session.session_list.summaries(search))
+        self._writer.write("Sessions", f"{len(self._sessions)}, the latest first")
+        now = utc_now()
+        self._write_numbered(
+            [
+                _describe(
+                    one.title or "no title",
+                    f"{format_count(one.entries, 'entry', 'entries')}, {format_age(one.changed_at, now)}",
+                    "" if one.is_in_this_folder else one.folder or "",
+                    one.snippet,
+                )
+                for one in self._sessions
+            ]
+        )
+
+    def _find_session_id(self, argument: str) -> str:
+        if not argument:
+            raise InvalidValue(
+                "say which session, by its number in the list or its id",
+                code="session_not_named",
+                place="/resume",
+            )
+        number = _parse_number(argument, len(self._sessions))
+        return argument if number is None else self._sessions[number].id
+
+    # -- the tree ----------------------------------------------------------------------------
+
+    async def run_tree(self, argument: str) -> PromptInput | None:
+        """Say the tree, or move in it; return what is to be said otherwise, where that is asked."""
+        word, _, rest = argument.partition(" ")
+        name, _, text = rest.strip().partition(" ")
+        branches = self._session.branches
+        match word:
+            case "":
+                await self._write_tree()
+            case "go":
+                branches.switch(rest.strip())
+            case "fork":
+                branches.fork(text.strip(), at=(await self._find_row(name)).entry.id)
+            case "label":
+                branches.label((await self._find_row(name)).entry.id, text.strip())
+                self._writer.write("Notice", "it has this name now")
+            case "edit":
+                row = await self._find_row(name)
+                if not isinstance(row.entry.payload, UserMessage):
+                    raise InvalidValue(
+                        "only what you said can be said otherwise",
+                        code="not_user_message",
+                        place="/tree edit",
+                    )
+                return branches.fork_before(row.entry.id, text.strip())
+            case "compare":
+                await self._compare(name, text.strip())
+            case _:
+                row = await self._find_row(word)
+                self._writer.write(_row_head(row), searchable_text(row.entry).strip() or row.gist)
+        return None
+
+    async def _write_tree(self) -> None:
+        rows = await self._session.branches.rows()
+        shown = [one for one in rows if one.is_notable or one.labels or one.branches]
+        names = self._session.branches.names()
+        self._writer.write(
+            "Tree",
+            f"{format_count(len(rows), 'entry', 'entries')}, branches {', '.join(names)}; "
+            f"here the {len(shown)} that matter most",
+        )
+        self._writer.write_lines(
+            [
+                truncate_to_width(
+                    f"{one.rails}{_row_head(one)}: {terminal_line(one.gist)}", _MAX_LINE_WIDTH
+                )
+                for one in shown
+            ]
+        )
+
+    async def _find_row(self, number: str) -> BranchTreeRow:
+        rows = await self._session.branches.rows()
+        found = [one for one in rows if str(one.number) == number.removeprefix("#")]
+        if not found:
+            raise Missing(
+                f"there is no entry {terminal_line(number)}; /tree lists them",
+                code="no_such_entry",
+                place="/tree",
+            )
+        return found[0]
+
+    async def _compare(self, one: str, other: str) -> None:
+        names = self._session.branches.names()
+        if one not in names or other not in names:
+            raise Missing(
+                f"name two of {', '.join(names)}",
+                code="branches_not_named",
+                place="/tree compare",
+            )
+        rows = {row.entry.id: row for row in await self._session.branches.rows()}
+        compared = compare_branches(self._session.entries(one), self._session.entries(other))
+        self._writer.write("Both", format_count(compared.shared, "entry", "entries"))
+        for name, entries in (
+            (one, [row.left for row in compared.rows if row.left is not None]),
+            (other, [row.right for row in compared.rows if row.right is not None]),
+        ):
+            self._writer.write(f"Only in {name}", format_count(len(entries), "entry", "entries"))
+            self._writer.write_lines(
+                [truncate_to_width(_row_line(rows, entry), _MAX_LINE_WIDTH) for entry in entries]
+            )
+
+    def _write_numbered(self, texts: Sequence[str]) -> None:
+        self._writer.write_lines(
+            [
+                truncate_to_width(f"{place}. {text}", _MAX_LINE_WIDTH)
+                for place, text in enumerate(texts, 1)
+            ]
+        )
+
+
+def _parse_number(argument: str, count: int) -> int | None:
+    """Return which of so many is meant, from 0; ids may be digits, too, but are longer."""
+    is_number = argument.isascii() and argument.isdigit() and not argument.startswith("0")
+    return int(argument) - 1 if is_number and int(argument) <= count else None
+
+
+def _describe(name: str, *facts: str) -> str:
+    return ": ".join(
+        filter(None, [terminal_line(name), ", ".join(map(terminal_line, filter(None, facts)))])
+    )
+
+
+def _row_head(row: BranchTreeRow) -> str:
+    facts = [*([] if row.is_active else ["elsewhere"]), *entry_names(row)]
+    return " ".join(
+        [f"{row.number}.", terminal_line(row.kind), *([f"({', '.join(facts)})"] if facts else [])]
+    )
+
+
+def _row_line(rows: Mapping[str, BranchTreeRow], entry: Entry) -> str:
+    """Return an entry on a line, as the tree numbers it. Raises Missing."""
+    row = rows.get(entry.id)
+    if row is None:
+        raise Missing(
+            "the record has changed meanwhile; try again",
+            code="session_changed",
+            place="/tree compare",
+        )
+    return f"{row.number}. {terminal_line(f'{row.kind}: {row.gist[: 10 * _MAX_LINE_WIDTH]}')}"

@@ -1,402 +1,47 @@
-"""The full-screen terminal: what is on the screen, and which key does what.
+"""Start the full screen.
 
-It paints before anything else is loaded; a session is opened behind it (`work`). So nothing here
-knows what a desk is, and nothing heavy is imported.
+The session controller and everything that it imports load after the first paint. The import stands
+inside a function, so that import-linter reads it and the first paint does not wait for it.
 """
 
 from __future__ import annotations
 
-import asyncio
-import signal
 import time
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractAsyncContextManager
-from importlib import import_module
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar, Final, Protocol, TypeAlias, final
+from typing import Any
 
-from textual import events, on
-from textual.actions import SkipAction
-from textual.app import App, ComposeResult, SystemCommand
-from textual.binding import Binding, BindingType
-from textual.screen import Screen
-
-from steno.render.items import ItemKind, TranscriptItem
-from steno.ui.prompt_history import PromptHistory
-from steno.ui.tui.prompt.prompt import Prompt
-from steno.ui.tui.status import StatusLine
-from steno.ui.tui.terminal_driver import TerminalDriver
-from steno.ui.tui.themes import THEMES, NoColorFilter
-from steno.ui.tui.transcript.view import Transcript
-
-SessionOpener: TypeAlias = Callable[[Callable[[str], None]], AbstractAsyncContextManager[Any]]
-"""Opens a desk (`steno.app.session`), and says meanwhile what it does."""
-_PROMPT_HINT: Final = "say what to do · / commands · @ files · ! shell · /help"
-_CONVERSATION_ACTIONS: Final = frozenset(
-    {
-        *("interrupt", "change_mode", "leave_if_blank", "fold", "tree", "decide"),
-        *("scroll_page", "select", "help", "walk", "leave_block"),
-    }
-)
-"""What keys do as long as no other screen lies above the conversation."""
-_PROMPT_ACTIONS: Final = frozenset({"leave_if_blank", "scroll_page"})
-_TRANSCRIPT_ACTIONS: Final = frozenset({"walk", "leave_block"})
-"""What keys do while the conversation has the focus."""
-_ITEM_KEYS: Final = frozenset({"y", "e"})
-"""What is typed about the selected block, rather than into the prompt."""
-_ITEM_KEY_HINTS: Final = "Enter folds · y copies · e says it again · Esc back"
-_DOUBLE_PRESS_S: Final = 2.0
-"""Within how many seconds Ctrl+C has to come twice to leave."""
-
-
-class Controller(Protocol):
-    """What the keys set in motion, as soon as a session is open."""
-
-    async def run(self, early: Sequence[Prompt.Submitted]) -> None:
-        """Do what was typed before, and work at the desk until the person leaves."""
-        ...
-
-    def submit(self, sent: Prompt.Submitted) -> None:
-        """Do what was typed."""
-        ...
-
-    def open_help(self) -> None:
-        """Show what can be typed."""
-        ...
-
-    def complete(self, typed: str) -> None:
-        """Offer what may be meant."""
-        ...
-
-    def interrupt(self) -> bool:
-        """Stop what is being done; tell whether there was anything."""
-        ...
-
-    def change_mode(self) -> None:
-        """Go from plan to act, or back."""
-        ...
-
-    def open_tree(self) -> None:
-        """Show the branches."""
-        ...
-
-    def focus_approvals(self) -> None:
-        """Go to what awaits a decision."""
-        ...
-
-    def edit_item(self, block: TranscriptItem) -> None:
-        """Say again in a new branch, and otherwise, what a block says."""
-        ...
-
-    def leave(self) -> None:
-        """Stop working, in order."""
-        ...
-
-
-@final
-class TerminalApp(App[int]):
-    """A conversation, a prompt and a line that says where things stand."""
-
-    TITLE = "steno"
-    ENABLE_COMMAND_PALETTE = False
-    CSS = """
-    Screen { layout: vertical; }
-    #transcript { height: 1fr; min-height: 4; }
-    """
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "leave_block", "back", show=False, priority=True),
-        Binding("escape", "interrupt", "interrupt", show=False),
-        Binding("shift+tab", "change_mode", "plan/act", priority=True),
-        Binding("ctrl+c", "stop", "stop", priority=True),
-        Binding("ctrl+d", "leave_if_blank", "leave", priority=True),
-        Binding("ctrl+q", "leave", "leave", priority=True),
-        Binding("ctrl+o", "fold", "fold", priority=True),
-        Binding("ctrl+t", "tree", "tree", priority=True),
-        Binding("ctrl+g", "decide", "decide", priority=True),
-        Binding("pageup", "scroll_page(-1)", "scroll", priority=True),
-        Binding("pagedown", "scroll_page(1)", "scroll", priority=True),
-        Binding("alt+up", "select(-1)", "select", priority=True),
-        Binding("alt+down", "select(1)", "select", priority=True),
-        Binding("up", "walk(-1)", "select", show=False, priority=True),
-        Binding("down", "walk(1)", "select", show=False, priority=True),
-        Binding("f1", "help", "help"),
-    ]
-
-    def __init__(
-        self,
-        open_desk: SessionOpener,
-        *,
-        theme: str = "steno-dark",
-        history: Path | None = None,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        """Take what opens a desk, a theme, the file that keeps what was typed, and a clock."""
-        super().__init__(driver_class=TerminalDriver)
-        # Set before anything is styled: a theme that comes later makes Textual read all styles twice.
-        for own in THEMES:
-            self.register_theme(own)
-        self.set_reactive(App.theme, theme)
-        self.stylesheet.set_variables(self.get_css_variables())
-        if self.no_color:
-            self._filters = [NoColorFilter()]  # there is no other way to say so
-        self.clock = clock
-        """Seconds that pass."""
-        self._open_session = open_desk
-        self._prompt_history = PromptHistory(history)
-        self._controller: Controller | None = None
-        self._early_input: list[Prompt.Submitted] = []
-        self._ctrl_c_at = float("-inf")
-        self.failure: Exception | None = None
-        """Why there is nothing to work at."""
-        self.status = 0
-        """The exit status that is due."""
-
-    def compose(self) -> ComposeResult:
-        """Put everything on the screen that is there from the beginning."""
-        yield Transcript(id="transcript")
-        yield Prompt(history=self._prompt_history, id="prompt")
-        yield StatusLine(clock=self.clock, id="status")
-
-    @property
-    def transcript(self) -> Transcript:
-        """The conversation."""
-        return self.screen_stack[0].query_one("#transcript", Transcript)
-
-    @property
-    def prompt(self) -> Prompt:
-        """Where the person types."""
-        return self.screen_stack[0].query_one("#prompt", Prompt)
-
-    @property
-    def status_line(self) -> StatusLine:
-        """The line that says where things stand."""
-        return self.screen_stack[0].query_one("#status", StatusLine)
-
-    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
-        """Offer none: commands are typed in the prompt."""
-        return ()
-
-    def send_first(self, text: str) -> None:
-        """Say something as soon as there is somebody to hear it."""
-        self._early_input.append(Prompt.Submitted(text, (), ""))
-
-    # -- beginning and end -------------------------------------------------------------------
-
-    def on_mount(self) -> None:
-        """Look as wanted, and begin as soon as there is something to see."""
-        self.prompt.hint = _PROMPT_HINT
-        self.prompt.focus()
-        self.status_line.show_activity("starting")
-        self.call_after_refresh(self._start_session)
-
-    def _start_session(self) -> None:
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
-            loop.add_signal_handler(number, self._stop_on_signal, number)
-        self.run_worker(self._run_session(), name="work", exit_on_error=False)
-
-    async def _run_session(self) -> None:
-        """Open a desk and work at it; it is closed in the task that opened it."""
-        try:
-            # In a thread: what is loaded now takes as long as all that is on the screen already.
-            module = await asyncio.to_thread(import_module, "steno.ui.tui.controller")
-            async with self._open_session(self._show_activity) as desk:
-                work: Controller = module.SessionController(self, desk)
-                self._controller = work
-                self.status_line.show_activity(None)
-                await work.run(self._early_input)
-        except Exception as exc:  # noqa: BLE001 - whoever runs the terminal raises it again
-            self.failure, self.status = exc, 1
-        finally:
-            self._controller = None
-        self.exit(self.status)
-
-    def _show_activity(self, text: str) -> None:
-        """Say what is waited for; once somebody can work, that is said to wait and can be stopped."""
-        self.status_line.show_activity(text, can_stop=self._controller is not None)
-
-    def _stop_on_signal(self, number: signal.Signals) -> None:
-        self.status = 128 + number
-        self.action_leave()
-
-    # -- what is typed -----------------------------------------------------------------------
-
-    @on(Prompt.Submitted)
-    def _submit_prompt(self, message: Prompt.Submitted) -> None:
-        if self._controller is not None:
-            self._controller.submit(message)
-        else:
-            self._early_input.append(message)
-            self.transcript.add_item(
-                TranscriptItem(ItemKind.NOTICE, body="starting; this is said as soon as it can")
-            )
-
-    @on(Prompt.CompletionRequested)
-    def _request_completions(self, message: Prompt.CompletionRequested) -> None:
-        if self._controller is not None:
-            self._controller.complete(message.typed)
-
-    @on(Prompt.Notified)
-    def _show_notice(self, message: Prompt.Notified) -> None:
-        self.transcript.add_item(TranscriptItem(ItemKind.NOTICE, body=message.text))
-
-    @on(Transcript.UnseenChanged)
-    def _show_unseen_count(self, message: Transcript.UnseenChanged) -> None:
-        self.status_line.show_unseen_count(message.count)
-
-    @on(Transcript.EditRequested)
-    def _edit_item(self, message: Transcript.EditRequested) -> None:
-        if self._controller is not None:
-            self._controller.edit_item(message.item)
-
-    async def on_event(self, event: events.Event) -> None:
-        """Let what is typed while nothing is there to type into come to the prompt."""
-        is_typed = isinstance(event, events.Paste) or (
-            isinstance(event, events.Key) and event.is_printable and not self._is_item_key(event)
-        )
-        # Without the focus of the terminal, nothing here has it; it comes back with the key.
-        is_ours = self.app_focus and len(self.screen_stack) == 1
-        if is_typed and is_ours and self.focused in (None, self.transcript):
-            self._leave_item()
-        await super().on_event(event)
-
-    def _is_item_key(self, event: events.Key) -> bool:
-        return event.key in _ITEM_KEYS and self.transcript.selected is not None
-
-    @property
-    def _is_transcript_focused(self) -> bool:
-        """Whether the conversation has the focus."""
-        return self.screen_stack[0].focused is self.transcript
-
-    def _leave_item(self) -> None:
-        self.transcript.deselect()
-        self.prompt.focus_at_once()
-
-    @on(events.DescendantFocus)
-    @on(events.DescendantBlur)
-    def _show_keys(self) -> None:
-        """Show what can be done about a block while one is selected."""
-        is_selected = self._is_transcript_focused and self.transcript.selected is not None
-        self.status_line.show_keys(_ITEM_KEY_HINTS if is_selected else None)
-
-    def on_approval_panel_dismissed(self) -> None:
-        """Go back to the prompt; by its name, as the panel is loaded later."""
-        self.prompt.focus()
-
-    # -- keys --------------------------------------------------------------------------------
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Leave to other screens, and to what has the focus, the keys that are theirs."""
-        if action in _PROMPT_ACTIONS and not self.prompt.has_focus_within:
-            return False
-        if action in _TRANSCRIPT_ACTIONS and not self._is_transcript_focused:
-            return False
-        return len(self.screen_stack) == 1 or action not in _CONVERSATION_ACTIONS
-
-    def action_interrupt(self) -> None:
-        """Stop what is being said and done; where nothing is, clear what was typed."""
-        is_stopped = self._controller is not None and self._controller.interrupt()
-        if not is_stopped and self.prompt.has_focus_within and not self.prompt.is_blank:
-            self.prompt.clear()
-        self.prompt.focus()
-
-    def action_stop(self) -> None:
-        """Copy what is marked, clear what was typed, stop what is done, or leave if it comes twice."""
-        if self.screen.get_selected_text():
-            self.screen.action_copy_text()
-            self.screen.clear_selection()
-        elif len(self.screen_stack) == 1 and not self.prompt.is_blank:
-            self.prompt.clear()
-        elif self._controller is None or not self._controller.interrupt():
-            if self.clock() - self._ctrl_c_at < _DOUBLE_PRESS_S:
-                self.action_leave()
-            self._ctrl_c_at = self.clock()
-            self.status_line.show_message("Ctrl+C again leaves")
-
-    def action_leave(self) -> None:
-        """Leave; what runs is stopped first, and on record."""
-        if self._controller is not None:
-            self._controller.leave()
-        else:
-            self.exit(self.status)
-
-    def action_leave_if_blank(self) -> None:
-        """Leave, unless something was typed."""
-        if self.prompt.is_blank:
-            self.action_leave()
-        else:
-            self.prompt.action_delete_right()
-
-    def action_change_mode(self) -> None:
-        """Go from plan to act, or back."""
-        if self._controller is not None:
-            self._controller.change_mode()
-
-    def action_tree(self) -> None:
-        """Show the branches."""
-        if self._controller is not None:
-            self._controller.open_tree()
-
-    def action_decide(self) -> None:
-        """Go to what awaits a decision."""
-        if self._controller is not None:
-            self._controller.focus_approvals()
-
-    def action_help(self) -> None:
-        """Show what can be typed."""
-        if self._controller is not None:
-            self._controller.open_help()
-
-    def action_fold(self) -> None:
-        """Unfold everything, or fold it again."""
-        can_fold: Sequence[TranscriptItem] = [one for one in self.transcript.items if one.can_fold]
-        is_any_folded = any(one.is_folded for one in can_fold)
-        self.transcript.fold_all(None, not is_any_folded)
-
-    def action_scroll_page(self, pages: int) -> None:
-        """Scroll the conversation, wherever the cursor is."""
-        if pages < 0:
-            self.transcript.scroll_page_up(animate=False)
-        else:
-            self.transcript.scroll_page_down(animate=False)
-
-    def action_select(self, step: int) -> None:
-        """Go from block to block."""
-        self.transcript.focus()
-        self.action_walk(step)
-
-    def action_walk(self, step: int) -> None:
-        """Go from block to block where somebody reads already."""
-        self.transcript.select(step)
-        self._show_keys()
-
-    def action_leave_block(self) -> None:
-        """Go back to the prompt from the block that is selected."""
-        if self.transcript.selected is None:
-            raise SkipAction
-        self._leave_item()
-
-    def action_focus_next(self) -> None:
-        """Go to what awaits a decision, and from elsewhere to the prompt; there is no other place."""
-        if len(self.screen_stack) > 1:
-            super().action_focus_next()
-        elif self.prompt.has_focus_within:
-            self.action_decide()
-        else:
-            self.prompt.focus()
+from steno.ui.tui.terminal_app import Controller, SessionOpener, TerminalApp
 
 
 def run_terminal(
-    open_desk: SessionOpener, *, theme: str, history: Path | None, first: str = ""
+    open_session: SessionOpener, *, theme: str, history: Path | None, first: str = ""
 ) -> int:
-    """Let a person work until they leave; return the exit status. Raises what kept it from opening.
+    """Run the full screen until the user leaves; return the exit status.
 
-    `first` is said as soon as it can be.
+    `first` is sent as soon as the session is open. Raises the error that kept it from opening.
     """
-    app = TerminalApp(open_desk, theme=theme, history=history)
+    app = create_app(open_session, theme=theme, history=history)
     if first:
         app.send_first(first)
     app.run()
     if app.failure is not None:
         raise app.failure
     return app.status
+
+
+def create_app(
+    open_session: SessionOpener,
+    *,
+    theme: str = "steno-dark",
+    history: Path | None = None,
+    clock: Callable[[], float] = time.monotonic,
+) -> TerminalApp:
+    """Return the app with the controller that works on a session."""
+    return TerminalApp(open_session, _load_controller, theme=theme, history=history, clock=clock)
+
+
+def _load_controller() -> Callable[[TerminalApp, Any], Controller]:
+    from steno.ui.tui.controller import SessionController  # noqa: PLC0415 - see above
+
+    return SessionController

@@ -47,13 +47,13 @@ from steno.records.entry import Mode
 from steno.render.items import ItemKind, TranscriptItem
 from steno.render.terminal_text import terminal_line
 from steno.ui.help_text import TERMINAL_KEYS, build_help
-from steno.ui.tui.app import TerminalApp
 from steno.ui.tui.prompt.prompt import Prompt
 from steno.ui.tui.screens.approval_panel import ApprovalPanel
 from steno.ui.tui.screens.dialogs import PickerScreen
 from steno.ui.tui.screens.pager import PagerScreen
 from steno.ui.tui.screens.sessions_screen import SessionsScreen
 from steno.ui.tui.screens.tree_screen import TreeScreen
+from steno.ui.tui.terminal_app import TerminalApp
 from steno.ui.tui.themes import all_theme_names, theme_named
 from steno.ui.tui.transcript_state import TranscriptState
 
@@ -72,19 +72,19 @@ _UNFINISHED_NOTICE: Final = "this session stopped in the middle; /retry goes on 
 class SessionController:
     """A person at a desk."""
 
-    def __init__(self, app: TerminalApp, desk: AgentSession) -> None:
+    def __init__(self, app: TerminalApp, session: AgentSession) -> None:
         """Take the screen and the desk."""
         self._app = app
-        self._session = desk
+        self._session = session
         self._prompt = app.prompt
         self._status = app.status_line
-        app.transcript.set_image_source(desk.find_image)
+        app.transcript.set_image_source(session.find_image)
         self._transcript_state = TranscriptState(app.transcript)
         self._panel = ApprovalPanel(
-            desk,
+            session,
             idle_s=self._idle_s,
             now=app.clock,
-            tell=lambda text: self._transcript_state.add_text(ItemKind.NOTICE, text),
+            on_notice=lambda text: self._transcript_state.add_text(ItemKind.NOTICE, text),
         )
         self._interruptible_count = 0
         """How much is being asked of the desk that can be stopped before it runs."""
@@ -135,8 +135,8 @@ class SessionController:
                 self._update_idle()
             case ErrorRaised():
                 self._update_idle()
-            case InputReturned(words):
-                self._return_to_prompt(words)
+            case InputReturned(prompts):
+                self._return_to_prompt(prompts)
             case BranchChanged():
                 self._reload()
             case _:
@@ -144,7 +144,7 @@ class SessionController:
 
     def _show_running(self, doing: str) -> None:
         """Show what a run does; Esc ends it."""
-        self._status.show_activity(doing, can_stop=True)
+        self._status.show_activity(doing, is_interruptible=True)
 
     def _update_idle(self) -> None:
         """Show that nothing is being done any more, if that is so: then nobody hears what waits."""
@@ -164,10 +164,10 @@ class SessionController:
         self._show_status()
 
     def _show_status(self) -> None:
-        standing = self._session.status
-        self._shown_session = standing.session
-        self._status.show_status(standing)
-        self._app.transcript.show_greeting(terminal_line(f"{standing.folder} · {standing.model}"))
+        status = self._session.status
+        self._shown_session = status.session
+        self._status.show_status(status)
+        self._app.transcript.show_greeting(terminal_line(f"{status.folder} · {status.model}"))
 
     def _show_pending(self) -> None:
         pending = self._session.pending_calls
@@ -202,17 +202,17 @@ class SessionController:
         with self._reporting_errors(PromptInput(text)):
             await self._session.run_shell(text[1:].strip())
 
-    async def _send(self, words: PromptInput) -> None:
-        unheard = self._transcript_state.pending_input
-        block = unheard.add(words, steers=self._session.is_running)
-        with self._reporting_errors(words):
+    async def _send(self, prompt: PromptInput) -> None:
+        pending_input = self._transcript_state.pending_input
+        item = pending_input.add(prompt, steers=self._session.is_running)
+        with self._reporting_errors(prompt):
             try:
-                with self._showing_activity("reading what you said", can_stop=True):
-                    await self._session.send(words)
+                with self._showing_activity("reading what you said", is_interruptible=True):
+                    await self._session.send(prompt)
             except BaseException:
-                unheard.reject(block)
+                pending_input.reject(item)
                 raise
-            unheard.accept(block)
+            pending_input.accept(item)
 
     async def _run_command(self, text: str, typed: TypedCommand) -> None:
         # Where there is nothing to mend, it would only be in the way of what is typed next.
@@ -233,7 +233,7 @@ class SessionController:
                     await self._pick_model()
                 case TypedCommand(name, argument):
                     with self._showing_activity(
-                        f"/{name}", can_stop=name in _INTERRUPTIBLE_COMMANDS
+                        f"/{name}", is_interruptible=name in _INTERRUPTIBLE_COMMANDS
                     ):
                         self._show_reply(await self._session.run_command(name, argument))
         self._show_status()
@@ -245,17 +245,17 @@ class SessionController:
             self._app.push_screen(PagerScreen(reply))
 
     @contextmanager
-    def _showing_activity(self, text: str, *, can_stop: bool = False) -> Generator[None]:
+    def _showing_activity(self, text: str, *, is_interruptible: bool = False) -> Generator[None]:
         """Show what is being done, if it takes long and nothing else is, and that it is over."""
-        tell = partial(self._status.show_activity, text, can_stop=can_stop)
-        soon = asyncio.get_running_loop().call_later(_SLOW_S, tell)
+        show = partial(self._status.show_activity, text, is_interruptible=is_interruptible)
+        soon = asyncio.get_running_loop().call_later(_SLOW_S, show)
         if self._session.is_running:
             soon.cancel()
-        self._interruptible_count += can_stop
+        self._interruptible_count += is_interruptible
         try:
             yield
         finally:
-            self._interruptible_count -= can_stop
+            self._interruptible_count -= is_interruptible
             soon.cancel()
             self._update_idle()
 
@@ -271,20 +271,24 @@ class SessionController:
             return
         theme = theme_named(name)
         if theme is None:
-            raise StenoError(f"theme: there is none of this name; there are {', '.join(names)}")
+            raise StenoError(
+                f"there is none of this name; there are {', '.join(names)}",
+                code="unknown_theme",
+                place="theme",
+            )
         self._app.theme = theme
         how_to_keep = await self._session.run_command("theme", theme)
         self._transcript_state.add_text(ItemKind.NOTICE, f"theme {theme}; {how_to_keep.text}")
 
     async def _pick_model(self) -> None:
         current = self._session.status.model
-        with self._showing_activity("looking for models", can_stop=True):
+        with self._showing_activity("looking for models", is_interruptible=True):
             choices = await self._session.list_models()
         name = await self._app.push_screen_wait(PickerScreen("model", choices, current))
         if not name:  # what is wanted is perhaps not there yet
             self._show_reply(await self._session.run_command("model"))
         elif name != current:
-            with self._showing_activity(f"/model {name}", can_stop=True):
+            with self._showing_activity(f"/model {name}", is_interruptible=True):
                 self._show_reply(await self._session.change_model(name))
 
     # -- keys --------------------------------------------------------------------------------
@@ -298,9 +302,9 @@ class SessionController:
 
     def interrupt(self) -> bool:
         """Stop what is being done; tell whether there was anything."""
-        can_stop = self._session.is_running or self._interruptible_count > 0
+        is_interruptible = self._session.is_running or self._interruptible_count > 0
         self._session.interrupt()
-        return can_stop
+        return is_interruptible
 
     def change_mode(self) -> None:
         """Go from plan to act, or back."""
@@ -318,23 +322,23 @@ class SessionController:
         self._start(self._run_command("", TypedCommand("tree", "")))
 
     async def _open_tree_screen(self) -> None:
-        words = (await self._app.push_screen_wait(TreeScreen(self._session))).prompt
-        if words is not None:
-            self._load_prompt(words)
+        prompt = (await self._app.push_screen_wait(TreeScreen(self._session))).prompt
+        if prompt is not None:
+            self._load_prompt(prompt)
 
-    def edit_item(self, block: TranscriptItem) -> None:
+    def edit_item(self, item: TranscriptItem) -> None:
         """Say again in a new branch, and otherwise, what a block says."""
-        words = self._transcript_state.pending_input.take_back(block)
-        if words is not None:
-            self._load_prompt(words)
-        elif block.kind is not ItemKind.USER or block.entry is None:
+        prompt = self._transcript_state.pending_input.take_back(item)
+        if prompt is not None:
+            self._load_prompt(prompt)
+        elif item.kind is not ItemKind.USER or item.entry is None:
             self._status.show_message("only your own words can be edited")
         else:
             with self._reporting_errors():
-                self._load_prompt(self._session.branches.fork_before(block.entry))
+                self._load_prompt(self._session.branches.fork_before(item.entry))
 
-    def _load_prompt(self, words: PromptInput) -> None:
-        self._prompt.load(words.text, words.images)
+    def _load_prompt(self, prompt: PromptInput) -> None:
+        self._prompt.load(prompt.text, prompt.images)
         self._prompt.focus()
 
     def focus_approvals(self) -> None:
@@ -352,28 +356,28 @@ class SessionController:
             await job
         except Exception as exc:
             _logger.exception("a fault in steno")
-            told = f"a fault in steno: {type(exc).__name__}: {exc}; what is on record is safe"
-            self._transcript_state.add_text(ItemKind.ERROR, told)
+            message = f"a fault in steno: {type(exc).__name__}: {exc}; what is on record is safe"
+            self._transcript_state.add_text(ItemKind.ERROR, message)
 
     @contextmanager
-    def _reporting_errors(self, words: PromptInput = _NO_PROMPT) -> Generator[None]:
+    def _reporting_errors(self, prompt: PromptInput = _NO_PROMPT) -> Generator[None]:
         """Tell what is refused; what was typed goes back, so that it need not be typed again."""
         try:
             yield
         except (StenoError, OSError) as exc:
             self._transcript_state.add_text(ItemKind.ERROR, str(exc))
-            self._return_to_prompt([words])
+            self._return_to_prompt([prompt])
         except Exception:
-            self._return_to_prompt([words])
+            self._return_to_prompt([prompt])
             raise
 
-    def _return_to_prompt(self, words: Sequence[PromptInput]) -> None:
+    def _return_to_prompt(self, prompts: Sequence[PromptInput]) -> None:
         """Put what was not said into the prompt; where somebody types, keep it beside that."""
-        unsaid = [one for one in words if one.text or one.images]
-        if unsaid and self._prompt.is_blank:
-            images = [image for one in unsaid for image in one.images]
+        prompts_left = [one for one in prompts if one.text or one.images]
+        if prompts_left and self._prompt.is_blank:
+            images = [image for one in prompts_left for image in one.images]
             # An empty line between them: it is seen where one ends, and can be taken apart.
-            self._prompt.load("\n\n".join([one.text for one in unsaid]), images)
+            self._prompt.load("\n\n".join([one.text for one in prompts_left]), images)
         else:
-            for one in unsaid:
+            for one in prompts_left:
                 self._transcript_state.pending_input.keep_returned(one)

@@ -31,6 +31,9 @@ _MAX_NAME_LENGTH: Final = 400
 """Nobody reads more of a name, and making it harmless takes time."""
 _MESSAGE_S: Final = 4.0
 _INTERRUPT_HINT: Final = " · Esc interrupts"
+_WORK_PARTS: Final = (0, 2, 1, 3, 4)
+"""Which of these parts stay longest where there is not room for all: the model does."""
+_PLACE_PARTS: Final = (5, 6)
 
 
 class TokenCounts(Protocol):
@@ -124,20 +127,20 @@ class _StatusPart(NamedTuple):
     style: str = ""
 
 
-def _status_parts(standing: StatusValues) -> Sequence[_StatusPart]:
+def _status_parts(status: StatusValues) -> Sequence[_StatusPart]:
     """Return what is said about a session, in the order in which it is drawn."""
-    model, branch = _clean_name(standing.model), _clean_name(standing.branch)
-    title = _clean_name(standing.title) if standing.session is not None else "not kept"
-    folder = _clean_name(standing.folder)
+    model, branch = _clean_name(status.model), _clean_name(status.branch)
+    title = _clean_name(status.title) if status.session is not None else "not kept"
+    folder = _clean_name(status.folder)
     return [
         _StatusPart(
             (truncate_to_width(model.rpartition("/")[2], 24), truncate_to_width(model, 48)),
             "$text-primary",
         ),
         _StatusPart((truncate_to_width(f"⎇ {branch}", 18), truncate_to_width(f"⎇ {branch}", 34))),
-        _context_part(standing),
-        _StatusPart(() if standing.cost is None else (format_dollars(standing.cost),)),
-        _token_part(standing.usage),
+        _context_part(status),
+        _StatusPart(() if status.cost is None else (format_dollars(status.cost),)),
+        _token_part(status.usage),
         _StatusPart((truncate_to_width(title, 16), truncate_to_width(title, 40))),
         _StatusPart(
             (truncate_to_width(folder.rpartition("/")[2], 20), truncate_to_width(folder, 40))
@@ -145,27 +148,22 @@ def _status_parts(standing: StatusValues) -> Sequence[_StatusPart]:
     ]
 
 
-_WORK_PARTS: Final = (0, 2, 1, 3, 4)
-"""Which of these parts stay longest where there is not room for all: the model does."""
-_PLACE_PARTS: Final = (5, 6)
-
-
 def _clean_name(text: str) -> str:
     return terminal_line(text[:_MAX_NAME_LENGTH])
 
 
-def _context_part(standing: StatusValues) -> _StatusPart:
-    seen, room = standing.context_tokens, standing.context_limit
-    if seen is None:
+def _context_part(status: StatusValues) -> _StatusPart:
+    used, limit = status.context_tokens, status.context_limit
+    if used is None:
         return _StatusPart(())
-    if not room:
-        return _StatusPart((f"ctx {abbreviate_count(seen)}",))
-    share = seen / room
+    if not limit:
+        return _StatusPart((f"ctx {abbreviate_count(used)}",))
+    share = used / limit
     level = _LEVELS[min(int(share * len(_LEVELS)), len(_LEVELS) - 1)]
     warning = "!" if share >= _NEARLY_FULL else ""
     filled = f"{share:.0%}{warning} {level}"
     return _StatusPart(
-        (f"ctx {filled}", f"ctx {abbreviate_count(seen)}/{abbreviate_count(room)} {filled}"),
+        (f"ctx {filled}", f"ctx {abbreviate_count(used)}/{abbreviate_count(limit)} {filled}"),
         "bold $text-warning" if warning else "",
     )
 
@@ -237,22 +235,22 @@ class StatusLine(Widget):
         self._tick_timer: Timer | None = None
         self._message_timer: Timer | None = None
 
-    def show_status(self, standing: StatusValues) -> None:
+    def show_status(self, status: StatusValues) -> None:
         """Show where things stand now."""
-        self._session_status = standing
+        self._session_status = status
         self.refresh()
 
-    def show_activity(self, text: str | None, *, can_stop: bool = False) -> None:
+    def show_activity(self, text: str | None, *, is_interruptible: bool = False) -> None:
         """Show what is being done, and for how long; None where nothing is.
 
         What can be stopped says by which key, where there is room for that.
         """
-        if (text, can_stop) == (self._current_activity, self._can_stop):
+        if (text, is_interruptible) == (self._current_activity, self._can_stop):
             return
         if text != self._current_activity:
             self._current_activity, self._since = text, self._clock()
             self._tick()
-        self._can_stop = can_stop
+        self._can_stop = is_interruptible
         self.refresh()
 
     def show_keys(self, text: str | None) -> None:
@@ -327,16 +325,16 @@ class StatusLine(Widget):
 
     def _left_part(self, width: int) -> Content:
         """Return the mode and what is being done, which are never left out."""
-        standing = self._session_status
-        mode = "" if standing is None else f" {standing.mode.upper()} "
+        status = self._session_status
+        mode = "" if status is None else f" {status.mode.upper()} "
         style = "bold reverse" if mode == " PLAN " else "bold reverse $text-success"
         below = f"{_GAP}↓ {self._unseen_count} new below" if self._unseen_count else ""
-        room = width - display_width(mode) - 1 - display_width(below)
-        activity = truncate_to_width(self._activity_text(), room)
+        columns = width - display_width(mode) - 1 - display_width(below)
+        activity = truncate_to_width(self._activity_text(), columns)
         if (
             self._can_stop
             and self._shows_activity
-            and display_width(activity + _INTERRUPT_HINT) <= room
+            and display_width(activity + _INTERRUPT_HINT) <= columns
         ):
             activity += _INTERRUPT_HINT
         return Content.assemble(

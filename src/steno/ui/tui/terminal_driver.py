@@ -23,28 +23,13 @@ from textual.message import Message
 
 from steno.ui.pasted_text import strip_escape_sequences
 
-# -- incoming --------------------------------------------------------------------------------------
-#
-# What a terminal sends, mended before Textual reads it.
-#
-# Textual looks for keys inside of what is pasted: an escape there makes keys of the next thirty
-# characters, Enter among them. And it takes the Alt+Enter of most terminals, an escape and a return,
-# for Enter. Nothing else is touched.
-
-
 _ESCAPE: Final = "\x1b"
-
-
 _PASTE_START: Final = "\x1b[200~"
-
-
 _PASTE_END: Final = "\x1b[201~"
-
-
 _ALT_ENTER: Final = "\x1b\r"
-
-
 _ALT_ENTER_IN_FULL: Final = "\x1b[13;3u"
+_CHUNK: Final = 4096
+_POLL_S: Final = 0.1
 
 
 @final
@@ -60,18 +45,18 @@ class InputSanitizer:
 
     def feed(self, data: str) -> str:
         """Return what to read in place of what was sent."""
-        mended: list[str] = []
+        sanitized: list[str] = []
         while data:
             step = self._pasted if self._is_pasting else self._typed
             piece, data = step(data)
-            mended.append(piece)
-        return "".join(mended)
+            sanitized.append(piece)
+        return "".join(sanitized)
 
     def _typed(self, data: str) -> tuple[str, str]:
-        seen = self._before + data
-        at = seen.find(_PASTE_START)
+        received = self._before + data
+        at = received.find(_PASTE_START)
         if at < 0:
-            self._before = seen[1 - len(_PASTE_START) :]
+            self._before = received[1 - len(_PASTE_START) :]
             return data.replace(_ALT_ENTER, _ALT_ENTER_IN_FULL), ""
         end = at + len(_PASTE_START) - len(self._before)
         self._is_pasting, self._before = True, ""
@@ -79,29 +64,24 @@ class InputSanitizer:
         return typed.replace(_ALT_ENTER, _ALT_ENTER_IN_FULL) + data[len(typed) : end], data[end:]
 
     def _pasted(self, data: str) -> tuple[str, str]:
-        seen = self._held + data
-        at = seen.find(_PASTE_END)
+        received = self._held + data
+        at = received.find(_PASTE_END)
         if at < 0:
             half = next(
-                (n for n in range(len(_PASTE_END) - 1, 0, -1) if seen.endswith(_PASTE_END[:n])), 0
+                (n for n in range(len(_PASTE_END) - 1, 0, -1) if received.endswith(_PASTE_END[:n])),
+                0,
             )
-            self._held = seen[len(seen) - half :]
-            return _visible_text(seen[: len(seen) - half]), ""
+            self._held = received[len(received) - half :]
+            return _visible_text(received[: len(received) - half]), ""
         # What is pasted may hold the sign for its end: the last one before another paste counts.
-        next_at = seen.find(_PASTE_START, at)
-        at = seen.rfind(_PASTE_END, at, next_at if next_at >= 0 else len(seen))
+        next_at = received.find(_PASTE_START, at)
+        at = received.rfind(_PASTE_END, at, next_at if next_at >= 0 else len(received))
         self._is_pasting, self._held = False, ""
-        return _visible_text(seen[:at]) + _PASTE_END, seen[at + len(_PASTE_END) :]
+        return _visible_text(received[:at]) + _PASTE_END, received[at + len(_PASTE_END) :]
 
 
 def _visible_text(text: str) -> str:
     return strip_escape_sequences(text).replace(_ESCAPE, "")
-
-
-_CHUNK: Final = 4096
-
-
-_POLL_S: Final = 0.1
 
 
 @final
@@ -113,8 +93,8 @@ class _SanitizingParser(XTermParser):
         self._sanitizer = InputSanitizer()
 
     def feed(self, data: str) -> Iterable[Message]:
-        mended = self._sanitizer.feed(data)
-        return super().feed(mended) if mended else ()  # nothing at all would mean the end
+        sanitized = self._sanitizer.feed(data)
+        return super().feed(sanitized) if sanitized else ()  # nothing at all would mean the end
 
 
 @final

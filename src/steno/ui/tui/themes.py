@@ -17,16 +17,57 @@ from textual.color import Color
 from textual.filter import LineFilter
 from textual.theme import BUILTIN_THEMES, Theme
 
-# -- colourless ------------------------------------------------------------------------------------
-#
-# The screen without any colour, for those who say NO_COLOR.
-#
-# What stood out by its background is shown in reverse, so that a cursor or a choice can still be
-# seen. Textual's own way is to write shades of grey, which are colours, too.
-
-
 _MIN_CONTRAST: Final = 0.35
 """How much brighter or darker than the screen a background is that is there to be seen."""
+STENO_DARK: Final = Theme(
+    name="steno-dark",
+    primary="#82aaff",
+    secondary="#a3b0d0",
+    accent="#c8a2ff",
+    success="#7fd88f",
+    warning="#e8b968",
+    error="#ff8f94",
+    foreground="#e4e7ee",
+    background="#14161b",
+    surface="#1b1e25",
+    panel="#252a34",
+    dark=True,
+    variables={
+        "footer-key-foreground": "#82aaff",
+        "text-muted": "auto 70%",
+        "foreground-muted": "#e4e7eeb3",
+        "scrollbar": "#4a505e",
+        "scrollbar-hover": "#6b7283",
+        "scrollbar-background": "#14161b",
+    },
+)
+STENO_LIGHT: Final = Theme(
+    name="steno-light",
+    primary="#1a4f9f",
+    secondary="#46527a",
+    accent="#7436b0",
+    success="#17632f",
+    warning="#7d4a00",
+    error="#a8231c",
+    foreground="#0d0f14",
+    background="#fbfbfc",
+    surface="#f2f4f7",
+    panel="#eaecf1",
+    dark=False,
+    variables={
+        "footer-key-foreground": "#1a4f9f",
+        "text-muted": "auto 75%",
+        "foreground-muted": "#0d0f14bf",
+        "scrollbar": "#b9bfcb",
+        "scrollbar-hover": "#8f97a8",
+        "scrollbar-background": "#fbfbfc",
+    },
+)
+THEMES: Final = (STENO_DARK, STENO_LIGHT)
+"""Ours, for `App.register_theme`."""
+_THEME_BY_SHORT_NAME: Final = {"dark": STENO_DARK.name, "light": STENO_LIGHT.name}
+_LIGHT_BACKGROUNDS: Final = frozenset({"7", "9", "10", "11", "12", "13", "14", "15"})
+"""Of the sixteen colours of a terminal; 8 is a dark grey."""
 
 
 @final
@@ -60,65 +101,6 @@ def _brightness_difference(colour: RichColor | None, background: Color) -> float
     if colour is None or colour.is_default:
         return 0.0
     return abs(Color.from_rich_color(colour).brightness - background.brightness)
-
-
-STENO_DARK: Final = Theme(
-    name="steno-dark",
-    primary="#82aaff",
-    secondary="#a3b0d0",
-    accent="#c8a2ff",
-    success="#7fd88f",
-    warning="#e8b968",
-    error="#ff8f94",
-    foreground="#e4e7ee",
-    background="#14161b",
-    surface="#1b1e25",
-    panel="#252a34",
-    dark=True,
-    variables={
-        "footer-key-foreground": "#82aaff",
-        "text-muted": "auto 70%",
-        "foreground-muted": "#e4e7eeb3",
-        "scrollbar": "#4a505e",
-        "scrollbar-hover": "#6b7283",
-        "scrollbar-background": "#14161b",
-    },
-)
-
-
-STENO_LIGHT: Final = Theme(
-    name="steno-light",
-    primary="#1a4f9f",
-    secondary="#46527a",
-    accent="#7436b0",
-    success="#17632f",
-    warning="#7d4a00",
-    error="#a8231c",
-    foreground="#0d0f14",
-    background="#fbfbfc",
-    surface="#f2f4f7",
-    panel="#eaecf1",
-    dark=False,
-    variables={
-        "footer-key-foreground": "#1a4f9f",
-        "text-muted": "auto 75%",
-        "foreground-muted": "#0d0f14bf",
-        "scrollbar": "#b9bfcb",
-        "scrollbar-hover": "#8f97a8",
-        "scrollbar-background": "#fbfbfc",
-    },
-)
-
-
-THEMES: Final = (STENO_DARK, STENO_LIGHT)
-"""Ours, for `App.register_theme`."""
-
-
-_THEME_BY_SHORT_NAME: Final = {"dark": STENO_DARK.name, "light": STENO_LIGHT.name}
-
-
-_LIGHT_BACKGROUNDS: Final = frozenset({"7", "9", "10", "11", "12", "13", "14", "15"})
-"""Of the sixteen colours of a terminal; 8 is a dark grey."""
 
 
 def all_theme_names() -> Sequence[str]:

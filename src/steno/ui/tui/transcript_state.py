@@ -57,48 +57,29 @@ from steno.render.items_from_entries import (
 )
 from steno.render.terminal_text import terminal_line
 
-# -- page ------------------------------------------------------------------------------------------
-#
-# What blocks are put on, for those who tell what happens; see `transcript.view`.
+STEERING_HEAD: Final = "will be heard at the next step"
+_NOT_SENT_HEAD: Final = "not said · Alt+Up and e take it to the prompt"
+_RETRY_HEAD: Final = "not sent · /retry tries again, Alt+Up and e take it to the prompt"
 
 
 class ItemSink(Protocol):
     """What blocks are put on."""
 
-    def show_items(self, blocks: list[TranscriptItem]) -> None:
+    def show_items(self, items: list[TranscriptItem]) -> None:
         """Show these and nothing else."""
         ...
 
-    def add_item(self, block: TranscriptItem) -> None:
+    def add_item(self, item: TranscriptItem) -> None:
         """Put a block at the end."""
         ...
 
-    def update_item(self, block: TranscriptItem) -> None:
+    def update_item(self, item: TranscriptItem) -> None:
         """Draw a block anew: it has changed."""
         ...
 
-    def remove_item(self, block: TranscriptItem) -> None:
+    def remove_item(self, item: TranscriptItem) -> None:
         """Take a block away."""
         ...
-
-
-# -- unheard ---------------------------------------------------------------------------------------
-#
-# What a person has said and is not on record: what waits to be heard, and what was not said after all.
-#
-# What is said is seen at once, and until the record has it. It is heard in the order in which it was
-# said, so the first that waits is the one that is heard: its words on record may be others, where it
-# was the name of a template. Only what could not be sent, and is tried again, may come before it.
-# Nothing that was typed is lost: what comes back can be chosen.
-
-
-STEERING_HEAD: Final = "will be heard at the next step"
-
-
-_NOT_SENT_HEAD: Final = "not said · Alt+Up and e take it to the prompt"
-
-
-_RETRY_HEAD: Final = "not sent · /retry tries again, Alt+Up and e take it to the prompt"
 
 
 @final
@@ -122,9 +103,9 @@ class _UnsentPrompt(NamedTuple):
 class PendingInput:
     """Shows words until they are heard, or chosen to be said otherwise."""
 
-    def __init__(self, page: ItemSink) -> None:
+    def __init__(self, sink: ItemSink) -> None:
         """Take the page to show them on."""
-        self._sink = page
+        self._sink = sink
         self._queued: list[_QueuedPrompt] = []
         self._returned: dict[TranscriptItem, PromptInput] = {}
         self._unsent: _UnsentPrompt | None = None
@@ -141,24 +122,24 @@ class PendingInput:
 
     # -- what waits --------------------------------------------------------------------------
 
-    def add(self, words: PromptInput, *, steers: bool) -> TranscriptItem:
+    def add(self, prompt: PromptInput, *, steers: bool) -> TranscriptItem:
         """Show what is being said, until it is heard."""
         head = STEERING_HEAD if steers else ""
-        block = TranscriptItem(
-            ItemKind.USER, head, words.text, state=CallState.WAITING, is_folded=True
+        item = TranscriptItem(
+            ItemKind.USER, head, prompt.text, state=CallState.WAITING, is_folded=True
         )
-        self._queued.append(_QueuedPrompt(words, block))
-        self._sink.add_item(block)
-        return block
+        self._queued.append(_QueuedPrompt(prompt, item))
+        self._sink.add_item(item)
+        return item
 
-    def accept(self, block: TranscriptItem) -> None:
+    def accept(self, item: TranscriptItem) -> None:
         """Note that the desk has taken what a block shows."""
         for one in self._queued:
-            one.is_accepted = one.is_accepted or one.item is block
+            one.is_accepted = one.is_accepted or one.item is item
 
-    def reject(self, block: TranscriptItem) -> None:
+    def reject(self, item: TranscriptItem) -> None:
         """Take away what the desk has refused."""
-        self._remove([one for one in self._queued if one.item is block])
+        self._remove([one for one in self._queued if one.item is item])
 
     def match_recorded(self, message: UserMessage) -> PromptInput | None:
         """Take away what is on record now: what is tried again, or else what was said first.
@@ -179,25 +160,25 @@ class PendingInput:
 
     def clear_unsent(self) -> None:
         """Note that trying again is about something else now: what could not be sent stays unsaid."""
-        for block in self._unsent_items:
-            block.head = _NOT_SENT_HEAD
-            self._sink.update_item(block)
+        for item in self._unsent_items:
+            item.head = _NOT_SENT_HEAD
+            self._sink.update_item(item)
         self._unsent_items.clear()
         self._unsent = None
 
-    def return_prompts(self, words: Sequence[PromptInput]) -> None:
+    def return_prompts(self, prompts: Sequence[PromptInput]) -> None:
         """Take away what came back, the last of those that say the same.
 
         If the first of it was on record already, it is what could not be sent.
         """
         was_waiting = True
-        for came_back in reversed(words):
-            taken = [one for one in self._queued if one.is_accepted and one.prompt == came_back]
+        for prompt in reversed(prompts):
+            taken = [one for one in self._queued if one.is_accepted and one.prompt == prompt]
             self._remove(taken[-1:])
             was_waiting = bool(taken)
         if not was_waiting and self._unsent_items:
             self._take_back_unsent()
-            self._just_returned = list(words)
+            self._just_returned = list(prompts)
 
     def abandon(self) -> list[PromptInput]:
         """Take away everything that the desk has taken, and return it: nobody is left to hear it."""
@@ -212,52 +193,52 @@ class PendingInput:
 
     # -- what was not said -------------------------------------------------------------------
 
-    def keep_returned(self, words: PromptInput) -> None:
+    def keep_returned(self, prompt: PromptInput) -> None:
         """Show what was not said after all, so that it can be chosen.
 
         What could not be sent, and has just come back, can also be tried again.
         """
-        is_unsent = self._unsent is not None and words in self._just_returned
+        is_unsent = self._unsent is not None and prompt in self._just_returned
         head = _RETRY_HEAD if is_unsent else _NOT_SENT_HEAD
-        block = TranscriptItem(
-            ItemKind.USER, head, words.text, state=CallState.STOPPED, is_folded=True
+        item = TranscriptItem(
+            ItemKind.USER, head, prompt.text, state=CallState.STOPPED, is_folded=True
         )
-        self._returned[block] = words
+        self._returned[item] = prompt
         if is_unsent:
-            self._just_returned.remove(words)
-            self._unsent_items.append(block)
+            self._just_returned.remove(prompt)
+            self._unsent_items.append(item)
         else:
             self._just_returned.clear()
-        self._sink.add_item(block)
+        self._sink.add_item(item)
 
-    def keep_unsent(self, words: PromptInput, message: UserMessage) -> None:
+    def keep_unsent(self, prompt: PromptInput, message: UserMessage) -> None:
         """Show what is on record although nobody has heard it: it can be chosen, and tried again."""
         self.clear_unsent()
-        self._unsent, self._just_returned = _UnsentPrompt(words, message), [words]
-        self.keep_returned(words)
+        self._unsent, self._just_returned = _UnsentPrompt(prompt, message), [prompt]
+        self.keep_returned(prompt)
 
-    def take_back(self, block: TranscriptItem) -> PromptInput | None:
+    def take_back(self, item: TranscriptItem) -> PromptInput | None:
         """Take away what was not said, and return it; None where a block is something else."""
-        words = self._returned.pop(block, None)
-        if words is not None:
-            if block in self._unsent_items:
-                self._unsent_items.remove(block)
-            self._sink.remove_item(block)
-        return words
+        prompt = self._returned.pop(item, None)
+        if prompt is not None:
+            if item in self._unsent_items:
+                self._unsent_items.remove(item)
+            self._sink.remove_item(item)
+        return prompt
 
     def _take_back_unsent(self) -> None:
-        for block in list(self._unsent_items):
-            self.take_back(block)
+        for item in list(self._unsent_items):
+            self.take_back(item)
 
 
 @final
 class TranscriptState:
     """Tells a page what happens."""
 
-    def __init__(self, page: ItemSink) -> None:
+    def __init__(self, sink: ItemSink) -> None:
         """Take a page; nothing is on it."""
-        self._sink = page
-        self.pending_input = PendingInput(page)
+        self._sink = sink
+        self.pending_input = PendingInput(sink)
         """What the person has said and is not on record."""
         self._references: dict[str, tuple[UserMessage, TranscriptItem]] = {}
         """Messages that point at something and what shows them, by their entry."""
@@ -290,8 +271,8 @@ class TranscriptState:
             known.clear()
         self._prompt = self._command = None
         self.pending_input.clear_unsent()
-        blocks = [block for entry in entries for block in self._items_from_entry(entry)]
-        self._sink.show_items([*blocks, *self.pending_input.items])
+        items = [item for entry in entries for item in self._items_from_entry(entry)]
+        self._sink.show_items([*items, *self.pending_input.items])
 
     def _on_recorded(self, entry: Entry) -> None:
         match entry.payload:
@@ -306,10 +287,10 @@ class TranscriptState:
                 self._on_rewind()
             case _:
                 pass
-        for block in self._items_from_entry(entry):
-            self._items_since_prompt.append(block)
-            self._sink.add_item(block)
-            self._has_reported_failure |= block.kind is ItemKind.ERROR
+        for item in self._items_from_entry(entry):
+            self._items_since_prompt.append(item)
+            self._sink.add_item(item)
+            self._has_reported_failure |= item.kind is ItemKind.ERROR
 
     def _match_recorded_input(self, entry: Entry, message: UserMessage) -> None:
         """Take away what stood for a message until it was on record."""
@@ -322,25 +303,25 @@ class TranscriptState:
             self._items_since_prompt.clear()
             return
         head = item_from_shell_command(str(command)).head
-        ran = next((block for block in self._commands if block.head == head), None)
-        if ran is not None:
-            self._commands.remove(ran)
-            self._sink.remove_item(ran)
+        command_item = next((item for item in self._commands if item.head == head), None)
+        if command_item is not None:
+            self._commands.remove(command_item)
+            self._sink.remove_item(command_item)
 
     def _on_rewind(self) -> None:
         """Take away what the branch no longer holds: what was said last, and could not be sent.
 
         Why it could not stays to be read, and the words can be used again.
         """
-        reasons = [block for block in self._items_since_prompt if block.kind is ItemKind.ERROR]
-        for block in self._items_since_prompt:
-            if block in reasons:
-                block.entry = None
+        reasons = [item for item in self._items_since_prompt if item.kind is ItemKind.ERROR]
+        for item in self._items_since_prompt:
+            if item in reasons:
+                item.entry = None
             else:
-                self._sink.remove_item(block)
-        for block in reasons[:1]:
-            block.body = f"nothing was sent: {block.body}"
-            self._sink.update_item(block)
+                self._sink.remove_item(item)
+        for item in reasons[:1]:
+            item.body = f"nothing was sent: {item.body}"
+            self._sink.update_item(item)
         self._items_since_prompt.clear()
         if self._prompt is not None:
             self.pending_input.keep_unsent(*self._prompt)
@@ -351,33 +332,33 @@ class TranscriptState:
         payload = entry.payload
         match payload:
             case AssistantMessage():
-                blocks = items_from_answer(entry, payload)
-                self._register_calls(payload, blocks)
-                yield from blocks
+                items = items_from_answer(entry, payload)
+                self._register_calls(payload, items)
+                yield from items
             case UserMessage():
-                said = item_from_prompt(entry, payload)
+                prompt_item = item_from_prompt(entry, payload)
                 if not all(isinstance(part, Text) for part in payload.content):
-                    self._references[entry.id] = payload, said
-                yield said
+                    self._references[entry.id] = payload, prompt_item
+                yield prompt_item
             case ToolResultMessage():
-                block = self._calls.get(payload.tool_call_id)
-                if block is not None:
-                    apply_result(block, payload, entry.id)
-                    self._sink.update_item(block)
+                call_item = self._calls.get(payload.tool_call_id)
+                if call_item is not None:
+                    apply_result(call_item, payload, entry.id)
+                    self._sink.update_item(call_item)
             case Approval():
-                block = self._calls.get(payload.call_id)
-                if block is not None:
-                    apply_decision(block, payload)
-                    self._sink.update_item(block)
+                call_item = self._calls.get(payload.call_id)
+                if call_item is not None:
+                    apply_decision(call_item, payload)
+                    self._sink.update_item(call_item)
             case _:
-                mark = marker_from_entry(entry, pointer=self._reference_name(payload))
-                if mark is not None:
-                    yield mark
+                marker = marker_from_entry(entry, pointer=self._reference_name(payload))
+                if marker is not None:
+                    yield marker
 
-    def _register_calls(self, message: AssistantMessage, blocks: Iterable[TranscriptItem]) -> None:
-        calls = [block for block in blocks if block.kind is ItemKind.CALL]
-        for call, block in zip(message.tool_calls, calls, strict=True):
-            self._calls[call.id] = block
+    def _register_calls(self, message: AssistantMessage, items: Iterable[TranscriptItem]) -> None:
+        calls = [item for item in items if item.kind is ItemKind.CALL]
+        for call, item in zip(message.tool_calls, calls, strict=True):
+            self._calls[call.id] = item
 
     def _reference_name(self, payload: object) -> str:
         """Return what a resolution is about; what shows that may have an image to draw now."""
@@ -404,11 +385,11 @@ class TranscriptState:
             case ToolCallBegin(index, _, name) | ToolCallDelta(index, _, name):
                 self._write_call(index, name or "")
             case ToolCallEnd(index, _, call) if call is not None:
-                block = self._draft(ItemKind.CALL, index)
-                block.head = summarize_call(call)
-                self._sink.update_item(block)
-            case ApprovalRequested(question):
-                self._set_state(question.call.id, CallState.WAITING)
+                item = self._draft(ItemKind.CALL, index)
+                item.head = summarize_call(call)
+                self._sink.update_item(item)
+            case ApprovalRequested(request):
+                self._set_state(request.call.id, CallState.WAITING)
             case CallStarted(call):
                 self._start_call(call.id)
             case CallOutput(call_id, text):
@@ -420,8 +401,8 @@ class TranscriptState:
                 self._on_run_ended(event)
             case ErrorRaised(text):
                 self.add_text(ItemKind.ERROR, text)
-            case InputReturned(words):
-                self.pending_input.return_prompts(words)
+            case InputReturned(prompts):
+                self.pending_input.return_prompts(prompts)
             case ShellStarted(command):
                 self._start_command(command)
             case ShellOutput(text):
@@ -439,7 +420,7 @@ class TranscriptState:
 
         Commands stay on the page as they ended.
         """
-        self._commands = [block for block in self._commands if block is self._command]
+        self._commands = [item for item in self._commands if item is self._command]
         return self.pending_input.abandon()
 
     def add_text(self, kind: ItemKind, text: str) -> None:
@@ -459,10 +440,10 @@ class TranscriptState:
 
     def _on_run_ended(self, ended: RunEnded) -> None:
         self._drop_drafts()
-        for block in self._calls.values():
-            if block.is_open:
-                block.is_open, block.state = False, CallState.STOPPED
-                self._sink.update_item(block)
+        for item in self._calls.values():
+            if item.is_open:
+                item.is_open, item.state = False, CallState.STOPPED
+                self._sink.update_item(item)
         result = ended.result
         if isinstance(result.error, Unresolved) and self._has_reported_failure:
             pass  # once is enough
@@ -475,10 +456,10 @@ class TranscriptState:
         self._has_reported_failure = False
 
     def _start_command(self, command: str) -> None:
-        self._command = block = item_from_shell_command(command)
-        block.state, block.is_open = CallState.RUNNING, True
-        self._commands.append(block)
-        self._sink.add_item(block)
+        self._command = item = item_from_shell_command(command)
+        item.state, item.is_open = CallState.RUNNING, True
+        self._commands.append(item)
+        self._sink.add_item(item)
 
     def _end_command(self, ended: ShellEnded) -> None:
         if self._command is not None:
@@ -491,44 +472,44 @@ class TranscriptState:
 
     def _draft(self, kind: ItemKind, index: int | None) -> TranscriptItem:
         """Return the block for what is being said now; it is on the page from its first word."""
-        block = self._drafts.get((kind, index))
-        if block is None:
+        item = self._drafts.get((kind, index))
+        if item is None:
             match kind:
                 case ItemKind.ANSWER:
-                    block = answer_item()
+                    item = answer_item()
                 case ItemKind.THINKING:
-                    block = thinking_item()
+                    item = thinking_item()
                 case _:
-                    block = TranscriptItem(kind, is_folded=True)
-            block.is_open = True
-            self._drafts[kind, index] = block
-            self._sink.add_item(block)
-        return block
+                    item = TranscriptItem(kind, is_folded=True)
+            item.is_open = True
+            self._drafts[kind, index] = item
+            self._sink.add_item(item)
+        return item
 
-    def _append(self, block: TranscriptItem, text: str) -> None:
-        block.append(text)
-        self._sink.update_item(block)
+    def _append(self, item: TranscriptItem, text: str) -> None:
+        item.append(text)
+        self._sink.update_item(item)
 
     def _write_call(self, index: int | None, name: str) -> None:
-        block = self._draft(ItemKind.CALL, index)
-        if name and not block.head:
-            block.head = f"{terminal_line(name)} …"
-            self._sink.update_item(block)
+        item = self._draft(ItemKind.CALL, index)
+        if name and not item.head:
+            item.head = f"{terminal_line(name)} …"
+            self._sink.update_item(item)
 
     def _replace_drafts(self, entry: Entry, message: AssistantMessage) -> None:
         """Let what was said become what is on record: each part where it stood."""
-        blocks = items_from_answer(entry, message)
+        items = items_from_answer(entry, message)
         drafts = list(self._drafts.values())
-        for number, block in enumerate(blocks):
-            draft = next((one for one in drafts if one.kind is block.kind), None)
+        for number, item in enumerate(items):
+            draft = next((one for one in drafts if one.kind is item.kind), None)
             if draft is None:
-                self._sink.add_item(block)
+                self._sink.add_item(item)
                 continue
             drafts.remove(draft)
-            _copy_item(draft, block)
-            blocks[number] = draft
+            _copy_item(draft, item)
+            items[number] = draft
             self._sink.update_item(draft)
-        self._register_calls(message, blocks)
+        self._register_calls(message, items)
         self._drafts.clear()
         for draft in drafts:
             self._sink.remove_item(draft)
@@ -540,20 +521,20 @@ class TranscriptState:
         self._drafts.clear()
 
     def _set_state(self, call_id: str, state: CallState) -> None:
-        if (block := self._calls.get(call_id)) is not None:
-            block.state = state
-            self._sink.update_item(block)
+        if (item := self._calls.get(call_id)) is not None:
+            item.state = state
+            self._sink.update_item(item)
 
     def _start_call(self, call_id: str) -> None:
-        block = self._calls.get(call_id)
-        if block is None:
+        item = self._calls.get(call_id)
+        if item is None:
             return
-        block.state, block.is_open = CallState.RUNNING, True
-        self._sink.update_item(block)
+        item.state, item.is_open = CallState.RUNNING, True
+        self._sink.update_item(item)
 
 
-def _copy_item(draft: TranscriptItem, block: TranscriptItem) -> None:
+def _copy_item(draft: TranscriptItem, item: TranscriptItem) -> None:
     """Let a draft show what a block shows; whether it is folded is for the person to say."""
-    draft.replace_body(block.body, block.form)
-    draft.head, draft.language, draft.state = block.head, block.language, block.state
-    draft.images, draft.entry, draft.is_open = block.images, block.entry, False
+    draft.replace_body(item.body, item.form)
+    draft.head, draft.language, draft.state = item.head, item.language, item.state
+    draft.images, draft.entry, draft.is_open = item.images, item.entry, False

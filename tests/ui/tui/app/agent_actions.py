@@ -10,16 +10,16 @@ from steno.messages.usage import Usage
 from tests.ui.fake_session import FakeSession
 
 
-def record_message(desk: FakeSession, message: Message) -> None:
-    desk.happen(EntryRecorded(desk.conversation.append(message)))
+def record_message(session: FakeSession, message: Message) -> None:
+    session.happen(EntryRecorded(session.conversation.append(message)))
 
 
-def end_run(desk: FakeSession, ending: EndReason = EndReason.DONE, reason: str = "") -> None:
-    desk.is_running = False
-    desk.happen(RunEnded(RunResult(ending, None, 1, Usage(), reason=reason)))
+def end_run(session: FakeSession, ending: EndReason = EndReason.DONE, reason: str = "") -> None:
+    session.is_running = False
+    session.happen(RunEnded(RunResult(ending, None, 1, Usage(), reason=reason)))
 
 
-def begin_run(desk: FakeSession, text: str) -> None:
-    desk.is_running = True
-    record_message(desk, ChatMessage.user(text))
-    desk.happen(TurnStarted(1))
+def begin_run(session: FakeSession, text: str) -> None:
+    session.is_running = True
+    record_message(session, ChatMessage.user(text))
+    session.happen(TurnStarted(1))

@@ -17,19 +17,20 @@ from steno.app.session import AgentSession
 from steno.app.sessions import SessionStart
 from steno.app.settings_loader import load_settings
 from steno.render.items import ItemKind, TranscriptItem
-from steno.ui.tui.app import SessionOpener, TerminalApp
+from steno.ui.tui.app import create_app
+from steno.ui.tui.terminal_app import SessionOpener, TerminalApp
 from tests.ui.idle_clock import LONG_ENOUGH_S, PATIENCE_S, ManualClock, settle, wait_until
 
 SIZE: Final = (100, 30)
 OFFLINE: Final = {"model": "offline"}
 
 
-def opens_session(desk: AgentSession) -> SessionOpener:
+def opens_session(session: AgentSession) -> SessionOpener:
     """Return who opens a desk that is there already."""
 
     @asynccontextmanager
     async def opened(say: Callable[[str], None]) -> AsyncGenerator[AgentSession]:
-        yield desk
+        yield session
 
     return opened
 
@@ -44,9 +45,9 @@ def opens_real_session(
         loaded = load_settings(folder, flags=flags or {})
         begin = SessionStart(folder, **start)
         async with open_local_session(
-            loaded, begin, outside=McpOptions(is_disabled=True), say=say
-        ) as desk:
-            yield desk
+            loaded, begin, mcp_options=McpOptions(is_disabled=True), on_progress=say
+        ) as session:
+            yield session
 
     return opened
 
@@ -118,10 +119,10 @@ class ScreenUser:
         return self.app.prompt.text
 
     def blocks(self, kind: ItemKind) -> list[TranscriptItem]:
-        return [block for block in self.app.transcript.items if block.kind is kind]
+        return [item for item in self.app.transcript.items if item.kind is kind]
 
     def said(self, kind: ItemKind) -> list[str]:
-        return [block.join_chunks() for block in self.blocks(kind)]
+        return [item.join_chunks() for item in self.blocks(kind)]
 
     async def hold_still(self) -> None:
         """Let no cursor blink, and everything be drawn, so that a picture can be taken."""
@@ -157,12 +158,12 @@ class ScreenUser:
         assert f"▸{letter} {label}" not in self.text
 
 
-Scene = Callable[[ScreenUser], Awaitable[None]]
+Steps = Callable[[ScreenUser], Awaitable[None]]
 
 
-def play_scene(
+def run_with_screen(
     opener: SessionOpener | AgentSession,
-    scene: Scene,
+    steps: Steps,
     *,
     size: tuple[int, int] = SIZE,
     theme: str = "steno-dark",
@@ -172,14 +173,14 @@ def play_scene(
     """Play a scene on the whole screen, from when the desk is open; return the app afterwards."""
 
     async def main() -> TerminalApp:
-        open_desk = opener if callable(opener) else opens_session(opener)
-        app = TerminalApp(open_desk, theme=theme, history=history, clock=ManualClock())
+        open_session = opener if callable(opener) else opens_session(opener)
+        app = create_app(open_session, theme=theme, history=history, clock=ManualClock())
         async with asyncio.timeout(3 * PATIENCE_S), app.run_test(size=size) as pilot:
-            person = ScreenUser(app, pilot)
+            user = ScreenUser(app, pilot)
             if waits:
-                await person.until(lambda: " ACT " in person.status or " PLAN " in person.status)
-            await scene(person)
-            await person.leave()
+                await user.until(lambda: " ACT " in user.status or " PLAN " in user.status)
+            await steps(user)
+            await user.leave()
         return app
 
     return asyncio.run(main())

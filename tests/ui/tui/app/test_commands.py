@@ -10,21 +10,21 @@ import pytest
 
 from steno.app.commands.table import COMMAND_NAMES, COMMANDS
 from steno.render.items import ItemKind
-from tests.ui.tui.app.screen_user import OFFLINE, ScreenUser, opens_real_session, play_scene
+from tests.ui.tui.app.screen_user import OFFLINE, ScreenUser, opens_real_session, run_with_screen
 
 pytestmark = pytest.mark.requirement("S4-15")
 Play = Callable[[ScreenUser], Awaitable[None]]
 
 
-async def begun(person: ScreenUser) -> None:
+async def begun(user: ScreenUser) -> None:
     """Say something, and wait for the answer."""
-    await person.enter("read note.txt")
-    await person.sees("forty-two", "idle")
+    await user.enter("read note.txt")
+    await user.sees("forty-two", "idle")
 
 
-async def closed(person: ScreenUser) -> None:
-    await person.press("escape")
-    await person.until(lambda: len(person.app.screen_stack) == 1)
+async def closed(user: ScreenUser) -> None:
+    await user.press("escape")
+    await user.until(lambda: len(user.app.screen_stack) == 1)
 
 
 def written(name: str) -> str:
@@ -34,142 +34,142 @@ def written(name: str) -> str:
 # -- what each of them shows ---------------------------------------------------------------------
 
 
-async def help_(person: ScreenUser) -> None:
-    await person.enter("/help")
-    await person.sees("/model", "help")
-    await closed(person)
+async def help_(user: ScreenUser) -> None:
+    await user.enter("/help")
+    await user.sees("/model", "help")
+    await closed(user)
 
 
-async def model(person: ScreenUser) -> None:
-    await person.enter("/model")
-    await person.sees("type to filter", "● offline")
-    await closed(person)
-    await person.sees("To add one, set a key such as ANTHROPIC_API_KEY")
-    await person.enter("/model offline")
-    await person.sees("answers already")
+async def model(user: ScreenUser) -> None:
+    await user.enter("/model")
+    await user.sees("type to filter", "● offline")
+    await closed(user)
+    await user.sees("To add one, set a key such as ANTHROPIC_API_KEY")
+    await user.enter("/model offline")
+    await user.sees("answers already")
 
 
-async def mode(person: ScreenUser) -> None:
-    await person.enter("/mode plan")
-    await person.until(lambda: " PLAN " in person.status)
-    await person.enter("/mode flying")
-    await person.sees("✗ /mode: must be one of plan, act")
-    assert person.typed == "/mode flying"
+async def mode(user: ScreenUser) -> None:
+    await user.enter("/mode plan")
+    await user.until(lambda: " PLAN " in user.status)
+    await user.enter("/mode flying")
+    await user.sees("✗ /mode: must be one of plan, act")
+    assert user.typed == "/mode flying"
 
 
-async def new(person: ScreenUser) -> None:
-    await begun(person)
-    await person.enter("/new another thing")
-    await person.until(lambda: "another thing" in person.status)
-    assert "forty-two" not in person.text
+async def new(user: ScreenUser) -> None:
+    await begun(user)
+    await user.enter("/new another thing")
+    await user.until(lambda: "another thing" in user.status)
+    assert "forty-two" not in user.text
 
 
-async def resume(person: ScreenUser) -> None:
-    await begun(person)
-    await person.enter("/resume")
-    await person.sees("Sessions", "read note.txt")
-    await closed(person)
-    await person.enter("/new")
-    await person.until(lambda: "forty-two" not in person.text)
-    await person.enter("/resume last")
-    await person.sees("forty-two")
+async def resume(user: ScreenUser) -> None:
+    await begun(user)
+    await user.enter("/resume")
+    await user.sees("Sessions", "read note.txt")
+    await closed(user)
+    await user.enter("/new")
+    await user.until(lambda: "forty-two" not in user.text)
+    await user.enter("/resume last")
+    await user.sees("forty-two")
 
 
-async def rename(person: ScreenUser) -> None:
-    await begun(person)
-    await person.enter("/rename about a note")
-    await person.until(lambda: "about a note" in person.status)
+async def rename(user: ScreenUser) -> None:
+    await begun(user)
+    await user.enter("/rename about a note")
+    await user.until(lambda: "about a note" in user.status)
 
 
-async def fork(person: ScreenUser) -> None:
-    await begun(person)
-    await person.enter("/fork aside")
-    await person.until(lambda: "⎇ aside" in person.status)
+async def fork(user: ScreenUser) -> None:
+    await begun(user)
+    await user.enter("/fork aside")
+    await user.until(lambda: "⎇ aside" in user.status)
 
 
-async def tree(person: ScreenUser) -> None:
-    await begun(person)
-    await person.enter("/tree")
-    await person.sees("Tree of read note.txt", "1 branch")
-    await closed(person)
+async def tree(user: ScreenUser) -> None:
+    await begun(user)
+    await user.enter("/tree")
+    await user.sees("Tree of read note.txt", "1 branch")
+    await closed(user)
 
 
-async def label(person: ScreenUser) -> None:
-    await begun(person)
-    await person.enter("/label the answer")
-    await person.sees("label: the answer")
+async def label(user: ScreenUser) -> None:
+    await begun(user)
+    await user.enter("/label the answer")
+    await user.sees("label: the answer")
 
 
-async def retry(person: ScreenUser) -> None:
-    await begun(person)
-    await person.enter("/retry")
-    await person.sees("✗ retry:")
+async def retry(user: ScreenUser) -> None:
+    await begun(user)
+    await user.enter("/retry")
+    await user.sees("✗ retry:")
 
 
-async def compact(person: ScreenUser) -> None:
-    await begun(person)
-    await person.enter("/compact")
-    await person.until(lambda: "summary" in person.text or "✗" in person.text)
+async def compact(user: ScreenUser) -> None:
+    await begun(user)
+    await user.enter("/compact")
+    await user.until(lambda: "summary" in user.text or "✗" in user.text)
 
 
-async def permissions(person: ScreenUser) -> None:
-    await person.enter("/permissions")
-    await person.sees("Permissions")
+async def permissions(user: ScreenUser) -> None:
+    await user.enter("/permissions")
+    await user.sees("Permissions")
 
 
-async def audit(person: ScreenUser) -> None:
-    await begun(person)
-    await person.enter("/audit")
-    await person.sees("Audit", "The record is whole")
+async def audit(user: ScreenUser) -> None:
+    await begun(user)
+    await user.enter("/audit")
+    await user.sees("Audit", "The record is whole")
 
 
-async def export(person: ScreenUser) -> None:
-    await begun(person)
-    await person.enter("/export markdown out.md")
-    await person.sees("export", "written:")
+async def export(user: ScreenUser) -> None:
+    await begun(user)
+    await user.enter("/export markdown out.md")
+    await user.sees("export", "written:")
     assert "forty-two" in written("out.md")
 
 
-async def mcp(person: ScreenUser) -> None:
-    await person.enter("/mcp")
-    await person.sees("server")
+async def mcp(user: ScreenUser) -> None:
+    await user.enter("/mcp")
+    await user.sees("server")
 
 
-async def diff(person: ScreenUser) -> None:
-    await person.enter("/diff")
-    await person.sees("Diff", "nothing")
+async def diff(user: ScreenUser) -> None:
+    await user.enter("/diff")
+    await user.sees("Diff", "nothing")
 
 
-async def usage(person: ScreenUser) -> None:
-    await begun(person)
-    await person.enter("/usage")
-    await person.sees("Usage", "offline/assistant")
+async def usage(user: ScreenUser) -> None:
+    await begun(user)
+    await user.enter("/usage")
+    await user.sees("Usage", "offline/assistant")
 
 
-async def theme(person: ScreenUser) -> None:
-    await person.enter("/theme light")
-    await person.until(lambda: person.app.theme == "steno-light")
-    (told,) = person.said(ItemKind.NOTICE)
+async def theme(user: ScreenUser) -> None:
+    await user.enter("/theme light")
+    await user.until(lambda: user.app.theme == "steno-light")
+    (told,) = user.said(ItemKind.NOTICE)
     assert re.fullmatch(
         r'theme steno-light; theme = "steno-light" in /.*/config.toml keeps it', told
     )
-    await person.enter("/theme")
-    await person.sees("● steno-light", "steno-dark")
-    await person.type("steno-dark")
-    await person.press("enter")
-    await person.until(lambda: person.app.theme == "steno-dark")
-    await person.enter("/theme muddy")
-    await person.sees("✗ theme: there is none of this name")
+    await user.enter("/theme")
+    await user.sees("● steno-light", "steno-dark")
+    await user.type("steno-dark")
+    await user.press("enter")
+    await user.until(lambda: user.app.theme == "steno-dark")
+    await user.enter("/theme muddy")
+    await user.sees("✗ theme: there is none of this name")
 
 
-async def quit_(person: ScreenUser) -> None:
-    await person.enter("/quit")
-    await person.until_it_ends()
+async def quit_(user: ScreenUser) -> None:
+    await user.enter("/quit")
+    await user.until_it_ends()
 
 
 PLAYS: dict[str, Play] = {
-    play.__name__.removesuffix("_"): play
-    for play in (
+    steps.__name__.removesuffix("_"): steps
+    for steps in (
         *(help_, model, mode, new, resume, rename, fork, tree, label, retry, compact),
         *(permissions, audit, export, mcp, diff, usage, theme, quit_),
     )
@@ -182,7 +182,7 @@ def test_every_command_is_played_below() -> None:
 
 @pytest.mark.parametrize("name", [command.name for command in COMMANDS])
 def test_a_command_is_reached_from_the_prompt_and_shows_something(name: str, project: Path) -> None:
-    play_scene(opens_real_session(project, flags=OFFLINE), PLAYS[name])
+    run_with_screen(opens_real_session(project, flags=OFFLINE), PLAYS[name])
 
 
 # -- around them ---------------------------------------------------------------------------------
@@ -191,44 +191,44 @@ def test_a_command_is_reached_from_the_prompt_and_shows_something(name: str, pro
 def test_a_command_that_there_is_not_names_the_nearest_and_stays_in_the_prompt(
     project: Path,
 ) -> None:
-    async def scene(person: ScreenUser) -> None:
-        await person.enter("/modle")
-        await person.sees("✗ /modle: there is no such command", "model")
-        assert person.typed == "/modle"
+    async def steps(user: ScreenUser) -> None:
+        await user.enter("/modle")
+        await user.sees("✗ /modle: there is no such command", "model")
+        assert user.typed == "/modle"
 
-    play_scene(opens_real_session(project, flags=OFFLINE), scene)
+    run_with_screen(opens_real_session(project, flags=OFFLINE), steps)
 
 
 def test_commands_and_files_are_offered_while_they_are_typed(project: Path) -> None:
     (project / "notes").mkdir()
     (project / "notes" / "today.md").write_text("ship\n", "utf-8")
 
-    async def scene(person: ScreenUser) -> None:
-        await person.type("/th")
-        await person.sees("/theme", "dark, light, or another look")
-        await person.press("tab")
-        assert person.typed == "/theme "
-        await person.press("ctrl+c")
-        await person.type("look at @today")
-        await person.sees("@notes/today.md")
-        await person.press("enter")
-        assert person.typed == "look at @notes/today.md "
-        await person.press("enter")
-        await person.sees("[file notes/today.md]")
+    async def steps(user: ScreenUser) -> None:
+        await user.type("/th")
+        await user.sees("/theme", "dark, light, or another look")
+        await user.press("tab")
+        assert user.typed == "/theme "
+        await user.press("ctrl+c")
+        await user.type("look at @today")
+        await user.sees("@notes/today.md")
+        await user.press("enter")
+        assert user.typed == "look at @notes/today.md "
+        await user.press("enter")
+        await user.sees("[file notes/today.md]")
 
-    play_scene(opens_real_session(project, flags=OFFLINE), scene)
+    run_with_screen(opens_real_session(project, flags=OFFLINE), steps)
 
 
 @pytest.mark.parametrize("name", ["tree", "resume", "model", "theme", "help"])
 def test_what_a_command_opens_fits_into_60_by_20_and_closes_with_escape(
     name: str, project: Path
 ) -> None:
-    async def scene(person: ScreenUser) -> None:
-        await begun(person)
-        await person.enter(f"/{name}")
-        await person.until(lambda: len(person.app.screen_stack) == 2)
-        await closed(person)
-        await person.type("and on")
-        assert person.typed == "and on"
+    async def steps(user: ScreenUser) -> None:
+        await begun(user)
+        await user.enter(f"/{name}")
+        await user.until(lambda: len(user.app.screen_stack) == 2)
+        await closed(user)
+        await user.type("and on")
+        assert user.typed == "and on"
 
-    play_scene(opens_real_session(project, flags=OFFLINE), scene, size=(60, 20))
+    run_with_screen(opens_real_session(project, flags=OFFLINE), steps, size=(60, 20))

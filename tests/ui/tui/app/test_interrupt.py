@@ -19,13 +19,13 @@ from steno.app.session import (
     Suggestion,
 )
 from tests.ui.fake_session import FakeSession
-from tests.ui.tui.app.screen_user import ScreenUser, play_scene
+from tests.ui.tui.app.screen_user import ScreenUser, run_with_screen
 
 pytestmark = pytest.mark.requirement("S4-15")
 STOPS = "Esc interrupts"
 
 
-class PatientDesk(FakeSession):
+class PatientSession(FakeSession):
     """A desk that takes its time for everything, until it is interrupted."""
 
     def __init__(self) -> None:
@@ -40,7 +40,7 @@ class PatientDesk(FakeSession):
         await self.stopped.wait()
         raise StenoError("interrupted")
 
-    async def send(self, words: PromptInput) -> None:
+    async def send(self, prompt: PromptInput) -> None:
         await self._wait()
 
     async def list_models(self) -> Sequence[Suggestion]:
@@ -57,71 +57,71 @@ class PatientDesk(FakeSession):
     [("Look at this.", True), ("/model", False), ("/model lab", True), ("/compact", False)],
 )
 def test_what_is_waited_for_says_that_esc_stops_it_and_does(typed: str, comes_back: bool) -> None:
-    desk = PatientDesk()
+    session = PatientSession()
 
-    async def scene(person: ScreenUser) -> None:
-        await person.enter(typed)
-        await person.until(lambda: STOPS in person.status)
-        await person.press("escape")
-        await person.sees("✗ interrupted", "idle")
-        assert person.typed == (typed if comes_back else "")
+    async def steps(user: ScreenUser) -> None:
+        await user.enter(typed)
+        await user.until(lambda: STOPS in user.status)
+        await user.press("escape")
+        await user.sees("✗ interrupted", "idle")
+        assert user.typed == (typed if comes_back else "")
 
-    play_scene(desk, scene)
+    run_with_screen(session, steps)
 
 
 def test_esc_stops_what_is_read_and_leaves_what_is_typed_meanwhile() -> None:
-    desk = PatientDesk()
+    session = PatientSession()
 
-    async def scene(person: ScreenUser) -> None:
-        await person.enter("first")
-        await person.until(lambda: STOPS in person.status)
-        await person.type("second")
-        await person.press("escape")
-        await person.sees("✗ interrupted", "not said")
-        assert person.typed == "second"
+    async def steps(user: ScreenUser) -> None:
+        await user.enter("first")
+        await user.until(lambda: STOPS in user.status)
+        await user.type("second")
+        await user.press("escape")
+        await user.sees("✗ interrupted", "not said")
+        assert user.typed == "second"
 
-    play_scene(desk, scene)
+    run_with_screen(session, steps)
 
 
 def test_what_cannot_be_stopped_does_not_say_so() -> None:
-    desk = PatientDesk()
+    session = PatientSession()
 
-    async def scene(person: ScreenUser) -> None:
-        await person.enter("/usage")
-        await person.until(lambda: "/usage" in person.status)
-        assert STOPS not in person.status
-        desk.stopped.set()
-        await person.sees("✗ interrupted")
+    async def steps(user: ScreenUser) -> None:
+        await user.enter("/usage")
+        await user.until(lambda: "/usage" in user.status)
+        assert STOPS not in user.status
+        session.stopped.set()
+        await user.sees("✗ interrupted")
 
-    play_scene(desk, scene)
+    run_with_screen(session, steps)
 
 
 def test_words_that_wait_for_servers_say_that_esc_stops_them_and_come_back() -> None:
-    desk = FakeSession()
+    session = FakeSession()
     says: list[Callable[[str], None]] = []
 
     @asynccontextmanager
     async def opened(say: Callable[[str], None]) -> AsyncGenerator[AgentSession]:
         says.append(say)
-        yield desk
+        yield session
 
-    async def scene(person: ScreenUser) -> None:
-        await person.enter("Hello?")
-        desk.is_running = True
+    async def steps(user: ScreenUser) -> None:
+        await user.enter("Hello?")
+        session.is_running = True
         says[0]("waiting for MCP server slow")
-        await person.until(lambda: "waiting for MCP server slow" in person.status)
-        assert STOPS in person.status
-        await person.press("escape")
-        assert ("interrupt",) in desk.asked
-        desk.is_running = False
-        desk.happen(
+        await user.until(lambda: "waiting for MCP server slow" in user.status)
+        assert STOPS in user.status
+        await user.press("escape")
+        assert ("interrupt",) in session.asked
+        session.is_running = False
+        session.happen(
             InputReturned((PromptInput("Hello?"),)), ErrorRaised("interrupted before it began")
         )
-        await person.sees("✗ interrupted before it began", "idle")
-        assert person.typed == "Hello?"
-        desk.is_running = True
-        desk.happen(TurnStarted(1))
-        await person.until(lambda: STOPS in person.status)
-        desk.is_running = False
+        await user.sees("✗ interrupted before it began", "idle")
+        assert user.typed == "Hello?"
+        session.is_running = True
+        session.happen(TurnStarted(1))
+        await user.until(lambda: STOPS in user.status)
+        session.is_running = False
 
-    play_scene(opened, scene)
+    run_with_screen(opened, steps)

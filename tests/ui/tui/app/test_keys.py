@@ -16,10 +16,11 @@ from steno.app.session import AgentSession, PendingCallsChanged, PromptInput
 from steno.errors import Missing
 from steno.records.entry import Mode
 from steno.render.items import ItemKind
-from steno.ui.tui.app import TerminalApp, run_terminal
+from steno.ui.tui.app import run_terminal
+from steno.ui.tui.terminal_app import TerminalApp
 from tests.ui.fake_session import FakeSession
 from tests.ui.tui.app.agent_actions import begin_run, end_run
-from tests.ui.tui.app.screen_user import ScreenUser, play_scene
+from tests.ui.tui.app.screen_user import ScreenUser, run_with_screen
 from tests.ui.tui.approval_app import pending_call
 from tests.ui.tui.tree_app import alternating_messages
 
@@ -35,10 +36,10 @@ def test_a_desk_that_cannot_be_opened_ends_the_terminal_with_its_error() -> None
         raise Missing("session x: there is none of this name")
         yield
 
-    async def scene(person: ScreenUser) -> None:
-        await person.until_it_ends()
+    async def steps(user: ScreenUser) -> None:
+        await user.until_it_ends()
 
-    app = play_scene(opened, scene, waits=False)
+    app = run_with_screen(opened, steps, waits=False)
     assert str(app.failure) == "session x: there is none of this name"
     assert (app.status, app.return_value) == (1, 1)
 
@@ -66,26 +67,26 @@ def test_whoever_runs_the_terminal_gets_the_error(
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_closes_the_desk_and_is_the_exit_status(number: signal.Signals) -> None:
-    desk = FakeSession()
+    session = FakeSession()
 
-    async def scene(person: ScreenUser) -> None:
+    async def steps(user: ScreenUser) -> None:
         os.kill(os.getpid(), number)
-        await person.until_it_ends()
+        await user.until_it_ends()
 
-    app = play_scene(desk, scene)
-    assert desk.is_closed
+    app = run_with_screen(session, steps)
+    assert session.is_closed
     assert app.status == 128 + number
 
 
 def test_the_desk_is_closed_behind_who_leaves() -> None:
-    desk = FakeSession()
+    session = FakeSession()
 
-    async def scene(person: ScreenUser) -> None:
-        await person.enter("/quit")
-        await person.until_it_ends()
+    async def steps(user: ScreenUser) -> None:
+        await user.enter("/quit")
+        await user.until_it_ends()
 
-    app = play_scene(desk, scene)
-    assert desk.is_closed
+    app = run_with_screen(session, steps)
+    assert session.is_closed
     assert (app.status, app.failure) == (0, None)
 
 
@@ -93,127 +94,127 @@ def test_the_desk_is_closed_behind_who_leaves() -> None:
 
 
 def test_escape_interrupts() -> None:
-    desk = FakeSession()
+    session = FakeSession()
 
-    async def scene(person: ScreenUser) -> None:
-        begin_run(desk, "hello?")
-        await person.press("escape")
-        assert desk.asked == [("interrupt",)]
+    async def steps(user: ScreenUser) -> None:
+        begin_run(session, "hello?")
+        await user.press("escape")
+        assert session.asked == [("interrupt",)]
 
-    play_scene(desk, scene)
+    run_with_screen(session, steps)
 
 
 def test_shift_tab_goes_from_act_to_plan_and_back() -> None:
-    desk = FakeSession()
+    session = FakeSession()
 
-    async def scene(person: ScreenUser) -> None:
-        await person.press("shift+tab")
-        await person.until(lambda: " PLAN " in person.status)
-        await person.press("shift+tab")
-        await person.until(lambda: " ACT " in person.status)
-        assert desk.asked == [("change_mode", Mode.PLAN), ("change_mode", Mode.ACT)]
+    async def steps(user: ScreenUser) -> None:
+        await user.press("shift+tab")
+        await user.until(lambda: " PLAN " in user.status)
+        await user.press("shift+tab")
+        await user.until(lambda: " ACT " in user.status)
+        assert session.asked == [("change_mode", Mode.PLAN), ("change_mode", Mode.ACT)]
 
-    play_scene(desk, scene)
+    run_with_screen(session, steps)
 
 
 def test_ctrl_c_clears_then_interrupts_and_leaves_only_twice() -> None:
-    desk = FakeSession()
+    session = FakeSession()
 
-    async def scene(person: ScreenUser) -> None:
-        await person.type("never mind")
-        await person.press("ctrl+c")
-        assert (person.typed, desk.asked) == ("", [])
-        begin_run(desk, "hello?")
-        await person.press("ctrl+c")
-        assert desk.asked == [("interrupt",)]
-        end_run(desk, EndReason.INTERRUPTED)
+    async def steps(user: ScreenUser) -> None:
+        await user.type("never mind")
+        await user.press("ctrl+c")
+        assert (user.typed, session.asked) == ("", [])
+        begin_run(session, "hello?")
+        await user.press("ctrl+c")
+        assert session.asked == [("interrupt",)]
+        end_run(session, EndReason.INTERRUPTED)
         for _ in range(2):
-            await person.press("ctrl+c")
-            await person.sees("Ctrl+C again leaves")
-            person.let_pass(2.0)  # too long to be meant as one
-        assert not desk.is_closed
-        await person.press("ctrl+c")
-        person.let_pass(1.9)
-        await person.press("ctrl+c")
-        await person.until_it_ends()
-        assert desk.is_closed
+            await user.press("ctrl+c")
+            await user.sees("Ctrl+C again leaves")
+            user.let_pass(2.0)  # too long to be meant as one
+        assert not session.is_closed
+        await user.press("ctrl+c")
+        user.let_pass(1.9)
+        await user.press("ctrl+c")
+        await user.until_it_ends()
+        assert session.is_closed
 
-    play_scene(desk, scene)
+    run_with_screen(session, steps)
 
 
 def test_ctrl_c_copies_what_is_marked_and_the_next_one_interrupts() -> None:
-    desk = FakeSession(alternating_messages("how do I list files", "use ls"))
+    session = FakeSession(alternating_messages("how do I list files", "use ls"))
 
-    async def scene(person: ScreenUser) -> None:
-        begin_run(desk, "and hidden ones?")
-        await person.sees("hidden ones")
-        person.app.transcript.text_select_all()
-        await person.press("ctrl+c")
-        assert "use ls" in person.app.clipboard
-        assert desk.asked == []
-        await person.press("ctrl+c")
-        assert desk.asked == [("interrupt",)]
-        end_run(desk)
+    async def steps(user: ScreenUser) -> None:
+        begin_run(session, "and hidden ones?")
+        await user.sees("hidden ones")
+        user.app.transcript.text_select_all()
+        await user.press("ctrl+c")
+        assert "use ls" in user.app.clipboard
+        assert session.asked == []
+        await user.press("ctrl+c")
+        assert session.asked == [("interrupt",)]
+        end_run(session)
 
-    play_scene(desk, scene)
+    run_with_screen(session, steps)
 
 
 def test_ctrl_c_on_another_screen_leaves_what_was_typed_alone() -> None:
-    desk = FakeSession(alternating_messages("one?", "One."))
+    session = FakeSession(alternating_messages("one?", "One."))
 
-    async def scene(person: ScreenUser) -> None:
-        await person.type("half a thought")
-        await person.press("ctrl+t")
-        await person.sees("Tree of")
-        await person.press("ctrl+c")
-        await person.press("escape")
-        await person.until(lambda: len(person.app.screen_stack) == 1)
-        assert person.typed == "half a thought"
+    async def steps(user: ScreenUser) -> None:
+        await user.type("half a thought")
+        await user.press("ctrl+t")
+        await user.sees("Tree of")
+        await user.press("ctrl+c")
+        await user.press("escape")
+        await user.until(lambda: len(user.app.screen_stack) == 1)
+        assert user.typed == "half a thought"
 
-    play_scene(desk, scene)
+    run_with_screen(session, steps)
 
 
 def test_ctrl_d_leaves_a_blank_prompt_and_else_deletes() -> None:
-    desk = FakeSession()
+    session = FakeSession()
 
-    async def scene(person: ScreenUser) -> None:
-        await person.type("ab")
-        await person.press("left", "ctrl+d")
-        assert person.typed == "a"
-        await person.press("backspace", "ctrl+d")
-        await person.until(lambda: desk.is_closed)
+    async def steps(user: ScreenUser) -> None:
+        await user.type("ab")
+        await user.press("left", "ctrl+d")
+        assert user.typed == "a"
+        await user.press("backspace", "ctrl+d")
+        await user.until(lambda: session.is_closed)
 
-    play_scene(desk, scene)
+    run_with_screen(session, steps)
 
 
 def test_what_was_said_can_be_edited_from_where_it_stands() -> None:
-    desk = FakeSession(
+    session = FakeSession(
         alternating_messages("how do I list files", "use ls", "and hidden ones", "use ls -a")
     )
 
-    async def scene(person: ScreenUser) -> None:
-        await person.press("alt+up", "e")
-        await person.sees("only your own words can be edited")
-        await person.press("alt+up", "e")
-        await person.until(lambda: person.typed == "and hidden ones")
-        assert desk.asked[0][0] == "fork_before"
-        await person.until(lambda: "use ls -a" not in person.text)
-        await person.press("enter")
-        await person.until(lambda: desk.asked[-1] == ("say", PromptInput("and hidden ones")))
+    async def steps(user: ScreenUser) -> None:
+        await user.press("alt+up", "e")
+        await user.sees("only your own words can be edited")
+        await user.press("alt+up", "e")
+        await user.until(lambda: user.typed == "and hidden ones")
+        assert session.asked[0][0] == "fork_before"
+        await user.until(lambda: "use ls -a" not in user.text)
+        await user.press("enter")
+        await user.until(lambda: session.asked[-1] == ("say", PromptInput("and hidden ones")))
 
-    play_scene(desk, scene)
+    run_with_screen(session, steps)
 
 
 def test_copied_words_are_those_of_the_block() -> None:
-    desk = FakeSession(alternating_messages("how do I list files", "use **ls**"))
+    session = FakeSession(alternating_messages("how do I list files", "use **ls**"))
 
-    async def scene(person: ScreenUser) -> None:
-        await person.press("alt+up", "y")
-        assert person.app.clipboard == "use **ls**"
-        await person.press("escape")
-        assert person.app.prompt.has_focus_within
+    async def steps(user: ScreenUser) -> None:
+        await user.press("alt+up", "y")
+        assert user.app.clipboard == "use **ls**"
+        await user.press("escape")
+        assert user.app.prompt.has_focus_within
 
-    play_scene(desk, scene)
+    run_with_screen(session, steps)
 
 
 # -- where keys go -------------------------------------------------------------------------------
@@ -223,136 +224,136 @@ BLOCK_KEYS = "Enter folds · y copies · e says it again · Esc back"
 
 @pytest.mark.parametrize("size", [(60, 20), (100, 30)])
 def test_what_keys_do_about_a_block_is_said_while_one_is_selected(size: tuple[int, int]) -> None:
-    desk = FakeSession(alternating_messages("how do I list files", "use ls"))
+    session = FakeSession(alternating_messages("how do I list files", "use ls"))
 
-    async def scene(person: ScreenUser) -> None:
-        await person.press("alt+up")
-        await person.until(lambda: BLOCK_KEYS in person.status)
-        begin_run(desk, "and hidden ones?")
-        await person.press("up", "escape")
-        await person.until(lambda: BLOCK_KEYS not in person.status)
-        assert person.app.transcript.selected is None
-        assert person.app.prompt.has_focus_within
-        assert desk.asked == []
-        end_run(desk)
+    async def steps(user: ScreenUser) -> None:
+        await user.press("alt+up")
+        await user.until(lambda: BLOCK_KEYS in user.status)
+        begin_run(session, "and hidden ones?")
+        await user.press("up", "escape")
+        await user.until(lambda: BLOCK_KEYS not in user.status)
+        assert user.app.transcript.selected is None
+        assert user.app.prompt.has_focus_within
+        assert session.asked == []
+        end_run(session)
 
-    play_scene(desk, scene, size=size)
+    run_with_screen(session, steps, size=size)
 
 
 @pytest.mark.parametrize("keys", [("alt+up",), ("alt+up", "up")])
 def test_what_is_typed_while_a_block_is_selected_comes_to_the_prompt(keys: tuple[str, ...]) -> None:
-    desk = FakeSession(alternating_messages("how do I list files", "use ls"))
+    session = FakeSession(alternating_messages("how do I list files", "use ls"))
 
-    async def scene(person: ScreenUser) -> None:
-        await person.press(*keys)
-        await person.type("say yes")
-        assert person.typed == "say yes"
-        assert person.app.transcript.selected is None
-        await person.until(lambda: BLOCK_KEYS not in person.status)
+    async def steps(user: ScreenUser) -> None:
+        await user.press(*keys)
+        await user.type("say yes")
+        assert user.typed == "say yes"
+        assert user.app.transcript.selected is None
+        await user.until(lambda: BLOCK_KEYS not in user.status)
 
-    play_scene(desk, scene)
+    run_with_screen(session, steps)
 
 
 def test_what_is_typed_or_pasted_while_the_conversation_has_the_focus_comes_to_the_prompt() -> None:
-    desk = FakeSession(alternating_messages("how do I list files", "use ls"))
+    session = FakeSession(alternating_messages("how do I list files", "use ls"))
 
-    async def scene(person: ScreenUser) -> None:
-        person.app.transcript.focus()
-        await person.pilot.pause()
-        await person.type("yes, ")
-        person.app.transcript.focus()
-        await person.pilot.pause()
-        person.app.post_message(Paste("please"))
-        await person.until(lambda: person.typed == "yes, please")
+    async def steps(user: ScreenUser) -> None:
+        user.app.transcript.focus()
+        await user.pilot.pause()
+        await user.type("yes, ")
+        user.app.transcript.focus()
+        await user.pilot.pause()
+        user.app.post_message(Paste("please"))
+        await user.until(lambda: user.typed == "yes, please")
 
-    play_scene(desk, scene)
+    run_with_screen(session, steps)
 
 
 def test_tab_does_nothing_where_there_is_nothing_to_complete_or_decide() -> None:
-    async def scene(person: ScreenUser) -> None:
-        await person.type("one")
-        await person.press("tab")
-        await person.type(" two")
-        assert person.typed == "one two"
+    async def steps(user: ScreenUser) -> None:
+        await user.type("one")
+        await user.press("tab")
+        await user.type(" two")
+        assert user.typed == "one two"
 
-    play_scene(FakeSession(alternating_messages("one?", "One.")), scene)
+    run_with_screen(FakeSession(alternating_messages("one?", "One.")), steps)
 
 
 @pytest.mark.requirement("S2-18")
 def test_tab_leads_to_an_open_question_and_back() -> None:
-    desk = FakeSession(alternating_messages("list files"))
+    session = FakeSession(alternating_messages("list files"))
 
-    async def scene(person: ScreenUser) -> None:
-        begin_run(desk, "go on")
-        desk.pending_calls = [pending_call()]
-        desk.happen(PendingCallsChanged())
-        await person.sees("letter or ←→ picks")  # whoever waits at a blank prompt is led there
-        await person.press("escape")
-        await person.sees("Ctrl+G decides · Esc interrupts")
-        await person.press("tab")
-        await person.sees("letter or ←→ picks")
-        await person.press("tab")
-        await person.sees("Ctrl+G decides · Esc interrupts")
-        assert person.app.prompt.has_focus_within
-        end_run(desk)
+    async def steps(user: ScreenUser) -> None:
+        begin_run(session, "go on")
+        session.pending_calls = [pending_call()]
+        session.happen(PendingCallsChanged())
+        await user.sees("letter or ←→ picks")  # whoever waits at a blank prompt is led there
+        await user.press("escape")
+        await user.sees("Ctrl+G decides · Esc interrupts")
+        await user.press("tab")
+        await user.sees("letter or ←→ picks")
+        await user.press("tab")
+        await user.sees("Ctrl+G decides · Esc interrupts")
+        assert user.app.prompt.has_focus_within
+        end_run(session)
 
-    play_scene(desk, scene)
+    run_with_screen(session, steps)
 
 
 @pytest.mark.requirement("S2-18")
 def test_a_rule_that_is_kept_for_good_is_told_with_how_to_see_it() -> None:
-    desk = FakeSession(alternating_messages("list files"))
+    session = FakeSession(alternating_messages("list files"))
 
-    async def scene(person: ScreenUser) -> None:
-        begin_run(desk, "go on")
-        desk.pending_calls = [pending_call()]
-        desk.happen(PendingCallsChanged())
-        await person.decide("p", "for project")
-        await person.until(lambda: person.said(ItemKind.NOTICE))
-        told = "bash(git log *) is allowed for this folder until revoked; /permissions shows it"
-        assert person.said(ItemKind.NOTICE) == [told]
-        end_run(desk)
+    async def steps(user: ScreenUser) -> None:
+        begin_run(session, "go on")
+        session.pending_calls = [pending_call()]
+        session.happen(PendingCallsChanged())
+        await user.decide("p", "for project")
+        await user.until(lambda: user.said(ItemKind.NOTICE))
+        text = "bash(git log *) is allowed for this folder until revoked; /permissions shows it"
+        assert user.said(ItemKind.NOTICE) == [text]
+        end_run(session)
 
-    play_scene(desk, scene)
+    run_with_screen(session, steps)
 
 
 def test_what_runs_says_that_escape_interrupts_it() -> None:
-    desk = FakeSession()
+    session = FakeSession()
 
-    async def scene(person: ScreenUser) -> None:
-        begin_run(desk, "hello?")
-        await person.until(lambda: "waiting for offline/steno · Esc interrupts" in person.status)
-        end_run(desk)
-        await person.until(lambda: "Esc" not in person.status)
+    async def steps(user: ScreenUser) -> None:
+        begin_run(session, "hello?")
+        await user.until(lambda: "waiting for offline/steno · Esc interrupts" in user.status)
+        end_run(session)
+        await user.until(lambda: "Esc" not in user.status)
 
-    play_scene(desk, scene, size=(120, 30))
+    run_with_screen(session, steps, size=(120, 30))
 
 
 def test_escape_clears_a_prompt_where_nothing_runs_and_the_arrow_brings_it_back() -> None:
-    desk = FakeSession()
+    session = FakeSession()
 
-    async def scene(person: ScreenUser) -> None:
-        desk.replies["nonsense"] = Missing("command: there is no /nonsense")
-        await person.enter("/nonsense")
-        await person.until(lambda: person.typed == "/nonsense")
-        await person.press("escape")
-        assert person.typed == ""
-        await person.press("up")
-        assert person.typed == "/nonsense"
+    async def steps(user: ScreenUser) -> None:
+        session.replies["nonsense"] = Missing("command: there is no /nonsense")
+        await user.enter("/nonsense")
+        await user.until(lambda: user.typed == "/nonsense")
+        await user.press("escape")
+        assert user.typed == ""
+        await user.press("up")
+        assert user.typed == "/nonsense"
 
-    play_scene(desk, scene)
+    run_with_screen(session, steps)
 
 
 @pytest.mark.parametrize("word", ["exit", "quit"])
 def test_who_says_only_that_they_leave_is_told_how(word: str) -> None:
-    desk = FakeSession()
+    session = FakeSession()
 
-    async def scene(person: ScreenUser) -> None:
-        await person.enter(word)
-        await person.sees("type /quit to leave")
-        assert desk.asked == []
-        assert person.typed == ""
-        await person.enter(f"{word} the loop when it is done")
-        await person.until(lambda: desk.asked)
+    async def steps(user: ScreenUser) -> None:
+        await user.enter(word)
+        await user.sees("type /quit to leave")
+        assert session.asked == []
+        assert user.typed == ""
+        await user.enter(f"{word} the loop when it is done")
+        await user.until(lambda: session.asked)
 
-    play_scene(desk, scene)
+    run_with_screen(session, steps)

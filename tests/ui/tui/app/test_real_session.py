@@ -23,7 +23,7 @@ from tests.app.scripted_vendor import Call, Thought
 from tests.cli.reference_setup import WITH_VISION, WITHOUT_VISION, last_images, last_text
 from tests.inputs.images.image_samples import encode_image, red_image
 from tests.inputs.ocr.text_images import draw_text, encode_png
-from tests.ui.tui.app.screen_user import OFFLINE, ScreenUser, opens_real_session, play_scene
+from tests.ui.tui.app.screen_user import OFFLINE, ScreenUser, opens_real_session, run_with_screen
 
 pytestmark = pytest.mark.requirement("S4-15")
 WRITE = Call("write", {"path": "out/a.txt", "content": "a\n"}, "c1")
@@ -57,61 +57,63 @@ def left_behind() -> Entry:
 def test_a_model_thinks_answers_and_is_counted(project: Path, home: Path) -> None:
     gate = threading.Event()
 
-    async def scene(person: ScreenUser) -> None:
-        await person.enter("Hello?")
-        await person.sees("thinking · 2 words", "answering", "Good")
+    async def steps(user: ScreenUser) -> None:
+        await user.enter("Hello?")
+        await user.sees("thinking · 2 words", "answering", "Good")
         gate.set()
-        await person.sees("Good morning.", "idle", "↑10 ↓5 tok")
+        await user.sees("Good morning.", "idle", "↑10 ↓5 tok")
 
     with scripted_model(home, [Thought("who now?"), "Good ", gate, "**morning**."]):
-        play_scene(opens_real_session(project), scene)
+        run_with_screen(opens_real_session(project), steps)
 
 
 def test_a_command_of_the_person_is_on_record(project: Path) -> None:
-    async def scene(person: ScreenUser) -> None:
-        await person.enter("!echo one two | tr a-z A-Z")
-        await person.sees("✓ $ echo one two", "ONE TWO", "idle")
+    async def steps(user: ScreenUser) -> None:
+        await user.enter("!echo one two | tr a-z A-Z")
+        await user.sees("✓ $ echo one two", "ONE TWO", "idle")
 
-    play_scene(opens_real_session(project, flags=OFFLINE), scene)
+    run_with_screen(opens_real_session(project, flags=OFFLINE), steps)
     [said] = [e.payload for e in record() if isinstance(e.payload, UserMessage)]
     assert "ONE TWO" in (said.text or "")
 
 
 def test_a_command_of_the_person_that_fails_says_so(project: Path) -> None:
-    async def scene(person: ScreenUser) -> None:
-        await person.enter("!exit 3")
-        await person.sees("✗ $ exit 3", "idle")
+    async def steps(user: ScreenUser) -> None:
+        await user.enter("!exit 3")
+        await user.sees("✗ $ exit 3", "idle")
 
-    play_scene(opens_real_session(project, flags=OFFLINE), scene)
+    run_with_screen(opens_real_session(project, flags=OFFLINE), steps)
 
 
 def test_escape_stops_a_command_of_the_model_and_the_session_goes_on(project: Path) -> None:
-    async def scene(person: ScreenUser) -> None:
-        await person.enter("run sleep 60")
-        await person.sees("● bash sleep 60")
-        await person.press("escape")
-        await person.sees("■ bash sleep 60", "interrupted", "idle")
-        await person.enter("read note.txt")
-        await person.sees("forty-two")
+    async def steps(user: ScreenUser) -> None:
+        await user.enter("run sleep 60")
+        await user.sees("● bash sleep 60")
+        await user.press("escape")
+        await user.sees("■ bash sleep 60", "interrupted", "idle")
+        await user.enter("read note.txt")
+        await user.sees("forty-two")
 
-    play_scene(opens_real_session(project, flags={**OFFLINE, "allow": ["bash(sleep *)"]}), scene)
+    run_with_screen(
+        opens_real_session(project, flags={**OFFLINE, "allow": ["bash(sleep *)"]}), steps
+    )
 
 
 def test_what_is_said_during_a_turn_is_heard_at_the_next_step(project: Path, home: Path) -> None:
     gate = threading.Event()
 
-    async def scene(person: ScreenUser) -> None:
-        await person.enter("Read it.")
-        await person.sees("Let me see")
-        await person.enter("And be brief.")
-        await person.sees("And be brief.", "will be heard at the next step")
+    async def steps(user: ScreenUser) -> None:
+        await user.enter("Read it.")
+        await user.sees("Let me see")
+        await user.enter("And be brief.")
+        await user.sees("And be brief.", "will be heard at the next step")
         gate.set()
-        await person.sees("42.", "idle")
-        assert "will be heard" not in person.text
-        assert person.said(ItemKind.USER) == ["Read it.", "And be brief."]
+        await user.sees("42.", "idle")
+        assert "will be heard" not in user.text
+        assert user.said(ItemKind.USER) == ["Read it.", "And be brief."]
 
     with scripted_model(home, ["Let me see", gate, Call("read", {"path": "note.txt"})], "42."):
-        play_scene(opens_real_session(project), scene)
+        run_with_screen(opens_real_session(project), steps)
 
 
 # -- approving -----------------------------------------------------------------------------------
@@ -119,78 +121,78 @@ def test_what_is_said_during_a_turn_is_heard_at_the_next_step(project: Path, hom
 
 @pytest.mark.requirement("S2-18")
 def test_a_call_that_is_allowed_once_is_done_and_shown_as_a_diff(project: Path, home: Path) -> None:
-    async def scene(person: ScreenUser) -> None:
-        await person.enter("One more.")
-        await person.sees("? edit note.txt", "-forty-two", "+forty-three", "asks you")
+    async def steps(user: ScreenUser) -> None:
+        await user.enter("One more.")
+        await user.sees("? edit note.txt", "-forty-two", "+forty-three", "asks you")
         assert decisions()[-1] == (ApprovalStatus.PENDING, None)
-        await person.decide("o", "once")
-        await person.sees("✓ edit note.txt", "Done.", "idle")
-        _, call = person.blocks(ItemKind.CALL)
+        await user.decide("o", "once")
+        await user.sees("✓ edit note.txt", "Done.", "idle")
+        _, call = user.blocks(ItemKind.CALL)
         assert (call.form, call.state) == (TextForm.DIFF, CallState.DONE)
-        assert person.app.prompt.has_focus_within
-        await person.press("ctrl+o")
-        await person.sees("-forty-two", "+forty-three")
+        assert user.app.prompt.has_focus_within
+        await user.press("ctrl+o")
+        await user.sees("-forty-two", "+forty-three")
 
     read = Call("read", {"path": "note.txt"}, "c0")
     with scripted_model(home, [read], [EDIT], "Done."):
-        play_scene(opens_real_session(project), scene)
+        run_with_screen(opens_real_session(project), steps)
     assert (project / "note.txt").read_text("utf-8") == "forty-three\n"
     assert [status for status, _ in decisions()] == ["approved", "pending", "approved"]
 
 
 @pytest.mark.requirement("S2-18")
 def test_a_call_that_is_denied_is_not_done(project: Path, home: Path) -> None:
-    async def scene(person: ScreenUser) -> None:
-        await person.enter("Write it.")
-        await person.sees("? write out/a.txt")
-        await person.decide("d", "deny")
-        await person.sees("⊘ write out/a.txt", "I see.", "idle")
+    async def steps(user: ScreenUser) -> None:
+        await user.enter("Write it.")
+        await user.sees("? write out/a.txt")
+        await user.decide("d", "deny")
+        await user.sees("⊘ write out/a.txt", "I see.", "idle")
 
     with scripted_model(home, [WRITE], "I see."):
-        play_scene(opens_real_session(project), scene)
+        run_with_screen(opens_real_session(project), steps)
     assert not (project / "out").exists()
     assert [status for status, _ in decisions()] == ["pending", "denied"]
 
 
 @pytest.mark.requirement("S2-18")
 def test_a_reason_goes_to_the_model(project: Path, home: Path) -> None:
-    async def scene(person: ScreenUser) -> None:
-        await person.enter("Write it.")
-        await person.sees("? write out/a.txt")
-        await person.sees("r deny with reason")
-        await person.press("ctrl+g")
-        person.let_pass()
-        await person.press("r")
-        await person.sees("why not?")
-        await person.type("use the other folder")
-        await person.until(lambda: "use the other folder" in person.text)
-        person.let_pass()  # an Enter right behind a key is taken for a paste
-        await person.press("enter")
-        await person.sees("⊘ write out/a.txt", "I see.", "idle")
+    async def steps(user: ScreenUser) -> None:
+        await user.enter("Write it.")
+        await user.sees("? write out/a.txt")
+        await user.sees("r deny with reason")
+        await user.press("ctrl+g")
+        user.let_pass()
+        await user.press("r")
+        await user.sees("why not?")
+        await user.type("use the other folder")
+        await user.until(lambda: "use the other folder" in user.text)
+        user.let_pass()  # an Enter right behind a key is taken for a paste
+        await user.press("enter")
+        await user.sees("⊘ write out/a.txt", "I see.", "idle")
 
     with scripted_model(home, [WRITE], "I see.") as model:
-        play_scene(opens_real_session(project), scene)
+        run_with_screen(opens_real_session(project), steps)
     assert "use the other folder" in last_text(model)
     assert decisions()[-1] == (ApprovalStatus.DENIED, "use the other folder")
 
 
 @pytest.mark.requirement("S2-18")
 def test_who_goes_back_to_the_prompt_has_decided_nothing(project: Path, home: Path) -> None:
-    async def scene(person: ScreenUser) -> None:
-        await person.enter("Write it.")
-        await person.sees("? write out/a.txt")
-        await person.press("ctrl+g")
-        assert not person.app.prompt.has_focus_within
-        await person.press("escape")
-        await person.until(lambda: person.app.prompt.has_focus_within)
-        await person.type("hm")
-        assert person.typed == "hm"
+    async def steps(user: ScreenUser) -> None:
+        await user.enter("Write it.")
+        await user.sees("? write out/a.txt")
+        await user.press("ctrl+g")
+        assert not user.app.prompt.has_focus_within
+        await user.press("escape")
+        await user.until(lambda: user.app.prompt.has_focus_within)
+        await user.type("hm")
+        assert user.typed == "hm"
         assert decisions() == [(ApprovalStatus.PENDING, None)]
-        await person.press("ctrl+c", "escape")
-        await person.sees("■ write out/a.txt", "interrupted")
+        await user.press("ctrl+c", "escape")
+        await user.sees("■ write out/a.txt", "interrupted")
 
     with scripted_model(home, [WRITE], "I see."):
-        play_scene(opens_real_session(project), scene)
+        run_with_screen(opens_real_session(project), steps)
     assert not (project / "out").exists()
 
 
@@ -198,20 +200,20 @@ def test_who_goes_back_to_the_prompt_has_decided_nothing(project: Path, home: Pa
 def test_a_question_comes_to_whoever_waits_and_to_nobody_who_types(
     project: Path, home: Path
 ) -> None:
-    async def scene(person: ScreenUser) -> None:
-        await person.enter("Write it.")
-        await person.type("by the way")
-        await person.sees("? write out/a.txt")
-        await person.pilot.pause(1.5)  # long enough for whoever only waits
-        assert person.app.prompt.has_focus_within
-        await person.press("ctrl+c")
-        await person.until(lambda: not person.app.prompt.has_focus_within)
-        await person.decide("d", "deny")
-        await person.sees("⊘ write out/a.txt", "I see.", "idle")
-        assert person.app.prompt.has_focus_within
+    async def steps(user: ScreenUser) -> None:
+        await user.enter("Write it.")
+        await user.type("by the way")
+        await user.sees("? write out/a.txt")
+        await user.pilot.pause(1.5)  # long enough for whoever only waits
+        assert user.app.prompt.has_focus_within
+        await user.press("ctrl+c")
+        await user.until(lambda: not user.app.prompt.has_focus_within)
+        await user.decide("d", "deny")
+        await user.sees("⊘ write out/a.txt", "I see.", "idle")
+        assert user.app.prompt.has_focus_within
 
     with scripted_model(home, [WRITE], "I see."):
-        play_scene(opens_real_session(project), scene)
+        run_with_screen(opens_real_session(project), steps)
 
 
 # -- images --------------------------------------------------------------------------------------
@@ -223,16 +225,16 @@ def test_an_image_for_a_model_that_sees_none_is_read_and_the_person_is_told(
 ) -> None:
     (project / "plan.png").write_bytes(encode_png(draw_text("Ship it on Friday.")))
 
-    async def scene(person: ScreenUser) -> None:
-        await person.enter("When does @plan.png say?")
-        seen = await person.sees("Friday.", "idle")
+    async def steps(user: ScreenUser) -> None:
+        await user.enter("When does @plan.png say?")
+        seen = await user.sees("Friday.", "idle")
         assert "[image plan.png]" in seen
-        told = " ".join(person.said(ItemKind.NOTICE))
-        assert "recognising the text in " in told
-        assert "the model takes no images" in told
+        text = " ".join(user.said(ItemKind.NOTICE))
+        assert "recognising the text in " in text
+        assert "the model takes no images" in text
 
     with scripted_model(home, "Friday.", settings=WITHOUT_VISION) as model:
-        play_scene(opens_real_session(project), scene)
+        run_with_screen(opens_real_session(project), steps)
     assert "Ship it on Friday." in last_text(model)
 
 
@@ -240,21 +242,21 @@ def test_an_image_for_a_model_that_sees_none_is_read_and_the_person_is_told(
 def test_an_image_that_fails_is_told_and_tried_again(project: Path, home: Path) -> None:
     file = project / "shapes.png"
 
-    async def scene(person: ScreenUser) -> None:
+    async def steps(user: ScreenUser) -> None:
         file.write_bytes(b"no image at all")
-        await person.enter("Which colour is @shapes.png?")
-        await person.sees("✗ nothing was sent: image shapes.png: failed:", "/retry tries", "idle")
-        await person.until(lambda: person.typed == "Which colour is @shapes.png?")
+        await user.enter("Which colour is @shapes.png?")
+        await user.sees("✗ nothing was sent: image shapes.png: failed:", "/retry tries", "idle")
+        await user.until(lambda: user.typed == "Which colour is @shapes.png?")
         failed = left_behind().payload
         assert isinstance(failed, Resolution)
         assert failed.status is ResolutionStatus.FAILED
         file.write_bytes(encode_image(red_image()))
-        await person.press("escape")
-        await person.enter("/retry")
-        await person.sees("Red.", "idle")
+        await user.press("escape")
+        await user.enter("/retry")
+        await user.sees("Red.", "idle")
 
     with scripted_model(home, "Red.", settings=WITH_VISION) as model:
-        play_scene(opens_real_session(project), scene)
+        run_with_screen(opens_real_session(project), steps)
     assert len(last_images(model)) == 1
     found = [e.payload for e in record() if isinstance(e.payload, Resolution)]
     assert [one.status for one in found] == [ResolutionStatus.RESOLVED]
@@ -266,95 +268,97 @@ def test_an_image_that_fails_is_told_and_tried_again(project: Path, home: Path) 
 def test_an_earlier_message_is_said_otherwise_in_a_branch_of_its_own(
     project: Path, home: Path
 ) -> None:
-    async def scene(person: ScreenUser) -> None:
-        await person.enter("What is one?")
-        await person.sees("First.", "idle")
-        await person.enter("And two?")
-        await person.sees("Second.", "idle")
-        await person.press("ctrl+t")
-        await person.sees("Tree of What is one?")
-        await person.press("up", "e")
-        await person.sees("otherwise, in a branch called")
-        await person.press("enter")
-        await person.until(lambda: person.typed == "And two?")
-        await person.until(lambda: "⎇ edit" in person.status)
-        assert "Second." not in person.text
-        await person.press("ctrl+c")
-        await person.enter("And three?")
-        await person.sees("Third.", "idle", "First.")
-        await person.press("ctrl+t")
-        await person.sees("2 branches", "And two?", "And three?")
-        await person.press("c")
-        await person.sees("Compare", "And two?", "And three?")
-        await person.press("escape", "escape")
-        await person.until(lambda: len(person.app.screen_stack) == 1)
+    async def steps(user: ScreenUser) -> None:
+        await user.enter("What is one?")
+        await user.sees("First.", "idle")
+        await user.enter("And two?")
+        await user.sees("Second.", "idle")
+        await user.press("ctrl+t")
+        await user.sees("Tree of What is one?")
+        await user.press("up", "e")
+        await user.sees("otherwise, in a branch called")
+        await user.press("enter")
+        await user.until(lambda: user.typed == "And two?")
+        await user.until(lambda: "⎇ edit" in user.status)
+        assert "Second." not in user.text
+        await user.press("ctrl+c")
+        await user.enter("And three?")
+        await user.sees("Third.", "idle", "First.")
+        await user.press("ctrl+t")
+        await user.sees("2 branches", "And two?", "And three?")
+        await user.press("c")
+        await user.sees("Compare", "And two?", "And three?")
+        await user.press("escape", "escape")
+        await user.until(lambda: len(user.app.screen_stack) == 1)
 
     with scripted_model(home, "First.", "Second.", "Third."):
-        play_scene(opens_real_session(project), scene)
+        run_with_screen(opens_real_session(project), steps)
 
 
 def test_sessions_are_picked_renamed_and_deleted(project: Path) -> None:
-    async def scene(person: ScreenUser) -> None:
-        await person.enter("read note.txt")
-        await person.sees("forty-two", "idle")
-        await person.enter("/new")
-        await person.until(lambda: "forty-two" not in person.text)
-        await person.enter("list the files")
-        await person.sees("✓ glob", "idle")
-        await person.enter("/resume")
-        await person.sees("Sessions", "● list the files", "  read note.txt")
-        await person.press("down", "f2")
-        await person.sees("Another title")
-        await person.press("ctrl+u")
-        await person.type("about a note")
-        await person.press("enter")
-        await person.sees("  about a note", "2 sessions")
-        await person.press("enter")
-        await person.until(lambda: len(person.app.screen_stack) == 1)
-        await person.sees("forty-two")
-        assert "about a note" in person.status
-        await person.enter("/resume")
-        await person.sees("● about a note", "  list the files")
-        await person.type("glob")
-        await person.until(lambda: "1 session" in person.text)
-        await person.press("delete")
-        await person.sees("Delete “list the files”")
-        await person.type("y")
-        await person.press("enter")
-        await person.sees("nothing holds these words")
-        await person.press("escape")
+    async def steps(user: ScreenUser) -> None:
+        await user.enter("read note.txt")
+        await user.sees("forty-two", "idle")
+        await user.enter("/new")
+        await user.until(lambda: "forty-two" not in user.text)
+        await user.enter("list the files")
+        await user.sees("✓ glob", "idle")
+        await user.enter("/resume")
+        await user.sees("Sessions", "● list the files", "  read note.txt")
+        await user.press("down", "f2")
+        await user.sees("Another title")
+        await user.press("ctrl+u")
+        await user.type("about a note")
+        await user.press("enter")
+        await user.sees("  about a note", "2 sessions")
+        await user.press("enter")
+        await user.until(lambda: len(user.app.screen_stack) == 1)
+        await user.sees("forty-two")
+        assert "about a note" in user.status
+        await user.enter("/resume")
+        await user.sees("● about a note", "  list the files")
+        await user.type("glob")
+        await user.until(lambda: "1 session" in user.text)
+        await user.press("delete")
+        await user.sees("Delete “list the files”")
+        await user.type("y")
+        await user.press("enter")
+        await user.sees("nothing holds these words")
+        await user.press("escape")
 
-    play_scene(opens_real_session(project, flags=OFFLINE), scene)
+    run_with_screen(opens_real_session(project, flags=OFFLINE), steps)
     with open_store() as store:
         assert len(list(store.headers())) == 1
 
 
 def test_another_model_is_picked_from_a_list(project: Path, home: Path) -> None:
-    async def scene(person: ScreenUser) -> None:
-        assert "lab/tester" in person.status
-        await person.enter("/model")
-        await person.sees("● lab/tester", "type to filter")
-        await person.type("offline")
-        await person.press("enter")
-        await person.sees("offline/assistant answers from here on")
-        await person.until(lambda: "offline/assistant" in person.status)
+    async def steps(user: ScreenUser) -> None:
+        assert "lab/tester" in user.status
+        await user.enter("/model")
+        await user.sees("● lab/tester", "type to filter")
+        await user.type("offline")
+        await user.press("enter")
+        await user.sees("offline/assistant answers from here on")
+        await user.until(lambda: "offline/assistant" in user.status)
 
     with scripted_model(home, "Hello."):
-        play_scene(opens_real_session(project), scene)
+        run_with_screen(opens_real_session(project), steps)
 
 
 def test_a_session_goes_on_where_it_was_left(project: Path) -> None:
-    async def begin(person: ScreenUser) -> None:
-        await person.enter("read note.txt")
-        await person.sees("forty-two", "idle")
-        await person.press("ctrl+d")
-        await person.until_it_ends()
+    async def begin(user: ScreenUser) -> None:
+        await user.enter("read note.txt")
+        await user.sees("forty-two", "idle")
+        await user.press("ctrl+d")
+        await user.until_it_ends()
 
-    async def go_on(person: ScreenUser) -> None:
-        await person.sees("read note.txt", "forty-two")
-        await person.press("up")
-        assert person.typed == "read note.txt"
+    async def go_on(user: ScreenUser) -> None:
+        await user.sees("read note.txt", "forty-two")
+        await user.press("up")
+        assert user.typed == "read note.txt"
 
     history = project / "typed.jsonl"
-    play_scene(opens_real_session(project, flags=OFFLINE), begin, history=history)
-    play_scene(opens_real_session(project, flags=OFFLINE, continues=True), go_on, history=history)
+    run_with_screen(opens_real_session(project, flags=OFFLINE), begin, history=history)
+    run_with_screen(
+        opens_real_session(project, flags=OFFLINE, continues=True), go_on, history=history
+    )

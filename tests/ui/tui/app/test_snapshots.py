@@ -27,7 +27,7 @@ from steno.messages.content import Text, Thinking
 from steno.messages.message import AssistantMessage, Message, ToolResultMessage
 from steno.messages.outcome import Outcome
 from steno.ports import ApprovalRequest, Capability
-from steno.ui.tui.app import TerminalApp
+from steno.ui.tui.app import create_app
 from tests.ui.fake_session import FakeSession
 from tests.ui.tui.app.screen_user import ScreenUser, opens_session
 from tests.ui.tui.tree_app import alternating_messages, branch_off
@@ -97,37 +97,37 @@ def worked() -> list[Message]:
 
 def desk_with(*messages: Message) -> FakeSession:
     """Return a desk with a conversation of long ago."""
-    desk = FakeSession()
-    desk.conversation = Conversation(messages, now=lambda: MOMENT)
-    return desk
+    session = FakeSession()
+    session.conversation = Conversation(messages, now=lambda: MOMENT)
+    return session
 
 
 def branched() -> FakeSession:
-    desk = desk_with(
+    session = desk_with(
         *alternating_messages("how do I list files", "use `ls`", "and hidden ones", "use `ls -a`")
     )
     branch_off(
-        desk, "by-age", 1, alternating_messages("and by age", "use `ls -t`, the newest first")
+        session, "by-age", 1, alternating_messages("and by age", "use `ls -t`, the newest first")
     )
-    return desk
+    return session
 
 
 # -- scenes --------------------------------------------------------------------------------------
 
 
-async def empty(person: ScreenUser, desk: FakeSession) -> None:
+async def empty(user: ScreenUser, session: FakeSession) -> None:
     pass
 
 
-async def conversation(person: ScreenUser, desk: FakeSession) -> None:
-    desk.conversation = desk_with(*worked()).conversation
-    desk.happen(BranchChanged())
-    await person.pilot.pause()
-    person.app.transcript.scroll_end(animate=False)
-    await person.until(lambda: person.app.transcript.is_at_end)
+async def conversation(user: ScreenUser, session: FakeSession) -> None:
+    session.conversation = desk_with(*worked()).conversation
+    session.happen(BranchChanged())
+    await user.pilot.pause()
+    user.app.transcript.scroll_end(animate=False)
+    await user.until(lambda: user.app.transcript.is_at_end)
 
 
-async def approval(person: ScreenUser, desk: FakeSession) -> None:
+async def approval(user: ScreenUser, session: FakeSession) -> None:
     question = ApprovalRequest(
         call=EDIT,
         capability=Capability.WRITE,
@@ -135,26 +135,26 @@ async def approval(person: ScreenUser, desk: FakeSession) -> None:
         preview=DIFF,
         rule="edit(prices.py)",
     )
-    desk.pending_calls = [PendingCall(EDIT, question), PendingCall(TEST, None)]
-    desk.happen(PendingCallsChanged())
-    await person.press("ctrl+g")
-    await person.sees("permission")
+    session.pending_calls = [PendingCall(EDIT, question), PendingCall(TEST, None)]
+    session.happen(PendingCallsChanged())
+    await user.press("ctrl+g")
+    await user.sees("permission")
 
 
-async def tree(person: ScreenUser, desk: FakeSession) -> None:
-    desk.conversation = branched().conversation
-    await person.press("ctrl+t")
-    await person.sees("2 branches")
+async def tree(user: ScreenUser, session: FakeSession) -> None:
+    session.conversation = branched().conversation
+    await user.press("ctrl+t")
+    await user.sees("2 branches")
 
 
-async def compare(person: ScreenUser, desk: FakeSession) -> None:
-    await tree(person, desk)
-    await person.press("c")
-    await person.sees("Compare")
+async def compare(user: ScreenUser, session: FakeSession) -> None:
+    await tree(user, session)
+    await user.press("c")
+    await user.sees("Compare")
 
 
-async def sessions(person: ScreenUser, desk: FakeSession) -> None:
-    desk.session_list.kept = [
+async def sessions(user: ScreenUser, session: FakeSession) -> None:
+    session.session_list.kept = [
         SessionSummary("0198-session", "a test", 8, 1, MOMENT, "~/project", is_in_this_folder=True),
         SessionSummary(
             "1",
@@ -167,20 +167,20 @@ async def sessions(person: ScreenUser, desk: FakeSession) -> None:
         ),
         SessionSummary("2", "", 2, 1, None, None, is_in_this_folder=False),
     ]
-    await person.enter("/resume")
-    await person.sees("3 sessions")
+    await user.enter("/resume")
+    await user.sees("3 sessions")
 
 
-async def completion(person: ScreenUser, desk: FakeSession) -> None:
-    desk.candidates = [Suggestion("@src/", "", True), Suggestion("@src/prices.py", "python")]
-    await person.type("look at @s")
-    await person.sees("@src/prices.py")
+async def completion(user: ScreenUser, session: FakeSession) -> None:
+    session.candidates = [Suggestion("@src/", "", True), Suggestion("@src/prices.py", "python")]
+    await user.type("look at @s")
+    await user.sees("@src/prices.py")
 
 
-async def pager(person: ScreenUser, desk: FakeSession) -> None:
-    await person.enter("/help")
-    await person.until(lambda: len(person.app.screen_stack) == 2)
-    await person.sees("Type")
+async def pager(user: ScreenUser, session: FakeSession) -> None:
+    await user.enter("/help")
+    await user.until(lambda: len(user.app.screen_stack) == 2)
+    await user.sees("Type")
 
 
 SCENES: Final = (empty, conversation, approval, tree, compare, sessions, completion, pager)
@@ -196,8 +196,8 @@ def pictures_that_fetch_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def without_fonts(svg: str) -> str:
         assert svg.startswith("<svg"), "there is no picture"
-        kept = re.sub(r"\s*@font-face \{.*?\}\n", "\n", normalize(svg), flags=re.DOTALL)
-        return re.sub(r"\s*<!-- Generated with Rich .*? -->\n", "\n", kept)
+        summaries = re.sub(r"\s*@font-face \{.*?\}\n", "\n", normalize(svg), flags=re.DOTALL)
+        return re.sub(r"\s*<!-- Generated with Rich .*? -->\n", "\n", summaries)
 
     monkeypatch.setattr(pytest_textual_snapshot, "normalize_svg", without_fonts)
 
@@ -211,13 +211,13 @@ def test_it_looks_as_it_did(
     theme: str,
     size: tuple[int, int],
 ) -> None:
-    desk = FakeSession()
-    app = TerminalApp(opens_session(desk), theme=theme, clock=lambda: 0.0)  # no second passes
+    session = FakeSession()
+    app = create_app(opens_session(session), theme=theme, clock=lambda: 0.0)  # no second passes
 
-    async def play(pilot: Pilot[int]) -> None:
-        person = ScreenUser(app, pilot)
-        await person.until(lambda: " ACT " in person.status)
-        await scene(person, desk)
-        await person.hold_still()
+    async def steps(pilot: Pilot[int]) -> None:
+        user = ScreenUser(app, pilot)
+        await user.until(lambda: " ACT " in user.status)
+        await scene(user, session)
+        await user.hold_still()
 
-    assert snap_compare(app, terminal_size=size, run_before=play)
+    assert snap_compare(app, terminal_size=size, run_before=steps)

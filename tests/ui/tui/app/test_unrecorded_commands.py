@@ -9,27 +9,27 @@ from steno.agent import EntryRecorded
 from steno.app.session import ErrorRaised, ShellEnded, ShellOutput, ShellStarted
 from steno.render.items import CallState, ItemKind
 from tests.ui.fake_session import FakeSession
-from tests.ui.tui.app.screen_user import ScreenUser, play_scene
+from tests.ui.tui.app.screen_user import ScreenUser, run_with_screen
 
 pytestmark = pytest.mark.requirement("S4-15")
 
 
 def test_a_command_whose_record_failed_is_not_taken_for_the_next_one_of_its_name() -> None:
-    desk = FakeSession()
+    session = FakeSession()
 
-    async def scene(person: ScreenUser) -> None:
-        desk.happen(ShellStarted("ls"), ShellOutput("lost\n"))
-        desk.happen(ErrorRaised("session: the disk is full"), ShellEnded(0))
-        desk.happen(ShellStarted("ls"), ShellOutput("kept\n"))
+    async def steps(user: ScreenUser) -> None:
+        session.happen(ShellStarted("ls"), ShellOutput("lost\n"))
+        session.happen(ErrorRaised("session: the disk is full"), ShellEnded(0))
+        session.happen(ShellStarted("ls"), ShellOutput("kept\n"))
         said = ChatMessage.user("$ ls\nkept\n")
         audit = {"shell": "ls", "status": 0}
-        desk.happen(EntryRecorded(desk.conversation.append(said, audit=audit)), ShellEnded(0))
-        await person.sees("✗ session: the disk is full")
-        blocks = person.blocks(ItemKind.SHELL)
-        assert [(one.join_chunks(), one.entry is None) for one in blocks] == [
+        session.happen(EntryRecorded(session.conversation.append(said, audit=audit)), ShellEnded(0))
+        await user.sees("✗ session: the disk is full")
+        items = user.blocks(ItemKind.SHELL)
+        assert [(one.join_chunks(), one.entry is None) for one in items] == [
             ("lost\n", True),
             ("kept\n", False),
         ]
-        assert {one.state for one in blocks} == {CallState.DONE}
+        assert {one.state for one in items} == {CallState.DONE}
 
-    play_scene(desk, scene)
+    run_with_screen(session, steps)

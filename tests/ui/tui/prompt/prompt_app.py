@@ -32,7 +32,7 @@ class PromptApp(App[None]):
         self.as_typed: list[str] = []
         """What was sent, as it stood there."""
         self.typed: list[str] = []
-        self.told: list[str] = []
+        self.notices: list[str] = []
         self.interrupts = 0
         self.candidates: Sequence[Suggestion] | None = None
         """What is offered at once; None: a test answers by itself."""
@@ -86,13 +86,15 @@ class PromptApp(App[None]):
 
     @on(Prompt.Notified)
     def note_told(self, message: Prompt.Notified) -> None:
-        self.told.append(message.text)
+        self.notices.append(message.text)
 
 
 Flow: TypeAlias = Callable[[PromptApp, Pilot[None]], Awaitable[Any]]
 
 
-def play(flow: Flow, app: PromptApp | None = None, size: tuple[int, int] = (80, 24)) -> PromptApp:
+def run_steps(
+    flow: Flow, app: PromptApp | None = None, size: tuple[int, int] = (80, 24)
+) -> PromptApp:
     """Run an app, do something with it, and return it."""
     app = PromptApp() if app is None else app
 

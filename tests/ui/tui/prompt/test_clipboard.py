@@ -9,7 +9,7 @@ import pytest
 from textual.pilot import Pilot
 
 from steno.ui.tui.prompt import clipboard
-from tests.ui.tui.prompt.prompt_app import PromptApp, play, type_in
+from tests.ui.tui.prompt.prompt_app import PromptApp, run_steps, type_in
 
 pytestmark = pytest.mark.requirement("S4-15")
 
@@ -115,7 +115,7 @@ def test_an_image_in_the_clipboard_is_sent(programs: Programs, key: str) -> None
         assert app.prompt.text == "what is [image 1: clipboard] "
         await pilot.press("enter")
 
-    assert play(flow).sent == [("what is [image 1: clipboard]", (PNG,))]
+    assert run_steps(flow).sent == [("what is [image 1: clipboard]", (PNG,))]
 
 
 def test_text_in_the_clipboard_is_pasted_like_any_other(programs: Programs) -> None:
@@ -130,7 +130,7 @@ def test_text_in_the_clipboard_is_pasted_like_any_other(programs: Programs) -> N
         await app.workers.wait_for_complete()
         assert app.prompt.text == "a\nb[pasted 1: 100 lines]"
 
-    play(flow)
+    run_steps(flow)
 
 
 def test_what_was_copied_here_is_pasted_where_nothing_else_is_known(programs: Programs) -> None:
@@ -140,7 +140,7 @@ def test_what_was_copied_here_is_pasted_where_nothing_else_is_known(programs: Pr
         await app.workers.wait_for_complete()
         assert app.prompt.text == "copied"
 
-    assert play(flow).told == []
+    assert run_steps(flow).notices == []
 
 
 def test_an_empty_clipboard_is_told_of(programs: Programs) -> None:
@@ -151,7 +151,7 @@ def test_an_empty_clipboard_is_told_of(programs: Programs) -> None:
         await pilot.press("ctrl+v")
         await app.workers.wait_for_complete()
 
-    told = play(flow).told
+    told = run_steps(flow).notices
     assert [text.split(",")[0] for text in told] == [
         "to paste images",
         "the clipboard holds neither an image nor text",

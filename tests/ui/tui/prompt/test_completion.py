@@ -10,7 +10,7 @@ from textual.widgets import Input
 from steno.app.commands.table import COMMANDS, TypedCommand, match_commands, parse_slash_command
 from steno.app.session import Suggestion
 from steno.ui.completion_state import TypedWord, word_at
-from tests.ui.tui.prompt.prompt_app import PromptApp, play, type_in
+from tests.ui.tui.prompt.prompt_app import PromptApp, run_steps, type_in
 
 pytestmark = pytest.mark.requirement("S4-15")
 
@@ -30,7 +30,7 @@ def test_commands_are_offered_at_once_and_tab_takes_one() -> None:
         assert (app.prompt.text, app.offered) == ("/help ", [])
         await pilot.press("enter")
 
-    assert play(flow).sent == [("/help", ())]
+    assert run_steps(flow).sent == [("/help", ())]
 
 
 def test_enter_takes_what_is_chosen_and_sends_only_what_is_there_already() -> None:
@@ -43,7 +43,7 @@ def test_enter_takes_what_is_chosen_and_sends_only_what_is_there_already() -> No
         assert app.offered[0].startswith("▸ /mode ")
         await pilot.press("enter")
 
-    assert play(flow).sent == [("/mode", ())]
+    assert run_steps(flow).sent == [("/mode", ())]
 
 
 def test_up_and_down_choose_and_go_round() -> None:
@@ -56,7 +56,7 @@ def test_up_and_down_choose_and_go_round() -> None:
         await pilot.press("tab")
         assert app.prompt.text == "/mode "
 
-    play(flow)
+    run_steps(flow)
 
 
 def test_a_command_offers_what_its_argument_may_be() -> None:
@@ -66,7 +66,7 @@ def test_a_command_offers_what_its_argument_may_be() -> None:
         await type_in(pilot, "a")
         await pilot.press("tab", "enter")
 
-    assert play(flow).sent == [("/mode act", ())]
+    assert run_steps(flow).sent == [("/mode act", ())]
 
 
 def test_what_the_owner_offers_comes_behind_the_commands() -> None:
@@ -78,7 +78,7 @@ def test_what_the_owner_offers_comes_behind_the_commands() -> None:
         await pilot.press("down", "enter")
         assert app.prompt.text == "/help-desk:ask "
 
-    play(flow)
+    run_steps(flow)
 
 
 def test_a_word_with_an_at_sign_is_asked_about_and_replaced() -> None:
@@ -97,7 +97,7 @@ def test_a_word_with_an_at_sign_is_asked_about_and_replaced() -> None:
         await type_in(pilot, "now")
         await pilot.press("enter")
 
-    assert play(flow).sent == [("read @src/map.py now", ())]
+    assert run_steps(flow).sent == [("read @src/map.py now", ())]
 
 
 def test_names_with_blanks_are_put_in_as_they_are_offered() -> None:
@@ -109,7 +109,7 @@ def test_names_with_blanks_are_put_in_as_they_are_offered() -> None:
         await pilot.press("tab")
         assert app.prompt.text == "@'src/a b.txt' "
 
-    play(flow)
+    run_steps(flow)
 
 
 def test_a_word_is_replaced_whole_where_the_cursor_is_in_the_middle() -> None:
@@ -122,7 +122,7 @@ def test_a_word_is_replaced_whole_where_the_cursor_is_in_the_middle() -> None:
         await pilot.press("down", "tab")
         assert app.prompt.text == "see @src/main.py please"
 
-    play(flow)
+    run_steps(flow)
 
 
 def test_an_answer_about_something_older_is_ignored() -> None:
@@ -138,7 +138,7 @@ def test_an_answer_about_something_older_is_ignored() -> None:
         app.prompt.show_suggestions("@ab", [Suggestion("@able")])
         assert app.offered == []
 
-    play(flow)
+    run_steps(flow)
 
 
 def test_what_was_offered_and_still_fits_stays_until_there_is_an_answer() -> None:
@@ -151,7 +151,7 @@ def test_what_was_offered_and_still_fits_stays_until_there_is_an_answer() -> Non
         app.prompt.show_suggestions("@ab", [])
         assert app.offered == []
 
-    play(flow)
+    run_steps(flow)
 
 
 def test_a_choice_stays_chosen_when_more_is_offered() -> None:
@@ -165,7 +165,7 @@ def test_a_choice_stays_chosen_when_more_is_offered() -> None:
         await pilot.pause()
         assert app.offered == ["  @a.txt", "  @axe", "▸ @able"]
 
-    play(flow)
+    run_steps(flow)
 
 
 def test_what_was_closed_stays_closed_for_this_word_unless_tab_asks() -> None:
@@ -185,7 +185,7 @@ def test_what_was_closed_stays_closed_for_this_word_unless_tab_asks() -> None:
         await pilot.pause()
         assert len(app.offered) == 3
 
-    play(flow)
+    run_steps(flow)
 
 
 def test_the_list_closes_when_the_cursor_leaves_the_word() -> None:
@@ -197,7 +197,7 @@ def test_the_list_closes_when_the_cursor_leaves_the_word() -> None:
         await pilot.pause()
         assert app.offered == []
 
-    play(flow)
+    run_steps(flow)
 
 
 def test_at_most_eight_rows_are_shown_above_the_prompt_and_scroll() -> None:
@@ -215,7 +215,7 @@ def test_at_most_eight_rows_are_shown_above_the_prompt_and_scroll() -> None:
         assert app.offered[0] == first
         assert all(len(row) <= 60 for row in app.offered)
 
-    play(flow, size=(60, 20))
+    run_steps(flow, size=(60, 20))
 
 
 def test_what_stands_behind_a_command_is_shown_right_behind_its_name() -> None:
@@ -228,7 +228,7 @@ def test_what_stands_behind_a_command_is_shown_right_behind_its_name() -> None:
         await pilot.press("tab")
         assert app.prompt.text == "/export "
 
-    play(flow, size=(100, 20))
+    run_steps(flow, size=(100, 20))
 
 
 def test_a_click_below_the_choices_takes_nothing() -> None:
@@ -238,7 +238,7 @@ def test_a_click_below_the_choices_takes_nothing() -> None:
         await pilot.click(app.popup, offset=(4, 8))
         assert app.prompt.text == "/"
 
-    play(flow)
+    run_steps(flow)
 
 
 @pytest.mark.parametrize(("alias", "name"), [("clear", "new"), ("exit", "quit")])
@@ -258,7 +258,7 @@ def test_a_click_takes_a_choice() -> None:
         await pilot.click(app.popup, offset=(4, 1))
         assert app.prompt.text == "/mode "
 
-    play(flow)
+    run_steps(flow)
 
 
 def test_what_is_offered_is_shown_without_what_a_terminal_acts_on() -> None:
@@ -271,7 +271,7 @@ def test_what_is_offered_is_shown_without_what_a_terminal_acts_on() -> None:
         await pilot.press("tab")
         assert app.prompt.text == "@xy "
 
-    play(flow)
+    run_steps(flow)
 
 
 def test_nothing_is_offered_for_what_was_loaded_or_is_no_command() -> None:
@@ -287,7 +287,7 @@ def test_nothing_is_offered_for_what_was_loaded_or_is_no_command() -> None:
         await type_in(pilot, "/m")
         assert (app.offered, app.typed) == ([], [])
 
-    play(flow)
+    run_steps(flow)
 
 
 def test_tab_is_for_others_where_there_is_nothing_to_complete() -> None:
@@ -302,7 +302,7 @@ def test_tab_is_for_others_where_there_is_nothing_to_complete() -> None:
         assert app.focused is app.query_one("#other")
         assert app.prompt.text == "x"
 
-    play(flow, Two())
+    run_steps(flow, Two())
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from textual.events import AppBlur, AppFocus
 from textual.pilot import Pilot
 from textual.widgets import Static
 
-from tests.ui.tui.prompt.prompt_app import PromptApp, play, type_in
+from tests.ui.tui.prompt.prompt_app import PromptApp, run_steps, type_in
 
 _BACK = "keys go above · Esc comes back here"
 
@@ -35,7 +35,7 @@ def test_the_hint_says_where_keys_go_until_they_come_back() -> None:
         await pilot.pause()
         assert hint(app) == "> say something else"
 
-    play(flow)
+    run_steps(flow)
 
 
 def test_what_is_typed_already_stays_to_be_seen() -> None:
@@ -47,7 +47,7 @@ def test_what_is_typed_already_stays_to_be_seen() -> None:
         await pilot.pause()
         assert hint(app) == "> half"
 
-    play(flow)
+    run_steps(flow)
 
 
 def test_a_terminal_that_nobody_looks_at_has_lost_no_keys() -> None:
@@ -60,4 +60,4 @@ def test_a_terminal_that_nobody_looks_at_has_lost_no_keys() -> None:
         await pilot.pause()
         assert hint(app) == "> say what to do"
 
-    play(flow)
+    run_steps(flow)

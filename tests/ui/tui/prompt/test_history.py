@@ -12,7 +12,7 @@ import pytest
 from textual.pilot import Pilot
 
 from steno.ui.prompt_history import HistoryCursor, PromptHistory
-from tests.ui.tui.prompt.prompt_app import PromptApp, paste, play, type_in
+from tests.ui.tui.prompt.prompt_app import PromptApp, paste, run_steps, type_in
 
 pytestmark = pytest.mark.requirement("S4-15")
 
@@ -114,7 +114,7 @@ def test_up_and_down_walk_through_what_was_typed_and_back_to_the_draft(tmp_path:
             *["two\nlines", "three", "draft", "draft", "draft"],
         ]
 
-    play(flow, PromptApp(file))
+    run_steps(flow, PromptApp(file))
 
 
 def test_a_draft_keeps_what_was_pasted_into_it(tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_a_draft_keeps_what_was_pasted_into_it(tmp_path: Path) -> None:
         await paste(pilot, long)
         await pilot.press("up", "down", "enter")
 
-    assert play(flow, PromptApp(_filled(tmp_path / "h", "one"))).sent == [(long, ())]
+    assert run_steps(flow, PromptApp(_filled(tmp_path / "h", "one"))).sent == [(long, ())]
 
 
 def test_inside_of_several_lines_up_and_down_move_the_cursor(tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_inside_of_several_lines_up_and_down_move_the_cursor(tmp_path: Path) -> 
         await pilot.press("up")
         assert app.prompt.text == "one"
 
-    play(flow, PromptApp(_filled(tmp_path / "h", "one")))
+    run_steps(flow, PromptApp(_filled(tmp_path / "h", "one")))
 
 
 def test_inside_of_a_wrapped_line_up_moves_the_cursor(tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ def test_inside_of_a_wrapped_line_up_moves_the_cursor(tmp_path: Path) -> None:
         await pilot.press("up")
         assert app.prompt.text == "one"
 
-    play(flow, PromptApp(_filled(tmp_path / "h", "one")), size=(60, 20))
+    run_steps(flow, PromptApp(_filled(tmp_path / "h", "one")), size=(60, 20))
 
 
 def test_what_is_sent_is_kept_with_what_was_pasted_and_without_images(tmp_path: Path) -> None:
@@ -163,7 +163,7 @@ def test_what_is_sent_is_kept_with_what_was_pasted_and_without_images(tmp_path: 
         await pilot.press("enter", "up")
         assert app.prompt.text == "see " + "line\n" * 19 + "line"
 
-    app = play(flow, PromptApp(tmp_path / "h"))
+    app = run_steps(flow, PromptApp(tmp_path / "h"))
     assert len(app.sent) == 1
     assert PromptHistory(tmp_path / "h").entries() == ["see " + "line\n" * 19 + "line"]
 
@@ -177,7 +177,7 @@ def test_the_file_is_not_touched_before_it_is_needed(tmp_path: Path) -> None:
         await pilot.press("up")
         assert app.prompt.text == "by another terminal"
 
-    play(flow, PromptApp(file))
+    run_steps(flow, PromptApp(file))
 
 
 def test_trouble_with_the_file_is_told(tmp_path: Path) -> None:
@@ -190,8 +190,8 @@ def test_trouble_with_the_file_is_told(tmp_path: Path) -> None:
         await pilot.press("up")
         assert app.prompt.text == "two"
 
-    app = play(flow, PromptApp(tmp_path / "file" / "h"))
-    assert len(app.told) == 1
+    app = run_steps(flow, PromptApp(tmp_path / "file" / "h"))
+    assert len(app.notices) == 1
     assert len(app.sent) == 2
 
 
@@ -202,7 +202,7 @@ def test_a_hostile_entry_is_shown_without_what_a_terminal_acts_on(tmp_path: Path
         await pilot.press("up")
         assert app.prompt.text == "abc"
 
-    play(flow, PromptApp(tmp_path / "h"))
+    run_steps(flow, PromptApp(tmp_path / "h"))
 
 
 def test_ctrl_r_finds_what_holds_the_words_the_latest_first(tmp_path: Path) -> None:
@@ -224,7 +224,7 @@ def test_ctrl_r_finds_what_holds_the_words_the_latest_first(tmp_path: Path) -> N
         assert not app.prompt.has_class("-search")
         await pilot.press("enter")
 
-    assert play(flow, PromptApp(file)).sent == [("mend that\nnow", ())]
+    assert run_steps(flow, PromptApp(file)).sent == [("mend that\nnow", ())]
 
 
 def test_escape_leaves_a_search_with_the_draft_as_it_was(tmp_path: Path) -> None:
@@ -241,7 +241,7 @@ def test_escape_leaves_a_search_with_the_draft_as_it_was(tmp_path: Path) -> None
         await pilot.press("escape")
         assert app.interrupts == 1
 
-    play(flow, PromptApp(_filled(tmp_path / "h", "one")))
+    run_steps(flow, PromptApp(_filled(tmp_path / "h", "one")))
 
 
 def test_a_search_without_history_says_so() -> None:
@@ -249,4 +249,4 @@ def test_a_search_without_history_says_so() -> None:
         await pilot.press("ctrl+r")
         assert not app.prompt.has_class("-search")
 
-    assert play(flow).told == ["history: nothing was typed before"]
+    assert run_steps(flow).notices == ["history: nothing was typed before"]

@@ -9,7 +9,7 @@ from textual.events import Key
 from textual.pilot import Pilot
 from textual.widgets import TextArea
 
-from tests.ui.tui.prompt.prompt_app import PromptApp, paste, play, type_in
+from tests.ui.tui.prompt.prompt_app import PromptApp, paste, run_steps, type_in
 
 pytestmark = pytest.mark.requirement("S4-15")
 
@@ -21,7 +21,7 @@ def test_enter_sends_and_leaves_nothing_behind() -> None:
         await pilot.press("enter")
         assert app.prompt.is_blank
 
-    assert play(flow).sent == [("mend it", ())]
+    assert run_steps(flow).sent == [("mend it", ())]
 
 
 @pytest.mark.parametrize("key", ["shift+enter", "alt+enter", "ctrl+j"])
@@ -32,7 +32,7 @@ def test_several_lines_are_sent_as_one(key: str) -> None:
         await type_in(pilot, "two")
         await pilot.press("enter")
 
-    assert play(flow).sent == [("one\ntwo", ())]
+    assert run_steps(flow).sent == [("one\ntwo", ())]
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_a_backslash_at_the_end_begins_another_line(typed: str, sent: list[str])
         if not sent:
             assert app.prompt.text == "one\n"
 
-    assert [text for text, _ in play(flow).sent] == sent
+    assert [text for text, _ in run_steps(flow).sent] == sent
 
 
 @pytest.mark.parametrize("typed", ["", "   ", "\n\n"])
@@ -54,7 +54,7 @@ def test_nothing_is_sent_where_nothing_is_said(typed: str) -> None:
         app.prompt.load(typed)
         await pilot.press("enter")
 
-    assert play(flow).sent == []
+    assert run_steps(flow).sent == []
 
 
 def test_blanks_before_the_first_word_stay_and_those_behind_the_last_go() -> None:
@@ -62,7 +62,7 @@ def test_blanks_before_the_first_word_stay_and_those_behind_the_last_go() -> Non
         app.prompt.load("\n    indented\nmore  \n\n")
         await pilot.press("enter")
 
-    assert play(flow).sent == [("    indented\nmore", ())]
+    assert run_steps(flow).sent == [("    indented\nmore", ())]
 
 
 def test_it_grows_with_its_lines_up_to_a_third_of_the_screen_and_then_scrolls() -> None:
@@ -78,7 +78,7 @@ def test_it_grows_with_its_lines_up_to_a_third_of_the_screen_and_then_scrolls() 
         assert app.prompt.size.height == app.query_one(TextArea).size.height == 6
         assert app.query_one(TextArea).scroll_offset.y == 23 - 6
 
-    play(flow, size=(60, 20))
+    run_steps(flow, size=(60, 20))
 
 
 def test_a_long_line_wraps_and_takes_its_rows() -> None:
@@ -87,7 +87,7 @@ def test_a_long_line_wraps_and_takes_its_rows() -> None:
         await pilot.pause()
         assert app.prompt.size.height == 3
 
-    play(flow, size=(60, 20))
+    run_steps(flow, size=(60, 20))
 
 
 def test_ctrl_u_clears_everything_and_undo_brings_it_back() -> None:
@@ -100,7 +100,7 @@ def test_ctrl_u_clears_everything_and_undo_brings_it_back() -> None:
         await pilot.press("ctrl+z")
         assert app.prompt.text == "one\ntwo"
 
-    play(flow)
+    run_steps(flow)
 
 
 def test_usual_keys_edit() -> None:
@@ -111,7 +111,7 @@ def test_usual_keys_edit() -> None:
         await pilot.press("ctrl+a", "ctrl+k")
         assert app.prompt.text == ""
 
-    play(flow)
+    run_steps(flow)
 
 
 def test_keys_count_in_the_order_in_which_they_are_pressed_however_fast() -> None:
@@ -130,7 +130,7 @@ def test_keys_count_in_the_order_in_which_they_are_pressed_however_fast() -> Non
         await pilot.pause()
         assert app.prompt.text == "x"
 
-    assert play(flow).sent == [(">hello", ())]
+    assert run_steps(flow).sent == [(">hello", ())]
 
 
 def test_escape_reaches_the_app_only_if_nothing_is_open() -> None:
@@ -143,7 +143,7 @@ def test_escape_reaches_the_app_only_if_nothing_is_open() -> None:
         await pilot.press("escape")
         assert app.interrupts == 2
 
-    play(flow)
+    run_steps(flow)
 
 
 def test_the_sign_and_a_class_tell_what_is_being_typed() -> None:
@@ -165,7 +165,7 @@ def test_the_sign_and_a_class_tell_what_is_being_typed() -> None:
         await pilot.press("backspace")
         assert not app.prompt.has_class("-shell")
 
-    play(flow)
+    run_steps(flow)
 
 
 def test_a_hint_is_shown_as_it_is_while_nothing_is_typed() -> None:
@@ -176,7 +176,7 @@ def test_a_hint_is_shown_as_it_is_while_nothing_is_typed() -> None:
         await type_in(pilot, "x")
         assert app.query_one(TextArea).render_line(0).text.strip() == "x"
 
-    play(flow)
+    run_steps(flow)
 
 
 def test_when_a_key_was_last_pressed_is_known() -> None:
@@ -188,7 +188,7 @@ def test_when_a_key_was_last_pressed_is_known() -> None:
         await paste(pilot, "words")
         assert app.prompt.last_key_at > at
 
-    play(flow)
+    run_steps(flow)
 
 
 def test_what_is_loaded_is_harmless_and_brings_its_images() -> None:
@@ -200,7 +200,7 @@ def test_what_is_loaded_is_harmless_and_brings_its_images() -> None:
         app.prompt.load("again", ("https://example.org/x.png",))
         await pilot.press("enter")
 
-    sent = play(flow).sent
+    sent = run_steps(flow).sent
     assert [images for _, images in sent] == [
         ("/pictures/a.png", b"bytes"),
         ("https://example.org/x.png",),

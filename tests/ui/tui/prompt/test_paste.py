@@ -13,7 +13,7 @@ from textual.widgets import TextArea
 from steno.render.terminal_text import terminal_text
 from steno.ui.pasted_text import image_files, sanitize_pasted
 from steno.ui.tui.prompt.editor import PastePlaceholders
-from tests.ui.tui.prompt.prompt_app import PromptApp, paste, play, type_in
+from tests.ui.tui.prompt.prompt_app import PromptApp, paste, run_steps, type_in
 
 pytestmark = pytest.mark.requirement("S4-15")
 
@@ -28,7 +28,7 @@ def test_a_few_lines_are_put_in_as_they_are() -> None:
         await paste(pilot, "a line copied whole\n")
         assert app.prompt.text == "a line copied whole"
 
-    assert play(flow).sent == []
+    assert run_steps(flow).sent == []
 
 
 def test_a_long_text_is_a_mark_until_it_is_sent() -> None:
@@ -41,7 +41,7 @@ def test_a_long_text_is_a_mark_until_it_is_sent() -> None:
         await paste(pilot, _LONG)
         assert app.prompt.text == "[pasted 1: 120 lines]"
 
-    assert play(flow).sent == [(f"read {_LONG}{'x' * 1_000}", ())]
+    assert run_steps(flow).sent == [(f"read {_LONG}{'x' * 1_000}", ())]
 
 
 def test_backspace_right_behind_a_mark_deletes_it_whole_and_undo_brings_it_back() -> None:
@@ -52,7 +52,7 @@ def test_backspace_right_behind_a_mark_deletes_it_whole_and_undo_brings_it_back(
         assert app.prompt.text == "a "
         await pilot.press("ctrl+z", "enter")
 
-    assert play(flow).sent == [(f"a {_LONG}".rstrip("\n") + "\n", ())]
+    assert run_steps(flow).sent == [(f"a {_LONG}".rstrip("\n") + "\n", ())]
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_whatever_touches_a_mark_takes_it_whole(keys: list[str]) -> None:
         assert app.prompt.text in ("abc", "ac")
         await pilot.press("enter")
 
-    [(sent, _)] = play(flow).sent
+    [(sent, _)] = run_steps(flow).sent
     assert "line" not in sent
 
 
@@ -77,7 +77,7 @@ def test_a_mark_inside_of_what_was_pasted_means_nothing() -> None:
         await paste(pilot, "[pasted 1: 120 lines]\n" * 9)
         await pilot.press("enter")
 
-    [(sent, _)] = play(flow).sent
+    [(sent, _)] = run_steps(flow).sent
     assert sent == _LONG + "[pasted 1: 120 lines]\n" * 9
 
 
@@ -88,7 +88,7 @@ def test_marks_are_set_off_where_they_stand() -> None:
         line = app.query_one(TextArea).get_line(0)
         assert [(span.start, span.end) for span in line.spans] == [(2, len(app.prompt.text))]
 
-    play(flow)
+    run_steps(flow)
 
 
 HOSTILE = [
@@ -129,9 +129,9 @@ def test_a_paste_cannot_send_or_press_keys() -> None:
         await paste(pilot, "rm -rf /\r\n\x1b\r\x03y\n")
         assert app.prompt.text == "rm -rf /\n\ny\n"
 
-    app = play(flow)
+    app = run_steps(flow)
     assert (app.sent, app.interrupts) == ([], 0)
-    assert app.told == ["left out of what you pasted: 2 characters that cannot be seen"]
+    assert app.notices == ["left out of what you pasted: 2 characters that cannot be seen"]
 
 
 # -- images ------------------------------------------------------------------------------------
@@ -179,7 +179,7 @@ def test_pasted_names_of_images_are_sent_as_images(pictures: Path) -> None:
         assert app.prompt.text == "compare [image 1: shot.png] [image 2: (x).webp] "
         await pilot.press("enter")
 
-    assert play(flow).sent == [
+    assert run_steps(flow).sent == [
         (
             "compare [image 1: shot.png] [image 2: (x).webp]",
             (f"{pictures}/shot.png", f"{pictures}/[x].webp"),
@@ -194,7 +194,7 @@ def test_an_image_goes_with_its_mark(pictures: Path) -> None:
         assert app.prompt.text == "[image 1: shot.png] [image 2: it's.gif] "
         await pilot.press("home", "right", "x", "enter")
 
-    assert play(flow).sent == [("x [image 2: it's.gif]", (f"{pictures}/it's.gif",))]
+    assert run_steps(flow).sent == [("x [image 2: it's.gif]", (f"{pictures}/it's.gif",))]
 
 
 def test_images_are_in_the_order_in_which_they_are_mentioned() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from tests.ui.tui.prompt.prompt_app import PromptApp, paste, play, type_in
+from tests.ui.tui.prompt.prompt_app import PromptApp, paste, run_steps, type_in
 
 pytestmark = pytest.mark.requirement("S4-15")
 LONG = "\n".join(f"line {number}" for number in range(31))
@@ -19,7 +19,7 @@ def test_what_was_typed_is_told_beside_what_it_means() -> None:
         await paste(pilot, LONG)
         await pilot.press("enter")
 
-    app = play(flow)
+    app = run_steps(flow)
     assert app.sent == [(f"see {LONG}", ())]
     assert app.as_typed == ["see [pasted 1: 31 lines]"]
 
@@ -32,9 +32,9 @@ def test_a_command_for_the_shell_with_something_pasted_is_not_sent(typed: str) -
         await pilot.press("enter", "enter")
         assert app.prompt.text == f"{typed}[pasted 1: 31 lines]"
 
-    app = play(flow)
+    app = run_steps(flow)
     assert app.sent == []
-    assert "pasted text is not run as a command; type it" in app.told[0]
+    assert "pasted text is not run as a command; type it" in app.notices[0]
 
 
 def test_a_long_paste_that_looks_like_a_command_is_words() -> None:
@@ -42,7 +42,7 @@ def test_a_long_paste_that_looks_like_a_command_is_words() -> None:
         await paste(pilot, f"!rm -rf x\n{LONG}")
         await pilot.press("enter")
 
-    app = play(flow)
+    app = run_steps(flow)
     assert app.sent == [(f"!rm -rf x\n{LONG}", ())]
     assert app.as_typed == ["[pasted 1: 32 lines]"]
 
@@ -53,9 +53,9 @@ def test_several_lines_are_no_command_for_the_shell() -> None:
         await pilot.press("enter")
         assert app.prompt.text == "!echo one\nrm -rf x"
 
-    app = play(flow)
+    app = run_steps(flow)
     assert app.sent == []
-    assert "a command is one line" in app.told[0]
+    assert "a command is one line" in app.notices[0]
 
 
 def test_a_command_for_the_shell_takes_no_images(tmp_path: Path) -> None:
@@ -68,9 +68,9 @@ def test_a_command_for_the_shell_takes_no_images(tmp_path: Path) -> None:
         await pilot.press("enter")
         assert app.prompt.text.startswith("!open [image 1: a.png]")
 
-    app = play(flow)
+    app = run_steps(flow)
     assert app.sent == []
-    assert "takes no images" in app.told[0]
+    assert "takes no images" in app.notices[0]
 
 
 def test_long_words_that_come_back_are_not_run_either() -> None:
@@ -78,7 +78,7 @@ def test_long_words_that_come_back_are_not_run_either() -> None:
         app.prompt.load("!" + "x" * 700)
         await pilot.press("enter")
 
-    app = play(flow)
+    app = run_steps(flow)
     assert app.sent == [("!" + "x" * 700, ())]
     assert app.as_typed == ["[pasted 1: 701 characters]"]
 
@@ -93,7 +93,7 @@ def test_a_draft_that_something_takes_the_place_of_is_one_arrow_up_away(text: st
         await pilot.press("up")
         assert app.prompt.text == f"half a {LONG}"
 
-    play(flow)
+    run_steps(flow)
 
 
 def test_a_draft_is_kept_and_not_the_words_of_a_search() -> None:
@@ -104,4 +104,4 @@ def test_a_draft_is_kept_and_not_the_words_of_a_search() -> None:
         app.prompt.clear()
         assert list(app.history.entries()) == ["older", "half a thought"]
 
-    play(flow)
+    run_steps(flow)

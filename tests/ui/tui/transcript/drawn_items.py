@@ -12,17 +12,17 @@ PLAIN_STYLES = TranscriptStyles(**{part: Style() for part in STYLE_PARTS}, is_da
 
 
 def drawing_of(
-    block: TranscriptItem, width: int = 60, look: TranscriptStyles = PLAIN_STYLES
+    item: TranscriptItem, width: int = 60, styles: TranscriptStyles = PLAIN_STYLES
 ) -> ItemDrawing:
-    drawing = ItemDrawing(block, width, look, lambda data, width: [])
+    drawing = ItemDrawing(item, width, styles, lambda data, width: [])
     drawing.draw()
     return drawing
 
 
-def lines_of(block: TranscriptItem, width: int = 60) -> list[str]:
+def lines_of(item: TranscriptItem, width: int = 60) -> list[str]:
     """Return what is drawn of a block, without blanks at the ends of lines."""
-    return [line.text.rstrip() for line in drawing_of(block, width).lines]
+    return [line.text.rstrip() for line in drawing_of(item, width).lines]
 
 
-def text_of(block: TranscriptItem, width: int = 60) -> str:
-    return "\n".join(lines_of(block, width))
+def text_of(item: TranscriptItem, width: int = 60) -> str:
+    return "\n".join(lines_of(item, width))

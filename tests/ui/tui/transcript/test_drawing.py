@@ -14,12 +14,12 @@ OUTPUT = "\n".join(f"line {number}" for number in range(40))
 
 
 def call(**changes: object) -> TranscriptItem:
-    block = TranscriptItem(
+    item = TranscriptItem(
         ItemKind.CALL, head="bash  pytest -q", body=OUTPUT, state=CallState.DONE, is_folded=True
     )
     for name, value in changes.items():
-        setattr(block, name, value)
-    return block
+        setattr(item, name, value)
+    return item
 
 
 # -- what is said ------------------------------------------------------------------------------
@@ -72,9 +72,9 @@ def test_an_answer_that_would_be_an_empty_list_is_shown_as_it_was_written() -> N
 
 
 def test_code_in_an_answer_has_the_colours_of_its_language() -> None:
-    look = PLAIN_STYLES._replace(code=Style(bgcolor=Color.from_rgb(1, 2, 3)))
+    item_styles = PLAIN_STYLES._replace(code=Style(bgcolor=Color.from_rgb(1, 2, 3)))
     drawn = drawing_of(
-        TranscriptItem(ItemKind.ANSWER, body="```python\ndef f(): pass\n```\n"), look=look
+        TranscriptItem(ItemKind.ANSWER, body="```python\ndef f(): pass\n```\n"), styles=item_styles
     )
     styles = [segment.style for segment in drawn.lines[0] if segment.style is not None]
     assert len({style.color for style in styles}) > 1
@@ -82,18 +82,18 @@ def test_code_in_an_answer_has_the_colours_of_its_language() -> None:
 
 
 def test_thinking_tells_how_much_it_is_and_can_be_folded_without_a_head() -> None:
-    block = TranscriptItem(ItemKind.THINKING, body="let me see\nwhat now", is_folded=True)
-    assert block.can_fold
-    assert lines_of(block) == ["∴ thinking · 5 words", ""]
-    block.is_folded = False
-    assert lines_of(block) == ["∴ thinking · 5 words", "  let me see", "  what now", ""]
+    item = TranscriptItem(ItemKind.THINKING, body="let me see\nwhat now", is_folded=True)
+    assert item.can_fold
+    assert lines_of(item) == ["∴ thinking · 5 words", ""]
+    item.is_folded = False
+    assert lines_of(item) == ["∴ thinking · 5 words", "  let me see", "  what now", ""]
 
 
 def test_words_of_thinking_are_counted_while_it_grows() -> None:
-    block = TranscriptItem(ItemKind.THINKING, is_folded=True, is_open=True)
-    drawing = drawing_of(block)
+    item = TranscriptItem(ItemKind.THINKING, is_folded=True, is_open=True)
+    drawing = drawing_of(item)
     for piece in ("one tw", "o", " three\nfo", "ur "):
-        block.append(piece)
+        item.append(piece)
         drawing.draw()
     assert drawing.lines[0].text == "… thinking · 4 words"
 
@@ -133,16 +133,16 @@ def test_a_call_that_runs_shows_the_end_of_what_it_says_though_it_is_folded() ->
 
 
 def test_a_command_of_the_person_is_drawn_like_a_call() -> None:
-    block = TranscriptItem(ItemKind.SHELL, head="! ls", body="a\nb\n", state=CallState.DONE)
-    assert lines_of(block) == ["✓ ! ls", "  a", "  b", ""]
+    item = TranscriptItem(ItemKind.SHELL, head="! ls", body="a\nb\n", state=CallState.DONE)
+    assert lines_of(item) == ["✓ ! ls", "  a", "  b", ""]
 
 
 def test_a_diff_keeps_its_signs_and_colours_them() -> None:
-    look = PLAIN_STYLES._replace(added=Style(bold=True), removed=Style(italic=True))
-    block = TranscriptItem(
+    item_styles = PLAIN_STYLES._replace(added=Style(bold=True), removed=Style(italic=True))
+    item = TranscriptItem(
         ItemKind.CALL, head="edit", form=TextForm.DIFF, body="@@ -1 +1 @@\n-old\n+new\n same"
     )
-    drawn = drawing_of(block, look=look)
+    drawn = drawing_of(item, styles=item_styles)
     assert [line.text for line in drawn.lines[1:-1]] == [
         "  @@ -1 +1 @@",
         "  -old",
@@ -155,10 +155,10 @@ def test_a_diff_keeps_its_signs_and_colours_them() -> None:
 
 
 def test_code_of_a_call_is_drawn_in_its_language() -> None:
-    block = TranscriptItem(
+    item = TranscriptItem(
         ItemKind.CALL, head="read", form=TextForm.CODE, language="python", body="def f():\n\tpass\n"
     )
-    assert lines_of(block) == ["• read", "  def f():", "      pass", ""]
+    assert lines_of(item) == ["• read", "  def f():", "      pass", ""]
 
 
 # -- what is told ------------------------------------------------------------------------------
@@ -181,10 +181,10 @@ def test_trouble_shows_what_and_what_to_do() -> None:
 
 
 def test_a_reply_stands_in_a_frame_with_its_title() -> None:
-    block = TranscriptItem(
+    item = TranscriptItem(
         ItemKind.REPLY, head="usage", body="**12** tokens", form=TextForm.MARKDOWN
     )
-    assert lines_of(block, width=20) == [
+    assert lines_of(item, width=20) == [
         "╭─ usage ──────────╮",
         "│ 12 tokens        │",
         "╰──────────────────╯",
@@ -211,8 +211,8 @@ WIDE = "漢字かな交じり文 " * 12 + "👩‍👩‍👧 é x" * 6
 def test_nothing_is_wider_than_the_room_there_is(
     kind: ItemKind, form: TextForm, width: int
 ) -> None:
-    block = TranscriptItem(kind, head=WIDE, body=f"{WIDE}\n\n- {WIDE}\n\n    {WIDE}\n", form=form)
-    drawn = drawing_of(block, width)
+    item = TranscriptItem(kind, head=WIDE, body=f"{WIDE}\n\n- {WIDE}\n\n    {WIDE}\n", form=form)
+    drawn = drawing_of(item, width)
     assert max(cell_len(line.text) for line in drawn.lines) <= width
     assert all(line.cell_length == cell_len(line.text) for line in drawn.lines)
 

@@ -12,20 +12,20 @@ from tests.ui.tui.transcript.drawn_items import lines_of
 
 
 def ended(said: str, outcome: Outcome = Outcome.ERROR) -> TranscriptItem:
-    block = TranscriptItem(ItemKind.CALL, head="bash pytest -q", is_open=True, is_folded=True)
-    apply_result(block, ChatMessage.tool_result("call_1", said, outcome=outcome), "entry")
-    return block
+    item = TranscriptItem(ItemKind.CALL, head="bash pytest -q", is_open=True, is_folded=True)
+    apply_result(item, ChatMessage.tool_result("call_1", said, outcome=outcome), "entry")
+    return item
 
 
 @pytest.mark.requirement("S4-15")
 @pytest.mark.parametrize("count", [1, 5])
 def test_a_few_lines_of_a_failure_are_shown_at_once(count: int) -> None:
     why = [f"reason {number}" for number in range(count)]
-    block = ended("\n".join(why) + "\n")
-    assert lines_of(block) == ["✗ bash pytest -q", *[f"  {line}" for line in why], ""]
-    assert estimate_height(block, 60) >= count + 2
-    block.is_folded = True
-    assert len(lines_of(block)) == 2
+    item = ended("\n".join(why) + "\n")
+    assert lines_of(item) == ["✗ bash pytest -q", *[f"  {line}" for line in why], ""]
+    assert estimate_height(item, 60) >= count + 2
+    item.is_folded = True
+    assert len(lines_of(item)) == 2
 
 
 @pytest.mark.parametrize(

@@ -10,24 +10,24 @@ from textual.pilot import Pilot
 from steno.render.items import ItemKind, TranscriptItem
 from steno.ui.tui.transcript.view import GREETING_HINTS, Transcript
 from tests.ui.idle_clock import wait_until
-from tests.ui.tui.transcript.transcript_app import TranscriptApp, play, screen
+from tests.ui.tui.transcript.transcript_app import TranscriptApp, run_steps, screen
 
 
 @pytest.mark.requirement("S4-15")
 @pytest.mark.parametrize("size", [(60, 20), (120, 30)])
 def test_an_empty_conversation_says_how_to_begin(size: tuple[int, int]) -> None:
-    async def scene(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
+    async def steps(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
         shown = screen(transcript)
         assert shown[:3] == ["", *[f"  {line}" for line in GREETING_HINTS]]
         assert not any(shown[3:])
         for needed in ("Enter", "@file", "/help", "Esc", "Ctrl+D"):
             assert needed in "\n".join(shown)
 
-    play(scene, [], size=size)
+    run_steps(steps, [], size=size)
 
 
 def test_what_there_is_to_work_with_stands_above_and_is_harmless() -> None:
-    async def scene(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
+    async def steps(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
         transcript.show_greeting("~/shop · a/model")
         assert screen(transcript)[1:3] == ["  ~/shop · a/model", f"  {GREETING_HINTS[0]}"]
         transcript.show_greeting("~/\x1b[2J[red]shop\nline")
@@ -35,11 +35,11 @@ def test_what_there_is_to_work_with_stands_above_and_is_harmless() -> None:
         transcript.show_greeting("~/" + "deep/" * 40)
         assert all(len(line) <= 60 for line in screen(transcript))
 
-    play(scene, [])
+    run_steps(steps, [])
 
 
 def test_it_is_gone_with_the_first_block_and_comes_back_with_another_session() -> None:
-    async def scene(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
+    async def steps(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
         transcript.show_greeting("~/shop · a/model")
         transcript.add_item(TranscriptItem(ItemKind.USER, body="hello"))
         await wait_until(pilot, lambda: "  ▎ hello" in screen(transcript))
@@ -47,7 +47,7 @@ def test_it_is_gone_with_the_first_block_and_comes_back_with_another_session() -
         transcript.show_items([])
         assert screen(transcript)[1] == "  ~/shop · a/model"
 
-    play(scene, [])
+    run_steps(steps, [])
 
 
 def test_nothing_is_said_before_it_is_known_that_there_is_nothing() -> None:

@@ -38,8 +38,8 @@ NASTY = [
 def test_nothing_that_acts_on_a_terminal_is_drawn(
     kind: ItemKind, form: TextForm, text: str
 ) -> None:
-    block = TranscriptItem(kind, head=text, body=f"{text}\n\n- {text}", form=form, language=text)
-    for line in drawing_of(block).lines:
+    item = TranscriptItem(kind, head=text, body=f"{text}\n\n- {text}", form=form, language=text)
+    for line in drawing_of(item).lines:
         for segment in line:
             assert not ACTS.search(segment.text)
             assert segment.control is None

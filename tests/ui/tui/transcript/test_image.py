@@ -36,8 +36,8 @@ def claimed(width: int, height: int) -> bytes:
 
 
 def test_two_pixels_stand_in_each_character() -> None:
-    said, upper, lower = draw_image(image((3, 4)), 40)
-    assert said.text == "[image 3×4 png]"
+    caption, upper, lower = draw_image(image((3, 4)), 40)
+    assert caption.text == "[image 3×4 png]"
     assert (upper.text, lower.text) == ("▀▀▀", "▀▀▀")
     style = next(iter(lower)).style
     assert style is not None

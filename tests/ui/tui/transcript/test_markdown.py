@@ -84,9 +84,9 @@ def test_a_text_that_is_another_now_is_drawn_from_the_beginning() -> None:
 def test_only_the_last_block_is_drawn_anew() -> None:
     drawn: list[str] = []
 
-    def count(markup: str, width: int, look: TranscriptStyles) -> Sequence[Strip]:
+    def count(markup: str, width: int, styles: TranscriptStyles) -> Sequence[Strip]:
         drawn.append(markup)
-        return render_block(markup, width, look)
+        return render_block(markup, width, styles)
 
     flow = MarkdownFlow(40, PLAIN_STYLES, count)
     text = ""

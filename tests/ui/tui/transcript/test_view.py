@@ -11,7 +11,7 @@ from tests.ui.idle_clock import wait_until
 from tests.ui.tui.transcript.transcript_app import (
     TranscriptApp,
     mixed_items,
-    play,
+    run_steps,
     screen,
     two_line_items,
 )
@@ -21,33 +21,33 @@ from tests.ui.tui.transcript.transcript_app import (
 
 @pytest.mark.requirement("S4-15")
 def test_a_conversation_is_shown_from_its_end() -> None:
-    async def scene(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
+    async def steps(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
         assert screen(transcript)[-2:] == ["  ! number 99", ""]
         assert transcript.is_at_end
 
-    play(scene, two_line_items(100))
+    run_steps(steps, two_line_items(100))
 
 
 def test_the_scrollbar_says_from_the_beginning_that_the_end_is_seen() -> None:
-    async def scene(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
+    async def steps(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
         assert transcript.vertical_scrollbar.position == transcript.max_scroll_y > 0
 
-    play(scene, two_line_items(100))
+    run_steps(steps, two_line_items(100))
 
 
 def test_what_is_added_comes_into_sight_while_the_end_is() -> None:
-    async def scene(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
-        for block in two_line_items(5, 100):
-            transcript.add_item(block)
+    async def steps(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
+        for item in two_line_items(5, 100):
+            transcript.add_item(item)
         await wait_until(pilot, lambda: "  ! number 104" in screen(transcript))
         assert transcript.is_at_end
         assert app.behind == []
 
-    play(scene, two_line_items(100))
+    run_steps(steps, two_line_items(100))
 
 
 def test_what_is_dropped_is_gone_and_the_rest_closes_up() -> None:
-    async def scene(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
+    async def steps(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
         gone = transcript.items[98]
         transcript.remove_item(gone)
         transcript.remove_item(gone)
@@ -57,27 +57,27 @@ def test_what_is_dropped_is_gone_and_the_rest_closes_up() -> None:
         transcript.add_item(gone)
         await wait_until(pilot, lambda: screen(transcript)[-2:] == ["  ! number 98", ""])
 
-    play(scene, two_line_items(100))
+    run_steps(steps, two_line_items(100))
 
 
 def test_the_last_block_of_all_can_be_dropped() -> None:
-    async def scene(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
+    async def steps(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
         transcript.remove_item(transcript.items[0])
         await wait_until(pilot, lambda: "number 0" not in "".join(screen(transcript)))
         transcript.add_item(two_line_items(1)[0])
         await wait_until(pilot, lambda: "  ! number 0" in screen(transcript))
 
-    play(scene, two_line_items(1))
+    run_steps(steps, two_line_items(1))
 
 
 def test_who_reads_further_up_stays_there_and_hears_what_is_new_below() -> None:
-    async def scene(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
+    async def steps(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
         await pilot.press("pageup", "pageup")
         before = screen(transcript)
         assert not transcript.is_at_end
         new = two_line_items(3, 100)
-        for block in new:
-            transcript.add_item(block)
+        for item in new:
+            transcript.add_item(item)
         new[0].body += " and more"
         transcript.update_item(new[0])
         await wait_until(pilot, lambda: app.behind == [3])
@@ -88,36 +88,36 @@ def test_who_reads_further_up_stays_there_and_hears_what_is_new_below() -> None:
         assert transcript.is_at_end
         assert screen(transcript)[-2] == "  ! number 102"
 
-    play(scene, two_line_items(100))
+    run_steps(steps, two_line_items(100))
 
 
 def test_who_has_selected_a_block_keeps_it_in_sight() -> None:
-    async def scene(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
+    async def steps(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
         await pilot.press("up")
         before = screen(transcript)
-        for block in two_line_items(40, 100):
-            transcript.add_item(block)
+        for item in two_line_items(40, 100):
+            transcript.add_item(item)
         await wait_until(pilot, lambda: app.behind == [40])
         assert screen(transcript) == before
         assert not transcript.is_at_end
 
-    play(scene, two_line_items(100))
+    run_steps(steps, two_line_items(100))
 
 
 def test_what_was_new_is_so_no_more_once_it_was_in_sight() -> None:
-    async def scene(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
+    async def steps(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
         await pilot.press("pageup")
-        for block in two_line_items(40, 100):
-            transcript.add_item(block)
+        for item in two_line_items(40, 100):
+            transcript.add_item(item)
         await wait_until(pilot, lambda: app.behind == [40])
         await pilot.press("pagedown", "pagedown")
         await wait_until(pilot, lambda: app.behind[-1] == 30)
 
-    play(scene, two_line_items(100))
+    run_steps(steps, two_line_items(100))
 
 
 def test_an_answer_that_grows_is_followed() -> None:
-    async def scene(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
+    async def steps(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
         answer = TranscriptItem(ItemKind.ANSWER, is_open=True)
         transcript.add_item(answer)
         for number in range(100):
@@ -126,11 +126,11 @@ def test_an_answer_that_grows_is_followed() -> None:
         await wait_until(pilot, lambda: "  part 99" in screen(transcript))
         assert transcript.is_at_end
 
-    play(scene, two_line_items(10))
+    run_steps(steps, two_line_items(10))
 
 
 def test_scrolling_up_through_blocks_never_drawn_shows_every_line_once() -> None:
-    async def scene(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
+    async def steps(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
         seen = screen(transcript)
         for _ in range(400):
             if transcript.scroll_offset.y == 0:
@@ -144,11 +144,11 @@ def test_scrolling_up_through_blocks_never_drawn_shows_every_line_once() -> None
         ]
         assert [line for line in seen if "start" in line or "end" in line] == expected
 
-    play(scene, mixed_items(30))
+    run_steps(steps, mixed_items(30))
 
 
 def test_a_page_down_leads_back_to_where_a_page_up_began() -> None:
-    async def scene(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
+    async def steps(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
         for _ in range(8):
             before = screen(transcript)
             await pilot.press("pageup")
@@ -158,28 +158,28 @@ def test_a_page_down_leads_back_to_where_a_page_up_began() -> None:
             await pilot.press("pageup")
             assert screen(transcript) == higher
 
-    play(scene, mixed_items(60))
+    run_steps(steps, mixed_items(60))
 
 
 def test_home_and_end_lead_to_the_first_and_the_last_block() -> None:
-    async def scene(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
+    async def steps(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
         await pilot.press("home")
         assert screen(transcript)[0] == "  start 0"
         await pilot.press("end")
         await wait_until(pilot, lambda: screen(transcript)[-2] == "  end 199")
         assert transcript.is_at_end
 
-    play(scene, mixed_items(200))
+    run_steps(steps, mixed_items(200))
 
 
 def test_an_empty_conversation_has_nothing_to_go_to() -> None:
-    async def scene(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
+    async def steps(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
         await pilot.press("pageup", "up", "enter", "y", "e", "end")
         assert (transcript.selected, transcript.draw_count) == (None, 0)
         transcript.add_item(TranscriptItem(ItemKind.USER, body="hello"))
         await wait_until(pilot, lambda: "  ▎ hello" in screen(transcript))
 
-    play(scene, [])
+    run_steps(steps, [])
 
 
 # -- folding -----------------------------------------------------------------------------------
@@ -193,7 +193,7 @@ def call(number: int = 0) -> TranscriptItem:
 
 
 def test_a_block_is_folded_and_unfolded_by_keys() -> None:
-    async def scene(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
+    async def steps(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
         await pilot.press("up", "up")
         assert transcript.selected is transcript.items[1]
         await pilot.press("enter")
@@ -201,29 +201,31 @@ def test_a_block_is_folded_and_unfolded_by_keys() -> None:
         await pilot.press("space")
         assert "▌ ✓ call 0 … 5 lines" in screen(transcript)
 
-    play(scene, [*two_line_items(1), call(), *two_line_items(1)])
+    run_steps(steps, [*two_line_items(1), call(), *two_line_items(1)])
 
 
 def test_a_click_on_a_head_unfolds_and_its_head_stays_where_it_is() -> None:
-    async def scene(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
+    async def steps(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
         row = screen(transcript).index("  ✓ call 30 … 5 lines")
         await pilot.click(transcript, offset=(6, row))
         assert screen(transcript)[row : row + 2] == ["  ✓ call 30", "    line 0"]
         await pilot.click(transcript, offset=(6, row + 1))
         assert screen(transcript)[row : row + 2] == ["  ✓ call 30", "    line 0"]
 
-    play(scene, [*two_line_items(30), call(30), *two_line_items(5)])
+    run_steps(steps, [*two_line_items(30), call(30), *two_line_items(5)])
 
 
 def test_all_blocks_of_a_kind_are_unfolded_at_once() -> None:
-    async def scene(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
+    async def steps(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
         transcript.fold_all({ItemKind.CALL}, folded=False)
         assert "    line 4" in screen(transcript)
         assert "  ∴ thinking · 2 words" in screen(transcript)
         transcript.fold_all(None, folded=True)
         assert "    line 4" not in screen(transcript)
 
-    play(scene, [call(), call(1), TranscriptItem(ItemKind.THINKING, body="let me", is_folded=True)])
+    run_steps(
+        steps, [call(), call(1), TranscriptItem(ItemKind.THINKING, body="let me", is_folded=True)]
+    )
 
 
 # -- selecting ---------------------------------------------------------------------------------
@@ -231,7 +233,7 @@ def test_all_blocks_of_a_kind_are_unfolded_at_once() -> None:
 
 @pytest.mark.parametrize(("up", "down"), [("up", "down"), ("alt+up", "alt+down")])
 def test_the_selection_moves_from_block_to_block_and_into_sight(up: str, down: str) -> None:
-    async def scene(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
+    async def steps(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
         await pilot.press(*[up] * 15)
         assert transcript.selected is transcript.items[85]
         assert "▌ ! number 85" in screen(transcript)
@@ -239,50 +241,50 @@ def test_the_selection_moves_from_block_to_block_and_into_sight(up: str, down: s
         assert transcript.selected is transcript.items[99]
         assert "▌ ! number 99" in screen(transcript)
 
-    play(scene, two_line_items(100))
+    run_steps(steps, two_line_items(100))
 
 
 def test_escape_leaves_the_selection_first_and_is_for_others_then() -> None:
-    async def scene(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
+    async def steps(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
         await pilot.press("up", "escape")
         assert transcript.selected is None
         assert app.escapes == 0
         await pilot.press("escape")
         assert app.escapes == 1
 
-    play(scene, two_line_items(3))
+    run_steps(steps, two_line_items(3))
 
 
 def test_the_selected_block_is_copied_harmless_and_whole() -> None:
-    async def scene(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
+    async def steps(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
         await pilot.press("up", "y")
         assert app.clipboard == "*text*\\x1b]0;x\n" + "line\n" * 3_000
 
-    play(scene, [TranscriptItem(ItemKind.ANSWER, body="*text*\x1b]0;x\n" + "line\n" * 3_000)])
+    run_steps(steps, [TranscriptItem(ItemKind.ANSWER, body="*text*\x1b]0;x\n" + "line\n" * 3_000)])
 
 
 def test_the_selected_block_is_chosen_by_a_key() -> None:
-    async def scene(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
+    async def steps(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
         await pilot.press("e")
         assert app.chosen == []
         await pilot.press("up", "up", "e")
         await pilot.pause()
         assert app.chosen == [transcript.items[0]]
 
-    play(scene, [TranscriptItem(ItemKind.USER, body="do it"), *two_line_items(1)])
+    run_steps(steps, [TranscriptItem(ItemKind.USER, body="do it"), *two_line_items(1)])
 
 
 def test_a_selection_that_is_shown_no_more_is_none() -> None:
-    async def scene(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
+    async def steps(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
         await pilot.press("up")
         transcript.show_items(two_line_items(2))
         assert transcript.selected is None
 
-    play(scene, two_line_items(3))
+    run_steps(steps, two_line_items(3))
 
 
 def test_text_is_marked_with_the_mouse_and_read_as_it_is_drawn() -> None:
-    async def scene(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
+    async def steps(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
         plain = transcript.render_line(2)
         await pilot.mouse_down(transcript, offset=(4, 0))
         await pilot.hover(transcript, offset=(8, 2))
@@ -293,11 +295,11 @@ def test_text_is_marked_with_the_mouse_and_read_as_it_is_drawn() -> None:
         assert marked.text == plain.text
         assert marked != plain
 
-    play(scene, two_line_items(3))
+    run_steps(steps, two_line_items(3))
 
 
 def test_everything_marked_is_everything_said() -> None:
-    async def scene(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
+    async def steps(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
         drawn = transcript.draw_count
         transcript.text_select_all()
         text = app.screen.get_selected_text()
@@ -305,4 +307,4 @@ def test_everything_marked_is_everything_said() -> None:
         assert text.split("\n\n") == [f"number {number}" for number in range(500)]
         assert transcript.draw_count == drawn
 
-    play(scene, two_line_items(500))
+    run_steps(steps, two_line_items(500))

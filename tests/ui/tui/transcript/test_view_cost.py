@@ -12,13 +12,12 @@ from PIL import Image
 from textual.pilot import Pilot
 
 from steno.render.items import ImageLocation, ItemKind, TranscriptItem
-from steno.ui.tui.transcript.image_cache import ReadImageBytes
-from steno.ui.tui.transcript.view import Transcript
+from steno.ui.tui.transcript.view import ReadImageBytes, Transcript
 from tests.ui.idle_clock import wait_until
 from tests.ui.tui.transcript.transcript_app import (
     TranscriptApp,
     mixed_items,
-    play,
+    run_steps,
     screen,
     two_line_items,
 )
@@ -28,18 +27,18 @@ ROWS = 20
 
 @pytest.mark.requirement("S4-15")
 def test_of_ten_thousand_blocks_those_in_sight_are_drawn() -> None:
-    async def scene(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
+    async def steps(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
         assert transcript.draw_count <= ROWS
         await pilot.press("home")
         assert screen(transcript)[0] == "  start 0"
         assert transcript.draw_count <= 2 * ROWS
 
-    play(scene, mixed_items(10_000))
+    run_steps(steps, mixed_items(10_000))
 
 
 @pytest.mark.parametrize("count", [10, 10_000])
 def test_to_add_and_to_stream_costs_the_same_however_much_is_there(count: int) -> None:
-    async def scene(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
+    async def steps(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
         before = transcript.draw_count
         answer = TranscriptItem(ItemKind.ANSWER, is_open=True)
         transcript.add_item(answer)
@@ -52,11 +51,11 @@ def test_to_add_and_to_stream_costs_the_same_however_much_is_there(count: int) -
         # All that was said in one go is drawn in one go.
         assert transcript.draw_count == before + 1
 
-    play(scene, two_line_items(count))
+    run_steps(steps, two_line_items(count))
 
 
 def test_what_changes_out_of_sight_is_not_drawn() -> None:
-    async def scene(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
+    async def steps(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
         answer = TranscriptItem(ItemKind.ANSWER, is_open=True)
         await pilot.press("home")
         before = transcript.draw_count
@@ -68,11 +67,11 @@ def test_what_changes_out_of_sight_is_not_drawn() -> None:
         assert transcript.draw_count == before
         transcript.update_item(TranscriptItem(ItemKind.NOTICE, body="of another conversation"))
 
-    play(scene, two_line_items(100))
+    run_steps(steps, two_line_items(100))
 
 
 def test_a_scrolled_screen_draws_only_what_comes_into_sight() -> None:
-    async def scene(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
+    async def steps(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
         before = transcript.draw_count
         await pilot.press("pageup")
         assert transcript.draw_count <= before + ROWS // 2 + 1
@@ -80,11 +79,11 @@ def test_a_scrolled_screen_draws_only_what_comes_into_sight() -> None:
         await pilot.press("pagedown")
         assert transcript.draw_count == before
 
-    play(scene, two_line_items(1_000))
+    run_steps(steps, two_line_items(1_000))
 
 
 def test_another_width_draws_anew_only_what_is_in_sight() -> None:
-    async def scene(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
+    async def steps(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
         before = transcript.draw_count
         await pilot.resize_terminal(40, ROWS)
         await wait_until(pilot, lambda: transcript.size.width < 50)
@@ -97,11 +96,11 @@ def test_another_width_draws_anew_only_what_is_in_sight() -> None:
     long = [
         TranscriptItem(ItemKind.NOTICE, body=f"{'word ' * 15}{number}") for number in range(1_000)
     ]
-    play(scene, long)
+    run_steps(steps, long)
 
 
 def test_another_width_keeps_the_block_at_the_top() -> None:
-    async def scene(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
+    async def steps(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
         await pilot.press("home")
         transcript.scroll_to(y=transcript.virtual_size.height // 2)
         await pilot.pause()
@@ -112,18 +111,18 @@ def test_another_width_keeps_the_block_at_the_top() -> None:
         assert screen(transcript)[0] == first
         assert not transcript.is_at_end
 
-    play(scene, two_line_items(1_000))
+    run_steps(steps, two_line_items(1_000))
 
 
 def test_another_theme_draws_anew_in_its_colours_and_moves_nothing() -> None:
-    async def scene(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
+    async def steps(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
         await pilot.press("pageup")
         before, text = transcript.render_line(0), screen(transcript)
         app.theme = "textual-light"
         await wait_until(pilot, lambda: transcript.render_line(0) != before)
         assert screen(transcript) == text
 
-    play(scene, mixed_items(50))
+    run_steps(steps, mixed_items(50))
 
 
 def pixels() -> bytes:
@@ -136,21 +135,21 @@ LOOK = TranscriptItem(ItemKind.USER, body="look", images=(ImageLocation("e1", 0)
 
 
 def test_an_image_is_drawn_when_it_is_ready() -> None:
-    async def scene(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
+    async def steps(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
         await wait_until(pilot, lambda: "  ▎ [image 8×8 png]" in screen(transcript))
         assert screen(transcript).count("  ▎ ▀▀▀▀▀▀▀▀") == 4
 
-    play(scene, [LOOK], image_of=lambda entry, number: pixels)
+    run_steps(steps, [LOOK], image_of=lambda entry, number: pixels)
 
 
 def test_without_colours_an_image_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
 
-    async def scene(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
+    async def steps(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
         await wait_until(pilot, lambda: "  ▎ [image 8×8 png]" in screen(transcript))
         assert not any("▀" in line for line in screen(transcript))
 
-    play(scene, [LOOK], image_of=lambda entry, number: pixels)
+    run_steps(steps, [LOOK], image_of=lambda entry, number: pixels)
 
 
 def test_only_images_that_are_looked_at_are_fetched_and_each_once() -> None:
@@ -160,7 +159,7 @@ def test_only_images_that_are_looked_at_are_fetched_and_each_once() -> None:
         fetched.append((entry, number))
         return pixels
 
-    async def scene(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
+    async def steps(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
         await wait_until(pilot, lambda: "  ▎ [image 8×8 png]" in screen(transcript))
         seen = set(fetched)
         assert ("e99", 0) in seen
@@ -170,8 +169,8 @@ def test_only_images_that_are_looked_at_are_fetched_and_each_once() -> None:
         assert len(fetched) == len(seen)
 
     images = [(ImageLocation(f"e{number}", 0),) for number in range(100)]
-    play(
-        scene,
+    run_steps(
+        steps,
         [TranscriptItem(ItemKind.USER, body="look", images=one) for one in images],
         image_of=image_of,
     )
@@ -180,13 +179,13 @@ def test_only_images_that_are_looked_at_are_fetched_and_each_once() -> None:
 def test_an_image_that_is_at_hand_later_is_drawn_then() -> None:
     at_hand: list[ReadImageBytes] = []
 
-    async def scene(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
+    async def steps(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
         assert not any("image" in line for line in screen(transcript))
         at_hand.append(pixels)
         transcript.update_item(LOOK)
         await wait_until(pilot, lambda: "  ▎ [image 8×8 png]" in screen(transcript))
 
-    play(scene, [LOOK], image_of=lambda entry, number: at_hand[0] if at_hand else None)
+    run_steps(steps, [LOOK], image_of=lambda entry, number: at_hand[0] if at_hand else None)
 
 
 def test_an_image_is_read_in_another_thread_and_one_that_cannot_be_is_told_of() -> None:
@@ -195,12 +194,12 @@ def test_an_image_is_read_in_another_thread_and_one_that_cannot_be_is_told_of() 
     def read() -> None:
         readers.append(threading.get_ident())
 
-    async def scene(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
+    async def steps(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
         await wait_until(pilot, lambda: "  ▎ [image; it cannot be read]" in screen(transcript))
         assert len(readers) == 1
         assert threading.get_ident() not in readers
 
-    play(scene, [LOOK], image_of=lambda entry, number: read)
+    run_steps(steps, [LOOK], image_of=lambda entry, number: read)
 
 
 def test_the_view_loads_nothing_that_an_empty_screen_does_without() -> None:

@@ -11,8 +11,7 @@ from textual.binding import BindingType
 from textual.pilot import Pilot
 
 from steno.render.items import ItemKind, TranscriptItem
-from steno.ui.tui.transcript.image_cache import FindImage, find_no_image
-from steno.ui.tui.transcript.view import Transcript
+from steno.ui.tui.transcript.view import FindImage, Transcript, find_no_image
 
 
 class TranscriptApp(App[None]):
@@ -29,22 +28,22 @@ class TranscriptApp(App[None]):
     def compose(self) -> ComposeResult:
         yield Transcript(id="transcript")
 
-    def on_transcript_behind(self, message: Transcript.UnseenChanged) -> None:
+    def on_transcript_unseen_changed(self, message: Transcript.UnseenChanged) -> None:
         self.behind.append(message.count)
 
-    def on_transcript_chosen(self, message: Transcript.EditRequested) -> None:
+    def on_transcript_edit_requested(self, message: Transcript.EditRequested) -> None:
         self.chosen.append(message.item)
 
     def action_note_escape(self) -> None:
         self.escapes += 1
 
 
-Scene = Callable[[TranscriptApp, Transcript, Pilot[None]], Awaitable[None]]
+Steps = Callable[[TranscriptApp, Transcript, Pilot[None]], Awaitable[None]]
 
 
-def play(
-    scene: Scene,
-    blocks: Sequence[TranscriptItem],
+def run_steps(
+    steps: Steps,
+    items: Sequence[TranscriptItem],
     *,
     size: tuple[int, int] = (60, 20),
     image_of: FindImage = find_no_image,
@@ -54,10 +53,10 @@ def play(
         async with app.run_test(size=size) as pilot:
             transcript = app.query_one(Transcript)
             transcript.set_image_source(image_of)
-            transcript.show_items(blocks)
+            transcript.show_items(items)
             transcript.focus()
             await pilot.pause()
-            await scene(app, transcript, pilot)
+            await steps(app, transcript, pilot)
 
     asyncio.run(run())
 

@@ -112,17 +112,17 @@ def _run_program(command: Sequence[str], limit_s: float) -> bytes | None:
 
 def _read_all(process: subprocess.Popen[bytes], deadline: float) -> bytes | None:
     assert process.stdout is not None
-    pieces: list[bytes] = []
-    room = _MAX_BYTES
+    chunks: list[bytes] = []
+    remaining = _MAX_BYTES
     while select.select([process.stdout], [], [], max(0.0, deadline - time.monotonic()))[0]:
-        piece = os.read(process.stdout.fileno(), 1 << 16)
-        if not piece:
+        chunk = os.read(process.stdout.fileno(), 1 << 16)
+        if not chunk:
             with suppress(subprocess.TimeoutExpired):
                 if process.wait(max(0.0, deadline - time.monotonic())) == 0:
-                    return b"".join(pieces)
+                    return b"".join(chunks)
             return None
-        room -= len(piece)
-        if room < 0:
+        remaining -= len(chunk)
+        if remaining < 0:
             return None
-        pieces.append(piece)
+        chunks.append(chunk)
     return None

@@ -23,21 +23,9 @@ from steno.render.quantities import format_count
 from steno.render.terminal_text import terminal_line, truncate_to_width
 from steno.ui.completion_state import TypedWord, word_at
 
-# -- pieces ----------------------------------------------------------------------------------------
-#
-# What stands in a prompt for something that is too long to stand there: `[pasted 1: 120 lines]`.
-#
-# A mark is ordinary text. As long as it stands there as it was written, what it means is sent; so
-# deleting it is enough, and undoing that too.
-
-
 PromptImage: TypeAlias = str | bytes
 """A file by its name, or what was pasted."""
-
-
 _MAX_IMAGE_NAME: Final = 40
-
-
 _IMAGE_PLACEHOLDER: Final = re.compile(r"\[image [0-9]+: ([^\[\]\n]*)\]")
 
 
@@ -69,31 +57,34 @@ class PastePlaceholders:
         size = format_count(lines, "line", "lines")
         if lines == 1:
             size = format_count(len(text), "character", "characters")
-        mark = f"[pasted {len(self._texts) + 1}: {size}]"
-        self._texts[mark] = text
+        placeholder = f"[pasted {len(self._texts) + 1}: {size}]"
+        self._texts[placeholder] = text
         self._pattern = None
-        return mark
+        return placeholder
 
     def add_image(self, image: PromptImage) -> str:
         """Take an image, and return its mark."""
         number = len(self._images) + 1
-        while (mark := f"[image {number}: {_image_label(image)}]") in self._images:
+        while (placeholder := f"[image {number}: {_image_label(image)}]") in self._images:
             number += 1  # a mark that came with a text has a number of its own
-        self._images[mark] = image
+        self._images[placeholder] = image
         self._pattern = None
-        return mark
+        return placeholder
 
     def load(self, text: str, images: Iterable[PromptImage]) -> str:
         """Take a text with the images that it speaks of; return it with a mark for each."""
         free = {found[0]: found[1] for found in _IMAGE_PLACEHOLDER.finditer(text)}
         added: list[str] = []
         for image in images:
-            mark = next((mark for mark, name in free.items() if name == _image_label(image)), None)
-            if mark is None:
+            placeholder = next(
+                (placeholder for placeholder, name in free.items() if name == _image_label(image)),
+                None,
+            )
+            if placeholder is None:
                 added.append(self.add_image(image))
             else:
-                del free[mark]
-                self._images[mark] = image
+                del free[placeholder]
+                self._images[placeholder] = image
         self._pattern = None
         return " ".join([*([text] if text else []), *added])
 
@@ -200,10 +191,10 @@ class Editor(TextArea):
         Binding("ctrl+v,alt+v", "paste", "paste", show=False),
     ]
 
-    def __init__(self, owner: EditorOwner, pieces: PastePlaceholders) -> None:
+    def __init__(self, owner: EditorOwner, placeholders: PastePlaceholders) -> None:
         super().__init__(compact=True, highlight_cursor_line=False)
         self._owner = owner
-        self._placeholders = pieces
+        self._placeholders = placeholders
         self.last_key_at = 0.0
 
     async def on_key(self, event: Key) -> None:

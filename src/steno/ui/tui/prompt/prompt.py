@@ -43,19 +43,18 @@ from steno.ui.prompt_history import HistoryCursor, PromptHistory
 from steno.ui.tui.prompt import clipboard
 from steno.ui.tui.prompt.editor import Editor, ExpandedPrompt, PastePlaceholders, PromptImage
 
-# -- popup -----------------------------------------------------------------------------------------
-#
-# The list above a prompt: what may be meant, one thing a line. It never has the focus.
-
-
 MAX_POPUP_ROWS: Final = 8
-
-
 _POPUP_KEYS: Final = "Tab/Enter take · Esc close"
-
-
 _MAX_CHOICE_LENGTH: Final = 400
 """How much of a text is looked at; no line is longer."""
+_MAX_PASTED_LINES: Final = 8
+_MAX_PASTED_CHARACTERS: Final = 600
+"""What is longer when pasted is shown as a mark."""
+_MAX_FOUND: Final = 100
+_UNFOCUSED_HINT: Final = "keys go above · Esc comes back here"
+_PASTED_SHELL_REFUSAL: Final = "shell: pasted text is not run as a command; type it"
+_MULTILINE_SHELL_REFUSAL: Final = "shell: a command is one line; more of them are for a script"
+_SHELL_IMAGE_REFUSAL: Final = "shell: a command takes no images; name their files instead"
 
 
 @final
@@ -193,16 +192,6 @@ def _pad_text(text: str, width: int) -> str:
     return text + " " * max(0, width - display_width(text))
 
 
-_MAX_PASTED_LINES: Final = 8
-
-
-_MAX_PASTED_CHARACTERS: Final = 600
-"""What is longer when pasted is shown as a mark."""
-
-
-_MAX_FOUND: Final = 100
-
-
 class _PromptMode(NamedTuple):
     """What is being typed, as the person sees it."""
 
@@ -219,18 +208,6 @@ _SEARCH_MODE: Final = _PromptMode("-search", "?")
 
 _MODE_BY_SIGN: Final = {"!": _PromptMode("-shell", "!"), "/": _PromptMode("-command", "/")}
 """What begins with a sign."""
-
-
-_UNFOCUSED_HINT: Final = "keys go above · Esc comes back here"
-
-
-_PASTED_SHELL_REFUSAL: Final = "shell: pasted text is not run as a command; type it"
-
-
-_MULTILINE_SHELL_REFUSAL: Final = "shell: a command is one line; more of them are for a script"
-
-
-_SHELL_IMAGE_REFUSAL: Final = "shell: a command takes no images; name their files instead"
 
 
 @final
@@ -330,10 +307,12 @@ class Prompt(Widget):
             self._editor.text if self._search_draft is None else self._search_draft
         )
         self._clear_state()
-        words = sanitize_pasted(text).text
-        if words.startswith("!") and _is_long_paste(words):
-            words = self._placeholders.add_text(words)  # perhaps it was pasted: it must not be run
-        self._put_text(self._placeholders.load(words, images))
+        clean_text = sanitize_pasted(text).text
+        if clean_text.startswith("!") and _is_long_paste(clean_text):
+            clean_text = self._placeholders.add_text(
+                clean_text
+            )  # perhaps it was pasted: it must not be run
+        self._put_text(self._placeholders.load(clean_text, images))
 
     def clear(self) -> None:
         """Take everything away."""
@@ -438,17 +417,17 @@ class Prompt(Widget):
             return
         if files := image_files(text):
             marks = [self._placeholders.add_image(str(file)) for file in files]
-            self._editor.type_in("".join([f"{mark} " for mark in marks]))
+            self._editor.type_in("".join([f"{placeholder} " for placeholder in marks]))
             return
-        words, left_out = sanitize_pasted(text)
+        pasted, left_out = sanitize_pasted(text)
         if left_out:
             characters = format_count(left_out, "character", "characters")
             self._post_notice(f"left out of what you pasted: {characters} that cannot be seen")
-        if words.count("\n") == 1:
-            words = words.removesuffix("\n")  # a line that was copied whole
-        if _is_long_paste(words):
-            words = self._placeholders.add_text(words)
-        self._editor.type_in(words)
+        if pasted.count("\n") == 1:
+            pasted = pasted.removesuffix("\n")  # a line that was copied whole
+        if _is_long_paste(pasted):
+            pasted = self._placeholders.add_text(pasted)
+        self._editor.type_in(pasted)
 
     def paste_clipboard(self) -> None:
         """Fetch what is in the clipboard, while typing goes on."""
@@ -464,17 +443,17 @@ class Prompt(Widget):
     def _submit(self) -> None:
         """Send what is there, unless it is for the shell and not just typed."""
         meant = self._placeholders.expand(_trim_prompt(self._editor.text))
-        if meant.typed.startswith("!") and (doubt := _shell_refusal(meant)) is not None:
-            self._post_notice(doubt)
+        if meant.typed.startswith("!") and (refusal := _shell_refusal(meant)) is not None:
+            self._post_notice(refusal)
             return
         self.clear()
         self.post_message(self.Submitted(meant.text, meant.images, meant.typed))
 
     def _add_to_history(self, text: str) -> None:
         """Note what was typed, for the arrow up."""
-        words = self._placeholders.expand(_trim_prompt(text)).text_without_images
-        if (trouble := self._history.add(_trim_prompt(words))) is not None:
-            self._post_notice(trouble)
+        expanded = self._placeholders.expand(_trim_prompt(text)).text_without_images
+        if (failure := self._history.add(_trim_prompt(expanded))) is not None:
+            self._post_notice(failure)
 
     def _clear_state(self) -> None:
         self._history_cursor = None
@@ -567,8 +546,8 @@ class Prompt(Widget):
             self._post_notice(missing or "the clipboard holds neither an image nor text")
 
 
-def _is_long_paste(words: str) -> bool:
-    return words.count("\n") >= _MAX_PASTED_LINES or len(words) > _MAX_PASTED_CHARACTERS
+def _is_long_paste(pasted: str) -> bool:
+    return pasted.count("\n") >= _MAX_PASTED_LINES or len(pasted) > _MAX_PASTED_CHARACTERS
 
 
 def _trim_prompt(text: str) -> str:

@@ -6,17 +6,25 @@ can be chosen, for `deciding`; how a call reads, for `call_text`. Here they meet
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import ClassVar, Final, NamedTuple, final
 
+from rich.cells import chop_cells
+from rich.segment import Segment
 from textual import on, work
 from textual.actions import SkipAction
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.containers import Vertical
 from textual.content import Content
-from textual.events import Key, Paste
+from textual.events import Click, Key, Paste
+from textual.geometry import Size
 from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+from textual.style import Style
 from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Static
@@ -24,10 +32,12 @@ from textual.widgets import Static
 from steno.app.session import AgentSession, PendingCall
 from steno.ports import ApprovalDecision, Capability
 from steno.render.describe import summarize_call
-from steno.render.terminal_text import terminal_line
+from steno.render.quantities import format_count
+from steno.render.terminal_text import display_width, terminal_line
 from steno.ui.approval_state import (
     SCOPE_BY_CHOICE,
     ApprovalChoice,
+    ApprovalOffer,
     ApprovalState,
     CallPreview,
     FocusRequest,
@@ -40,15 +50,18 @@ from steno.ui.approval_state import (
     preview_rule,
     rule_obstacle,
 )
-from steno.ui.call_text import CallLine, describe_call, describe_calls
-from steno.ui.tui.screens.approval_widgets import AnswerInput, CallPane, ChoiceBar
-from steno.ui.tui.screens.widgets import show_approval_banner
+from steno.ui.call_text import CallLine, LineTone, describe_call, describe_calls
+from steno.ui.tui.screens.widgets import LineInput, balance_rows, show_approval_banner
+from steno.ui.tui.transcript.text_lines import TAB_SIZE
 
-# -- approval keys ---------------------------------------------------------------------------------
-#
-# Which keys do what in the approval panel, besides the letters of its choices.
-
-
+_QUOTE_BAR: Final = "│ "
+"""Stands before everything that is quoted."""
+_LINE_COUNTS: Final = re.compile(r"(  [+-]\d+)(?=$|  -\d+$)")
+"""How many lines come or go, behind the name of a file."""
+_COUNT_TONES: Final = {"+": LineTone.ADDED, "-": LineTone.REMOVED}
+_MIN_ROWS: Final = 3
+_CHOICE_META: Final = "choice"
+_CHOICE_GAP: Final = " "
 APPROVAL_KEYS: Final[tuple[BindingType, ...]] = (
     Binding("enter", "confirm", "confirm", show=False),
     Binding("escape", "back", "back", show=False),
@@ -63,62 +76,335 @@ APPROVAL_KEYS: Final[tuple[BindingType, ...]] = (
         for where in ("up", "down", "page_up", "page_down", "home", "end")
     ],
 )
-
-
-# -- docket words ----------------------------------------------------------------------------------
-#
-# What the approval panel says around a call: a title, the other calls, and what to do.
-
-
 _MAX_LISTED_CALLS: Final = 3
-
-
 _PURPOSE_BY_CAPABILITY: Final = {
     Capability.READ: "wants to read",
     Capability.WRITE: "wants to write",
     Capability.EXECUTE: "wants to execute",
     Capability.NETWORK: "wants to use the network",
 }
-
-
 _ANSWER_NOTES: Final = {
     ApprovalChoice.SESSION: "allow in this session whatever this rule covers:",
     ApprovalChoice.PROJECT: "allow in this folder, for good, whatever this rule covers:",
     ApprovalChoice.USER: "allow in all folders, for good, whatever this rule covers:",
     ApprovalChoice.EXPLAIN: "why not? The model is told:",
 }
-
-
 _UNFOCUSED_HINT: Final = "Ctrl+G decides · Esc interrupts"
-
-
 _CHOICE_HINT: Final = "letter or ←→ picks · Enter confirms · Esc leaves"
-
-
 _EDIT_HINT: Final = " · e edits it first"
-
-
 _REASON_MISSING_HINT: Final = "write a reason; Esc, then d denies without one"
-
-
 _REASON_HINT: Final = "Enter denies, and the model reads this · Esc goes back"
-
-
 _RULE_HINT: Final = "Enter stores it · Esc goes back"
+_PANEL_SHARE: Final = 0.6
+"""How much of the screen it takes at most, unless somebody wants to see more."""
+_MIN_TRANSCRIPT_ROWS: Final = 4
+"""How many rows of the conversation stay in view even then."""
+_TITLE_ROWS: Final = 1
+_MARGIN_MIN_HEIGHT: Final = 28
+"""How many rows the screen has to have for two of them to stay empty: around what to decide."""
+_MARGIN_ROWS: Final = 2
+_FOCUS_CHECK_S: Final = 0.1
+"""How often it looks whether it may take the focus."""
 
 
-def panel_title(docket: ApprovalState) -> Content:
+@final
+class AnswerInput(LineInput):
+    """Takes one line."""
+
+    DEFAULT_CSS = "AnswerInput { background: $surface; }"
+
+    @final
+    class Ignored(Message):
+        """Enter came, and nothing was done about it."""
+
+        def __init__(self, reason: KeyRefusal) -> None:
+            """Say why."""
+            super().__init__()
+            self.reason = reason
+
+    def __init__(self, attention: KeyGuard) -> None:
+        """Take who tells keys that are meant from others."""
+        super().__init__(select_on_focus=False)
+        self._key_guard = attention
+        self.allows_quick_enter = False
+        """Whether Enter counts right behind a key, unless it was pasted: to deny harms nobody."""
+
+    def on_key(self, event: Key) -> None:
+        """Note when keys come."""
+        if event.key != "enter":  # see action_submit
+            self._key_guard.check_key()
+
+    async def action_submit(self) -> None:
+        """Take what is written."""
+        refusal = self._key_guard.check_enter(allows_quick_enter=self.allows_quick_enter)
+        if refusal is None:
+            await super().action_submit()
+        else:
+            self.post_message(self.Ignored(refusal))
+
+
+class _WrappedRow(NamedTuple):
+    text: str
+    tone: LineTone
+
+
+@final
+class CallTextView(ScrollView, can_focus=False):
+    """Shows lines, as many as there is room for."""
+
+    DEFAULT_CSS = """
+    CallTextView {
+        scrollbar-size-vertical: 1;
+        scrollbar-gutter: stable;
+        overflow-x: hidden;
+        & > .sheet--mark { color: $text-muted; }
+        & > .sheet--ours { color: $text-muted; text-style: bold; }
+        & > .sheet--note { color: $text-muted; }
+        & > .sheet--file { text-style: bold; }
+        & > .sheet--hunk { color: $primary; text-style: bold; }
+        & > .sheet--added { color: $success; }
+        & > .sheet--removed { color: $error; }
+    }
+    """
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "sheet--mark",
+        *[f"sheet--{tone}" for tone in LineTone],
+    }
+
+    @final
+    class Scrolled(Message):
+        """Other lines are in sight now."""
+
+    def __init__(self) -> None:
+        """Show nothing yet."""
+        super().__init__()
+        self._lines: Sequence[CallLine] = ()
+        self._rows: list[_WrappedRow] = []
+        self._width = 0
+        self._visible_rows = 0
+
+    def show_lines(self, lines: Sequence[CallLine]) -> None:
+        """Show other lines, from their beginning."""
+        self._lines, self._width = lines, 0
+        self.scroll_to(y=0, animate=False)
+
+    @property
+    def rows_below(self) -> int:
+        """How many rows there are below what is in sight."""
+        return max(0, len(self._rows) - self._visible_rows - self.scroll_offset.y)
+
+    def wrap_to_width(self, width: int) -> int:
+        """Fit the lines into so many columns, and return how many rows that makes."""
+        if width != self._width:
+            self._width = width
+            columns = max(width - self.styles.scrollbar_size_vertical - len(_QUOTE_BAR), 2)
+            self._rows = [
+                _WrappedRow(piece, line.tone)
+                for line in self._lines
+                for piece in _wrap_line(line.text.expandtabs(TAB_SIZE), columns)
+            ]
+            self.virtual_size = Size(width, len(self._rows))
+            self.refresh(layout=True)
+        return len(self._rows)
+
+    def limit_rows(self, max_rows: int) -> None:
+        """Take so many rows at most; what does not fit is scrolled."""
+        self._visible_rows = min(len(self._rows), max_rows)
+        self.styles.height = self._visible_rows
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """Say that other lines are in sight."""
+        super().watch_scroll_y(old_value, new_value)
+        self.post_message(self.Scrolled())
+
+    def scroll_by_key(self, where: str) -> None:
+        """Scroll to other lines."""
+        scrolls = {
+            "up": self.scroll_up,
+            "down": self.scroll_down,
+            "page_up": self.scroll_page_up,
+            "page_down": self.scroll_page_down,
+            "home": self.scroll_home,
+            "end": self.scroll_end,
+        }
+        scrolls[where](animate=False)
+
+    def render_line(self, y: int) -> Strip:
+        """Draw one row of what is in view."""
+        number = y + self.scroll_offset.y
+        if number >= len(self._rows):
+            return Strip.blank(self.size.width, self.rich_style)
+        row = self._rows[number]
+        parts = [(row.text, f"{row.tone}")]
+        if row.tone is LineTone.FILE:
+            name, *counts = _LINE_COUNTS.split(row.text)
+            parts = [
+                (name, "file"),
+                *[(text, _COUNT_TONES[text.strip()[0]]) for text in counts if text],
+            ]
+        if row.tone is not LineTone.HEADING:
+            parts.insert(0, (_QUOTE_BAR, "mark"))
+        style = self.get_component_rich_style
+        segments = [Segment(text, style(f"sheet--{name}")) for text, name in parts]
+        return Strip(segments).adjust_cell_length(self.size.width, self.rich_style)
+
+
+def _wrap_line(line: str, columns: int) -> Iterator[str]:
+    """Yield a line in pieces that fit, broken behind blanks; not a character is left out.
+
+    A word that fills most of a row is broken all the same, and so is what stands behind a margin:
+    rows with next to nothing in them hide what matters.
+    """
+    start = 0
+    while display_width(line[start : start + columns + 1]) > columns:
+        end = start + len(chop_cells(line[start : start + columns], columns)[0])
+        if line[end : end + 1] == " ":
+            end += 1  # it is beyond the edge, where nobody sees it
+        elif (blank := line.rfind(" ", start, end)) - start > columns // 3:
+            end = blank + 1
+        yield line[start:end]
+        start = end
+    if start < len(line) or not line:
+        yield line[start:]
+
+
+@final
+class CallPane(Vertical, can_focus=False):
+    """Lines to read, as many as there is room for, and below them what to do about the rest."""
+
+    DEFAULT_CSS = """
+    CallPane {
+        height: auto;
+        & > Static { height: 1; color: $text-muted; text-wrap: nowrap; text-overflow: ellipsis; }
+    }
+    """
+
+    def __init__(self) -> None:
+        """Show nothing yet."""
+        super().__init__()
+        self.is_large = False
+        """Whether somebody wants to see as much as possible."""
+        self._fits_large = True
+        """Whether all of it would be in sight then."""
+        self._footer_text = ""
+        self._text_view = CallTextView()
+        self._footer = Static(markup=False)
+
+    def compose(self) -> ComposeResult:
+        """Put the lines above what is said about them."""
+        yield from (self._text_view, self._footer)
+
+    @property
+    def can_enlarge(self) -> bool:
+        """Whether there is a reason to take more room, or to give it back."""
+        return self._footer.display
+
+    def show_lines(self, lines: Sequence[CallLine]) -> None:
+        """Show other lines, from their beginning."""
+        self._text_view.show_lines(lines)
+
+    def scroll_by_key(self, where: str) -> None:
+        """Scroll to other lines."""
+        self._text_view.scroll_by_key(where)
+
+    def fit_rows(self, width: int, *, share: int, max_rows: int) -> None:
+        """Take so many columns, and so many rows at most: the share, or where it is large, all."""
+        share, max_rows = max(share, _MIN_ROWS), max(max_rows, _MIN_ROWS)
+        room = max_rows if self.is_large else min(share, max_rows)
+        rows = self._text_view.wrap_to_width(width)
+        self._fits_large = rows < max_rows
+        self._footer.display = self.is_large or rows > room
+        self._text_view.limit_rows(room - self._footer.display)
+        self._update_footer()
+
+    @on(CallTextView.Scrolled)
+    def _update_footer(self) -> None:
+        """Say how much is not in sight."""
+        below, parts = self._text_view.rows_below, list[str]()
+        if below:
+            parts += [f"… {format_count(below, 'more line', 'more lines')}", "↓ scrolls"]
+        elif self._text_view.scroll_offset.y > 0:
+            parts += ["↑ scrolls"]
+        more = "v shows all" if self._fits_large else "v shows more"
+        footer = " · ".join([*parts, "v less" if self.is_large else more])
+        if footer != self._footer_text:  # else it would be laid out anew, and so on without end
+            self._footer_text = footer
+            self._footer.update(footer)
+
+
+@final
+class ChoiceBar(Widget, can_focus=False):
+    """Draws offers. What is highlighted has arrows around it, for terminals without colours."""
+
+    DEFAULT_CSS = "ChoiceBar { height: auto; }"
+
+    @final
+    class Clicked(Message):
+        """Somebody has clicked on a choice."""
+
+        def __init__(self, choice: ApprovalChoice) -> None:
+            """Say on which."""
+            super().__init__()
+            self.choice = choice
+
+    def __init__(self) -> None:
+        """Offer nothing yet."""
+        super().__init__()
+        self._offers: tuple[ApprovalOffer, ...] = ()
+        self._highlighted: ApprovalOffer | None = None
+
+    def show(self, offers: tuple[ApprovalOffer, ...], highlighted: ApprovalOffer | None) -> None:
+        """Offer these, one of them highlighted or none."""
+        offers = tuple([offer for offer in offers if not offer.obstacle])
+        if (offers, highlighted) != (self._offers, self._highlighted):
+            self._offers, self._highlighted = offers, highlighted
+            self.refresh(layout=True)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """Return how many rows it takes."""
+        return len(self._rows(width))
+
+    def render(self) -> Content:
+        """Draw all of them."""
+        rows = self._rows(self.size.width)
+        return Content("\n").join(
+            [Content(_CHOICE_GAP).join(map(self._drawn, row)) for row in rows]
+        )
+
+    def on_click(self, event: Click) -> None:
+        """Say what was clicked on."""
+        choice = event.style.meta.get(_CHOICE_META)
+        if choice is not None:
+            self.post_message(self.Clicked(ApprovalChoice(choice)))
+
+    def _rows(self, width: int) -> list[tuple[ApprovalOffer, ...]]:
+        widths = [len(self._text(offer)) for offer in self._offers]
+        return [self._offers[row] for row in balance_rows(widths, width, gap=len(_CHOICE_GAP))]
+
+    def _text(self, offer: ApprovalOffer) -> str:
+        before, behind = "▸◂" if offer == self._highlighted else "  "
+        return f"{before}{offer.letter} {offer.label}{behind}"
+
+    def _drawn(self, offer: ApprovalOffer) -> Content:
+        text = Content(self._text(offer))
+        text = text.stylize(Style.from_meta({_CHOICE_META: str(offer.choice)}))
+        if offer == self._highlighted:
+            return text.stylize("bold reverse")
+        return text.stylize("$primary bold underline", 1, 2)
+
+
+def panel_title(state: ApprovalState) -> Content:
     """Return what is asked about, and how many more there are."""
-    if docket.listed_calls:
-        return Content(f" allow these {len(docket.listed_calls)} calls once? ")
-    shown = docket.shown_call
+    if state.listed_calls:
+        return Content(f" allow these {len(state.listed_calls)} calls once? ")
+    shown = state.shown_call
     if shown is None:
         return Content("")
     called = shown.call.original_name
     name = shown.call.name if called is None else f"{shown.call.name} ({terminal_line(called)})"
-    number, count = docket.pending.index(shown) + 1, len(docket.pending)
+    number, count = state.pending.index(shown) + 1, len(state.pending)
     which = f"· {number} of {count} " if count > 1 else ""
-    more = "· Ctrl+N next " if len(docket.undecided) > 1 else ""
+    more = "· Ctrl+N next " if len(state.undecided) > 1 else ""
     return Content(f" permission · {name}{_call_purpose(shown)} {which}{more}")
 
 
@@ -130,10 +416,10 @@ def _call_purpose(pending: PendingCall) -> str:
     return "" if pending.call.name == capability else f" {_PURPOSE_BY_CAPABILITY[capability]}"
 
 
-def panel_calls(docket: ApprovalState) -> Content:
+def panel_calls(state: ApprovalState) -> Content:
     """Return the calls around the one shown, one in a row; nothing if it is the only one."""
-    pending, shown = docket.pending, docket.shown_call
-    if shown is None or len(pending) < 2 or docket.listed_calls:
+    pending, shown = state.pending, state.shown_call
+    if shown is None or len(pending) < 2 or state.listed_calls:
         return Content("")
     here = pending.index(shown)
     first = max(0, min(here - 1, len(pending) - _MAX_LISTED_CALLS))
@@ -156,69 +442,46 @@ def _call_state(pending: PendingCall) -> str:
     return "waits" if pending.request is None else "asked"
 
 
-def panel_lines(docket: ApprovalState, preview: str) -> list[CallLine]:
+def panel_lines(state: ApprovalState, preview: str) -> list[CallLine]:
     """Return what there is to read; `preview` is for a call that nobody was asked about yet."""
-    if docket.listed_calls:
-        return describe_calls(docket.listed_calls)
-    shown = docket.shown_call
+    if state.listed_calls:
+        return describe_calls(state.listed_calls)
+    shown = state.shown_call
     if shown is None:
         return []
     return describe_call(shown, preview if shown.request is None else shown.request.preview)
 
 
-def panel_note(docket: ApprovalState) -> Content:
+def panel_note(state: ApprovalState) -> Content:
     """Return what is to be written, or why nothing wider than once is offered."""
-    shown = docket.shown_call
-    if shown is None or docket.listed_calls:
+    shown = state.shown_call
+    if shown is None or state.listed_calls:
         return Content("")
-    if docket.answered_choice is not None:
-        return Content(_ANSWER_NOTES[docket.answered_choice])
+    if state.answered_choice is not None:
+        return Content(_ANSWER_NOTES[state.answered_choice])
     obstacle = rule_obstacle(shown.request)
     return Content(f"only once or not: {obstacle}" if obstacle else "")
 
 
-def panel_hint(docket: ApprovalState, *, written: str, is_here: bool) -> Content:
+def panel_hint(state: ApprovalState, *, typed: str, is_here: bool) -> Content:
     """Return what the person should know now, or can do next; `is_here` if keys come here."""
-    if docket.message:
-        return Content(docket.message)
-    if docket.answered_choice is ApprovalChoice.EXPLAIN:
-        return Content(_REASON_HINT if written.strip() else _REASON_MISSING_HINT)
+    if state.message:
+        return Content(state.message)
+    if state.answered_choice is ApprovalChoice.EXPLAIN:
+        return Content(_REASON_HINT if typed.strip() else _REASON_MISSING_HINT)
     if (
-        docket.answered_choice is not None
-        and docket.shown_call is not None
-        and docket.shown_call.request is not None
+        state.answered_choice is not None
+        and state.shown_call is not None
+        and state.shown_call.request is not None
     ):
-        reading = preview_rule(written, docket.shown_call.request)
+        reading = preview_rule(typed, state.shown_call.request)
         return Content(
             reading.description if reading.rule is None else f"{reading.description} · {_RULE_HINT}"
         )
-    if docket.highlighted is not None:
-        edits = _EDIT_HINT if docket.is_rule_offered else ""
-        return Content(f"Enter: {docket.highlighted.meaning}{edits}")
+    if state.highlighted is not None:
+        edits = _EDIT_HINT if state.is_rule_offered else ""
+        return Content(f"Enter: {state.highlighted.meaning}{edits}")
     return Content(_CHOICE_HINT if is_here else _UNFOCUSED_HINT)
-
-
-# -- panel room ------------------------------------------------------------------------------------
-#
-# How many rows of the screen the approval panel takes, and what it leaves to the conversation.
-
-
-_PANEL_SHARE: Final = 0.6
-"""How much of the screen it takes at most, unless somebody wants to see more."""
-
-
-_MIN_TRANSCRIPT_ROWS: Final = 4
-"""How many rows of the conversation stay in view even then."""
-
-
-_TITLE_ROWS: Final = 1
-
-
-_MARGIN_MIN_HEIGHT: Final = 28
-"""How many rows the screen has to have for two of them to stay empty: around what to decide."""
-
-
-_MARGIN_ROWS: Final = 2
 
 
 class PanelRows(NamedTuple):
@@ -253,10 +516,6 @@ def _can_shrink(widget: Widget) -> bool:
     return height is not None and height.is_fraction
 
 
-_FOCUS_CHECK_S: Final = 0.1
-"""How often it looks whether it may take the focus."""
-
-
 @final
 class ApprovalPanel(Widget, can_focus=True):
     """Shows the calls that await a decision, one at a time, and takes what a person decides."""
@@ -282,11 +541,11 @@ class ApprovalPanel(Widget, can_focus=True):
 
     def __init__(
         self,
-        desk: AgentSession | None = None,
+        session: AgentSession | None = None,
         *,
         idle_s: Callable[[], float] = lambda: 0.0,
         now: Callable[[], float] = time.monotonic,
-        tell: Callable[[str], None] = lambda _: None,
+        on_notice: Callable[[str], None] = lambda _: None,
     ) -> None:
         """Take the desk, which may come later, a clock in seconds, and who tells what is kept.
 
@@ -294,8 +553,8 @@ class ApprovalPanel(Widget, can_focus=True):
         is not. When that is long enough, a new question takes the focus: at once, or later.
         """
         super().__init__()
-        self.session = desk
-        self._add_notice = tell
+        self.session = session
+        self._add_notice = on_notice
         self._focus_request = FocusRequest(idle_s)
         self._focus_timer: Timer | None = None
         self._key_guard = KeyGuard(now)
@@ -386,10 +645,10 @@ class ApprovalPanel(Widget, can_focus=True):
 
     # A fault of a tool that looks ahead is no reason to end: the arguments are there to read.
     @work(group="preview", exclusive=True, exit_on_error=False)
-    async def _fetch_preview(self, desk: AgentSession, shown: PendingCall) -> None:
-        words = await self._call_preview.load(desk, shown.call)
+    async def _fetch_preview(self, session: AgentSession, shown: PendingCall) -> None:
+        preview = await self._call_preview.load(session, shown.call)
         if self._approval_state.shown_call == shown and not self._approval_state.listed_calls:
-            self._approval_state.highlight(None, words)
+            self._approval_state.highlight(None, preview)
             self._key_guard.content_changed()
             self._draw()
 
@@ -411,9 +670,9 @@ class ApprovalPanel(Widget, can_focus=True):
         enlarges = letter == "v" and self._call_pane.can_enlarge
         edits = letter == "e" and self._approval_state.is_rule_offered
         is_choice = offer is not None or enlarges or edits
-        doubt = self._key_guard.check_letter(letter, is_choice=is_choice)
-        if doubt is not None:
-            self._approval_state.highlight(None, doubt)
+        refusal = self._key_guard.check_letter(letter, is_choice=is_choice)
+        if refusal is not None:
+            self._approval_state.highlight(None, refusal)
         elif enlarges:
             self._approval_state.highlight(None)
             self.action_enlarge()
@@ -435,13 +694,13 @@ class ApprovalPanel(Widget, can_focus=True):
 
     def action_highlight(self, step: int) -> None:
         """Highlight another choice, unless somebody writes."""
-        doubt = self._key_guard.check_key()
+        refusal = self._key_guard.check_key()
         if self._approval_state.answered_choice is not None:
             return
-        if doubt is None:
+        if refusal is None:
             self._approval_state.highlight_next(step)
         else:
-            self._approval_state.highlight(None, doubt)
+            self._approval_state.highlight(None, refusal)
         self._draw()
 
     def action_edit(self) -> None:
@@ -455,13 +714,13 @@ class ApprovalPanel(Widget, can_focus=True):
 
     def action_confirm(self) -> None:
         """Do what is highlighted; what is being written is for its own line to send."""
-        doubt = self._key_guard.check_enter()
+        refusal = self._key_guard.check_enter()
         if self._approval_state.answered_choice is not None:
             return
-        if doubt is None:
+        if refusal is None:
             self._confirm()
         else:
-            self._approval_state.highlight(None, doubt)
+            self._approval_state.highlight(None, refusal)
         self._draw()
 
     def action_move(self, step: int) -> None:
@@ -491,9 +750,9 @@ class ApprovalPanel(Widget, can_focus=True):
     def _handle_choice_click(self, message: ChoiceBar.Clicked) -> None:
         message.stop()
         offer = self._approval_state.offer_for_choice(message.choice)
-        doubt = self._key_guard.check_click()
-        if doubt is not None:
-            self._approval_state.message = doubt
+        refusal = self._key_guard.check_click()
+        if refusal is not None:
+            self._approval_state.message = refusal
         elif offer is not None and offer == self._approval_state.highlighted:
             self._confirm()
         else:
@@ -543,10 +802,10 @@ class ApprovalPanel(Widget, can_focus=True):
         offer, pending = self._approval_state.highlighted, self._approval_state.shown_call
         if offer is None or pending is None:
             return
-        choice, question = offer.choice, pending.request
+        choice, request = offer.choice, pending.request
         self._approval_state.begin_answer(choice)
         self._answer_input.value = (
-            question.rule if question is not None and choice in SCOPE_BY_CHOICE else ""
+            request.rule if request is not None and choice in SCOPE_BY_CHOICE else ""
         )
         self._answer_input.cursor_position = len(self._answer_input.value)
         self._answer_input.allows_quick_enter = choice not in SCOPE_BY_CHOICE
@@ -575,39 +834,37 @@ class ApprovalPanel(Widget, can_focus=True):
             self.session.actor,
         )
         if choice is not None and shown is not None:
-            verdict = decision_from_text(choice, message.value, shown.request, actor=actor)
-            if verdict is not None:
-                self._decide(self.session, [shown], verdict)
+            decision = decision_from_text(choice, message.value, shown.request, actor=actor)
+            if decision is not None:
+                self._decide(self.session, [shown], decision)
         self._draw()
 
     def _decide(
-        self, desk: AgentSession, calls: Sequence[PendingCall], verdict: ApprovalDecision
+        self, session: AgentSession, calls: Sequence[PendingCall], decision: ApprovalDecision
     ) -> None:
         self._approval_state.reset()
-        refusals = decide_calls(desk, calls, verdict)
-        if not refusals and (kept := kept_rule_notice(verdict)):
-            self._add_notice(kept)
-        self.show_pending(desk.pending_calls)
+        refusals = decide_calls(session, calls, decision)
+        if not refusals and (notice := kept_rule_notice(decision)):
+            self._add_notice(notice)
+        self.show_pending(session.pending_calls)
         self._approval_state.message = self._approval_state.message or " · ".join(refusals)
 
     # -- the screen --------------------------------------------------------------------------
 
     def _draw(self) -> None:
         """Show what the docket holds now."""
-        docket = self._approval_state
-        self._show_answer_input(docket.answered_choice is not None)
-        self.border_title = panel_title(docket)
-        self._set_part(
-            self._calls, Content("") if self._call_pane.is_large else panel_calls(docket)
-        )
-        self._set_part(self._note, panel_note(docket))
-        self._choices.show(docket.offers, docket.highlighted)
-        to_read = (docket.shown_call, docket.listed_calls, self._call_preview.preview)
+        state = self._approval_state
+        self._show_answer_input(state.answered_choice is not None)
+        self.border_title = panel_title(state)
+        self._set_part(self._calls, Content("") if self._call_pane.is_large else panel_calls(state))
+        self._set_part(self._note, panel_note(state))
+        self._choices.show(state.offers, state.highlighted)
+        to_read = (state.shown_call, state.listed_calls, self._call_preview.preview)
         if to_read != self._shown_call_key:
             self._shown_call_key = to_read
-            self._call_pane.show_lines(panel_lines(docket, self._call_preview.preview))
-        written, is_here = self._answer_input.value, self.has_focus_within
-        self._set_part(self._hint, panel_hint(docket, written=written, is_here=is_here))
+            self._call_pane.show_lines(panel_lines(state, self._call_preview.preview))
+        typed, is_here = self._answer_input.value, self.has_focus_within
+        self._set_part(self._hint, panel_hint(state, typed=typed, is_here=is_here))
         self._fit()
 
     def _set_part(self, part: Static, content: Content) -> None:
@@ -628,6 +885,6 @@ class ApprovalPanel(Widget, can_focus=True):
         """Let what is to be read have the rows that the rest leaves, up to our share."""
         width = self.content_size.width or self.app.size.width - 2
         parts = (self._calls, self._note, self._choices, self._answer_input, self._hint)
-        room = available_rows(self, parts, width)
-        self.set_class(room.has_margin, "-roomy")
-        self._call_pane.fit_rows(width, share=room.share, most=room.most)
+        rows = available_rows(self, parts, width)
+        self.set_class(rows.has_margin, "-roomy")
+        self._call_pane.fit_rows(width, share=rows.share, max_rows=rows.most)

@@ -29,16 +29,11 @@ from steno.ui.tui.screens.widgets import CURSOR_KEYS, ApprovalBanner, KeyHints, 
 
 _TWO_COLUMN_WIDTH: Final = 80
 """How wide the view has to be for two columns."""
-
-
 _SIDE_MARKS: Final = ("1 ", "2 ")
 """Which branch it is, where one stands below the other."""
-
-
 _WHEEL_LINES: Final = 3
-
-
 _STYLE_NAMES: Final = ("head", "text", "differs", "rule", "cursor", "name", "chosen")
+_COMPARE_KEYS: Final = "n p differences · ← → side · Enter go · s swap · Esc close"
 
 
 @final
@@ -74,10 +69,10 @@ class CompareView(Widget, can_focus=True):
     chosen: reactive[int] = reactive(1)
     """The side that Enter goes to: 0 or 1."""
 
-    def __init__(self, sheet: CompareState) -> None:
+    def __init__(self, state: CompareState) -> None:
         """Take what there is to see."""
         super().__init__()
-        self.comparison = sheet
+        self.comparison = state
         self._top = (0, 0)
         """The item at the top, and the line of it."""
         self._drawn: LRUCache[int, list[Strip]] = LRUCache(256)
@@ -127,13 +122,13 @@ class CompareView(Widget, can_focus=True):
 
     def _ending_with(self, item: int) -> tuple[int, int]:
         """Return what has to be at the top for an item to end at the bottom."""
-        room = self._room
-        while (height := self._height(item)) < room:
+        available = self._room
+        while (height := self._height(item)) < available:
             if item == 0:
                 return 0, 0
-            room -= height
+            available -= height
             item -= 1
-        return item, height - room
+        return item, height - available
 
     def _show_from(self, top: tuple[int, int]) -> None:
         """Put something at the top; nothing but the last item is ever at the bottom."""
@@ -282,11 +277,11 @@ class CompareView(Widget, can_focus=True):
         """Return what one branch has in a row, as lines of a column."""
         if side is None:
             return []
-        words = Text(side.text)
+        text = Text(side.text)
         for start, end in spans:
-            words.stylize(self._style("differs"), start, end)
+            text.stylize(self._style("differs"), start, end)
         head = Text(truncate_to_width(side.head, self._column))
-        lines = self._wrapped(words, "text", self._column) if side.text else []
+        lines = self._wrapped(text, "text", self._column) if side.text else []
         return [*self._wrapped(head, "head", self._column), *lines]
 
     def _wrapped(self, text: Text, style: str, width: int) -> list[list[Segment]]:
@@ -309,14 +304,6 @@ class CompareView(Widget, can_focus=True):
             yield [Segment(mark, self._style("rule")), *line]
 
 
-# -- compare ---------------------------------------------------------------------------------------
-#
-# Two branches side by side, and going over to one of them.
-
-
-_COMPARE_KEYS: Final = "n p differences · ← → side · Enter go · s swap · Esc close"
-
-
 @final
 class CompareScreen(ModalScreen[bool]):
     """Two branches; the result tells whether one of them has become the active one."""
@@ -332,12 +319,12 @@ class CompareScreen(ModalScreen[bool]):
     ]
 
     def __init__(
-        self, desk: AgentSession, twigs: Sequence[BranchTreeRow], left: str, right: str
+        self, session: AgentSession, rows: Sequence[BranchTreeRow], left: str, right: str
     ) -> None:
         """Compare two branches of a tree by their names. Raises Missing where there is none."""
         super().__init__()
-        self._session = desk
-        self._comparison = CompareState(desk, twigs, left, right)
+        self._session = session
+        self._comparison = CompareState(session, rows, left, right)
 
     def compose(self) -> ComposeResult:
         """Put both branches between a title and what there is to be told."""
@@ -354,7 +341,7 @@ class CompareScreen(ModalScreen[bool]):
         return self.query_one(CompareView)
 
     def _show_error(self, text: str) -> None:
-        self.query_one(MessageBar).show_message(text, is_trouble=True)
+        self.query_one(MessageBar).show_message(text, is_error=True)
 
     def action_go(self) -> None:
         """Show what both branches share, or go over to the side that is chosen."""

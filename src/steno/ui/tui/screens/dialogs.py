@@ -29,18 +29,14 @@ from steno.log.queries import check_label_text
 from steno.render.terminal_text import display_width, terminal_line, truncate_to_width
 from steno.ui.tui.screens.widgets import LineInput, Window
 
-# -- asking ----------------------------------------------------------------------------------------
-#
-# Ask for a name or a few words, in a small window over what is there.
-#
-# What is done with the words is tried while the window is still open: where that is refused, the
-# reason is shown and nothing that was typed is lost.
-
-
 T = TypeVar("T")
-
-
 _INPUT_KEYS: Final = "Enter accepts · Esc cancels"
+DrawRow: TypeAlias = Callable[[int, Style], Sequence[Content]]
+"""Returns the lines of a row for a width, of which none may be wider; gets a style for details."""
+_MAX_NAME_LENGTH: Final = 1000
+"""Nobody reads more of a name, and making it harmless takes time."""
+_DETAIL_OPACITY: Final = 0.8
+"""How strong the colour of a detail is, next to that of a name."""
 
 
 # -- what a name may be ------------------------------------------------------------------------
@@ -50,7 +46,9 @@ def parse_branch_name(typed: str, taken: Collection[str]) -> str:
     """Return what a new branch is to be called. Raises InvalidValue, Conflict."""
     name = _parse_name(typed, "branch")
     if name in taken:
-        raise Conflict("branch: there is one of this name; choose another")
+        raise Conflict(
+            "there is one of this name; choose another", code="branch_exists", place="branch"
+        )
     return name
 
 
@@ -64,7 +62,7 @@ def parse_label(typed: str) -> str:
 def _parse_name(typed: str, what: str) -> str:
     name = terminal_line(typed)
     if not name:
-        raise InvalidValue(f"{what}: it is blank; type a name, or press Esc")
+        raise InvalidValue("it is blank; type a name, or press Esc", code="blank_name", place=what)
     return name
 
 
@@ -126,18 +124,6 @@ class InputScreen(ModalScreen[T | None]):
             self.query_one("#refusal", Static).update(Content(terminal_line(str(exc))))
         else:
             self.dismiss(result)
-
-
-DrawRow: TypeAlias = Callable[[int, Style], Sequence[Content]]
-"""Returns the lines of a row for a width, of which none may be wider; gets a style for details."""
-
-
-_MAX_NAME_LENGTH: Final = 1000
-"""Nobody reads more of a name, and making it harmless takes time."""
-
-
-_DETAIL_OPACITY: Final = 0.8
-"""How strong the colour of a detail is, next to that of a name."""
 
 
 def fit_name(text: str, width: int) -> str:

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from importlib import import_module
 from itertools import pairwise
-from typing import Any, ClassVar, Final, Protocol, final
+from typing import ClassVar, Final, Protocol, final
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -27,6 +26,7 @@ from textual.widgets import Input
 from steno.render.items import TextForm
 from steno.render.quantities import format_count
 from steno.ui.tui.screens.widgets import ApprovalBanner, KeyHints, LineInput, Title
+from steno.ui.tui.transcript.deferred import create_markdown_drawing
 from steno.ui.tui.transcript.styles import STYLE_PARTS, STYLE_PREFIX, STYLE_SHEET, TranscriptStyles
 from steno.ui.tui.transcript.text_lines import break_lines, diff_lines, styled_strip
 
@@ -53,16 +53,13 @@ class PagerContent(Protocol):
         ...
 
 
-def _render_text(reply: PagerContent, width: int, look: TranscriptStyles) -> Sequence[Strip]:
+def _render_text(reply: PagerContent, width: int, styles: TranscriptStyles) -> Sequence[Strip]:
     """Return all lines of a text for a width, harmless."""
     if reply.form is TextForm.DIFF:
-        return diff_lines(reply.text, width, look)
+        return diff_lines(reply.text, width, styles)
     if reply.form is TextForm.MARKDOWN and len(reply.text) <= _MAX_MARKDOWN:
-        # Loaded late, because Markdown takes long to load and most texts never come this far.
-        markdown: Any = import_module("steno.ui.tui.transcript.markdown")
-        lines: Sequence[Strip] = markdown.MarkdownFlow(width, look).draw(reply.text)
-        return lines
-    return [styled_strip((line, look.base)) for line in break_lines(reply.text, width)]
+        return create_markdown_drawing(width, styles).draw(reply.text)
+    return [styled_strip((line, styles.base)) for line in break_lines(reply.text, width)]
 
 
 @final
@@ -174,9 +171,9 @@ class PagerText(ScrollView, can_focus=True):
 
     # -- finding
 
-    def search_for(self, words: str) -> None:
+    def search_for(self, wanted: str) -> None:
         """Look for words, whatever their case, and mark them; none end the search."""
-        self._pattern = re.compile(re.escape(words), re.IGNORECASE) if words else None
+        self._pattern = re.compile(re.escape(wanted), re.IGNORECASE) if wanted else None
         self._find_matches()
 
     def _find_matches(self) -> None:

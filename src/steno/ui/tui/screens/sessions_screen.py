@@ -36,8 +36,6 @@ _ROW_MARGIN: Final = 3
 _SESSION_KEYS: Final = (
     "Enter go on · F2 rename · Del delete · Ctrl+N new · Tab folder/all · Esc close"
 )
-
-
 _Operation: TypeAlias = Callable[[], Awaitable[None]]
 
 
@@ -80,11 +78,11 @@ def _fit_columns(width: int, title: str, cells: Sequence[str]) -> tuple[str, str
         for column, cell in zip(_COLUMNS, cells, strict=True)
         if width >= column.from_width
     ]
-    room = width - sum(column.width for column, _ in columns)
-    title = fit_name(title, room)
+    free_width = width - sum(column.width for column, _ in columns)
+    title = fit_name(title, free_width)
     ends = [(column.width, _fit_end(cell, column.width - 2)) for column, cell in columns]
     beside = "".join([" " * (width - display_width(end)) + end for width, end in ends])
-    return title + " " * (room - display_width(title)), beside
+    return title + " " * (free_width - display_width(title)), beside
 
 
 def _fit_end(text: str, width: int) -> str:
@@ -93,26 +91,26 @@ def _fit_end(text: str, width: int) -> str:
 
 
 def _draw_session(
-    width: int, detail: Style, *, kept: SessionSummary, now: datetime, mark: str, words: str
+    width: int, detail: Style, *, summary: SessionSummary, now: datetime, mark: str, search: str
 ) -> Sequence[Content]:
     cells = (
-        format_age(kept.changed_at, now),
-        str(kept.entries),
-        str(kept.branches),
-        terminal_line(kept.folder or "-"),
+        format_age(summary.changed_at, now),
+        str(summary.entries),
+        str(summary.branches),
+        terminal_line(summary.folder or "-"),
     )
-    title, beside = _fit_columns(width - _ROW_MARGIN, kept.title or "(no title)", cells)
-    head = _underline_matches(Content(title), words)
+    title, beside = _fit_columns(width - _ROW_MARGIN, summary.title or "(no title)", cells)
+    head = _underline_matches(Content(title), search)
     lines = [Content.assemble(mark, head, (beside, detail))]
-    if kept.snippet:
-        snippet = Content.styled(fit_name(kept.snippet, width - 4), detail)
-        lines.append(Content("    ") + _underline_matches(snippet, words))
+    if summary.snippet:
+        snippet = Content.styled(fit_name(summary.snippet, width - 4), detail)
+        lines.append(Content("    ") + _underline_matches(snippet, search))
     return lines
 
 
-def _underline_matches(text: Content, words: str) -> Content:
+def _underline_matches(text: Content, search: str) -> Content:
     """Return a text with the words underlined that were searched for."""
-    pattern = "|".join(map(re.escape, words.split()))
+    pattern = "|".join(map(re.escape, search.split()))
     return text.highlight_regex(f"(?i){pattern}", style="bold underline") if pattern else text
 
 
@@ -145,9 +143,9 @@ class SessionsScreen(ModalScreen[bool]):
         Binding("ctrl+n", "new", show=False, priority=True),
     ]
 
-    def __init__(self, desk: HasSessionList) -> None:
+    def __init__(self, session: HasSessionList) -> None:
         super().__init__()
-        self._session = desk
+        self._session = session
         self._results: Sequence[SessionSummary] = ()
         """What the shelf gave last, those of this folder first."""
         self._shown: Sequence[SessionSummary] = ()
@@ -184,15 +182,15 @@ class SessionsScreen(ModalScreen[bool]):
         self._show_note("looking …")
         self.run_worker(self._fetch(self._list.typed), group="fetch", exclusive=True)
 
-    async def _fetch(self, words: str, keep: str | None = None) -> None:
+    async def _fetch(self, search: str, keep: str | None = None) -> None:
         """Ask the shelf. A later search ends this one, so that it never shows what is outdated."""
         try:
-            found = await self._session.session_list.summaries(words)
+            found = await self._session.session_list.summaries(search)
         except StenoError as exc:
-            self._show_note(str(exc), is_trouble=True)
+            self._show_note(str(exc), is_error=True)
             return
         self._results = sorted(found, key=lambda one: not one.is_in_this_folder)
-        self._searched_words = words
+        self._searched_words = search
         self._show_sessions(keep)
 
     def _show_sessions(self, keep: str | None = None, *, index: int = 0) -> None:
@@ -200,15 +198,15 @@ class SessionsScreen(ModalScreen[bool]):
         here = [one for one in self._results if one.is_in_this_folder]
         self._shown = here if self._only_this_folder else self._results
         ids = [one.id for one in self._shown]
-        now, at_hand, words = utc_now(), self._session.status.session, self._searched_words or ""
+        now, at_hand, search = utc_now(), self._session.status.session, self._searched_words or ""
         rows = [
             ListRow(
                 partial(
                     _draw_session,
-                    kept=one,
+                    summary=one,
                     now=now,
                     mark="● " if one.id == at_hand else "  ",
-                    words=words,
+                    search=search,
                 ),
                 2 if one.snippet else 1,
             )
@@ -226,9 +224,9 @@ class SessionsScreen(ModalScreen[bool]):
             return f"none in this folder, {len(self._results) - here:,} elsewhere: Tab shows them"
         return "nothing holds these words" if self._searched_words else "nothing is kept yet"
 
-    def _show_note(self, text: str, *, is_trouble: bool = False) -> None:
-        self._note.update(("✗ " if is_trouble else "") + terminal_line(text))
-        self._note.set_class(is_trouble, "-trouble")
+    def _show_note(self, text: str, *, is_error: bool = False) -> None:
+        self._note.update(("✗ " if is_error else "") + terminal_line(text))
+        self._note.set_class(is_error, "-trouble")
 
     # -- what is done
 
@@ -242,9 +240,9 @@ class SessionsScreen(ModalScreen[bool]):
 
     def action_toggle_here(self) -> None:
         """Show the sessions of this folder only, or all."""
-        kept = self._session_at_cursor()
+        summary = self._session_at_cursor()
         self._only_this_folder = not self._only_this_folder
-        self._show_sessions(None if kept is None else kept.id)
+        self._show_sessions(None if summary is None else summary.id)
 
     def action_new(self) -> None:
         """Begin another session."""
@@ -256,21 +254,21 @@ class SessionsScreen(ModalScreen[bool]):
     def _choose(self, event: FilteredList.Chosen) -> None:
         # What is seen must be what was asked for: nobody goes on with a session by accident.
         if not self._is_busy and self._searched_words == self._list.typed:
-            kept = self._shown[event.index]
-            going = partial(self._session.session_list.resume, kept.id)
+            summary = self._shown[event.index]
+            going = partial(self._session.session_list.resume, summary.id)
             self._start_operation(
-                partial(self._run_and_close, f"opening {fit_name(kept.title, 40)} …", going)
+                partial(self._run_and_close, f"opening {fit_name(summary.title, 40)} …", going)
             )
 
     def action_rename(self) -> None:
         """Give the session another title."""
-        if (kept := self._session_at_cursor()) is not None:
-            self._start_operation(partial(self._rename, kept))
+        if (summary := self._session_at_cursor()) is not None:
+            self._start_operation(partial(self._rename, summary))
 
     def action_delete(self) -> None:
         """Delete the session, if that is really meant."""
-        if (kept := self._session_at_cursor()) is not None:
-            self._start_operation(partial(self._delete, kept))
+        if (summary := self._session_at_cursor()) is not None:
+            self._start_operation(partial(self._delete, summary))
 
     def _session_at_cursor(self) -> SessionSummary | None:
         index = self._list.index
@@ -284,7 +282,7 @@ class SessionsScreen(ModalScreen[bool]):
         try:
             await work()
         except StenoError as exc:
-            self._show_note(str(exc), is_trouble=True)
+            self._show_note(str(exc), is_error=True)
         finally:
             self._is_busy = False
 
@@ -293,21 +291,21 @@ class SessionsScreen(ModalScreen[bool]):
         await going()
         self.dismiss(True)
 
-    async def _rename(self, kept: SessionSummary) -> None:
-        asking = InputScreen("Another title", str.strip, default=kept.title, is_offer=False)
-        if title := await self.app.push_screen_wait(asking):
-            await self._session.session_list.rename(kept.id, title)
-            await self._fetch(self._list.typed, kept.id)
+    async def _rename(self, summary: SessionSummary) -> None:
+        screen = InputScreen("Another title", str.strip, default=summary.title, is_offer=False)
+        if title := await self.app.push_screen_wait(screen):
+            await self._session.session_list.rename(summary.id, title)
+            await self._fetch(self._list.typed, summary.id)
 
-    async def _delete(self, kept: SessionSummary) -> None:
-        name = fit_name(kept.title, 60) or "(no title)"
-        facts = f"{format_age(kept.changed_at, utc_now())}, {format_count(kept.entries, 'entry', 'entries')}"
+    async def _delete(self, summary: SessionSummary) -> None:
+        name = fit_name(summary.title, 60) or "(no title)"
+        facts = f"{format_age(summary.changed_at, utc_now())}, {format_count(summary.entries, 'entry', 'entries')}"
         question = f"Delete “{name}” ({facts}) for good?"
-        asking = InputScreen(question, str.strip, keys="y and Enter deletes it, all else keeps it")
-        if (await self.app.push_screen_wait(asking) or "").lower() not in {"y", "yes"}:
+        screen = InputScreen(question, str.strip, keys="y and Enter deletes it, all else keeps it")
+        if (await self.app.push_screen_wait(screen) or "").lower() not in {"y", "yes"}:
             self._show_note(f"kept “{name}”")
             return
-        await self._session.session_list.delete(kept.id)
+        await self._session.session_list.delete(summary.id)
         index = self._list.index or 0
-        self._results = [one for one in self._results if one.id != kept.id]
+        self._results = [one for one in self._results if one.id != summary.id]
         self._show_sessions(index=index)

@@ -37,14 +37,6 @@ from steno.ui.tui.screens.compare_screen import CompareScreen
 from steno.ui.tui.screens.dialogs import InputScreen, PickerScreen, parse_branch_name, parse_label
 from steno.ui.tui.screens.widgets import CURSOR_KEYS, ApprovalBanner, KeyHints, MessageBar, Title
 
-# -- tree view -------------------------------------------------------------------------------------
-#
-# A tree that can be walked: one line for each twig or folded run, drawn when it is seen.
-#
-# Only the lines on the screen are ever put together, so a tree of any size opens and moves alike.
-# The view knows where the cursor is; what can be done there is for the screen around it.
-
-
 _LINE_PARTS: Final = (
     "rails",
     "mark",
@@ -57,6 +49,19 @@ _LINE_PARTS: Final = (
     "found",
 )
 """What a line is made of; each has a style."""
+_TREE_KEYS: Final = "Enter go · f fork · e edit · l label · c compare · ? keys · Esc close"
+_ALL_TREE_KEYS: Final = """\
+↑ ↓ PgUp PgDn Home End  move     ← →  where branches part
+Enter  go on from here, or show what is folded
+f  fork here      e  say it otherwise, in a new branch
+l  label          b  go over to a branch by its name
+c  compare        a  show all, or fold again
+/  search, n N next and previous
+Space  the entry, Tab into it    Esc q  close    ?  less"""
+_LOADING_TEXT: Final = "loading ..."
+_EMPTY_TEXT: Final = "nothing is on record yet"
+_TWO_PANE_WIDTH: Final = 100
+"""How wide a terminal has to be for the tree and an entry beside each other."""
 
 
 @final
@@ -116,18 +121,16 @@ class TreeView(ScrollView, can_focus=True):
 
     # -- what is shown -----------------------------------------------------------------------
 
-    def show(
-        self, twigs: Sequence[BranchTreeRow], active: str, *, entry: str | None = None
-    ) -> None:
+    def show(self, rows: Sequence[BranchTreeRow], active: str, *, entry: str | None = None) -> None:
         """Show a tree, with the cursor at an entry, else at the end of the active branch."""
         self._active_branch = active
-        self.lines = TreeLines(twigs, self.lines.unfolded, is_whole=self.lines.shows_all)
+        self.lines = TreeLines(rows, self.lines.unfolded, is_whole=self.lines.shows_all)
         place = None if entry is None else self.lines.index_of(entry)
         self._lay_out_tree(self._end_of(active) if place is None else place)
 
     def _end_of(self, branch: str) -> int:
-        twigs, stops = self.lines.rows, self.lines.branch_points
-        return next((stop for stop in stops if branch in twigs[stop].branches), len(twigs) - 1)
+        rows, stops = self.lines.rows, self.lines.branch_points
+        return next((stop for stop in stops if branch in rows[stop].branches), len(rows) - 1)
 
     def _lay_out_tree(self, place: int) -> None:
         """Draw everything anew, with the cursor at a twig."""
@@ -245,70 +248,47 @@ class TreeView(ScrollView, can_focus=True):
         return self.get_component_rich_style(f"tree-view--{'cursor' if is_cursor else piece}")
 
     def _line_parts(self, line: TreeLine, width: int) -> Iterator[tuple[str, str]]:
-        twig = self.lines.rows[line.first]
+        row = self.lines.rows[line.first]
         yield (
-            _draw_rails(twig.rails, self.lines.starts_side_branch(line.first), width // 3),
+            _draw_rails(row.rails, self.lines.starts_side_branch(line.first), width // 3),
             "rails",
         )
         if line.is_run:
             yield f"⋮ … {line.length:,} entries", "rails"
             return
-        yield ("● " if twig.is_active else "○ "), "mark" if twig.is_active else "rails"
-        yield f"#{twig.number} ", "number"
-        yield terminal_line(twig.kind), "active" if twig.is_active else "kind"
-        for label in twig.labels:
+        yield ("● " if row.is_active else "○ "), "mark" if row.is_active else "rails"
+        yield f"#{row.number} ", "number"
+        yield terminal_line(row.kind), "active" if row.is_active else "kind"
+        for label in row.labels:
             yield f" [{terminal_line(label)}]", "label"
-        for name in twig.branches:
+        for name in row.branches:
             here = " (active)" if name == self._active_branch else ""
             marked = " (compare)" if name == self.marked_branch else ""
             yield f" ← {terminal_line(name)}{here}{marked}", "branch"
 
-    def _gist_parts(self, index: int, room: int) -> Iterator[tuple[str, str]]:
-        if room > 0:
-            twig = self.lines.rows[index]
+    def _gist_parts(self, index: int, columns: int) -> Iterator[tuple[str, str]]:
+        if columns > 0:
+            row = self.lines.rows[index]
             # What does not fit need not be made harmless either.
-            gist = truncate_to_width(f"  {terminal_line(twig.gist[: 4 * room])}", room)
+            gist = truncate_to_width(f"  {terminal_line(row.gist[: 4 * columns])}", columns)
             yield from _split_matches(
-                gist, self.search_words, "active" if twig.is_active else "gist"
+                gist, self.search_words, "active" if row.is_active else "gist"
             )
 
 
-def _draw_rails(rails: str, turns_right: bool, most: int) -> str:
+def _draw_rails(rails: str, turns_right: bool, max_width: int) -> str:
     """Return how far right a twig is, drawn; only the end of it where that is too far."""
     drawn = rails.replace("|", "│")
     if turns_right:
         drawn = f"{drawn[:-2]}├─"
-    return drawn if len(drawn) <= most else f"…{drawn[1 - most :]}"
+    return drawn if len(drawn) <= max_width else f"…{drawn[1 - max_width :]}"
 
 
-def _split_matches(text: str, words: str, piece: str) -> Iterator[tuple[str, str]]:
+def _split_matches(text: str, wanted: str, piece: str) -> Iterator[tuple[str, str]]:
     """Return a text in pieces, what was searched for apart."""
-    parts = re.split(f"({re.escape(words)})", text, flags=re.IGNORECASE) if words else [text]
+    parts = re.split(f"({re.escape(wanted)})", text, flags=re.IGNORECASE) if wanted else [text]
     for number, part in enumerate(parts):
         yield part, "found" if number % 2 else piece
-
-
-_TREE_KEYS: Final = "Enter go · f fork · e edit · l label · c compare · ? keys · Esc close"
-
-
-_ALL_TREE_KEYS: Final = """\
-↑ ↓ PgUp PgDn Home End  move     ← →  where branches part
-Enter  go on from here, or show what is folded
-f  fork here      e  say it otherwise, in a new branch
-l  label          b  go over to a branch by its name
-c  compare        a  show all, or fold again
-/  search, n N next and previous
-Space  the entry, Tab into it    Esc q  close    ?  less"""
-
-
-_LOADING_TEXT: Final = "loading ..."
-
-
-_EMPTY_TEXT: Final = "nothing is on record yet"
-
-
-_TWO_PANE_WIDTH: Final = 100
-"""How wide a terminal has to be for the tree and an entry beside each other."""
 
 
 class TreeResult(NamedTuple):
@@ -357,11 +337,11 @@ class TreeScreen(ModalScreen[TreeResult]):
         Binding("escape,q", "close", "close", show=False),
     ]
 
-    def __init__(self, desk: AgentSession) -> None:
+    def __init__(self, session: AgentSession) -> None:
         """Take the desk whose tree is shown."""
         super().__init__()
         self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (_TWO_PANE_WIDTH, "-wide")]
-        self._session = desk
+        self._session = session
         self._shows_keys = False
         self._empty_text = _LOADING_TEXT
         """What is said where there is no entry."""
@@ -394,45 +374,43 @@ class TreeScreen(ModalScreen[TreeResult]):
     async def _load(self) -> None:
         """Read the tree, which takes a while where it is long, and show it."""
         try:
-            twigs = await self._session.branches.rows()
+            rows = await self._session.branches.rows()
         except StenoError as exc:
-            self._show_message(str(exc), is_trouble=True)
+            self._show_message(str(exc), is_error=True)
             return
-        standing, names = self._session.status, self._session.branches.names()
+        status, names = self._session.status, self._session.branches.names()
         self._empty_text = _EMPTY_TEXT
-        self._show_message("" if twigs else _EMPTY_TEXT)
-        self._view.show(twigs, standing.branch, entry=self._view.entry)
-        how_many = format_count(len(twigs), "entry", "entries")
+        self._show_message("" if rows else _EMPTY_TEXT)
+        self._view.show(rows, status.branch, entry=self._view.entry)
+        how_many = format_count(len(rows), "entry", "entries")
         branches = format_count(len(names), "branch", "branches")
-        title = (
-            f"Tree of {terminal_line(standing.title) or 'this session'} · {how_many} · {branches}"
-        )
+        title = f"Tree of {terminal_line(status.title) or 'this session'} · {how_many} · {branches}"
         self.query_one(Title).update(title)
 
     def on_tree_view_cursor_moved(self) -> None:
         """Show the entry that the cursor is at."""
-        twig = self._view.row
+        row = self._view.row
         folded = Content("" if self._view.line is None else "Enter shows what is folded here")
-        self.query_one("#entry", Static).update(folded if twig is None else _describe_row(twig))
+        self.query_one("#entry", Static).update(folded if row is None else _describe_row(row))
         self.query_one("#detail").scroll_home(animate=False)
 
     # -- telling -----------------------------------------------------------------------------
 
-    def _show_message(self, text: str, *, is_trouble: bool = False) -> None:
+    def _show_message(self, text: str, *, is_error: bool = False) -> None:
         """Say something at the bottom; nothing takes back what was said."""
-        self.query_one(MessageBar).show_message(text, is_trouble=is_trouble)
+        self.query_one(MessageBar).show_message(text, is_error=is_error)
 
     def _row_at_cursor(self) -> BranchTreeRow | None:
         """Return the twig that a key is about; say so where there is none."""
-        twig = self._view.row
-        if twig is None:
+        row = self._view.row
+        if row is None:
             line = self._view.line
             self._show_message(
                 self._empty_text if line is None else "several: Enter shows them first"
             )
         else:
             self._show_message("")
-        return twig
+        return row
 
     # -- going elsewhere ---------------------------------------------------------------------
 
@@ -442,11 +420,11 @@ class TreeScreen(ModalScreen[TreeResult]):
         if line is not None and line.is_run:
             self._view.unfold()
             return
-        twig = self._row_at_cursor()
-        if twig is None:
+        row = self._row_at_cursor()
+        if row is None:
             return
-        if twig.branches:
-            self._choose("Go over to", twig.branches, self._switch)
+        if row.branches:
+            self._choose("Go over to", row.branches, self._switch)
         else:
             self.action_fork()
 
@@ -457,7 +435,7 @@ class TreeScreen(ModalScreen[TreeResult]):
         try:
             self._session.branches.switch(name)
         except StenoError as exc:
-            self._show_message(str(exc), is_trouble=True)
+            self._show_message(str(exc), is_error=True)
         else:
             self.dismiss(TreeResult(has_moved=True))
 
@@ -480,35 +458,35 @@ class TreeScreen(ModalScreen[TreeResult]):
 
     def action_fork(self) -> None:
         """Begin a branch behind the entry under the cursor."""
-        twig = self._row_at_cursor()
-        if twig is None:
+        row = self._row_at_cursor()
+        if row is None:
             return
-        at, names = twig.entry.id, self._session.branches.names()
+        at, names = row.entry.id, self._session.branches.names()
 
         def fork(typed: str) -> TreeResult:
             self._session.branches.fork(parse_branch_name(typed, names), at=at)
             return TreeResult(has_moved=True)
 
-        question = f"A branch from #{twig.number} on, called"
+        question = f"A branch from #{row.number} on, called"
         self._ask_branch_name(
             InputScreen(question, fork, default=unused_branch_name("fork", names))
         )
 
     def action_edit(self) -> None:
         """Say a message of the person otherwise, in a new branch that begins before it."""
-        twig = self._row_at_cursor()
-        if twig is None:
+        row = self._row_at_cursor()
+        if row is None:
             return
-        if not isinstance(twig.entry.payload, UserMessage):
+        if not isinstance(row.entry.payload, UserMessage):
             self._show_message("only what you said can be said otherwise; f forks here")
             return
-        entry, names = twig.entry.id, self._session.branches.names()
+        entry, names = row.entry.id, self._session.branches.names()
 
         def fork(typed: str) -> TreeResult:
-            words = self._session.branches.fork_before(entry, parse_branch_name(typed, names))
-            return TreeResult(words, has_moved=True)
+            prompt = self._session.branches.fork_before(entry, parse_branch_name(typed, names))
+            return TreeResult(prompt, has_moved=True)
 
-        question = f"Say #{twig.number} otherwise, in a branch called"
+        question = f"Say #{row.number} otherwise, in a branch called"
         self._ask_branch_name(
             InputScreen(question, fork, default=unused_branch_name("edit", names))
         )
@@ -526,10 +504,10 @@ class TreeScreen(ModalScreen[TreeResult]):
 
     def action_label(self) -> None:
         """Give the entry under the cursor a name."""
-        twig = self._row_at_cursor()
-        if twig is None:
+        row = self._row_at_cursor()
+        if row is None:
             return
-        entry = twig.entry.id
+        entry = row.entry.id
 
         def label(typed: str) -> bool:
             self._session.branches.label(entry, parse_label(typed))
@@ -539,7 +517,7 @@ class TreeScreen(ModalScreen[TreeResult]):
             if is_done:
                 self.reload()
 
-        self.app.push_screen(InputScreen(f"What to call #{twig.number}", label), done)
+        self.app.push_screen(InputScreen(f"What to call #{row.number}", label), done)
 
     def action_search(self) -> None:
         """Ask for words, and go to where they stand."""
@@ -561,13 +539,15 @@ class TreeScreen(ModalScreen[TreeResult]):
         except StenoError as exc:
             self._show_message(str(exc))
 
-    def _find(self, words: str, step: int) -> None:
+    def _find(self, wanted: str, step: int) -> None:
         view, line = self._view, self._view.line
         here = 0 if line is None else line.first
-        place = view.lines.find(words, beside=here, step=step) if words else None
+        place = view.lines.find(wanted, beside=here, step=step) if wanted else None
         if place is None:
-            raise Missing("search: no entry says that; try other words, or press Esc")
-        view.search_words = words
+            raise Missing(
+                "no entry says that; try other words, or press Esc", code="no_match", place="search"
+            )
+        view.search_words = wanted
         view.go_to(place)
 
     def action_all(self) -> None:
@@ -599,8 +579,8 @@ class TreeScreen(ModalScreen[TreeResult]):
             self._show_message("there is only one branch; f begins another")
         elif len(names) == 2:
             self._compare(names[0], names[1])
-        elif (twig := self._row_at_cursor()) is not None:
-            place = self._view.lines.index_of(twig.entry.id)
+        elif (row := self._row_at_cursor()) is not None:
+            place = self._view.lines.index_of(row.entry.id)
             through = [] if place is None else self._view.lines.branches_through(place)
             self._choose("Compare", through or names, self._mark_for_compare)
 
@@ -627,7 +607,7 @@ class TreeScreen(ModalScreen[TreeResult]):
         try:
             screen = CompareScreen(self._session, self._view.lines.rows, left, right)
         except StenoError as exc:
-            self._show_message(str(exc), is_trouble=True)
+            self._show_message(str(exc), is_error=True)
         else:
             self._show_message("")
             self.app.push_screen(screen, done)
@@ -640,9 +620,9 @@ class TreeScreen(ModalScreen[TreeResult]):
             self.dismiss(TreeResult())
 
 
-def _describe_row(twig: BranchTreeRow) -> Content:
+def _describe_row(row: BranchTreeRow) -> Content:
     """Return everything about an entry that a person may want to know, from top to bottom."""
-    facts = "".join([f"{fact}\n" for fact in entry_facts(twig)])
+    facts = "".join([f"{fact}\n" for fact in entry_facts(row)])
     return Content.assemble(
-        (entry_heading(twig), "bold"), "\n", (facts, "$text-muted"), "\n", entry_text(twig)
+        (entry_heading(row), "bold"), "\n", (facts, "$text-muted"), "\n", entry_text(row)
     )

@@ -24,28 +24,28 @@ CURSOR_KEYS: Final[tuple[BindingType, ...]] = (
     Binding("end", "edge(True)", "last", show=False),
 )
 """The keys of whatever has a cursor that goes from one thing to the next."""
-
-
 _HINT_SEPARATOR: Final = " · "
+_ASKED_CLASS: Final = "-asked"
+_BANNER_TEXT: Final = "steno asks you about a call: Esc leads there"
 
 
-def balance_rows(widths: Sequence[int], room: int, *, gap: int = 0) -> list[slice]:
+def balance_rows(widths: Sequence[int], total: int, *, gap: int = 0) -> list[slice]:
     """Return what stands in which row, by how wide things are: as few rows as can be, filled alike."""
-    rows = _fill_rows(widths, room, gap)
+    rows = _fill_rows(widths, total, gap)
     # A last row with next to nothing in it looks like a mistake.
-    while room > 1 and len(narrower := _fill_rows(widths, room - 1, gap)) == len(rows):
-        room, rows = room - 1, narrower
+    while total > 1 and len(narrower := _fill_rows(widths, total - 1, gap)) == len(rows):
+        total, rows = total - 1, narrower
     return rows
 
 
-def _fill_rows(widths: Sequence[int], room: int, gap: int) -> list[slice]:
+def _fill_rows(widths: Sequence[int], total: int, gap: int) -> list[slice]:
     """Return rows of which each takes what fits, and one thing at least."""
     rows: list[slice] = []
     left = 0
     for at, width in enumerate(widths):
         if not rows or gap + width > left:
             rows.append(slice(at, at + 1))
-            left = room - width
+            left = total - width
         else:
             rows[-1] = slice(rows[-1].start, at + 1)
             left -= gap + width
@@ -86,10 +86,10 @@ class MessageBar(Static):
     MessageBar.-trouble { color: $error; }
     """
 
-    def show_message(self, text: str, *, is_trouble: bool = False) -> None:
+    def show_message(self, text: str, *, is_error: bool = False) -> None:
         """Say something; nothing takes back what was said."""
         self.update(Content(terminal_line(text)))
-        self.set_class(is_trouble, "-trouble")
+        self.set_class(is_error, "-trouble")
         self.display = bool(text)
 
 
@@ -157,20 +157,6 @@ class LineInput(Input):
     def validate_value(self, value: str) -> str:
         """Keep out what a terminal would act on; it may be pasted."""
         return terminal_text(value).replace("\n", " ")
-
-
-# -- waiting ---------------------------------------------------------------------------------------
-#
-# A line that says on a page that steno asks something below it.
-#
-# Pages cover the conversation, and with it the question. Whoever asks says so by a class of the app,
-# so neither knows the other, and a page that is opened later shows it, too.
-
-
-_ASKED_CLASS: Final = "-asked"
-
-
-_BANNER_TEXT: Final = "steno asks you about a call: Esc leads there"
 
 
 def show_approval_banner(app: App[object], *, is_asked: bool) -> None:

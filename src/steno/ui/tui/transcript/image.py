@@ -52,14 +52,14 @@ def draw_image(data: bytes, width: int, *, has_colours: bool = True) -> Sequence
     kind, reader = known
     try:
         with reader(BytesIO(data)) as image:
-            said = f"image {image.width}×{image.height} {kind}"  # noqa: RUF001 - the sign for it
+            caption = f"image {image.width}×{image.height} {kind}"  # noqa: RUF001 - the sign for it
             if image.width * image.height > MAX_PIXELS:
-                return _caption_lines(f"[{said}; too large to show]")
+                return _caption_lines(f"[{caption}; too large to show]")
             if kind == "jpeg" and data.count(b"\xff\xda") > MAX_SCANS:
-                return _caption_lines(f"[{said}; would take too long to show]")
+                return _caption_lines(f"[{caption}; would take too long to show]")
             if not has_colours:
-                return _caption_lines(f"[{said}]")
-            return [*_caption_lines(f"[{said}]"), *_half_blocks(image, width)]
+                return _caption_lines(f"[{caption}]")
+            return [*_caption_lines(f"[{caption}]"), *_half_blocks(image, width)]
     except _DECODER_ERRORS:
         return _caption_lines(f"[image {kind}; it is damaged]")
 

@@ -7,8 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
-from typing import Any, Final, TypeAlias, assert_never, final
+from typing import Final, TypeAlias, assert_never, final
 
 from rich.cells import cell_len
 from rich.style import Style
@@ -23,6 +22,7 @@ from steno.render.items import (
     TranscriptItem,
 )
 from steno.render.quantities import format_count
+from steno.ui.tui.transcript.deferred import MarkdownDrawing, create_markdown_drawing, draw_code
 from steno.ui.tui.transcript.styles import TranscriptStyles
 from steno.ui.tui.transcript.text_lines import (
     MAX_LINES,
@@ -57,21 +57,21 @@ DrawImage: TypeAlias = Callable[[ImageLocation, int], Sequence[Strip]]
 """Brings an image as lines of some width, or what is to be shown until it is there."""
 
 
-def estimate_height(block: TranscriptItem, width: int) -> int:
+def estimate_height(item: TranscriptItem, width: int) -> int:
     """Return about how many lines a block will take; asking costs next to nothing."""
-    body = block.body
+    body = item.body
     most = MAX_LINES
-    if is_folded(block):
-        if block.kind not in (ItemKind.USER, ItemKind.SHELL):
+    if is_folded(item):
+        if item.kind not in (ItemKind.USER, ItemKind.SHELL):
             return 2
         most = FOLDED_LINES
     lines = min(body.count("\n") + len(body) // max(width, 20), most)
-    return lines + 2 + bool(block.head)
+    return lines + 2 + bool(item.head)
 
 
-def is_folded(block: TranscriptItem) -> bool:
+def is_folded(item: TranscriptItem) -> bool:
     """Tell whether only the head of a block is shown, or a part of what a person said or ran."""
-    return block.is_folded and block.can_fold
+    return item.is_folded and item.can_fold
 
 
 @final
@@ -79,22 +79,22 @@ class ItemDrawing:
     """The lines of one block, of one width. `draw` brings them up to date."""
 
     def __init__(
-        self, block: TranscriptItem, width: int, look: TranscriptStyles, pictures: DrawImage
+        self, item: TranscriptItem, width: int, styles: TranscriptStyles, pictures: DrawImage
     ) -> None:
-        self._item = block
+        self._item = item
         self._width = max(width, 10)
-        self._styles = look
+        self._styles = styles
         self._draw_image = pictures
-        self._markdown_flow: Any = None  # a MarkdownFlow, whose module is loaded when it is needed
+        self._markdown_flow: MarkdownDrawing | None = None
         self._word_counter = _WordCounter()
         self.lines: Sequence[Strip] = ()
         self.is_stale = True
 
     def draw(self) -> None:
         """Draw what has changed since the last time. The last line of a block is empty."""
-        block, look, width = self._item, self._styles, self._width
-        body = block.join_chunks()
-        match block.kind:
+        item, styles, width = self._item, self._styles, self._width
+        body = item.join_chunks()
+        match item.kind:
             case ItemKind.USER:
                 lines = self._user(body)
             case ItemKind.ANSWER:
@@ -104,29 +104,29 @@ class ItemDrawing:
             case ItemKind.CALL | ItemKind.SHELL:
                 lines = self._call(body)
             case ItemKind.NOTICE:
-                lines = self._message_lines("!", look.notice)
+                lines = self._message_lines("!", styles.notice)
             case ItemKind.ERROR:
-                lines = self._message_lines("✗", look.trouble)
+                lines = self._message_lines("✗", styles.trouble)
             case ItemKind.REPLY:
                 lines = self._reply(body)
             case ItemKind.MARK:
                 lines = self._marker_lines()
             case _:
-                assert_never(block.kind)
+                assert_never(item.kind)
         self.lines = [*lines, Strip([])]
         self.is_stale = False
 
     # -- kinds -----------------------------------------------------------------------------
 
     def _user(self, body: str) -> list[Strip]:
-        look, inner = self._styles, self._width - 2
+        styles, inner = self._styles, self._width - 2
         shown = take_excerpt(body)
         lines = (
-            [styled_strip((line, look.words)) for line in wrap_lines(shown.text, inner)]
+            [styled_strip((line, styles.words)) for line in wrap_lines(shown.text, inner)]
             if body
             else []
         )
-        lines = [line.extend_cell_length(inner, look.words) for line in lines]
+        lines = [line.extend_cell_length(inner, styles.words) for line in lines]
         if is_folded(self._item) and len(lines) > FOLDED_LINES:
             lines = [*lines[:FOLDED_LINES], self._folded_line(len(lines) - FOLDED_LINES)]
             lines += self._images(inner)
@@ -134,47 +134,47 @@ class ItemDrawing:
             lines += [*self._images(inner), *self._omission_line(shown.omission)]
         if self._item.head:
             head = f"{STATE_MARKS[self._item.state]} {self._item.head}"
-            style = look.words + Style(color=look.dim.color)
+            style = styles.words + Style(color=styles.dim.color)
             lines.append(
                 styled_strip((fit_head(head, inner), style)).extend_cell_length(inner, style)
             )
-        return indent_strips(lines, "▎ ", look.mark)
+        return indent_strips(lines, "▎ ", styles.mark)
 
     def _thinking(self, body: str) -> list[Strip]:
-        look = self._styles
+        styles = self._styles
         head = self._item.head or "thinking"
         counts = format_count(self._word_counter.count(body), "word", "words")
         lines = [
-            self._head_strip(f"{head} · {counts}", "…" if self._item.is_open else "∴", look.dim)
+            self._head_strip(f"{head} · {counts}", "…" if self._item.is_open else "∴", styles.dim)
         ]
         if is_folded(self._item):
             return lines
         shown = take_excerpt(body.strip("\n"))
-        style = look.dim + Style(italic=True)
+        style = styles.dim + Style(italic=True)
         lines += [
             styled_strip(("  " + line, style)) for line in wrap_lines(shown.text, self._width - 2)
         ]
         return lines + self._omission_line(shown.omission)
 
     def _call(self, body: str) -> list[Strip]:
-        block, look = self._item, self._styles
+        item, styles = self._item, self._styles
         mark_style = {
-            CallState.WAITING: look.waiting,
-            CallState.RUNNING: look.running,
-            CallState.DONE: look.done,
-            CallState.FAILED: look.failed,
-            CallState.DENIED: look.failed,
-            CallState.STOPPED: look.stopped,
-            None: look.head,
-        }[block.state]
-        folded = is_folded(block)
-        hint = f"· {block.note}" if block.note else ""
-        is_head_alone = folded and not block.is_open and block.kind is not ItemKind.SHELL
+            CallState.WAITING: styles.waiting,
+            CallState.RUNNING: styles.running,
+            CallState.DONE: styles.done,
+            CallState.FAILED: styles.failed,
+            CallState.DENIED: styles.failed,
+            CallState.STOPPED: styles.stopped,
+            None: styles.head,
+        }[item.state]
+        folded = is_folded(item)
+        hint = f"· {item.note}" if item.note else ""
+        is_head_alone = folded and not item.is_open and item.kind is not ItemKind.SHELL
         if is_head_alone and not hint:
             count = body.removesuffix("\n").count("\n") + 1 if body else 0
             hint = f"… {format_count(count, 'line', 'lines')}" if count else "… image"
-        lines = [self._head_strip(block.head, STATE_MARKS[block.state], mark_style, hint=hint)]
-        if block.is_open:
+        lines = [self._head_strip(item.head, STATE_MARKS[item.state], mark_style, hint=hint)]
+        if item.is_open:
             return lines + self._live_output(body, LIVE_LINES if folded else LIVE_LINES_UNFOLDED)
         if not is_head_alone:
             inner = self._body(body, self._width - 2)
@@ -182,7 +182,7 @@ class ItemDrawing:
                 half = FOLDED_LINES // 2
                 inner = [*inner[:half], self._folded_line(len(inner) - 2 * half), *inner[-half:]]
             inner += self._images(self._width - 2)
-            lines += indent_strips(inner, "  ", look.output)
+            lines += indent_strips(inner, "  ", styles.output)
         return lines
 
     def _folded_line(self, count: int) -> Strip:
@@ -194,22 +194,23 @@ class ItemDrawing:
         """Return the end of what a command that still runs has said."""
         if not body:
             return []
-        look = self._styles
+        styles = self._styles
         text, before = last_lines(body, count)
         lines = [
-            styled_strip((f"  {line}", look.output)) for line in break_lines(text, self._width - 2)
+            styled_strip((f"  {line}", styles.output))
+            for line in break_lines(text, self._width - 2)
         ]
         if before or len(lines) > count:
             is_counted = before and not self._item.omitted_characters
-            said = (
+            omitted = (
                 format_count(before, "earlier line", "earlier lines") if is_counted else "earlier"
             )
-            lines = [styled_strip((f"  … {said}", look.dim)), *lines[-count:]]
+            lines = [styled_strip((f"  … {omitted}", styles.dim)), *lines[-count:]]
         return lines
 
     def _message_lines(self, mark: str, style: Style) -> list[Strip]:
-        block = self._item
-        lines = [part for part in (block.head, block.body.strip("\n")) if part]
+        item = self._item
+        lines = [part for part in (item.head, item.body.strip("\n")) if part]
         shown = take_excerpt("\n".join(lines))
         rows = wrap_lines(shown.text, self._width - 2)
         marked = [
@@ -220,26 +221,32 @@ class ItemDrawing:
 
     def _reply(self, body: str) -> list[Strip]:
         """Return what a command has brought in a frame, with its head in the upper line."""
-        look, inner = self._styles, self._width - 4
+        styles, inner = self._styles, self._width - 4
         title = fit_head(self._item.head, inner - 2)
         title = f" {title} " if title else ""
         line = "─" * (self._width - 3 - cell_len(title))
-        lines = [styled_strip(("╭─", look.frame), (title, look.head), (f"{line}╮", look.frame))]
+        lines = [
+            styled_strip(("╭─", styles.frame), (title, styles.head), (f"{line}╮", styles.frame))
+        ]
         if not is_folded(self._item):
             for drawn in [*self._body(body, inner), *self._images(inner)]:
                 row = drawn.adjust_cell_length(inner)
                 lines.append(
                     Strip.join(
-                        [styled_strip(("│ ", look.frame)), row, styled_strip((" │", look.frame))]
+                        [
+                            styled_strip(("│ ", styles.frame)),
+                            row,
+                            styled_strip((" │", styles.frame)),
+                        ]
                     )
                 )
-        return [*lines, styled_strip((f"╰{'─' * (self._width - 2)}╯", look.frame))]
+        return [*lines, styled_strip((f"╰{'─' * (self._width - 2)}╯", styles.frame))]
 
     def _marker_lines(self) -> list[Strip]:
-        look = self._styles
+        styles = self._styles
         text = fit_head(self._item.head or self._item.body, self._width - 6)
         rest = "─" * (self._width - 4 - cell_len(text))
-        lines = [styled_strip((f"── {text} {rest}", look.dim))]
+        lines = [styled_strip((f"── {text} {rest}", styles.dim))]
         if self._item.head and self._item.body and not is_folded(self._item):
             lines += self._body(self._item.body, self._width)
         return lines
@@ -247,12 +254,12 @@ class ItemDrawing:
     # -- parts -----------------------------------------------------------------------------
 
     def _head_strip(self, text: str, mark: str, style: Style, *, hint: str = "") -> Strip:
-        room = self._width - 2 - (cell_len(hint) + 1 if hint else 0)
-        head = fit_head(text, room)
-        look = self._styles
-        text_style = look.dim if style is look.dim else look.head
+        columns = self._width - 2 - (cell_len(hint) + 1 if hint else 0)
+        head = fit_head(text, columns)
+        styles = self._styles
+        text_style = styles.dim if style is styles.dim else styles.head
         return styled_strip(
-            (f"{mark} ", style), (head, text_style), (f" {hint}" * bool(hint), look.dim)
+            (f"{mark} ", style), (head, text_style), (f" {hint}" * bool(hint), styles.dim)
         )
 
     def _body(self, body: str, width: int) -> list[Strip]:
@@ -264,16 +271,15 @@ class ItemDrawing:
         if self._item.form is TextForm.PLAIN and self._item.kind in (ItemKind.CALL, ItemKind.SHELL):
             return self._output_lines(body.strip("\n"), width)
         shown = take_excerpt(body.strip("\n"))
-        look = self._styles
+        styles = self._styles
         match self._item.form:
             case TextForm.DIFF:
-                lines = diff_lines(shown.text, width, look)
+                lines = diff_lines(shown.text, width, styles)
             case TextForm.CODE:
-                code = _load_late("markdown")
-                lines = code.code_lines(shown.text, self._item.language, width, look)
+                lines = draw_code(shown.text, self._item.language, width, styles)
             case _:
                 lines = [
-                    styled_strip((line, look.output)) for line in break_lines(shown.text, width)
+                    styled_strip((line, styles.output)) for line in break_lines(shown.text, width)
                 ]
         return lines + self._omission_line(shown.omission)
 
@@ -290,7 +296,7 @@ class ItemDrawing:
 
     def _markdown(self, body: str, width: int) -> list[Strip]:
         if self._markdown_flow is None:
-            self._markdown_flow = _load_late("markdown").MarkdownFlow(width, self._styles)
+            self._markdown_flow = create_markdown_drawing(width, self._styles)
         shown = take_excerpt(body)
         lines = self._markdown_flow.draw(shown.text)
         if not lines and body.strip():
@@ -304,8 +310,8 @@ class ItemDrawing:
     def _images(self, width: int) -> list[Strip]:
         return [line for image in self._item.images for line in self._draw_image(image, width)]
 
-    def _omission_line(self, said: str) -> list[Strip]:
-        return [styled_strip((f"{said}; y copies all", self._styles.dim))] if said else []
+    def _omission_line(self, omitted: str) -> list[Strip]:
+        return [styled_strip((f"{omitted}; y copies all", self._styles.dim))] if omitted else []
 
 
 @final
@@ -324,8 +330,3 @@ class _WordCounter:
         self._count += len(text[self._read : end].split())
         self._read = end
         return self._count + len(text[end:].split())
-
-
-def _load_late(module: str) -> Any:
-    """Load what the first picture of the terminal does without."""
-    return import_module(f"steno.ui.tui.transcript.{module}")

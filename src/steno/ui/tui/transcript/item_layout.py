@@ -16,12 +16,9 @@ from steno.render.items import TranscriptItem
 from steno.ui.tui.transcript.item_drawing import DrawImage, ItemDrawing, estimate_height
 from steno.ui.tui.transcript.styles import TranscriptStyles
 
-# -- layout ----------------------------------------------------------------------------------------
-#
-# How high things are that stand one below the other, and where each begins.
-#
-# A binary indexed tree (Fenwick): to change a height, to append one, to ask where something begins
-# and what stands in a line all cost the logarithm of how many there are. It knows no block.
+MAX_DRAWN_ITEMS: Final = 1_000
+"""How many blocks stay drawn; the others are drawn again when somebody scrolls there."""
+DrawImageFor: TypeAlias = Callable[[TranscriptItem], DrawImage]
 
 
 class LinePosition(NamedTuple):
@@ -95,13 +92,6 @@ class HeightIndex:
         return LinePosition(position, line)
 
 
-MAX_DRAWN_ITEMS: Final = 1_000
-"""How many blocks stay drawn; the others are drawn again when somebody scrolls there."""
-
-
-DrawImageFor: TypeAlias = Callable[[TranscriptItem], DrawImage]
-
-
 class ScrollAnchor(NamedTuple):
     """What has to stay where it is while heights become known: a line of a block, and its row."""
 
@@ -134,23 +124,23 @@ class ItemLayout:
         """All of them, from top to bottom."""
         return self._items
 
-    def set_items(self, blocks: Iterable[TranscriptItem]) -> None:
+    def set_items(self, items: Iterable[TranscriptItem]) -> None:
         """Take other blocks in place of these."""
-        self._items = list(blocks)
-        self._index_by_item = {block: index for index, block in enumerate(self._items)}
+        self._items = list(items)
+        self._index_by_item = {item: index for index, item in enumerate(self._items)}
         self._drawings.clear()
         self.invalidate_heights()
 
-    def add(self, block: TranscriptItem) -> None:
+    def add(self, item: TranscriptItem) -> None:
         """Put a block below the others."""
-        self._index_by_item[block] = len(self._items)
-        self._items.append(block)
-        self._heights.append(estimate_height(block, self._width))
+        self._index_by_item[item] = len(self._items)
+        self._items.append(item)
+        self._heights.append(estimate_height(item, self._width))
         self._measured_widths.append(0)
 
-    def remove(self, block: TranscriptItem) -> None:
+    def remove(self, item: TranscriptItem) -> None:
         """Take a block away; those below it are drawn anew."""
-        index = self._index_by_item.pop(block)
+        index = self._index_by_item.pop(item)
         del self._items[index], self._measured_widths[index]
         self._index_by_item.update({one: at for at, one in enumerate(self._items[index:], index)})
         heights = [self._heights[at] for at in range(len(self._items) + 1) if at != index]
@@ -159,16 +149,16 @@ class ItemLayout:
             if at >= index:
                 self._drawings.discard(at)
 
-    def index_of(self, block: TranscriptItem) -> int | None:
+    def index_of(self, item: TranscriptItem) -> int | None:
         """Return where a block is; None where it is not among these."""
-        return self._index_by_item.get(block)
+        return self._index_by_item.get(item)
 
-    def fit(self, width: int, look: TranscriptStyles) -> None:
+    def fit(self, width: int, styles: TranscriptStyles) -> None:
         """Draw from now on as wide as that, and in these styles."""
-        if width != self._width or look != self._styles:
+        if width != self._width or styles != self._styles:
             self._drawings.clear()
         self._width = width
-        self._styles = look
+        self._styles = styles
 
     def invalidate(self, index: int) -> None:
         """Draw a block anew when it is looked at the next time."""
@@ -178,7 +168,7 @@ class ItemLayout:
 
     def invalidate_heights(self) -> None:
         """Forget all heights: most of them have changed."""
-        self._heights = HeightIndex(estimate_height(block, self._width) for block in self._items)
+        self._heights = HeightIndex(estimate_height(item, self._width) for item in self._items)
         self._measured_widths = [0] * len(self._items)
         for index in [*self._drawings.keys()]:
             self._drawings[index].is_stale = True
@@ -194,9 +184,9 @@ class ItemLayout:
         """Return the line in which a block begins."""
         return self._heights.offset(index)
 
-    def bottom_of(self, block: TranscriptItem) -> int:
+    def bottom_of(self, item: TranscriptItem) -> int:
         """Return the line behind the last one of a block."""
-        return self._heights.offset(self._index_by_item[block] + 1)
+        return self._heights.offset(self._index_by_item[item] + 1)
 
     def height_of(self, index: int) -> int:
         """Return how many lines a block takes; it is drawn if need be."""
@@ -250,8 +240,8 @@ class ItemLayout:
         drawing = self._drawings.get(index)
         if drawing is None:
             assert self._styles is not None, "fit comes first"
-            block = self._items[index]
-            drawing = ItemDrawing(block, self._width, self._styles, self._drawer_for(block))
+            item = self._items[index]
+            drawing = ItemDrawing(item, self._width, self._styles, self._drawer_for(item))
             self._drawings[index] = drawing
         if drawing.is_stale:
             drawing.draw()

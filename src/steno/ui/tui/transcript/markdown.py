@@ -34,47 +34,36 @@ from steno.ui.tui.transcript.text_lines import (
     styled_strip,
 )
 
-# -- code ------------------------------------------------------------------------------------------
-#
-# Code with the colours of its language, by Pygments.
-
-
 MAX_HIGHLIGHTED: Final = 60_000
 """What is longer is shown without colours: they would take longer than anybody waits."""
+RenderBlock: TypeAlias = Callable[[str, int, TranscriptStyles], Sequence[Strip]]
+"""Draws a text, so and so wide."""
+_MAX_NESTING: Final = 16
+"""Of what is nested deeper nothing can be seen on a line."""
+_MAX_PARAGRAPH: Final = 8_000
+"""Some texts take the square of their length to read."""
 
 
-def highlight_code(code: str, language: str, look: TranscriptStyles) -> Syntax:
+def highlight_code(code: str, language: str, styles: TranscriptStyles) -> Syntax:
     """Return code to be drawn; a language that nobody knows has no colours."""
-    behind = look.code.bgcolor
+    behind = styles.code.bgcolor
     has_ground = behind is not None and not behind.is_default
     return Syntax(
         code,
         (language if len(code) <= MAX_HIGHLIGHTED else "") or "text",
-        theme="github-dark" if look.is_dark else "tango",
+        theme="github-dark" if styles.is_dark else "tango",
         background_color=behind.get_truecolor().hex if behind and has_ground else "default",
         word_wrap=True,
         tab_size=TAB_SIZE,
     )
 
 
-def code_lines(text: str, language: str, width: int, look: TranscriptStyles) -> list[Strip]:
+def code_lines(text: str, language: str, width: int, styles: TranscriptStyles) -> list[Strip]:
     """Return code as lines, on a ground of its own."""
     console = plain_console()
     options = console.options.update(width=width, height=None)
-    syntax = highlight_code(terminal_text(text), language, look)
+    syntax = highlight_code(terminal_text(text), language, styles)
     return safe_strips(console.render_lines(syntax, options, pad=False))
-
-
-RenderBlock: TypeAlias = Callable[[str, int, TranscriptStyles], Sequence[Strip]]
-"""Draws a text, so and so wide."""
-
-
-_MAX_NESTING: Final = 16
-"""Of what is nested deeper nothing can be seen on a line."""
-
-
-_MAX_PARAGRAPH: Final = 8_000
-"""Some texts take the square of their length to read."""
 
 
 def _create_parser() -> MarkdownIt:
@@ -103,18 +92,18 @@ def split_blocks(markup: str) -> list[str]:
     return ["\n".join(lines[begin:end]) for begin, end in pairwise(bounds)]
 
 
-def render_block(markup: str, width: int, look: TranscriptStyles) -> Sequence[Strip]:
+def render_block(markup: str, width: int, styles: TranscriptStyles) -> Sequence[Strip]:
     """Return one block of harmless Markdown as lines; as written, where it is no text for people."""
     if any(
         token.level > _MAX_NESTING
         or (token.type == "inline" and len(token.content) > _MAX_PARAGRAPH)
         for token in _BLOCK_PARSER.parse(markup)
     ):
-        lines = [styled_strip((line, look.base)) for line in break_lines(markup, width)]
+        lines = [styled_strip((line, styles.base)) for line in break_lines(markup, width)]
     else:
-        console = _markdown_console(look)
+        console = _markdown_console(styles)
         options = console.options.update(width=max(width, 8), height=None)
-        lines = safe_strips(console.render_lines(_Markdown(markup, look), options, pad=False))
+        lines = safe_strips(console.render_lines(_Markdown(markup, styles), options, pad=False))
     return _trim_blank_lines(lines)
 
 
@@ -129,10 +118,10 @@ class MarkdownFlow:
     """A text that grows, as lines. Each call of `draw` gets all of it so far."""
 
     def __init__(
-        self, width: int, look: TranscriptStyles, render: RenderBlock = render_block
+        self, width: int, styles: TranscriptStyles, render: RenderBlock = render_block
     ) -> None:
         self._width = width
-        self._styles = look
+        self._styles = styles
         self._render = render
         self._reset()
 
@@ -173,9 +162,9 @@ class MarkdownFlow:
 class _HighlightedCode(CodeBlock):
     """Code with our colours; Rich asks for the theme only."""
 
-    def __init__(self, lexer_name: str, look: TranscriptStyles) -> None:
+    def __init__(self, lexer_name: str, styles: TranscriptStyles) -> None:
         super().__init__(lexer_name, "")
-        self._styles = look
+        self._styles = styles
 
     @classmethod
     def create(cls, markdown: Markdown, token: Token) -> _HighlightedCode:
@@ -200,33 +189,33 @@ class _Markdown(Markdown):
         "heading_open": _Heading,
     }
 
-    def __init__(self, markup: str, look: TranscriptStyles) -> None:
+    def __init__(self, markup: str, styles: TranscriptStyles) -> None:
         super().__init__("", hyperlinks=False)
         self.parsed = _FULL_PARSER.parse(markup)
-        self.styles = look
+        self.styles = styles
 
 
 @lru_cache(maxsize=4)
-def _markdown_console(look: TranscriptStyles) -> Console:
+def _markdown_console(item_styles: TranscriptStyles) -> Console:
     styles: dict[str, str | Style] = {
         "paragraph": "none",
         "text": "none",
         "em": "italic",
         "strong": "bold",
-        "code": look.code,
+        "code": item_styles.code,
         "code_block": "none",
-        "block_quote": look.dim,
+        "block_quote": item_styles.dim,
         "list": "none",
         "item": "none",
-        "item.bullet": look.frame,
-        "item.number": look.frame,
-        "hr": look.dim,
-        **{f"h{level}": look.heading for level in range(1, 7)},
-        "link": look.link,
-        "link_url": look.dim,
+        "item.bullet": item_styles.frame,
+        "item.number": item_styles.frame,
+        "hr": item_styles.dim,
+        **{f"h{level}": item_styles.heading for level in range(1, 7)},
+        "link": item_styles.link,
+        "link_url": item_styles.dim,
         "s": "strike",
-        "table.border": look.dim,
-        "table.header": look.heading,
+        "table.border": item_styles.dim,
+        "table.header": item_styles.heading,
     }
     return Console(
         file=StringIO(),

@@ -23,11 +23,7 @@ from steno.ui.tui.transcript.styles import TranscriptStyles
 
 MAX_LINES: Final = 2_000
 """What is drawn of one body; nobody reads more of it in a terminal."""
-
-
 MAX_CHARACTERS: Final = 200_000
-
-
 TAB_SIZE: Final = 4
 
 
@@ -67,8 +63,8 @@ def head_and_tail(body: str) -> tuple[str, str, str]:
     middle = body[len(beginning) : len(body.removesuffix("\n")) - len(end)]
     is_cut = not middle.startswith("\n") or not middle.endswith("\n")
     lines_left = format_count(middle.count("\n") - 1, "line", "lines")
-    told = f"{len(middle):,} characters" if is_cut else lines_left
-    return beginning, f"… {told} left out", end
+    omitted = f"{len(middle):,} characters" if is_cut else lines_left
+    return beginning, f"… {omitted} left out", end
 
 
 def last_lines(body: str, count: int) -> tuple[str, int]:
@@ -155,21 +151,16 @@ def plain_console() -> Console:
     )
 
 
-# -- diff ------------------------------------------------------------------------------------------
-#
-# A change of a file as lines: what comes, what goes, and where. The signs say it without colours.
-
-
-def diff_lines(text: str, width: int, look: TranscriptStyles) -> list[Strip]:
+def diff_lines(text: str, width: int, styles: TranscriptStyles) -> list[Strip]:
     """Return a unified diff as lines; a long one goes on below in the same style."""
     lines: list[Strip] = []
     for line in text.split("\n"):
-        style = _diff_style(line, look)
+        style = _diff_style(line, styles)
         lines.extend([styled_strip((part, style)) for part in break_lines(line, width)])
     return lines
 
 
-def _diff_style(line: str, look: TranscriptStyles) -> Style:
+def _diff_style(line: str, styles: TranscriptStyles) -> Style:
     if line.startswith(("+++ ", "--- ")):
-        return look.head
-    return {"+": look.added, "-": look.removed, "@": look.hunk}.get(line[:1], look.output)
+        return styles.head
+    return {"+": styles.added, "-": styles.removed, "@": styles.hunk}.get(line[:1], styles.output)

@@ -7,55 +7,118 @@ blocks and nothing of where they come from.
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+import asyncio
+from collections.abc import Callable, Container, Coroutine, Sequence
 from time import process_time
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, TypeAlias, final
 
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
 from textual.actions import SkipAction
 from textual.binding import Binding, BindingType
+from textual.cache import LRUCache
 from textual.geometry import Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.selection import Selection
 from textual.strip import Strip
 
-from steno.render.items import ItemKind, TranscriptItem
+from steno.render.items import ImageLocation, ItemKind, TranscriptItem
 from steno.render.terminal_text import terminal_text
-from steno.ui.tui.transcript.image_cache import FindImage, ImageCache
+from steno.ui.tui.transcript.deferred import load_image_drawing
+from steno.ui.tui.transcript.item_drawing import DrawImage
 from steno.ui.tui.transcript.item_layout import ItemLayout, ScrollAnchor
 from steno.ui.tui.transcript.styles import STYLE_PARTS, STYLE_PREFIX, STYLE_SHEET, TranscriptStyles
 from steno.ui.tui.transcript.text_lines import fit_head, styled_strip
 
-# -- greeting --------------------------------------------------------------------------------------
-#
-# What is said where nobody has said anything yet: what there is to work with, and how to begin.
-#
-# Needed for the first paint: nothing heavy is imported here.
-
-
+MAX_CACHED_IMAGES: Final = 64
+"""How many images stay drawn."""
+ReadImageBytes: TypeAlias = Callable[[], bytes | None]
+"""Returns the bytes of an image, in any thread; None if they cannot be read."""
+FindImage: TypeAlias = Callable[[str, int], ReadImageBytes | None]
+"""Returns what reads an image: by its entry, and its number among the parts there."""
 # Each fits into the narrowest terminal that there is room in.
 GREETING_HINTS: Final = (
     "Say what to do, then Enter; @file points at a file.",
     "/help tells the rest · Esc interrupts · Ctrl+D leaves",
 )
-
-
-def greeting_lines(about: str, width: int, look: TranscriptStyles) -> list[Strip]:
-    """Return it as lines; `about` says what there is to work with, and may be empty."""
-    said = [(about, look.head)] if about else []
-    said += [(line, look.dim) for line in GREETING_HINTS]
-    return [Strip([]), *[styled_strip((fit_head(text, width), style)) for text, style in said]]
-
-
 REDRAW_PAUSE_S: Final = 1 / 30
 """Between two drawings of what changes all the time."""
-
-
 LEFT_MARGIN: Final = 2
 """Columns to the left, where the mark of the selected block is."""
+
+
+def find_no_image(entry: str, number: int) -> ReadImageBytes | None:
+    """Return nothing: nobody has any images."""
+    return None
+
+
+@final
+class ImageCache:
+    """Draws images, and says when one is there."""
+
+    def __init__(
+        self,
+        start: Callable[[Coroutine[Any, Any, None]], object],
+        on_change: Callable[[TranscriptItem], None],
+        *,
+        has_colours: Callable[[], bool],
+    ) -> None:
+        """Take who starts what takes long, and who is told that a block looks otherwise now."""
+        self.find_image: FindImage = find_no_image
+        """Who has the bytes."""
+        self._start = start
+        self._on_change = on_change
+        self._has_colours = has_colours
+        self._drawn: LRUCache[tuple[ImageLocation, int], Sequence[Strip]] = LRUCache(
+            MAX_CACHED_IMAGES
+        )
+        self._pending: dict[tuple[ImageLocation, int], set[TranscriptItem]] = {}
+
+    def drawer_for(self, item: TranscriptItem) -> DrawImage:
+        """Return who brings the images of a block: at once, or a word now and them later."""
+
+        def picture(image: ImageLocation, width: int) -> Sequence[Strip]:
+            key = (image, width)
+            if (found := self._drawn.get(key)) is not None:
+                return found
+            if key not in self._pending:
+                read = self.find_image(*image)
+                if read is None:
+                    return []  # it may be at hand later
+                self._pending[key] = set()
+                self._start(self._draw(read, key))
+            self._pending[key].add(item)
+            return [Strip([Segment("[image …]", Style(dim=True))])]
+
+        return picture
+
+    async def _draw(self, read: ReadImageBytes, key: tuple[ImageLocation, int]) -> None:
+        self._drawn[key] = await asyncio.to_thread(
+            _read_and_draw, read, key[1], self._has_colours()
+        )
+        for item in self._pending.pop(key):
+            self._on_change(item)
+
+
+def _read_and_draw(read: ReadImageBytes, width: int, has_colours: bool) -> Sequence[Strip]:
+    """Read and draw an image; to load who can do so takes time as well."""
+    data = read()
+    if data is None:
+        return [Strip([Segment("[image; it cannot be read]")])]
+    try:
+        draw = load_image_drawing()
+    except ImportError:
+        return [Strip([Segment("[image; to see it: pip install 'steno[images]']")])]
+    return draw(data, width, has_colours=has_colours)
+
+
+def greeting_lines(about: str, width: int, styles: TranscriptStyles) -> list[Strip]:
+    """Return it as lines; `about` says what there is to work with, and may be empty."""
+    lines = [(about, styles.head)] if about else []
+    lines += [(line, styles.dim) for line in GREETING_HINTS]
+    return [Strip([]), *[styled_strip((fit_head(text, width), style)) for text, style in lines]]
 
 
 class Transcript(ScrollView, can_focus=True):
@@ -82,9 +145,9 @@ class Transcript(ScrollView, can_focus=True):
     class EditRequested(Message):
         """The person wants to do something about a block: edit it, where it is theirs."""
 
-        def __init__(self, block: TranscriptItem) -> None:
+        def __init__(self, item: TranscriptItem) -> None:
             super().__init__()
-            self.item = block
+            self.item = item
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
@@ -133,15 +196,15 @@ class Transcript(ScrollView, can_focus=True):
         """Ask somebody for the bytes of images: when one is drawn, and not before."""
         self._image_cache.find_image = image_of
 
-    def _redraw_item(self, block: TranscriptItem) -> None:
-        if (index := self._item_layout.index_of(block)) is not None:
+    def _redraw_item(self, item: TranscriptItem) -> None:
+        if (index := self._item_layout.index_of(item)) is not None:
             self._item_layout.invalidate(index)
             self._redraw_soon()
 
-    def show_items(self, blocks: Sequence[TranscriptItem]) -> None:
+    def show_items(self, items: Sequence[TranscriptItem]) -> None:
         """Show other blocks in place of these, from the end; where there are none, how to begin."""
         self._has_content = True
-        self._item_layout.set_items(blocks)
+        self._item_layout.set_items(items)
         self._selected = None
         self._changed_items.clear()
         self._unseen_items.clear()
@@ -154,33 +217,33 @@ class Transcript(ScrollView, can_focus=True):
             self._greeting_text = about
             self.refresh()
 
-    def add_item(self, block: TranscriptItem) -> None:
+    def add_item(self, item: TranscriptItem) -> None:
         """Put a block below the others."""
-        self._item_layout.add(block)
-        self._unseen_items.add(block)
+        self._item_layout.add(item)
+        self._unseen_items.add(item)
         self._redraw_soon()
 
-    def update_item(self, block: TranscriptItem) -> None:
+    def update_item(self, item: TranscriptItem) -> None:
         """Draw a block anew soon: it has changed. What is not shown here is no matter."""
-        if self._item_layout.index_of(block) is not None:
-            self._changed_items.add(block)
-            self._unseen_items.add(block)
+        if self._item_layout.index_of(item) is not None:
+            self._changed_items.add(item)
+            self._unseen_items.add(item)
             self._redraw_soon()
 
-    def remove_item(self, block: TranscriptItem) -> None:
+    def remove_item(self, item: TranscriptItem) -> None:
         """Take a block away. What is not shown here is no matter."""
-        if self._item_layout.index_of(block) is not None:
-            self._item_layout.remove(block)
-            self._changed_items.discard(block)
-            self._unseen_items.discard(block)
-            self._selected = None if self._selected is block else self._selected
+        if self._item_layout.index_of(item) is not None:
+            self._item_layout.remove(item)
+            self._changed_items.discard(item)
+            self._unseen_items.discard(item)
+            self._selected = None if self._selected is item else self._selected
             self._redraw_soon()
 
     def fold_all(self, kinds: Container[ItemKind] | None, folded: bool) -> None:
         """Fold or unfold all blocks of some kinds, or of all."""
-        for block in self.items:
-            if (kinds is None or block.kind in kinds) and block.can_fold:
-                block.is_folded = folded
+        for item in self.items:
+            if (kinds is None or item.kind in kinds) and item.can_fold:
+                item.is_folded = folded
         anchor = self._anchor()
         self._item_layout.invalidate_heights()
         self._lay_out_visible(anchor)
@@ -194,14 +257,14 @@ class Transcript(ScrollView, can_focus=True):
 
     def _redraw(self) -> None:
         self._awaits_redraw = False
-        begun = process_time()
-        for block in self._changed_items:
-            if (index := self._item_layout.index_of(block)) is not None:
+        started_at = process_time()
+        for item in self._changed_items:
+            if (index := self._item_layout.index_of(item)) is not None:
                 self._item_layout.invalidate(index)
         self._changed_items.clear()
         self._lay_out_visible(self._anchor())
         # What takes long to draw is drawn less often, so that there is time for everything else.
-        self._pause_s = max(REDRAW_PAUSE_S, 3 * (process_time() - begun))
+        self._pause_s = max(REDRAW_PAUSE_S, 3 * (process_time() - started_at))
 
     def _anchor(self) -> ScrollAnchor | None:
         """Return what is at the top, which is to stay there; None where the end is to be seen."""
@@ -240,7 +303,7 @@ class Transcript(ScrollView, can_focus=True):
         """Say how many new blocks go on below the screen, if that is another number now."""
         before = self._unseen_count
         self._unseen_items = {
-            block for block in self._unseen_items if self._item_layout.bottom_of(block) > bottom
+            item for item in self._unseen_items if self._item_layout.bottom_of(item) > bottom
         }
         self._unseen_count = len(self._unseen_items)
         if self._unseen_count != before:
@@ -306,14 +369,14 @@ class Transcript(ScrollView, can_focus=True):
             strip = self._highlighted(strip, selection.get_span(line))
         return strip.crop_extend(0, width, base).apply_offsets(0, line)
 
-    def _row_below_items(self, row: int, look: TranscriptStyles) -> Strip:
+    def _row_below_items(self, row: int, styles: TranscriptStyles) -> Strip:
         """Return a row below all blocks: an empty one, or where there are none, how to begin."""
         if self.items or not self._has_content:
             return Strip([])
-        said = greeting_lines(self._greeting_text, self.size.width - LEFT_MARGIN, look)[
+        lines = greeting_lines(self._greeting_text, self.size.width - LEFT_MARGIN, styles)[
             row : row + 1
         ]
-        return Strip.join([Strip([Segment(" " * LEFT_MARGIN)]), *said]).apply_style(look.base)
+        return Strip.join([Strip([Segment(" " * LEFT_MARGIN)]), *lines]).apply_style(styles.base)
 
     # -- selecting blocks ------------------------------------------------------------------
 
@@ -343,12 +406,12 @@ class Transcript(ScrollView, can_focus=True):
         row = self._item_layout.top_of(index) - self.scroll_offset.y
         self._lay_out_visible(ScrollAnchor(index, row=max(0, min(row, rows - height))))
 
-    def fold(self, block: TranscriptItem) -> None:
+    def fold(self, item: TranscriptItem) -> None:
         """Fold a block, or unfold it; its head stays where it is."""
-        index = self._item_layout.index_of(block)
-        if index is None or not block.can_fold:
+        index = self._item_layout.index_of(item)
+        if index is None or not item.can_fold:
             return
-        block.is_folded = not block.is_folded
+        item.is_folded = not item.is_folded
         row = self._item_layout.top_of(index) - self.scroll_offset.y
         self._item_layout.invalidate(index)
         self._lay_out_visible(ScrollAnchor(index, row=max(0, row)))
@@ -373,8 +436,8 @@ class Transcript(ScrollView, can_focus=True):
 
     def action_copy(self) -> None:
         """Copy the text of the selected block."""
-        block = self._selected_item()
-        self.app.copy_to_clipboard(terminal_text(block.join_chunks() or block.head))
+        item = self._selected_item()
+        self.app.copy_to_clipboard(terminal_text(item.join_chunks() or item.head))
         self.notify("Copied.", timeout=2)
 
     def action_choose(self) -> None:
@@ -396,7 +459,7 @@ class Transcript(ScrollView, can_focus=True):
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
         """Return the text that was marked with the mouse; everything as it was said."""
         if selection.start is None and selection.end is None:
-            texts = [terminal_text(block.join_chunks() or block.head) for block in self.items]
+            texts = [terminal_text(item.join_chunks() or item.head) for item in self.items]
             return "\n\n".join(texts), "\n"
         first = selection.start.y if selection.start is not None else 0
         last = selection.end.y if selection.end is not None else self._item_layout.height - 1

@@ -5,9 +5,12 @@ Whoever listens cannot look back: a thing is said once, when it is known, and sa
 
 from __future__ import annotations
 
+import re
+import shutil
 from collections import deque
-from collections.abc import Sequence
-from typing import Final, final
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Final, TextIO, final
 
 from steno.agent.events import (
     CallEnded,
@@ -48,18 +51,206 @@ from steno.render.items_from_entries import (
     reference_label,
 )
 from steno.render.quantities import format_count, format_dollars
-from steno.render.terminal_text import terminal_line
-from steno.ui.plain.line_writer import LineWriter, shorten_lines
+from steno.render.terminal_text import display_width, terminal_line, terminal_text
 
-# -- flowing ---------------------------------------------------------------------------------------
-#
-# Words that come in pieces, said line by line: a line is said when all of it is there.
-
-
+_BETWEEN_CELLS: Final = re.compile(r"(?<!\\)\|")
+_RULE: Final = re.compile(r":?-+:?")
+_CODE: Final = re.compile(r"(`+) ?(.+?) ?\1")
+_ESCAPED: Final = re.compile(r"\\([^\w\s])|(?<!`)(`+)(?!`).+?(?<!`)\2(?!`)")
+"""A sign that means nothing, or code, in which a backslash is one."""
+_FENCE: Final = re.compile(r"\s*(?:```|~~~)")
+_GAP: Final = "  "
+_INDENT: Final = "  "
+_BAR: Final = "│ "
+_BOLD: Final = "\x1b[1m"
+_RESET: Final = "\x1b[0m"
+_DUMB_TERMINALS: Final = ("", "dumb", "unknown")
+_MIN_WIDTH: Final = 20
 _FIRST_LINES: Final = 10
-
-
 _LAST_LINES: Final = 10
+_MAX_DIFF_LINES: Final = 60
+_MAX_FAILURE_LINES: Final = 10
+_RECAP_EXCHANGES: Final = 3
+_MAX_RECAP_LINES: Final = 20
+_HEADINGS: Final = {ItemKind.ERROR: "Trouble", ItemKind.NOTICE: "Notice", ItemKind.MARK: "Notice"}
+
+
+def markdown_to_lines(text: str) -> str:
+    """Return Markdown with its tables as columns, and nothing escaped any more."""
+    lines: list[str] = []
+    for is_table, group in groupby(text.split("\n"), _is_row):
+        found = list(group)
+        lines += (
+            _align_rows([_split_cells(line) for line in found])
+            if is_table
+            else _unescape_lines(found)
+        )
+    return "\n".join(lines)
+
+
+def _unescape_lines(lines: Iterable[str]) -> Iterator[str]:
+    """Yield lines as they are read; in a block of code every backslash is one."""
+    is_code = False
+    for line in lines:
+        is_fence = _FENCE.match(line) is not None
+        yield line if is_code or is_fence else _unescape_text(line)
+        is_code ^= is_fence
+
+
+def _unescape_text(text: str) -> str:
+    """Return what stands on a line, without what keeps a renderer from seeing more in it."""
+    return _ESCAPED.sub(lambda found: found[1] or found[0], text)
+
+
+def _is_row(line: str) -> bool:
+    return line.startswith("| ") and line.endswith(" |")
+
+
+def _split_cells(line: str) -> list[str]:
+    return [_cell_text(cell.strip()) for cell in _BETWEEN_CELLS.split(line[1:-1])]
+
+
+def _cell_text(cell: str) -> str:
+    """Return what a cell says; its bars have a backslash more, whatever they stand in."""
+    cell = cell.replace("\\|", "|")
+    code = _CODE.fullmatch(cell)
+    return code[2] if code is not None else _unescape_text(cell)
+
+
+def _align_rows(rows: Sequence[list[str]]) -> list[str]:
+    """Return rows below each other, numbers to the right; the rule below the head is no row."""
+    count = max(map(len, rows))
+    rule = next((row for row in rows if all(map(_RULE.fullmatch, row))), [])
+    shown = [row + [""] * (count - len(row)) for row in rows if row is not rule]
+    widths = [max([display_width(row[at]) for row in shown], default=0) for at in range(count)]
+    are_numbers = [at < len(rule) and rule[at].endswith(":") for at in range(count)]
+    return [_GAP.join(_pad_row(row, widths, are_numbers)).rstrip() for row in shown]
+
+
+def _pad_row(
+    row: Sequence[str], widths: Sequence[int], are_numbers: Sequence[bool]
+) -> Iterator[str]:
+    for cell, width, is_number in zip(row, widths, are_numbers, strict=True):
+        blanks = " " * (width - display_width(cell))
+        yield f"{blanks}{cell}" if is_number else f"{cell}{blanks}"
+
+
+def supports_styles(out: TextIO, environ: Mapping[str, str]) -> bool:
+    """Tell whether bold letters can be shown, and nobody minds."""
+    is_able = environ.get("TERM", "") not in _DUMB_TERMINALS and out.isatty()
+    return is_able and not environ.get("NO_COLOR")
+
+
+@final
+class LineWriter:
+    """Prints. Everything is made printable here, and nowhere else."""
+
+    def __init__(self, out: TextIO, environ: Mapping[str, str]) -> None:
+        """Take where to print, and what is known of it."""
+        self._out = out
+        self._is_styled = supports_styles(out, environ)
+        self._has_width = out.isatty()
+        self._typed_line: Callable[[], str] | None = None
+        self.is_closed = False
+        """Whether nobody listens any more."""
+
+    def write(self, whose: str, text: str = "") -> None:
+        """Say whose words these are, and then the words: what is more than a line below it."""
+        first, *rest = terminal_text(text).rstrip("\n").split("\n")
+        if rest:
+            first, rest = "", [first, *rest]
+        self._print([*self._with_heading(whose, first), *self._indented(rest)])
+
+    def begin(self, whose: str, line: str) -> None:
+        """Say whose words these are, and the first line of them; `more` says the rest."""
+        self._print(self._with_heading(whose, terminal_text(line)))
+
+    def write_lines(self, lines: Iterable[str]) -> None:
+        """Go on with what was begun; each is a line."""
+        self._print(self._indented([terminal_text(line) for line in lines]))
+
+    def quote(self, lines: Iterable[str]) -> None:
+        """Repeat what somebody else wrote, with a bar before all of it, however long a line is."""
+        width = self._width(len(_BAR))
+        self._print(
+            [_BAR + part for line in lines for part in _break_line(terminal_text(line), width)]
+        )
+
+    def write_prompt(self, prompt: str) -> None:
+        """Print what is to be answered on the same line; it is ours."""
+        self._write("\n".join(_break_line(prompt, self._width(1))))
+
+    def end_line(self) -> None:
+        """End a line that nobody has ended."""
+        self._write("\n")
+
+    def set_typed_line(self, typed: Callable[[], str] | None) -> None:
+        """Say what stands on the line on which somebody types, if somebody does.
+
+        What has to be said meanwhile goes below it, and the line is shown again.
+        """
+        self._typed_line = typed
+
+    def _with_heading(self, whose: str, text: str) -> list[str]:
+        head = f"{terminal_line(whose)}:"
+        first, *rest = _break_line(f"{head} {text}".rstrip(), self._width(len(_INDENT)))
+        if self._is_styled and first.startswith(head):
+            first = f"{_BOLD}{head}{_RESET}{first[len(head) :]}"
+        return [first, *[f"{_INDENT}{line}" for line in rest]]
+
+    def _indented(self, lines: Iterable[str]) -> list[str]:
+        width = self._width(len(_INDENT))
+        return [f"{_INDENT}{part}".rstrip() for line in lines for part in _break_line(line, width)]
+
+    def _width(self, taken: int) -> int | None:
+        """Return how many columns there are beside those that are taken; None if nobody knows."""
+        columns = shutil.get_terminal_size().columns if self._has_width else 0
+        return columns - taken if columns >= _MIN_WIDTH else None
+
+    def _print(self, lines: Sequence[str]) -> None:
+        text = "".join([f"{line}\n" for line in lines])
+        self._write(text if self._typed_line is None else f"\n{text}{self._typed_line()}")
+
+    def _write(self, text: str) -> None:
+        if self.is_closed:
+            return
+        encoding = self._out.encoding or "utf-8"
+        try:
+            self._out.write(text.encode(encoding, "backslashreplace").decode(encoding))
+            self._out.flush()
+        except (OSError, ValueError):  # closed at the other end, or at ours
+            self.is_closed = True
+
+
+def _break_line(line: str, width: int | None) -> Iterator[str]:
+    """Break a line before the terminal does: what it breaks itself has no bar before it.
+
+    That is between words, where there are any; what stood before a word stays where it was.
+    """
+    if width is None or (display_width(line) <= width and "\t" not in line):
+        yield line
+        return
+    taken, start = 0, 0
+    line = line.expandtabs()
+    for place, character in enumerate(line):
+        wide = display_width(character)
+        if taken + wide > width:
+            end = line.rfind(" ", start, place) + 1
+            if not line[start:end].strip():  # one long word
+                end = place
+            yield line[start:end]
+            taken, start = display_width(line[end:place]), end
+        taken += wide
+    yield line[start:]
+
+
+def shorten_lines(lines: Sequence[str], max_lines: int) -> list[str]:
+    """Return as many lines as one listens to, from both ends; what is left out is said."""
+    if len(lines) <= max_lines:
+        return list(lines)
+    half = max_lines // 2
+    left_out = len(lines) - 2 * half
+    return [*lines[:half], f"… {left_out:,} lines are not shown …", *lines[-half:]]
 
 
 @final
@@ -69,9 +260,9 @@ class _LineSplitter:
     def __init__(self) -> None:
         self._begun: list[str] = []
 
-    def feed(self, piece: str) -> list[str]:
+    def feed(self, chunk: str) -> list[str]:
         """Return the lines that are whole now."""
-        first, *rest = piece.split("\n")
+        first, *rest = chunk.split("\n")
         self._begun.append(first)
         if not rest:
             return []
@@ -81,24 +272,24 @@ class _LineSplitter:
 
     def rest(self) -> list[str]:
         """Return the line that was never ended, if there is one."""
-        begun, self._begun = "".join(self._begun), []
-        return [begun] if begun else []
+        unfinished, self._begun = "".join(self._begun), []
+        return [unfinished] if unfinished else []
 
 
 @final
 class StreamedText:
     """What a model says, under one head."""
 
-    def __init__(self, voice: LineWriter, whose: str) -> None:
+    def __init__(self, writer: LineWriter, whose: str) -> None:
         """Take whose words they are."""
-        self._writer = voice
+        self._writer = writer
         self._speaker = whose
         self._splitter = _LineSplitter()
         self._has_begun = False
 
-    def feed(self, piece: str) -> None:
+    def feed(self, chunk: str) -> None:
         """Say the lines that are whole now."""
-        self._write_lines(self._splitter.feed(piece))
+        self._write_lines(self._splitter.feed(chunk))
 
     def end(self) -> None:
         """Say what is left."""
@@ -121,18 +312,18 @@ class StreamedOutput:
     """What a tool says while it runs: the first lines as they come, the last ones at the end."""
 
     def __init__(
-        self, voice: LineWriter, first: int = _FIRST_LINES, last: int = _LAST_LINES
+        self, writer: LineWriter, first: int = _FIRST_LINES, last: int = _LAST_LINES
     ) -> None:
         """Take how many lines are said at each end."""
-        self._writer = voice
+        self._writer = writer
         self._splitter = _LineSplitter()
         self._first = first
         self._last: deque[str] = deque(maxlen=last)
         self._count = 0
 
-    def feed(self, piece: str) -> None:
+    def feed(self, chunk: str) -> None:
         """Say the lines that are whole now, unless there were too many already."""
-        self._add_lines(self._splitter.feed(piece))
+        self._add_lines(self._splitter.feed(chunk))
 
     def end(self) -> None:
         """Say how much was left out, and the last lines."""
@@ -150,94 +341,69 @@ class StreamedOutput:
         self._count += len(lines)
 
 
-# -- outcomes --------------------------------------------------------------------------------------
-#
-# Calls and what came of them, in a line or a few.
-
-
-_MAX_DIFF_LINES: Final = 60
-
-
-_MAX_FAILURE_LINES: Final = 10
-
-
-def write_call(voice: LineWriter, call: AnyToolCall) -> None:
+def write_call(writer: LineWriter, call: AnyToolCall) -> None:
     """Say which tool is called, and what about."""
     name, _, about = summarize_call(call).partition(" ")
-    voice.write(f"Tool {name}", about)
+    writer.write(f"Tool {name}", about)
 
 
-def write_result(voice: LineWriter, result: ToolResultMessage) -> None:
+def write_result(writer: LineWriter, result: ToolResultMessage) -> None:
     """Say what came of a call: how much there is to read, what has changed, what went wrong."""
     lines = result.text.strip("\n").split("\n") if result.text.strip() else []
     diff = (result.details or {}).get("diff")
     if result.outcome is not Outcome.OK:
         first, *rest = lines or ["nothing more is known"]
-        voice.begin("Result", f"{result.outcome}: {first}")
-        voice.write_lines(shorten_lines(rest, _MAX_FAILURE_LINES))
+        writer.begin("Result", f"{result.outcome}: {first}")
+        writer.write_lines(shorten_lines(rest, _MAX_FAILURE_LINES))
     elif isinstance(diff, str) and diff.strip():
-        voice.write("Result", "ok, this has changed")
-        voice.quote(shorten_lines(diff.strip("\n").split("\n"), _MAX_DIFF_LINES))
+        writer.write("Result", "ok, this has changed")
+        writer.quote(shorten_lines(diff.strip("\n").split("\n"), _MAX_DIFF_LINES))
     else:
-        voice.write("Result", f"ok, {format_count(len(lines), 'line', 'lines')}")
+        writer.write("Result", f"ok, {format_count(len(lines), 'line', 'lines')}")
 
 
-# -- recalling -------------------------------------------------------------------------------------
-#
-# The last of what is on record, told again: for whoever goes on with a session.
-
-
-_RECAP_EXCHANGES: Final = 3
-
-
-_MAX_RECAP_LINES: Final = 20
-
-
-def write_recap(voice: LineWriter, entries: Sequence[Entry]) -> None:
+def write_recap(writer: LineWriter, entries: Sequence[Entry]) -> None:
     """Say the last exchanges, and how much there is before them."""
     asked = [place for place, one in enumerate(entries) if isinstance(one.payload, UserMessage)]
     start = asked[-_RECAP_EXCHANGES] if len(asked) >= _RECAP_EXCHANGES else 0
     if start:
-        voice.write(
+        writer.write(
             "Notice", f"{format_count(start, 'earlier entry', 'earlier entries')}; /tree shows all"
         )
     for entry in entries[start:]:
-        _write_entry(voice, entry)
+        _write_entry(writer, entry)
 
 
-def _write_entry(voice: LineWriter, entry: Entry) -> None:
+def _write_entry(writer: LineWriter, entry: Entry) -> None:
     payload = entry.payload
     match payload:
         case UserMessage():
-            block = item_from_prompt(entry, payload)
-            whose = "Shell" if block.kind is ItemKind.SHELL else "You"
-            _write_shortened(voice, whose, "\n".join(filter(None, [block.head, block.body])))
+            item = item_from_prompt(entry, payload)
+            whose = "Shell" if item.kind is ItemKind.SHELL else "You"
+            _write_shortened(writer, whose, "\n".join(filter(None, [item.head, item.body])))
         case AssistantMessage():
             for part in payload.content:
                 if isinstance(part, Text) and part.text.strip():
-                    _write_shortened(voice, "Answer", part.text)
+                    _write_shortened(writer, "Answer", part.text)
                 elif isinstance(part, ToolCall | InvalidToolCall):
-                    write_call(voice, part)
+                    write_call(writer, part)
         case ToolResultMessage():
-            write_result(voice, payload)
+            write_result(writer, payload)
         case _:
             pass
 
 
-def _write_shortened(voice: LineWriter, whose: str, text: str) -> None:
-    voice.write(whose, "\n".join(shorten_lines(text.strip("\n").split("\n"), _MAX_RECAP_LINES)))
-
-
-_HEADINGS: Final = {ItemKind.ERROR: "Trouble", ItemKind.NOTICE: "Notice", ItemKind.MARK: "Notice"}
+def _write_shortened(writer: LineWriter, whose: str, text: str) -> None:
+    writer.write(whose, "\n".join(shorten_lines(text.strip("\n").split("\n"), _MAX_RECAP_LINES)))
 
 
 @final
 class EventWriter:
     """Tells a voice what happens."""
 
-    def __init__(self, voice: LineWriter, *, is_verbose: bool = False) -> None:
+    def __init__(self, writer: LineWriter, *, is_verbose: bool = False) -> None:
         """Take whether all of what a model thinks is told, or only how much."""
-        self._writer = voice
+        self._writer = writer
         self._is_verbose = is_verbose
         self._streamed_text: tuple[ItemKind, int, StreamedText] | None = None
         self._thinking: list[str] = []
@@ -278,8 +444,8 @@ class EventWriter:
                 self._writer.write("Notice", text)
             case RunEnded(result):
                 self._on_run_ended(result)
-            case InputReturned(words):
-                self._on_input_returned(words)
+            case InputReturned(prompts):
+                self._on_input_returned(prompts)
             case ErrorRaised(text):
                 self._end_text()
                 self._writer.write("Trouble", text)
@@ -293,9 +459,9 @@ class EventWriter:
         self._queued.append(text)
         self._writer.write("Notice", "this is heard at the next step")
 
-    def _on_input_returned(self, words: Sequence[PromptInput]) -> None:
+    def _on_input_returned(self, prompts: Sequence[PromptInput]) -> None:
         self._end_text()
-        for one in words:
+        for one in prompts:
             if one.text in self._queued:
                 self._queued.remove(one.text)
             self._writer.write("Not said", one.text)
@@ -319,9 +485,9 @@ class EventWriter:
 
     def _end_thinking(self) -> None:
         if self._thinking:
-            words = len("".join(self._thinking).split())
+            word_count = len("".join(self._thinking).split())
             self._thinking.clear()
-            self._writer.write("Thinking", format_count(words, "word", "words"))
+            self._writer.write("Thinking", format_count(word_count, "word", "words"))
 
     def _on_recorded(self, entry: Entry) -> None:
         payload = entry.payload
@@ -338,23 +504,23 @@ class EventWriter:
                     self._end_text()
                     self._writer.write("Heard", terminal_line(payload.text))
             case _:
-                mark = marker_from_entry(entry, pointer=self._reference_name(payload))
+                marker = marker_from_entry(entry, pointer=self._reference_name(payload))
                 # Other changes of course were asked for, and are answered there.
-                if mark is not None and (
-                    mark.kind is not ItemKind.MARK or isinstance(payload, Compaction)
+                if marker is not None and (
+                    marker.kind is not ItemKind.MARK or isinstance(payload, Compaction)
                 ):
                     self._end_text()
                     self._writer.write(
-                        _HEADINGS[mark.kind], mark.body if not mark.head else mark.head
+                        _HEADINGS[marker.kind], marker.body if not marker.head else marker.head
                     )
-                    self._has_reported_failure |= mark.kind is ItemKind.ERROR
+                    self._has_reported_failure |= marker.kind is ItemKind.ERROR
 
     def _write_answer(self, entry: Entry, message: AssistantMessage) -> None:
         """Say what was not said as it came."""
-        for block in items_from_answer(entry, message):
-            was_told = self._has_streamed_answer and block.form is TextForm.MARKDOWN
-            if block.kind is ItemKind.ANSWER and not was_told:
-                self._writer.write("Answer", block.body)
+        for item in items_from_answer(entry, message):
+            was_told = self._has_streamed_answer and item.form is TextForm.MARKDOWN
+            if item.kind is ItemKind.ANSWER and not was_told:
+                self._writer.write("Answer", item.body)
 
     def _reference_name(self, payload: object) -> str:
         if not isinstance(payload, Resolution):
