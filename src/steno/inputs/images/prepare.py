@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from steno.errors import ToolFailed
+from steno.errors import MissingExtra, ToolFailed
 from steno.inputs.images.image_metadata import has_too_many_scans, is_lossy_webp, is_pixels_only
 from steno.inputs.images.limits import ImageLimits
 from steno.messages.content import Image, ImageData
@@ -150,7 +150,7 @@ def _load_decoders() -> Mapping[str, Callable[[BytesIO], ImageFile]]:
         from PIL.TiffImagePlugin import TiffImageFile  # noqa: PLC0415
         from PIL.WebPImagePlugin import WebPImageFile  # noqa: PLC0415
     except ModuleNotFoundError as exc:
-        raise ImportError("images need Pillow: pip install 'steno[images]'") from exc
+        raise MissingExtra("images need Pillow", extra="images") from exc
     return {
         "image/bmp": BmpImageFile,
         "image/gif": GifImageFile,
