@@ -57,6 +57,14 @@ def comments(path: Path) -> dict[int, str]:
 MODULES = {path: parse(path) for path in FILES}
 
 LOADED_LATE = {
+    "app/optional_parts.py": {"steno.agent.telemetry.opentelemetry", "steno.transport.http"},
+    "cli/lazy_parts.py": {
+        *(f"steno.cli.{name}" for name in ("run", "models", "doctor", "sessions", "approvals")),
+        *(f"steno.cli.{name}" for name in ("explain", "inputs", "audit", "store", "usage")),
+        *(f"steno.cli.{name}" for name in ("replay", "feedback", "permissions", "mcp", "config")),
+        *(f"steno.cli.{name}" for name in ("ocr", "wires", "headless", "plain", "open_session")),
+        *("steno.ui.tui.app", "steno.ui.tui.themes", "steno.app.settings_loader"),
+    },
     "ui/tui/app.py": {"steno.ui.tui.controller"},
     "ui/tui/transcript/deferred.py": {
         *("steno.ui.tui.transcript.image", "steno.ui.tui.transcript.markdown"),

@@ -34,6 +34,7 @@ content: it may end up in a log that fewer people should read than the conversat
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 __all__ = [
@@ -357,3 +358,23 @@ class ServerFailed(StenoError):
     """An MCP server could not be started, refused a request, or stopped in the middle."""
 
     code = "server_failed"
+
+
+# -- optional parts --------------------------------------------------------------------------
+
+
+class MissingExtra(ImportError):
+    """An optional part of steno is not installed; `extra` names it, as in `steno[http]`.
+
+    It stands outside of the tree: an error in the installation, which no caller handles.
+    """
+
+    code = "missing_extra"
+
+    def __init__(self, message: str, *, extra: str) -> None:
+        super().__init__(f"{message}: pip install 'steno[{extra}]'")
+        self.message = message
+        self.extra = extra
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return partial(type(self), self.message, extra=self.extra), ()

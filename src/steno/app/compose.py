@@ -5,20 +5,18 @@ This is the only place that knows who is who.
 
 from __future__ import annotations
 
-import getpass
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cache
-from importlib import import_module
 from pathlib import Path
-from typing import Final, NamedTuple, TypeAlias, cast
+from typing import Final, NamedTuple, TypeAlias
 
 from steno.agent import Agent, Approver, Gate, ModelTarget, Permissions, Runner
 from steno.agent.permissions.gate import PermissionGate
 from steno.agent.runner import ToolRunner
 from steno.agent.telemetry.spans import NO_TELEMETRY, Telemetry
-from steno.app.folders import config_folder, home_folder
+from steno.app.folders import config_folder, home_folder, user_name
 from steno.app.input_setup import (
     InputSetup,
     McpOptions,
@@ -27,6 +25,7 @@ from steno.app.input_setup import (
     set_up_servers,
 )
 from steno.app.model_limits import build_target, unknown_model
+from steno.app.optional_parts import build_telemetry
 from steno.app.permissions import GrantsFile, KeyFileSigner
 from steno.app.prompt import PromptEnvironment, build_system_prompt, read_instructions
 from steno.app.prompt_input import PreparedPrompt
@@ -249,14 +248,6 @@ def environment_target(found: ModelSelection, settings: Settings) -> ModelTarget
     return build_target(found.name, found.vendor, said, settings)
 
 
-def user_name() -> str | None:
-    """Return who works here, for the record; None where the system does not say."""
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError, ImportError):
-        return None
-
-
 def open_settings_store(settings: Settings, *, is_new: bool = True) -> Store:
     """Open the store; where a session is to go on and there is no store, nothing is in it."""
     address = default_address() if settings.store is None else read_address(settings.store)
@@ -310,11 +301,7 @@ def _open_grants(folder: Path) -> tuple[GrantsFile | None, tuple[str, ...]]:
 def _open_telemetry(settings: Settings) -> Telemetry:
     if not settings.telemetry:
         return NO_TELEMETRY
-    try:
-        module = import_module("steno.agent.telemetry.opentelemetry")  # an extra of the package
-    except ImportError as exc:
-        raise Unavailable(f"telemetry: {exc}") from exc
-    return cast("Telemetry", module.OpenTelemetry(capture_content=settings.capture_content))
+    return build_telemetry(capture_content=settings.capture_content)
 
 
 # -- what a person should know -----------------------------------------------------------------

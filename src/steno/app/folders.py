@@ -1,7 +1,8 @@
-"""Where a project begins, and where the user keeps settings. Nothing is read here."""
+"""The folders of a project and of the user, and the name of the user. No file is read here."""
 
 from __future__ import annotations
 
+import getpass
 import os
 import stat
 from collections.abc import Mapping
@@ -13,35 +14,35 @@ from steno.errors import Missing
 from steno.render.terminal_text import terminal_line
 
 SETTINGS_FILE: Final = "config.toml"
-
-
 PROJECT_MARKERS: Final = (".git", ".steno")
-"""What a folder has in it that is the root of a project."""
-
-
+"""The names that the root folder of a project holds."""
 _SHARED_MODE_BITS: Final = stat.S_ISVTX | stat.S_IWOTH
 
 
 def working_folder() -> Path:
-    """Return the folder that a command was started in. Raises Missing if somebody removed it."""
+    """Return the current folder. Raises Missing if it was removed."""
     try:
         return Path.cwd()
     except FileNotFoundError:
-        raise Missing("folder: the working folder is not there any more; go to another") from None
+        raise Missing(
+            "the working folder is not there any more; go to another",
+            code="folder_missing",
+            place="folder",
+        ) from None
 
 
 def settings_files(folder: Path, environ: Mapping[str, str]) -> tuple[Path, ...]:
-    """Return where settings for work in a folder may be, whether or not there are any."""
-    own = config_folder(environ)
-    of_project = find_project(folder) / ".steno" / SETTINGS_FILE
-    return (of_project,) if own is None else (own / SETTINGS_FILE, of_project)
+    """Return the settings files for work in a folder, whether or not they exist."""
+    user_folder = config_folder(environ)
+    project_file = find_project(folder) / ".steno" / SETTINGS_FILE
+    return (project_file,) if user_folder is None else (user_folder / SETTINGS_FILE, project_file)
 
 
 def find_project(folder: Path) -> Path:
     """Return the root of the project that a folder is in: the nearest with `.git` or `.steno`.
 
-    That is the folder itself if there is none. Where everybody may put things, such as in /tmp,
-    is nobody's project.
+    That is the folder itself if there is none. A folder that every user may write to, such as
+    /tmp, is not a project.
     """
     folder = folder.resolve()
     for candidate in (folder, *folder.parents):
@@ -57,9 +58,9 @@ def _is_shared(folder: Path) -> bool:
 
 
 def config_folder(environ: Mapping[str, str]) -> Path | None:
-    """Return the user's own folder of settings; None where no home is known."""
+    """Return the folder of the user's settings; None where no home is known."""
     named = environ.get("XDG_CONFIG_HOME", "")
-    if named.startswith("/"):  # any other is to be ignored, says the standard
+    if named.startswith("/"):  # the XDG specification ignores relative paths
         return Path(named) / "steno"
     home = home_folder(environ)
     return None if home is None else home / ".config" / "steno"
@@ -69,19 +70,22 @@ def home_folder(environ: Mapping[str, str]) -> Path | None:
     """Return the home folder of the user, if it is known."""
     if named := environ.get("HOME", ""):
         return Path(named)
-    if "HOME" not in environ:  # if it is empty, somebody wants none
+    if "HOME" not in environ:  # an empty HOME means none
         with suppress(RuntimeError):
             return Path.home()
     return None
 
 
-# -- listing ---------------------------------------------------------------------------------------
-#
-# `steno sessions list` and `steno sessions search`: which conversations there are.
+def user_name() -> str | None:
+    """Return the login name of the user; None where the system does not know it."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):
+        return None
 
 
 def display_folder(folder: str | None) -> str:
-    """Return a folder as one would write it: below the home folder with ~."""
+    """Return a folder as a user writes it: below the home folder with ~."""
     home = home_folder(os.environ)
     if folder is None:
         return "-"

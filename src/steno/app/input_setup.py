@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from importlib import import_module
 from pathlib import Path
-from typing import Any, Final, NamedTuple, cast
+from typing import Final, NamedTuple
 
 from steno.app.errors import suggest_name
 from steno.app.mcp_servers import NOT_TRUSTED, ConfiguredServers, find_servers
+from steno.app.optional_parts import build_http_transport
 from steno.app.permissions import MCP_TOOL_PREFIX
 from steno.app.settings import OcrEngineSetting, Settings
 from steno.app.settings_loader import LoadedSettings
@@ -151,10 +151,7 @@ def build_ocr(settings: Settings) -> OcrReader | None:
 
 
 def _build_transport() -> Transport:
-    module: Any = import_module("steno.transport.http")  # an extra of the package
-    limits = module.TimeLimits(first_byte_s=_FETCH_TIMEOUT_S, idle_s=_FETCH_TIMEOUT_S)
-    transport = module.HttpTransport(limits=limits, max_body_bytes=_MAX_FETCHED_BYTES)
-    return cast("Transport", transport)
+    return build_http_transport(timeout_s=_FETCH_TIMEOUT_S, max_body_bytes=_MAX_FETCHED_BYTES)
 
 
 def read_named_image(path: str, workspace: Workspace, *, place: str) -> str | bytes:

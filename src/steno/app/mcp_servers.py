@@ -32,10 +32,9 @@ MCP_FILE_NAME: Final = ".mcp.json"
 
 
 NOT_TRUSTED: Final = "not trusted"
-
-
-CONFIGURED: Final = "configured"
-"""Nothing speaks against it; whether it answers is known when it is asked."""
+"""The problem of a server that an untrusted project brings."""
+_CONFIGURED: Final = "configured"
+"""The state of a server that can be started; whether it answers is known when it is asked."""
 
 
 _SERVERS_KEY: Final = "mcpServers"
@@ -161,12 +160,11 @@ def describe_server(spec: McpServerSpec) -> dict[str, Any]:
     elif spec.command:
         command = replace_lone_surrogates(spec.redact_secrets(spec.command))
         where = {"kind": "stdio", "command": command}
-    return {**where, "state": configured_state(spec), "from": spec.origin}
+    return {**where, "state": _configured_state(spec), "from": spec.origin}
 
 
-def configured_state(spec: McpServerSpec) -> str:
-    """Say whether a server can be used, or why not."""
-    return "disabled" if spec.disabled else spec.problem or CONFIGURED
+def _configured_state(spec: McpServerSpec) -> str:
+    return "disabled" if spec.disabled else spec.problem or _CONFIGURED
 
 
 # -- files -----------------------------------------------------------------------------------
@@ -203,20 +201,22 @@ def _read_servers_table(file: Path, *, inside: Path | None) -> dict[str, Any] | 
         raise InvalidValue(f"{file}: is nested too deeply") from None
 
 
-# -- standing --------------------------------------------------------------------------------------
-#
-# How it stands with an MCP server, as far as that can be told without starting it.
+class ServerStatus(NamedTuple):
+    """Whether a server can be used, as far as that is known without starting it."""
+
+    text: str
+    is_problem: bool
 
 
-def server_status(spec: McpServerSpec) -> str:
-    """Say why a server cannot be used, or that its program is not there, or else nothing of it."""
+def server_status(spec: McpServerSpec) -> ServerStatus:
+    """Tell whether a server can be used, and why not; its program has to be installed."""
     if spec.is_usable and spec.command and not _is_program_found(spec):
-        return f"not found: {spec.redact_secrets(spec.command)}"
-    return configured_state(spec)
+        return ServerStatus(f"not found: {spec.redact_secrets(spec.command)}", is_problem=True)
+    return ServerStatus(_configured_state(spec), bool(spec.problem) and not spec.disabled)
 
 
 def _is_program_found(spec: McpServerSpec) -> bool:
-    """Tell whether there is such a program, where the system will look for it."""
+    """Tell whether the program exists, where the system will look for it."""
     command = spec.command
     if "/" in command:
         command = str((spec.cwd or working_folder()) / command)

@@ -1,4 +1,4 @@
-"""Which model a command means, and what is said where there is no such model."""
+"""Choose the model of a run, and name it in errors."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Final
 
-from steno.app.errors import UsageError
+from steno.app.errors import UsageError, text_without_place
 from steno.app.settings import variable_name
 from steno.app.settings_loader import LoadedSettings
 from steno.errors import InvalidValue, NotFound, StenoError
@@ -14,22 +14,22 @@ from steno.providers.model_discovery import ModelSelection, find_model
 from steno.render.terminal_text import terminal_line
 
 MODEL_FLAG: Final = "--model"
-_ERROR_PREFIXES: Final = ("model: ", "embedded: ")
-"""How errors begin that are about a name; which name it is, and whose, is known here."""
+_ERROR_PLACES: Final = ("model", "embedded")
+"""The places of errors about the name of a model, which is known here."""
 
 
 async def choose_model(loaded: LoadedSettings, recorded: str = "") -> ModelSelection:
-    """Find the model that is asked for now, else that on record, else one of the settings.
+    """Find the model that the options name, else the recorded one, else one of the settings.
 
-    Raises Misused, InvalidValue, NotFound or AuthenticationFailed with what was asked for.
+    Raises UsageError, InvalidValue, NotFound or AuthenticationFailed, with the name of the model.
     """
-    named, origin = loaded.settings.model or "", _model_origin(loaded)
-    is_wanted = origin in (MODEL_FLAG, variable_name("model"))
-    if recorded and not is_wanted:
+    name, origin = loaded.settings.model or "", _model_origin(loaded)
+    is_explicit = origin in (MODEL_FLAG, variable_name("model"))
+    if recorded and not is_explicit:
         return await _find_recorded_model(loaded, recorded)
-    with name_model_in_errors(named, origin if is_wanted else f"{origin}: model"):
+    with name_model_in_errors(name, origin if is_explicit else f"{origin}: model"):
         return await find_model(
-            named if is_wanted else "", configured=named, vendors=loaded.settings.providers
+            name if is_explicit else "", configured=name, vendors=loaded.settings.providers
         )
 
 
@@ -37,25 +37,27 @@ async def _find_recorded_model(loaded: LoadedSettings, recorded: str) -> ModelSe
     try:
         return await find_model(recorded, vendors=loaded.settings.providers)
     except StenoError as exc:
-        told = f"{terminal_line(recorded)}, who spoke last: {exc}; or choose by {MODEL_FLAG}"
-        raise InvalidValue(told) from exc
+        raise InvalidValue(
+            f"{exc}; or choose by {MODEL_FLAG}",
+            code=exc.code,
+            place=f"{terminal_line(recorded)}, who spoke last",
+        ) from exc
 
 
 @contextmanager
 def name_model_in_errors(name: str, origin: str) -> Generator[None]:
-    """Say which model was asked for, and where, if there is none of this name."""
+    """Name the model and where it was named, in errors about a model that does not exist."""
     try:
         yield
     except (InvalidValue, NotFound) as exc:
-        rule = str(exc)
-        for place in _ERROR_PREFIXES:
-            rule = rule.removeprefix(place)
-        while name and rule.startswith(f"{name}: "):  # a vendor, named by each who passed it on
-            rule = rule.removeprefix(f"{name}: ")
-        told = f"{origin} {terminal_line(name)}: {rule}" if name else str(exc)
+        text, place = str(exc), ""
+        if name:
+            # An error about the name, or about the vendor where only a vendor was named.
+            text, place = text_without_place(exc, *_ERROR_PLACES, name), f"{origin} {terminal_line(name)}"
         if isinstance(exc, NotFound):
-            raise NotFound(told) from exc
-        raise (UsageError(told) if origin == MODEL_FLAG else InvalidValue(told)) from exc
+            raise NotFound(text, code=exc.code, place=place) from exc
+        error = UsageError if origin == MODEL_FLAG else InvalidValue
+        raise error(text, code=exc.code, place=place) from exc
 
 
 def _model_origin(loaded: LoadedSettings) -> str:

@@ -24,9 +24,8 @@ from steno.app.compose import (
     open_environment_beside,
     read_system_prompt,
     session_notes,
-    user_name,
 )
-from steno.app.folders import display_folder
+from steno.app.folders import display_folder, user_name
 from steno.app.input_setup import McpOptions, set_up_servers
 from steno.app.mcp_startup import McpStartup
 from steno.app.run_control import DeferredAgent, OperationLock

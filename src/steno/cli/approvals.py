@@ -1,4 +1,4 @@
-"""`steno approvals`: the calls that wait for a decision, and deciding about them one by one."""
+"""`steno approvals`: list the calls that wait for a decision, and decide about them one by one."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 
 from steno.agent.permissions.gate import decide_later
-from steno.app.compose import user_name
+from steno.app.folders import user_name
 from steno.app.permissions import KeyFileSigner
 from steno.app.sessions import LAST_SESSION, explain_damage, find_session, pick_one
-from steno.cli.arguments import Subparsers, add_store_option
+from steno.cli.arguments import ExitStatus, Subparsers, add_store_option
 from steno.cli.store_options import open_existing_store
 from steno.log.conversation import Conversation
 from steno.log.queries import approvals_of, pending_approvals
@@ -52,11 +52,11 @@ def _run_approvals(options: argparse.Namespace) -> int:
             waiting = _record_decisions(options, store.open(session))
     if not waiting:
         print_notice("no call of this session waits for a decision")
-    return 0
+    return ExitStatus.OK
 
 
 def _record_decisions(options: argparse.Namespace, conversation: Conversation) -> list[AnyToolCall]:
-    """Record what was decided, show what waits, and return that."""
+    """Record the decisions, print the calls that wait, and return them."""
     for call_id, allowed in _parse_decisions(options, conversation).items():
         decide_later(
             conversation,
@@ -73,7 +73,7 @@ def _record_decisions(options: argparse.Namespace, conversation: Conversation) -
 
 
 def _parse_decisions(options: argparse.Namespace, conversation: Conversation) -> dict[str, bool]:
-    """Return what was decided, by call: all of it makes sense before any of it is on record."""
+    """Return the decisions by call id; all of them are checked before any is recorded."""
     decided: dict[str, bool] = {}
     for names, allowed in ((options.approve, True), (options.deny, False)):
         for name in names:
@@ -84,7 +84,7 @@ def _parse_decisions(options: argparse.Namespace, conversation: Conversation) ->
 
 
 def _waiting_calls(conversation: Conversation) -> list[AnyToolCall]:
-    """Return the calls without a result that were asked about, decided or not."""
+    """Return the calls without a result that needed approval, decided or not."""
     known = approvals_of(conversation.entries())
     outstanding = map(conversation.outstanding_call, conversation.outstanding)
     return [call for call in outstanding if call.id in known]
@@ -102,14 +102,14 @@ def _print_call(call: AnyToolCall, conversation: Conversation, *, as_json: bool)
     approval = approvals_of(conversation.entries()).get(call.id)
     status = "undecided" if approval is None else str(approval.status)
     if as_json:
-        told: dict[str, Any] = {
+        row: dict[str, Any] = {
             "call_id": call.id,
             "tool": call.name,
             "arguments": call.arguments,
             "status": status,
             "actor": None if approval is None else approval.actor,
         }
-        print_json_object(msgspec.json.encode(told))
+        print_json_object(msgspec.json.encode(row))
         return
     who = "" if approval is None or approval.actor is None else f" by {approval.actor}"
     StdoutPrinter().line(

@@ -1,41 +1,134 @@
-"""What groups of commands have in common on the command line."""
+"""Options and values that several commands share, and the parser that reads them."""
 
 from __future__ import annotations
 
 import argparse
 import re
+import sys
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, Protocol
+from enum import IntEnum
+from typing import Any, Final, NoReturn, Protocol, final
 
+from steno.app.errors import closest_name, suggest_name
 from steno.ids import utc_now
-from steno.render.terminal_text import terminal_line
+from steno.render.terminal_text import terminal_line, truncate_to_width
+
+_MAX_SHOWN_LENGTH: Final = 40
+_SETTING_OPTIONS: Final = (
+    *("model", "mode", "allow", "deny", "max_turns", "max_seconds", "max_cost", "max_tokens"),
+    *("temperature", "add_dirs", "system_prompt", "append_system_prompt", "image_mode"),
+)
+"""Options that are settings as well, by their names."""
+_TIME_UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_TIME_AGO: Final = re.compile(r"([0-9]{1,6})([smhdw])")
+
+
+@final
+class ExitStatus(IntEnum):
+    """The exit status of a command; a signal adds its number to 128."""
+
+    OK = 0
+    FAILED = 1
+    """The command failed; the message on stderr gives the reason."""
+    USAGE = 2
+    """The command line makes no sense."""
+    INCOMPLETE = 3
+    """Done, but something was lost or could not be checked, and that was forbidden."""
+    LIMIT = 4
+    """The run stopped at a limit."""
+    INTERRUPTED = 130
+    """Ctrl-C: 128 + SIGINT."""
 
 
 class Subparsers(Protocol):
-    """Where a command is added: what `add_subparsers` returns, which has no public name."""
+    """The object that `add_subparsers` returns, which has no public name: commands are added to it."""
 
     def add_parser(self, name: str, **settings: Any) -> argparse.ArgumentParser:
         """Add a command."""
         ...
 
 
-def positive_int(text: str) -> int:
-    """Read how many are wanted: 1 or more."""
-    if not text.isascii() or not text.isdigit() or len(text) > 12 or int(text) < 1:
-        raise argparse.ArgumentTypeError("must be a number of 1 or more")
-    return int(text)
+@final
+class CommandParser(argparse.ArgumentParser):
+    """An argument parser that reports an error in one line.
+
+    Argparse prints a complete usage first, and for an unknown option that of the wrong command.
+    Here the command that was meant reports the error, with the closest name; its help has the rest.
+    """
+
+    def __init__(self, **settings: Any) -> None:
+        """Take the settings of argparse. Options are written in full: `--all` is not `--allow`."""
+        super().__init__(allow_abbrev=False, **settings)
+
+    # The types are those of argparse; only its overloads are not repeated here.
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: Any = None
+    ) -> tuple[Any, list[str]]:
+        """Parse, and exit if an argument is unknown: nothing is left over."""
+        arguments = sys.argv[1:] if args is None else list(args)
+        self._check_options(arguments)
+        parsed, left = super().parse_known_args(arguments, namespace)
+        if left:
+            self._refuse(next((text for text in left if text.startswith("-")), left[0]))
+        return parsed, left
+
+    def error(self, message: str) -> NoReturn:
+        """Print an error, and exit."""
+        rule = message.removeprefix("argument ")  # a text of argparse
+        self.exit(
+            ExitStatus.USAGE, f"usage: {self.prog} ... (see '{self.prog} --help')\nsteno: {rule}\n"
+        )
+
+    def _check_options(self, arguments: Sequence[str]) -> None:
+        """Refuse unknown long options, before argparse reports something else as missing."""
+        commands = [name for action in self._actions for name in _subcommand_names(action)]
+        for text in arguments:
+            if text == "--" or text in commands:  # the rest belongs to another parser
+                return
+            name = text.partition("=")[0]
+            is_option = text.startswith("--") and " " not in name
+            if is_option and name not in self._option_string_actions:
+                self._refuse(name)
+
+    def _refuse(self, text: str) -> NoReturn:
+        shown = _shorten(text)
+        if not text.startswith("-"):
+            self.error(
+                f"{shown}: nothing is expected there; what has blanks in it has to be in quotes"
+            )
+        near = closest_name(
+            text, [name for name in self._option_string_actions if name[:2] == "--"]
+        )
+        self.error(f"there is no option {shown}" + (f"; do you mean {near}?" if near else ""))
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Refuse a value that is not one of the choices; argparse would print Python literals."""
+        if action.choices is None or value in action.choices:
+            return
+        names = [str(choice) for choice in action.choices]
+        if _subcommand_names(action):
+            raise argparse.ArgumentError(
+                None, f"there is no command {_shorten(value)}; {suggest_name(value, names)}"
+            )
+        rule = f"must be {' or '.join(names)}, not {_shorten(value)}"
+        raise argparse.ArgumentError(action, rule)
 
 
-def parse_number(text: str) -> float:
-    """Read how much is wanted."""
-    try:
-        return float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"must be a number, not {terminal_line(text)}") from None
+def _subcommand_names(action: argparse.Action) -> Sequence[str]:
+    choices: object = action.choices
+    return list(choices) if isinstance(choices, Mapping) else ()  # what `add_subparsers` makes
+
+
+def _shorten(text: object) -> str:
+    return truncate_to_width(terminal_line(str(text)), _MAX_SHOWN_LENGTH)
+
+
+# -- options ---------------------------------------------------------------------------------
 
 
 def add_store_option(parser: argparse.ArgumentParser) -> None:
-    """Let a command be told which store to use."""
+    """Add `--store`, which names the store that a command uses."""
     parser.add_argument(
         "--store",
         default=argparse.SUPPRESS,  # so that it may stand before or behind the command
@@ -45,40 +138,32 @@ def add_store_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
-# -- headless --------------------------------------------------------------------------------------
-#
-# Let a model work without a person at the keyboard: the prompt, the run, and how it ends.
-#
-# Stdout holds the answer, or JSON and nothing else; everything else goes to stderr. Before a run
-# begins, what is wrong is an error like that of any command; from then on there is always a result.
-
-
-_SETTING_OPTIONS: Final = (
-    *("model", "mode", "allow", "deny", "max_turns", "max_seconds", "max_cost", "max_tokens"),
-    *("temperature", "add_dirs", "system_prompt", "append_system_prompt", "image_mode"),
-)
-"""Options that are settings as well, by their names."""
-
-
 def settings_from_options(options: argparse.Namespace) -> dict[str, Any]:
     """Return the options that are settings as well."""
     flags: dict[str, Any] = {name: getattr(options, name) for name in _SETTING_OPTIONS}
     return flags | {"store": getattr(options, "store", None)}
 
 
-# -- moments ---------------------------------------------------------------------------------------
-#
-# Times, as people read and write them on a command line.
+# -- values ----------------------------------------------------------------------------------
 
 
-_TIME_UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+def positive_int(text: str) -> int:
+    """Read a whole number of 1 or more."""
+    if not text.isascii() or not text.isdigit() or len(text) > 12 or int(text) < 1:
+        raise argparse.ArgumentTypeError("must be a number of 1 or more")
+    return int(text)
 
 
-_TIME_AGO: Final = re.compile(r"([0-9]{1,6})([smhdw])")
+def parse_number(text: str) -> float:
+    """Read a number."""
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a number, not {terminal_line(text)}") from None
 
 
 def parse_time(text: str) -> datetime:
-    """Read a time of the command line: ISO 8601, or how long ago (`90m`, `2h`, `3d`, `1w`)."""
+    """Read a time: ISO 8601, or how long ago it was (`90m`, `2h`, `3d`, `1w`)."""
     ago = _TIME_AGO.fullmatch(text)
     try:
         if ago is not None:

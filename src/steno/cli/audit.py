@@ -1,4 +1,4 @@
-"""`steno audit` and `steno verify`: who decided what, and whether the record is as it was."""
+"""`steno audit` and `steno verify`: list the decisions of a session, and check its digests."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from steno.app.reports.audit import (
 )
 from steno.app.session_log import SessionLog
 from steno.app.sessions import UnreadableSessions, find_session, readable_headers
-from steno.cli.arguments import Subparsers, add_store_option, parse_time
-from steno.cli.store_options import open_existing_store
+from steno.cli.arguments import ExitStatus, Subparsers, add_store_option, parse_time
+from steno.cli.store_options import open_existing_store, report_unreadable
 from steno.formats import audit as audit_format
 from steno.log.queries import EntryKind, EntryQuery, select_entries
 from steno.messages.content import Opaque
@@ -33,12 +33,6 @@ from steno.render.describe import entry_type
 from steno.render.progress import show_activity, show_progress
 from steno.render.table_output import StdoutPrinter, print_json_object, print_notice
 from steno.render.terminal_text import terminal_line
-
-_EXIT_BROKEN: Final = 1
-
-
-_EXIT_PARTLY_CHECKED: Final = 3
-
 
 _DIGEST_PATTERN: Final = re.compile(r"[0-9a-f]{64}")
 
@@ -51,7 +45,7 @@ _ENTRY_KINDS: Final = (
         if payload is not Opaque and payload not in get_args(Message)
     ),
 )
-"""What the table may call an entry, but for what a newer steno wrote."""
+"""The names of entries in the table, except those that a newer steno wrote."""
 
 
 def add_commands(commands: Subparsers) -> None:
@@ -106,7 +100,7 @@ def _add_verify(commands: Subparsers) -> None:
     verify.add_argument(
         "--allow-newer",
         action="store_true",
-        help=f"do not mind entries of a newer version, which only that can check (else exit {_EXIT_PARTLY_CHECKED})",
+        help=f"do not mind entries of a newer version, which only that can check (else exit {ExitStatus.INCOMPLETE})",
     )
     verify.add_argument(
         "--json", action="store_true", help="print an object for each session, one a line"
@@ -152,63 +146,69 @@ def _run_audit(options: argparse.Namespace) -> int:
             "nothing in the session answers to this"
             + describe_missing_decision(options.decision, everything)
         )
-    return 0
+    return ExitStatus.OK
 
 
 def _print_entries(entries: Sequence[Entry], log: SessionLog) -> None:
-    paper = StdoutPrinter()
+    printer = StdoutPrinter()
     rows = [audit_row(entry, log) for entry in entries]
-    abouts = [audit_details(entry, log) for entry in entries]
-    if paper.width is None:  # so that `grep` finds it beside its decision
-        whole = [[*row, about] for row, about in zip(rows, abouts, strict=True)]
-        paper.table((*AUDIT_COLUMNS, DETAILS_COLUMN), whole)
+    details = [audit_details(entry, log) for entry in entries]
+    if printer.width is None:  # so that `grep` finds it beside its decision
+        complete_rows = [[*row, detail] for row, detail in zip(rows, details, strict=True)]
+        printer.table((*AUDIT_COLUMNS, DETAILS_COLUMN), complete_rows)
     else:
-        paper.table(AUDIT_COLUMNS, rows, below=dict(enumerate(abouts)))
+        printer.table(AUDIT_COLUMNS, rows, below=dict(enumerate(details)))
 
 
 def _run_verify(options: argparse.Namespace) -> int:
     if options.all == (options.session is not None) or (options.all and options.head):
         options.parser.error("name one session, or use --all (without --head)")
-    troubles, status = UnreadableSessions(), 0
+    unreadable, status = UnreadableSessions(), ExitStatus.OK
     with open_existing_store(options) as store:
         if options.all:
-            sessions = sorted(header.id for header in readable_headers(store, troubles))
+            sessions = sorted(header.id for header in readable_headers(store, unreadable))
         else:
-            sessions = [find_session(store, options.session, doubts=troubles)]
+            sessions = [find_session(store, options.session, doubts=unreadable)]
         if len(sessions) == 1:
             with show_activity("verifying the session"):
-                verdicts = [verify_session(store, sessions[0], options.head)]
+                verifications = [verify_session(store, sessions[0], options.head)]
         else:
-            with show_progress("verifying sessions", len(sessions)) as shown:
-                verdicts = [
+            with show_progress("verifying sessions", len(sessions)) as progress:
+                verifications = [
                     verify_session(store, session, options.head)
-                    for session in shown.track(sessions)
+                    for session in progress.track(sessions)
                 ]
-    for verdict in verdicts:
+    for verification in verifications:
         if options.json:
-            print_json_object(msgspec.json.encode(verification_as_json(verdict)))
-        elif verdict.problem is None:
-            _print_verification(verdict, is_one_of_many=options.all)
-        if verdict.problem is not None:
+            print_json_object(msgspec.json.encode(verification_as_json(verification)))
+        elif verification.problem is None:
+            _print_verification(verification, is_one_of_many=options.all)
+        if verification.problem is not None:
             print_notice(
-                f"session {terminal_line(verdict.session)}: {terminal_line(verdict.problem)}"
+                f"session {terminal_line(verification.session)}: {terminal_line(verification.problem)}"
             )
-            status = _EXIT_BROKEN
-        elif verdict.found is not None and verdict.found.foreign and not options.allow_newer:
+            status = ExitStatus.FAILED
+        elif (
+            verification.found is not None
+            and verification.found.foreign
+            and not options.allow_newer
+        ):
             print_notice(
-                f"session {terminal_line(verdict.session)}: only a newer steno can check all of it"
+                f"session {terminal_line(verification.session)}: only a newer steno can check all of it"
             )
-            status = status or _EXIT_PARTLY_CHECKED
-    return max(troubles.report(), status) if status != _EXIT_BROKEN else _EXIT_BROKEN
+            status = status or ExitStatus.INCOMPLETE
+    if status is ExitStatus.FAILED:
+        return status
+    return max(report_unreadable(unreadable), status)
 
 
-def _print_verification(verdict: SessionVerification, *, is_one_of_many: bool) -> None:
-    found, paper = verdict.found, StdoutPrinter()
+def _print_verification(verification: SessionVerification, *, is_one_of_many: bool) -> None:
+    found, printer = verification.found, StdoutPrinter()
     assert found is not None
     shown = describe_verification(found)
-    if verdict.head_record is not None:
-        shown += f", the digest is that of record {verdict.head_record}"
-    paper.line(("intact", "bold green"), f"  {terminal_line(verdict.session)}  {shown}")
+    if verification.head_record is not None:
+        shown += f", the digest is that of record {verification.head_record}"
+    printer.line(("intact", "bold green"), f"  {terminal_line(verification.session)}  {shown}")
     if not is_one_of_many:
         for branch, digest in found.heads.items():
-            paper.line("  ", (digest or "(nothing yet)", "cyan"), f"  {terminal_line(branch)}")
+            printer.line("  ", (digest or "(nothing yet)", "cyan"), f"  {terminal_line(branch)}")

@@ -1,4 +1,4 @@
-"""`steno config show` and `steno config path`: which settings count here, and where they are from."""
+"""`steno config show` and `steno config path`: the settings in force here, and their origins."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import msgspec
 from steno.app.mcp_servers import MCP_FILE_NAME, describe_server
 from steno.app.settings import SETTING_NAMES, ModelSettings
 from steno.app.settings_loader import LoadedSettings, load_settings
-from steno.cli.arguments import Subparsers
+from steno.cli.arguments import ExitStatus, Subparsers
 from steno.inputs.mcp.server_spec import McpServerSpec
 from steno.providers import CATALOG, Vendor
 from steno.render.table_output import Column, StdoutPrinter, print_json_object, print_notice
@@ -54,26 +54,26 @@ def add_commands(commands: Subparsers) -> None:
 
 def _run_show(options: argparse.Namespace) -> int:
     loaded = load_settings()
-    shown = {name: _setting_value(name, getattr(loaded.settings, name)) for name in SETTING_NAMES}
+    values = {name: _setting_value(name, getattr(loaded.settings, name)) for name in SETTING_NAMES}
     if options.json:
         described = {
             name: {"value": value, "from": loaded.origins.get(name, ())}
-            for name, value in shown.items()
+            for name, value in values.items()
         }
         print_json_object(msgspec.json.encode(described))
     else:
         rows = [
             [name, _format_value(value), _origin_text(loaded, name)]
-            for name, value in shown.items()
+            for name, value in values.items()
         ]
         StdoutPrinter().table(_SETTING_COLUMNS, rows)
     for text in loaded.notes:
         print_notice(terminal_line(text))
-    return 0
+    return ExitStatus.OK
 
 
 def _run_path(options: argparse.Namespace) -> int:
-    loaded, paper = load_settings(), StdoutPrinter()
+    loaded, printer = load_settings(), StdoutPrinter()
     files = (
         ("user", loaded.user_file),
         ("project", loaded.project_file),
@@ -82,8 +82,8 @@ def _run_path(options: argparse.Namespace) -> int:
     for whose, path in files:
         if path is not None:
             missing = "" if os.path.lexists(path) else " (not there)"
-            paper.line((f"{whose:9}", "dim"), terminal_line(str(path)), (missing, "dim"))
-    return 0
+            printer.line((f"{whose:9}", "dim"), terminal_line(str(path)), (missing, "dim"))
+    return ExitStatus.OK
 
 
 def _origin_text(loaded: LoadedSettings, name: str) -> str:
@@ -91,7 +91,7 @@ def _origin_text(loaded: LoadedSettings, name: str) -> str:
 
 
 def _setting_value(name: str, value: Any) -> Any:
-    """Return a setting as JSON has it, without what is secret in it."""
+    """Return a setting as JSON, without its secrets."""
     if name == "store" and value is not None:
         return str(read_address(value))
     if isinstance(value, Mapping):
@@ -108,7 +108,7 @@ def _table_row_value(row: Vendor | ModelSettings | McpServerSpec) -> dict[str, A
         return {
             name: value for name, value in msgspec.structs.asdict(row).items() if value is not None
         }
-    # Nobody knows what is in its headers.
+    # Its headers may hold secrets.
     return {"wire": str(row.wire), "base_url": row.base_url, "key_variables": row.key_variables}
 
 

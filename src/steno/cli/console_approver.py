@@ -1,14 +1,13 @@
-"""Ask the person at the terminal about a call.
+"""Ask the user at the terminal whether a call may run.
 
-The terminal itself is opened, not stdin and stdout: a prompt may come from a pipe, and answers go
-to a program. Waiting for a key leaves the event loop free, and can be cancelled at any time.
+The terminal itself is opened, not stdin and stdout: a prompt may come from a pipe, and the response
+may go to a program. Waiting for a key leaves the event loop free, and can be cancelled at any time.
 """
 
 from __future__ import annotations
 
 import asyncio
 import errno
-import getpass
 import importlib
 import os
 import termios
@@ -16,6 +15,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Final, TextIO, final
 
+from steno.app.folders import user_name
 from steno.ports import ApprovalDecision, ApprovalRequest, GrantScope
 from steno.render.terminal_text import terminal_text
 
@@ -43,7 +43,7 @@ _ANSWER_HELP: Final = (
     ("e", "do not let it run, and tell the model why"),
     ("v", "show all of what the call would do"),
 )
-"""What each answer means; those that are not offered are not explained."""
+"""The meaning of each answer; only those that are offered are explained."""
 _DIFF_STYLES: Final = {"@@": "cyan", "+": "green", "-": "red"}
 _MAX_LINES: Final = 60
 _MAX_LINE_LENGTH: Final = 2_000
@@ -52,16 +52,16 @@ NO_TERMINAL: Final = "there is no terminal at which somebody could be asked"
 
 @final
 class ConsoleApprover:
-    """Asks one question after the other; who closes the input or goes away has said no."""
+    """Asks one question after the other; the end of the input is a denial."""
 
     def __init__(self, *, terminal: str | None = None, actor: str | None = None) -> None:
-        """Take another terminal than that of this process, or another name for who sits there."""
+        """Take a terminal other than that of this process, or a name other than the user's."""
         self._terminal = terminal
-        self._actor = _user_name() if actor is None else actor
+        self._actor = actor or user_name() or f"user {os.getuid()}"
         self._lock = asyncio.Lock()
 
     async def ask(self, question: ApprovalRequest) -> ApprovalDecision:
-        """Show what the call would do, and return what the person says."""
+        """Show a preview of the call, and return the decision of the user."""
         async with self._lock:
             try:
                 with _open_terminal(self._terminal or _terminal_path()) as terminal:
@@ -73,38 +73,38 @@ class ConsoleApprover:
         self, question: ApprovalRequest, terminal: _Terminal
     ) -> ApprovalDecision:
         lines = terminal_text(question.preview or question.call.arguments).split("\n")
-        shown = _truncate_lines(lines)
+        preview = _truncate_lines(lines)
         terminal.show(f"{question.call.name} asks for permission to {question.capability}:")
-        terminal.quote(shown)
+        terminal.quote(preview)
         if question.rule:
             terminal.show(f"rule for more than once: {terminal_text(question.rule)}")
-        always = _LASTING_CHOICES if question.rule else ()
-        view = _VIEW_CHOICES if shown != lines else ()
-        prompt = " / ".join(_ONCE_CHOICES + always + _DENY_CHOICES + view + _HELP_CHOICES) + "? "
+        lasting = _LASTING_CHOICES if question.rule else ()
+        view = _VIEW_CHOICES if preview != lines else ()
+        prompt = " / ".join(_ONCE_CHOICES + lasting + _DENY_CHOICES + view + _HELP_CHOICES) + "? "
         while True:
             answer = await terminal.read_line(prompt)
-            word = None if answer is None else answer.strip().lower()
-            scope = _SCOPE_ANSWERS.get(word or "")
+            choice = None if answer is None else answer.strip().lower()
+            scope = _SCOPE_ANSWERS.get(choice or "")
             if scope is not None and (question.rule or scope is GrantScope.ONCE):
                 rule = None if scope is GrantScope.ONCE else question.rule
                 return ApprovalDecision(allowed=True, actor=self._actor, scope=scope, rule=rule)
-            if word in (None, "n", "no"):
+            if choice in (None, "n", "no"):
                 return ApprovalDecision(allowed=False, actor=self._actor)
-            if word in ("e", "explain"):
+            if choice in ("e", "explain"):
                 reason = await terminal.read_line("what should the model know? ")
                 return ApprovalDecision(
                     allowed=False, actor=self._actor, reason=(reason or "").strip() or None
                 )
-            if word in ("v", "view"):
+            if choice in ("v", "view"):
                 terminal.quote(lines)
-            if word in ("?", "h", "help"):
+            if choice in ("?", "h", "help"):
                 for letter, meaning in _ANSWER_HELP:
                     if f"[{letter}]" in prompt:
                         terminal.show(f"  {letter}  {meaning}")
 
 
 def has_terminal() -> bool:
-    """Tell whether somebody could be asked at the terminal of this process."""
+    """Tell whether this process has a terminal at which it can ask."""
     try:
         with _open_terminal(_terminal_path()):
             return True
@@ -112,15 +112,8 @@ def has_terminal() -> bool:
         return False
 
 
-def _user_name() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError, ImportError):
-        return f"user {os.getuid()}"
-
-
 def _truncate_lines(lines: Sequence[str]) -> list[str]:
-    """Return as many lines as one looks at; what is left out is said."""
+    """Return the first and last lines of a long text, with the number of lines between them."""
     kept = [
         line
         if len(line) <= _MAX_LINE_LENGTH
@@ -146,7 +139,7 @@ def _terminal_path() -> str:
 
 @contextmanager
 def _open_terminal(name: str) -> Generator[_Terminal]:
-    """Open a terminal twice: what keeps reads from blocking must not cut off what is written."""
+    """Open a terminal twice: reads must not block, and writes must not be cut off."""
     keys = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     try:
         if not os.isatty(keys):
@@ -168,14 +161,14 @@ class _Terminal:
         self._print_styled = _load_rich(screen)
 
     def show(self, text: str, style: str = "") -> None:
-        """Print a line; it is printable."""
+        """Print a line, which has to be printable."""
         if self._print_styled is not None and style:
             self._print_styled(text, style)
         else:
             print(text, file=self._screen, flush=True)
 
     def quote(self, lines: Sequence[str]) -> None:
-        """Print what somebody else wrote, so that nobody takes it for a question of ours."""
+        """Print foreign text behind a bar, so that it cannot pass for a question of ours."""
         is_diff = any(line.startswith("@@ ") for line in lines)
         for line in lines:
             style = next((of for mark, of in _DIFF_STYLES.items() if line.startswith(mark)), "")
@@ -184,14 +177,14 @@ class _Terminal:
     async def read_line(self, prompt: str) -> str | None:
         """Return the next line that is typed from now on; None at the end of the input."""
         with suppress(termios.error):
-            # What was typed before the question was there to be read is no answer to it.
+            # Keys that were typed before the question appeared are no answer to it.
             termios.tcflush(self._keys, termios.TCIFLUSH)
         print(prompt, end="", file=self._screen, flush=True)
         typed: bytes | None = None
         try:
             typed = await self._read_typed()
         finally:
-            if typed is None:  # nobody has ended the line of the question
+            if typed is None:  # the line of the question has no end yet
                 with suppress(OSError):
                     print(file=self._screen, flush=True)
         return None if typed is None else typed.decode(errors="replace")
@@ -202,7 +195,7 @@ class _Terminal:
             await self._wait_until_readable()
             try:
                 piece = os.read(self._keys, 4096)
-            except BlockingIOError:  # somebody else took it
+            except BlockingIOError:  # another reader took it
                 continue
             if not piece:
                 return None
@@ -220,7 +213,7 @@ class _Terminal:
 
 
 def _load_rich(screen: TextIO) -> Callable[[str, str], None] | None:
-    """Return what prints a text in a style, if rich is there (`pip install 'steno[cli]'`)."""
+    """Return a function that prints styled text, if rich is installed (`pip install 'steno[cli]'`)."""
     try:
         console = importlib.import_module("rich.console").Console(file=screen)
         text = importlib.import_module("rich.text").Text

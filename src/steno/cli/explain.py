@@ -1,4 +1,4 @@
-"""`steno explain`: what a model would see of a session, and what it would see otherwise than it is."""
+"""`steno explain`: the messages of a session that a model would see, and how they differ from the log."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from steno.app.reports.explain import (
 from steno.app.session_log import SessionLog
 from steno.app.sessions import find_session
 from steno.app.settings_loader import load_settings_leniently
-from steno.cli.arguments import Subparsers, add_store_option, positive_int
+from steno.cli.arguments import ExitStatus, Subparsers, add_store_option, positive_int
 from steno.cli.store_options import open_existing_store
 from steno.context import ContextBuilder, token_counter_for
 from steno.messages.message import Message
@@ -32,7 +32,7 @@ from steno.render.table_output import StdoutPrinter, print_json_object
 from steno.render.terminal_text import terminal_line, truncate_to_width
 
 _DEFAULT_WIDTH: Final = 100
-"""How much of a message is shown on its line, where no terminal says how much room there is."""
+"""The width of a line where there is no terminal."""
 
 
 _INDENT: Final = "    "
@@ -71,56 +71,56 @@ def add_commands(commands: Subparsers) -> None:
 def _run_explain(options: argparse.Namespace) -> int:
     settings = load_settings_leniently().settings
     vendors = settings.providers
-    asked = None if options.model is None else parse_viewing_model(options.model, vendors)
+    named_viewer = None if options.model is None else parse_viewing_model(options.model, vendors)
     with open_existing_store(options) as store:
         log = SessionLog.read(store, find_session(store, options.session))
         path = log.path(options.branch)
-        seer = asked or recorded_viewing_model(path, vendors)
-        built = ContextBuilder(count=token_counter_for(seer.model_id)).build(
+        viewer = named_viewer or recorded_viewing_model(path, vendors)
+        built = ContextBuilder(count=token_counter_for(viewer.model_id)).build(
             path,
-            viewing_target(seer, settings, options.context_tokens),
+            viewing_target(viewer, settings, options.context_tokens),
             restore_blobs=partial(restore_message, store),
         )
     branch = log.active if options.branch is None else options.branch
-    view = ContextExplanation(log, branch, seer, built, encoding_losses(seer, built.request))
+    view = ContextExplanation(log, branch, viewer, built, encoding_losses(viewer, built.request))
     if options.json:
         print_json_object(msgspec.json.encode(explanation_as_json(view)))
     else:
         _print_explanation(StdoutPrinter(), view, is_full=options.full)
-    return 0
+    return ExitStatus.OK
 
 
 # -- for people ------------------------------------------------------------------------------
 
 
-def _print_explanation(paper: StdoutPrinter, view: ContextExplanation, *, is_full: bool) -> None:
+def _print_explanation(printer: StdoutPrinter, view: ContextExplanation, *, is_full: bool) -> None:
     built = view.built
     who = terminal_line(view.viewer.name) or "any model"
     session, branch = terminal_line(view.log.header.id), terminal_line(view.branch)
-    paper.line(("session ", "dim"), session, (f", branch {branch}, as seen by ", "dim"), who)
+    printer.line(("session ", "dim"), session, (f", branch {branch}, as seen by ", "dim"), who)
     messages = format_count(len(built.request.messages), "message", "messages")
-    paper.line((f"{messages}, about {built.tokens:,} tokens", "dim"))
+    printer.line((f"{messages}, about {built.tokens:,} tokens", "dim"))
     if not is_full:
-        paper.line()
+        printer.line()
     for message, source in zip(built.request.messages, built.sources, strict=True):
-        _print_message(paper, message, entry_number(view.log, source), is_full=is_full)
-    paper.line()
+        _print_message(printer, message, entry_number(view.log, source), is_full=is_full)
+    printer.line()
     for line in describe_differences(view) or ["nothing is seen otherwise than it is on record"]:
-        paper.line(line)
+        printer.line(line)
     if built.is_over_budget:
-        paper.line(("this is more than the model can read", "bold red"))
+        printer.line(("this is more than the model can read", "bold red"))
 
 
-def _print_message(paper: StdoutPrinter, message: Message, number: str, *, is_full: bool) -> None:
+def _print_message(printer: StdoutPrinter, message: Message, number: str, *, is_full: bool) -> None:
     kind = str(message.__struct_config__.tag)
     name = [(f"{number} ", "dim"), (kind, ROLE_STYLES[kind])]
     if is_full:
-        paper.line()
-        paper.line(*name)
+        printer.line()
+        printer.line(*name)
         for passage in message_passages(message):
             for line in passage.text.rstrip("\n").split("\n"):
-                paper.line(_INDENT, (line, passage.style)) if line else paper.line()
+                printer.line(_INDENT, (line, passage.style)) if line else printer.line()
         return
     text = " ".join([terminal_line(passage.text) for passage in message_passages(message)])
-    room = (paper.width or _DEFAULT_WIDTH) - len(number) - len(kind) - 3
-    paper.line(*name, f"  {truncate_to_width(text, max(room, 1))}")
+    room = (printer.width or _DEFAULT_WIDTH) - len(number) - len(kind) - 3
+    printer.line(*name, f"  {truncate_to_width(text, max(room, 1))}")

@@ -1,13 +1,13 @@
-"""`steno feedback`: a remark on something that was said, for the model to read with the next turn."""
+"""`steno feedback`: remark on a message; the model reads the remark with its next turn."""
 
 from __future__ import annotations
 
 import argparse
 
-from steno.app.compose import user_name
+from steno.app.folders import user_name
 from steno.app.session_log import SessionLog
 from steno.app.sessions import find_session
-from steno.cli.arguments import Subparsers, add_store_option
+from steno.cli.arguments import ExitStatus, Subparsers, add_store_option
 from steno.cli.store_options import open_existing_store
 from steno.errors import InvalidValue
 from steno.records.entry import Feedback
@@ -62,4 +62,4 @@ def _run_feedback(options: argparse.Namespace) -> int:
             audit=None if actor is None else {"actor": actor},
         )
         print_notice(f"the model reads it with the next turn of branch {terminal_line(branch)}")
-    return 0
+    return ExitStatus.OK

@@ -1,14 +1,13 @@
-"""Let a model work without a person at the keyboard: the prompt, the run, and how it ends.
+"""`steno -p`: run a prompt without a user at the keyboard.
 
-Stdout holds the answer, or JSON and nothing else; everything else goes to stderr. Before a run
-begins, what is wrong is an error like that of any command; from then on there is always a result.
+Stdout holds the response, or JSON and nothing else; everything else goes to stderr. Before a run
+begins, an error is reported like that of any command; from then on there is always a result.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import signal
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -36,7 +35,7 @@ from steno.app.permissions import build_rule_hint
 from steno.app.prompt_input import PreparedPrompt, RawPrompt, prepare_prompt, prepare_retry
 from steno.app.sessions import SessionStart
 from steno.app.settings_loader import LoadedSettings, load_settings
-from steno.cli.arguments import settings_from_options
+from steno.cli.arguments import ExitStatus, settings_from_options
 from steno.cli.console_approver import NO_TERMINAL, ConsoleApprover, has_terminal
 from steno.cli.signals import StopSignals
 from steno.errors import Conflict, InvalidValue, StenoError, Unresolved
@@ -52,71 +51,19 @@ from steno.render.terminal_text import terminal_line, truncate_to_width
 from steno.render.text_output import RunDescription, RunReporter, TextReporter
 from steno.values import is_utf8_text, replace_lone_surrogates
 
-# -- tally -----------------------------------------------------------------------------------------
-#
-# What a run has come to so far, for when it ends in a way that leaves no result.
-
-
-@final
-class PartialRunResult:
-    """Watches a run and adds up."""
-
-    def __init__(self) -> None:
-        """Start with nothing."""
-        self._turns = 0
-        self._usage = Usage()
-        self._message: AssistantMessage | None = None
-        self._unrecorded: list[str] = []
-
-    def on_event(self, event: LoopEvent) -> None:
-        """Take note of an event."""
-        match event:
-            case TurnStarted(number):
-                self._turns = number
-            case TextDelta():
-                self._unrecorded.append(event.text)
-            case EntryRecorded(entry) if isinstance(entry.payload, AssistantMessage):
-                self._message = entry.payload
-                self._usage += entry.payload.usage or Usage()
-                self._unrecorded = []
-            case _:
-                pass
-
-    def result(self, ending: EndReason, exc: Exception | None = None) -> RunResult:
-        """Return what came of a run that a signal or an error has ended."""
-        message, said = self._message, "".join(self._unrecorded)
-        if said:  # what could not be recorded can still be read
-            message = ChatMessage.assistant(said)
-        return RunResult(
-            ending,
-            message,
-            self._turns,
-            self._usage,
-            reason="" if exc is None else str(exc) or type(exc).__name__,
-            error=exc if isinstance(exc, StenoError) else None,
-        )
-
-
-EXIT_LIMIT: Final = 4
-
-
 _EXIT_STATUSES: Final = {
-    EndReason.DONE: 0,
-    EndReason.FAILED: 1,
-    EndReason.LIMIT: EXIT_LIMIT,
-    EndReason.INTERRUPTED: 128 + signal.SIGINT,
+    EndReason.DONE: ExitStatus.OK,
+    EndReason.FAILED: ExitStatus.FAILED,
+    EndReason.LIMIT: ExitStatus.LIMIT,
+    EndReason.INTERRUPTED: ExitStatus.INTERRUPTED,
 }
-
-
 _MAX_STDIN_BYTES: Final = 10 * 1024 * 1024
-
-
 _STDIN_WARNING_S: Final = 3.0
-"""How long stdin may keep us waiting before we say so."""
+"""How long stdin may stay open before a notice explains the wait."""
 
 
 class _HeadlessJob(NamedTuple):
-    """Everything that was asked for."""
+    """The options, settings and prompt of one run."""
 
     options: argparse.Namespace
     loaded: LoadedSettings
@@ -126,15 +73,15 @@ class _HeadlessJob(NamedTuple):
 
 
 def run_headless(options: argparse.Namespace) -> int:
-    """Do what the command line asks for, and return the exit status."""
+    """Run the prompt of the command line, and return the exit status."""
     start = SessionStart(
         working_folder(), resume=options.resume, continues=options.continues, fork=options.fork
     )
     if options.ask and not has_terminal():
         options.parser.error(f"--ask: {NO_TERMINAL}; --allow and --yes ask nobody")
-    words = _read_prompt(options)
+    prompt = _read_prompt(options)
     loaded = load_settings(flags=settings_from_options(options))
-    job = _HeadlessJob(options, loaded, start, words, _build_reporter(options))
+    job = _HeadlessJob(options, loaded, start, prompt, _build_reporter(options))
     try:
         return asyncio.run(_run_until_signal(job))
     finally:
@@ -154,49 +101,53 @@ def _build_approver(options: argparse.Namespace) -> Approver | None:
     return ConsoleApprover() if options.ask else None
 
 
-# -- what to do ------------------------------------------------------------------------------
+# -- prompt -----------------------------------------------------------------------------------
 
 
 def _read_prompt(options: argparse.Namespace) -> RawPrompt:
-    """Return what to do: what the option says, and behind it what stdin holds."""
+    """Return the prompt: the option, followed by stdin."""
     if options.retry:
         return RawPrompt("")
     if options.words is not None and options.prompt not in (None, "-"):
         extra = truncate_to_width(terminal_line(options.words), 40)
         rule = "nothing is expected there; what has blanks in it has to be in quotes"
         options.parser.error(f"{extra}: {rule}")
-    said: str = (options.words or "") if options.prompt in (None, "-") else options.prompt
-    if not is_utf8_text(said):
-        raise UsageError("--prompt: is not UTF-8 text")
+    text: str = (options.words or "") if options.prompt in (None, "-") else options.prompt
+    if not is_utf8_text(text):
+        raise UsageError("is not UTF-8 text", code="input_not_utf8", place="--prompt")
     piped = _read_stdin(options.prompt)
-    if options.prompt == "-" and not said:
-        said, piped = piped, ""
-    if not (said.strip() or piped.strip()):
+    if options.prompt == "-" and not text:
+        text, piped = piped, ""
+    if not (text.strip() or piped.strip()):
         options.parser.error(
             "say what to do, as in: steno -p 'What does this project do?'; steno --help tells more"
         )
-    return RawPrompt(said, piped, tuple(options.images))
+    return RawPrompt(text, piped, tuple(options.images))
 
 
 def _read_stdin(prompt: str | None) -> str:
-    """Return what stdin holds; a person at a keyboard is read only if that is asked for."""
+    """Return the content of stdin; a keyboard is read only if the prompt is `-`."""
     if sys.stdin.isatty() and prompt != "-":
         return ""
     with _warn_if_stdin_stays_open():
         data = sys.stdin.buffer.read(_MAX_STDIN_BYTES + 1)
     if len(data) > _MAX_STDIN_BYTES:
-        raise InvalidValue(f"stdin: more than {_MAX_STDIN_BYTES:,} bytes; name a file instead")
+        raise InvalidValue(
+            f"more than {_MAX_STDIN_BYTES:,} bytes; name a file instead",
+            code="input_too_large",
+            place="stdin",
+        )
     try:
         return data.decode()
     except UnicodeDecodeError:
-        raise InvalidValue("stdin: is not UTF-8 text") from None
+        raise InvalidValue("is not UTF-8 text", code="input_not_utf8", place="stdin") from None
 
 
 @contextmanager
 def _warn_if_stdin_stays_open() -> Generator[None]:
-    """Say so if stdin does not end: many programs leave it open for those that they start."""
-    told = "reading stdin to its end; if there is none, add < /dev/null"
-    timer = Timer(_STDIN_WARNING_S, print_notice, (told,))
+    """Print a notice if stdin does not end: many programs leave it open for their children."""
+    notice = "reading stdin to its end; if there is none, add < /dev/null"
+    timer = Timer(_STDIN_WARNING_S, print_notice, (notice,))
     timer.daemon = True
     timer.start()
     try:
@@ -206,46 +157,46 @@ def _warn_if_stdin_stays_open() -> Generator[None]:
 
 
 async def _prepare_prompt(
-    job: _HeadlessJob, opened: InputSetup, going_on: Conversation | None
+    job: _HeadlessJob, input_setup: InputSetup, conversation: Conversation | None
 ) -> PreparedPrompt:
-    """Make a message of what was said, or find the one that could not be sent."""
+    """Build the message of the prompt, or find the one that could not be sent."""
     options = job.options
     if options.retry:
         mode = None if options.image_mode is None else RecognitionMode(options.image_mode)
-        return prepare_retry(going_on, mode)
-    return await prepare_prompt(job.prompt, opened, job.loaded.settings.image_mode)
+        return prepare_retry(conversation, mode)
+    return await prepare_prompt(job.prompt, input_setup, job.loaded.settings.image_mode)
 
 
-# -- doing it --------------------------------------------------------------------------------
+# -- run -------------------------------------------------------------------------------------
 
 
 async def _run_until_signal(job: _HeadlessJob) -> int:
-    """Do what was asked for, and return the exit status; a signal ends it in order."""
-    with StopSignals() as stopping:
+    """Run the job, and return the exit status; a signal stops it in order."""
+    with StopSignals() as signals:
         try:
-            result = await _run_job(job, stopping)
+            result = await _run_job(job, signals)
         except asyncio.CancelledError:
-            if stopping.status is None:
+            if signals.status is None:
                 raise
-            return stopping.status
+            return signals.status
     if result.error is not None:
         print_notice(terminal_line(f"{result.error}{_retry_hint(result.error, job)}"))
-    if result.ending is EndReason.INTERRUPTED and stopping.status is not None:
-        return stopping.status
+    if result.ending is EndReason.INTERRUPTED and signals.status is not None:
+        return signals.status
     return _EXIT_STATUSES[result.ending]
 
 
 def _retry_hint(error: Exception, job: _HeadlessJob) -> str:
-    """Say how to try again where something could not be opened; it is on record what was said."""
+    """Return how to retry where a reference could not be opened; the prompt is recorded."""
     if not isinstance(error, Unresolved) or job.options.no_session:
         return ""
     session = "-c" if job.start.resume is None else "-r last"
     return f"; {session} --retry tries the same again, {session} -p says something else"
 
 
-async def _run_job(job: _HeadlessJob, stopping: StopSignals) -> RunResult:
-    options, teller = job.options, job.reporter
-    teller.prepare("looking for a model")
+async def _run_job(job: _HeadlessJob, signals: StopSignals) -> RunResult:
+    options, reporter = job.options, job.reporter
+    reporter.prepare("looking for a model")
     async with prepare_run(
         job.loaded,
         job.start,
@@ -254,61 +205,103 @@ async def _run_job(job: _HeadlessJob, stopping: StopSignals) -> RunResult:
         approver=_build_approver(options),
         read=partial(_prepare_prompt, job),
         outside=McpOptions(tuple(options.mcp_config), options.no_mcp),
-        say=teller.prepare,
-        notify=lambda text: teller.on_event(Notice(NoticeCode.INPUT, text)),
-    ) as harness:
-        teller.begin(_describe_run(harness, job))
-        if harness.target.tools is False:
-            told = f"{harness.model} calls no tools: it can only talk"
-            teller.on_event(Notice(NoticeCode.CONTEXT, told))
+        say=reporter.prepare,
+        notify=lambda text: reporter.on_event(Notice(NoticeCode.INPUT, text)),
+    ) as prepared:
+        reporter.begin(_describe_run(prepared, job))
+        if prepared.target.tools is False:
+            text = f"{prepared.model} calls no tools: it can only talk"
+            reporter.on_event(Notice(NoticeCode.CONTEXT, text))
         if not options.quiet:
-            for text in (*job.loaded.notes, *harness.notes):
+            for text in (*job.loaded.notes, *prepared.notes):
                 print_notice(terminal_line(text))
-        stopping.on_first_signal = harness.agent.interrupt
-        return await _run_and_report(harness, job)
+        signals.on_first_signal = prepared.agent.interrupt
+        return await _run_and_report(prepared, job)
 
 
-async def _run_and_report(harness: PreparedRun, job: _HeadlessJob) -> RunResult:
-    """Run the agent. Whatever comes of it, somebody is told: nobody has to guess from silence."""
-    tally, teller = PartialRunResult(), job.reporter
-    tools = {tool.definition.name: tool for tool in harness.tools}
+async def _run_and_report(prepared: PreparedRun, job: _HeadlessJob) -> RunResult:
+    """Run the agent, and report its end, also where it ends with an error."""
+    totals, reporter = PartialRunResult(), job.reporter
+    tools = {tool.definition.name: tool for tool in prepared.tools}
 
-    def watch(event: LoopEvent) -> None:
-        tally.on_event(event)
-        teller.on_event(event)
+    def on_event(event: LoopEvent) -> None:
+        totals.on_event(event)
+        reporter.on_event(event)
         if isinstance(event, CallEnded):
             notice = build_rule_hint(event, tools, job.loaded.settings.allow)
             if notice is not None:
-                teller.on_event(notice)
+                reporter.on_event(notice)
 
     try:
-        said = harness.prompt
-        result = await harness.agent.run(said.message, watch=watch, origin=said.origin)
+        prompt = prepared.prompt
+        result = await prepared.agent.run(prompt.message, watch=on_event, origin=prompt.origin)
     except (BrokenPipeError, OutputError):
-        raise  # there is nobody to tell
+        raise  # nobody reads the output
     except asyncio.CancelledError:
-        teller.end(tally.result(EndReason.INTERRUPTED))
+        reporter.end(totals.result(EndReason.INTERRUPTED))
         raise
     except Conflict as exc:
-        told = Conflict(
-            "session: another program has gone on with it meanwhile, and what it said is kept; "
-            "go on behind it with -c, or beside it with --fork"
+        conflict = Conflict(
+            "another program has gone on with it meanwhile, and what it said is kept; "
+            "go on behind it with -c, or beside it with --fork",
+            code="session_changed_meanwhile",
+            place="session",
         )
-        teller.end(tally.result(EndReason.FAILED, told))
-        raise told from exc
+        reporter.end(totals.result(EndReason.FAILED, conflict))
+        raise conflict from exc
     except Exception as exc:
-        teller.end(tally.result(EndReason.FAILED, exc))
+        reporter.end(totals.result(EndReason.FAILED, exc))
         raise
-    teller.end(result)
+    reporter.end(result)
     return result
 
 
-def _describe_run(harness: PreparedRun, job: _HeadlessJob) -> RunDescription:
-    conversation = harness.agent.conversation
+def _describe_run(prepared: PreparedRun, job: _HeadlessJob) -> RunDescription:
+    conversation = prepared.agent.conversation
     return RunDescription(
         session=None if job.options.no_session else conversation.id,
         branch=conversation.branch,
-        model=harness.model,
+        model=prepared.model,
         mode=str(conversation.mode),
         folder=replace_lone_surrogates(str(job.start.folder)),
     )
+
+
+@final
+class PartialRunResult:
+    """The sum of the events of a run, for a run that ends without a result."""
+
+    def __init__(self) -> None:
+        """Start with an empty result."""
+        self._turns = 0
+        self._usage = Usage()
+        self._message: AssistantMessage | None = None
+        self._unrecorded: list[str] = []
+
+    def on_event(self, event: LoopEvent) -> None:
+        """Add an event."""
+        match event:
+            case TurnStarted(number):
+                self._turns = number
+            case TextDelta():
+                self._unrecorded.append(event.text)
+            case EntryRecorded(entry) if isinstance(entry.payload, AssistantMessage):
+                self._message = entry.payload
+                self._usage += entry.payload.usage or Usage()
+                self._unrecorded = []
+            case _:
+                pass
+
+    def result(self, ending: EndReason, exc: Exception | None = None) -> RunResult:
+        """Return the result of a run that a signal or an error has ended."""
+        message, text = self._message, "".join(self._unrecorded)
+        if text:  # it could not be recorded, but it can still be printed
+            message = ChatMessage.assistant(text)
+        return RunResult(
+            ending,
+            message,
+            self._turns,
+            self._usage,
+            reason="" if exc is None else str(exc) or type(exc).__name__,
+            error=exc if isinstance(exc, StenoError) else None,
+        )

@@ -1,4 +1,4 @@
-"""`steno inputs`: what the messages of a session point at, what came of it, and what has changed."""
+"""`steno inputs`: the files, images and resources that a session refers to, and what has changed since."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from steno.agent.references import ReferenceTracker, TrackedReference
 from steno.app.session_log import SessionLog
 from steno.app.sessions import LAST_SESSION, find_session, session_folder
 from steno.app.settings_loader import load_settings_leniently
-from steno.cli.arguments import Subparsers, add_store_option
+from steno.cli.arguments import ExitStatus, Subparsers, add_store_option
 from steno.cli.store_options import open_existing_store
 from steno.errors import InvalidValue, ToolFailed
 from steno.ids import utc_now
@@ -49,7 +49,7 @@ _NO_VALUE, _UNKNOWN = "-", "?"
 
 
 class _InputRow(NamedTuple):
-    """Something that is pointed at, and what has become of it."""
+    """A reference, and how its target differs from the record."""
 
     reference: TrackedReference
     facts: ResolutionFacts
@@ -89,9 +89,9 @@ def add_commands(commands: Subparsers) -> None:
 def _run_inputs(options: argparse.Namespace) -> int:
     with open_existing_store(options) as store:
         log = SessionLog.read(store, find_session(store, options.session))
-    every = _find_references(log.entries.values())
-    shown = every if options.all else _find_references(log.path(options.branch))
-    rows = asyncio.run(_compare_all(shown, _session_workspace(session_folder(log.header))))
+    all_references = _find_references(log.entries.values())
+    listed = all_references if options.all else _find_references(log.path(options.branch))
+    rows = asyncio.run(_compare_all(listed, _session_workspace(session_folder(log.header))))
     if options.json:
         for row in rows:
             print_json_object(msgspec.json.encode(_row_as_json(row, log)))
@@ -100,29 +100,29 @@ def _run_inputs(options: argparse.Namespace) -> int:
         StdoutPrinter().table(
             _INPUT_COLUMNS, [_table_cells(row, log) for row in rows], below=errors
         )
-    left = len(every) - len(shown)
+    left = len(all_references) - len(listed)
     if left == 1:
         print_notice("1 was not sent or is not on this branch; --all shows it")
     elif left:
         print_notice(f"{left:,} were not sent or are not on this branch; --all shows them")
     elif not rows:
         print_notice("nothing is pointed at")
-    return 0
+    return ExitStatus.OK
 
 
 def _find_references(entries: Iterable[Entry]) -> tuple[TrackedReference, ...]:
-    """Return all that messages point at; here nothing counts as answered, or as summed up."""
-    pointers = ReferenceTracker()
-    put_away = AssistantMessage | Compaction
-    pointers.read([entry for entry in entries if not isinstance(entry.payload, put_away)])
-    return pointers.unanswered()
+    """Return all references of messages; here none counts as answered, or as summarised."""
+    tracker = ReferenceTracker()
+    ignored = AssistantMessage | Compaction
+    tracker.read([entry for entry in entries if not isinstance(entry.payload, ignored)])
+    return tracker.unanswered()
 
 
 # -- what has changed ------------------------------------------------------------------------
 
 
 def _session_workspace(folder: str | None) -> Workspace | None:
-    """Return where the session worked; None if that is not known, or not there."""
+    """Return the workspace of the session; None if it is unknown or gone."""
     more = [path for path in load_settings_leniently().settings.add_dirs if path.is_dir()]
     try:
         return None if folder is None else Workspace([Path(folder), *more])
@@ -131,42 +131,44 @@ def _session_workspace(folder: str | None) -> Workspace | None:
 
 
 async def _compare_all(
-    found: Iterable[TrackedReference], workspace: Workspace | None
+    references: Iterable[TrackedReference], workspace: Workspace | None
 ) -> list[_InputRow]:
     inputs = InputResolver(workspace)
-    return [await _compare(one, inputs, workspace) for one in found]
+    return [await _compare(reference, inputs, workspace) for reference in references]
 
 
 async def _compare(
-    one: TrackedReference, inputs: InputResolver, workspace: Workspace | None
+    tracked: TrackedReference, inputs: InputResolver, workspace: Workspace | None
 ) -> _InputRow:
-    details = None if one.resolution is None else one.resolution.details
-    facts, path = resolution_facts(details), _path_of(one)
-    if not one.is_resolved or one.resolution is None:
-        return _InputRow(one, facts, _NO_VALUE)
-    if isinstance(one.reference, Resource):
-        is_fresh = inputs.is_current(one.reference, one.resolution, ResolveContext(_refuse_to_open))
-        return _InputRow(one, facts, "fresh" if is_fresh else "stale")
+    details = None if tracked.resolution is None else tracked.resolution.details
+    facts, path = resolution_facts(details), _path_of(tracked)
+    if not tracked.is_resolved or tracked.resolution is None:
+        return _InputRow(tracked, facts, _NO_VALUE)
+    if isinstance(tracked.reference, Resource):
+        is_fresh = inputs.is_current(
+            tracked.reference, tracked.resolution, ResolveContext(_refuse_to_open)
+        )
+        return _InputRow(tracked, facts, "fresh" if is_fresh else "stale")
     if path is None:
-        return _InputRow(one, facts, _NO_VALUE)
+        return _InputRow(tracked, facts, _NO_VALUE)
     if workspace is not None and (file := _file_elsewhere(details, workspace)) is not None:
         workspace = await asyncio.to_thread(_with_folder_of, file, workspace)
         inputs = InputResolver(workspace)
     if workspace is None:
-        return _InputRow(one, facts, _UNKNOWN)
-    changes = await inputs.changes(one.reference, one.resolution)
+        return _InputRow(tracked, facts, _UNKNOWN)
+    changes = await inputs.changes(tracked.reference, tracked.resolution)
     if not changes:
-        return _InputRow(one, facts, "same")
-    if _kind_of(one) == "pattern":  # it is not the name of anything
-        return _InputRow(one, facts, "changed", changes)
+        return _InputRow(tracked, facts, "same")
+    if _kind_of(tracked) == "pattern":  # it is not the name of anything
+        return _InputRow(tracked, facts, "changed", changes)
     return _InputRow(
-        one, facts, await asyncio.to_thread(_describe_change, workspace, path), changes
+        tracked, facts, await asyncio.to_thread(_describe_change, workspace, path), changes
     )
 
 
-def _path_of(one: TrackedReference) -> str | None:
-    """Return where something lies in the workspace; None for what does not lie there."""
-    match one.reference:
+def _path_of(tracked: TrackedReference) -> str | None:
+    """Return the path of a reference in the workspace; None if it has none."""
+    match tracked.reference:
         case FileReference(path=path) | Image(source=ImageFile(path)):
             return path
         case _:
@@ -174,17 +176,17 @@ def _path_of(one: TrackedReference) -> str | None:
 
 
 def _file_elsewhere(details: Mapping[str, Any] | None, workspace: Workspace) -> Path | None:
-    """Return a file on record that lies in none of the folders: its own was added for a run."""
-    seen = read_recorded_paths(details) or read_recorded_image(details)
-    file = Path(seen.path) if isinstance(seen, RecordedFile) else Path()
+    """Return a recorded file that is in none of the folders: its folder was added for one run."""
+    recorded = read_recorded_paths(details) or read_recorded_image(details)
+    file = Path(recorded.path) if isinstance(recorded, RecordedFile) else Path()
     is_elsewhere = not any(file.is_relative_to(root) for root in workspace.roots)
     return file if file.is_absolute() and is_elsewhere else None
 
 
 def _with_folder_of(file: Path, workspace: Workspace) -> Workspace | None:
-    """Return a workspace in which a file can be compared, under just its name on record.
+    """Return a workspace in which a file can be compared under its recorded name.
 
-    None if whoever runs this may not read it: then nobody can tell.
+    None if the user may not read it.
     """
     try:
         if os.path.lexists(file) and not os.access(file, os.R_OK):
@@ -195,7 +197,7 @@ def _with_folder_of(file: Path, workspace: Workspace) -> Workspace | None:
 
 
 def _describe_change(workspace: Workspace, path: str) -> str:
-    """Tell what has become of something that is not what it was."""
+    """Tell whether a path that differs from the record still exists."""
     try:
         return "changed" if workspace.exists(path) else "gone"
     except ToolFailed:
@@ -212,13 +214,13 @@ async def _refuse_to_open(
 
 
 def _table_cells(row: _InputRow, log: SessionLog) -> list[str]:
-    one, facts = row.reference, row.facts
+    tracked, facts = row.reference, row.facts
     return [
-        log.number(one.entry.id),
-        _kind_of(one),
-        reference_name(one.reference, is_sized=False),
-        format_age(one.entry.time, utc_now()),
-        _status_of(one),
+        log.number(tracked.entry.id),
+        _kind_of(tracked),
+        reference_name(tracked.reference, is_sized=False),
+        format_age(tracked.entry.time, utc_now()),
+        _status_of(tracked),
         facts.how or _NO_VALUE,
         _NO_VALUE if facts.size is None else f"{facts.size:,}",
         facts.short_hash or _NO_VALUE,
@@ -226,44 +228,44 @@ def _table_cells(row: _InputRow, log: SessionLog) -> list[str]:
     ]
 
 
-def _kind_of(one: TrackedReference) -> str:
-    match one.reference:
+def _kind_of(tracked: TrackedReference) -> str:
+    match tracked.reference:
         case Image():
             return "image"
         case Resource():
             return "resource"
         case FileReference():
-            details = None if one.resolution is None else one.resolution.details
+            details = None if tracked.resolution is None else tracked.resolution.details
             found = (details or {}).get("kind")
             if found in ("file", "folder", "pattern"):
                 return str(found)
-            return "pattern" if is_glob(one.reference.path) else "file"
+            return "pattern" if is_glob(tracked.reference.path) else "file"
 
 
-def _status_of(one: TrackedReference) -> str:
-    status = ResolutionStatus.PENDING if one.resolution is None else one.resolution.status
+def _status_of(tracked: TrackedReference) -> str:
+    status = ResolutionStatus.PENDING if tracked.resolution is None else tracked.resolution.status
     return str(status)
 
 
-def _error_of(one: TrackedReference) -> str:
-    return "" if one.resolution is None else terminal_line(one.resolution.error or "")
+def _error_of(tracked: TrackedReference) -> str:
+    return "" if tracked.resolution is None else terminal_line(tracked.resolution.error or "")
 
 
 # -- for programs ----------------------------------------------------------------------------
 
 
 def _row_as_json(row: _InputRow, log: SessionLog) -> dict[str, Any]:
-    one, facts = row.reference, row.facts
-    resolution = one.resolution
+    tracked, facts = row.reference, row.facts
+    resolution = tracked.resolution
     details = None if resolution is None else resolution.details
     return {
-        "number": log.numbers[one.entry.id],
-        "entry": one.entry.id,
-        "block": one.block,
-        "kind": _kind_of(one),
-        "name": reference_name(one.reference, is_sized=False),
-        "time": one.entry.time,
-        "status": _status_of(one),
+        "number": log.numbers[tracked.entry.id],
+        "entry": tracked.entry.id,
+        "block": tracked.block,
+        "kind": _kind_of(tracked),
+        "name": reference_name(tracked.reference, is_sized=False),
+        "time": tracked.entry.time,
+        "status": _status_of(tracked),
         "how": facts.how or None,
         "bytes": facts.size,
         "sha256": facts.sha256 or None,

@@ -1,4 +1,7 @@
-"""`steno mcp`: what it can be told on the command line. What it does is in `offers` and `calling`."""
+"""`steno mcp`: list MCP servers and what they offer, read resources, and call tools without a model.
+
+Texts of servers are foreign: each is made printable before it reaches a terminal.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ from steno.app.mcp_servers import (
     tool_row,
 )
 from steno.app.settings_loader import load_settings
-from steno.cli.arguments import Subparsers, parse_number
+from steno.cli.arguments import ExitStatus, Subparsers, parse_number
 from steno.cli.signals import StopSignals
 from steno.errors import InvalidArguments, InvalidValue, Missing, ServerFailed
 from steno.inputs.mcp.connection import McpConnection, McpServers
@@ -49,501 +52,7 @@ from steno.render.terminal_text import terminal_line, terminal_text
 from steno.schema.convert import parse_text_arguments
 from steno.values import replace_lone_surrogates
 
-# -- serving ---------------------------------------------------------------------------------------
-#
-# What every `steno mcp` command has around it: servers to ask, and a way to be stopped.
-
-
-_EXIT_NO_USABLE_SERVER: Final = 1
-
-
-class McpCommandContext(NamedTuple):
-    """What a command asks: servers are started with the first question, and ended behind it."""
-
-    options: argparse.Namespace
-    servers: McpServers
-    wait_indicator: WaitIndicator
-
-    @property
-    def connections(self) -> tuple[McpConnection, ...]:
-        """The server that is named on the command line, or all that can be used.
-
-        Raises ServerFailed if the one that is named cannot be used.
-        """
-        named: str | None = self.options.server
-        if named is not None and named not in self.servers.specs:
-            known = (
-                suggest_name(named, self.servers.specs) if self.servers.specs else "there are none"
-            )
-            raise ServerFailed(f"mcp {terminal_line(named)}: no server has this name; {known}")
-        names = self.servers.names if named is None else (named,)
-        return tuple([self.servers.get(name) for name in names])
-
-    @contextmanager
-    def show_wait(self, what: str) -> Generator[None]:
-        """Show what is waited for as long as a block lasts."""
-        self.wait_indicator.start(what)
-        try:
-            yield
-        finally:
-            self.wait_indicator.stop()
-
-    def print_progress(self, text: str) -> None:
-        """Tell something on stderr while the waiting goes on."""
-        self.wait_indicator.clear()
-        print_notice(terminal_line(text))
-
-
-McpCommand: TypeAlias = Callable[[McpCommandContext], Awaitable[int]]
-
-
-def find_configured_servers(options: argparse.Namespace) -> ConfiguredServers:
-    """Return all servers that there are, and tell what there is to know of them."""
-    loaded = load_settings(working_folder())
-    found = find_servers(loaded, os.environ, files=options.mcp_config)
-    for text in (*loaded.notes, *found.notes):
-        print_notice(terminal_line(text))
-    if not found.specs:
-        print_notice("no MCP server is configured; name one in .mcp.json or in your settings")
-    return found
-
-
-def run_with_servers(options: argparse.Namespace, work: McpCommand) -> int:
-    """Ask servers, and return the exit status."""
-    found = find_configured_servers(options)
-    if found.specs and not any(spec.is_usable for spec in found.specs):
-        print_notice("no MCP server can be used; 'steno mcp list' says why")
-        if options.server is None:
-            return _EXIT_NO_USABLE_SERVER
-    return run_with_configured(found, options, work)
-
-
-def run_with_configured(
-    found: ConfiguredServers, options: argparse.Namespace, work: McpCommand
-) -> int:
-    """Ask servers that were found before."""
-    return asyncio.run(_run_with_connections(found, options, work))
-
-
-async def _run_with_connections(
-    found: ConfiguredServers, options: argparse.Namespace, work: McpCommand
-) -> int:
-    specs, timeout_s = found.specs, getattr(options, "timeout", None)
-    if timeout_s is not None:
-        specs = tuple([replace(spec, call_timeout_s=timeout_s) for spec in specs])
-    with StopSignals() as stopping:
-        try:
-            async with McpServers(specs, folder=working_folder()) as servers:
-                return await work(McpCommandContext(options, servers, WaitIndicator()))
-        except asyncio.CancelledError:
-            if stopping.status is None:
-                raise
-            return stopping.status
-
-
-# -- offers ----------------------------------------------------------------------------------------
-#
-# `steno mcp list`, `tools`, `resources` and `prompts`: which servers there are, and what they offer.
-#
-# What servers say is somebody else's words: nothing of it reaches a terminal as it is.
-
-
 T = TypeVar("T")
-
-
-_EXIT_SERVER_FAILED: Final = 1
-
-
-_SERVER_COLUMNS: Final = (
-    Column("server", "cyan"),
-    Column("kind"),
-    Column("state", "bold", may_shrink=True),
-    Column("from", "dim", may_shrink=True),
-)
-
-
-_TOOL_COLUMNS: Final = (
-    Column("tool", "cyan"),
-    Column("server's name"),
-    Column("may"),
-    Column("description", may_shrink=True),
-)
-
-
-_RESOURCE_COLUMNS: Final = (
-    Column("server", "cyan"),
-    Column("uri"),
-    Column("type", "dim"),
-    Column("name", may_shrink=True),
-)
-
-
-_PROMPT_COLUMNS: Final = (Column("prompt", "cyan"), Column("description", may_shrink=True))
-
-
-class ServerCheck(NamedTuple):
-    """What came of starting a server: what it speaks, how many tools it has, or why it has none."""
-
-    tools: int | None = None
-    protocol: str | None = None
-    error: str | None = None
-
-
-# -- servers ---------------------------------------------------------------------------------
-
-
-def list_servers(options: argparse.Namespace) -> int:
-    """Print the servers that are configured; start them only if that is asked for."""
-    found = find_configured_servers(options)
-    checked: dict[str, ServerCheck] = {}
-
-    async def check(inquiry: McpCommandContext) -> int:
-        usable = [inquiry.servers.get(name) for name in inquiry.servers.names]
-        with inquiry.show_wait("starting MCP servers"):
-            outcomes = await asyncio.gather(*map(_check_server, usable))
-        checked.update(zip(inquiry.servers.names, outcomes, strict=True))
-        return _EXIT_SERVER_FAILED if any(outcome.error for outcome in outcomes) else 0
-
-    status = run_with_configured(found, options, check) if options.check and found.specs else 0
-    if options.json:
-        for spec in found.specs:
-            told = {"name": spec.name, **describe_server(spec)}
-            print_json_object(
-                msgspec.json.encode(told | _server_state_as_json(spec, checked.get(spec.name)))
-            )
-    elif found.specs:
-        rows = [_server_row(spec, checked.get(spec.name)) for spec in found.specs]
-        StdoutPrinter().table(_SERVER_COLUMNS, rows)
-        for outcome in checked.values():
-            if outcome.error:
-                print_notice(terminal_line(outcome.error))
-    return status
-
-
-async def _check_server(server: McpConnection) -> ServerCheck:
-    try:
-        tools = await server.tools()
-        return ServerCheck(tools=len(tools), protocol=server.protocol)
-    except ServerFailed as exc:
-        return ServerCheck(error=str(exc))
-
-
-def _server_state_as_json(spec: McpServerSpec, checked: ServerCheck | None) -> dict[str, Any]:
-    if checked is None:
-        return {"state": server_status(spec)}
-    return {"state": "fails" if checked.error else "answers", **checked._asdict()}
-
-
-def _server_row(spec: McpServerSpec, checked: ServerCheck | None) -> list[str]:
-    state = server_status(spec)
-    if checked is not None:
-        tools = format_count(checked.tools or 0, "tool", "tools")
-        version = f" ({checked.protocol})" if checked.protocol else ""
-        state = "fails, see below" if checked.error else f"answers{version}, with {tools}"
-    kind = describe_server(spec)["kind"]
-    return [spec.name, kind, terminal_line(state), terminal_line(spec.origin)]
-
-
-# -- tools -----------------------------------------------------------------------------------
-
-
-async def list_tools(inquiry: McpCommandContext) -> int:
-    """Print the tools of servers, or the schema of one."""
-    options = inquiry.options
-    offered = await fetch_tools(inquiry)
-    if offered.notes and not offered.tools:
-        return _EXIT_SERVER_FAILED
-    if options.schema is not None:
-        tool = find_tool(offered, options.schema)
-        schema = raw_members(as_json_object(tool.definition.parameters))
-        print_json_object(msgspec.json.encode(schema))
-        return 0
-    if options.json:
-        for tool in offered.tools:
-            print_json_object(msgspec.json.encode(_tool_as_json(tool)))
-    elif offered.tools:
-        StdoutPrinter().table(_TOOL_COLUMNS, [tool_row(tool) for tool in offered.tools])
-    return 0
-
-
-async def fetch_tools(inquiry: McpCommandContext) -> McpTools:
-    """Return the tools of the servers that are asked, and tell what was left out of them."""
-    asked = inquiry.connections
-    with inquiry.show_wait(_wait_text(asked)):
-        offered = await list_mcp_tools(asked)
-    for text in offered.notes:
-        print_notice(terminal_line(text))
-    return offered
-
-
-def find_tool(offered: McpTools, name: str) -> McpTool:
-    """Return a tool by its name here or at its server. Raises Missing."""
-    for tool in offered.tools:
-        if name in (tool.definition.name, tool.original_name):
-            return tool
-    names = [tool.original_name for tool in offered.tools]
-    hint = suggest_name(name, names) if names else "there are none"
-    raise Missing(f"tool {terminal_line(name)}: the server has none of this name; {hint}")
-
-
-def _tool_as_json(tool: McpTool) -> dict[str, Any]:
-    definition = tool.definition
-    return {
-        "name": definition.name,
-        "server": tool.server,
-        "original_name": tool.original_name,
-        "capability": tool.capability,
-        "description": definition.description,
-    }
-
-
-# -- resources and prompts -------------------------------------------------------------------
-
-
-async def list_resources(inquiry: McpCommandContext) -> int:
-    """Print the resources of servers."""
-    answers, status = await _ask_each_server(inquiry, lambda server: server.resources())
-    listed = [(name, one) for name, resources in answers for one in resources]
-    if inquiry.options.json:
-        for name, resource in listed:
-            print_json_object(msgspec.json.encode({"server": name, **resource._asdict()}))
-    elif listed:
-        StdoutPrinter().table(_RESOURCE_COLUMNS, [resource_row(name, one) for name, one in listed])
-    elif status == 0 and answers:
-        print_notice("no resources are offered")
-    return status
-
-
-async def list_prompts(inquiry: McpCommandContext) -> int:
-    """Print the prompts of servers, as they are called in a conversation."""
-    asked = inquiry.connections
-    with inquiry.show_wait(_wait_text(asked)):
-        offered = await list_mcp_prompts(asked)
-    for text in offered.notes:
-        print_notice(terminal_line(text))
-    if inquiry.options.json:
-        for prompt in offered.prompts:
-            print_json_object(msgspec.json.encode(_prompt_as_json(prompt)))
-    elif offered.prompts:
-        rows = [
-            [prompt_usage(prompt), terminal_line(prompt.description)] for prompt in offered.prompts
-        ]
-        StdoutPrinter().table(_PROMPT_COLUMNS, rows)
-    elif asked and not offered.notes:
-        print_notice("no prompts are offered")
-    return _EXIT_SERVER_FAILED if offered.notes and not offered.prompts else 0
-
-
-def _prompt_as_json(prompt: McpPrompt) -> dict[str, Any]:
-    return {
-        "command": prompt.command,
-        "server": prompt.server,
-        "name": prompt.name,
-        "description": prompt.description,
-        "arguments": [one._asdict() for one in prompt.arguments],
-    }
-
-
-async def _ask_each_server(
-    inquiry: McpCommandContext, ask: Callable[[McpConnection], Awaitable[T]]
-) -> tuple[list[tuple[str, T]], int]:
-    """Ask all at once; one that fails is told of, and keeps nobody from the others' answers."""
-
-    async def answer(server: McpConnection) -> T | ServerFailed:
-        try:
-            return await ask(server)
-        except ServerFailed as exc:
-            return exc
-
-    asked = inquiry.connections
-    with inquiry.show_wait(_wait_text(asked)):
-        answers = await asyncio.gather(*map(answer, asked))
-    told: list[tuple[str, T]] = []
-    status = 0
-    for server, given in zip(asked, answers, strict=True):
-        if isinstance(given, ServerFailed):
-            print_notice(terminal_line(str(given)))
-            status = _EXIT_SERVER_FAILED
-        else:
-            told.append((server.name, given))
-    return told, status
-
-
-def _wait_text(servers: Sequence[McpConnection]) -> str:
-    return f"asking {', '.join([server.name for server in servers])}"
-
-
-# -- calling ---------------------------------------------------------------------------------------
-#
-# `steno mcp read` and `steno mcp call`: use what a server offers, without a model.
-
-
-_EXIT_CALL_FAILED: Final = 1
-
-
-# -- read ------------------------------------------------------------------------------------
-
-
-async def read_resource(inquiry: McpCommandContext) -> int:
-    """Print a resource, or write it to a file."""
-    options = inquiry.options
-    _check_output_file(options.output, may_replace=options.force)
-    try:
-        check_uri(options.uri)
-    except InvalidValue as exc:
-        raise UsageError(str(exc)) from None
-    [server] = inquiry.connections
-    with inquiry.show_wait(f"reading from {server.name}"):
-        found = await server.read(options.uri)
-    _write_resource(found, options)
-    return 0
-
-
-def _check_output_file(output: str | None, *, may_replace: bool) -> None:
-    if output is None:
-        return
-    if is_shared_target(Path(output)):  # nothing that is there gets lost
-        return
-    if Path(output).exists() and not (may_replace and Path(output).is_file()):
-        raise InvalidValue(f"{output}: it is there already; choose another name, or add --force")
-
-
-def _write_resource(found: ReadResourceResult, options: argparse.Namespace) -> None:
-    data = b"".join(map(part_bytes, found.contents))
-    if options.output is not None and is_shared_target(Path(options.output)):
-        append_to_shared(Path(options.output), data)
-    elif options.output is not None:
-        with report_write_errors(options.output):
-            Path(options.output).write_bytes(data)
-    elif options.json:
-        print_json_object(msgspec.json.encode(_resource_as_json(found)))
-    elif sys.stdout.isatty():
-        _print_resource(found)
-    else:
-        with report_write_errors("stdout"):
-            sys.stdout.buffer.write(data)
-
-
-def _print_resource(found: ReadResourceResult) -> None:
-    """Print what can be read on a terminal. Raises InvalidValue for what cannot."""
-    for part in found.contents:
-        if part.data is not None:
-            size = format_count(len(part.data), "byte", "bytes")
-            kind = terminal_line(part.mime_type or "of no known type")
-            raise InvalidValue(
-                f"{terminal_line(part.uri)}: holds {size}, {kind}; write them to a file with -o FILE"
-            )
-    for part in found.contents:
-        text = terminal_text(replace_lone_surrogates(part.text or ""))
-        StdoutPrinter().line(text.removesuffix("\n"))
-
-
-def _resource_as_json(found: ReadResourceResult) -> Any:
-    return sanitise_json(
-        {
-            "contents": [
-                {
-                    "uri": part.uri,
-                    "mime_type": part.mime_type,
-                    "text": part.text,
-                    "data": None if part.data is None else base64.b64encode(part.data).decode(),
-                }
-                for part in found.contents
-            ],
-            "ttl_s": found.ttl_s,
-        }
-    )
-
-
-# -- call ------------------------------------------------------------------------------------
-
-
-async def call_tool(inquiry: McpCommandContext) -> int:
-    """Call a tool with arguments that fit it, and print what came of it."""
-    options = inquiry.options
-    given = parse_tool_arguments(options.arguments)
-    offered = await fetch_tools(inquiry)
-    if offered.notes and not offered.tools:
-        return _EXIT_CALL_FAILED
-    tool = find_tool(offered, options.tool)
-    arguments = given.fit_schema(tool.definition.parameters)
-    try:
-        tool.definition.check_arguments(ToolCall.create(tool.definition.name, arguments))
-    except InvalidArguments as exc:
-        schema = f"steno mcp tools {options.server} --schema {tool.definition.name}"
-        raise UsageError(f"{tool.definition.name}: {exc}; see {schema}") from None
-    [server] = inquiry.connections
-    with inquiry.show_wait(f"calling {tool.definition.name}"):
-        called = await server.call(tool.original_name, arguments, progress=inquiry.print_progress)
-    if options.json:
-        print_json_object(msgspec.json.encode(sanitise_json(called._asdict())))
-    else:
-        _print_result(called)
-    return _EXIT_CALL_FAILED if called.is_error else 0
-
-
-class ToolArguments(NamedTuple):
-    """Arguments as they were typed."""
-
-    values: Mapping[str, Any]
-    are_untyped: bool
-    """Whether nobody has said which of them are numbers or lists: `key=value`."""
-
-    def fit_schema(self, schema: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return them for a schema: a word is JSON where that fits (`5`, `true`), and else text."""
-        if not self.are_untyped:
-            return self.values
-        return parse_text_arguments(self.values, schema)
-
-
-def parse_tool_arguments(words: Sequence[str]) -> ToolArguments:
-    """Read one JSON object, or `key=value` each. Raises Misused."""
-    if len(words) == 1 and words[0].lstrip().startswith("{"):
-        return ToolArguments(_parse_json_object(words[0]), are_untyped=False)
-    values: dict[str, str] = {}
-    for word in words:
-        name, sign, value = word.partition("=")
-        if not sign or not name:
-            raise UsageError(
-                f"arguments: {terminal_line(word)}: write key=value for each, or one JSON object"
-            )
-        if name in values:
-            raise UsageError(f"arguments: {terminal_line(name)} is given twice")
-        values[name] = value
-    return ToolArguments(values, are_untyped=True)
-
-
-def _parse_json_object(text: str) -> dict[str, Any]:
-    try:
-        return msgspec.json.decode(text, type=dict[str, Any])
-    except (msgspec.DecodeError, UnicodeError, RecursionError) as exc:
-        raise UsageError(f"arguments: are no JSON object: {exc}") from None
-
-
-def _print_result(called: CallToolResult) -> None:
-    paper = StdoutPrinter()
-    if called.is_error:
-        print_notice("the server says that it failed")
-    texts: list[str] = []
-    for block in called.content:
-        if block.get("type") == "text":
-            texts.append(str(block.get("text", "")))
-            paper.line(terminal_text(texts[-1]))
-        else:
-            print_notice(f"not shown: {_describe_content_block(block)}; --json has all of it")
-    structured = sanitise_json(called.structured)
-    if structured is not None and not is_repeated_in_texts(structured, texts):
-        print_json_object(msgspec.json.encode(structured))
-
-
-def _describe_content_block(block: Mapping[str, Any]) -> str:
-    """Say in a few words what a block is."""
-    held = block.get("resource")
-    about = held if isinstance(held, Mapping) else block
-    words = [block.get("type"), about.get("mimeType"), about.get("uri")]
-    return terminal_line(" ".join([str(word) for word in words if word]))
-
-
 _EPILOG: Final = """\
 examples:
   steno mcp list --check
@@ -556,6 +65,25 @@ examples:
 Servers stand in your settings ([mcp_servers.NAME]), in the .mcp.json of a project that you trust,
 and in files that --mcp-config names.
 """
+_SERVER_COLUMNS: Final = (
+    Column("server", "cyan"),
+    Column("kind"),
+    Column("state", "bold", may_shrink=True),
+    Column("from", "dim", may_shrink=True),
+)
+_TOOL_COLUMNS: Final = (
+    Column("tool", "cyan"),
+    Column("server's name"),
+    Column("may"),
+    Column("description", may_shrink=True),
+)
+_RESOURCE_COLUMNS: Final = (
+    Column("server", "cyan"),
+    Column("uri"),
+    Column("type", "dim"),
+    Column("name", may_shrink=True),
+)
+_PROMPT_COLUMNS: Final = (Column("prompt", "cyan"), Column("description", may_shrink=True))
 
 
 def add_commands(commands: Subparsers) -> None:
@@ -573,23 +101,6 @@ def add_commands(commands: Subparsers) -> None:
     _add_listings(actions)
     _add_read(actions)
     _add_call(actions)
-
-
-def _add_action(
-    actions: Subparsers, name: str, work: McpCommand | None, **told: Any
-) -> argparse.ArgumentParser:
-    """Add a command; `work` is done with the servers at hand."""
-    parser = actions.add_parser(name, **told)
-    parser.add_argument(
-        "--mcp-config",
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="also the servers in this file, which looks like .mcp.json",
-    )
-    if work is not None:
-        parser.set_defaults(run=partial(run_with_servers, work=work))
-    return parser
 
 
 def _add_list(actions: Subparsers) -> None:
@@ -685,8 +196,491 @@ def _add_call(actions: Subparsers) -> None:
     call.add_argument("--timeout", type=_parse_seconds, metavar="S", help="wait so long at most")
 
 
+def _add_action(
+    actions: Subparsers, name: str, work: McpCommand | None, **settings: Any
+) -> argparse.ArgumentParser:
+    """Add a command; `work` runs with the configured servers."""
+    parser = actions.add_parser(name, **settings)
+    parser.add_argument(
+        "--mcp-config",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="also the servers in this file, which looks like .mcp.json",
+    )
+    if work is not None:
+        parser.set_defaults(run=partial(run_with_servers, work=work))
+    return parser
+
+
 def _parse_seconds(text: str) -> float:
     seconds = parse_number(text)
     if not 0 < seconds < math.inf:
         raise argparse.ArgumentTypeError("must be a number of seconds above 0")
     return seconds
+
+
+# -- servers of a command ---------------------------------------------------------------------
+
+
+class McpCommandContext(NamedTuple):
+    """The options and servers of a command; a server is started with the first request to it."""
+
+    options: argparse.Namespace
+    servers: McpServers
+    wait_indicator: WaitIndicator
+
+    @property
+    def connections(self) -> tuple[McpConnection, ...]:
+        """The server that is named on the command line, or all that can be used.
+
+        Raises ServerFailed if the one that is named cannot be used.
+        """
+        name: str | None = self.options.server
+        if name is not None and name not in self.servers.specs:
+            known = (
+                suggest_name(name, self.servers.specs) if self.servers.specs else "there are none"
+            )
+            raise ServerFailed(
+                f"no server has this name; {known}",
+                code="server_unknown",
+                place=f"mcp {terminal_line(name)}",
+            )
+        names = self.servers.names if name is None else (name,)
+        return tuple([self.servers.get(each) for each in names])
+
+    @contextmanager
+    def show_wait(self, what: str) -> Generator[None]:
+        """Show what the command waits for, until the block ends."""
+        self.wait_indicator.start(what)
+        try:
+            yield
+        finally:
+            self.wait_indicator.stop()
+
+    def print_progress(self, text: str) -> None:
+        """Print a notice on stderr without ending the wait."""
+        self.wait_indicator.clear()
+        print_notice(terminal_line(text))
+
+
+McpCommand: TypeAlias = Callable[[McpCommandContext], Awaitable[int]]
+
+
+def find_configured_servers(options: argparse.Namespace) -> ConfiguredServers:
+    """Return all configured servers, and print the notes about them."""
+    loaded = load_settings(working_folder())
+    configured = find_servers(loaded, os.environ, files=options.mcp_config)
+    for text in (*loaded.notes, *configured.notes):
+        print_notice(terminal_line(text))
+    if not configured.specs:
+        print_notice("no MCP server is configured; name one in .mcp.json or in your settings")
+    return configured
+
+
+def run_with_servers(options: argparse.Namespace, work: McpCommand) -> int:
+    """Run a command with the configured servers, and return its exit status."""
+    configured = find_configured_servers(options)
+    if configured.specs and not any(spec.is_usable for spec in configured.specs):
+        print_notice("no MCP server can be used; 'steno mcp list' says why")
+        if options.server is None:
+            return ExitStatus.FAILED
+    return run_with_configured(configured, options, work)
+
+
+def run_with_configured(
+    configured: ConfiguredServers, options: argparse.Namespace, work: McpCommand
+) -> int:
+    """Run a command with servers that are known already."""
+    return asyncio.run(_run_with_connections(configured, options, work))
+
+
+async def _run_with_connections(
+    configured: ConfiguredServers, options: argparse.Namespace, work: McpCommand
+) -> int:
+    specs, timeout_s = configured.specs, getattr(options, "timeout", None)
+    if timeout_s is not None:
+        specs = tuple([replace(spec, call_timeout_s=timeout_s) for spec in specs])
+    with StopSignals() as signals:
+        try:
+            async with McpServers(specs, folder=working_folder()) as servers:
+                return await work(McpCommandContext(options, servers, WaitIndicator()))
+        except asyncio.CancelledError:
+            if signals.status is None:
+                raise
+            return signals.status
+
+
+# -- list -------------------------------------------------------------------------------------
+
+
+class ServerCheck(NamedTuple):
+    """The result of starting a server: protocol and number of tools, or an error."""
+
+    tools: int | None = None
+    protocol: str | None = None
+    error: str | None = None
+
+
+def list_servers(options: argparse.Namespace) -> int:
+    """Print the configured servers; start them only with `--check`."""
+    configured = find_configured_servers(options)
+    checked: dict[str, ServerCheck] = {}
+
+    async def check(context: McpCommandContext) -> int:
+        usable = [context.servers.get(name) for name in context.servers.names]
+        with context.show_wait("starting MCP servers"):
+            outcomes = await asyncio.gather(*map(_check_server, usable))
+        checked.update(zip(context.servers.names, outcomes, strict=True))
+        return ExitStatus.FAILED if any(outcome.error for outcome in outcomes) else ExitStatus.OK
+
+    status: int = ExitStatus.OK
+    if options.check and configured.specs:
+        status = run_with_configured(configured, options, check)
+    if options.json:
+        for spec in configured.specs:
+            row = {"name": spec.name, **describe_server(spec)}
+            print_json_object(
+                msgspec.json.encode(row | _server_state_as_json(spec, checked.get(spec.name)))
+            )
+    elif configured.specs:
+        rows = [_server_row(spec, checked.get(spec.name)) for spec in configured.specs]
+        StdoutPrinter().table(_SERVER_COLUMNS, rows)
+        for outcome in checked.values():
+            if outcome.error:
+                print_notice(terminal_line(outcome.error))
+    return status
+
+
+async def _check_server(server: McpConnection) -> ServerCheck:
+    try:
+        tools = await server.tools()
+        return ServerCheck(tools=len(tools), protocol=server.protocol)
+    except ServerFailed as exc:
+        return ServerCheck(error=str(exc))
+
+
+def _server_state_as_json(spec: McpServerSpec, checked: ServerCheck | None) -> dict[str, Any]:
+    if checked is None:
+        return {"state": server_status(spec).text}
+    return {"state": "fails" if checked.error else "answers", **checked._asdict()}
+
+
+def _server_row(spec: McpServerSpec, checked: ServerCheck | None) -> list[str]:
+    state = server_status(spec).text
+    if checked is not None:
+        tools = format_count(checked.tools or 0, "tool", "tools")
+        version = f" ({checked.protocol})" if checked.protocol else ""
+        state = "fails, see below" if checked.error else f"answers{version}, with {tools}"
+    kind = describe_server(spec)["kind"]
+    return [spec.name, kind, terminal_line(state), terminal_line(spec.origin)]
+
+
+# -- tools ------------------------------------------------------------------------------------
+
+
+async def list_tools(context: McpCommandContext) -> int:
+    """Print the tools of servers, or the schema of one."""
+    options = context.options
+    offered = await fetch_tools(context)
+    if offered.notes and not offered.tools:
+        return ExitStatus.FAILED
+    if options.schema is not None:
+        tool = find_tool(offered, options.schema)
+        schema = raw_members(as_json_object(tool.definition.parameters))
+        print_json_object(msgspec.json.encode(schema))
+        return ExitStatus.OK
+    if options.json:
+        for tool in offered.tools:
+            print_json_object(msgspec.json.encode(_tool_as_json(tool)))
+    elif offered.tools:
+        StdoutPrinter().table(_TOOL_COLUMNS, [tool_row(tool) for tool in offered.tools])
+    return ExitStatus.OK
+
+
+async def fetch_tools(context: McpCommandContext) -> McpTools:
+    """Return the tools of the servers of a command, and print what was left out."""
+    servers = context.connections
+    with context.show_wait(_wait_text(servers)):
+        offered = await list_mcp_tools(servers)
+    for text in offered.notes:
+        print_notice(terminal_line(text))
+    return offered
+
+
+def find_tool(offered: McpTools, name: str) -> McpTool:
+    """Return a tool by its name here or at its server. Raises Missing."""
+    for tool in offered.tools:
+        if name in (tool.definition.name, tool.original_name):
+            return tool
+    names = [tool.original_name for tool in offered.tools]
+    hint = suggest_name(name, names) if names else "there are none"
+    raise Missing(
+        f"the server has none of this name; {hint}",
+        code="tool_unknown",
+        place=f"tool {terminal_line(name)}",
+    )
+
+
+def _tool_as_json(tool: McpTool) -> dict[str, Any]:
+    definition = tool.definition
+    return {
+        "name": definition.name,
+        "server": tool.server,
+        "original_name": tool.original_name,
+        "capability": tool.capability,
+        "description": definition.description,
+    }
+
+
+# -- resources and prompts --------------------------------------------------------------------
+
+
+async def list_resources(context: McpCommandContext) -> int:
+    """Print the resources of servers."""
+    answers, status = await _ask_each_server(context, lambda server: server.resources())
+    listed = [(name, one) for name, resources in answers for one in resources]
+    if context.options.json:
+        for name, resource in listed:
+            print_json_object(msgspec.json.encode({"server": name, **resource._asdict()}))
+    elif listed:
+        StdoutPrinter().table(_RESOURCE_COLUMNS, [resource_row(name, one) for name, one in listed])
+    elif status is ExitStatus.OK and answers:
+        print_notice("no resources are offered")
+    return status
+
+
+async def _ask_each_server(
+    context: McpCommandContext, ask: Callable[[McpConnection], Awaitable[T]]
+) -> tuple[list[tuple[str, T]], ExitStatus]:
+    """Ask all servers at once; a failure is printed and does not affect the others."""
+
+    async def answer(server: McpConnection) -> T | ServerFailed:
+        try:
+            return await ask(server)
+        except ServerFailed as exc:
+            return exc
+
+    servers = context.connections
+    with context.show_wait(_wait_text(servers)):
+        answers = await asyncio.gather(*map(answer, servers))
+    answered: list[tuple[str, T]] = []
+    status = ExitStatus.OK
+    for server, outcome in zip(servers, answers, strict=True):
+        if isinstance(outcome, ServerFailed):
+            print_notice(terminal_line(str(outcome)))
+            status = ExitStatus.FAILED
+        else:
+            answered.append((server.name, outcome))
+    return answered, status
+
+
+async def list_prompts(context: McpCommandContext) -> int:
+    """Print the prompts of servers, as they are called in a conversation."""
+    servers = context.connections
+    with context.show_wait(_wait_text(servers)):
+        offered = await list_mcp_prompts(servers)
+    for text in offered.notes:
+        print_notice(terminal_line(text))
+    if context.options.json:
+        for prompt in offered.prompts:
+            print_json_object(msgspec.json.encode(_prompt_as_json(prompt)))
+    elif offered.prompts:
+        rows = [
+            [prompt_usage(prompt), terminal_line(prompt.description)] for prompt in offered.prompts
+        ]
+        StdoutPrinter().table(_PROMPT_COLUMNS, rows)
+    elif servers and not offered.notes:
+        print_notice("no prompts are offered")
+    return ExitStatus.FAILED if offered.notes and not offered.prompts else ExitStatus.OK
+
+
+def _prompt_as_json(prompt: McpPrompt) -> dict[str, Any]:
+    return {
+        "command": prompt.command,
+        "server": prompt.server,
+        "name": prompt.name,
+        "description": prompt.description,
+        "arguments": [one._asdict() for one in prompt.arguments],
+    }
+
+
+def _wait_text(servers: Sequence[McpConnection]) -> str:
+    return f"asking {', '.join([server.name for server in servers])}"
+
+
+# -- read -------------------------------------------------------------------------------------
+
+
+async def read_resource(context: McpCommandContext) -> int:
+    """Print a resource, or write it to a file."""
+    options = context.options
+    _check_output_file(options.output, may_replace=options.force)
+    try:
+        check_uri(options.uri)
+    except InvalidValue as exc:
+        raise UsageError(exc.message, code=exc.code, place=exc.place) from None
+    [server] = context.connections
+    with context.show_wait(f"reading from {server.name}"):
+        resource = await server.read(options.uri)
+    _write_resource(resource, options)
+    return ExitStatus.OK
+
+
+def _check_output_file(output: str | None, *, may_replace: bool) -> None:
+    if output is None:
+        return
+    if is_shared_target(Path(output)):  # nothing that is there gets lost
+        return
+    if Path(output).exists() and not (may_replace and Path(output).is_file()):
+        raise InvalidValue(
+            "it is there already; choose another name, or add --force",
+            code="output_exists",
+            place=output,
+        )
+
+
+def _write_resource(resource: ReadResourceResult, options: argparse.Namespace) -> None:
+    data = b"".join(map(part_bytes, resource.contents))
+    if options.output is not None and is_shared_target(Path(options.output)):
+        append_to_shared(Path(options.output), data)
+    elif options.output is not None:
+        with report_write_errors(options.output):
+            Path(options.output).write_bytes(data)
+    elif options.json:
+        print_json_object(msgspec.json.encode(_resource_as_json(resource)))
+    elif sys.stdout.isatty():
+        _print_resource(resource)
+    else:
+        with report_write_errors("stdout"):
+            sys.stdout.buffer.write(data)
+
+
+def _print_resource(resource: ReadResourceResult) -> None:
+    """Print a resource of text on the terminal. Raises InvalidValue for other data."""
+    for part in resource.contents:
+        if part.data is not None:
+            size = format_count(len(part.data), "byte", "bytes")
+            kind = terminal_line(part.mime_type or "of no known type")
+            raise InvalidValue(
+                f"holds {size}, {kind}; write them to a file with -o FILE",
+                code="output_not_text",
+                place=terminal_line(part.uri),
+            )
+    for part in resource.contents:
+        text = terminal_text(replace_lone_surrogates(part.text or ""))
+        StdoutPrinter().line(text.removesuffix("\n"))
+
+
+def _resource_as_json(resource: ReadResourceResult) -> Any:
+    return sanitise_json(
+        {
+            "contents": [
+                {
+                    "uri": part.uri,
+                    "mime_type": part.mime_type,
+                    "text": part.text,
+                    "data": None if part.data is None else base64.b64encode(part.data).decode(),
+                }
+                for part in resource.contents
+            ],
+            "ttl_s": resource.ttl_s,
+        }
+    )
+
+
+# -- call -------------------------------------------------------------------------------------
+
+
+async def call_tool(context: McpCommandContext) -> int:
+    """Call a tool with checked arguments, and print its result."""
+    options = context.options
+    typed = parse_tool_arguments(options.arguments)
+    offered = await fetch_tools(context)
+    if offered.notes and not offered.tools:
+        return ExitStatus.FAILED
+    tool = find_tool(offered, options.tool)
+    arguments = typed.fit_schema(tool.definition.parameters)
+    try:
+        tool.definition.check_arguments(ToolCall.create(tool.definition.name, arguments))
+    except InvalidArguments as exc:
+        schema = f"steno mcp tools {options.server} --schema {tool.definition.name}"
+        raise UsageError(
+            f"{exc}; see {schema}", code=exc.code, place=tool.definition.name
+        ) from None
+    [server] = context.connections
+    with context.show_wait(f"calling {tool.definition.name}"):
+        called = await server.call(tool.original_name, arguments, progress=context.print_progress)
+    if options.json:
+        print_json_object(msgspec.json.encode(sanitise_json(called._asdict())))
+    else:
+        _print_result(called)
+    return ExitStatus.FAILED if called.is_error else ExitStatus.OK
+
+
+class ToolArguments(NamedTuple):
+    """Arguments as a user typed them."""
+
+    values: Mapping[str, Any]
+    are_untyped: bool
+    """Whether they carry no JSON types: `key=value`."""
+
+    def fit_schema(self, schema: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the arguments for a schema: a text is read as JSON where that fits (`5`, `true`)."""
+        if not self.are_untyped:
+            return self.values
+        return parse_text_arguments(self.values, schema)
+
+
+def parse_tool_arguments(texts: Sequence[str]) -> ToolArguments:
+    """Read one JSON object, or `key=value` each. Raises UsageError."""
+    if len(texts) == 1 and texts[0].lstrip().startswith("{"):
+        return ToolArguments(_parse_json_object(texts[0]), are_untyped=False)
+    values: dict[str, str] = {}
+    for text in texts:
+        name, sign, value = text.partition("=")
+        if not sign or not name:
+            raise UsageError(
+                f"{terminal_line(text)}: write key=value for each, or one JSON object",
+                code="argument_malformed",
+                place="arguments",
+            )
+        if name in values:
+            raise UsageError(
+                f"{terminal_line(name)} is given twice", code="argument_repeated", place="arguments"
+            )
+        values[name] = value
+    return ToolArguments(values, are_untyped=True)
+
+
+def _parse_json_object(text: str) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode(text, type=dict[str, Any])
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as exc:
+        raise UsageError(
+            f"are no JSON object: {exc}", code="argument_malformed", place="arguments"
+        ) from None
+
+
+def _print_result(called: CallToolResult) -> None:
+    printer = StdoutPrinter()
+    if called.is_error:
+        print_notice("the server says that it failed")
+    texts: list[str] = []
+    for block in called.content:
+        if block.get("type") == "text":
+            texts.append(str(block.get("text", "")))
+            printer.line(terminal_text(texts[-1]))
+        else:
+            print_notice(f"not shown: {_describe_content_block(block)}; --json has all of it")
+    structured = sanitise_json(called.structured)
+    if structured is not None and not is_repeated_in_texts(structured, texts):
+        print_json_object(msgspec.json.encode(structured))
+
+
+def _describe_content_block(block: Mapping[str, Any]) -> str:
+    """Describe a content block in a few words."""
+    resource = block.get("resource")
+    source = resource if isinstance(resource, Mapping) else block
+    facts = [block.get("type"), source.get("mimeType"), source.get("uri")]
+    return terminal_line(" ".join([str(fact) for fact in facts if fact]))

@@ -1,4 +1,4 @@
-"""`steno models`: which models can be used here, and why others cannot."""
+"""`steno models`: list the models that can be used here, and why others cannot."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from msgspec.structs import asdict
 from steno.app.errors import UsageError, suggest_name
 from steno.app.model_limits import apply_settings_to_models
 from steno.app.settings_loader import load_settings
-from steno.cli.arguments import Subparsers
+from steno.cli.arguments import ExitStatus, Subparsers
 from steno.providers.model_discovery import (
     DEFAULT_DISCOVERY_TIMEOUTS,
     EMBEDDED,
@@ -31,7 +31,6 @@ from steno.providers.vendor import Vendor
 from steno.render.table_output import Column, StdoutPrinter, print_json_object, print_notice
 from steno.render.terminal_text import terminal_line
 
-_EXIT_NO_MODEL: Final = 1
 _MODEL_COLUMNS: Final = (
     Column("model", "cyan", may_shrink=True),
     Column("context", is_number=True),
@@ -65,72 +64,73 @@ def add_commands(commands: Subparsers) -> None:
 def _run_models(options: argparse.Namespace) -> int:
     loaded = load_settings()
     found = asyncio.run(_find_models(options.provider, loaded.settings.providers))
-    looked = [apply_settings_to_models(place, loaded.settings) for place in found]
+    results = [apply_settings_to_models(result, loaded.settings) for result in found]
     if options.json:
-        for place in looked:
-            print_json_object(msgspec.json.encode(_provider_as_json(place)))
+        for result in results:
+            print_json_object(msgspec.json.encode(_provider_as_json(result)))
     else:
-        _print_models(looked)
+        _print_models(results)
         if options.provider is None:
-            _print_default(loaded.settings.model, looked)
+            _print_default(loaded.settings.model, results)
     for text in loaded.notes:
         print_notice(terminal_line(text))
-    return 0 if any(place.is_usable for place in looked) else _EXIT_NO_MODEL
+    return ExitStatus.OK if any(result.is_usable for result in results) else ExitStatus.FAILED
 
 
 async def _find_models(
-    wanted: str | None, vendors: Mapping[str, Vendor]
+    name: str | None, vendors: Mapping[str, Vendor]
 ) -> Sequence[DiscoveryResult]:
-    """Look everywhere, or at the one place that is wanted. Raises Misused."""
-    if wanted is None:
+    """Ask every provider, or only the named one. Raises UsageError."""
+    if name is None:
         return await discover_models(vendors, os.environ)
-    if wanted == EMBEDDED:
+    if name == EMBEDDED:
         return (await probe_embedded(),)
-    if wanted == OFFLINE:
+    if name == OFFLINE:
         return (await probe_offline(),)
-    vendor = vendors.get(wanted)
+    vendor = vendors.get(name)
     if vendor is None:
         known = [*sorted(vendors), EMBEDDED, OFFLINE]
         raise UsageError(
-            f"--provider {terminal_line(wanted)}: there is none; {suggest_name(wanted, known)}"
+            f"--provider {terminal_line(name)}: there is none; {suggest_name(name, known)}"
         )
-    async with open_vendor_probe(os.environ, DEFAULT_DISCOVERY_TIMEOUTS) as look:
-        return (await look(vendor),)
+    async with open_vendor_probe(os.environ, DEFAULT_DISCOVERY_TIMEOUTS) as probe:
+        return (await probe(vendor),)
 
 
 # -- for people ------------------------------------------------------------------------------
 
 
-def _print_models(looked: Sequence[DiscoveryResult]) -> None:
-    paper = StdoutPrinter()
-    usable = [place for place in looked if place.is_usable]
-    others = [place for place in looked if not place.is_usable]
+def _print_models(results: Sequence[DiscoveryResult]) -> None:
+    printer = StdoutPrinter()
+    usable = [result for result in results if result.is_usable]
+    others = [result for result in results if not result.is_usable]
     if usable:
-        paper.table(
-            _MODEL_COLUMNS, [_model_row(place, model) for place in usable for model in place.models]
+        printer.table(
+            _MODEL_COLUMNS,
+            [_model_row(result, model) for result in usable for model in result.models],
         )
     if usable and others:
-        paper.line()
+        printer.line()
     if others:
-        paper.table(
+        printer.table(
             _UNUSABLE_COLUMNS,
-            [[terminal_line(place.where), terminal_line(place.outcome)] for place in others],
+            [[terminal_line(result.where), terminal_line(result.outcome)] for result in others],
         )
 
 
-def _print_default(configured: str | None, looked: Iterable[DiscoveryResult]) -> None:
-    """Tell which model is taken where none is named; those who can be asked are in order."""
-    first = next((place for place in looked if place.is_usable), None)
+def _print_default(configured: str | None, results: Iterable[DiscoveryResult]) -> None:
+    """Print the model that is used where none is named: the first that can be reached."""
+    first = next((result for result in results if result.is_usable), None)
     found = "" if first is None else format_model_name(first.where, first.choice)
-    paper = StdoutPrinter()
-    paper.line()
-    paper.line(f"used without --model: {terminal_line(configured or found)}")
+    printer = StdoutPrinter()
+    printer.line()
+    printer.line(f"used without --model: {terminal_line(configured or found)}")
 
 
-def _model_row(place: DiscoveryResult, model: Model) -> list[str]:
+def _model_row(result: DiscoveryResult, model: Model) -> list[str]:
     can = model.capabilities
     return [
-        terminal_line(format_model_name(place.where, model.id)),
+        terminal_line(format_model_name(result.where, model.id)),
         "?" if model.context_tokens is None else f"{model.context_tokens:,}",
         _YES_NO[can.tools],
         _YES_NO[can.vision],
@@ -142,22 +142,22 @@ def _model_row(place: DiscoveryResult, model: Model) -> list[str]:
 # -- for programs ----------------------------------------------------------------------------
 
 
-def _provider_as_json(place: DiscoveryResult) -> dict[str, Any]:
+def _provider_as_json(result: DiscoveryResult) -> dict[str, Any]:
     return {
-        "provider": place.where,
-        "title": place.title,
-        "usable": place.is_usable,
-        "outcome": place.outcome,
-        "default": format_model_name(place.where, place.choice) if place.is_usable else None,
+        "provider": result.where,
+        "title": result.title,
+        "usable": result.is_usable,
+        "outcome": result.outcome,
+        "default": format_model_name(result.where, result.choice) if result.is_usable else None,
         "models": [
             {
-                "model": format_model_name(place.where, model.id),
+                "model": format_model_name(result.where, model.id),
                 "id": model.id,
                 "title": model.title,
                 "context_tokens": model.context_tokens,
                 "max_output_tokens": model.max_output_tokens,
                 "capabilities": asdict(model.capabilities),
             }
-            for model in place.models
+            for model in result.models
         ],
     }

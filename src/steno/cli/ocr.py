@@ -1,6 +1,6 @@
-"""`steno ocr`: the text in images, recognised here.
+"""`steno ocr`: recognise the text in images on this machine.
 
-The text goes to stdout; how sure the engine is of it, and what else there is to know, to stderr.
+The text goes to stdout; confidence, language and engine go to stderr.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
-import signal
 import stat
 import sys
 from contextlib import suppress
@@ -17,7 +16,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from steno.app.errors import UsageError
-from steno.cli.arguments import Subparsers
+from steno.cli.arguments import ExitStatus, Subparsers
 from steno.errors import Unrecognised
 from steno.inputs.images.prepare import MAX_IMAGE_FILE_BYTES, BadImage, prepare_for_ocr
 from steno.inputs.ocr.cancellable_thread import run_in_cancellable_thread
@@ -28,13 +27,11 @@ from steno.render.progress import WaitIndicator
 from steno.render.table_output import StdoutPrinter, print_json_object, print_notice
 from steno.render.terminal_text import terminal_line, terminal_text
 
-_EXIT_FAILED: Final = 1
-_EXIT_INTERRUPTED: Final = 128 + signal.SIGINT
 _STDIN_NAME: Final = "-"
 
 
 class _ReadFailure(NamedTuple):
-    """Why there is nothing to show of an image."""
+    """The reason why an image could not be read."""
 
     error: str
 
@@ -84,12 +81,12 @@ def _run_ocr(options: argparse.Namespace) -> int:
         with suppress(OSError):
             sys.stdout.flush()
         os._exit(
-            _EXIT_INTERRUPTED
+            ExitStatus.INTERRUPTED
         )  # at once: Python would wait until lines are found, some seconds
 
 
 def _select_engine(options: argparse.Namespace) -> OcrEngine:
-    """Return the engine that is wanted; only one of them has to be told languages."""
+    """Return the engine that the options name; only Tesseract needs languages."""
     if options.lang and options.engine == "rapidocr":
         raise UsageError(
             "--lang: rapidocr needs no languages; leave it out, or use --engine tesseract"
@@ -104,23 +101,23 @@ def _select_engine(options: argparse.Namespace) -> OcrEngine:
 
 
 async def _read_all(files: list[str], ocr: OcrReader, piped: bytes, *, as_json: bool) -> int:
-    """Read one image after the other, also if some cannot be read, and return the exit status."""
-    status = 0
+    """Read the images one after the other, skip those that fail, and return the exit status."""
+    status = ExitStatus.OK
     waiting = WaitIndicator()
     for number, file in enumerate(files):
         name = _display_name(file)
         waiting.start(f"reading {name}" if number else f"loading models, then reading {name}")
         try:
-            came = await _read_image(file, ocr, piped)
+            outcome = await _read_image(file, ocr, piped)
         finally:
             waiting.stop()
         if as_json:
-            print_json_object(msgspec.json.encode({"file": name, **came._asdict()}))
-        elif isinstance(came, OcrResult):
-            _print_text(name, came, is_one_of_many=len(files) > 1)
-        if isinstance(came, _ReadFailure):
-            status = _EXIT_FAILED
-            print_notice(f"{name}: {terminal_text(came.error)}")
+            print_json_object(msgspec.json.encode({"file": name, **outcome._asdict()}))
+        elif isinstance(outcome, OcrResult):
+            _print_text(name, outcome, is_one_of_many=len(files) > 1)
+        if isinstance(outcome, _ReadFailure):
+            status = ExitStatus.FAILED
+            print_notice(f"{name}: {terminal_text(outcome.error)}")
     return status
 
 
@@ -139,7 +136,7 @@ async def _read_image(file: str, ocr: OcrReader, piped: bytes) -> OcrResult | _R
 
 
 def _read_file(file: str) -> bytes:
-    """Return what is in a file, or so much of it that it shows that it is too large."""
+    """Return the content of a file, up to one byte more than the limit."""
     with open(file, "rb", opener=_open_nonblocking) as opened:
         if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
             raise BadImage("is a device, pipe or socket, not a file; - reads from stdin")
@@ -147,7 +144,7 @@ def _read_file(file: str) -> bytes:
 
 
 def _open_nonblocking(file: str, flags: int) -> int:
-    """Open a file without waiting until somebody writes to it, if it is a pipe."""
+    """Open a file without waiting for a writer, if it is a pipe."""
     return os.open(file, flags | os.O_NONBLOCK)
 
 
@@ -156,18 +153,18 @@ def _display_name(file: str) -> str:
     return terminal_line(name.encode(errors="backslashreplace").decode())
 
 
-def _print_text(name: str, reading: OcrResult, *, is_one_of_many: bool) -> None:
-    paper = StdoutPrinter()
+def _print_text(name: str, result: OcrResult, *, is_one_of_many: bool) -> None:
+    printer = StdoutPrinter()
     if is_one_of_many:
-        paper.line((f"==> {name} <==", "bold"))
-    if reading.text:
-        paper.line(terminal_text(reading.text))
+        printer.line((f"==> {name} <==", "bold"))
+    if result.text:
+        printer.line(terminal_text(result.text))
     facts = [
-        "no text was found" if not reading.text else "",
-        "" if reading.confidence is None else f"confidence {format_confidence(reading.confidence)}",
-        "" if reading.language is None else f"language {reading.language}",
-        reading.engine,
-        f"{reading.duration_s:.1f} s",
+        "no text was found" if not result.text else "",
+        "" if result.confidence is None else f"confidence {format_confidence(result.confidence)}",
+        "" if result.language is None else f"language {result.language}",
+        result.engine,
+        f"{result.duration_s:.1f} s",
     ]
     sys.stdout.flush()  # both may go to one place, and the text comes first
     print_notice(f"{name}: {', '.join(filter(None, facts))}")

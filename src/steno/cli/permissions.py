@@ -1,9 +1,4 @@
-"""`steno permissions`, and the file that keeps what a person has allowed beyond one session.
-
-The file lies in the user's own folder, never in a project: what is cloned from somewhere must not
-be able to allow itself anything. It is TOML that a person can read and edit, and it counts as a
-whole or not at all.
-"""
+"""`steno permissions`: list, add and revoke the rules that are allowed beyond one session."""
 
 from __future__ import annotations
 
@@ -15,13 +10,11 @@ import msgspec
 
 from steno.app.errors import UsageError
 from steno.app.permissions import SCOPE_NAMES, GrantsFile, read_rule, revoke_rule
-from steno.cli.arguments import Subparsers
+from steno.cli.arguments import ExitStatus, Subparsers
 from steno.errors import InvalidValue, Missing
 from steno.render.table_output import Column, StdoutPrinter, print_json_object, print_notice
 from steno.render.terminal_text import terminal_line
 from steno.values import replace_lone_surrogates
-
-# -- commands --------------------------------------------------------------------------------------
 
 _GRANT_COLUMNS: Final = (Column("for", "cyan", may_shrink=True), Column("rule"))
 
@@ -75,26 +68,26 @@ def _add_rule_arguments(parser: argparse.ArgumentParser, *, is_required: bool) -
 
 def _run_list(options: argparse.Namespace) -> int:
     grants = GrantsFile(options.folder)
-    kept = grants.read()
-    here = kept.rules_for(grants.folder)
-    others = kept.with_rules(grants.folder, ()).projects if options.all else {}
+    stored = grants.read()
+    here = stored.rules_for(grants.folder)
+    others = stored.with_rules(grants.folder, ()).projects if options.all else {}
     if options.json:
         described = {
             "file": str(grants.file),
             "folder": replace_lone_surrogates(grants.folder),
             "project": here,
-            "user": kept.user,
+            "user": stored.user,
             "other_projects": others,
         }
         print_json_object(msgspec.json.encode(described))
-        return 0
-    rows = [("project", rule) for rule in here] + [("user", rule) for rule in kept.user]
+        return ExitStatus.OK
+    rows = [("project", rule) for rule in here] + [("user", rule) for rule in stored.user]
     rows += [(terminal_line(folder), rule) for folder, rules in others.items() for rule in rules]
     if rows:
         StdoutPrinter().table(_GRANT_COLUMNS, rows)
     else:
         print_notice("nothing is allowed for good")
-    return 0
+    return ExitStatus.OK
 
 
 def _run_allow(options: argparse.Namespace) -> int:
@@ -106,7 +99,7 @@ def _run_allow(options: argparse.Namespace) -> int:
         raise UsageError(str(exc)) from None
     GrantsFile(options.folder).add(str(rule), options.scope)
     print_notice(f"allowed for {SCOPE_NAMES[options.scope]}: {terminal_line(options.rule)}")
-    return 0
+    return ExitStatus.OK
 
 
 def _run_revoke(options: argparse.Namespace) -> int:
@@ -115,4 +108,4 @@ def _run_revoke(options: argparse.Namespace) -> int:
         raise Missing("revoke: this rule is not allowed here; `steno permissions list` shows which")
     for scope in revoked:
         print_notice(f"no longer allowed for {SCOPE_NAMES[scope]}: {terminal_line(options.rule)}")
-    return 0
+    return ExitStatus.OK

@@ -1,4 +1,4 @@
-"""`steno replay`: run a recorded session again, as it is or on another model."""
+"""`steno replay`: run a recorded session again, unchanged or on another model, and compare."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from steno.app.select_model import choose_model
 from steno.app.session_log import SessionLog, summarize_entry
 from steno.app.sessions import explain_damage, find_session
 from steno.app.settings_loader import LoadedSettings, load_settings
-from steno.cli.arguments import Subparsers, add_store_option
+from steno.cli.arguments import ExitStatus, Subparsers, add_store_option
 from steno.cli.store_options import open_existing_store
 from steno.errors import Missing
 from steno.messages.message import AssistantMessage
@@ -40,190 +40,6 @@ from steno.render.table_output import Column, StdoutPrinter, print_json_object, 
 from steno.render.terminal_text import terminal_line, truncate_to_width
 from steno.render.text_output import RunDescription, StderrReporter
 from steno.store import Store
-
-# -- rerunning -------------------------------------------------------------------------------------
-#
-# `steno replay --model`: let another model work on what was said in a session, and compare.
-
-
-_EXIT_STATUSES: Final = {EndReason.FAILED: 1, EndReason.LIMIT: 4, EndReason.INTERRUPTED: 130}
-
-
-_MAX_ANSWER_LENGTH: Final = 200
-
-
-_MAX_TEXT_LENGTH: Final = 60
-
-
-_COMPARISON_COLUMNS: Final = (
-    Column("", "dim"),
-    Column("recorded", may_shrink=True),
-    Column("new", may_shrink=True),
-)
-
-
-def rerun_session(options: argparse.Namespace) -> int:
-    """Do what the command line asks for, and return the exit status."""
-    flags = {name: getattr(options, name) for name in ("model", "allow", "deny")}
-    loaded = load_settings(flags=flags)
-    for text in () if options.quiet else loaded.notes:
-        print_notice(text)
-    with open_existing_store(options) as store:
-        session = find_session(store, options.session)
-        with explain_damage(session):
-            comparison = asyncio.run(_compare_models(options, loaded, store, session))
-    if options.json:
-        print_json_object(msgspec.json.encode(_comparison_as_json(comparison), enc_hook=str))
-    else:
-        _print_comparison(comparison)
-    stopped = comparison.stopped
-    if stopped is None:
-        return 0
-    print_notice(f"not everything was said: {stopped.ending}: {terminal_line(stopped.reason)}")
-    return _EXIT_STATUSES[stopped.ending]
-
-
-async def _compare_models(
-    options: argparse.Namespace, loaded: LoadedSettings, store: Store, session: str
-) -> ModelComparison:
-    folder = working_folder()
-    conversation = store.open(session)
-    if options.branch is not None and options.branch not in conversation.branches:
-        known = ", ".join(map(terminal_line, conversation.branches))
-        raise Missing(f"branch: there is none of this name, but {known}")
-    aside = StderrReporter(quiet=options.quiet)
-    found = await choose_model(loaded)
-    approver = AllowingApprover() if options.yes else None
-    async with open_environment(loaded, found, folder, approver) as equipment:
-        for text in () if options.quiet else equipment.notes:
-            print_notice(terminal_line(text))
-
-        def make(reuse: RecordedResults) -> Agent:
-            return equipment.agent_for(
-                conversation,
-                runner=reuse.wrap_runner(Runner(store)),
-                gate=reuse.wrap_gate(equipment.gate),
-            )
-
-        wanted, taken = f"replay-{found.name}", conversation.branches
-        name = unused_branch_name(wanted, taken, first=2) if wanted in taken else wanted
-        aside.begin(RunDescription(session, name, found.name, str(conversation.mode), str(folder)))
-        try:
-            return await rerun(
-                conversation,
-                make,
-                name=name,
-                branch=options.branch,
-                price_of=cache(find_price),
-                watch=aside.on_event,
-            )
-        finally:
-            aside.close()
-
-
-# -- for programs ----------------------------------------------------------------------------
-
-
-def _comparison_as_json(comparison: ModelComparison) -> dict[str, Any]:
-    parting, stopped = comparison.parting, comparison.stopped
-    return {
-        "branch": comparison.branch,
-        "recorded": _side_as_json(comparison.recorded),
-        "new": _side_as_json(comparison.new),
-        "difference": None
-        if parting is None
-        else {
-            "turn": parting.turn,
-            "recorded": _answer_as_json(parting.recorded),
-            "new": _answer_as_json(parting.new),
-        },
-        "reused": comparison.reused,
-        "stopped": None
-        if stopped is None
-        else {"ending": stopped.ending, "reason": stopped.reason},
-    }
-
-
-def _side_as_json(side: RunSummary) -> dict[str, Any]:
-    usage = side.usage
-    return {
-        **side._asdict(),
-        "usage": {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens},
-        "cost": None if side.cost is None else str(side.cost),
-    }
-
-
-def _answer_as_json(answer: AssistantMessage | None) -> dict[str, Any] | None:
-    if answer is None:
-        return None
-    calls = [{"name": call.name, "arguments": call.arguments} for call in answer.tool_calls]
-    return {"text": answer.text, "calls": calls}
-
-
-# -- for people ------------------------------------------------------------------------------
-
-
-def _print_comparison(comparison: ModelComparison) -> None:
-    paper = StdoutPrinter()
-    _print_first_difference(paper, comparison.parting)
-    paper.line()
-    sides = (comparison.recorded, comparison.new)
-    rows = [
-        ("model", [terminal_line(side.model) or "?" for side in sides]),
-        ("turns", [f"{side.turns:,}" for side in sides]),
-        ("calls", [f"{side.calls:,}" for side in sides]),
-        ("tokens in", [_format_count(side.usage.input_tokens) for side in sides]),
-        ("tokens out", [_format_count(side.usage.output_tokens) for side in sides]),
-        ("cost", [_format_cost(side.cost) for side in sides]),
-        ("ended", [_format_endings(side) for side in sides]),
-        (
-            "last words",
-            [truncate_to_width(terminal_line(side.text), _MAX_TEXT_LENGTH) for side in sides],
-        ),
-    ]
-    paper.table(_COMPARISON_COLUMNS, [(name, *cells) for name, cells in rows])
-    paper.line()
-    used = format_count(comparison.reused, "result", "results")
-    paper.line(f"{used} on record used again; branch ", (terminal_line(comparison.branch), "bold"))
-
-
-def _print_first_difference(paper: StdoutPrinter, parting: Divergence | None) -> None:
-    if parting is None:
-        paper.line(("same", "bold green"), ": both gave the same answers")
-        return
-    paper.line(("different", "bold yellow"), f": turn {parting.turn} is the first")
-    for name, answer in (("recorded", parting.recorded), ("new", parting.new)):
-        paper.line((f"  {name:8}  ", "dim"), _summarize_answer(answer))
-
-
-def _summarize_answer(answer: AssistantMessage | None) -> str:
-    if answer is None:
-        return "(no more)"
-    calls = [f"→ {call.name} {call.arguments}" for call in answer.tool_calls]
-    return (
-        truncate_to_width(terminal_line(" ".join([answer.text or "", *calls])), _MAX_ANSWER_LENGTH)
-        or "(nothing)"
-    )
-
-
-def _format_count(number: int | None) -> str:
-    return "?" if number is None else f"{number:,}"
-
-
-def _format_cost(cost: Decimal | None) -> str:
-    return "?" if cost is None else f"{cost:.4f}"
-
-
-def _format_endings(side: RunSummary) -> str:
-    found = Counter(side.endings).items()
-    return ", ".join([ending if n == 1 else f"{n} x {ending}" for ending, n in found]) or "?"
-
-
-EXIT_DIFFERENT: Final = 1
-
-
-_MAX_SUMMARY_LENGTH: Final = 200
-
 
 _EPILOG: Final = """\
 examples:
@@ -239,6 +55,19 @@ exit status:
 Without --model nothing is sent and nothing runs: what models, people and tools said is taken from
 the record, and everything that steno makes of it is compared with the record.
 """
+_EXIT_STATUSES: Final = {
+    EndReason.FAILED: ExitStatus.FAILED,
+    EndReason.LIMIT: ExitStatus.LIMIT,
+    EndReason.INTERRUPTED: ExitStatus.INTERRUPTED,
+}
+_COMPARISON_COLUMNS: Final = (
+    Column("", "dim"),
+    Column("recorded", may_shrink=True),
+    Column("new", may_shrink=True),
+)
+_MAX_ANSWER_LENGTH: Final = 200
+_MAX_TEXT_LENGTH: Final = 60
+_MAX_SUMMARY_LENGTH: Final = 200
 
 
 def add_commands(commands: Subparsers) -> None:
@@ -281,7 +110,7 @@ def _run_replay(options: argparse.Namespace) -> int:
     with open_existing_store(options) as store:
         log = SessionLog.read(store, find_session(store, options.session))
     branch = log.active if options.branch is None else options.branch
-    path = log.path(branch)  # which says what branches there are, if it is none of them
+    path = log.path(branch)  # raises Missing, with the names of all branches
     with show_activity("replaying"):
         replayed = asyncio.run(replay(log.records, branch=branch))
     if options.json:
@@ -294,20 +123,23 @@ def _run_replay(options: argparse.Namespace) -> int:
                 f"{entries} of branch {terminal_line(branch)}; {len(log.entries):,} in the session"
             )
     if replayed.redacted:
-        named = ", ".join(map(log.number, replayed.redacted))
+        numbers = ", ".join(map(log.number, replayed.redacted))
         missing = format_count(len(replayed.redacted), "entry was", "entries were")
-        print_notice(f"the content of {missing} taken out and cannot be replayed: {named}")
-    return 0 if replayed.is_same else EXIT_DIFFERENT
+        print_notice(f"the content of {missing} taken out and cannot be replayed: {numbers}")
+    return ExitStatus.OK if replayed.is_same else ExitStatus.FAILED
+
+
+# -- the same again ---------------------------------------------------------------------------
 
 
 def _replay_as_json(replayed: ReplayResult, log: SessionLog, branch: str) -> dict[str, Any]:
-    told = replayed._asdict()
-    difference = told.pop("difference")
+    fields = replayed._asdict()
+    difference = fields.pop("difference")
     return {
         "session": log.header.id,
         "branch": branch,
         "same": replayed.is_same,
-        **told,
+        **fields,
         "difference": None if difference is None else _difference_as_json(difference),
     }
 
@@ -322,34 +154,36 @@ def _difference_as_json(difference: ReplayDifference) -> dict[str, Any]:
 
 
 def _print_replay(replayed: ReplayResult, log: SessionLog) -> None:
-    paper, difference = StdoutPrinter(), replayed.difference
+    printer, difference = StdoutPrinter(), replayed.difference
     style = "bold green" if difference is None else "bold red"
     entries = format_count(replayed.entries, "entry", "entries")
-    given = replayed.entries - replayed.made
-    paper.line(
+    unchanged = replayed.entries - replayed.made
+    printer.line(
         ("same" if difference is None else "different", style),
-        f": {entries} as recorded, {replayed.made:,} made again and {given:,} taken as they are",
+        f": {entries} as recorded, {replayed.made:,} made again and {unchanged:,} taken as they are",
     )
     turns = format_count(replayed.turns, "turn", "turns")
-    paper.line(f"{turns}, {format_count(replayed.calls, 'call', 'calls')}")
+    printer.line(f"{turns}, {format_count(replayed.calls, 'call', 'calls')}")
     if replayed.digest is not None:
-        paper.line(("digest ", "dim"), replayed.digest)
+        printer.line(("digest ", "dim"), replayed.digest)
     if difference is not None:
-        _print_difference(paper, difference, log)
+        _print_difference(printer, difference, log)
 
 
-def _print_difference(paper: StdoutPrinter, difference: ReplayDifference, log: SessionLog) -> None:
+def _print_difference(
+    printer: StdoutPrinter, difference: ReplayDifference, log: SessionLog
+) -> None:
     entry_id = terminal_line(difference.recorded.id)
     if difference.came is None:
-        paper.line(f"#{difference.number} ({entry_id}) is not what its digest was made of:")
-        paper.line("  on record  ", *_entry_pieces(difference.recorded, log))
-        paper.line("`steno verify` tells whether it, or what came before it, was changed")
+        printer.line(f"#{difference.number} ({entry_id}) is not what its digest was made of:")
+        printer.line("  on record  ", *_entry_pieces(difference.recorded, log))
+        printer.line("`steno verify` tells whether it, or what came before it, was changed")
         return
-    paper.line(f"#{difference.number} ({entry_id}) is not what comes out:")
-    paper.line("  on record  ", *_entry_pieces(difference.recorded, log))
-    paper.line("  came out   ", *_entry_pieces(difference.came, log))
+    printer.line(f"#{difference.number} ({entry_id}) is not what comes out:")
+    printer.line("  on record  ", *_entry_pieces(difference.recorded, log))
+    printer.line("  came out   ", *_entry_pieces(difference.came, log))
     for part in difference.parts:
-        paper.line(f"  {terminal_line(str(part))}")
+        printer.line(f"  {terminal_line(str(part))}")
 
 
 def _entry_pieces(entry: Entry, log: SessionLog) -> tuple[tuple[str, str], str]:
@@ -358,3 +192,170 @@ def _entry_pieces(entry: Entry, log: SessionLog) -> tuple[tuple[str, str], str]:
         entry_type(entry),
         "bold",
     ), f"{decision}  {truncate_to_width(summarize_entry(entry, log), _MAX_SUMMARY_LENGTH)}"
+
+
+# -- on another model -------------------------------------------------------------------------
+
+
+def rerun_session(options: argparse.Namespace) -> int:
+    """Run the session on another model, print the comparison, and return the exit status."""
+    flags = {name: getattr(options, name) for name in ("model", "allow", "deny")}
+    loaded = load_settings(flags=flags)
+    for text in () if options.quiet else loaded.notes:
+        print_notice(text)
+    with open_existing_store(options) as store:
+        session = find_session(store, options.session)
+        with explain_damage(session):
+            comparison = asyncio.run(_compare_models(options, loaded, store, session))
+    if options.json:
+        print_json_object(msgspec.json.encode(_comparison_as_json(comparison), enc_hook=str))
+    else:
+        _print_comparison(comparison)
+    stopped = comparison.stopped
+    if stopped is None:
+        return ExitStatus.OK
+    print_notice(f"not everything was said: {stopped.ending}: {terminal_line(stopped.reason)}")
+    return _EXIT_STATUSES[stopped.ending]
+
+
+async def _compare_models(
+    options: argparse.Namespace, loaded: LoadedSettings, store: Store, session: str
+) -> ModelComparison:
+    folder = working_folder()
+    conversation = store.open(session)
+    if options.branch is not None and options.branch not in conversation.branches:
+        known = ", ".join(map(terminal_line, conversation.branches))
+        raise Missing(
+            f"there is none of this name, but {known}", code="branch_missing", place="branch"
+        )
+    reporter = StderrReporter(quiet=options.quiet)
+    model = await choose_model(loaded)
+    approver = AllowingApprover() if options.yes else None
+    async with open_environment(loaded, model, folder, approver) as environment:
+        for text in () if options.quiet else environment.notes:
+            print_notice(terminal_line(text))
+
+        def build_agent(recorded: RecordedResults) -> Agent:
+            return environment.agent_for(
+                conversation,
+                runner=recorded.wrap_runner(Runner(store)),
+                gate=recorded.wrap_gate(environment.gate),
+            )
+
+        preferred_name, branches = f"replay-{model.name}", conversation.branches
+        name = (
+            unused_branch_name(preferred_name, branches, first=2)
+            if preferred_name in branches
+            else preferred_name
+        )
+        reporter.begin(
+            RunDescription(session, name, model.name, str(conversation.mode), str(folder))
+        )
+        try:
+            return await rerun(
+                conversation,
+                build_agent,
+                name=name,
+                branch=options.branch,
+                price_of=cache(find_price),
+                watch=reporter.on_event,
+            )
+        finally:
+            reporter.close()
+
+
+def _comparison_as_json(comparison: ModelComparison) -> dict[str, Any]:
+    parting, stopped = comparison.parting, comparison.stopped
+    return {
+        "branch": comparison.branch,
+        "recorded": _side_as_json(comparison.recorded),
+        "new": _side_as_json(comparison.new),
+        "difference": None
+        if parting is None
+        else {
+            "turn": parting.turn,
+            "recorded": _answer_as_json(parting.recorded),
+            "new": _answer_as_json(parting.new),
+        },
+        "reused": comparison.reused,
+        "stopped": None
+        if stopped is None
+        else {"ending": stopped.ending, "reason": stopped.reason},
+    }
+
+
+def _side_as_json(side: RunSummary) -> dict[str, Any]:
+    usage = side.usage
+    return {
+        **side._asdict(),
+        "usage": {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens},
+        "cost": None if side.cost is None else str(side.cost),
+    }
+
+
+def _answer_as_json(answer: AssistantMessage | None) -> dict[str, Any] | None:
+    if answer is None:
+        return None
+    calls = [{"name": call.name, "arguments": call.arguments} for call in answer.tool_calls]
+    return {"text": answer.text, "calls": calls}
+
+
+def _print_comparison(comparison: ModelComparison) -> None:
+    printer = StdoutPrinter()
+    _print_first_difference(printer, comparison.parting)
+    printer.line()
+    sides = (comparison.recorded, comparison.new)
+    rows = [
+        ("model", [terminal_line(side.model) or "?" for side in sides]),
+        ("turns", [f"{side.turns:,}" for side in sides]),
+        ("calls", [f"{side.calls:,}" for side in sides]),
+        ("tokens in", [_format_count(side.usage.input_tokens) for side in sides]),
+        ("tokens out", [_format_count(side.usage.output_tokens) for side in sides]),
+        ("cost", [_format_cost(side.cost) for side in sides]),
+        ("ended", [_format_endings(side) for side in sides]),
+        (
+            "last words",
+            [truncate_to_width(terminal_line(side.text), _MAX_TEXT_LENGTH) for side in sides],
+        ),
+    ]
+    printer.table(_COMPARISON_COLUMNS, [(name, *cells) for name, cells in rows])
+    printer.line()
+    used = format_count(comparison.reused, "result", "results")
+    printer.line(
+        f"{used} on record used again; branch ", (terminal_line(comparison.branch), "bold")
+    )
+
+
+def _print_first_difference(printer: StdoutPrinter, parting: Divergence | None) -> None:
+    if parting is None:
+        printer.line(("same", "bold green"), ": both gave the same answers")
+        return
+    printer.line(("different", "bold yellow"), f": turn {parting.turn} is the first")
+    for name, answer in (("recorded", parting.recorded), ("new", parting.new)):
+        printer.line((f"  {name:8}  ", "dim"), _summarize_answer(answer))
+
+
+def _summarize_answer(answer: AssistantMessage | None) -> str:
+    if answer is None:
+        return "(no more)"
+    calls = [f"→ {call.name} {call.arguments}" for call in answer.tool_calls]
+    return (
+        truncate_to_width(terminal_line(" ".join([answer.text or "", *calls])), _MAX_ANSWER_LENGTH)
+        or "(nothing)"
+    )
+
+
+def _format_count(number: int | None) -> str:
+    return "?" if number is None else f"{number:,}"
+
+
+def _format_cost(cost: Decimal | None) -> str:
+    return "?" if cost is None else f"{cost:.4f}"
+
+
+def _format_endings(side: RunSummary) -> str:
+    counts = Counter(side.endings).items()
+    return (
+        ", ".join([ending if number == 1 else f"{number} x {ending}" for ending, number in counts])
+        or "?"
+    )

@@ -1,6 +1,7 @@
-"""`steno` and `steno -p PROMPT`: what they can be told on the command line.
+"""`steno` and `steno -p PROMPT`: the options, and the choice between terminal and single prompt.
 
-What they do is in `interactive` and in `headless`; only the one that is meant is loaded.
+The full screen is painted before anything else is loaded, so this module imports nothing heavy:
+`lazy_parts` loads the one interface that is needed, and that loads the session after its first frame.
 """
 
 from __future__ import annotations
@@ -13,134 +14,22 @@ import sys
 import tomllib
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
 from steno.app.folders import config_folder, home_folder
 from steno.cli.arguments import Subparsers, add_store_option, parse_number, positive_int
-
-# -- interactive -----------------------------------------------------------------------------------
-#
-# `steno` without a prompt: a person works at the terminal, on a full screen or line by line.
-#
-# The screen is painted before anything else is loaded, so nothing heavy is imported here: what is
-# behind it is put together by `steno.app`, when the first frame is there.
-
-
-_DUMB_TERMINALS: Final = ("", "dumb", "unknown")
-
-
-_TRUE_VALUES: Final = ("1", "true", "yes", "on")
-
-
-def is_interactive(options: argparse.Namespace) -> bool:
-    """Tell whether a person is to work at the terminal: nothing says what to do, and they are there."""
-    if options.prompt is not None or options.images or options.retry:
-        return False
-    if options.output_format != "text":
-        return False
-    return bool(options.plain) or (sys.stdin.isatty() and sys.stdout.isatty())
-
-
-def run_interactive(options: argparse.Namespace) -> int:
-    """Let a person work at the terminal, and return the exit status."""
-    own = _read_user_settings(os.environ)
-    history = None if options.no_session else _history_file(os.environ)
-    if _is_plain(options, own, os.environ) or not _has_full_screen():
-        lines: Any = import_module("steno.cli.plain")
-        status: int = lines.run_plain_mode(options, history)
-        return status
-    # What is loaded now stays: to look it through for garbage takes time and finds nothing.
-    gc.disable()
-    try:
-        return _run_full_screen(options, own, history)
-    finally:
-        gc.enable()
-
-
-def _run_full_screen(
-    options: argparse.Namespace, own: Mapping[str, object], history: Path | None
-) -> int:
-    app: Any = import_module("steno.ui.tui.app")
-    themes: Any = import_module("steno.ui.tui.themes")
-    wanted = [os.environ.get("STENO_THEME"), own.get("theme")]
-    named = [themes.theme_named(name) for name in wanted if isinstance(name, str)]
-    theme: str = next(filter(None, named), themes.default_theme(os.environ))
-
-    sessions: list[str] = []
-
-    def opener(say: Callable[[str], None]) -> Any:
-        return _open_session(options, say, sessions)
-
-    ended: int = app.run_terminal(opener, theme=theme, history=history, first=options.words or "")
-    for session in sessions:
-        print(f"session {session}: steno -c goes on with it", file=sys.stderr)
-    return ended
-
-
-def _has_full_screen() -> bool:
-    """Tell whether the full screen is installed; if not, say so once: lines do as well."""
-    if find_spec("textual") is not None:
-        return True
-    told = "the full screen is not installed (pip install 'steno[tui]'); line by line, then"
-    print(f"steno: {told}", file=sys.stderr)
-    return False
-
-
-@asynccontextmanager
-async def _open_session(
-    options: argparse.Namespace, say: Callable[[str], None], sessions: list[str]
-) -> AsyncGenerator[Any]:
-    """Open the desk; what it takes is loaded in a thread, so that the screen stays alive.
-
-    The session that is at hand in the end is noted, for whoever wants to go on with it.
-    """
-    module: Any = await asyncio.to_thread(import_module, "steno.cli.open_session")
-    async with module.open_session_from_options(options, say) as desk:
-        gc.freeze()  # and it is not looked through later, either, while a person types
-        gc.enable()
-        try:
-            yield desk
-        finally:
-            session: str | None = desk.status.session
-            sessions.extend([session] if session else [])
-
-
-def _is_plain(
-    options: argparse.Namespace, own: Mapping[str, object], environ: Mapping[str, str]
-) -> bool:
-    if options.plain is not None:
-        return bool(options.plain)
-    if "STENO_PLAIN" in environ:
-        return environ["STENO_PLAIN"].lower() in _TRUE_VALUES
-    return own.get("plain") is True or environ.get("TERM", "") in _DUMB_TERMINALS
-
-
-def _read_user_settings(environ: Mapping[str, str]) -> Mapping[str, object]:
-    """Return what the user's own file says, for what is needed before it is read in earnest."""
-    folder = config_folder(environ)
-    if folder is None:
-        return {}
-    try:
-        return tomllib.loads((folder / "config.toml").read_text("utf-8"))
-    except (OSError, ValueError):
-        return {}  # whoever reads it in earnest says what is wrong
-
-
-def _history_file(environ: Mapping[str, str]) -> Path | None:
-    """Return where what was typed is kept."""
-    named = environ.get("XDG_STATE_HOME", "")
-    home = home_folder(environ)
-    if named.startswith("/"):
-        return Path(named) / "steno" / "typed.jsonl"
-    return None if home is None else home / ".local" / "state" / "steno" / "typed.jsonl"
-
+from steno.cli.lazy_parts import (
+    load_full_screen,
+    load_headless,
+    load_plain_mode,
+    load_session_opener,
+)
 
 OUTPUT_FORMATS: Final = ("text", "json", "stream-json")
-
-
+_DUMB_TERMINALS: Final = ("", "dumb", "unknown")
+_TRUE_VALUES: Final = ("1", "true", "yes", "on")
 _EPILOG: Final = """\
 examples:
   steno                                     # work at the terminal; steno -c goes on with the last session
@@ -210,28 +99,6 @@ def add_commands(commands: Subparsers) -> None:
         "-v", "--verbose", action="store_true", help="also all that a server does not look at"
     )
     run.set_defaults(run=_run_command, parser=run)
-
-
-def _run_command(options: argparse.Namespace) -> int:
-    _check_session_options(options)
-    if is_interactive(options):
-        return run_interactive(options)
-    headless: Any = import_module("steno.cli.headless")
-    status: int = headless.run_headless(options)
-    return status
-
-
-def _check_session_options(options: argparse.Namespace) -> None:
-    """Refuse what makes no sense together, and exit: before a screen hides what is wrong."""
-    refuse, is_new = options.parser.error, options.resume is None and not options.continues
-    if options.fork is not None and is_new:
-        refuse("--fork: needs --continue or --resume, which say what to fork")
-    if options.retry and is_new:
-        refuse("--retry: needs --continue or --resume, which say where to try again")
-    if options.retry and (options.prompt is not None or options.images):
-        refuse("--retry: says again what was said; leave out -p and --image")
-    if not is_new and (options.system_prompt or options.append_system_prompt):
-        refuse("--system-prompt: a session that goes on has one already")
 
 
 def _add_session_options(run: argparse.ArgumentParser) -> None:
@@ -317,3 +184,125 @@ def _add_permission_options(run: argparse.ArgumentParser) -> None:
         help="MCP servers beside those that are set up, in the form of .mcp.json",
     )
     servers.add_argument("--no-mcp", action="store_true", help="start no MCP server")
+
+
+# -- running ---------------------------------------------------------------------------------
+
+
+def _run_command(options: argparse.Namespace) -> int:
+    _check_session_options(options)
+    if is_interactive(options):
+        return run_interactive(options)
+    return load_headless()(options)
+
+
+def _check_session_options(options: argparse.Namespace) -> None:
+    """Exit if options contradict each other, before a full screen hides the error."""
+    refuse, is_new = options.parser.error, options.resume is None and not options.continues
+    if options.fork is not None and is_new:
+        refuse("--fork: needs --continue or --resume, which say what to fork")
+    if options.retry and is_new:
+        refuse("--retry: needs --continue or --resume, which say where to try again")
+    if options.retry and (options.prompt is not None or options.images):
+        refuse("--retry: says again what was said; leave out -p and --image")
+    if not is_new and (options.system_prompt or options.append_system_prompt):
+        refuse("--system-prompt: a session that goes on has one already")
+
+
+def is_interactive(options: argparse.Namespace) -> bool:
+    """Tell whether a user works at the terminal: no option holds a prompt, and there is a terminal."""
+    if options.prompt is not None or options.images or options.retry:
+        return False
+    if options.output_format != "text":
+        return False
+    return bool(options.plain) or (sys.stdin.isatty() and sys.stdout.isatty())
+
+
+def run_interactive(options: argparse.Namespace) -> int:
+    """Let a user work at the terminal, full screen or line by line, and return the exit status."""
+    settings = _read_user_settings(os.environ)
+    history = None if options.no_session else _history_file(os.environ)
+    if _is_plain(options, settings, os.environ) or not _has_full_screen():
+        return load_plain_mode()(options, history)
+    # The modules that are loaded now stay: collecting garbage among them takes time and finds none.
+    gc.disable()
+    try:
+        return _run_full_screen(options, settings, history)
+    finally:
+        gc.enable()
+
+
+def _read_user_settings(environ: Mapping[str, str]) -> Mapping[str, object]:
+    """Return the settings in the user's file that are needed before it is read and checked."""
+    folder = config_folder(environ)
+    if folder is None:
+        return {}
+    try:
+        return tomllib.loads((folder / "config.toml").read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}  # the settings loader reports the error
+
+
+def _history_file(environ: Mapping[str, str]) -> Path | None:
+    """Return the file that keeps the lines a user has typed."""
+    named = environ.get("XDG_STATE_HOME", "")
+    home = home_folder(environ)
+    if named.startswith("/"):
+        return Path(named) / "steno" / "typed.jsonl"
+    return None if home is None else home / ".local" / "state" / "steno" / "typed.jsonl"
+
+
+def _is_plain(
+    options: argparse.Namespace, settings: Mapping[str, object], environ: Mapping[str, str]
+) -> bool:
+    if options.plain is not None:
+        return bool(options.plain)
+    if "STENO_PLAIN" in environ:
+        return environ["STENO_PLAIN"].lower() in _TRUE_VALUES
+    return settings.get("plain") is True or environ.get("TERM", "") in _DUMB_TERMINALS
+
+
+def _has_full_screen() -> bool:
+    """Tell whether the full screen is installed; if not, report it once and work line by line."""
+    if find_spec("textual") is not None:
+        return True
+    notice = "the full screen is not installed (pip install 'steno[tui]'); line by line, then"
+    print(f"steno: {notice}", file=sys.stderr)
+    return False
+
+
+def _run_full_screen(
+    options: argparse.Namespace, settings: Mapping[str, object], history: Path | None
+) -> int:
+    screen = load_full_screen()
+    names = [os.environ.get("STENO_THEME"), settings.get("theme")]
+    themes = [screen.theme_named(name) for name in names if isinstance(name, str)]
+    theme = next(filter(None, themes), screen.default_theme(os.environ))
+    sessions: list[str] = []
+
+    def opener(report: Callable[[str], None]) -> Any:
+        return _open_session(options, report, sessions)
+
+    status = screen.run_terminal(opener, theme=theme, history=history, first=options.words or "")
+    for session in sessions:
+        print(f"session {session}: steno -c goes on with it", file=sys.stderr)
+    return status
+
+
+@asynccontextmanager
+async def _open_session(
+    options: argparse.Namespace, report: Callable[[str], None], sessions: list[str]
+) -> AsyncGenerator[Any]:
+    """Open the session; its modules are loaded in a thread, so that the screen stays alive.
+
+    The id of the last session is added to `sessions`, for the line that tells how to resume it.
+    """
+    open_session = await asyncio.to_thread(load_session_opener)
+    async with open_session(options, report) as session:
+        gc.freeze()  # keep the collector from these objects later, while a user types
+        gc.enable()
+        try:
+            yield session
+        finally:
+            last: str | None = session.status.session
+            sessions.extend([last] if last else [])

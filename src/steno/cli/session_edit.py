@@ -1,14 +1,15 @@
-"""`steno sessions fork`, `label_entry`, `rename_session`, `redact_entry` and `rm`: the commands that change what is there."""
+"""`steno sessions fork`, `label`, `rename`, `redact` and `rm`: the commands that change sessions."""
 
 from __future__ import annotations
 
 import argparse
-import getpass
 import sys
 from typing import Final
 
+from steno.app.folders import user_name
 from steno.app.session_log import SessionLog, summarize_entry
 from steno.app.sessions import explain_damage, find_session
+from steno.cli.arguments import ExitStatus
 from steno.cli.store_options import open_existing_store
 from steno.errors import Conflict, InvalidDocument, InvalidValue, LogError
 from steno.ids import utc_now
@@ -21,22 +22,28 @@ from steno.render.table_output import print_notice
 from steno.render.terminal_text import terminal_line, truncate_to_width
 from steno.store import Store
 
-EXIT_USAGE: Final = 2
-_EXIT_DECLINED: Final = 1
 _MAX_SUMMARY_LENGTH: Final = 60
 
 
 def fork_session(options: argparse.Namespace) -> int:
     """Begin a branch, or copy a session."""
     if options.name is not None and not options.name.strip():
-        raise InvalidValue("--name: it is blank; give the branch a name, or leave it out")
+        raise InvalidValue(
+            "it is blank; give the branch a name, or leave it out",
+            code="name_blank",
+            place="--name",
+        )
     with open_existing_store(options) as store:
         session = find_session(store, options.session)
         log = SessionLog.read(store, session)
         at = None if options.at is None else log.find_entry(options.at).id
         name = options.name or f"fork-{utc_now():%Y%m%d-%H%M%S}"
         if name in log.heads:
-            raise Conflict("fork: there is a branch of this name; choose another with --name")
+            raise Conflict(
+                "there is a branch of this name; choose another with --name",
+                code="branch_exists",
+                place="fork",
+            )
         if options.clone:
             branch = name if options.at is not None or options.name is not None else None
             print(clone := _clone_session(store, session, branch, at))
@@ -50,11 +57,11 @@ def fork_session(options: argparse.Namespace) -> int:
             print_notice(
                 f"session {terminal_line(session)} goes on {place}, in branch {terminal_line(name)}"
             )
-    return 0
+    return ExitStatus.OK
 
 
 def _clone_session(store: Store, session: str, branch: str | None, at: str | None) -> str:
-    """Copy a session, with a branch that begins where it should go on; all of it, or nothing."""
+    """Copy a session, and begin a branch in the copy; all of it, or nothing."""
     clone = store.clone(session)
     if branch is not None:
         try:
@@ -74,26 +81,32 @@ def label_entry(options: argparse.Namespace) -> int:
         target = log.find_entry(options.entry)
         store.open(session).label(target.id, options.text)
         print_notice(f"{log.number(target.id)} is called {terminal_line(options.text)}")
-    return 0
+    return ExitStatus.OK
 
 
 def rename_session(options: argparse.Namespace) -> int:
     """Give a session another title."""
     if not options.title.strip():
-        raise InvalidValue("rename: the title is blank; say what the session is about")
+        raise InvalidValue(
+            "the title is blank; say what the session is about", code="title_blank", place="rename"
+        )
     with open_existing_store(options) as store:
         session = find_session(store, options.session)
         with explain_damage(session):
             store.rename(session, options.title)
         print_notice(f"session {terminal_line(session)} is called {terminal_line(options.title)}")
-    return 0
+    return ExitStatus.OK
 
 
 def redact_entry(options: argparse.Namespace) -> int:
-    """Take the content out of an entry for good."""
+    """Remove the content of an entry permanently."""
     if not options.reason.strip():
-        raise InvalidValue("--reason: it is blank; say why")
-    actor = options.actor or _require_user_name()
+        raise InvalidValue("it is blank; say why", code="reason_blank", place="--reason")
+    actor = options.actor or user_name()
+    if actor is None:
+        raise InvalidValue(
+            "nobody knows who you are; say so with --actor", code="user_unknown", place="redact"
+        )
     with open_existing_store(options) as store:
         session = find_session(store, options.session)
         log = SessionLog.read(store, session)
@@ -109,14 +122,7 @@ def redact_entry(options: argparse.Namespace) -> int:
             print_notice(f"{number} had been taken out before; it was erased once more")
         else:
             print_notice(f"{number} was taken out, by {terminal_line(actor)}")
-    return 0
-
-
-def _require_user_name() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError, ImportError):
-        raise InvalidValue("redact: nobody knows who you are; say so with --actor") from None
+    return ExitStatus.OK
 
 
 def _start_branch(conversation: Conversation, branch: str, at: str | None) -> None:
@@ -128,20 +134,20 @@ def _start_branch(conversation: Conversation, branch: str, at: str | None) -> No
 # -- what cannot be undone -------------------------------------------------------------------
 
 
-def _confirm(command: str, question: str, lines: list[str], *, is_sure: bool) -> int | None:
-    """Ask before something is gone for good; return the exit status if it is to stay."""
+def _confirm(command: str, question: str, lines: list[str], *, is_sure: bool) -> ExitStatus | None:
+    """Ask before a permanent change; return the exit status if the user declines."""
     if is_sure:
         return None
     if not sys.stdin.isatty():
         print_notice(f"{command}: there is nobody to ask; add --yes to do it without a question")
-        return EXIT_USAGE
+        return ExitStatus.USAGE
     for line in lines:
         print(f"  {line}".rstrip(), file=sys.stderr)
     print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() in ("y", "yes"):
         return None
     print_notice("nothing was changed")
-    return _EXIT_DECLINED
+    return ExitStatus.FAILED
 
 
 def remove_sessions(options: argparse.Namespace) -> int:
@@ -162,7 +168,7 @@ def remove_sessions(options: argparse.Namespace) -> int:
             store.collect_garbage()
         except (LogError, InvalidDocument) as exc:
             print_notice(f"its blobs are still there: {exc}")
-    return 0
+    return ExitStatus.OK
 
 
 def _session_title(store: Store, session: str) -> str:

@@ -1,4 +1,7 @@
-"""`steno sessions`: the command line of everything that is about single conversations."""
+"""`steno sessions`: list, search, print, export and import conversations.
+
+The commands that change a session are in `session_edit`.
+"""
 
 from __future__ import annotations
 
@@ -46,8 +49,8 @@ from steno.app.sessions import (
     shortest_unique_length,
 )
 from steno.cli import session_edit
-from steno.cli.arguments import Subparsers, add_store_option, positive_int
-from steno.cli.store_options import open_existing_store, store_address
+from steno.cli.arguments import ExitStatus, Subparsers, add_store_option, positive_int
+from steno.cli.store_options import open_existing_store, report_unreadable, store_address
 from steno.codec import encode_entry
 from steno.errors import Conflict, Damaged, InvalidDocument, InvalidValue, Missing
 from steno.formats import detect_format
@@ -77,171 +80,11 @@ from steno.render.transcripts import WRITE_ONLY
 from steno.store import SearchHit, SessionOverview, Store
 from steno.store.base import derive_title
 
-# -- drawing ---------------------------------------------------------------------------------------
-#
-# `steno sessions tree`: entries and how they hang together, drawn like `git log --graph`.
-#
-# What goes on stands below, what leads elsewhere is drawn first, one step to the right. Of the ways
-# on from an entry, the one to the active branch stays in its column, else the one taken last.
-
-
-def draw_tree(options: argparse.Namespace) -> int:
-    """Draw the entries of a session."""
-    with open_existing_store(options) as store:
-        log = SessionLog.read(store, find_session(store, options.session))
-    shape = TreeLayout(log)
-    if options.json:
-        for entry in log.entries.values():
-            print_json_object(msgspec.json.encode(shape.entry_as_json(entry)))
-        return 0
-    paper = StdoutPrinter()
-    paper.line(("session ", "dim"), terminal_line(log.header.id))
-    for row in fold_tree(shape, is_whole=options.all, advice=" (--all shows them)"):
-        paper.line(*row, is_cut=True)
-    for name in [name for name, head in log.heads.items() if head is None]:
-        paper.line(("(nothing yet)", "dim"), *shape.branch_pieces([name]))
-    return 0
-
-
-# -- exchange --------------------------------------------------------------------------------------
-#
-# `steno sessions export` and `steno sessions import`: conversations as files.
-
-
-EXIT_LOSSY: Final = 3
-
-
-_FORMAT_BY_SUFFIX: Final = {
-    ".json": DOCUMENT_FORMAT,
-    ".jsonl": LINES_FORMAT,
-    ".md": "markdown",
-    ".html": "html",
-    ".htm": "html",
-}
-"""What is in a file of this name, where nobody says so."""
-
-
-# -- export ----------------------------------------------------------------------------------
-
-
-def export_session(options: argparse.Namespace) -> int:
-    """Write a session to a file or to stdout."""
-    target = None if options.output in (None, "-") else _resolve_target(options.output)
-    report = None if options.report is None else _resolve_target(options.report)
-    files = [file for file in (target, report) if file is not None]
-    if len(set(files)) < len(files):
-        raise UsageError("--report: it is the file of the session; choose another name")
-    _check_targets(files, may_replace=options.force)
-    named = Path(options.output or "")
-    format = options.format or _FORMAT_BY_SUFFIX.get(named.suffix.lower(), DOCUMENT_FORMAT)
-    with open_existing_store(options) as store:
-        log = SessionLog.read(store, find_session(store, options.session))
-        exported = export_log(store, log, format, options.branch)
-    losses = locate_losses(exported.losses, log.path(options.branch)) if exported.losses else []
-    _check_targets(files, may_replace=options.force)
-    if target is None:
-        _print_export(exported.data)
-    else:
-        write_file(target, exported.data + b"\n")
-        if not options.quiet:
-            print_notice(f"written: {terminal_line(str(named))} (format {format})")
-    if report is not None:
-        write_file(report, losses_as_json(losses, log) + b"\n")
-    if not options.quiet:
-        for line in summarize_losses(losses, log):
-            print(line, file=sys.stderr)
-    return EXIT_LOSSY if options.strict and losses else 0
-
-
-def _print_export(data: bytes) -> None:
-    if sys.stdout.isatty():
-        data = terminal_json(data)
-    with report_write_errors("stdout"):
-        sys.stdout.buffer.write(data + b"\n")
-
-
-def _resolve_target(name: str) -> Path:
-    return Path(name) if is_shared_target(Path(name)) else Path(os.path.realpath(name))
-
-
-def _check_targets(targets: Iterable[Path], *, may_replace: bool) -> None:
-    for target in targets:
-        if is_shared_target(target):  # nothing that is there gets lost
-            continue
-        if target.exists() and not may_replace:
-            raise InvalidValue(
-                f"{target}: it is there already; choose another name, or add --force"
-            )
-        if target.exists() and not target.is_file():
-            raise InvalidValue(f"{target}: it is not a file; choose another name")
-
-
-def import_session(options: argparse.Namespace) -> int:
-    """Add a session from a file, and print its id."""
-    if options.format in WRITE_ONLY:
-        readable = ", ".join([name for name in SESSION_FORMATS if name not in WRITE_ONLY])
-        raise UsageError(
-            f"--format: {options.format} is for people, and no program reads it back; "
-            f"export the session in another one ({readable})"
-        )
-    data = _read_stdin() if options.file == "-" else Path(options.file).read_bytes()
-    data = data.removeprefix(codecs.BOM_UTF8)
-    try:
-        name = options.format or detect_format(data)
-        with show_activity("reading the file"):
-            session = read_session_file(data, name)
-    except InvalidValue as exc:
-        place = "stdin" if options.file == "-" else terminal_text(options.file)
-        raise InvalidDocument(f"{place}: {exc}") from exc
-    with open_store_quietly(store_address(options)) as store:
-        header = _apply_import_options(
-            with_free_id(store, session.header) if name == DOCUMENT_FORMAT else session.header,
-            options,
-        )
-        with show_activity("preparing records"):
-            records = (
-                session.records
-                if name == LINES_FORMAT
-                else store_large_content(store, session.records)
-            )
-        try:
-            with show_progress("adding records", len(records)) as shown:
-                store.add_session(header, shown.track(records))
-        except Conflict as exc:
-            raise Conflict("import: there is a session of this id; give another by --id") from exc
-    print(terminal_line(header.id))
-    print_notice(
-        f"imported {format_count(len(records), 'record', 'records')} from the format {name}"
-    )
-    return 0
-
-
-def _read_stdin() -> bytes:
-    """Read stdin to its end. Python notices an interruption between two turns of a loop."""
-    buffer, pieces = cast("io.BufferedReader", sys.stdin.buffer), list[bytes]()
-    while piece := buffer.read1(1 << 16):
-        pieces.append(piece)
-    return b"".join(pieces)
-
-
-def _apply_import_options(header: Header, options: argparse.Namespace) -> Header:
-    """Return the header with the id and title that were asked for."""
-    if options.id is not None and options.id != header.id:
-        header = replace(header, id=options.id)
-    if options.title is not None:
-        header = replace(header, title=options.title)
-    if header.about is not None and FOLDER_KEY in header.about:
-        # Where somebody else has worked is no reason to go on with it here.
-        about = {name: value for name, value in header.about.items() if name != FOLDER_KEY}
-        header = replace(header, about=about or None)
-    return header if header.created_at is not None else replace(header, created_at=utc_now())
-
-
-# -- listing ---------------------------------------------------------------------------------------
-#
-# `steno sessions list` and `steno sessions search`: which conversations there are.
-
-
+_JSON_LINES_HELP: Final = "print JSON, one object a line (`jq -s` makes an array of them)"
+_SESSION_HELP: Final = "an id, the beginning of one, or last (the one written to last)"
+_ENTRY_HELP: Final = "its number (as 12 or #12), its id, the beginning of it, or a label"
+_FORMATS_HELP: Final = "steno (one branch in one document), jsonl (all of the session with its digests), audit, session, rows, chat"
+_WRITE_ONLY_HELP: Final = "or, for people and never read back, markdown, html"
 _SESSION_COLUMNS: Final = (
     Column("session", "cyan"),
     Column("title", may_shrink=True),
@@ -249,12 +92,8 @@ _SESSION_COLUMNS: Final = (
     Column("branches", is_number=True),
     Column("changed", "dim"),
 )
-
-
 _FOLDER_COLUMN: Final = Column("folder", "dim", may_shrink=True)
-"""It is there where any session says in which folder it was begun."""
-
-
+"""Shown where any session has a folder."""
 _HIT_COLUMNS: Final = (
     Column("session", "cyan"),
     Column("entry", "cyan", is_number=True),
@@ -262,38 +101,80 @@ _HIT_COLUMNS: Final = (
     Column("when", "dim"),
     Column("text", may_shrink=True),
 )
-
-
 _TITLE_TYPE: Final = "title"
-"""What is found where it is no entry."""
+"""The type of a hit that is no entry."""
+_FORMAT_BY_SUFFIX: Final = {
+    ".json": DOCUMENT_FORMAT,
+    ".jsonl": LINES_FORMAT,
+    ".md": "markdown",
+    ".html": "html",
+    ".htm": "html",
+}
+"""The format of a file by its suffix, where no option names one."""
+_INDENT: Final = "    "
+_MAX_DETAIL_LINES, _MAX_DETAIL_CHARACTERS = 12, 2_000
+"""How much of a detail is printed, such as a tool result."""
+_MAX_TEXT_LINES, _MAX_TEXT_CHARACTERS = 400, 40_000
+"""How much of a text is printed."""
+
+
+class _SessionAction(NamedTuple):
+    """A command of the group `sessions`."""
+
+    name: str
+    run: Callable[[argparse.Namespace], int]
+    help: str
+    description: str
+    add_arguments: Callable[[argparse.ArgumentParser], None]
+
+
+def add_commands(commands: Subparsers) -> None:
+    """Add the group to the command line."""
+    group = commands.add_parser(
+        "sessions",
+        help="look at, search, copy and change kept conversations",
+        description="Look at the conversations that are kept in a store, and work with them.",
+        epilog="'steno sessions COMMAND --help' tells more about a command; without one it lists.",
+    )
+    add_store_option(group)
+    group.set_defaults(run=list_sessions, limit=None, here=False, json=False)
+    actions = group.add_subparsers(title="commands", metavar="COMMAND")
+    for action in _ACTIONS:
+        parser = actions.add_parser(action.name, help=action.help, description=action.description)
+        action.add_arguments(parser)
+        add_store_option(parser)
+        parser.set_defaults(run=action.run)
+
+
+# -- list and search --------------------------------------------------------------------------
 
 
 def list_sessions(options: argparse.Namespace) -> int:
     """Print the sessions of a store, the latest first."""
-    troubles = UnreadableSessions()
-    here = str(working_folder()) if options.here else None
+    unreadable = UnreadableSessions()
+    folder = str(working_folder()) if options.here else None
     with open_existing_store(options) as store:
         summaries = readable_summaries(
-            store, troubles, are_meant=lambda header: here in (None, session_folder(header))
+            store, unreadable, are_meant=lambda header: folder in (None, session_folder(header))
         )
-    shown = summaries[: options.limit]
+    listed = summaries[: options.limit]
     if options.json:
-        for summary in shown:
+        for summary in listed:
             print_json_object(msgspec.json.encode(_session_as_json(summary)))
-    elif shown:
+    elif listed:
         length = shortest_unique_length(
-            [*(summary.header.id for summary in summaries), *troubles.sessions]
+            [*(summary.header.id for summary in summaries), *unreadable.sessions]
         )
-        rows = [_session_row(summary, length) for summary in shown]
-        if any(session_folder(summary.header) for summary in shown):
+        rows = [_session_row(summary, length) for summary in listed]
+        if any(session_folder(summary.header) for summary in listed):
             StdoutPrinter().table((*_SESSION_COLUMNS, _FOLDER_COLUMN), rows)
         else:
             StdoutPrinter().table(_SESSION_COLUMNS, [row[:-1] for row in rows])
-    elif not troubles:
+    elif not unreadable:
         print_notice(
-            "there are no sessions yet" if here is None else "no session was begun in this folder"
+            "there are no sessions yet" if folder is None else "no session was begun in this folder"
         )
-    return troubles.report()
+    return report_unreadable(unreadable)
 
 
 def _session_row(summary: SessionOverview, length: int) -> list[str]:
@@ -323,18 +204,18 @@ def _session_as_json(summary: SessionOverview) -> dict[str, object]:
 
 def search_sessions(options: argparse.Namespace) -> int:
     """Print the titles and the entries that hold all the words."""
-    troubles = UnreadableSessions()
+    unreadable = UnreadableSessions()
     with open_existing_store(options) as store:
-        headers = readable_headers(store, troubles)
-        words = " ".join(options.words)
-        with_title = find_by_title(headers, words)[: options.limit]
+        headers = readable_headers(store, unreadable)
+        text = " ".join(options.words)
+        titled = find_by_title(headers, text)[: options.limit]
         # One more than is printed tells whether there is more.
-        all_hits = search_entries(store, headers, words, options.limit + 1, troubles)
+        all_hits = search_entries(store, headers, text, options.limit + 1, unreadable)
         hits = all_hits[: options.limit]
         numbers = _entry_numbers(store, hits)
         length = shortest_unique_length(header.id for header in headers)
     if options.json:
-        for header in with_title:
+        for header in titled:
             print_json_object(msgspec.json.encode(_title_as_json(header)))
         for hit in hits:
             described = {
@@ -346,17 +227,17 @@ def search_sessions(options: argparse.Namespace) -> int:
                 "snippet": hit.snippet,
             }
             print_json_object(msgspec.json.encode(described))
-    elif hits or with_title:
-        rows = [_title_row(header, length) for header in with_title]
+    elif hits or titled:
+        rows = [_title_row(header, length) for header in titled]
         rows += [_hit_row(hit, numbers.get((hit.session, hit.entry.id)), length) for hit in hits]
         StdoutPrinter().table(_HIT_COLUMNS, rows)
-    elif not troubles:
+    elif not unreadable:
         print_notice("no entry and no title holds all of these words")
     if len(all_hits) > len(hits):
         print_notice(
             f"there are more than {format_count(len(hits), 'entry', 'entries')}; see --limit"
         )
-    return troubles.report()
+    return report_unreadable(unreadable)
 
 
 def _title_row(header: Header, length: int) -> list[str]:
@@ -392,7 +273,7 @@ def _hit_row(hit: SearchHit, number: int | None, length: int) -> list[str]:
 
 
 def _entry_numbers(store: Store, hits: list[SearchHit]) -> dict[tuple[str, str], int]:
-    """Return what the entries found are called in their sessions."""
+    """Return the numbers of the entries in their sessions."""
     numbers: dict[tuple[str, str], int] = {}
     for session in {hit.session for hit in hits}:
         wanted = {hit.entry.id for hit in hits if hit.session == session}
@@ -405,20 +286,7 @@ def _entry_numbers(store: Store, hits: list[SearchHit]) -> dict[tuple[str, str],
     return numbers
 
 
-# -- showing ---------------------------------------------------------------------------------------
-#
-# `steno sessions show`: a conversation, readably.
-
-
-_INDENT: Final = "    "
-
-
-_MAX_DETAIL_LINES, _MAX_DETAIL_CHARACTERS = 12, 2_000
-"""How much is shown of what is there to be looked up."""
-
-
-_MAX_TEXT_LINES, _MAX_TEXT_CHARACTERS = 400, 40_000
-"""How much is shown of what is there to be read."""
+# -- show and tree ----------------------------------------------------------------------------
 
 
 def show_session(options: argparse.Namespace) -> int:
@@ -431,42 +299,42 @@ def show_session(options: argparse.Namespace) -> int:
     if options.json:
         for entry in path:
             print_json_object(encode_entry(entry))
-        return 0
-    paper = StdoutPrinter()
+        return ExitStatus.OK
+    printer = StdoutPrinter()
     branch = log.active if options.branch is None else options.branch
-    _print_header(paper, log, branch, path)
+    _print_header(printer, log, branch, path)
     for entry in path:
-        paper.line()
-        _print_entry(paper, log, entry, is_whole=options.all)
+        printer.line()
+        _print_entry(printer, log, entry, is_whole=options.all)
     usage = describe_usage(total_usage(path))
     if usage:
-        paper.line()
-        paper.line(("usage: ", "dim"), usage)
-    return 0
+        printer.line()
+        printer.line(("usage: ", "dim"), usage)
+    return ExitStatus.OK
 
 
 def _restore_result(store: Store, entry: Entry) -> Entry:
-    """Return an entry with the long result that lies beside it, if that can be had."""
+    """Return an entry with the long result that is stored in a blob, if that can be read."""
     if isinstance(entry.payload, ToolResultMessage) and blob_digests(entry.payload):
         with suppress(Missing, Damaged):
             return replace(entry, payload=store.restore_blobs(entry.payload))
     return entry
 
 
-def _print_header(paper: StdoutPrinter, log: SessionLog, branch: str, path: list[Entry]) -> None:
+def _print_header(printer: StdoutPrinter, log: SessionLog, branch: str, path: list[Entry]) -> None:
     header = log.header
     title = terminal_line(header.title or derive_title(path))
     if title:
-        paper.line((title, "bold"))
-    paper.line(("session ", "dim"), terminal_line(header.id))
+        printer.line((title, "bold"))
+    printer.line(("session ", "dim"), terminal_line(header.id))
     began = f"begun {table_output.format_time(header.created_at)}, " if header.created_at else ""
     others = len(log.heads) - 1
     more = f" (and {others} more)" if others > 0 else ""
     entries = format_count(len(path), "entry", "entries")
-    paper.line((f"{began}{entries}, branch {terminal_line(branch)}{more}", "dim"))
+    printer.line((f"{began}{entries}, branch {terminal_line(branch)}{more}", "dim"))
 
 
-def _print_entry(paper: StdoutPrinter, log: SessionLog, entry: Entry, *, is_whole: bool) -> None:
+def _print_entry(printer: StdoutPrinter, log: SessionLog, entry: Entry, *, is_whole: bool) -> None:
     kind, message = entry_type(entry), entry.message
     style = "dim" if message is None else ROLE_STYLES[kind]
     pieces: list[StyledText] = [(f"{log.number(entry.id)} ", "dim"), (kind, style)]
@@ -476,9 +344,9 @@ def _print_entry(paper: StdoutPrinter, log: SessionLog, entry: Entry, *, is_whol
     decision = _decision_text(entry)
     if decision:
         pieces.append((f"  {decision}", "dim"))
-    paper.line(*pieces)
+    printer.line(*pieces)
     for passage in _entry_passages(message, entry, log):
-        _print_passage(paper, passage, is_whole=is_whole)
+        _print_passage(printer, passage, is_whole=is_whole)
 
 
 def _outcome_pieces(result: ToolResultMessage, tool: str) -> list[StyledText]:
@@ -489,10 +357,10 @@ def _outcome_pieces(result: ToolResultMessage, tool: str) -> list[StyledText]:
 
 
 def _decision_text(entry: Entry) -> str:
-    if describe_decider(entry.payload):  # it is said below
+    if describe_decider(entry.payload):  # it stands below
         return ""
-    told = " ".join(filter(None, [terminal_line(entry.decision or ""), *describe_origin(entry)]))
-    return f"[{told}]" if told else ""
+    facts = " ".join(filter(None, [terminal_line(entry.decision or ""), *describe_origin(entry)]))
+    return f"[{facts}]" if facts else ""
 
 
 def _entry_passages(message: Message | None, entry: Entry, log: SessionLog) -> list[Passage]:
@@ -501,21 +369,21 @@ def _entry_passages(message: Message | None, entry: Entry, log: SessionLog) -> l
     return list(message_passages(message))
 
 
-def _print_passage(paper: StdoutPrinter, passage: Passage, *, is_whole: bool) -> None:
+def _print_passage(printer: StdoutPrinter, passage: Passage, *, is_whole: bool) -> None:
     text, omitted = passage.text.rstrip("\n"), ""
     if not is_whole:
-        text, omitted = _truncate_text(text, may_be_cut=passage.is_detail)
+        text, omitted = _truncate_text(text, is_detail=passage.is_detail)
     for line in text.split("\n"):
-        paper.line(_INDENT, (line, passage.style)) if line else paper.line()
+        printer.line(_INDENT, (line, passage.style)) if line else printer.line()
     if omitted:
-        paper.line(_INDENT, (omitted, "dim"))
+        printer.line(_INDENT, (omitted, "dim"))
 
 
-def _truncate_text(text: str, *, may_be_cut: bool) -> tuple[str, str]:
-    """Return the beginning of a text, and what to say about the rest of it."""
+def _truncate_text(text: str, *, is_detail: bool) -> tuple[str, str]:
+    """Return the beginning of a text, and a note about the rest of it."""
     most_lines, most_characters = (
         (_MAX_DETAIL_LINES, _MAX_DETAIL_CHARACTERS)
-        if may_be_cut
+        if is_detail
         else (_MAX_TEXT_LINES, _MAX_TEXT_CHARACTERS)
     )
     shown = "\n".join(text[:most_characters].split("\n")[:most_lines])
@@ -523,47 +391,155 @@ def _truncate_text(text: str, *, may_be_cut: bool) -> tuple[str, str]:
     return shown, f"… {left:,} more characters (--all shows them)" if left else ""
 
 
-_JSON_LINES_HELP: Final = "print JSON, one object a line (`jq -s` makes an array of them)"
+def draw_tree(options: argparse.Namespace) -> int:
+    """Draw the entries of a session."""
+    with open_existing_store(options) as store:
+        log = SessionLog.read(store, find_session(store, options.session))
+    layout = TreeLayout(log)
+    if options.json:
+        for entry in log.entries.values():
+            print_json_object(msgspec.json.encode(layout.entry_as_json(entry)))
+        return ExitStatus.OK
+    printer = StdoutPrinter()
+    printer.line(("session ", "dim"), terminal_line(log.header.id))
+    for row in fold_tree(layout, is_whole=options.all, advice=" (--all shows them)"):
+        printer.line(*row, is_cut=True)
+    for name in [name for name, head in log.heads.items() if head is None]:
+        printer.line(("(nothing yet)", "dim"), *layout.branch_pieces([name]))
+    return ExitStatus.OK
 
 
-_SESSION_HELP: Final = "an id, the beginning of one, or last (the one written to last)"
+# -- export and import ------------------------------------------------------------------------
 
 
-_ENTRY_HELP: Final = "its number (as 12 or #12), its id, the beginning of it, or a label"
+def export_session(options: argparse.Namespace) -> int:
+    """Write a session to a file or to stdout."""
+    target = None if options.output in (None, "-") else _resolve_target(options.output)
+    report = None if options.report is None else _resolve_target(options.report)
+    files = [file for file in (target, report) if file is not None]
+    if len(set(files)) < len(files):
+        raise UsageError(
+            "it is the file of the session; choose another name",
+            code="report_replaces_file",
+            place="--report",
+        )
+    _check_targets(files, may_replace=options.force)
+    path = Path(options.output or "")
+    format = options.format or _FORMAT_BY_SUFFIX.get(path.suffix.lower(), DOCUMENT_FORMAT)
+    with open_existing_store(options) as store:
+        log = SessionLog.read(store, find_session(store, options.session))
+        exported = export_log(store, log, format, options.branch)
+    losses = locate_losses(exported.losses, log.path(options.branch)) if exported.losses else []
+    _check_targets(files, may_replace=options.force)
+    if target is None:
+        _print_export(exported.data)
+    else:
+        write_file(target, exported.data + b"\n")
+        if not options.quiet:
+            print_notice(f"written: {terminal_line(str(path))} (format {format})")
+    if report is not None:
+        write_file(report, losses_as_json(losses, log) + b"\n")
+    if not options.quiet:
+        for line in summarize_losses(losses, log):
+            print(line, file=sys.stderr)
+    return ExitStatus.INCOMPLETE if options.strict and losses else ExitStatus.OK
 
 
-_FORMATS_HELP: Final = "steno (one branch in one document), jsonl (all of the session with its digests), audit, session, rows, chat"
+def _print_export(data: bytes) -> None:
+    if sys.stdout.isatty():
+        data = terminal_json(data)
+    with report_write_errors("stdout"):
+        sys.stdout.buffer.write(data + b"\n")
 
 
-_WRITE_ONLY_HELP: Final = "or, for people and never read back, markdown, html"
+def _resolve_target(name: str) -> Path:
+    return Path(name) if is_shared_target(Path(name)) else Path(os.path.realpath(name))
 
 
-class _SessionAction(NamedTuple):
-    """A command of the group."""
+def _check_targets(targets: Iterable[Path], *, may_replace: bool) -> None:
+    for target in targets:
+        if is_shared_target(target):  # it is appended to, nothing gets lost
+            continue
+        if target.exists() and not may_replace:
+            raise InvalidValue(
+                "it is there already; choose another name, or add --force",
+                code="output_exists",
+                place=str(target),
+            )
+        if target.exists() and not target.is_file():
+            raise InvalidValue(
+                "it is not a file; choose another name", code="output_not_a_file", place=str(target)
+            )
 
-    name: str
-    run: Callable[[argparse.Namespace], int]
-    help: str
-    description: str
-    add_arguments: Callable[[argparse.ArgumentParser], None]
 
-
-def add_commands(commands: Subparsers) -> None:
-    """Add the group to the command line."""
-    group = commands.add_parser(
-        "sessions",
-        help="look at, search, copy and change kept conversations",
-        description="Look at the conversations that are kept in a store, and work with them.",
-        epilog="'steno sessions COMMAND --help' tells more about a command; without one it lists.",
+def import_session(options: argparse.Namespace) -> int:
+    """Add a session from a file, and print its id."""
+    if options.format in WRITE_ONLY:
+        readable = ", ".join([name for name in SESSION_FORMATS if name not in WRITE_ONLY])
+        raise UsageError(
+            f"{options.format} is for people, and no program reads it back; "
+            f"export the session in another one ({readable})",
+            code="format_write_only",
+            place="--format",
+        )
+    data = _read_stdin() if options.file == "-" else Path(options.file).read_bytes()
+    data = data.removeprefix(codecs.BOM_UTF8)
+    try:
+        name = options.format or detect_format(data)
+        with show_activity("reading the file"):
+            session = read_session_file(data, name)
+    except InvalidValue as exc:
+        place = "stdin" if options.file == "-" else terminal_text(options.file)
+        raise InvalidDocument(str(exc), code=exc.code, place=place) from exc
+    with open_store_quietly(store_address(options)) as store:
+        header = _apply_import_options(
+            with_free_id(store, session.header) if name == DOCUMENT_FORMAT else session.header,
+            options,
+        )
+        with show_activity("preparing records"):
+            records = (
+                session.records
+                if name == LINES_FORMAT
+                else store_large_content(store, session.records)
+            )
+        try:
+            with show_progress("adding records", len(records)) as progress:
+                store.add_session(header, progress.track(records))
+        except Conflict as exc:
+            raise Conflict(
+                "there is a session of this id; give another by --id",
+                code="session_exists",
+                place="import",
+            ) from exc
+    print(terminal_line(header.id))
+    print_notice(
+        f"imported {format_count(len(records), 'record', 'records')} from the format {name}"
     )
-    add_store_option(group)
-    group.set_defaults(run=list_sessions, limit=None, here=False, json=False)
-    actions = group.add_subparsers(title="commands", metavar="COMMAND")
-    for action in _ACTIONS:
-        parser = actions.add_parser(action.name, help=action.help, description=action.description)
-        action.add_arguments(parser)
-        add_store_option(parser)
-        parser.set_defaults(run=action.run)
+    return ExitStatus.OK
+
+
+def _read_stdin() -> bytes:
+    """Read stdin to its end. Python notices an interruption between two turns of a loop."""
+    buffer, pieces = cast("io.BufferedReader", sys.stdin.buffer), list[bytes]()
+    while piece := buffer.read1(1 << 16):
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+def _apply_import_options(header: Header, options: argparse.Namespace) -> Header:
+    """Return the header with the id and title of the options."""
+    if options.id is not None and options.id != header.id:
+        header = replace(header, id=options.id)
+    if options.title is not None:
+        header = replace(header, title=options.title)
+    if header.about is not None and FOLDER_KEY in header.about:
+        # The folder of another user is no reason to continue it here.
+        about = {name: value for name, value in header.about.items() if name != FOLDER_KEY}
+        header = replace(header, about=about or None)
+    return header if header.created_at is not None else replace(header, created_at=utc_now())
+
+
+# -- options ----------------------------------------------------------------------------------
 
 
 def _add_session(parser: argparse.ArgumentParser) -> None:

@@ -1,4 +1,4 @@
-"""`steno store convert`, `gc` and `info`: whole stores."""
+"""`steno store convert`, `gc` and `info`: copy, clean up and describe whole stores."""
 
 from __future__ import annotations
 
@@ -17,8 +17,13 @@ from steno.app.sessions import (
     readable_headers,
     readable_summaries,
 )
-from steno.cli.arguments import Subparsers, add_store_option
-from steno.cli.store_options import open_existing_store, parse_store_address, store_address
+from steno.cli.arguments import ExitStatus, Subparsers, add_store_option
+from steno.cli.store_options import (
+    open_existing_store,
+    parse_store_address,
+    report_unreadable,
+    store_address,
+)
 from steno.errors import Conflict, Missing
 from steno.render.progress import show_progress
 from steno.render.quantities import format_count
@@ -72,49 +77,55 @@ def add_commands(commands: Subparsers) -> None:
 
 
 def _run_convert(options: argparse.Namespace) -> int:
-    place, troubles = parse_store_address(options.target, "TARGET"), UnreadableSessions()
-    if place.kind == "memory":
-        raise UsageError("convert: what is copied to memory: is gone at once; name another store")
+    address, unreadable = parse_store_address(options.target, "TARGET"), UnreadableSessions()
+    if address.kind == "memory":
+        raise UsageError(
+            "what is copied to memory: is gone at once; name another store",
+            code="store_not_kept",
+            place="convert",
+        )
     with open_store_quietly(parse_store_address(options.source, "SOURCE"), create=False) as source:
         if options.session is None:
-            wanted = [header.id for header in readable_headers(source, troubles)]
+            names = [header.id for header in readable_headers(source, unreadable)]
         else:
-            wanted = list(dict.fromkeys(find_session(source, name) for name in options.session))
-        with open_store_quietly(place) as target:
-            there = {header.id for header in target.headers()}
-            missing = [name for name in wanted if name not in there]
-            if len(missing) < len(wanted) and not options.skip_existing:
-                taken = terminal_text(next(name for name in wanted if name in there))
+            names = list(dict.fromkeys(find_session(source, name) for name in options.session))
+        with open_store_quietly(address) as target:
+            existing = {header.id for header in target.headers()}
+            missing = [name for name in names if name not in existing]
+            if len(missing) < len(names) and not options.skip_existing:
+                repeated = terminal_text(next(name for name in names if name in existing))
                 raise Conflict(
-                    f"session {taken}: the target has one of this id; --skip-existing leaves it out"
+                    "the target has one of this id; --skip-existing leaves it out",
+                    code="session_exists",
+                    place=f"session {repeated}",
                 )
-            copied = _copy_sessions(source, target, missing, troubles)
-    left_out = len(wanted) - copied
-    told = f"{format_count(copied, 'session', 'sessions')} copied"
-    print(told + (f", {left_out:,} left out" if left_out else ""))
-    return troubles.report()
+            copied = _copy_sessions(source, target, missing, unreadable)
+    left_out = len(names) - copied
+    text = f"{format_count(copied, 'session', 'sessions')} copied"
+    print(text + (f", {left_out:,} left out" if left_out else ""))
+    return report_unreadable(unreadable)
 
 
 def _copy_sessions(
-    source: Store, target: Store, sessions: list[str], troubles: UnreadableSessions
+    source: Store, target: Store, sessions: list[str], unreadable: UnreadableSessions
 ) -> int:
-    """Copy sessions that the target does not have, but for those that cannot be read."""
+    """Copy sessions to the target, except those that cannot be read; return how many."""
     arrived: set[str] = set()
     left = sessions
     try:
-        with show_progress("copying sessions", len(sessions)) as shown:
+        with show_progress("copying sessions", len(sessions)) as progress:
 
-            def tell(session: str) -> None:
+            def on_copied(session: str) -> None:
                 arrived.add(session)
-                shown.show(len(arrived))
+                progress.show(len(arrived))
 
             while left:
                 try:
-                    convert_store(source, target, left, on_session=tell)
+                    convert_store(source, target, left, on_session=on_copied)
                     break
-                except (*UNREADABLE_ERRORS, Missing) as exc:  # Missing is also said of a blob
+                except (*UNREADABLE_ERRORS, Missing) as exc:  # a blob may be Missing, too
                     bad = next(number for number, name in enumerate(left) if name not in arrived)
-                    troubles.add(left[bad], exc)
+                    unreadable.add(left[bad], exc)
                     left = left[bad + 1 :]
     except BaseException:
         done = f"{len(arrived):,} of {len(sessions):,}"
@@ -124,38 +135,38 @@ def _copy_sessions(
 
 
 def _run_gc(options: argparse.Namespace) -> int:
-    troubles = UnreadableSessions()
+    unreadable = UnreadableSessions()
     with open_existing_store(options) as store:
         try:
             freed = store.collect_garbage()
         except UNREADABLE_ERRORS:
             print_notice("gc: nothing was removed: what cannot be read may refer to any blob")
-            _find_unreadable_sessions(store, troubles)
-            if not troubles:
+            _find_unreadable_sessions(store, unreadable)
+            if not unreadable:
                 raise  # it is not in a session
-            return troubles.report()
+            return report_unreadable(unreadable)
     print(f"{freed:,} bytes freed")
-    return 0
+    return ExitStatus.OK
 
 
-def _find_unreadable_sessions(store: Store, troubles: UnreadableSessions) -> None:
-    headers = readable_headers(store, troubles)
-    with show_progress("reading sessions", len(headers)) as shown:
-        for header in shown.track(headers):
-            with troubles.skip_unreadable(header.id):
+def _find_unreadable_sessions(store: Store, unreadable: UnreadableSessions) -> None:
+    headers = readable_headers(store, unreadable)
+    with show_progress("reading sessions", len(headers)) as progress:
+        for header in progress.track(headers):
+            with unreadable.skip_unreadable(header.id):
                 for _ in store.records(header.id):
                     pass
 
 
 def _run_info(options: argparse.Namespace) -> int:
-    address, troubles = store_address(options), UnreadableSessions()
+    address, unreadable = store_address(options), UnreadableSessions()
     with open_existing_store(options) as store:
-        summaries = readable_summaries(store, troubles)
+        summaries = readable_summaries(store, unreadable)
         blobs = list(store.blobs())
     described = {
         "store": str(address),
         "there": address.exists,
-        "sessions": len(summaries) + len(troubles.sessions),
+        "sessions": len(summaries) + len(unreadable.sessions),
         "entries": sum(summary.entries for summary in summaries),
         "blobs": len(blobs),
         "blob_bytes": sum(blob.size for blob in blobs),
@@ -165,7 +176,7 @@ def _run_info(options: argparse.Namespace) -> int:
         print_json_object(msgspec.json.encode(described))
     else:
         _print_info(described)
-    return troubles.report()
+    return report_unreadable(unreadable)
 
 
 def _print_info(described: dict[str, Any]) -> None:
@@ -178,9 +189,9 @@ def _print_info(described: dict[str, Any]) -> None:
         ("blobs", f"{described['blobs']:,} ({described['blob_bytes']:,} bytes)"),
         *([] if size is None else [("on disk", f"{size:,} bytes")]),
     ]
-    paper = StdoutPrinter()
+    printer = StdoutPrinter()
     for name, value in rows:
-        paper.line((f"{name:10}", "dim"), value)
+        printer.line((f"{name:10}", "dim"), value)
 
 
 def _disk_bytes(address: StoreAddress) -> int | None:

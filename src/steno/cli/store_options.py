@@ -1,4 +1,4 @@
-"""Which store a command means, and which session in it."""
+"""Find and open the store that the options of a command mean."""
 
 from __future__ import annotations
 
@@ -6,58 +6,61 @@ import argparse
 import os
 from collections.abc import Generator
 from contextlib import contextmanager
-from importlib import import_module
 
 from steno.app.errors import UsageError
 from steno.app.folders import settings_files, working_folder
-from steno.app.sessions import open_store_quietly
+from steno.app.sessions import UnreadableSessions, open_store_quietly
+from steno.cli.arguments import ExitStatus
+from steno.cli.lazy_parts import read_store_setting
 from steno.errors import InvalidValue, Missing
 from steno.store import MemoryStore, Store
 from steno.store.locate import STORE_VARIABLE, StoreAddress, default_address, read_address
 
-# -- stores ----------------------------------------------------------------------------------
-
 
 def store_address(options: argparse.Namespace) -> StoreAddress:
-    """Return the address of the store that was asked for: now, or by the settings."""
-    asked: str = getattr(options, "store", "")
-    if asked:
-        return parse_store_address(asked, "--store")
-    named = "" if os.environ.get(STORE_VARIABLE) else _store_from_settings()
-    return read_address(named) if named else default_address()
+    """Return the address of the store that the options or the settings name, or the default."""
+    address: str = getattr(options, "store", "")
+    if address:
+        return parse_store_address(address, "--store")
+    address = "" if os.environ.get(STORE_VARIABLE) else _store_from_settings()
+    return read_address(address) if address else default_address()
 
 
-def parse_store_address(text: str, place: str) -> StoreAddress:
-    """Read an address of the command line. Raises Misused for what is none."""
+def parse_store_address(text: str, option: str) -> StoreAddress:
+    """Read an address of the command line. Raises UsageError if it is none."""
     try:
         return read_address(text)
     except InvalidValue as exc:
-        raise UsageError(f"{place}: {str(exc).removeprefix('store: ')}") from None
+        raise UsageError(exc.message, code=exc.code, place=option) from None
 
 
 def _store_from_settings() -> str:
-    """Return the store that the settings name; to load them takes long, so not for nothing."""
+    """Return the store that the settings name; they are loaded, which takes long, only if there are any."""
     try:
         folder = working_folder()
     except Missing:
         return ""
     if not any(map(os.path.lexists, settings_files(folder, os.environ))):
         return ""
-    load = import_module("steno.app.settings_loader").load_settings_leniently
-    store: str | None = load().settings.store
-    return store or ""
+    return read_store_setting() or ""
 
 
 @contextmanager
 def open_existing_store(options: argparse.Namespace) -> Generator[Store]:
-    """Open the store that was asked for; none is made.
+    """Open the store that the options name; no store is created.
 
-    There need not be one that nobody has named now: then nothing is in it. Raises Missing.
+    Where no option names one and there is none, an empty store is opened. Raises Missing.
     """
     address = store_address(options)
-    is_asked_for = getattr(options, "store", "") or os.environ.get(STORE_VARIABLE)
-    if not is_asked_for and not address.exists:
+    is_named = getattr(options, "store", "") or os.environ.get(STORE_VARIABLE)
+    if not is_named and not address.exists:
         yield MemoryStore()
         return
     with open_store_quietly(address, create=False) as store:
         yield store
+
+
+def report_unreadable(sessions: UnreadableSessions) -> ExitStatus:
+    """Print a notice for each session that could not be read, and return the exit status."""
+    sessions.report()
+    return ExitStatus.FAILED if sessions else ExitStatus.OK

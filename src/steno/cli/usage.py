@@ -1,6 +1,6 @@
-"""`steno usage`: how many tokens were used, and about what they cost.
+"""`steno usage`: print how many tokens sessions used, and about what they cost.
 
-Everything that a model said counts, also what was left behind: it was paid for.
+Every response counts, also those of abandoned branches: they were paid for.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from steno.app.sessions import (
     shortest_unique_length,
 )
 from steno.cli.arguments import Subparsers, add_store_option, parse_time
-from steno.cli.store_options import open_existing_store
+from steno.cli.store_options import open_existing_store, report_unreadable
 from steno.render.table_output import Column, StdoutPrinter, print_json_object, print_notice
 
 _GROUP_COLUMNS: Final = {
@@ -82,17 +82,17 @@ def add_commands(commands: Subparsers) -> None:
 def _run_usage(options: argparse.Namespace) -> int:
     if options.all and options.sessions:
         options.parser.error("name sessions, or use --all")
-    troubles = UnreadableSessions()
+    unreadable = UnreadableSessions()
     with open_existing_store(options) as store:
-        headers = readable_headers(store, troubles)
-        named = dict.fromkeys([find_session(store, name) for name in options.sessions])
-        turns = read_turns(store, headers, list(named), troubles)
+        headers = readable_headers(store, unreadable)
+        ids = dict.fromkeys([find_session(store, name) for name in options.sessions])
+        turns = read_turns(store, headers, list(ids), unreadable)
     if options.since is not None:
         turns = [turn for turn in turns if turn.time is not None and turn.time >= options.since]
     sums = group_usage(turns, options.by)
     if options.json:
-        for one in sums:
-            print_json_object(msgspec.json.encode(usage_as_json(one, options.by)))
+        for group in sums:
+            print_json_object(msgspec.json.encode(usage_as_json(group, options.by)))
     elif sums:
         _print_usage(
             sums,
@@ -100,23 +100,25 @@ def _run_usage(options: argparse.Namespace) -> int:
             options.by,
             shortest_unique_length([header.id for header in headers]),
         )
-    elif not troubles:
+    elif not unreadable:
         print_notice("no model has said how many tokens it used")
-    return troubles.report()
+    return report_unreadable(unreadable)
 
 
 def _print_usage(sums: list[UsageSum], total: UsageSum, by: str, length: int) -> None:
-    paper = StdoutPrinter()
-    shown = [one._replace(name=one.name[:length]) for one in sums] if by == "session" else sums
+    printer = StdoutPrinter()
+    groups = (
+        [group._replace(name=group.name[:length]) for group in sums] if by == "session" else sums
+    )
     columns = [_GROUP_COLUMNS[by], *USAGE_COLUMNS]
-    rows = [usage_row(one) for one in shown]
-    if by != "model" and paper.width is not None and len(sums) > 1 and _can_draw_bars():
+    rows = [usage_row(group) for group in groups]
+    if by != "model" and printer.width is not None and len(sums) > 1 and _can_draw_bars():
         columns.append(Column("", "cyan"))
         for row, bar in zip(rows, _bars(sums, total), strict=True):
             row.append(bar)
     if len(sums) > 1:
         rows.append(usage_row(total) + [""] * (len(columns) - len(USAGE_COLUMNS) - 1))
-    paper.table(columns, rows)
+    printer.table(columns, rows)
     if total.unpriced:
         print_notice(describe_unpriced(total))
 
@@ -135,11 +137,11 @@ def _can_draw_bars() -> bool:
 def _bars(sums: list[UsageSum], total: UsageSum) -> list[str]:
     """Return a bar for each sum: of its cost if all are known, else of its tokens."""
     sizes = [
-        Decimal(one.usage.total_tokens) if total.unpriced else one.cost or Decimal(0)
-        for one in sums
+        Decimal(group.usage.total_tokens) if total.unpriced else group.cost or Decimal(0)
+        for group in sums
     ]
-    most = max(sizes) or Decimal(1)
-    return [_bar(size / most) for size in sizes]
+    largest = max(sizes) or Decimal(1)
+    return [_bar(size / largest) for size in sizes]
 
 
 def _bar(part: Decimal) -> str:

@@ -1,4 +1,4 @@
-"""`steno decode` and `steno convert`: recorded traffic as our values, and as another's words."""
+"""`steno decode` and `steno convert`: read recorded traffic, and translate requests between protocols."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from steno.app.recorded_traffic import (
     read_recorded_body,
     suggest_other_wire,
 )
-from steno.cli.arguments import Subparsers
+from steno.cli.arguments import ExitStatus, Subparsers
 from steno.codec import encode_message
 from steno.messages.call import AnyToolCall
 from steno.messages.message import Message
@@ -63,29 +63,15 @@ from steno.wire.merged_extras import is_nonempty_json
 from steno.wire.request_encoder import messages_field
 from steno.wire.tolerant import RawMembers, raw_text, read_as
 
-# -- translating -----------------------------------------------------------------------------------
-#
-# `steno convert`: a request of one protocol in the words of another, and what got lost.
-
-
-EXIT_LOSSY: Final = 3
-"""The exit status where something was lost, and that was forbidden."""
-
-
+_WIRE_NAMES: Final = f"{', '.join(WIRES)}, or a module of yours as package.module"
 _PROVIDER_WIRES: Final = frozenset(WIRES) - {"chat"}
-"""The wires that providers speak, each of which wants to know the model."""
-
-
+"""The wires of providers, each of which needs the name of a model."""
 _OPENAI_WIRES: Final = frozenset({"openai_chat", "openai_responses"})
 """The wires of one vendor, between which a model keeps its name."""
-
-
 _KNOWN_ROLES: Final = frozenset(
     {"assistant", "developer", "function", "model", "system", "tool", "user"}
 )
-"""Those that are known: a message of theirs is kept as a whole for another reason."""
-
-
+"""Known roles: an opaque message of one of these is opaque for another reason."""
 _REFUSED_ORDER: Final = {
     OrderCode.CALL_ID_REPEATED: "has two calls of one id",
     OrderCode.CALL_UNANSWERED: "has a call without a result",
@@ -94,220 +80,9 @@ _REFUSED_ORDER: Final = {
     OrderCode.RESULT_EARLY: "is a result before its call",
     OrderCode.RESULT_LATE: "is a result too far behind its call",
 }
-"""What stands where providers refuse it."""
-
-
-class _ReportLine(NamedTuple):
-    """One line of the report: something that was lost or repaired."""
-
-    code: str
-    place: str
-    done: str
-
-    def __str__(self) -> str:
-        return f"{self.place}: {self.done} ({self.code})"
-
-
-def run_convert(options: argparse.Namespace) -> int:
-    """Print a request in other words, and tell what got lost."""
-    source: Wire = options.source
-    target: Wire = options.target
-    _check_report_file(options.report, options.file)
-    data = read_recorded_body(options.file)
-    request = _decode_request(data, source)
-    doubt = suggest_other_wire(data, request, source.NAME)
-    if doubt is not None:
-        print_notice(doubt)
-    report: list[_ReportLine] = []
-    if options.repair:
-        request, report = _repair_order(request)
-    if options.model is not None:
-        request = replace(request, model=options.model)
-    encoded = translate_request(request, source=source, target=target)
-    report += _report_losses(encoded, request)
-    _write_report(report, options.report)
-    if target.NAME in WIRES:
-        _print_own_body(encoded, request, source=source, target=target)
-        if options.model is None and _changes_vendor(source, target) and request.model:
-            kept = terminal_line(request.model)
-            print_notice(f"request: the model is {kept}, as it was; --model NAME asks another")
-    else:
-        _print_foreign_body(encoded.body)
-    return EXIT_LOSSY if options.strict and report else 0
-
-
-def _decode_request(data: bytes, source: Wire) -> Request:
-    try:
-        return source.decode_request(data)
-    except InvalidValue as exc:
-        advice = advice_for_convert(data, source.NAME)
-        if advice is None:
-            raise
-        raise InvalidRequest(f"{exc}; {advice}") from exc
-
-
-def _print_own_body(
-    encoded: EncodedRequest, request: Request, *, source: Wire, target: Wire
-) -> None:
-    """Print a body of a wire of ours, and what has to be known about it."""
-    # Only its members: deep inside may be what Python has no value for.
-    body = read_as(encoded.body, RawMembers) or {}
-    if source is not target:
-        _check_messages(body, target)
-    print_json(encoded.body)
-    for text in _conversion_notes(request, body, source=source, target=target):
-        print_notice(terminal_line(text))
-
-
-def _print_foreign_body(body: bytes) -> None:
-    """Print a body of somebody else's wire: what is in it, and whether it is JSON, it alone knows."""
-    if not sys.stdout.isatty() or read_as(body, dict[str, Any]) is not None:
-        print_json(body)
-        return
-    with report_write_errors("stdout"):
-        sys.stdout.buffer.write(terminal_text(body.decode(errors="replace")).encode() + b"\n")
-
-
-def _check_messages(body: RawMembers, target: Wire) -> None:
-    """Refuse a body without a message."""
-    messages = body.get(messages_field(target.NAME))
-    if messages is None or not is_nonempty_json(messages):
-        raise InvalidRequest(
-            "request: nothing is left to send; add a message, beside the system prompt, that "
-            f"{target.NAME} has words for"
-        )
-
-
-def _repair_order(request: Request) -> tuple[Request, list[_ReportLine]]:
-    """Put the messages in order; places are those of the recording."""
-    messages, issues = repair(request.messages)
-    if not messages:
-        raise InvalidRequest("request: nothing is left to send after the repair; add a message")
-    report = [
-        _ReportLine(issue.code, f"messages[{issue.position}]", f"repaired: {issue.remedy}")
-        for issue in issues
-    ]
-    return replace(request, messages=messages), report
-
-
-# -- what is no loss, and has to be known ----------------------------------------------------
-
-
-def _changes_vendor(source: Wire, target: Wire) -> bool:
-    """Tell whether a model will go by another name, or none of the kind be there."""
-    names = {source.NAME, target.NAME}
-    return source is not target and names <= _PROVIDER_WIRES and not names <= _OPENAI_WIRES
-
-
-def _conversion_notes(
-    request: Request, body: RawMembers, *, source: Wire, target: Wire
-) -> Iterator[str]:
-    """Tell what a body does not say although the request does, or says although it does not."""
-    if target.NAME == "gemini":
-        if "model" not in body and (request.model or source is not target):
-            stream = pop_stream_flag(request, source.NAME)[1]
-            is_stream = is_streamed(stream, source.NAME)
-            yield (
-                "request: model and streaming are not in the body but in the address: "
-                f"POST {_gemini_path(request.model, is_stream=bool(is_stream))}"
-            )
-        if source is not target and SIGNATURE_SENTINEL.encode() in bytes(body.get("contents", b"")):
-            yield f"request: calls are signed {SIGNATURE_SENTINEL}, since gemini refuses those without"
-    elif not request.model and source is not target and target.NAME in _PROVIDER_WIRES:
-        yield "request: it names no model; add --model NAME"
-    if target.NAME == "anthropic_messages" and source is not target and not request.max_tokens:
-        yield (
-            f"request: max_tokens is {raw_text(body['max_tokens'])}, since it names none and "
-            "anthropic_messages wants one"
-        )
-    if target.NAME in _PROVIDER_WIRES:
-        yield from _order_notes(request, is_translated=source is not target)
-
-
-def _order_notes(request: Request, *, is_translated: bool) -> Iterator[str]:
-    """Tell once what providers refuse, and `--repair` puts right.
-
-    Where a request stays what it was, the call of a result may be with the provider.
-    """
-    issues = [
-        issue
-        for issue in check_order(request.messages)
-        if issue.code in _REFUSED_ORDER
-        and (is_translated or issue.code is not OrderCode.RESULT_ORPHANED)
-    ]
-    if issues:
-        first = f"messages[{issues[0].position}] {_REFUSED_ORDER[issues[0].code]}"
-        others = f" (and {len(issues) - 1} more)" if len(issues) > 1 else ""
-        yield f"request: {first}{others}; providers refuse that: --repair mends it"
-
-
-def _gemini_path(model: str, *, is_stream: bool) -> str:
-    name = quote(model if "/" in model else f"models/{model or 'MODEL'}")
-    method = "streamGenerateContent?alt=sse" if is_stream else "generateContent"
-    return f"/v1beta/{name}:{method}"
-
-
-# -- what got lost ---------------------------------------------------------------------------
-
-
-def _check_report_file(report: Path | None, read: str) -> None:
-    """Refuse a place for the report where it would do harm."""
-    if report is None:
-        return
-    if str(report) == "-":
-        raise UsageError("--report: must be a file; without it the losses are told on stderr")
-    if not is_shared_target(report) and not Path(os.path.realpath(report)).parent.is_dir():
-        raise UsageError("--report: its folder is not there; make it first or write elsewhere")
-    if _is_input_file(report, read):
-        raise UsageError("--report: is the file that is read; choose another name")
-
-
-def _is_input_file(report: Path, read: str) -> bool:
-    """Tell whether a report would replace what is read."""
-    try:
-        source = os.fstat(sys.stdin.fileno()) if read == "-" else Path(read).stat()
-        return stat.S_ISREG(source.st_mode) and os.path.samestat(report.stat(), source)
-    except (OSError, ValueError):  # one of them is not there, or stdin is closed
-        return False
-
-
-def _report_losses(encoded: EncodedRequest, request: Request) -> Iterator[_ReportLine]:
-    """Yield what got lost; of a message that was not understood, whose it was."""
-    roles = {
-        f"messages[{number}].content[0]": role
-        for number, message in enumerate(request.messages)
-        if (role := _unknown_role(message)) is not None
-    }
-    for loss in encoded.losses:
-        done = loss.done
-        if loss.code is LossCode.OPAQUE and loss.place in roles:
-            done = f'left out a message of role "{roles[loss.place]}", which is not understood'
-        yield _ReportLine(loss.code, loss.place, done)
-
-
-def _unknown_role(message: Message) -> str | None:
-    """Return the role of a message that was kept as a whole, since nobody knows what it says."""
-    match message.content:
-        case (Opaque() as kept,):
-            role = (read_as(kept.raw.encode(), dict[str, Any]) or {}).get("role")
-            return role if isinstance(role, str) and role not in _KNOWN_ROLES else None
-        case _:
-            return None
-
-
-def _write_report(report: list[_ReportLine], file: Path | None) -> None:
-    if file is None:
-        for line in report:
-            print(terminal_line(str(line)), file=sys.stderr)
-        return
-    write_file(file, msgspec.json.encode([line._asdict() for line in report]) + b"\n")
-
-
-_WIRE_NAMES: Final = f"{', '.join(WIRES)}, or a module of yours as package.module"
-
-
+"""Violations of the order of messages that providers refuse."""
 _CHOICE_MEMBERS: Final = ("choices", "candidates")
-"""Where answers are that a provider gave to one question; we read the first of them."""
+"""The members that hold several responses to one request; steno reads the first."""
 
 
 def add_commands(commands: Subparsers) -> None:
@@ -382,7 +157,7 @@ def _add_convert(commands: Subparsers) -> None:
     parser.add_argument(
         "--strict",
         action="store_true",
-        help=f"exit with {EXIT_LOSSY} if anything was lost or repaired",
+        help=f"exit with {ExitStatus.INCOMPLETE} if anything was lost or repaired",
     )
     _add_file_argument(parser, "a request")
     parser.set_defaults(run=run_convert)
@@ -395,8 +170,7 @@ def _parse_wire(name: str) -> Wire:
     try:
         return load_wire(name)
     except InvalidValue as exc:
-        # Which option it is about is said before it.
-        raise argparse.ArgumentTypeError(str(exc).removeprefix("wire: ")) from exc
+        raise argparse.ArgumentTypeError(exc.message) from exc  # argparse names the option
 
 
 def _parse_model(name: str) -> str:
@@ -415,19 +189,25 @@ def _add_file_argument(parser: argparse.ArgumentParser, what: str) -> None:
     )
 
 
-# -- decode ----------------------------------------------------------------------------------
+# -- decode -----------------------------------------------------------------------------------
 
 
 def _run_decode(options: argparse.Namespace) -> int:
     wire: Wire = options.wire
     is_stream = options.stream or options.events
     if options.envelope and not is_stream:
-        raise UsageError("--envelope: goes with --stream; a whole answer shows its own")
+        raise UsageError(
+            "goes with --stream; a whole answer shows its own",
+            code="option_needs_stream",
+            place="--envelope",
+        )
     data = read_recorded_body(options.file)
     if is_stream:
         return _decode_stream(wire, data, options)
     if data.lstrip().startswith(STREAM_PREFIXES):
-        raise InvalidValue("input: it looks like a stream; add --stream")
+        raise InvalidValue(
+            "it looks like a stream; add --stream", code="input_is_stream", place="input"
+        )
     try:
         message = _decode_whole(wire, data)
     except StenoError as exc:
@@ -437,11 +217,11 @@ def _run_decode(options: argparse.Namespace) -> int:
     _note_ignored_choices(
         sum(len((read_as(answer.get(name), list[Any]) or ())[1:]) for name in _CHOICE_MEMBERS)
     )
-    return 0
+    return ExitStatus.OK
 
 
 def _decode_whole(wire: Wire, data: bytes) -> AssistantMessage:
-    """Decode a whole answer; an id that is another one in each reading is one that was made up."""
+    """Decode a complete response; a call id that differs between two decodings was made up."""
     message, again = wire.decode_response(data), wire.decode_response(data)
     new_id = _build_id_factory(data)
     content = [
@@ -453,34 +233,41 @@ def _decode_whole(wire: Wire, data: bytes) -> AssistantMessage:
 
 def _decode_stream(wire: Wire, data: bytes, options: argparse.Namespace) -> int:
     decoder, assembler = wire.StreamDecoder(), Assembler(new_id=_build_id_factory(data))
-    told: list[Event] = []
-    fault = _read_stream(decoder, data, assembler, told)
-    if fault is not None and not count_understood(assembler.message()):
-        _raise_with_advice(fault, data, wire, is_stream=True)
+    events: list[Event] = []
+    error = _read_stream(decoder, data, assembler, events)
+    if error is not None and not count_understood(assembler.message()):
+        _raise_with_advice(error, data, wire, is_stream=True)
     envelope = decoder.envelope
     if options.events:
-        for event in told:
+        for event in events:
             print_json(_event_as_json(event))
         if options.envelope:
             print_json(msgspec.json.encode({"type": "envelope", "envelope": envelope}))
     else:
-        reason = None if fault is None else StopReason.ERROR
+        reason = None if error is None else StopReason.ERROR
         message = encode_message(assembler.message(reason, usage=decoder.usage))
         if options.envelope:
             both = {"message": msgspec.Raw(message), "envelope": envelope}
             message = msgspec.json.encode(both)
         print_json(message)
     _note_ignored_choices(_count_other_choices(envelope))
-    if fault is not None:
-        raise _reported_error(fault)
-    return 0
+    if error is not None:
+        raise _reported_error(error)
+    return ExitStatus.OK
 
 
-def _count_other_choices(envelope: Mapping[str, Any]) -> int:
-    """Return how many other answers were told beside the first; a server may call anything so."""
-    found = [envelope.get(f"other_{name}") for name in _CHOICE_MEMBERS]
-    others = [other for some in found if isinstance(some, list) for other in some]
-    return len({str(other.get("index")) for other in others if isinstance(other, dict)})
+def _read_stream(
+    decoder: StreamDecoder, data: bytes, assembler: Assembler, events: list[Event]
+) -> StenoError | None:
+    """Read a stream to its end, and return the error that cut it; earlier events are kept."""
+    try:
+        for event in decoder.feed(data):
+            events += assembler.feed(event)
+        for event in decoder.close():
+            events += assembler.feed(event)
+    except StenoError as exc:
+        return exc
+    return None
 
 
 def _event_as_json(event: Event) -> bytes:
@@ -490,47 +277,265 @@ def _event_as_json(event: Event) -> bytes:
         return json.dumps(msgspec.to_builtins(event, enc_hook=dict)).encode()
 
 
-def _read_stream(
-    decoder: StreamDecoder, data: bytes, assembler: Assembler, told: list[Event]
-) -> StenoError | None:
-    """Read all of a stream, and return what ended it too early: what was said before is kept."""
-    try:
-        for event in decoder.feed(data):
-            told += assembler.feed(event)
-        for event in decoder.close():
-            told += assembler.feed(event)
-    except StenoError as exc:
-        return exc
-    return None
-
-
-def _raise_with_advice(fault: StenoError, data: bytes, wire: Wire, *, is_stream: bool) -> NoReturn:
-    """Raise why nothing could be read, with what to do about it if that is known."""
-    if not isinstance(fault, ProviderError):
-        advice = advice_for_decode(data, wire.NAME, is_stream=is_stream)
-        if advice is not None:
-            raise InvalidValue(f"{fault}; {advice}") from fault
-    raise _reported_error(fault)
-
-
-def _reported_error(fault: StenoError) -> StenoError:
-    """Return a fault as it is told: an error of the provider's is no error of ours.
-
-    Which status it came with, a body does not say.
-    """
-    if not isinstance(fault, ProviderError):
-        return fault
-    kind = fault.provider_code or fault.provider_type
-    reported = fault.message + (f" ({kind})" if kind else "")
-    return InvalidValue(f"answer: the provider reports an error: {reported}")
-
-
-def _build_id_factory(data: bytes) -> Callable[[], str]:
-    """Return what names calls without an id: the same for the same answer, and for no other."""
-    digest, numbers = hashlib.sha256(data).hexdigest()[:16], count(1)
-    return lambda: f"call_{digest}_{next(numbers)}"
+def _count_other_choices(envelope: Mapping[str, Any]) -> int:
+    """Return how many responses besides the first are in the envelope, which may hold anything."""
+    values = [envelope.get(f"other_{name}") for name in _CHOICE_MEMBERS]
+    others = [other for value in values if isinstance(value, list) for other in value]
+    return len({str(other.get("index")) for other in others if isinstance(other, dict)})
 
 
 def _note_ignored_choices(number: int) -> None:
     if number:
         print_notice(f"answer: further choices in it were ignored: {number}")
+
+
+def _build_id_factory(data: bytes) -> Callable[[], str]:
+    """Return a function that makes ids for calls: the same ids for the same response."""
+    digest, numbers = hashlib.sha256(data).hexdigest()[:16], count(1)
+    return lambda: f"call_{digest}_{next(numbers)}"
+
+
+def _raise_with_advice(error: StenoError, data: bytes, wire: Wire, *, is_stream: bool) -> NoReturn:
+    """Raise the error, with advice on how to read the data if there is any."""
+    if not isinstance(error, ProviderError):
+        advice = advice_for_decode(data, wire.NAME, is_stream=is_stream)
+        if advice is not None:
+            raise InvalidValue(
+                f"{error.message}; {advice}", code=error.code, place=error.place
+            ) from error
+    raise _reported_error(error)
+
+
+def _reported_error(error: StenoError) -> StenoError:
+    """Return an error of the provider as an InvalidValue; a body does not hold its status."""
+    if not isinstance(error, ProviderError):
+        return error
+    kind = error.provider_code or error.provider_type
+    reported = error.message + (f" ({kind})" if kind else "")
+    return InvalidValue(
+        f"the provider reports an error: {reported}", code="provider_error", place="answer"
+    )
+
+
+# -- convert ----------------------------------------------------------------------------------
+
+
+class _ReportLine(NamedTuple):
+    """One line of the report: something that was lost or repaired."""
+
+    code: str
+    place: str
+    done: str
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.done} ({self.code})"
+
+
+def run_convert(options: argparse.Namespace) -> int:
+    """Print a request in another protocol, and report the losses."""
+    source: Wire = options.source
+    target: Wire = options.target
+    _check_report_file(options.report, options.file)
+    data = read_recorded_body(options.file)
+    request = _decode_request(data, source)
+    suggestion = suggest_other_wire(data, request, source.NAME)
+    if suggestion is not None:
+        print_notice(suggestion)
+    report: list[_ReportLine] = []
+    if options.repair:
+        request, report = _repair_order(request)
+    if options.model is not None:
+        request = replace(request, model=options.model)
+    encoded = translate_request(request, source=source, target=target)
+    report += _report_losses(encoded, request)
+    _write_report(report, options.report)
+    if target.NAME in WIRES:
+        _print_own_body(encoded, request, source=source, target=target)
+        if options.model is None and _changes_vendor(source, target) and request.model:
+            model = terminal_line(request.model)
+            print_notice(f"request: the model is {model}, as it was; --model NAME asks another")
+    else:
+        _print_foreign_body(encoded.body)
+    return ExitStatus.INCOMPLETE if options.strict and report else ExitStatus.OK
+
+
+def _decode_request(data: bytes, source: Wire) -> Request:
+    try:
+        return source.decode_request(data)
+    except InvalidValue as exc:
+        advice = advice_for_convert(data, source.NAME)
+        if advice is None:
+            raise
+        raise InvalidRequest(f"{exc.message}; {advice}", code=exc.code, place=exc.place) from exc
+
+
+def _repair_order(request: Request) -> tuple[Request, list[_ReportLine]]:
+    """Put the messages in order; places are those of the recording."""
+    messages, issues = repair(request.messages)
+    if not messages:
+        raise InvalidRequest(
+            "nothing is left to send after the repair; add a message",
+            code="request_empty",
+            place="request",
+        )
+    report = [
+        _ReportLine(issue.code, f"messages[{issue.position}]", f"repaired: {issue.remedy}")
+        for issue in issues
+    ]
+    return replace(request, messages=messages), report
+
+
+def _print_own_body(
+    encoded: EncodedRequest, request: Request, *, source: Wire, target: Wire
+) -> None:
+    """Print a body of a built-in wire, and notes about it."""
+    # Only its members: deep inside may be what Python has no value for.
+    body = read_as(encoded.body, RawMembers) or {}
+    if source is not target:
+        _check_messages(body, target)
+    print_json(encoded.body)
+    for text in _conversion_notes(request, body, source=source, target=target):
+        print_notice(terminal_line(text))
+
+
+def _check_messages(body: RawMembers, target: Wire) -> None:
+    """Refuse a body without a message."""
+    messages = body.get(messages_field(target.NAME))
+    if messages is None or not is_nonempty_json(messages):
+        raise InvalidRequest(
+            "nothing is left to send; add a message, beside the system prompt, that "
+            f"{target.NAME} has words for",
+            code="request_empty",
+            place="request",
+        )
+
+
+def _conversion_notes(
+    request: Request, body: RawMembers, *, source: Wire, target: Wire
+) -> Iterator[str]:
+    """Yield notes on parts of the request that are not in the body, and the other way round."""
+    if target.NAME == "gemini":
+        if "model" not in body and (request.model or source is not target):
+            stream = pop_stream_flag(request, source.NAME)[1]
+            is_stream = is_streamed(stream, source.NAME)
+            yield (
+                "request: model and streaming are not in the body but in the address: "
+                f"POST {_gemini_path(request.model, is_stream=bool(is_stream))}"
+            )
+        if source is not target and SIGNATURE_SENTINEL.encode() in bytes(body.get("contents", b"")):
+            yield f"request: calls are signed {SIGNATURE_SENTINEL}, since gemini refuses those without"
+    elif not request.model and source is not target and target.NAME in _PROVIDER_WIRES:
+        yield "request: it names no model; add --model NAME"
+    if target.NAME == "anthropic_messages" and source is not target and not request.max_tokens:
+        yield (
+            f"request: max_tokens is {raw_text(body['max_tokens'])}, since it names none and "
+            "anthropic_messages wants one"
+        )
+    if target.NAME in _PROVIDER_WIRES:
+        yield from _order_notes(request, is_translated=source is not target)
+
+
+def _gemini_path(model: str, *, is_stream: bool) -> str:
+    name = quote(model if "/" in model else f"models/{model or 'MODEL'}")
+    method = "streamGenerateContent?alt=sse" if is_stream else "generateContent"
+    return f"/v1beta/{name}:{method}"
+
+
+def _order_notes(request: Request, *, is_translated: bool) -> Iterator[str]:
+    """Yield one note on messages that providers refuse and `--repair` fixes.
+
+    Where a request is not translated, the provider may know the call of an orphaned result.
+    """
+    issues = [
+        issue
+        for issue in check_order(request.messages)
+        if issue.code in _REFUSED_ORDER
+        and (is_translated or issue.code is not OrderCode.RESULT_ORPHANED)
+    ]
+    if issues:
+        first = f"messages[{issues[0].position}] {_REFUSED_ORDER[issues[0].code]}"
+        others = f" (and {len(issues) - 1} more)" if len(issues) > 1 else ""
+        yield f"request: {first}{others}; providers refuse that: --repair mends it"
+
+
+def _changes_vendor(source: Wire, target: Wire) -> bool:
+    """Tell whether the model has another name at the target, or does not exist there."""
+    names = {source.NAME, target.NAME}
+    return source is not target and names <= _PROVIDER_WIRES and not names <= _OPENAI_WIRES
+
+
+def _print_foreign_body(body: bytes) -> None:
+    """Print a body of a foreign wire, which need not be JSON."""
+    if not sys.stdout.isatty() or read_as(body, dict[str, Any]) is not None:
+        print_json(body)
+        return
+    with report_write_errors("stdout"):
+        sys.stdout.buffer.write(terminal_text(body.decode(errors="replace")).encode() + b"\n")
+
+
+# -- losses -----------------------------------------------------------------------------------
+
+
+def _check_report_file(report: Path | None, source_file: str) -> None:
+    """Refuse a report file that cannot be written or would replace the input."""
+    if report is None:
+        return
+    if str(report) == "-":
+        raise UsageError(
+            "must be a file; without it the losses are told on stderr",
+            code="report_not_a_file",
+            place="--report",
+        )
+    if not is_shared_target(report) and not Path(os.path.realpath(report)).parent.is_dir():
+        raise UsageError(
+            "its folder is not there; make it first or write elsewhere",
+            code="report_folder_missing",
+            place="--report",
+        )
+    if _is_input_file(report, source_file):
+        raise UsageError(
+            "is the file that is read; choose another name",
+            code="report_replaces_file",
+            place="--report",
+        )
+
+
+def _is_input_file(report: Path, source_file: str) -> bool:
+    """Tell whether the report would replace the input."""
+    try:
+        source = os.fstat(sys.stdin.fileno()) if source_file == "-" else Path(source_file).stat()
+        return stat.S_ISREG(source.st_mode) and os.path.samestat(report.stat(), source)
+    except (OSError, ValueError):  # one of them is not there, or stdin is closed
+        return False
+
+
+def _report_losses(encoded: EncodedRequest, request: Request) -> Iterator[_ReportLine]:
+    """Yield the losses; those of opaque messages name the unknown role."""
+    roles = {
+        f"messages[{number}].content[0]": role
+        for number, message in enumerate(request.messages)
+        if (role := _unknown_role(message)) is not None
+    }
+    for loss in encoded.losses:
+        done = loss.done
+        if loss.code is LossCode.OPAQUE and loss.place in roles:
+            done = f'left out a message of role "{roles[loss.place]}", which is not understood'
+        yield _ReportLine(loss.code, loss.place, done)
+
+
+def _unknown_role(message: Message) -> str | None:
+    """Return the unknown role of an opaque message; None for all other messages."""
+    match message.content:
+        case (Opaque() as block,):
+            role = (read_as(block.raw.encode(), dict[str, Any]) or {}).get("role")
+            return role if isinstance(role, str) and role not in _KNOWN_ROLES else None
+        case _:
+            return None
+
+
+def _write_report(report: list[_ReportLine], file: Path | None) -> None:
+    if file is None:
+        for line in report:
+            print(terminal_line(str(line)), file=sys.stderr)
+        return
+    write_file(file, msgspec.json.encode([line._asdict() for line in report]) + b"\n")

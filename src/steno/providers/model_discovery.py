@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import ClassVar, Final, NamedTuple, Protocol, final
 from urllib.parse import urlsplit
 
+from msgspec.structs import replace
+
 from steno.errors import AuthenticationFailed, InvalidValue, NotFound, StenoError
 from steno.ports import Provider
 from steno.providers.api_key import find_key
@@ -81,6 +83,8 @@ class DiscoveryResult(RedactedRepr, frozen=True, kw_only=True):
     models: tuple[Model, ...] = ()
     choice: str = ""
     """The model that is taken where nobody names one; empty if there is none to use."""
+    lacks_key: bool = False
+    """Whether no key is set for a vendor that needs one."""
 
     @property
     def is_usable(self) -> bool:
@@ -150,9 +154,12 @@ class VendorProbe:
 
     async def __call__(self, vendor: Vendor) -> DiscoveryResult:
         """Return what a vendor has. Raises nothing."""
-        obstacle = self._find_obstacle(vendor)
-        if obstacle is not None:
-            return _build_unusable(vendor, obstacle)
+        if vendor.needs_key and not find_key(vendor.key_variables, self._environ):
+            outcome = f"no key; set {' or '.join(vendor.key_variables) or 'one'}"
+            return replace(_build_unusable(vendor, outcome), lacks_key=True)
+        if not vendor.base_url:
+            outcome = "everybody has an address of their own: set base_url in the configuration"
+            return _build_unusable(vendor, outcome)
         is_here = is_loopback(urlsplit(vendor.base_url).hostname or "")
         limit_s = self._timeouts.local_s if is_here else self._timeouts.hosted_s
         try:
@@ -176,14 +183,6 @@ class VendorProbe:
             models=models,
             choice=choice,
         )
-
-    def _find_obstacle(self, vendor: Vendor) -> str | None:
-        """Return why there is no use in asking."""
-        if vendor.needs_key and not find_key(vendor.key_variables, self._environ):
-            return f"no key; set {' or '.join(vendor.key_variables) or 'one'}"
-        if not vendor.base_url:
-            return "everybody has an address of their own: set base_url in the configuration"
-        return None
 
     async def _list_models(self, vendor: Vendor) -> tuple[Model, ...]:
         provider = connect(
@@ -343,9 +342,17 @@ def parse_model_name(text: str, vendors: Mapping[str, Vendor] = CATALOG) -> Mode
     if vendor not in vendors:
         known = [*sorted(vendors), EMBEDDED, OFFLINE]
         if (vendor and slash) or suggest_vendor(vendor, known):
-            raise InvalidValue(f"model: {describe_unknown_vendor(vendor, known, _ADD_VENDOR_HINT)}")
+            raise InvalidValue(
+                describe_unknown_vendor(vendor, known, _ADD_VENDOR_HINT),
+                code="vendor_unknown",
+                place="model",
+            )
         listed = ", ".join(known)
-        raise InvalidValue(f"model: must be written vendor/model, with a vendor out of {listed}")
+        raise InvalidValue(
+            f"must be written vendor/model, with a vendor out of {listed}",
+            code="model_name_malformed",
+            place="model",
+        )
     return ModelName(vendor, model)
 
 
@@ -402,7 +409,7 @@ async def _select_named(
     if vendor.needs_key and not find_key_variable(vendor, environ):
         names = " or ".join(vendor.key_variables)
         advice = f"set {names}" if names else "name a variable for it in key_variables of its row"
-        raise AuthenticationFailed(f"{vendor.name}: no key; {advice}")
+        raise AuthenticationFailed(f"no key; {advice}", code="key_missing", place=vendor.name)
     if name.model:
         connect(vendor, model=name.model, environ=environ)  # raises for what is missing
         return ModelSelection(
@@ -410,7 +417,7 @@ async def _select_named(
         )
     looked = await look(vendor)
     if not looked.is_usable:
-        raise NotFound(f"{vendor.name}: {looked.outcome}")
+        raise NotFound(looked.outcome, code="model_missing", place=vendor.name)
     open_there = _provider_factory(vendor, looked.choice, environ)
     how = f"{how} as {vendor.name} alone; {looked.outcome}"
     return ModelSelection(

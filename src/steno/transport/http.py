@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, final
 from urllib.parse import urlsplit
 from weakref import ref
 
-from steno.errors import InvalidValue, ProtocolError, StenoError, Unreachable
+from steno.errors import InvalidValue, MissingExtra, ProtocolError, StenoError, Unreachable
 from steno.ports import HttpRequest
 from steno.transport.proxy import PROXY_AUTH_REQUIRED, Proxy, check_proxy, proxy_for
 
@@ -136,7 +136,7 @@ class HttpTransport:
             # It takes longer to load than all of steno, and replays do without.
             import aiohttp  # noqa: PLC0415
         except ModuleNotFoundError as exc:
-            raise ImportError("HttpTransport needs aiohttp: pip install 'steno[http]'") from exc
+            raise MissingExtra("HttpTransport needs aiohttp", extra="http") from exc
         loop = asyncio.get_running_loop()
         if self._session is None or self._loop is not loop:
             self._detach_session()

@@ -108,7 +108,11 @@ def load_wire(wire: str | Wire) -> Wire:
         wire = _import_wire(wire)
     for part in _REQUIRED_ATTRIBUTES:
         if not hasattr(wire, part):
-            raise InvalidValue(f"wire: it has no {part}; see steno.wire.Wire for what it needs")
+            raise InvalidValue(
+                f"it has no {part}; see steno.wire.Wire for what it needs",
+                code="wire_incomplete",
+                place="wire",
+            )
     return wire
 
 
@@ -116,13 +120,17 @@ def _import_wire(name: str) -> Wire:
     if "." not in name:
         if name not in WIRES:
             raise InvalidValue(
-                f"wire: there is none of that name; one of {', '.join(WIRES)},"
+                f"there is none of that name; one of {', '.join(WIRES)},"
                 " or a module of yours as package.module",
+                code="wire_unknown",
+                place="wire",
             )
         name = f"steno.wire.{name}"
     if not all(part.isidentifier() for part in name.split(".")):
         raise InvalidValue(
-            f"wire: that is no name; one of {', '.join(WIRES)}, or a module as package.module",
+            f"that is no name; one of {', '.join(WIRES)}, or a module as package.module",
+            code="wire_name_malformed",
+            place="wire",
         )
     try:
         return cast("Wire", import_module(name))
@@ -130,8 +138,10 @@ def _import_wire(name: str) -> Wire:
         if exc.name is None or not f"{name}.".startswith(f"{exc.name}."):
             raise  # it is there, and misses something itself
         raise InvalidValue(
-            "wire: there is no module of that name to import;"
+            "there is no module of that name to import;"
             " if it is in the current folder, set PYTHONPATH=.",
+            code="wire_not_importable",
+            place="wire",
         ) from exc
 
 

@@ -23,6 +23,7 @@ import msgspec
 
 from steno.agent.events import EndReason, RunResult
 from steno.agent.telemetry.spans import TelemetrySpan
+from steno.errors import MissingExtra
 from steno.messages.call import InvalidToolCall, ToolCall
 from steno.messages.content import (
     Block,
@@ -115,8 +116,8 @@ try:
     from opentelemetry import metrics, trace
     from opentelemetry.util.types import AttributeValue
 except ImportError as exc:
-    raise ImportError(
-        "steno.agent.telemetry.opentelemetry needs opentelemetry-api: pip install 'steno[telemetry]'"
+    raise MissingExtra(
+        "steno.agent.telemetry.opentelemetry needs opentelemetry-api", extra="telemetry"
     ) from exc
 
 

@@ -71,7 +71,7 @@ class _OfferCounts(NamedTuple):
 
 async def _server_line(servers: McpServers, spec: McpServerSpec) -> str:
     kind: dict[str, Any] = describe_server(spec)
-    state = server_status(spec)
+    state = server_status(spec).text
     if spec.is_usable:
         server = servers.get(spec.name)
         try:

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from steno.errors import ToolFailed
+from steno.errors import MissingExtra, ToolFailed
 from steno.inputs.images.limits import ImageLimits
 from steno.messages.content import Image, ImageData
 from steno.tools.text_file import decode_text_file, describe_binary, detect_image_type
@@ -215,7 +215,7 @@ def _load_decoders() -> Mapping[str, Callable[[BytesIO], ImageFile]]:
         from PIL.TiffImagePlugin import TiffImageFile  # noqa: PLC0415
         from PIL.WebPImagePlugin import WebPImageFile  # noqa: PLC0415
     except ModuleNotFoundError as exc:
-        raise ImportError("images need Pillow: pip install 'steno[images]'") from exc
+        raise MissingExtra("images need Pillow", extra="images") from exc
     return {
         "image/bmp": BmpImageFile,
         "image/gif": GifImageFile,

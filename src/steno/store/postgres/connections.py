@@ -17,14 +17,14 @@ from threading import BoundedSemaphore, Lock
 from time import sleep
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, final
 
-from steno.errors import Damaged, InvalidValue, LogError, Unavailable
+from steno.errors import Damaged, InvalidValue, LogError, MissingExtra, Unavailable
 from steno.ports import strip_url_secrets
 
 try:
     import psycopg
     from psycopg.conninfo import conninfo_to_dict
 except ImportError as exc:
-    raise ImportError("PostgresStore needs psycopg: pip install 'steno[postgres]'") from exc
+    raise MissingExtra("PostgresStore needs psycopg", extra="postgres") from exc
 
 T = TypeVar("T")
 ResultRow: TypeAlias = tuple[Any, ...]
