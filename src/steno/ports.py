@@ -415,6 +415,8 @@ class ResolvedReference(RedactedRepr, frozen=True, kw_only=True):
     content: tuple[Text | Image | Resource | Opaque, ...] = ()
     error: str | None = None
     """The reason why there is no content, and a remedy; there is content or an error."""
+    error_code: str | None = None
+    """The stable code of the error; not recorded."""
     details: Mapping[str, Any] | None = None
     """Facts about the content: hash, size, mode, engine, confidence. For the log, never sent."""
     note: str = ""
