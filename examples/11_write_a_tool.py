@@ -21,12 +21,12 @@ class Note:
 
 
 @tool(capability=Capability.WRITE, subjects=lambda note: [note.topic])
-def remember(stage: ToolContext, note: Note) -> dict[str, int]:
+def remember(context: ToolContext, note: Note) -> dict[str, int]:
     """Write down a note for later."""
     if not note.text.strip():
         raise ToolFailed("remember: the note is empty; say what should be remembered")
     notes.append(f"{note.topic}: {note.text}")
-    stage.report_output(f"noted under {note.topic}")
+    context.report_output(f"noted under {note.topic}")
     return {"notes": len(notes)}
 
 
