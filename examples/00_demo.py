@@ -27,6 +27,7 @@ from steno import (
     repair,
 )
 from steno.messages import Message
+from steno.render import format_change
 from steno.wire import load_wire
 
 
@@ -184,7 +185,8 @@ def show_library() -> None:
     for name in ("openai_chat", "anthropic_messages"):
         encoded = load_wire(name).encode_request(request)
         roles = ", ".join([message["role"] for message in encoded.json["messages"]])
-        print(f"  {name:18} {len(encoded.body)} bytes: {roles}", *encoded.losses, sep="\n    ")
+        losses = map(format_change, encoded.losses)
+        print(f"  {name:18} {len(encoded.body)} bytes: {roles}", *losses, sep="\n    ")
 
 
 begin = time.monotonic()

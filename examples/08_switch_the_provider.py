@@ -1,6 +1,7 @@
 """Begin a conversation with one provider and go on with another, knowing what it will not see."""
 
 from steno import Assembler, ChatMessage, Request, ToolResult
+from steno.render import format_change
 from steno.wire import anthropic_messages, gemini, openai_chat
 
 # What Anthropic's server sends while a model thinks, speaks and calls a tool.
@@ -59,4 +60,4 @@ for wire in (anthropic_messages, openai_chat, gemini):
     encoded = wire.encode_request(request)
     print(f"\n{wire.NAME}: {len(encoded.body)} bytes")
     for loss in encoded.losses:
-        print(f"  {loss}")
+        print(f"  {format_change(loss)}")

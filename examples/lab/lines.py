@@ -39,10 +39,10 @@ from steno import (
 )
 from steno.messages import Event, Finished, TextDelta, ToolCallDelta, build_call
 from steno.wire import (
+    ChangeCode,
+    ChangeCollector,
     EncodedRequest,
     LineSplitter,
-    LossCode,
-    LossCollector,
     assemble_message,
     build_cut_short,
     decode_error,
@@ -61,7 +61,7 @@ __all__ = [
 NAME = "lines"
 _ODD = (ValueError, TypeError, RecursionError)
 """What comes of reading a line that is none of ours."""
-_LEFT_OUT = {Thinking: LossCode.THINKING, Image: LossCode.IMAGE, Opaque: LossCode.OPAQUE}
+_LEFT_OUT = {Thinking: ChangeCode.THINKING, Image: ChangeCode.IMAGE, Opaque: ChangeCode.OPAQUE}
 
 
 # -- answers -----------------------------------------------------------------------------------
@@ -131,7 +131,7 @@ def _call(rest: str) -> tuple[str, str, str]:
 
 
 def encode_request(request: Request, *, stream: bool | None = None) -> EncodedRequest:
-    losses = LossCollector()
+    losses = ChangeCollector()
     lines = [f"model {json.dumps(request.model)}"] if request.model else []
     for tool in request.tools:
         told = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
@@ -144,7 +144,7 @@ def encode_request(request: Request, *, stream: bool | None = None) -> EncodedRe
     select_extras(request, NAME, losses)
     for name in ("max_tokens", "temperature", "top_p", "stop", "tool_choice"):
         if getattr(request, name) not in (None, ()):
-            losses.note(LossCode.SETTING, f"left out {name}")
+            losses.note(ChangeCode.SETTING, "left_out", names=(name,))
     return EncodedRequest("\n".join(lines).encode(), tuple(losses.found))
 
 
@@ -172,17 +172,17 @@ def _arguments(call: AnyToolCall) -> str:
     return json.dumps(call.arguments)
 
 
-def _note_losses(message: Message, losses: LossCollector) -> None:
+def _note_losses(message: Message, losses: ChangeCollector) -> None:
     """What a wire has no word for it leaves out, and says so."""
     select_extras(message, NAME, losses)
     for number, block in enumerate(message.content):
         at = f".content[{number}]"
         select_extras(block, NAME, losses, at=at)
         if getattr(block, "seal", None):
-            losses.note(LossCode.SEAL, "left out its seal", at=at)
+            losses.note(ChangeCode.SEAL, "left_out", at=at)
         if not isinstance(block, Text | AnyToolCall):
-            code = _LEFT_OUT.get(type(block), LossCode.REFERENCE)
-            losses.note(code, "left out all of it", at=at)
+            code = _LEFT_OUT.get(type(block), ChangeCode.REFERENCE)
+            losses.note(code, "left_out", at=at)
 
 
 # -- requests, read ----------------------------------------------------------------------------

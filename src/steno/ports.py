@@ -41,9 +41,9 @@ class Stream(Protocol):
     the next event; `message` still returns the part before them. After the end, an error or
     `close`, the iteration ends at once.
 
-    Two more attributes are read where a stream has them: `losses`, the parts of the request that
-    the model does not see as they are, each with a `str`; and `envelope`, a mapping with the
-    provider's own `id` of the response and name of the `model`.
+    Two more attributes are read where a stream has them: `losses`, a `Change` for each part of
+    the request that the model does not see as it is; and `envelope`, a mapping with the provider's
+    own `id` of the response and name of the `model`.
     """
 
     def __aiter__(self) -> Self:

@@ -95,10 +95,7 @@ def test_a_summary_that_cannot_be_made_is_told_and_changes_nothing() -> None:
         before = desk.conversation.entries()
         assert await desk.agent.compact(watch=desk.events.append) is None
         [notice] = desk.told(Notice)
-        assert (notice.code, notice.text) == (
-            NoticeCode.CONTEXT,
-            "no summary could be made: not today",
-        )
+        assert (notice.code, notice.reason) == (NoticeCode.CONTEXT, "summary_failed")
         assert desk.conversation.entries() == before
 
     run(main())

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from steno import Conversation, Outcome
-from steno.agent import Agent, EndReason, LoopEvent, Notice, NoticeCode
+from steno.agent import Agent, ContextChanged, EndReason, LoopEvent, Notice
+from steno.messages.change import Change
 from steno.messages.message import AssistantMessage, ToolResultMessage, UserMessage
 from steno.store import MemoryStore
 from steno.testing.conformance.scripted_server import (
@@ -118,11 +119,11 @@ def check_sent(messages: tuple[object, ...], results: int) -> None:
         assert "A lantern for every ship." in found[0].text
 
 
-def losses_in(heard: list[LoopEvent]) -> list[str]:
-    """Return what was told of messages that a provider sees otherwise than they are on record."""
-    notices = [event for event in heard if isinstance(event, Notice)]
-    assert all(notice.code is NoticeCode.CONTEXT for notice in notices)
-    return [notice.text for notice in notices if notice.text.startswith("messages[")]
+def losses_in(heard: list[LoopEvent]) -> list[Change]:
+    """Return the changes of messages that a provider sees otherwise than they are on record."""
+    assert not any(isinstance(event, Notice) for event in heard)
+    changes = [event.change for event in heard if isinstance(event, ContextChanged)]
+    return [change for change in changes if change.place.startswith("messages[")]
 
 
 def thoughtful(wire: str) -> tuple[ScriptLine, ...]:
@@ -145,7 +146,7 @@ def test_a_conversation_goes_on_with_one_provider_after_the_other(first: int, fo
     async def main() -> None:
         store = MemoryStore()
         conversation = store.new()
-        lost: dict[str, list[str]] = {}
+        lost: dict[str, list[Change]] = {}
         route = WIRES[first:] + WIRES[:first]
         for number, wire in enumerate(route):
             answers = [

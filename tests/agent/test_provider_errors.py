@@ -17,7 +17,7 @@ from steno import (
     ToolCallDelta,
     Usage,
 )
-from steno.agent import EndReason, ModelTarget, Notice, NoticeCode
+from steno.agent import ContextChanged, EndReason, ModelTarget, Notice, NoticeCode
 from steno.agent.loop import CALL_NOT_RUN_TEXT
 from steno.errors import (
     AuthenticationFailed,
@@ -29,6 +29,7 @@ from steno.errors import (
     ProviderError,
     RateLimited,
 )
+from steno.messages.change import Change, ChangeCode
 from steno.messages.message import AssistantMessage, Message
 from steno.messages.request import Request
 from steno.ports import Stream
@@ -209,7 +210,8 @@ def test_every_turn_that_is_left_out_is_told_and_recorded_for_itself() -> None:
     desk = AgentHarness(["One.", "Two."], store=store, conversation=conversation)
     empty = [entry.id for entry in conversation.entries() if entry.payload == nothing]
     run(desk.run())
-    assert len(desk.told(Notice)) == 2
+    left_out = [event.change for event in desk.told(ContextChanged)]
+    assert left_out == [Change(ChangeCode.REPAIRED, "turn_empty", entry=id) for id in empty]
 
     def repaired() -> list[str | None]:
         payloads = [entry.payload for entry in conversation.entries()]
@@ -260,7 +262,8 @@ def test_a_conversation_over_its_budget_is_summed_up_and_the_originals_stay() ->
     assert not any("Question 0." in (text or "") for text in texts(sent.messages))
     assert sent.messages[-1].text == "And now?"
     assert conversation.messages()[: len(before)] == before
-    assert any("summary stands for" in notice.text for notice in desk.told(Notice))
+    changes = [event.change for event in desk.told(ContextChanged)]
+    assert changes == [Change(ChangeCode.COMPACTED, "summary", entry=entry.id)]
     desk.check()
 
 
@@ -311,7 +314,7 @@ def test_a_summary_that_cannot_be_made_does_not_stop_the_run(failure: Any) -> No
     result = run(desk.run("And now?"))
     assert (result.ending, result.text) == (EndReason.DONE, "Because.")
     assert not any(isinstance(e.payload, Compaction) for e in conversation.entries())
-    assert any("no summary could be made" in notice.text for notice in desk.told(Notice))
+    assert "summary_failed" in [notice.reason for notice in desk.told(Notice)]
     desk.check()
 
 
@@ -346,7 +349,7 @@ def test_a_request_that_is_too_long_is_tried_again_with_less(target: ModelTarget
     assert sizes[0] > sizes[1] > sizes[2]
     assert limits[0] >= limits[1] >= limits[2]
     assert limits[2] <= sizes[2]  # a long answer is not what is too much any more
-    assert any("trying again with less" in notice.text for notice in desk.told(Notice))
+    assert "request_shortened" in [notice.reason for notice in desk.told(Notice)]
     desk.check()
 
 

@@ -7,8 +7,9 @@ from decimal import Decimal
 import pytest
 
 from steno import ChatMessage, StopReason
-from steno.agent import EndReason, Limits, ModelTarget, Notice
+from steno.agent import ContextChanged, EndReason, Limits, ModelTarget, Notice
 from steno.log.queries import Price
+from steno.messages.change import Change, ChangeCode
 from tests.agent.agent_setup import AgentHarness, read_tool, run
 
 
@@ -31,12 +32,13 @@ def test_a_limit_of_cost_without_a_price_is_no_limit_and_says_so(price: Price | 
         ["Yes."], limits=Limits(cost=Decimal(1)), price_of=lambda _: price, model="a/b"
     )
     run(desk.run())
-    told = [notice.text for notice in desk.told(Notice)]
-    assert any("price" in text for text in told) == (price is None)
+    reasons = [notice.reason for notice in desk.told(Notice)]
+    assert reasons == (["price_unknown"] if price is None else [])
 
 
 def test_tools_that_a_model_cannot_take_are_left_out_and_that_is_told() -> None:
     desk = AgentHarness(["Yes."], read_tool("read"), target=ModelTarget(tools=False))
     run(desk.run())
     assert desk.provider.requests[0].tools == ()
-    assert any("takes no tools" in notice.text for notice in desk.told(Notice))
+    [event] = desk.told(ContextChanged)
+    assert event.change == Change(ChangeCode.TOOLS_LEFT_OUT, "model_without_tools", number=1)

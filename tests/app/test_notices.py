@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from steno.agent import Notice, NoticeCode, RunEnded
-from steno.context import ChangeCode
-from steno.render.notices import simplify_notice
+from steno.messages.change import Change, ChangeCode
+from steno.render.changes import describe_change, format_change
+from steno.render.notices import IgnoredFieldCounter, simplify_change
 from tests.app.project_setup import make_project, scripted_model
 from tests.app.scripted_vendor import Call
 from tests.app.session_setup import open_user_session, run
@@ -46,44 +47,45 @@ def test_what_a_server_does_not_look_at_is_told_once_in_one_line(project: Path, 
 def test_who_wants_to_know_is_told_of_each(project: Path, home: Path) -> None:
     notices = told(project, home, verbose=True)
     assert len(notices) > 1
-    assert all("not told that the call ended as error" in notice for notice in notices)
+    assert set(notices) == {
+        format_change(Change(ChangeCode.OUTCOME, "not_sent", f"messages[{number}]", value="error"))
+        for number in (3, 4)
+    }
+
+
+@pytest.mark.parametrize("code", [ChangeCode.TOOLS_LEFT_OUT, ChangeCode.MODE, ChangeCode.COMPACTED])
+def test_what_the_user_asked_for_is_not_shown(code: ChangeCode) -> None:
+    assert simplify_change(Change(code, "any")) is None
+
+
+def test_people_are_shown_the_sentence_without_place_and_code() -> None:
+    change = Change(ChangeCode.IMAGE, "text_only", "messages[3].content[0]")
+    assert simplify_change(change) == describe_change(change)
+    assert format_change(change) == f"messages[3].content[0]: {describe_change(change)} (image)"
 
 
 @pytest.mark.parametrize(
-    ("text", "plain"),
+    "code",
     [
-        ("the model takes no tools: 8 definitions are left out (tools_left_out)", None),
-        ("the system message tells what the mode plan means (mode)", None),
-        ("a summary stands for what was said before (compacted)", None),
-        (
-            "an old tool result: the middle of it is left out (shortened)",
-            "an old tool result: the middle of it is left out",
-        ),
-        (
-            "messages[3]: not told that the call ended as error (outcome)",
-            "not told that the call ended as error",
-        ),
-        ("messages[3].content[0]: left out (image)", "left out"),
-        (
-            "the session was begun elsewhere (in the folder)",
-            "the session was begun elsewhere (in the folder)",
-        ),
-        ("nobody knows this one (of_this_kind)", "nobody knows this one (of_this_kind)"),
+        *(ChangeCode.IMAGE, ChangeCode.REFERENCE, ChangeCode.OPAQUE, ChangeCode.INVALID_CALL),
+        *(ChangeCode.SHORTENED, ChangeCode.LEFT_OUT, ChangeCode.REPAIRED, ChangeCode.UNREADABLE),
     ],
 )
-def test_people_are_told_no_codes_and_nothing_that_every_run_does(
-    text: str, plain: str | None
-) -> None:
-    told = simplify_notice(Notice(NoticeCode.CONTEXT, text))
-    assert (None if told is None else told.text) == plain
+def test_what_a_person_should_know_is_not_counted_away(code: ChangeCode) -> None:
+    counter = IgnoredFieldCounter()
+    assert not counter.absorb(Change(code, "any", "messages[1]"))
+    assert counter.summary() == ""
 
 
-def test_no_kind_of_change_is_told_by_its_code() -> None:
-    for code in ChangeCode:
-        text = simplify_notice(Notice(NoticeCode.CONTEXT, f"something is so ({code})"))
-        assert text is None or text.text == "something is so"
-
-
-def test_what_a_person_named_is_told_as_it_is() -> None:
-    notice = Notice(NoticeCode.INPUT, "a.txt: has changed (mode)")
-    assert simplify_notice(notice) is notice
+def test_the_summary_names_the_members_of_the_request() -> None:
+    counter = IgnoredFieldCounter()
+    for place in (
+        "messages[3].content[1]",
+        "request.tools[0]",
+        "request.max_tokens",
+        "messages[4]",
+    ):
+        assert counter.absorb(Change(ChangeCode.SETTING, "any", place))
+    summary = counter.summary()
+    assert "(messages, tools, max_tokens)" in summary
+    assert counter.summary() == ""

@@ -160,7 +160,7 @@ def test_an_interrupted_turn_is_answered_and_reported() -> None:
     built = build(log(ChatMessage.user("u"), call))
     check_whole(built.request)
     assert codes(built) == [("repaired", "e2")]
-    assert built.changes[0].explanation.startswith("call_unanswered: ")
+    assert built.changes[0].reason == "call_unanswered"
     assert built.sources == ("e1", "e2", None)
 
 

@@ -22,6 +22,7 @@ from steno import (
     ToolResult,
 )
 from steno.formats import FORMATS
+from steno.messages.change import Change, ChangeCode
 from steno.records.stored_record import Header
 from steno.testing import entries
 from tests.property.old_formats import OldDocument, flat_chats
@@ -65,10 +66,10 @@ def test_messages_are_written_flat() -> None:
         {"role": "tool", "content": "no", "tool_call_id": "a", "is_error": True},
         {"role": "assistant", "content": "I see."},
     ]
-    assert [str(loss) for loss in exported.losses] == [
-        "session: left out: id",
-        "entries: left out: their ids and times",
-    ]
+    assert exported.losses == (
+        Change(ChangeCode.NOT_EXPORTED, "fields", "session", names=("id",)),
+        Change(ChangeCode.NOT_EXPORTED, "ids_and_times", "entries"),
+    )
 
 
 @pytest.mark.parametrize("name", ["v0_flat_chat", "v0_openai_calls"])
@@ -104,10 +105,12 @@ def test_what_a_list_has_no_words_for_is_told() -> None:
         ChatMessage.tool_result("x", "a", tool_name="read", outcome=Outcome.TIMEOUT),
         AssistantMessage(content=(ToolCall(id="a", name="read"), Text("behind"))),
     )
-    assert [str(loss) for loss in CHAT.encode(HEADER, found).losses[2:]] == [
-        "entries[0]: left out: raw_stop_reason, content[0] (thinking)",
-        "entries[1]: left out: outcome (timeout, told as an error), tool_name",
-        "entries[2]: left out: how exactly it was put",
+    losses = CHAT.encode(HEADER, found).losses[2:]
+    assert [loss.entry for loss in losses] == [entry.id for entry in found]
+    assert [(loss.place, loss.reason, loss.names, loss.value) for loss in losses] == [
+        ("entries[0]", "fields", ("raw_stop_reason", "content[0] (thinking)"), ""),
+        ("entries[1]", "fields", ("outcome", "tool_name"), "timeout"),
+        ("entries[2]", "exact_form", (), ""),
     ]
 
 

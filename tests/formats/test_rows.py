@@ -27,6 +27,7 @@ from steno import (
 )
 from steno.formats import FORMATS, build_records, message_of_row
 from steno.log.conversation import Conversation
+from steno.messages.change import Change, ChangeCode
 from steno.records.entry import Mode, ModeChange
 from steno.records.stored_record import Header
 from steno.store import MemoryStore
@@ -302,7 +303,7 @@ def test_what_was_said_elsewhere_is_written_as_rows_and_read_again() -> None:
         )
     conversation.change_mode(Mode.PLAN)
     exported = ROWS.encode(Header(id="s"), conversation.entries())
-    assert [str(loss) for loss in exported.losses] == ["session: left out: id"]
+    assert exported.losses == (Change(ChangeCode.NOT_EXPORTED, "fields", "session", names=("id",)),)
     listed = json.loads(exported.data)
     assert [one["kind"] for one in listed] == [
         *("system", "user", "assistant", "tool_call", "tool_call"),
@@ -325,13 +326,16 @@ def test_what_was_said_elsewhere_is_written_as_rows_and_read_again() -> None:
 
 
 def test_what_a_row_has_no_words_for_is_told() -> None:
-    told = dict(ROWS.encode(Header(id="s", title="t"), DOCUMENT.entries).losses)
-    assert told["session"] == "left out: id, title"
-    assert "content[1] (file_reference)" in told["entries[1]"]
-    assert "stop_reason" in told["entries[2]"]
-    assert "content[0] (thinking)" in told["entries[2]"]
-    assert "outcome (denied, told as an error)" in told["entries[4]"]
-    assert "entries[5]" not in told
+    losses = ROWS.encode(Header(id="s", title="t"), DOCUMENT.entries).losses
+    assert {loss.reason for loss in losses} == {"fields"}
+    names = {loss.place: loss.names for loss in losses}
+    assert names["session"] == ("id", "title")
+    assert "content[1] (file_reference)" in names["entries[1]"]
+    assert "stop_reason" in names["entries[2]"]
+    assert "content[0] (thinking)" in names["entries[2]"]
+    assert "outcome" in names["entries[4]"]
+    assert [loss.value for loss in losses if loss.place == "entries[4]"] == ["denied"]
+    assert "entries[5]" not in names
 
 
 @given(st.lists(entries(), max_size=3, unique_by=lambda entry: entry.id))

@@ -28,6 +28,7 @@ from steno import (
     Usage,
 )
 from steno.formats import FORMATS, build_records
+from steno.messages.change import Change, ChangeCode
 from steno.records.stored_record import Header
 from steno.store import MemoryStore
 from steno.testing import entries
@@ -222,19 +223,19 @@ def test_messages_are_written_in_the_words_of_version_1() -> None:
 def test_what_version_1_has_no_words_for_is_told() -> None:
     header = Header(id="s", title="t", about={"folder": "x"})
     exported = SESSION.encode(header, DOCUMENT.entries)
-    told = dict(exported.losses)
-    assert told["session"] == "left out: title, about"
-    assert told["entries"] == "left out: their ids, and the time of the system prompt"
-    assert "content[1] (file_reference), content[2].mode" in told["entries[1]"]
-    assert "content[0].seal" in told["entries[2]"]
-    assert "usage.cache_read_tokens" in told["entries[2]"]
-    assert told["entries[5]"] == "left out: mode_change"
-    assert "outcome (denied, told as an error)" in told["entries[4]"]
+    losses = {loss.place: loss for loss in exported.losses}
+    assert losses["session"].names == ("title", "about")
+    assert losses["entries"] == Change(ChangeCode.NOT_EXPORTED, "ids_and_prompt_time", "entries")
+    assert losses["entries[1]"].names[:2] == ("content[1] (file_reference)", "content[2].mode")
+    assert "content[0].seal" in losses["entries[2]"].names
+    assert "usage.cache_read_tokens" in losses["entries[2]"].names
+    assert (losses["entries[5]"].reason, losses["entries[5]"].names) == ("fields", ("mode_change",))
+    assert ("outcome" in losses["entries[4]"].names, losses["entries[4]"].value) == (True, "denied")
     assert len(json.loads(exported.data)["messages"]) == 4
     sealed = Entry(id="m1", payload=AssistantMessage(content=(Text("a", seal=SEAL),)))
-    assert [str(loss) for loss in SESSION.encode(Header(id="s"), [sealed]).losses] == [
-        "entries[0]: left out: content[0].seal"
-    ]
+    assert SESSION.encode(Header(id="s"), [sealed]).losses == (
+        Change(ChangeCode.NOT_EXPORTED, "fields", "entries[0]", "m1", names=("content[0].seal",)),
+    )
 
 
 @pytest.mark.requirement("S4-11")

@@ -15,6 +15,7 @@ import pytest
 from msgspec.structs import replace
 
 from steno.errors import InvalidRequest, InvalidValue, ProviderError
+from steno.messages.change import Change, ChangeCode
 from steno.providers import CATALOG, Auth, Capabilities, Retries, Vendor, connect, read_vendors
 from steno.providers.endpoint import ENDPOINTS, find_endpoint
 from steno.transport.proxy import is_loopback
@@ -115,7 +116,7 @@ def test_every_row_says_whether_thoughts_are_handed_out_but_where_models_are_the
 # -- limits --------------------------------------------------------------------------------------
 
 
-def ask_for(max_tokens: int | None, **fields: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
+def ask_for(max_tokens: int | None, **fields: Any) -> tuple[dict[str, Any], tuple[Change, ...]]:
     """Return what a vendor is asked for, and what got lost on the way."""
     transport = ReplayTransport([RecordedResponse((b"{}",), 500, "application/json")])
     retries = Retries(most=0)
@@ -126,14 +127,15 @@ def ask_for(max_tokens: int | None, **fields: Any) -> tuple[dict[str, Any], tupl
     with pytest.raises(ProviderError):
         asyncio.run(stream.collect())
     sent: dict[str, Any] = json.loads(transport.sent[0].body)
-    return sent, tuple(map(str, stream.losses))
+    return sent, stream.losses
 
 
 def test_a_request_asks_for_no_more_than_the_row_says() -> None:
     sent, losses = ask_for(5000, max_output_tokens=4000)
     assert sent["max_tokens"] == 4000
-    lowered = "request.max_tokens: lowered to 4000, the most that a model of lab says (setting)"
-    assert losses == (lowered,)
+    [lowered] = losses
+    assert (lowered.code, lowered.reason) == (ChangeCode.SETTING, "max_tokens_lowered")
+    assert (lowered.place, lowered.value, lowered.number) == ("request.max_tokens", "lab", 4000)
 
 
 @pytest.mark.parametrize("most", [None, 300, 4000])

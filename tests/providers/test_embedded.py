@@ -25,7 +25,7 @@ from steno import (
 from steno.errors import AuthenticationFailed, InvalidValue, NotFound, Unreachable
 from steno.providers import connect
 from steno.providers.embedded import EmbeddedProvider, find_bundled_model, read_model_file
-from steno.wire import LossCode
+from steno.wire import Change, ChangeCode
 from tests.transport.http_server import run
 
 PUPPET = Path(__file__).parents[1] / "data" / "puppet" / "puppet.gguf"
@@ -78,10 +78,10 @@ def test_the_model_of_the_package_talks_and_is_told_of_no_tools() -> None:
         async with EmbeddedProvider(threads=1) as provider:
             async with provider.stream(asked) as stream:
                 events = [event async for event in stream]
-            assert [(loss.code, loss.place) for loss in stream.losses] == [
-                (LossCode.TOOL, "tools"),
-                (LossCode.TOOL, "messages[1]"),
-            ]
+            assert stream.losses == (
+                Change(ChangeCode.TOOL, "model_without_tools", "tools"),
+                Change(ChangeCode.TOOL, "calls_left_out", "messages[1]"),
+            )
         message = stream.message()
         assert sum(isinstance(event, TextDelta) for event in events) > 1
         assert message.text
@@ -175,7 +175,7 @@ def test_who_knows_better_says_that_a_model_calls_no_tools() -> None:
         async with EmbeddedProvider(PUPPET, threads=1, calls_tools=False) as provider:
             stream = provider.stream(request(ChatMessage.user("SAY hi"), tools=(READ,)))
             assert (await stream.collect()).text == "hi"
-            assert [loss.place for loss in stream.losses] == ["tools"]
+            assert [loss.reason for loss in stream.losses] == ["model_without_tools"]
 
     run(main(), LIMIT_S)
 

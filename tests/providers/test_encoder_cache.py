@@ -14,7 +14,7 @@ from steno.messages.message import Message
 from steno.providers.encoder_cache import MAX_ENCODERS, EncoderCache
 from steno.wire import EncodedRequest, Encoder
 from steno.wire.openai_chat import Encoder as ChatEncoder
-from steno.wire.report import LossCollector
+from steno.wire.report import ChangeCollector
 from steno.wire.request_encoder import MessageWriter, RequestTarget
 from tests.providers.provider_setup import make_provider
 from tests.transport.http_server import run
@@ -116,7 +116,7 @@ class Refusing(Encoder):
         raise AssertionError
 
     def _body(
-        self, request: Request, messages: bytes, losses: LossCollector, *, stream: bool | None
+        self, request: Request, messages: bytes, losses: ChangeCollector, *, stream: bool | None
     ) -> bytes:
         raise AssertionError
 

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steno import ChatMessage
-from steno.formats import ExportLoss
 from steno.messages.content import Image, ImageUrl
 from steno.records.stored_record import Header
 from steno.render.transcript_document import BranchLocation
@@ -101,7 +100,8 @@ def test_a_branch_is_told_from_its_title_to_its_decisions() -> None:
     rule = "<td>approved</td><td>rule edit(src/**)</td><td>it is ours</td></tr>"
     assert row + rule in text
     assert "<dt>lab/tester</dt><dd>1,200 tokens in, 33 tokens out</dd>" in text
-    assert exported.losses[-1] == ExportLoss("entries[5]", "left out: details")
+    lost = exported.losses[-1]
+    assert (lost.reason, lost.place, lost.names) == ("fields", "entries[5]", ("details",))
 
 
 def test_a_page_loads_nothing_and_fits_a_phone_and_the_night() -> None:
@@ -123,8 +123,9 @@ def test_an_image_is_in_the_page_and_one_of_elsewhere_is_named() -> None:
         HEADER, entries_of(ChatMessage.user([odd, elsewhere])), PLACE
     )
     assert not any(tag == "img" for tag, _ in Page(exported.data.decode()).tags)
-    lost = "left out: content[1] (image), content[0] (image)"
-    assert exported.losses[-1] == ExportLoss("entries[0]", lost)
+    lost = exported.losses[-1]
+    assert (lost.reason, lost.place) == ("fields", "entries[0]")
+    assert lost.names == ("content[1] (image)", "content[0] (image)")
 
 
 def test_links_of_a_model_lead_to_the_web_alone() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from steno import ChatMessage, ToolCall
-from steno.formats import FORMATS, ExportedFile, ExportLoss
+from steno.formats import FORMATS, ExportedFile
 from steno.messages.content import Image, ImageUrl, Text
 from steno.records.stored_record import Header
 from steno.render.markdown import MAX_IMAGE_BYTES
@@ -59,11 +59,11 @@ def test_a_branch_is_told_from_its_title_to_its_tokens() -> None:
 
 
 def test_what_is_not_in_the_file_is_said() -> None:
-    assert told().losses == (
-        ExportLoss("entries", "left out: their ids and digests"),
-        ExportLoss("entries[4]", "left out: arguments_sha256"),
-        ExportLoss("entries[5]", "left out: details"),
-    )
+    assert [(lost.reason, lost.place, lost.names) for lost in told().losses] == [
+        ("ids_and_digests", "entries", ()),
+        ("fields", "entries[4]", ("arguments_sha256",)),
+        ("fields", "entries[5]", ("details",)),
+    ]
 
 
 def test_a_small_image_is_in_the_file_and_a_large_one_is_named() -> None:
@@ -73,7 +73,10 @@ def test_a_small_image_is_in_the_file_and_a_large_one_is_named() -> None:
     exported = WRITE_ONLY["markdown"].encode(HEADER, entries_of(ChatMessage.user([large])), PLACE)
     assert address.encode() not in exported.data
     assert b"image: image/png, 262,145 bytes" in exported.data
-    assert exported.losses[-1] == ExportLoss("entries[0]", "left out: content[0] (image)")
+    lost = exported.losses[-1]
+    assert (lost.reason, lost.place, lost.names) == (
+        *("fields", "entries[0]", ("content[0] (image)",)),
+    )
 
 
 def test_no_address_shows_who_may_read_it() -> None:

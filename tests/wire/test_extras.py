@@ -24,9 +24,9 @@ from steno import (
 )
 from steno.wire import (
     WIRES,
+    Change,
+    ChangeCode,
     EncodedRequest,
-    Loss,
-    LossCode,
     anthropic_messages,
     gemini,
     load_wire,
@@ -61,9 +61,12 @@ def members_once(encoded: EncodedRequest) -> dict[str, Any]:
     return body
 
 
-def repeated(*names: str, at: str = "request") -> Loss:
-    done = f"left out extras for what the request says itself: {', '.join(names)}"
-    return Loss(LossCode.EXTRAS, at, done)
+def repeated(*names: str, at: str = "request") -> Change:
+    return Change(ChangeCode.EXTRAS, "conflicting", at, names=names)
+
+
+def kept_for(wire: str, *names: str, at: str = "request") -> Change:
+    return Change(ChangeCode.EXTRAS, "other_wire", at, value=wire, names=names)
 
 
 # -- extras for what the encoder writes itself ---------------------------------------------------
@@ -273,9 +276,9 @@ def openai_tool(schema: dict[str, Any] | None = None, **members: Any) -> dict[st
     return {"type": "function", "function": function}
 
 
-def losses_to(target: str, **members: Any) -> list[str]:
+def losses_to(target: str, **members: Any) -> list[Change]:
     encoded = translate(openai_body(**members), source=openai_chat, target=target)
-    return list(map(str, encoded.losses))
+    return list(encoded.losses)
 
 
 @pytest.mark.parametrize("target", [name for name in WIRES if name != "openai_chat"])
@@ -320,9 +323,7 @@ def test_what_was_to_come_in_pieces_still_is(source: str, target: str, is_stream
 
 @pytest.mark.parametrize("stream", ["yes", 1])
 def test_what_does_not_say_whether_to_stream_is_reported(stream: Any) -> None:
-    assert losses_to("chat", stream=stream) == [
-        "request: left out what is kept for openai_chat alone: stream (extras)"
-    ]
+    assert losses_to("chat", stream=stream) == [kept_for("openai_chat", "stream")]
 
 
 def test_usage_at_the_end_of_a_stream_is_no_loss_where_nobody_has_to_ask_for_it() -> None:
@@ -331,7 +332,7 @@ def test_usage_at_the_end_of_a_stream_is_no_loss_where_nobody_has_to_ask_for_it(
     same = translate(openai_body(**counted), source=openai_chat, target=openai_chat)
     assert same.json == json.loads(openai_body(**counted))
     assert losses_to("chat", stream_options={"include_usage": False}) == [
-        "request: left out what is kept for openai_chat alone: stream_options (extras)"
+        kept_for("openai_chat", "stream_options")
     ]
 
 
@@ -348,8 +349,8 @@ def test_that_an_item_is_a_message_is_no_loss(
     same = translate(recorded, source=openai_responses, target=openai_responses)
     assert same.json == json.loads(recorded)
     [*losses] = translate(recorded, source=openai_responses, target=flat).losses
-    lost = "messages[0]: left out what is kept for openai_responses alone: role (extras)"
-    assert list(map(str, losses)) == ([lost] if role == "developer" else [])
+    lost = kept_for("openai_responses", "role", at="messages[0]")
+    assert losses == ([lost] if role == "developer" else [])
 
 
 def test_what_else_an_item_says_is_reported_by_its_name() -> None:
@@ -357,20 +358,19 @@ def test_what_else_an_item_says_is_reported_by_its_name() -> None:
     item = {"type": "message", "role": "assistant", "id": "msg_1", "content": [said]}
     recorded = json.dumps({"model": "m", "input": [item, {"role": "user", "content": "Well?"}]})
     [loss] = translate(recorded, source=openai_responses, target=flat).losses
-    assert loss.place == "messages[0].content[0]"
-    assert loss.done.endswith("kept for openai_responses alone: id")
+    assert loss == kept_for("openai_responses", "id", at="messages[0].content[0]")
 
 
 def test_members_that_say_no_or_zero_are_a_loss() -> None:
     assert losses_to("chat", seed=0, logprobs=False) == [
-        "request: left out what is kept for openai_chat alone: seed, logprobs (extras)"
+        kept_for("openai_chat", "seed", "logprobs")
     ]
 
 
 def test_a_strict_tool_is_a_loss_where_the_model_cannot_be_held_to_it() -> None:
     tools = [openai_tool(), openai_tool(name="g", strict=True)]
     assert losses_to("gemini", tools=tools) == [
-        "request.tools[1]: the model is not held to the schema (tool)"
+        Change(ChangeCode.TOOL, "schema_not_enforced", "request.tools[1]")
     ]
     validated = {"toolConfig": {"functionCallingConfig": {"mode": "VALIDATED"}}}
     strict = ToolDefinition.from_function(read_file)
@@ -388,7 +388,7 @@ def test_a_strict_tool_is_sent_as_one_or_reported(provider: str) -> None:
     functions = [tool["function"] for tool in encoded.json["tools"]]
     has_strict = DIALECTS[provider].has_strict_tools
     assert [function.get("strict", False) for function in functions] == [has_strict, False]
-    lost = Loss(LossCode.TOOL, "request.tools[0]", "the model is not held to the schema")
+    lost = Change(ChangeCode.TOOL, "schema_not_enforced", "request.tools[0]")
     assert encoded.losses == (() if has_strict else (lost,))
 
 
@@ -406,7 +406,7 @@ def test_our_own_json_says_whether_a_tool_is_strict(is_strict: bool) -> None:
 def test_a_strict_tool_with_an_open_schema_is_reported(target: str) -> None:
     tool = openai_tool({"type": "object", "properties": {"p": {"type": "string"}}}, strict=True)
     assert losses_to(target, tools=[tool]) == [
-        "request.tools[0]: left out what is kept for openai_chat alone: strict (extras)"
+        kept_for("openai_chat", "strict", at="request.tools[0]")
     ]
 
 
@@ -419,8 +419,7 @@ def test_members_from_further_inside_are_reported_as_well() -> None:
     }
     encoded = translate(json.dumps(body), source="anthropic_messages", target=flat)
     [loss] = encoded.losses
-    assert (loss.code, loss.place) == (LossCode.EXTRAS, "request")
-    assert loss.done.endswith("kept for anthropic_messages alone: disable_parallel_tool_use")
+    assert loss == kept_for("anthropic_messages", "disable_parallel_tool_use")
 
 
 # -- notes that nobody of ours wrote -------------------------------------------------------------

@@ -40,7 +40,7 @@ from steno.testing.conformance.servers import (
     OpenAIResponsesServer,
 )
 from steno.wire import (
-    LossCode,
+    ChangeCode,
     Wire,
     anthropic_messages,
     gemini,
@@ -150,7 +150,7 @@ def test_a_name_is_mapped_if_it_is_longer_than_the_provider_takes(wire: Wire, lo
         encoded = wire.encode_request(request)
         sent = defined.original_name if is_taken else defined.name
         assert set(names_in(encoded.json)) == {sent}
-        assert (LossCode.TOOL_NAME in [loss.code for loss in encoded.losses]) is not is_taken
+        assert (ChangeCode.TOOL_NAME in [loss.code for loss in encoded.losses]) is not is_taken
 
 
 # -- errors --------------------------------------------------------------------------------------
@@ -219,7 +219,7 @@ def test_servers_that_parse_the_history_get_arguments_they_can_parse(
     (call,) = encoded.json["messages"][1]["tool_calls"]
     sent = call["function"]["arguments"]
     assert sent == ('{"invalid_arguments":"{\\"x\\": NaN}"}' if is_wrapped else BROKEN.arguments)
-    assert (LossCode.INVALID_CALL in [loss.code for loss in encoded.losses]) is is_wrapped
+    assert (ChangeCode.INVALID_CALL in [loss.code for loss in encoded.losses]) is is_wrapped
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity"])
@@ -273,7 +273,7 @@ def test_examples_of_the_input_of_a_tool_are_kept_and_sent_back(strict: dict[str
     assert encoded.losses == ()
     foreign = openai_chat.encode_request(request)
     assert b"input_examples" not in foreign.body
-    assert LossCode.EXTRAS in [loss.code for loss in foreign.losses]
+    assert ChangeCode.EXTRAS in [loss.code for loss in foreign.losses]
 
 
 # -- two calls of one id -------------------------------------------------------------------------
@@ -359,7 +359,7 @@ def test_a_message_of_which_nothing_is_left_is_not_sent_as_null(message: Message
     encoded = openai_chat.encode_request(request)
     assert [sent["content"] for sent in encoded.json["messages"]] == ["Hi", "Go on"]
     assert [loss.place for loss in encoded.losses] == ["messages[1].content[0]", "messages[1]"]
-    assert encoded.losses[1].code is LossCode.BLANK
+    assert encoded.losses[1].code is ChangeCode.BLANK
 
 
 def test_a_turn_that_was_recorded_as_null_is_sent_so_again() -> None:

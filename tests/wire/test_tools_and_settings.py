@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from steno.wire import (
-    LossCode,
+    ChangeCode,
     Wire,
     anthropic_messages,
     chat,
@@ -137,7 +137,9 @@ def test_counts_that_google_has_as_text_are_numbers_to_others(types: tuple[str, 
 
 
 @pytest.mark.parametrize(
-    ("others", "lost"), [([], []), ([{"googleSearch": {}}], [LossCode.TOOL])], ids=["no", "search"]
+    ("others", "lost"),
+    [([], []), ([{"googleSearch": {}}], [ChangeCode.TOOL])],
+    ids=["no", "search"],
 )
 def test_how_google_s_tools_were_laid_out_is_missed_by_nobody(others: Any, lost: Any) -> None:
     first, second = ({"name": name, "description": "Does it."} for name in ("read", "write"))

@@ -20,7 +20,7 @@ from steno import (
     ToolResult,
 )
 from steno.errors import RateLimited
-from steno.wire import WIRES, EncodedRequest, LossCode, Wire, load_wire, translate
+from steno.wire import WIRES, ChangeCode, EncodedRequest, Wire, load_wire, translate
 
 NAMES = ("openai_chat", "openai_responses", "anthropic_messages", "ollama_chat", "gemini", "chat")
 
@@ -179,5 +179,5 @@ def test_results_that_will_be_mixed_up_are_reported(name: str, is_swapped: bool)
     turn = AssistantMessage(content=tuple(calls))
     messages: tuple[Message, ...] = (ChatMessage.user("Hi"), turn, *results)
     encoded = load_wire(name).encode_request(Request(model="m", messages=messages))
-    told = [loss.place for loss in encoded.losses if loss.code is LossCode.ORDER]
+    told = [loss.place for loss in encoded.losses if loss.code is ChangeCode.ORDER]
     assert told == (["messages[2]"] if is_swapped else [])

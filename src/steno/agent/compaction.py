@@ -69,7 +69,9 @@ async def compact(
             )
             span.record_result(ChatMessage.assistant(summary, usage=usage))
     except (ProviderError, ProtocolError, InvalidRequest) as exc:
-        notebook.emit(Notice(NoticeCode.CONTEXT, f"no summary could be made: {exc}"))
+        notebook.emit(
+            Notice(NoticeCode.CONTEXT, f"no summary could be made: {exc}", "summary_failed")
+        )
         return None
     payload = Compaction(through=through, summary=summary, usage=usage)
     return notebook.record(payload, audit={"model": setup.model} if setup.model else None)

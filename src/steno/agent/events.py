@@ -11,6 +11,7 @@ from typing import NamedTuple, TypeAlias, final
 
 from steno.errors import StenoError
 from steno.messages.call import AnyToolCall
+from steno.messages.change import Change
 from steno.messages.event import Event
 from steno.messages.message import AssistantMessage, ToolResultMessage
 from steno.messages.usage import Usage
@@ -102,7 +103,7 @@ class NoticeCode(StrEnum):
     """What kind of thing a notice is about."""
 
     CONTEXT = "context"
-    """The model sees something else than what is on record."""
+    """How the next request comes about, where no `Change` reports it."""
     RETRY = "retry"
     """A turn failed and is tried again."""
     LIMIT = "limit"
@@ -119,6 +120,15 @@ class Notice(RedactedRepr, frozen=True):
 
     code: NoticeCode
     text: str
+    reason: str = ""
+    """Which notice of its kind it is, in snake_case, where a program has to know: stable."""
+
+
+@final
+class ContextChanged(RedactedRepr, frozen=True):
+    """The model sees something otherwise than it is on record; `steno.render` has sentences."""
+
+    change: Change
 
 
 @final
@@ -137,5 +147,6 @@ LoopEvent: TypeAlias = (
     | CallOutput
     | CallEnded
     | Notice
+    | ContextChanged
     | RunEnded
 )

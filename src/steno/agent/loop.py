@@ -24,13 +24,20 @@ from msgspec.structs import replace
 
 from steno.agent.compaction import compact, compact_now
 from steno.agent.dispatch import finish_orphaned_calls
-from steno.agent.events import EndReason, Notice, NoticeCode, RunResult, TurnStarted
+from steno.agent.events import (
+    ContextChanged,
+    EndReason,
+    Notice,
+    NoticeCode,
+    RunResult,
+    TurnStarted,
+)
 from steno.agent.recorder import RunRecorder
 from steno.agent.references import ImageSupport, is_image_refusal
 from steno.agent.run_config import RunConfig
 from steno.agent.steering import InputRecorder, SteeringQueue
 from steno.agent.telemetry.spans import TelemetrySpan
-from steno.context import BuiltRequest, Change, ChangeCode, explain_over_budget
+from steno.context import BuiltRequest, explain_over_budget
 from steno.errors import (
     ContextOverflow,
     InvalidRequest,
@@ -42,7 +49,9 @@ from steno.errors import (
     Unresolved,
 )
 from steno.log.queries import cost_of, entry_usage
+from steno.messages.change import Change, ChangeCode
 from steno.messages.message import AssistantMessage, UserMessage
+from steno.messages.order import ORDER_REMEDIES, OrderCode
 from steno.messages.request import Request
 from steno.messages.usage import StopReason, Usage
 from steno.ports import Stream
@@ -68,13 +77,12 @@ class ContextNotices:
     def __init__(self, notebook: RunRecorder) -> None:
         """Begin with nothing told."""
         self._recorder = notebook
-        self._sent: set[tuple[str, str | None]] = set()
-        """What was told of which entry."""
+        self._sent: set[Change] = set()
 
     def report(self, built: BuiltRequest) -> None:
         """Tell what is new about a request."""
-        told = [change for change in built.changes if change.code not in _SILENT_CHANGES]
-        news = [change for change in told if self.send_once(str(change), change.entry)]
+        shown = [change for change in built.changes if change.code not in _SILENT_CHANGES]
+        news = [change for change in shown if self.send_once(change)]
         repairs = [_build_repair(change) for change in news if change.code in _RECORDED_CHANGES]
         if repairs:
             past = self._recorder.conversation.entries_view()
@@ -83,17 +91,24 @@ class ContextNotices:
                 if repair not in recorded:
                     self._recorder.record(repair)
 
-    def send_once(self, text: str, entry: str | None = None) -> bool:
-        """Tell something of an entry, unless it was told before; tell whether it was news."""
-        if (text, entry) in self._sent:
+    def send_once(self, change: Change) -> bool:
+        """Emit a change, unless it was emitted before in this run; return whether it was new."""
+        if change in self._sent:
             return False
-        self._sent.add((text, entry))
-        self._recorder.emit(Notice(NoticeCode.CONTEXT, text))
+        self._sent.add(change)
+        self._recorder.emit(ContextChanged(change))
         return True
 
 
 def _build_repair(change: Change) -> Repair:
-    return Repair(code=str(change.code), explanation=change.explanation, target=change.entry)
+    return Repair(code=str(change.code), explanation=explain_repair(change), target=change.entry)
+
+
+def explain_repair(change: Change) -> str:
+    """Return the explanation that the log keeps of a change that it records."""
+    if change.code is ChangeCode.REPAIRED:
+        return f"{change.reason}: {ORDER_REMEDIES[OrderCode(change.reason)]}"
+    return f"block {change.number}: the resource is left out to save room, which is said instead"
 
 
 CALL_NOT_RUN_TEXT: Final = "The call was not run: the turn was stopped before."
@@ -217,7 +232,7 @@ class AgentRun:
         """Answer what an earlier run left behind, and look at what has changed since; go on."""
         self._recorder.record_model(self._config.model)
         if self._config.limits.cost is not None and self._cost() is None:
-            self._recorder.emit(Notice(NoticeCode.LIMIT, UNKNOWN_PRICE_TEXT))
+            self._recorder.emit(Notice(NoticeCode.LIMIT, UNKNOWN_PRICE_TEXT, "price_unknown"))
         await finish_orphaned_calls(self._config.dispatcher, self._recorder)
         if self._config.references is not None:
             await self._config.references.refresh_outdated(self._recorder, self._image_support)
@@ -333,7 +348,7 @@ class AgentRun:
     async def _receive_answer(self, request: Request, span: TelemetrySpan) -> AssistantMessage:
         stream = self._config.provider.stream(request)
         for loss in getattr(stream, "losses", ()):
-            self._context_notices.send_once(str(loss))
+            self._context_notices.send_once(loss)
         tell = self._recorder.emit
         try:
             async with stream:
@@ -375,7 +390,7 @@ class AgentRun:
 
     async def _wait_before_retry(self, exc: ProviderError | ProtocolError, number: int) -> None:
         """Wait as long as was asked for, before the turn is tried again."""
-        self._recorder.emit(Notice(NoticeCode.RETRY, f"{exc}; trying again"))
+        self._recorder.emit(Notice(NoticeCode.RETRY, f"{exc}; trying again", "turn_retried"))
         wait_s = getattr(exc, "retry_after_s", None)
         await self._config.sleep(float(2 ** (number - 1)) if wait_s is None else wait_s)
 
@@ -415,7 +430,7 @@ class AgentRun:
         """Tell that less is sent than was refused. Raises ContextOverflow if nothing can go."""
         if not built.is_over_budget:
             text = f"{refused}; trying again with less"
-            self._recorder.emit(Notice(NoticeCode.CONTEXT, text))
+            self._recorder.emit(Notice(NoticeCode.CONTEXT, text, "request_shortened"))
             return
         setup = self._config
         words = explain_over_budget(
@@ -449,7 +464,8 @@ class AgentRun:
     ) -> RunResult:
         self._close_log()
         if ending is EndReason.LIMIT:
-            self._recorder.emit(Notice(NoticeCode.LIMIT, f"stopped at the limit: {reason}"))
+            text = f"stopped at the limit: {reason}"
+            self._recorder.emit(Notice(NoticeCode.LIMIT, text, "limit_reached"))
         return RunResult(
             ending, self._message, self._turns, self._usage, self._cost(), reason, error
         )

@@ -258,7 +258,7 @@ class ReferenceResolver:
                 one.reference, one.resolution, known=one.known_files
             )
             for change in changes:
-                _send_notice(notebook, change)
+                _send_notice(notebook, change, "reference_changed")
 
     async def resolve_unanswered(
         self,
@@ -334,7 +334,7 @@ class ReferenceResolver:
                 f"{reader.image_refusal or 'nothing was sent'}: {_join_errors(errors)}"
             )
         for error in chain.from_iterable(failed.values()):
-            _send_notice(notebook, error)
+            _send_notice(notebook, error, "reference_failed")
 
     async def _refresh(
         self, one: TrackedReference, notebook: RunRecorder, viewer: ResolveContext
@@ -343,7 +343,9 @@ class ReferenceResolver:
         if finding.error is None:
             notebook.record(_build_resolution(one, finding))
         else:
-            _send_notice(notebook, f"{finding.error}; what was found before stays")
+            _send_notice(
+                notebook, f"{finding.error}; what was found before stays", "reference_kept"
+            )
 
     def _read_log(self, notebook: RunRecorder) -> ReferenceTracker:
         self._tracker.read(notebook.conversation.entries_view())
@@ -354,7 +356,7 @@ class ReferenceResolver:
             authorize=build_input_authorizer(self._gate, notebook),
             vision=reader.vision,
             image_refusal=reader.image_refusal,
-            report_progress=partial(_send_notice, notebook),
+            report_progress=partial(_send_notice, notebook, reason="progress"),
         )
 
     async def _resolve(self, pointer: ReferenceBlock, viewer: ResolveContext) -> ResolvedReference:
@@ -469,5 +471,5 @@ def _build_resolution(one: TrackedReference, finding: ResolvedReference) -> Reso
     )
 
 
-def _send_notice(notebook: RunRecorder, text: str) -> None:
-    notebook.emit(Notice(NoticeCode.INPUT, text))
+def _send_notice(notebook: RunRecorder, text: str, reason: str) -> None:
+    notebook.emit(Notice(NoticeCode.INPUT, text, reason))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
@@ -15,12 +14,19 @@ from steno.app.sessions import UNREADABLE_ERRORS
 from steno.codec import Document, decode_document, encode_document
 from steno.errors import Damaged, InvalidDocument, Missing
 from steno.formats import FORMATS as FOREIGN
-from steno.formats import ExportedFile, ExportLoss, ImportedSession, build_records
+from steno.formats import ExportedFile, ImportedSession, build_records
 from steno.ids import new_id, utc_now
 from steno.log.blobs import blob_digests
 from steno.log.chain import verify_records
+from steno.messages.change import Change, ChangeCode
 from steno.records.entry import Entry, Payload, Redacted, Redaction
 from steno.records.stored_record import Header, Record
+from steno.render.changes import (
+    describe_change,
+    format_change,
+    is_omission,
+    omission_names,
+)
 from steno.render.progress import show_activity, show_progress
 from steno.render.quantities import format_count
 from steno.render.terminal_text import terminal_line
@@ -35,72 +41,54 @@ from steno.store.jsonl.session_file import decode_line, encode_line
 # What an exported file does not say: a line for each kind of loss, or all of it for a program.
 
 
-_ENTRY_PLACE: Final = re.compile(r"entries\[(\d+)\]")
-
-
-_LEFT_OUT_PREFIX: Final = "left out: "
-
-
-_NAME_SEPARATOR: Final = re.compile(r", (?![^(]*\))")
-
-
-_INDEX: Final = re.compile(r"\[\d+\]")
-
-
 _MAX_NUMBERS: Final = 5
 
 
-class LocatedLoss(NamedTuple):
-    """A loss, and the entry that it is about; None where that is the whole session."""
+class OmissionSummary(NamedTuple):
+    """One kind of thing that an exported file does not hold."""
 
-    loss: ExportLoss
-    entry: Entry | None
-
-
-def locate_losses(losses: Iterable[ExportLoss], path: Sequence[Entry]) -> list[LocatedLoss]:
-    """Find the entries of an exported branch that losses are about."""
-    found: list[LocatedLoss] = []
-    for loss in losses:
-        place = _ENTRY_PLACE.fullmatch(loss.place)
-        found.append(LocatedLoss(loss, None if place is None else path[int(place[1])]))
-    return found
+    name: str
+    line: str
+    """The name with where it is, and how often."""
 
 
-def summarize_losses(losses: Iterable[LocatedLoss], log: SessionLog) -> Iterator[str]:
-    """Return a line for each kind of loss, with how often and where it is met."""
-    kinds: dict[str, dict[str, None]] = {}
-    for loss, entry in losses:
-        if entry is None:
-            yield terminal_line(str(loss))
-        else:
-            for kind in _loss_kinds(loss):
-                kinds.setdefault(kind, {})[log.number(entry.id)] = None
-    for kind, numbers in kinds.items():
+def summarize_omissions(changes: Iterable[Change], log: SessionLog) -> Iterator[OmissionSummary]:
+    """Return each kind of thing that an exported file does not hold, those of the whole first."""
+    numbers_by_kind: dict[tuple[str, str], dict[str, None]] = {}
+    for change in changes:
+        names = omission_names(change)
+        if change.entry is None:
+            place = "" if change.place == SESSION_PLACE else f"{change.place}: "
+            name = terminal_line(f"{place}{', '.join(names)}")
+            yield OmissionSummary(name, terminal_line(format_change(change)))
+            continue
+        suffix = ": left out" if is_omission(change) else ""
+        for name in names:
+            numbers = numbers_by_kind.setdefault((name, suffix), {})
+            numbers[log.number(change.entry)] = None
+    for (name, suffix), numbers in numbers_by_kind.items():
         shown = [*list(numbers)[:_MAX_NUMBERS], *(["…"] if len(numbers) > _MAX_NUMBERS else [])]
         entries = format_count(len(numbers), "entry", "entries")
-        yield terminal_line(f"{kind} ({entries}: {', '.join(shown)})")
+        line = f"{name}{suffix} ({entries}: {', '.join(shown)})"
+        yield OmissionSummary(terminal_line(name), terminal_line(line))
 
 
-def _loss_kinds(loss: ExportLoss) -> list[str]:
-    """Return what is lost of an entry, wherever in it that stands."""
-    if not loss.what.startswith(_LEFT_OUT_PREFIX):
-        return [loss.what]
-    names = _NAME_SEPARATOR.split(loss.what.removeprefix(_LEFT_OUT_PREFIX))
-    return [f"{_INDEX.sub('', name)}: left out" for name in names]
-
-
-def losses_as_json(losses: Iterable[LocatedLoss], log: SessionLog) -> bytes:
-    """Return all losses as a JSON array."""
+def omissions_as_json(changes: Iterable[Change], log: SessionLog) -> bytes:
+    """Return everything that an exported file does not hold, as a JSON array."""
     report = [
         {
-            "number": None if entry is None else log.numbers[entry.id],
-            "entry": None if entry is None else entry.id,
-            "place": loss.place,
-            "what": loss.what,
+            "number": None if change.entry is None else log.numbers[change.entry],
+            "entry": change.entry,
+            "place": change.place,
+            "what": describe_change(change),
         }
-        for loss, entry in losses
+        for change in changes
     ]
     return msgspec.json.encode(report)
+
+
+SESSION_PLACE: Final = "session"
+"""The place of a change that is about the whole session."""
 
 
 DOCUMENT_FORMAT: Final = "steno"
@@ -113,6 +101,13 @@ LINES_FORMAT: Final = "jsonl"
 SESSION_FORMATS: Final = (DOCUMENT_FORMAT, LINES_FORMAT, *FOREIGN, *WRITE_ONLY)
 
 
+def session_omission(
+    reason: str, *, names: tuple[str, ...] = (), number: int | None = None
+) -> Change:
+    """Return the change that reports what an exported file does not hold of a session."""
+    return Change(ChangeCode.NOT_EXPORTED, reason, SESSION_PLACE, names=names, number=number)
+
+
 def export_log(store: Store, log: SessionLog, format: str, branch: str | None) -> ExportedFile:
     """Encode a session in a format. Raises UsageError if the format does not fit the options."""
     if format == LINES_FORMAT:
@@ -121,9 +116,9 @@ def export_log(store: Store, log: SessionLog, format: str, branch: str | None) -
                 "--branch: jsonl holds all branches; leave it out, or choose a --format"
             )
         return _encode_as_lines(log)
-    losses: tuple[ExportLoss, ...] = ()
+    losses: tuple[Change, ...] = ()
     if branch is None and len(log.heads) > 1:
-        losses = (ExportLoss("session", "only the active branch is in the file"),)
+        losses = (session_omission("only_active_branch"),)
     path = log.path(branch)
     with show_progress("gathering entries", len(path)) as shown:
         gathered = restore_branch_blobs(store, shown.track(path))
@@ -136,19 +131,20 @@ class BranchContent(NamedTuple):
     """The entries of a branch with what lay beside them, and what could not be had."""
 
     entries: tuple[Entry, ...]
-    losses: tuple[ExportLoss, ...]
+    losses: tuple[Change, ...]
 
 
 def restore_branch_blobs(store: Store, path: Iterable[Entry]) -> BranchContent:
     """Bring back what lies beside the entries of a branch, as far as it is there."""
     entries: list[Entry] = []
-    losses: list[ExportLoss] = []
+    losses: list[Change] = []
     for number, entry in enumerate(path):
         try:
             entries.append(_with_payload(entry, store.restore_blobs(entry.payload)))
         except (Missing, Damaged):
-            what = "the bytes of an image or a long result are not in the store"
-            losses.append(ExportLoss(f"entries[{number}]", what))
+            losses.append(
+                Change(ChangeCode.NOT_EXPORTED, "blob_missing", f"entries[{number}]", entry.id)
+            )
             entries.append(entry)
     return BranchContent(tuple(entries), tuple(losses))
 
@@ -179,17 +175,15 @@ def _encode_as_document(header: Header, entries: Sequence[Entry]) -> ExportedFil
         entries=tuple(entries),
     )
     kept = ("id", "created_at")
-    unsaid = [name for name, _ in header.non_default_fields() if name not in kept]
-    told = f"left out: {', '.join(unsaid)} (--format jsonl has a place for it)"
-    losses = (ExportLoss("session", told),) if unsaid else ()
+    names = tuple([name for name, _ in header.non_default_fields() if name not in kept])
+    losses = (session_omission("header_fields", names=names),) if names else ()
     return ExportedFile(encode_document(document), losses)
 
 
 def _encode_as_lines(log: SessionLog) -> ExportedFile:
     lines = [encode_line(log.header), *map(encode_line, log.records)]
-    aside = sum(len(blob_digests(entry.payload)) for entry in log.entries.values())
-    what = format_count(aside, "image or long result", "images and long results")
-    losses = (ExportLoss("session", f"left out: the bytes of {what}"),) if aside else ()
+    blobs = sum(len(blob_digests(entry.payload)) for entry in log.entries.values())
+    losses = (session_omission("blobs", number=blobs),) if blobs else ()
     return ExportedFile(b"".join(lines).removesuffix(b"\n"), losses)
 
 

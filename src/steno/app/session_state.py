@@ -15,7 +15,7 @@ from itertools import islice, takewhile
 from pathlib import Path
 from typing import Final, NamedTuple, final
 
-from steno.agent import EntryRecorded, Notice, NoticeCode, Runner
+from steno.agent import ContextChanged, EntryRecorded, Notice, NoticeCode, Runner
 from steno.app.approval_queue import ApprovalQueue
 from steno.app.compose import (
     AgentEnvironment,
@@ -48,7 +48,8 @@ from steno.ports import Approver
 from steno.providers.model_discovery import ModelSelection
 from steno.providers.prices import find_price
 from steno.records.entry import Entry, Mode, Rewind
-from steno.render.notices import IgnoredFieldCounter, simplify_notice
+from steno.render.changes import format_change
+from steno.render.notices import IgnoredFieldCounter, simplify_change
 from steno.store import Store
 from steno.store.base import TITLE_SEARCH_ENTRIES, derive_title
 
@@ -148,15 +149,19 @@ class SessionState:
         """Tell who watches what happens; what has to be known waits for somebody."""
         if isinstance(event, EntryRecorded):
             self._count_entry(event.entry)
-        if not self.config.is_verbose:
-            if isinstance(event, Notice) and self._notice_filter.absorb(event):
+        change = event.change if isinstance(event, ContextChanged) else None
+        if self.config.is_verbose:
+            text = None if change is None else format_change(change)
+        else:
+            if change is not None and self._notice_filter.absorb(change):
                 return
             if summary := self._notice_filter.summary():
                 self.emit(Notice(NoticeCode.CONTEXT, summary))
-            plain = simplify_notice(event) if isinstance(event, Notice) else event
-            if plain is None:
+            text = None if change is None else simplify_change(change)
+        if change is not None:
+            if text is None:
                 return
-            event = plain
+            event = Notice(NoticeCode.CONTEXT, text)
         if self._listener is None:
             if isinstance(event, (Notice, ErrorRaised)):
                 self._held_events.append(event)

@@ -26,11 +26,10 @@ from steno.app.session_files import (
     LINES_FORMAT,
     SESSION_FORMATS,
     export_log,
-    locate_losses,
-    losses_as_json,
+    omissions_as_json,
     read_session_file,
     store_large_content,
-    summarize_losses,
+    summarize_omissions,
     with_free_id,
 )
 from steno.app.session_log import SessionLog, describe_log_entry
@@ -429,7 +428,7 @@ def export_session(options: argparse.Namespace) -> int:
     with open_existing_store(options) as store:
         log = SessionLog.read(store, find_session(store, options.session))
         exported = export_log(store, log, format, options.branch)
-    losses = locate_losses(exported.losses, log.path(options.branch)) if exported.losses else []
+    changes = exported.losses
     _check_targets(files, may_replace=options.force)
     if target is None:
         _print_export(exported.data)
@@ -438,11 +437,11 @@ def export_session(options: argparse.Namespace) -> int:
         if not options.quiet:
             print_notice(f"written: {terminal_line(str(path))} (format {format})")
     if report is not None:
-        write_file(report, losses_as_json(losses, log) + b"\n")
+        write_file(report, omissions_as_json(changes, log) + b"\n")
     if not options.quiet:
-        for line in summarize_losses(losses, log):
-            print(line, file=sys.stderr)
-    return ExitStatus.INCOMPLETE if options.strict and losses else ExitStatus.OK
+        for kind in summarize_omissions(changes, log):
+            print(kind.line, file=sys.stderr)
+    return ExitStatus.INCOMPLETE if options.strict and changes else ExitStatus.OK
 
 
 def _print_export(data: bytes) -> None:

@@ -43,15 +43,16 @@ from steno.app.recorded_traffic import (
 from steno.cli.arguments import ExitStatus, Subparsers
 from steno.codec import encode_message
 from steno.messages.call import AnyToolCall
+from steno.messages.change import ChangeCode
 from steno.messages.message import Message
 from steno.messages.order import OrderCode
+from steno.render.changes import describe_change
 from steno.render.output import is_shared_target, print_json, report_write_errors, write_file
 from steno.render.table_output import print_notice
 from steno.render.terminal_text import terminal_line, terminal_text
 from steno.wire import (
     WIRES,
     EncodedRequest,
-    LossCode,
     StreamDecoder,
     Wire,
     load_wire,
@@ -517,8 +518,8 @@ def _report_losses(encoded: EncodedRequest, request: Request) -> Iterator[_Repor
         if (role := _unknown_role(message)) is not None
     }
     for loss in encoded.losses:
-        done = loss.done
-        if loss.code is LossCode.OPAQUE and loss.place in roles:
+        done = describe_change(loss)
+        if loss.code is ChangeCode.OPAQUE and loss.place in roles:
             done = f'left out a message of role "{roles[loss.place]}", which is not understood'
         yield _ReportLine(loss.code, loss.place, done)
 

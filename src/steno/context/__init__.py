@@ -10,9 +10,10 @@ so that a turn costs what is new in it.
 
 from steno.context.builder import ContextBuilder
 from steno.context.notes import MODE_NOTES, explain_over_budget, summary_message
-from steno.context.report import BuiltRequest, Change, ChangeCode, ModelTarget
+from steno.context.report import BuiltRequest, ModelTarget
 from steno.context.tokens import CountTokens, estimate_tokens, message_tokens, token_counter_for
 from steno.context.window import KEPT_GROUPS, compaction_point, shorten_result
+from steno.messages.change import Change, ChangeCode
 
 __all__ = [
     "KEPT_GROUPS",

@@ -19,9 +19,9 @@ from steno.context.model_view import (
     has_references,
 )
 from steno.context.notes import feedback_message, summary_message
-from steno.context.report import Change, ChangeCode
 from steno.context.tokens import CountTokens, block_tokens
 from steno.errors import OutOfOrder
+from steno.messages.change import Change, ChangeCode
 from steno.messages.content import Opaque, Resource
 from steno.messages.message import (
     AssistantMessage,
@@ -30,7 +30,7 @@ from steno.messages.message import (
     ToolResultMessage,
     UserMessage,
 )
-from steno.messages.order import ORDER_REMEDIES, OrderCode, OrderState
+from steno.messages.order import OrderCode, OrderState
 from steno.records.entry import (
     Approval,
     BranchSwitch,
@@ -302,9 +302,9 @@ class BranchState:
                 self._add_feedback(entry.id, payload)
             case Redacted():
                 if payload.kind in _MODEL_VISIBLE_KINDS:
-                    self._add_change(ChangeCode.REDACTED, f"{payload.kind}: taken out", entry.id)
+                    self._add_change(entry.id, ChangeCode.REDACTED, "taken_out", payload.kind)
             case Opaque():
-                self._add_change(ChangeCode.UNKNOWN, "not understood, and left out", entry.id)
+                self._add_change(entry.id, ChangeCode.UNKNOWN, "not_understood")
             case BranchSwitch() | Rewind() | ModelChange() | Label() | Approval():
                 pass  # like the next two, for the record alone
             case Repair() | Redaction():
@@ -313,8 +313,8 @@ class BranchState:
                 assert_never(payload)
         self._message_counts.append(len(self.messages))
 
-    def _add_change(self, code: ChangeCode, explanation: str, entry_id: str) -> None:
-        change = Change(code=code, explanation=explanation, entry=entry_id)
+    def _add_change(self, entry_id: str, code: ChangeCode, reason: str, value: str = "") -> None:
+        change = Change(code, reason, entry=entry_id, value=value)
         number = self._numbers[entry_id]
         self._changes[number] = (*self._changes.get(number, ()), change)
 
@@ -327,8 +327,7 @@ class BranchState:
 
     def _read_message(self, number: int, entry_id: str, message: Message) -> None:
         if isinstance(message, AssistantMessage) and not message.content:
-            remedy = ORDER_REMEDIES[OrderCode.TURN_EMPTY]
-            self._add_change(ChangeCode.REPAIRED, f"{OrderCode.TURN_EMPTY}: {remedy}", entry_id)
+            self._add_change(entry_id, ChangeCode.REPAIRED, OrderCode.TURN_EMPTY.value)
             return
         position = len(self.messages)
         self._check_order(position, message)
@@ -363,9 +362,7 @@ class BranchState:
         """Let a summary stand for the beginning, but for no part of a turn and its results."""
         through = self._numbers.get(compaction.through)
         if through is None or through >= len(self._message_counts):
-            self._add_change(
-                ChangeCode.IGNORED, "a summary of what is not on this branch", entry_id
-            )
+            self._add_change(entry_id, ChangeCode.IGNORED, "summary_of_other_branch")
             return
         cut = self._message_counts[through]
         if cut == len(self.messages) and self._order.outstanding:
@@ -382,9 +379,7 @@ class BranchState:
         position = self.position_of(resolution.target)
         message = None if position is None else self._messages_with_references.get(position)
         if position is None or not isinstance(message, UserMessage):
-            self._add_change(
-                ChangeCode.IGNORED, "a resolution of what is not on this branch", entry_id
-            )
+            self._add_change(entry_id, ChangeCode.IGNORED, "resolution_of_other_branch")
             return
         self._resolutions.setdefault(position, {})[resolution.block] = resolution
         for block in message.content[resolution.block : resolution.block + 1]:
@@ -411,7 +406,7 @@ class BranchState:
         position = self.position_of(feedback.target)
         about = None if position is None else self.messages[position]
         message = feedback_message(about, entry_id=feedback.target, remark=feedback.text)
-        self._add_change(ChangeCode.FEEDBACK, "told as a message of the user", entry_id)
+        self._add_change(entry_id, ChangeCode.FEEDBACK, "sent_as_user_message")
         if self._order.outstanding:
             self._pending_feedback.append((entry_id, message))
         else:

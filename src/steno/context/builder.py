@@ -16,12 +16,13 @@ from msgspec.structs import replace
 from steno.context.branch_state import BranchState
 from steno.context.model_view import ResourceExtent
 from steno.context.notes import MODE_NOTES, append_system_note
-from steno.context.report import BuiltRequest, Change, ChangeCode, ModelTarget
+from steno.context.report import BuiltRequest, ModelTarget
 from steno.context.tokens import CountTokens, estimate_tokens, message_tokens, tool_tokens
 from steno.context.window import MessageWindow, OmittedRange, spare_tokens
 from steno.errors import InvalidRequest
 from steno.log.blobs import blob_digests
 from steno.log.tree import PrefixView
+from steno.messages.change import Change, ChangeCode
 from steno.messages.message import (
     ChatMessage,
     Message,
@@ -42,12 +43,8 @@ from steno.values import PRECHECKED
 
 
 def repair_change(issue: OrderIssue, ids: Sequence[str]) -> Change:
-    """Return what is to be told of something that was repaired."""
-    return Change(
-        code=ChangeCode.REPAIRED,
-        explanation=f"{issue.code}: {issue.remedy}",
-        entry=ids[issue.position],
-    )
+    """Return the change that reports a repair."""
+    return Change(ChangeCode.REPAIRED, issue.code.value, entry=ids[issue.position])
 
 
 def repaired_sources(said: Sequence[Message], ids: Sequence[str]) -> list[str | None]:
@@ -303,19 +300,18 @@ class ContextBuilder:
             first = systems[0] if systems else None
             assert first is None or isinstance(first, SystemMessage)
             messages[:1], ids[:1] = [append_system_note(first, note)], ids[:1] or [None]
-            explanation = f"the system message tells what the mode {fold.mode} means"
             changes.append(
-                Change(code=ChangeCode.MODE, explanation=explanation, entry=fold.mode_id)
+                Change(
+                    ChangeCode.MODE,
+                    "in_system_message",
+                    entry=fold.mode_id,
+                    value=fold.mode.value,
+                )
             )
         if fold.summary is not None:
             messages.append(fold.summary.message)
             ids.append(fold.summary.entry_id)
-            explanation = "a summary stands for what was said before"
-            changes.append(
-                Change(
-                    code=ChangeCode.COMPACTED, explanation=explanation, entry=fold.summary.entry_id
-                )
-            )
+            changes.append(Change(ChangeCode.COMPACTED, "summary", entry=fold.summary.entry_id))
         tokens = sum(message_tokens(message, self._count) for message in messages)
         head = _RequestHead(tuple(messages), tuple(ids), tokens, tuple(changes))
         self._last_head = (key, head)
@@ -401,8 +397,7 @@ class ContextBuilder:
         changes: tuple[Change, ...] = ()
         offered = tools
         if tools and target.tools is False:
-            explanation = f"the model takes no tools: {len(tools)} definitions are left out"
-            changes = (Change(code=ChangeCode.TOOLS_LEFT_OUT, explanation=explanation),)
+            changes = (Change(ChangeCode.TOOLS_LEFT_OUT, "model_without_tools", number=len(tools)),)
             offered = ()
         request = Request(
             messages=_PLACEHOLDER_MESSAGES,

@@ -20,8 +20,8 @@ from steno.context.notes import (
     resource_omitted_note,
     unreadable_note,
 )
-from steno.context.report import Change, ChangeCode
 from steno.context.window import shorten_block
+from steno.messages.change import Change, ChangeCode
 from steno.messages.content import Block, FileReference, Image, ImageFile, Resource, Text
 from steno.messages.message import Message, SystemMessage, UserMessage
 from steno.records.entry import Resolution, ResolutionStatus
@@ -91,8 +91,8 @@ def build_model_view(
     changes: list[Change] = []
     resources: dict[int, MessageResource] = {}
 
-    def note(code: ChangeCode, words: str) -> None:
-        changes.append(Change(code=code, explanation=words.format(number), entry=entry_id))
+    def note(code: ChangeCode, reason: str) -> None:
+        changes.append(Change(code, reason, entry=entry_id, number=number))
 
     for number, block in enumerate(message.content):
         blocks: tuple[Block, ...] = (block,)
@@ -100,10 +100,10 @@ def build_model_view(
         if is_said and isinstance(block, _ReferenceBlock):
             blocks, finding = _resolve_block(block, resolutions.get(number))
             if finding is not None:
-                note(finding, _EXPLANATIONS[finding])
+                note(finding, _REASONS[finding])
         if vision is False:
             for _ in filter(_is_image, blocks):
-                note(ChangeCode.IMAGE_LEFT_OUT, _EXPLANATIONS[ChangeCode.IMAGE_LEFT_OUT])
+                note(ChangeCode.IMAGE_LEFT_OUT, "model_without_vision")
             blocks = tuple(
                 [image_omitted_note(part) if isinstance(part, Image) else part for part in blocks]
             )
@@ -132,21 +132,14 @@ def _separate_texts(before: Sequence[Block], blocks: Iterable[Block]) -> Iterato
         follows_text = isinstance(block, Text)
 
 
-_EXPLANATIONS: Final = {
-    ChangeCode.RESOLVED: "block {}: what it points at is shown",
-    ChangeCode.UNRESOLVED: "block {}: nobody has resolved it, only its name is shown",
-    ChangeCode.UNREADABLE: "block {}: it could not be read, which is said instead",
-    ChangeCode.IMAGE_LEFT_OUT: "block {}: the model takes no images, which is said instead",
+_REASONS: Final = {
+    ChangeCode.RESOLVED: "content_shown",
+    ChangeCode.UNRESOLVED: "name_shown",
+    ChangeCode.UNREADABLE: "error_shown",
 }
 _EXTENT_CHANGES: Final = {
-    ResourceExtent.SHORTENED: (
-        ChangeCode.SHORTENED,
-        "block {}: the middle of the resource is left out to save room",
-    ),
-    ResourceExtent.LEFT_OUT: (
-        ChangeCode.RESOURCE_LEFT_OUT,
-        "block {}: the resource is left out to save room, which is said instead",
-    ),
+    ResourceExtent.SHORTENED: (ChangeCode.SHORTENED, "resource"),
+    ResourceExtent.LEFT_OUT: (ChangeCode.RESOURCE_LEFT_OUT, "to_save_room"),
 }
 _CODES_WITH_CONTENT: Final = frozenset({None, ChangeCode.RESOLVED})
 """What was found out about a block that holds more than a name."""

@@ -1,11 +1,11 @@
-"""Who a request is for, what came of building it, and what was changed on the way."""
+"""The model that a request is for, and the result of building one: the request and its changes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import StrEnum
 from typing import ClassVar, NamedTuple, final
 
+from steno.messages.change import Change
 from steno.messages.request import Request
 from steno.values import RedactedRepr
 
@@ -39,56 +39,6 @@ class ModelTarget(RedactedRepr, frozen=True, kw_only=True):
         """How long an answer is asked to be at most; None leaves that to the provider."""
         asked, most = self.max_tokens, self.max_output_tokens
         return asked if asked is None or most is None else min(asked, most)
-
-
-class ChangeCode(StrEnum):
-    """What kind of thing a model sees otherwise than it is on record."""
-
-    REPAIRED = "repaired"
-    """A call or a result that no provider would have accepted."""
-    COMPACTED = "compacted"
-    """A summary stands for what was said before."""
-    SHORTENED = "shortened"
-    """The middle of an old tool result or of a resource, left out to save room."""
-    LEFT_OUT = "left_out"
-    """The oldest messages, left out to save room."""
-    RESOLVED = "resolved"
-    """A file, an image or a resource, and what it turned out to be."""
-    UNRESOLVED = "unresolved"
-    """One that nobody has resolved: the model sees its name."""
-    UNREADABLE = "unreadable"
-    """One that could not be read."""
-    IMAGE_LEFT_OUT = "image_left_out"
-    """An image, for a model that takes none."""
-    RESOURCE_LEFT_OUT = "resource_left_out"
-    """A resource of a server, left out to save room: nobody has pointed at it lately."""
-    TOOLS_LEFT_OUT = "tools_left_out"
-    """The definitions of tools, for a model that takes none."""
-    FEEDBACK = "feedback"
-    """A remark on an earlier message, told by a message of its own."""
-    MODE = "mode"
-    """What the mode adds to the system message."""
-    REDACTED = "redacted"
-    """A message whose content was taken out of the record."""
-    UNKNOWN = "unknown"
-    """An entry that this version of steno does not understand."""
-    IGNORED = "ignored"
-    """An entry about another that is not on this branch."""
-
-
-@final
-class Change(RedactedRepr, frozen=True, kw_only=True):
-    """One thing that the model sees otherwise than it is on record; never what it says."""
-
-    shown: ClassVar[frozenset[str]] = frozenset({"code", "entry", "explanation"})
-
-    code: ChangeCode
-    explanation: str
-    entry: str | None = None
-    """The id of the entry that it is about; None where that is none in particular."""
-
-    def __str__(self) -> str:
-        return f"{self.explanation} ({self.code})"
 
 
 class BuiltRequest(NamedTuple):

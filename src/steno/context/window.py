@@ -18,10 +18,10 @@ from typing import Final, NamedTuple, final
 
 from msgspec.structs import replace
 
-from steno.context.notes import format_message_count, omitted_message
-from steno.context.report import Change, ChangeCode
+from steno.context.notes import omitted_message
 from steno.context.tokens import CountTokens, message_tokens
 from steno.errors import InvalidValue
+from steno.messages.change import Change, ChangeCode
 from steno.messages.content import Image, Resource, Text
 from steno.messages.message import (
     Message,
@@ -127,10 +127,11 @@ class MessageWindow:
         found = [change for position, change in self._shortened.items() if position >= first]
         if self.omitted is None:
             return found
-        what = format_message_count(first - start)
-        explanation = f"left out to save room, with what came before: {what}"
         left_out = Change(
-            code=ChangeCode.LEFT_OUT, explanation=explanation, entry=self.ids[first - 1]
+            ChangeCode.LEFT_OUT,
+            "oldest_messages",
+            entry=self.ids[first - 1],
+            number=first - start,
         )
         return [left_out, *found]
 
@@ -181,9 +182,7 @@ class MessageWindow:
                 self.messages[position] = short
                 self.changed_from = min(self.changed_from, position)
                 self._shortened[position] = Change(
-                    code=ChangeCode.SHORTENED,
-                    explanation="an old tool result: the middle of it is left out to save room",
-                    entry=self.ids[position],
+                    ChangeCode.SHORTENED, "old_result", entry=self.ids[position]
                 )
             position += 1
         self._shortened_to = max(self._shortened_to, position)

@@ -16,7 +16,6 @@ from typing import Final
 from steno.formats import audit, chat, rows, session
 from steno.formats.format import (
     ExportedFile,
-    ExportLoss,
     Format,
     ImportedSession,
     build_records,
@@ -40,7 +39,6 @@ FORMATS: Final[Mapping[str, Format]] = MappingProxyType(
 
 __all__ = [
     "FORMATS",
-    "ExportLoss",
     "ExportedFile",
     "Format",
     "ImportedSession",

@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from steno.codec import decode_document
 from steno.errors import InvalidDocument
 from steno.formats.format import (
+    OUTCOME_FIELD,
     ExportedFile,
     ExportLossCollector,
     ImportedSession,
@@ -102,7 +103,7 @@ def encode(header: Header, entries: Sequence[Entry]) -> ExportedFile:
     losses = ExportLossCollector(NAME, _SUPPORTED_FIELDS)
     losses.add_header(header)
     if entries:
-        losses.add("entries", "left out: their ids and times")
+        losses.add("ids_and_times", "entries")
     names: dict[str, str] = {}
     written: list[WrittenEntry] = []
     parts: list[bytes] = []
@@ -110,11 +111,11 @@ def encode(header: Header, entries: Sequence[Entry]) -> ExportedFile:
         place = f"entries[{number}]"
         part = _encode_entry(entry)
         if part is None:
-            losses.add_omitted(place, [str(entry.payload.__struct_config__.tag)])
+            losses.add_omitted(place, entry, [str(entry.payload.__struct_config__.tag)])
             continue
         parts.append(part)
-        has_loss = losses.add_omitted(place, _omitted_fields(entry, names, losses))
-        written.append(WrittenEntry(place, _without_tool_name(entry.payload), has_loss))
+        has_loss = losses.add_omitted(place, entry, _omitted_fields(entry, names, losses))
+        written.append(WrittenEntry(place, entry, _without_tool_name(entry.payload), has_loss))
     data = write_array(parts)
     around = restore_members({}, (header.about or {}).get(NAME))
     if around:
@@ -133,7 +134,7 @@ def _omitted_fields(entry: Entry, names: dict[str, str], losses: ExportLossColle
     names |= {call.id: call.name for call in message.tool_calls}
     if isinstance(message, ToolResultMessage):
         if message.outcome not in (Outcome.OK, Outcome.ERROR):
-            found.append(f"outcome ({message.outcome}, told as an error)")
+            found.append(OUTCOME_FIELD)
         if message.tool_name not in ("", names.get(message.tool_call_id)):
             found.append("tool_name")
     return found

@@ -11,6 +11,7 @@ from steno.codec.json_scanner import check_syntax, clean_input, split_array, spl
 from steno.errors import InvalidDocument
 from steno.ids import new_id
 from steno.log.chain import entry_digest
+from steno.messages.change import Change, ChangeCode
 from steno.messages.content import OWN_FORMAT, Image, ImageData, Opaque
 from steno.messages.message import AssistantMessage, Message
 from steno.messages.usage import Usage
@@ -83,22 +84,12 @@ def _split_members(raw: bytes) -> dict[str, bytes]:
     return {name: value for name, _, value in split_object(raw) or ()}
 
 
-class ExportLoss(NamedTuple):
-    """Something that a format has no words for, and that is not in the exported file."""
-
-    place: str
-    """Where it stands: `entries[3]`, or `session` for what is known of the whole."""
-    what: str
-
-    def __str__(self) -> str:
-        return f"{self.place}: {self.what}"
-
-
 class ExportedFile(NamedTuple):
-    """A file for others, and all that it does not say."""
+    """A file for other programs, and a change for everything that it does not hold."""
 
     data: bytes
-    losses: tuple[ExportLoss, ...]
+    losses: tuple[Change, ...]
+    """Each at `entries[3]`, with the entry; at `entries` for all of them; or at `session`."""
 
 
 class ImportedSession(NamedTuple):
@@ -160,6 +151,9 @@ def _with_position(entry: Entry, id: str, parent: str | None) -> Entry:
 # Find what a format does not say of a message: whatever its table of words does not hold.
 
 
+OUTCOME_FIELD: Final = "outcome"
+"""The field that is left out of a result where its outcome is written as an error."""
+
 SupportedFields: TypeAlias = Mapping[type, frozenset[str]]
 """The fields that a format can say, by the type of the message, block or count."""
 
@@ -171,36 +165,47 @@ class ExportLossCollector:
     def __init__(self, format: str, words: SupportedFields) -> None:
         self._format = format
         self._supported = words
-        self._found: list[ExportLoss] = []
+        self._found: list[Change] = []
 
-    def add(self, place: str, what: str) -> None:
+    def add(
+        self,
+        reason: str,
+        place: str,
+        entry: Entry | None = None,
+        *,
+        names: tuple[str, ...] = (),
+        value: str = "",
+    ) -> None:
         """Note one more loss."""
-        self._found.append(ExportLoss(place, what))
+        entry_id = None if entry is None else entry.id
+        self._found.append(
+            Change(ChangeCode.NOT_EXPORTED, reason, place, entry_id, value=value, names=names)
+        )
 
-    def add_omitted(self, place: str, names: Iterable[str]) -> bool:
-        """Note what is left out at a place; tell whether that is anything."""
-        found = list(names)
+    def add_omitted(self, place: str, entry: Entry, names: Iterable[str]) -> bool:
+        """Note the fields of an entry that are left out; return whether there are any."""
+        found = tuple(names)
         if found:
-            self.add(place, "left out: " + ", ".join(found))
+            outcome = str(getattr(entry.payload, "outcome", "")) if OUTCOME_FIELD in found else ""
+            self.add("fields", place, entry, names=found, value=outcome)
         return bool(found)
 
     def add_header(self, header: Header, said: frozenset[str] = frozenset()) -> None:
         """Note what is known of the session and has no place."""
         about = set(header.about or ()) - {self._format}
-        self.add_omitted(
-            "session",
-            [
-                name
-                for name, _ in header.non_default_fields()
-                if name not in said and (name != "about" or about)
-            ],
-        )
+        names = [
+            name
+            for name, _ in header.non_default_fields()
+            if name not in said and (name != "about" or about)
+        ]
+        if names:
+            self.add("fields", "session", names=tuple(names))
 
     def omitted_of_entry(self, entry: Entry) -> list[str]:
         """Return what an entry knows beyond its message; what was kept for us is none of it."""
         names = ["decision"] if entry.decision is not None else []
         if entry.unknown and entry.is_understood:
-            names.append("unknown members")
+            names.append("unknown_members")
         if entry.audit is not None and set(entry.audit) != {self._format}:
             names.append("audit")
         return names
@@ -230,7 +235,7 @@ class ExportLossCollector:
         said = self._supported[type(value)]
         return [name for name, _ in value.non_default_fields() if name not in said]
 
-    def result(self) -> tuple[ExportLoss, ...]:
+    def result(self) -> tuple[Change, ...]:
         """Return everything that was noted."""
         return tuple(self._found)
 
@@ -244,6 +249,7 @@ class WrittenEntry(NamedTuple):
     """An entry that was written, and whether something of it was left out."""
 
     place: str
+    entry: Entry
     payload: Payload
     has_loss: bool
 
@@ -254,4 +260,4 @@ def add_differences(
     """Note what is read otherwise than it is, and of which nothing was noted."""
     for one, other in zip(written, read, strict=False):
         if not one.has_loss and one.payload != other.payload:
-            losses.add(one.place, "left out: how exactly it was put")
+            losses.add("exact_form", one.place, one.entry)

@@ -26,6 +26,7 @@ from msgspec.structs import replace
 from steno.codec import encode_payload
 from steno.errors import InvalidDocument
 from steno.formats.format import (
+    OUTCOME_FIELD,
     ExportedFile,
     ExportLossCollector,
     ImportedSession,
@@ -244,7 +245,7 @@ def encode(header: Header, entries: Sequence[Entry]) -> ExportedFile:
     for number, entry in enumerate(entries):
         plain = build_rows(entry)
         kept = _read_differences(entry, len(plain))
-        losses.add_omitted(f"entries[{number}]", _omitted_fields(entry, plain, losses))
+        losses.add_omitted(f"entries[{number}]", entry, _omitted_fields(entry, plain, losses))
         for columns, note in zip(plain, kept, strict=True):
             row = write_object(restore_members(columns, note.columns) or columns)
             if note.at is None:
@@ -285,10 +286,10 @@ def _omitted_fields(
         return names
     names += losses.omitted_of_message(message)
     if isinstance(message, ToolResultMessage) and message.outcome not in _SUPPORTED_OUTCOMES:
-        names.append(f"outcome ({message.outcome}, told as an error)")
+        names.append(OUTCOME_FIELD)
     is_joined = isinstance(message, (UserMessage, ToolResultMessage))
     if is_joined and sum(isinstance(block, Text) for block in message.content) > 1:
-        names.append("where one text ends and the next begins")
+        names.append("text_boundaries")
     return names
 
 

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from steno.codec import decode_document
 from steno.errors import InvalidDocument
 from steno.formats.format import (
+    OUTCOME_FIELD,
     ExportedFile,
     ExportLossCollector,
     ImportedSession,
@@ -125,7 +126,7 @@ def encode(header: Header, entries: Sequence[Entry]) -> ExportedFile:
     losses = ExportLossCollector(NAME, _SUPPORTED_FIELDS)
     losses.add_header(header, frozenset({"id", "created_at"}))
     if any(entry.id != f"m{number}" for number, entry in enumerate(entries, start=1)):
-        losses.add("entries", "left out: their ids, and the time of the system prompt")
+        losses.add("ids_and_prompt_time", "entries")
     prompt = _find_system_prompt(entries)
     written: list[WrittenEntry] = []
     parts: list[bytes] = []
@@ -134,11 +135,11 @@ def encode(header: Header, entries: Sequence[Entry]) -> ExportedFile:
         if entry is not prompt:
             part = _encode_entry(entry)
             if part is None:
-                losses.add_omitted(place, [str(entry.payload.__struct_config__.tag)])
+                losses.add_omitted(place, entry, [str(entry.payload.__struct_config__.tag)])
                 continue
             parts.append(part)
-        has_loss = losses.add_omitted(place, _omitted_fields(entry, losses))
-        written.append(WrittenEntry(place, entry.payload, has_loss))
+        has_loss = losses.add_omitted(place, entry, _omitted_fields(entry, losses))
+        written.append(WrittenEntry(place, entry, entry.payload, has_loss))
     head = _restore_head(_session_members(header, entries), header, entries)
     data = write_object(head | {"messages": write_array(parts)})
     add_differences(written, decode(data).entries, losses)
@@ -152,7 +153,7 @@ def _omitted_fields(entry: Entry, losses: ExportLossCollector) -> list[str]:
     if message is not None:
         names += losses.omitted_of_message(message)
     if isinstance(message, ToolResultMessage) and message.outcome not in _SUPPORTED_OUTCOMES:
-        names.append(f"outcome ({message.outcome}, told as an error)")
+        names.append(OUTCOME_FIELD)
     return names
 
 

@@ -16,6 +16,7 @@ if _typing.TYPE_CHECKING:
         build_call,
         map_tool_name,
     )
+    from steno.messages.change import Change, ChangeCode
     from steno.messages.content import (
         Block,
         FileReference,
@@ -67,6 +68,8 @@ __all__ = [
     "Block",
     "BlockAdded",
     "BlockSealed",
+    "Change",
+    "ChangeCode",
     "ChatMessage",
     "ConversationHistory",
     "Event",
@@ -124,6 +127,7 @@ __getattr__ = _lazy_exports(
             "build_call",
             "map_tool_name",
         ),
+        "steno.messages.change": ("Change", "ChangeCode"),
         "steno.messages.content": (
             "Block",
             "FileReference",

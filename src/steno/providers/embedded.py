@@ -32,6 +32,7 @@ from msgspec.structs import replace
 
 from steno.errors import InvalidValue, NotFound, StenoError, Unreachable
 from steno.json_object import JsonObject
+from steno.messages.change import Change, ChangeCode
 from steno.messages.message import AssistantMessage
 from steno.messages.request import Request
 from steno.ports import HttpRequest, HttpResponse
@@ -41,7 +42,6 @@ from steno.providers.http_provider import HttpProvider, HttpStream
 from steno.providers.models import Model
 from steno.providers.vendor import Capabilities
 from steno.transport.http import HttpTransport
-from steno.wire import Loss, LossCode
 
 # -- embedded engine -------------------------------------------------------------------------------
 #
@@ -462,13 +462,13 @@ def _read_file(path: Path) -> ModelFile:
         ) from None
 
 
-def _find_tool_losses(request: Request) -> tuple[Loss, ...]:
+def _find_tool_losses(request: Request) -> tuple[Change, ...]:
     """Return what a model that calls no tools will not see."""
-    losses: list[Loss] = []
+    losses: list[Change] = []
     if request.tools:
-        losses.append(Loss(LossCode.TOOL, "tools", "left out: this model calls no tools"))
+        losses.append(Change(ChangeCode.TOOL, "model_without_tools", "tools"))
     losses += [
-        Loss(LossCode.TOOL, f"messages[{number}]", "calls left out; the model sees their results")
+        Change(ChangeCode.TOOL, "calls_left_out", f"messages[{number}]")
         for number, message in enumerate(request.messages)
         if isinstance(message, AssistantMessage) and message.tool_calls
     ]

@@ -25,6 +25,7 @@ from steno.errors import (
     StenoError,
     Unreachable,
 )
+from steno.messages.change import Change, ChangeCode
 from steno.messages.request import Request
 from steno.messages.usage import Usage
 from steno.ports import HttpRequest, HttpResponse, Transport
@@ -45,7 +46,7 @@ from steno.providers.stream import SourceStream
 from steno.providers.vendor import Vendor, check_base_url, describe_unknown_vendor
 from steno.transport.http import HttpTransport
 from steno.values import PRECHECKED
-from steno.wire import Loss, LossCode, load_wire
+from steno.wire import load_wire
 
 FIRST_EVENT_S: Final = 1800
 """Models that think unseen take many minutes, and their servers keep the connection alive."""
@@ -149,7 +150,7 @@ class HttpProvider:
         )
         return HttpStream(exchange, (*losses, *encoded.losses))
 
-    def _within_limit(self, request: Request) -> tuple[Request, tuple[Loss, ...]]:
+    def _within_limit(self, request: Request) -> tuple[Request, tuple[Change, ...]]:
         """Return a request that asks for no more than the vendor's models say at once."""
         most, asked = self.vendor.max_output_tokens, request.max_tokens
         if most is None or (asked is None and not self._endpoint.requires_max_tokens):
@@ -158,8 +159,13 @@ class HttpProvider:
             return _with_settings(request, max_tokens=most), ()
         if asked <= most:
             return request, ()
-        done = f"lowered to {most}, the most that a model of {self.vendor.name} says"
-        loss = Loss(LossCode.SETTING, "request.max_tokens", done)
+        loss = Change(
+            ChangeCode.SETTING,
+            "max_tokens_lowered",
+            "request.max_tokens",
+            value=self.vendor.name,
+            number=most,
+        )
         return _with_settings(request, max_tokens=most), (loss,)
 
     # -- models ------------------------------------------------------------------------------
@@ -251,7 +257,7 @@ def _with_settings(request: Request, **settings: Any) -> Request:
 class HttpStream(SourceStream):
     """The answer of a vendor, and what is known beside its events."""
 
-    def __init__(self, exchange: HttpExchange, losses: tuple[Loss, ...]) -> None:
+    def __init__(self, exchange: HttpExchange, losses: tuple[Change, ...]) -> None:
         """Take the exchange, not begun yet."""
         super().__init__(exchange)
         self._exchange = exchange

@@ -15,9 +15,11 @@ from steno.agent import (
     CallEnded,
     CallOutput,
     CallStarted,
+    ContextChanged,
     EntryRecorded,
     LoopEvent,
     Notice,
+    NoticeCode,
     RunResult,
     TurnStarted,
 )
@@ -25,6 +27,7 @@ from steno.codec import encode_entry
 from steno.messages.call import AnyToolCall
 from steno.messages.event import TextDelta, ThinkingDelta
 from steno.messages.outcome import Outcome
+from steno.render.changes import format_change
 from steno.render.output import report_write_errors
 from steno.render.terminal_text import terminal_json
 from steno.render.text_output import RunDescription, StderrReporter
@@ -100,6 +103,8 @@ def event_as_json(event: LoopEvent) -> dict[str, Any] | None:
             return {"type": "output", "call_id": call_id, "text": text}
         case Notice():
             return {"type": "notice", "code": event.code, "text": event.text}
+        case ContextChanged(change):
+            return {"type": "notice", "code": NoticeCode.CONTEXT, "text": format_change(change)}
         case _:
             return None
 

@@ -1,73 +1,46 @@
-"""Fold notices about what a server does not look at into one line: nobody can do much about them.
+"""Decide which changes a person is shown, by their codes.
 
-What a person should know is left alone: images that were left out, results that were shortened,
-calls that had to be mended.
+Most of what a server ignores needs no attention: such changes are counted and reported in one
+line. What a person should know is shown: images that were left out, results that were shortened,
+calls that had to be repaired.
 """
 
 from __future__ import annotations
 
-import re
 from typing import Final, final
 
-from steno.agent import Notice, NoticeCode
-from steno.context import ChangeCode
+from steno.messages.change import Change, ChangeCode
+from steno.render.changes import describe_change
 from steno.render.quantities import format_count
-from steno.wire import LossCode
 
-# -- plainly ---------------------------------------------------------------------------------------
-#
-# What a model sees otherwise than it is on record, for people at a terminal.
-#
-# Notices are written for logs as well: where in a request something stands, and a code for its kind.
-# People are told neither; and what every run of its kind does is not told at all.
-
-
-_KNOWN_CODES: Final = frozenset(map(str, (*ChangeCode, *LossCode)))
-
-
-_ROUTINE_CODES: Final = frozenset(
-    {ChangeCode.MODE, ChangeCode.COMPACTED, ChangeCode.TOOLS_LEFT_OUT}
-)
-"""What somebody asked for, or was told when the model was chosen."""
-
-
-_CODED_TEXT: Final = re.compile(
-    r"(?P<place>(?:request\.)?[a-z_]+(?:\[\d+\]|\.)\S*: )?(?P<words>.*) \((?P<code>[a-z_]+)\)",
-    re.DOTALL,
+_IGNORED_BY_SERVER: Final = frozenset(
+    {
+        ChangeCode.SEAL,
+        ChangeCode.THINKING,
+        ChangeCode.CALL_ID,
+        ChangeCode.TOOL_NAME,
+        ChangeCode.EXTRAS,
+        ChangeCode.OUTCOME,
+        ChangeCode.SYSTEM,
+        ChangeCode.ORDER,
+        ChangeCode.BLANK,
+        ChangeCode.TOOL,
+        ChangeCode.SETTING,
+    }
 )
 
-
-def simplify_notice(notice: Notice) -> Notice | None:
-    """Return a notice in words for a person; None where they need not know."""
-    found = _CODED_TEXT.fullmatch(notice.text) if notice.code is NoticeCode.CONTEXT else None
-    if found is None or found["code"] not in _KNOWN_CODES:
-        return notice
-    if found["code"] in _ROUTINE_CODES:
-        return None
-    return Notice(notice.code, found["words"])
+_REQUESTED: Final = frozenset({ChangeCode.MODE, ChangeCode.COMPACTED, ChangeCode.TOOLS_LEFT_OUT})
+"""What the user asked for, or was shown when the model was chosen."""
 
 
-_IGNORED_LOSSES: Final = frozenset(LossCode) - {
-    LossCode.IMAGE,
-    LossCode.REFERENCE,
-    LossCode.OPAQUE,
-    LossCode.INVALID_CALL,
-}
-
-
-_LOSS_TEXT: Final = re.compile(
-    r"(?:request\.)?(?P<root>[a-z_]+)\S*: .*\((?P<code>[a-z_]+)\)", re.DOTALL
-)
-"""How a loss reads: where in the request, what was done about it, and its kind."""
-
-
-_ALREADY_REPORTED: Final = f"({ChangeCode.TOOLS_LEFT_OUT})"
-"""What was told when the run began."""
+def simplify_change(change: Change) -> str | None:
+    """Return a change for a person at a terminal: the sentence alone; None for what they asked for."""
+    return None if change.code in _REQUESTED else describe_change(change)
 
 
 @final
 class IgnoredFieldCounter:
-    """Counts such notices, and tells of them once in a run, when the first request has them all."""
+    """Counts what the server ignores, for one line in a run: after the first request has it all."""
 
     def __init__(self) -> None:
         """Start with none."""
@@ -75,19 +48,18 @@ class IgnoredFieldCounter:
         self._roots: dict[str, None] = {}
         self._is_reported = False
 
-    def absorb(self, notice: Notice) -> bool:
-        """Tell whether a notice is one of those that need not be shown by themselves."""
-        if notice.text.endswith(_ALREADY_REPORTED):
-            return True
-        found = _LOSS_TEXT.fullmatch(notice.text) if notice.code is NoticeCode.CONTEXT else None
-        if found is None or found["code"] not in _IGNORED_LOSSES:
+    def absorb(self, change: Change) -> bool:
+        """Return whether a change need not be shown by itself, and count it."""
+        if change.code is ChangeCode.TOOLS_LEFT_OUT:
+            return True  # shown when the run began
+        if change.code not in _IGNORED_BY_SERVER:
             return False
         self._count += 1
-        self._roots[found["root"]] = None
+        self._roots[_root_of(change.place)] = None
         return True
 
     def summary(self) -> str:
-        """Return what to say of those that were taken; empty if that was said before."""
+        """Return the line about what was counted; empty if there is none, or it was returned."""
         if not self._count or self._is_reported:
             return ""
         self._is_reported = True
@@ -95,3 +67,8 @@ class IgnoredFieldCounter:
         return (
             f"{things} the server does not look at ({', '.join(self._roots)}); --verbose shows them"
         )
+
+
+def _root_of(place: str) -> str:
+    """Return the member of a request that a place is in: `messages`, `tools`, `max_tokens`."""
+    return place.removeprefix("request.").partition("[")[0].partition(".")[0]

@@ -16,6 +16,7 @@ from steno.agent import (
     CallEnded,
     CallOutput,
     CallStarted,
+    ContextChanged,
     EndReason,
     EntryRecorded,
     LoopEvent,
@@ -26,6 +27,7 @@ from steno.agent import (
 )
 from steno.messages.event import TextDelta
 from steno.messages.outcome import Outcome
+from steno.render.changes import format_change
 from steno.render.notices import IgnoredFieldCounter
 from steno.render.output import report_write_errors
 from steno.render.progress import WaitIndicator
@@ -169,7 +171,7 @@ class StderrReporter:
     def on_event(self, event: LoopEvent) -> None:
         """Show calls and notices, and what is being waited for."""
         if self._ignored_fields is not None:
-            if isinstance(event, Notice) and self._ignored_fields.absorb(event):
+            if isinstance(event, ContextChanged) and self._ignored_fields.absorb(event.change):
                 return
             if told := self._ignored_fields.summary():
                 self._line(f"! {told}")
@@ -186,6 +188,8 @@ class StderrReporter:
                     self._line(f"✗ {call.name}: {result.outcome}: {result.text}")
             case Notice():
                 self._line(f"! {event.text}", most=_MAX_NOTICE_LENGTH)
+            case ContextChanged(change):
+                self._line(f"! {format_change(change)}", most=_MAX_NOTICE_LENGTH)
             case ApprovalRequested() | RunEnded():
                 self._wait_indicator.stop()
             case _:
@@ -232,7 +236,10 @@ class TextReporter:
             if isinstance(event, TextDelta):
                 self._stderr.close()
                 self._stdout.write(event.text)
-            elif isinstance(event, EntryRecorded | CallStarted | CallEnded | CallOutput | Notice):
+            elif isinstance(
+                event,
+                EntryRecorded | CallStarted | CallEnded | CallOutput | Notice | ContextChanged,
+            ):
                 self._stdout.end_line()
         self._stderr.on_event(event)
 

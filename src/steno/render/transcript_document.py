@@ -8,9 +8,10 @@ from typing import Final, NamedTuple, TypeAlias, assert_never, final
 
 import msgspec
 
-from steno.formats.format import ExportLoss, ExportLossCollector, SupportedFields
+from steno.formats.format import ExportLossCollector, SupportedFields
 from steno.log.queries import cost_by_model, tools_by_call, tools_of
 from steno.messages.call import AnyToolCall, InvalidToolCall, ToolCall, original_tool_name
+from steno.messages.change import Change
 from steno.messages.content import (
     Block,
     FileReference,
@@ -210,7 +211,7 @@ class TranscriptDocument(NamedTuple):
     decisions: tuple[ApprovalRow, ...]
     usage_by_model: tuple[tuple[str, str], ...]
     """The tokens of each model, in words; the model may be unknown."""
-    losses: tuple[ExportLoss, ...]
+    losses: tuple[Change, ...]
     """What the story does not tell."""
 
 
@@ -269,9 +270,9 @@ def build_document(
     losses = ExportLossCollector("", _SHOWN_FIELDS)
     losses.add_header(header, frozenset({"id", "created_at", "title", "cloned_from"}))
     if entries:
-        losses.add("entries", "left out: their ids and digests")
+        losses.add("ids_and_digests", "entries")
     for number, entry in enumerate(entries):
-        losses.add_omitted(f"entries[{number}]", telling.omitted_fields(entry, losses))
+        losses.add_omitted(f"entries[{number}]", entry, telling.omitted_fields(entry, losses))
     spent = cost_by_model(entries, lambda _: None)
     return TranscriptDocument(
         title=terminal_line(header.title or "") or f"Session {terminal_line(header.id)}",
@@ -453,7 +454,7 @@ class _DocumentBuilder:
             if isinstance(block, Image) and losses.supports_block(block):
                 names += [] if self._is_shown(block) else [f"content[{number}] (image)"]
         if entry.unknown and entry.is_understood:
-            names.append("unknown members")
+            names.append("unknown_members")
         if set(entry.audit or ()).difference(name for _, name in AUDIT_ORIGIN_FIELDS):
             names.append("audit")
         return names

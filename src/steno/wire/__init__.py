@@ -12,23 +12,24 @@ from importlib import import_module
 from typing import Final, Protocol, cast
 
 from steno.errors import InvalidValue, ProviderError
+from steno.messages.change import Change, ChangeCode
 from steno.messages.message import AssistantMessage
 from steno.messages.request import Request
 from steno.wire.errors import decode_error
 from steno.wire.extras import is_streamed, pop_stream_flag, select_extras
 from steno.wire.ndjson import LineSplitter
-from steno.wire.report import EncodedRequest, Loss, LossCode, LossCollector
+from steno.wire.report import ChangeCollector, EncodedRequest
 from steno.wire.request_encoder import Encoder
 from steno.wire.response_decoder import StreamDecoder, assemble_message, build_cut_short
 
 __all__ = [
     "WIRES",
+    "Change",
+    "ChangeCode",
+    "ChangeCollector",
     "EncodedRequest",
     "Encoder",
     "LineSplitter",
-    "Loss",
-    "LossCode",
-    "LossCollector",
     "StreamDecoder",
     "Wire",
     "assemble_message",

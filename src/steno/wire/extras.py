@@ -12,15 +12,15 @@ import msgspec
 
 from steno.errors import InvalidRequest
 from steno.json_object import JsonObject, raw_members
+from steno.messages.change import ChangeCode
 from steno.messages.request import Request
 from steno.values import Sendable
-from steno.wire.report import LossCode, LossCollector
+from steno.wire.report import ChangeCollector
 
 FORM_KEY: Final = "$form"
 """The member of our extras that tells how something was written, where there are two ways."""
 _RESERVED_PREFIX: Final = "$"
 """What the names begin with that we give to members."""
-_MAX_LISTED_NAMES: Final = 8
 _STREAMS_BY_DEFAULT: Final = {
     "anthropic_messages": False,
     "ollama_chat": True,
@@ -31,7 +31,7 @@ _STREAMS_BY_DEFAULT: Final = {
 
 
 def select_extras(
-    value: Sendable, wire: str, losses: LossCollector, *, at: str = ""
+    value: Sendable, wire: str, losses: ChangeCollector, *, at: str = ""
 ) -> dict[str, Any]:
     """Return the members that `value` carries for this wire; those for others are a loss."""
     if value.extras is None:
@@ -105,7 +105,7 @@ def is_streamed(stream: bool | None, wire: str) -> bool | None:
 
 
 def merge_extras(
-    members: dict[str, Any], extras: Mapping[str, Any], losses: LossCollector, *, at: str = ""
+    members: dict[str, Any], extras: Mapping[str, Any], losses: ChangeCollector, *, at: str = ""
 ) -> dict[str, Any]:
     """Add extras to what the encoder says itself; none of that is said twice, or otherwise."""
     note_conflicting_extras(members, extras, losses, at=at)
@@ -113,7 +113,7 @@ def merge_extras(
 
 
 def note_conflicting_extras(
-    said: Mapping[str, Any], extras: Mapping[str, Any], losses: LossCollector, *, at: str = ""
+    said: Mapping[str, Any], extras: Mapping[str, Any], losses: ChangeCollector, *, at: str = ""
 ) -> None:
     """Note the extras that contradict what is said anyway."""
     names = [
@@ -122,11 +122,10 @@ def note_conflicting_extras(
         if name in said and is_nonempty(member) and member != said[name]
     ]
     if names:
-        done = f"left out extras for what the request says itself: {_join_names(names)}"
-        losses.note(LossCode.EXTRAS, done, at=at)
+        losses.note(ChangeCode.EXTRAS, "conflicting", at=at, names=tuple(names))
 
 
-def _note_foreign_extras(value: Sendable, wire: str, losses: LossCollector, at: str) -> None:
+def _note_foreign_extras(value: Sendable, wire: str, losses: ChangeCollector, at: str) -> None:
     """Note the members that another wire alone has a name for, unless the value says the same.
 
     How the other wire writes is no loss. Objects in its form, or under another name of ours, hold
@@ -148,16 +147,11 @@ def _note_foreign_extras(value: Sendable, wire: str, losses: LossCollector, at: 
         and member != said.get(name)
     ]
     if names:
-        done = f"left out what is kept for {wire} alone: {_join_names(names)}"
-        losses.note(LossCode.EXTRAS, done, at=at)
+        losses.note(ChangeCode.EXTRAS, "other_wire", at=at, value=wire, names=tuple(names))
     if is_nonempty(members.get("tools")) or is_nonempty(form.get("tools")):
-        losses.note(LossCode.TOOL, f"left out tools that only {wire} knows", at=f"{at}.tools")
+        losses.note(ChangeCode.TOOL, "other_wire", at=f"{at}.tools", value=wire)
 
 
 def is_nonempty(member: object) -> bool:
     """Tell whether a member says anything: nobody misses null, `""`, `[]` or `{}`."""
     return member not in (None, "", [], {})
-
-
-def _join_names(names: list[str]) -> str:
-    return ", ".join(names[:_MAX_LISTED_NAMES]) + (", …" if len(names) > _MAX_LISTED_NAMES else "")

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple, assert_never, final
 import msgspec
 
 from steno.messages.call import AnyToolCall, Seal, ToolCall
+from steno.messages.change import ChangeCode
 from steno.messages.content import (
     FileReference,
     Image,
@@ -37,7 +38,7 @@ from steno.wire.extras import (
     note_conflicting_extras,
     replace_extras,
 )
-from steno.wire.report import EncodedRequest, LossCode, LossCollector
+from steno.wire.report import ChangeCollector, EncodedRequest
 
 WHOLE_MESSAGE_KIND: Final = "message"
 """The kind of an Opaque block that is a whole message of its wire."""
@@ -80,7 +81,7 @@ class MessageWriter(ABC):
 
     def __init__(self, target: RequestTarget) -> None:
         self.target = target
-        self.losses = LossCollector()
+        self.losses = ChangeCollector()
 
     @abstractmethod
     def add(self, message: Message) -> None:
@@ -155,7 +156,7 @@ class Encoder(ABC):
         """Return the body to send and what got lost; `stream` asks for an answer in pieces."""
         writer = self._write_new_messages(request)
         messages = writer.finish()
-        losses = LossCollector()
+        losses = ChangeCollector()
         losses.place = "request"
         try:
             request = self._without_conflicting_extras(request, messages, losses, stream=stream)
@@ -177,12 +178,12 @@ class Encoder(ABC):
 
     @abstractmethod
     def _body(
-        self, request: Request, messages: bytes, losses: LossCollector, *, stream: bool | None
+        self, request: Request, messages: bytes, losses: ChangeCollector, *, stream: bool | None
     ) -> bytes:
         """Put the messages and everything else together, messages last."""
 
     def _without_conflicting_extras(
-        self, request: Request, messages: bytes, losses: LossCollector, *, stream: bool | None
+        self, request: Request, messages: bytes, losses: ChangeCollector, *, stream: bool | None
     ) -> Request:
         """Return the request without extras for what every body is made of: it is written anyway.
 
@@ -234,35 +235,39 @@ def messages_field(wire: str) -> str:
 
 
 def wire_name(
-    value: ToolCall | ToolDefinition, legal: re.Pattern[str], losses: LossCollector, *, at: str = ""
+    value: ToolCall | ToolDefinition,
+    legal: re.Pattern[str],
+    losses: ChangeCollector,
+    *,
+    at: str = "",
 ) -> str:
     """Return the name that the target sees: the original one if it may stand there, else ours."""
     if value.original_name is None:
         return value.name
     if legal.fullmatch(value.original_name):
         return value.original_name
-    losses.note(LossCode.TOOL_NAME, f"sent under the name {value.name}", at=at)
+    losses.note(ChangeCode.TOOL_NAME, "renamed", at=at, value=value.name)
     return value.name
 
 
 def call_name(
-    call: AnyToolCall, legal: re.Pattern[str], losses: LossCollector, *, at: str = ""
+    call: AnyToolCall, legal: re.Pattern[str], losses: ChangeCollector, *, at: str = ""
 ) -> str:
     """Return the name that the target sees in a call, whether or not the model gave it one."""
     if isinstance(call, ToolCall):
         return wire_name(call, legal, losses, at=at)
     if legal.fullmatch(call.name):
         return call.name
-    losses.note(LossCode.TOOL_NAME, f"sent under the name {_INVALID_CALL_NAME}", at=at)
+    losses.note(ChangeCode.TOOL_NAME, "renamed", at=at, value=_INVALID_CALL_NAME)
     return _INVALID_CALL_NAME
 
 
-def wire_id(id: str, legal: re.Pattern[str], losses: LossCollector, *, length: int = 24) -> str:
+def wire_id(id: str, legal: re.Pattern[str], losses: ChangeCollector, *, length: int = 24) -> str:
     """Return the id that the target sees: the same, or a hash of it where it is forbidden."""
     if legal.fullmatch(id):
         return id
     mapped = hashlib.sha256(id.encode()).hexdigest()[:length]
-    losses.note(LossCode.CALL_ID, f"sent under the id {mapped}")
+    losses.note(ChangeCode.CALL_ID, "replaced", value=mapped)
     return mapped
 
 
@@ -270,7 +275,7 @@ def wire_id(id: str, legal: re.Pattern[str], losses: LossCollector, *, length: i
 class AnonymousCalls:
     """Calls that are sent without an id: their results are known by name and order alone."""
 
-    def __init__(self, losses: LossCollector) -> None:
+    def __init__(self, losses: ChangeCollector) -> None:
         """Start without any; results that will be mixed up are noted in `losses`."""
         self._losses = losses
         self._names: dict[str, str] = {}
@@ -288,21 +293,20 @@ class AnonymousCalls:
             return
         waiting = self._waiting[name]
         if next(iter(waiting)) != id:
-            done = f"will be taken for the result of an earlier call of {name}, which has no id"
-            self._losses.note(LossCode.ORDER, done)
+            self._losses.note(ChangeCode.ORDER, "taken_for_earlier_result", value=name)
         del waiting[id]
 
 
 # -- blocks ----------------------------------------------------------------------------------
 
 
-def reference_text(block: FileReference | Resource, losses: LossCollector, *, at: str) -> str:
+def reference_text(block: FileReference | Resource, losses: ChangeCollector, *, at: str) -> str:
     """Return words for what was to be resolved before it is sent."""
     if isinstance(block, Resource):
         if block.text is None:
-            losses.note(LossCode.REFERENCE, "sent the address of the resource", at=at)
+            losses.note(ChangeCode.REFERENCE, "resource_address", at=at)
         return f"{block.uri}\n{block.text}" if block.text is not None else block.uri
-    losses.note(LossCode.REFERENCE, "sent the name of the file", at=at)
+    losses.note(ChangeCode.REFERENCE, "file_name", at=at)
     lines = "" if block.start_line is None else f":{block.start_line}"
     lines += "" if block.end_line is None else f"-{block.end_line}"
     return f"@{block.path}{lines}"
@@ -319,25 +323,25 @@ def image_url(image: Image) -> str | None:
             return None
 
 
-def is_sendable(block: Opaque, wire: str, losses: LossCollector, *, at: str) -> bool:
+def is_sendable(block: Opaque, wire: str, losses: ChangeCollector, *, at: str) -> bool:
     """Tell whether a block that is not understood goes back to where it came from."""
     if block.origin == wire and not block.kind.startswith(STREAM_EVENT_PREFIX):
         return True
     if block.origin != wire:
-        losses.note(LossCode.OPAQUE, f"left out a block that only {block.origin} knows", at=at)
+        losses.note(ChangeCode.OPAQUE, "other_wire", at=at, value=block.origin)
     return False
 
 
-def raw_arguments(call: AnyToolCall, losses: LossCollector, *, at: str) -> msgspec.Raw:
+def raw_arguments(call: AnyToolCall, losses: ChangeCollector, *, at: str) -> msgspec.Raw:
     """Return arguments as an object; what is not one becomes the only member of one."""
     if isinstance(call, ToolCall):
         return msgspec.Raw(call.arguments.encode())
-    losses.note(LossCode.INVALID_CALL, "sent the raw text as the only argument", at=at)
+    losses.note(ChangeCode.INVALID_CALL, "raw_text_as_only_argument", at=at)
     return msgspec.Raw(encode_json({"invalid_arguments": call.arguments}))
 
 
 def write_arguments(
-    call: AnyToolCall, form: str | None, losses: LossCollector, *, at: str
+    call: AnyToolCall, form: str | None, losses: ChangeCollector, *, at: str
 ) -> dict[str, Any]:
     """Return arguments that should be an object as a member, in the form they were read in."""
     match form:

@@ -15,11 +15,12 @@ from msgspec import Raw
 from steno.errors import InvalidRequest, InvalidValue
 from steno.json_object import as_json_object, raw_members
 from steno.messages.call import map_tool_name
+from steno.messages.change import ChangeCode
 from steno.messages.request import Request
 from steno.messages.tool import ToolDefinition
 from steno.schema import close_objects
 from steno.wire.extras import get_form
-from steno.wire.report import LossCode, LossCollector
+from steno.wire.report import ChangeCollector
 from steno.wire.request_decoder import ObjectMembers
 from steno.wire.request_encoder import wire_name
 
@@ -222,10 +223,10 @@ def _insert_unknown_tools(tools: list[Any], others: object) -> Any:
     return tools
 
 
-def note_unenforced_schema(tool: ToolDefinition, losses: LossCollector, *, at: str) -> None:
+def note_unenforced_schema(tool: ToolDefinition, losses: ChangeCollector, *, at: str) -> None:
     """Note a strict tool, where the server does not hold the model to a schema."""
     if tool.strict:
-        losses.note(LossCode.TOOL, "the model is not held to the schema", at=at)
+        losses.note(ChangeCode.TOOL, "schema_not_enforced", at=at)
 
 
 def write_tool_choice(request: Request, named: Callable[[ToolDefinition], Any]) -> dict[str, Any]:
@@ -244,7 +245,12 @@ def write_function(tool: ToolDefinition, name: str) -> dict[str, Any]:
 
 
 def function_name(
-    tool: ToolDefinition, wire: str, legal: re.Pattern[str], losses: LossCollector, *, at: str = ""
+    tool: ToolDefinition,
+    wire: str,
+    legal: re.Pattern[str],
+    losses: ChangeCollector,
+    *,
+    at: str = "",
 ) -> str:
     """Return the name that the target sees: as it was recorded there, else one that is legal."""
     recorded: str | None = get_form(tool, wire).get("name")

@@ -42,7 +42,7 @@ def asked(answer: Any) -> CallbackApprover:
 
 def notices(desk: AgentHarness) -> list[str]:
     told = desk.told(Notice)
-    return [notice.text for notice in told if notice.code is NoticeCode.PERMISSION]
+    return [notice.reason for notice in told if notice.code is NoticeCode.PERMISSION]
 
 
 def test_grants_that_cannot_be_read_allow_nothing_and_stop_nothing() -> None:
@@ -56,9 +56,7 @@ def test_grants_that_cannot_be_read_allow_nothing_and_stop_nothing() -> None:
     assert [result.outcome for result in desk.results] == [
         *(Outcome.OK, Outcome.OK, Outcome.DENIED)
     ]
-    assert notices(desk) == [
-        "nothing is allowed for good: grants.toml: line 1: nothing that we know"
-    ]
+    assert notices(desk) == ["grants_unreadable"]
     desk.check()
 
 
@@ -68,18 +66,18 @@ def test_a_grant_that_cannot_be_kept_still_allows_the_call() -> None:
     desk = AgentHarness([turn_with_calls(call("c1", "write")), "Done."], write_tool(), gate=gate)
     run(desk.run())
     assert desk.result.outcome is Outcome.OK
-    assert notices(desk) == ["write: allowed now, but not kept: grants.toml: the disk is full"]
+    assert notices(desk) == ["grant_not_kept"]
     desk.check()
 
 
-@pytest.mark.parametrize("rule", ["write(", ""])
-def test_a_verdict_whose_rule_is_none_allows_this_call_alone(rule: str) -> None:
+@pytest.mark.parametrize(("rule", "reason"), [("write(", "rule_invalid"), ("", "no_rule_fits")])
+def test_a_verdict_whose_rule_is_none_allows_this_call_alone(rule: str, reason: str) -> None:
     verdict = ApprovalDecision(allowed=True, actor="ada", scope=GrantScope.SESSION, rule=rule)
     turns = [turn_with_calls(call("c1", "write")), turn_with_calls(call("c2", "write")), "Done."]
     desk = AgentHarness(turns, write_tool(), gate=Gate(approver=asked(verdict)))
     run(desk.run())
     assert [status for _, status in desk.approvals] == ["pending", "approved"] * 2
-    assert notices(desk)[0].startswith("allowed once: ")
+    assert notices(desk)[0] == reason
     desk.check()
 
 

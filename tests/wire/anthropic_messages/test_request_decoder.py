@@ -24,7 +24,7 @@ from steno import (
     UserMessage,
 )
 from steno.messages.message import SystemMessage, ToolResultMessage
-from steno.wire import LossCode
+from steno.wire import ChangeCode
 from steno.wire.anthropic_messages import NAME, decode_request, decode_response, encode_request
 
 USER = {"role": "user", "content": "Hi"}
@@ -327,7 +327,7 @@ def test_seals_that_were_recorded_are_for_the_model_that_was_asked() -> None:
     read = there_and_back(messages=[USER, said(thought, text("4"), role="assistant"), USER])
     found = encode_request(replace(read, model="claude-2"))
     assert b"c2ln" not in found.body
-    assert LossCode.SEAL in [loss.code for loss in found.losses]
+    assert ChangeCode.SEAL in [loss.code for loss in found.losses]
 
 
 def test_a_forbidden_id_that_was_recorded_is_the_one_we_answer() -> None:

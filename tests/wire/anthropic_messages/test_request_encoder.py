@@ -30,7 +30,7 @@ from steno import (
     UserMessage,
 )
 from steno.messages.message import Message, SystemMessage
-from steno.wire import EncodedRequest, LossCode, anthropic_messages, openai_chat, translate
+from steno.wire import ChangeCode, EncodedRequest, anthropic_messages, openai_chat, translate
 from steno.wire.anthropic_messages import (
     DEFAULT_MAX_TOKENS,
     NAME,
@@ -72,8 +72,9 @@ def said(*messages: ChatMessage) -> Any:
     return found.json["messages"]
 
 
-def codes(found: EncodedRequest) -> list[LossCode]:
-    return [loss.code for loss in found.losses]
+def reasons(found: EncodedRequest) -> list[str]:
+    """Return code and reason of every change that a request reports."""
+    return [f"{loss.code}.{loss.reason}" for loss in found.losses]
 
 
 # -- a conversation ------------------------------------------------------------------------------
@@ -170,13 +171,13 @@ def test_choices_of_tools_have_their_own_words(ours: str, theirs: dict[str, Any]
 def test_a_temperature_beyond_the_highest_is_lowered() -> None:
     found = encoded(HI, temperature=1.5)
     assert found.json["temperature"] == 1
-    assert codes(found) == [LossCode.SETTING]
+    assert reasons(found) == ["setting.temperature_lowered"]
 
 
 def test_a_model_that_cannot_be_held_to_a_schema_is_not_asked_to() -> None:
     found = encode_request(request(HI, tools=(TOOL,)), strict_tools=False)
     assert "strict" not in found.json["tools"][0]
-    assert codes(found) == [LossCode.TOOL]
+    assert reasons(found) == ["tool.schema_not_enforced"]
 
 
 # -- system messages -----------------------------------------------------------------------------
@@ -195,7 +196,9 @@ def test_system_messages_at_the_start_are_the_system_prompt() -> None:
 def test_a_later_system_message_is_told_as_the_user() -> None:
     found = encoded(HI, ChatMessage.assistant("Hello."), ChatMessage.system("Be brief."))
     assert found.json["messages"][2] == {"role": "user", "content": "Be brief."}
-    assert [(loss.code, loss.place) for loss in found.losses] == [(LossCode.SYSTEM, "messages[2]")]
+    assert [(loss.code, loss.place) for loss in found.losses] == [
+        (ChangeCode.SYSTEM, "messages[2]")
+    ]
 
 
 # -- results of calls ----------------------------------------------------------------------------
@@ -283,13 +286,13 @@ def test_thinking_sealed_by_another_is_left_out_and_reported(other: Seal) -> Non
     blocks = (Thinking("Hm", seal=other), Thinking("", seal=other, redacted=True), Text("4"))
     found = encoded(HI, AssistantMessage(content=blocks))
     assert found.json["messages"][1] == {"role": "assistant", "content": "4"}
-    assert codes(found) == [LossCode.SEAL, LossCode.THINKING, LossCode.SEAL]
+    assert reasons(found) == ["seal.other_model", "thinking.no_place", "seal.other_model"]
 
 
 def test_thinking_that_nobody_sealed_is_left_out_and_reported() -> None:
     found = encoded(HI, AssistantMessage(content=(Thinking("Hm"), Text("4"))))
     assert found.json["messages"][1] == {"role": "assistant", "content": "4"}
-    assert codes(found) == [LossCode.THINKING]
+    assert reasons(found) == ["thinking.no_place"]
 
 
 def test_thinking_that_its_maker_never_signs_goes_back_to_it_alone() -> None:
@@ -305,7 +308,7 @@ def test_thinking_that_its_maker_never_signs_goes_back_to_it_alone() -> None:
         encode_request(replace(conversation, model="claude-1"), provider="llama.cpp"),
     ):
         assert b"Hm" not in found.body
-        assert LossCode.THINKING in codes(found)
+        assert "thinking.no_place" in reasons(found)
 
 
 # -- what the provider refuses -------------------------------------------------------------------
@@ -315,21 +318,21 @@ def test_thinking_that_its_maker_never_signs_goes_back_to_it_alone() -> None:
 def test_blank_text_is_left_out(blank: str) -> None:
     found = encoded(HI, ChatMessage.assistant(blank, [CALL]))
     assert [part["type"] for part in found.json["messages"][1]["content"]] == ["tool_use"]
-    assert codes(found) == ([LossCode.BLANK] if blank else [])
+    assert reasons(found) == (["blank.blank_text"] if blank else [])
 
 
 def test_a_message_with_nothing_in_it_is_left_out() -> None:
     silent = AssistantMessage(content=(), stop_reason=StopReason.CONTENT_FILTER)
     found = encoded(HI, silent, ChatMessage.user("Well?"))
     assert [message["role"] for message in found.json["messages"]] == ["user", "user"]
-    assert codes(found) == [LossCode.BLANK]
+    assert reasons(found) == ["blank.empty_message"]
 
 
 def test_blanks_at_the_end_of_a_turn_to_go_on_with_are_cut_off() -> None:
     encoder = Encoder()
     found = encoder.encode(request(HI, ChatMessage.assistant("The answer is ")))
     assert found.json["messages"][1]["content"] == "The answer is"
-    assert codes(found) == [LossCode.BLANK]
+    assert reasons(found) == ["blank.trailing_blanks"]
     found = encoder.encode(request(HI, ChatMessage.assistant("The answer is "), HI))
     assert found.json["messages"][1]["content"] == "The answer is "
     assert found.losses == ()
@@ -343,7 +346,7 @@ def test_forbidden_ids_are_hashed_and_stay_paired() -> None:
     assert [part["tool_use_id"] for part in found.json["messages"][2]["content"]] == asked
     assert len(set(asked)) == 2
     assert all(id.isalnum() for id in asked)
-    assert set(codes(found)) == {LossCode.CALL_ID}
+    assert set(reasons(found)) == {"call_id.replaced"}
 
 
 def test_names_from_elsewhere_are_sent_if_they_may_be() -> None:
@@ -359,7 +362,7 @@ def test_names_from_elsewhere_are_sent_if_they_may_be() -> None:
         name = body["tools"][0]["name"]
         assert name.startswith(sent)
         assert name == body["messages"][1]["content"][0]["name"] == body["tool_choice"]["name"]
-        assert codes(found) == ([] if name == outside else [LossCode.TOOL_NAME] * 2)
+        assert reasons(found) == ([] if name == outside else ["tool_name.renamed"] * 2)
 
 
 def test_a_call_that_nobody_can_run_is_sent_with_its_words() -> None:
@@ -373,7 +376,7 @@ def test_a_call_that_nobody_can_run_is_sent_with_its_words() -> None:
             "input": {"invalid_arguments": '{"p'},
         }
     ]
-    assert codes(found) == [LossCode.TOOL_NAME, LossCode.INVALID_CALL]
+    assert reasons(found) == ["tool_name.renamed", "invalid_call.raw_text_as_only_argument"]
 
 
 def test_images_are_sent_by_bytes_or_by_address() -> None:
@@ -399,13 +402,17 @@ def test_images_that_cannot_be_sent_are_reported() -> None:
         "messages[0].content[2]",
         "messages[1].content[1]",
     ]
-    assert set(codes(found)) == {LossCode.IMAGE}
+    assert set(reasons(found)) == {
+        "image.bytes_missing",
+        "image.from_model",
+        "image.type_not_supported",
+    }
 
 
 def test_files_are_named_if_nobody_resolved_them() -> None:
     found = encoded(UserMessage((Text("Read"), FileReference(path="a.py", start_line=3))))
     assert found.json["messages"][0]["content"][1] == {"type": "text", "text": "@a.py:3"}
-    assert codes(found) == [LossCode.REFERENCE]
+    assert reasons(found) == ["reference.file_name"]
 
 
 def test_what_only_others_know_is_left_out_and_reported() -> None:
@@ -415,7 +422,12 @@ def test_what_only_others_know_is_left_out_and_reported() -> None:
     call = replace(CALL, seal=replace(SEAL, api="gemini"))
     found = encoded(HI, AssistantMessage(content=(foreign, event, odd, call)))
     assert b"hologram" not in found.body
-    assert codes(found) == [LossCode.OPAQUE, LossCode.EXTRAS, LossCode.SEAL, LossCode.SEAL]
+    assert reasons(found) == [
+        "opaque.other_wire",
+        "extras.other_wire",
+        "seal.no_place_in_text",
+        "seal.no_place_in_calls",
+    ]
 
 
 # -- turn after turn -----------------------------------------------------------------------------
@@ -517,6 +529,6 @@ def test_a_block_whose_parts_we_cannot_put_together_is_reported_when_it_is_left_
     )
     encoded = encode_request(Request(model=MODEL, messages=(USER, turn, USER)))
     assert [(loss.code, loss.place) for loss in encoded.losses] == [
-        (LossCode.OPAQUE, "messages[1].content[0]")
+        (ChangeCode.OPAQUE, "messages[1].content[0]")
     ]
     assert encoded.json["messages"][1]["content"] == "Well"

@@ -27,7 +27,7 @@ from steno import (
 )
 from steno.codec import decode_document
 from steno.messages.message import AssistantMessage
-from steno.wire import LossCode, chat, openai_chat, translate
+from steno.wire import ChangeCode, chat, openai_chat, translate
 
 GOLDEN = Path(__file__).parents[2] / "data" / "golden"
 
@@ -45,8 +45,9 @@ def encode(*messages: ChatMessage, **settings: Any) -> Any:
     return encoded(*messages, **settings).json
 
 
-def codes(found: Any) -> list[LossCode]:
-    return [loss.code for loss in found.losses]
+def reasons(found: Any) -> list[str]:
+    """Return code and reason of every change that a request reports."""
+    return [f"{loss.code}.{loss.reason}" for loss in found.losses]
 
 
 # -- what we say ---------------------------------------------------------------------------------
@@ -120,7 +121,7 @@ def test_a_result_tells_that_it_failed_but_not_how() -> None:
         {"role": "tool", "tool_call_id": "a", "content": "no such file", "is_error": True},
         {"role": "tool", "tool_call_id": "b", "content": "", "is_error": True},
     ]
-    assert codes(found) == [LossCode.OUTCOME]
+    assert reasons(found) == ["outcome.sent_as_error"]
 
 
 def test_streaming_is_asked_for_by_name() -> None:
@@ -144,14 +145,14 @@ def test_what_is_no_text_is_left_out_and_reported() -> None:
         {"role": "user", "content": "Look\n\n@a.py"},
         {"role": "assistant", "content": "Yes"},
     ]
-    assert [(loss.code, loss.place) for loss in found.losses] == [
-        (LossCode.IMAGE, "messages[0].content[1]"),
-        (LossCode.REFERENCE, "messages[0].content[2]"),
-        (LossCode.ORDER, "messages[0]"),
-        (LossCode.SEAL, "messages[1].content[0]"),
-        (LossCode.THINKING, "messages[1].content[0]"),
-        (LossCode.OPAQUE, "messages[1].content[1]"),
-        (LossCode.SEAL, "messages[1].content[2]"),
+    assert [(loss.code, loss.reason, loss.place) for loss in found.losses] == [
+        (ChangeCode.IMAGE, "text_only", "messages[0].content[1]"),
+        (ChangeCode.REFERENCE, "file_name", "messages[0].content[2]"),
+        (ChangeCode.ORDER, "texts_joined", "messages[0]"),
+        (ChangeCode.SEAL, "other_model", "messages[1].content[0]"),
+        (ChangeCode.THINKING, "no_place", "messages[1].content[0]"),
+        (ChangeCode.OPAQUE, "other_wire", "messages[1].content[1]"),
+        (ChangeCode.SEAL, "other_model", "messages[1].content[2]"),
     ]
 
 
@@ -159,13 +160,13 @@ def test_words_behind_a_call_are_moved_before_it() -> None:
     call = ToolCall(id="a", name="read")
     found = encoded(AssistantMessage(content=(call, Text("I look."))))
     assert found.json["messages"][0]["content"] == "I look."
-    assert codes(found) == [LossCode.ORDER]
+    assert reasons(found) == ["order.calls_after_text"]
 
 
 def test_members_of_a_text_go_with_it_only_where_it_is_a_part() -> None:
     found = encoded(ChatMessage.user((Text("Hi", extras={"chat": {"mood": "calm"}}),)))
     assert found.json["messages"] == [{"role": "user", "content": "Hi"}]
-    assert codes(found) == [LossCode.EXTRAS]
+    assert reasons(found) == ["extras.no_place_in_text"]
 
 
 def test_a_call_that_cannot_be_run_has_its_raw_text_as_an_argument() -> None:
@@ -173,7 +174,7 @@ def test_a_call_that_cannot_be_run_has_its_raw_text_as_an_argument() -> None:
     found = encoded(AssistantMessage(content=(bad,)))
     [sent] = found.json["messages"][0]["tool_calls"]
     assert sent["arguments"] == {"invalid_arguments": '{"p":'}
-    assert codes(found) == [LossCode.INVALID_CALL]
+    assert reasons(found) == ["invalid_call.raw_text_as_only_argument"]
 
 
 def test_a_call_without_a_name_gets_one_that_can_be_sent() -> None:
@@ -181,7 +182,7 @@ def test_a_call_without_a_name_gets_one_that_can_be_sent() -> None:
     found = encoded(AssistantMessage(content=(bad,)))
     [sent] = found.json["messages"][0]["tool_calls"]
     assert sent["name"] == "invalid_tool_call"
-    assert LossCode.TOOL_NAME in codes(found)
+    assert "tool_name.renamed" in reasons(found)
 
 
 # -- once and for all ----------------------------------------------------------------------------

@@ -28,7 +28,7 @@ from steno import (
     ToolResult,
 )
 from steno.messages.message import AssistantMessage
-from steno.wire import LossCode, ollama_chat, openai_chat, translate
+from steno.wire import ChangeCode, ollama_chat, openai_chat, translate
 from tests.wire.decode_helpers import assemble_message, decode_events
 
 BYTES = b"\x89PNG\r\n\x1a\n\0"
@@ -50,8 +50,9 @@ def encode(*messages: ChatMessage, **settings: Any) -> Any:
     return encoded(*messages, **settings).json
 
 
-def codes(found: Any) -> list[LossCode]:
-    return [loss.code for loss in found.losses]
+def reasons(found: Any) -> list[str]:
+    """Return code and reason of every change that a request reports."""
+    return [f"{loss.code}.{loss.reason}" for loss in found.losses]
 
 
 # -- what we say ---------------------------------------------------------------------------------
@@ -189,7 +190,7 @@ def test_a_tool_cannot_be_demanded() -> None:
     tools = (ToolDefinition.from_function(read_file, strict=False),)
     found = encoded(ChatMessage.user("Hi"), tools=tools, tool_choice="required")
     assert "tool_choice" not in found.json
-    assert codes(found) == [LossCode.SETTING]
+    assert reasons(found) == ["setting.tool_choice_left_out"]
     assert encoded(ChatMessage.user("Hi"), tools=tools, tool_choice="auto").losses == ()
 
 
@@ -214,8 +215,9 @@ def test_what_the_server_drops_of_a_schema_is_sent_and_reported() -> None:
         "function": {"name": "read", "description": "Reads.", "parameters": schema},
     }
     [loss] = found.losses
-    assert (loss.code, loss.place) == (LossCode.TOOL, "request.tools[0]")
-    assert loss.done.endswith("look at $ref, additionalProperties, default, minimum")
+    assert (loss.code, loss.reason) == (ChangeCode.TOOL, "keywords_ignored")
+    assert loss.place == "request.tools[0]"
+    assert loss.names == ("$ref", "additionalProperties", "default", "minimum")
 
 
 def test_seals_of_others_are_left_out_and_their_words_stay() -> None:
@@ -230,28 +232,34 @@ def test_seals_of_others_are_left_out_and_their_words_stay() -> None:
     )
     found = encoded(turn)
     assert found.json["messages"][0]["thinking"] == "Hm"
-    assert codes(found) == [LossCode.SEAL] * 4
+    assert reasons(found) == ["seal.other_model"] * 4
     assert b"c2ln" not in found.body
 
 
-@pytest.mark.parametrize("source", [ImageUrl("https://example.org/a.png"), ImageFile("a.png")])
-def test_an_image_whose_bytes_are_elsewhere_is_left_out(source: Any) -> None:
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        (ImageUrl("https://example.org/a.png"), "not_fetched"),
+        (ImageFile("a.png"), "bytes_required"),
+    ],
+)
+def test_an_image_whose_bytes_are_elsewhere_is_left_out(source: Any, reason: str) -> None:
     found = encoded(ChatMessage.user((Image(source=source), Text("Look"))))
     assert found.json["messages"] == [{"role": "user", "content": "Look"}]
-    assert codes(found) == [LossCode.IMAGE]
+    assert reasons(found) == [f"image.{reason}"]
 
 
 def test_where_an_image_stood_in_the_text_is_lost() -> None:
     found = encoded(ChatMessage.user((Text("Before"), PNG, Text("Behind"))))
     assert found.json["messages"][0]["content"] == "Before\n\nBehind"
-    assert codes(found) == [LossCode.ORDER, LossCode.ORDER]
+    assert reasons(found) == ["order.parts_reordered", "order.texts_joined"]
 
 
 def test_words_behind_a_call_are_moved_before_it() -> None:
     call = ToolCall(id="a", name="read")
     found = encoded(AssistantMessage(content=(call, Text("I loo"), Text("k."))))
     assert found.json["messages"][0]["content"] == "I look."
-    assert codes(found) == [LossCode.ORDER, LossCode.ORDER]
+    assert reasons(found) == ["order.parts_reordered", "order.texts_joined"]
 
 
 def test_that_a_call_failed_is_reported_as_lost() -> None:
@@ -260,7 +268,7 @@ def test_that_a_call_failed_is_reported_as_lost() -> None:
         ToolResult(tool_call_id="b", content=(), outcome=Outcome.DENIED),
     )
     assert [message["content"] for message in found.json["messages"]] == ["no such file", "denied"]
-    assert codes(found) == [LossCode.OUTCOME, LossCode.OUTCOME]
+    assert reasons(found) == ["outcome.not_sent"] * 2
 
 
 def test_a_call_that_cannot_be_run_is_sent_so_that_the_server_can_read_it() -> None:
@@ -268,7 +276,7 @@ def test_a_call_that_cannot_be_run_is_sent_so_that_the_server_can_read_it() -> N
     found = encoded(AssistantMessage(content=(bad,)))
     [sent] = found.json["messages"][0]["tool_calls"]
     assert sent["function"]["arguments"] == {"invalid_arguments": '{"p":'}
-    assert codes(found) == [LossCode.INVALID_CALL]
+    assert reasons(found) == ["invalid_call.raw_text_as_only_argument"]
 
 
 def test_a_call_without_a_name_gets_one_that_can_be_sent() -> None:
@@ -276,13 +284,13 @@ def test_a_call_without_a_name_gets_one_that_can_be_sent() -> None:
     found = encoded(AssistantMessage(content=(bad,)))
     [sent] = found.json["messages"][0]["tool_calls"]
     assert sent["function"]["name"] == "invalid_tool_call"
-    assert LossCode.TOOL_NAME in codes(found)
+    assert "tool_name.renamed" in reasons(found)
 
 
 def test_what_was_not_resolved_is_sent_by_name_and_reported() -> None:
     found = encoded(ChatMessage.user((FileReference(path="a.py"),)))
     assert found.json["messages"][0]["content"] == "@a.py"
-    assert codes(found) == [LossCode.REFERENCE]
+    assert reasons(found) == ["reference.file_name"]
 
 
 def test_what_only_others_know_is_left_out_and_reported() -> None:
@@ -291,7 +299,7 @@ def test_what_only_others_know_is_left_out_and_reported() -> None:
     text = Text("Hi", extras={"anthropic_messages": {"cache_control": {"type": "ephemeral"}}})
     found = encoded(AssistantMessage(content=(text, odd, tick)))
     assert found.json["messages"] == [{"role": "assistant", "content": "Hi"}]
-    assert codes(found) == [LossCode.EXTRAS, LossCode.OPAQUE]
+    assert reasons(found) == ["extras.other_wire", "opaque.other_wire"]
 
 
 def test_what_has_no_place_here_is_reported_though_it_says_that_it_is_ours() -> None:
@@ -299,7 +307,7 @@ def test_what_has_no_place_here_is_reported_though_it_says_that_it_is_ours() -> 
     text = Text("Hi", extras={"ollama_chat": {"mood": "calm"}})
     found = encoded(AssistantMessage(content=(text, odd)))
     assert found.json["messages"] == [{"role": "assistant", "content": "Hi"}]
-    assert codes(found) == [LossCode.EXTRAS, LossCode.OPAQUE]
+    assert reasons(found) == ["extras.no_place_in_blocks", "opaque.no_place_in_message"]
 
 
 # -- once and for all ----------------------------------------------------------------------------

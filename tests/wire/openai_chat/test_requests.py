@@ -29,7 +29,7 @@ from steno import (
     UserMessage,
 )
 from steno.messages.message import AssistantMessage
-from steno.wire import LossCode, openai_chat
+from steno.wire import ChangeCode, openai_chat
 from steno.wire.openai_chat import DIALECTS
 
 USER = ChatMessage.user("Hi")
@@ -51,8 +51,9 @@ def encoded(*messages: ChatMessage, dialect: str = "openai", **settings: Any) ->
     return openai_chat.encode_request(request, dialect=DIALECTS[dialect])
 
 
-def codes(found: Any) -> list[LossCode]:
-    return [loss.code for loss in found.losses]
+def reasons(found: Any) -> list[str]:
+    """Return code and reason of every change that a request reports."""
+    return [f"{loss.code}.{loss.reason}" for loss in found.losses]
 
 
 # -- what we say ---------------------------------------------------------------------------------
@@ -139,7 +140,7 @@ def test_images_of_results_wait_until_all_results_are_told() -> None:
     assert [message["role"] for message in found.json["messages"]] == [
         *("user", "assistant", "tool", "tool", "user", "assistant"),
     ]
-    assert codes(found) == [LossCode.IMAGE]
+    assert reasons(found) == ["image.moved_to_user_message"]
     assert found.losses[0].place == "messages[2].content[0]"
 
 
@@ -148,7 +149,7 @@ def test_images_of_results_wait_until_all_results_are_told() -> None:
 
 def test_thinking_is_left_out_where_there_is_no_place_for_it() -> None:
     turn = AssistantMessage(content=(Thinking("Hm"), Text("Yes")))
-    assert codes(encoded(turn)) == [LossCode.THINKING]
+    assert reasons(encoded(turn)) == ["thinking.no_place"]
     assert "reasoning" not in encoded(turn).json["messages"][0]
     assert encoded(turn, dialect="vllm").json["messages"][0]["reasoning"] == "Hm"
     assert encoded(turn, dialect="deepseek").json["messages"][0]["reasoning_content"] == "Hm"
@@ -162,7 +163,7 @@ def test_a_seal_goes_back_to_its_maker_alone() -> None:
     assert mine.losses == ()
     other = encoded(turn, dialect="groq")
     assert "reasoning_details" not in other.json["messages"][0]
-    assert codes(other) == [LossCode.SEAL]
+    assert reasons(other) == ["seal.other_model"]
 
 
 def test_names_and_ids_that_are_forbidden_are_mapped_alike_everywhere() -> None:
@@ -177,7 +178,7 @@ def test_names_and_ids_that_are_forbidden_are_mapped_alike_everywhere() -> None:
     assert sent["function"]["name"] == "fs_read_1"
     assert len(sent["id"]) == 9
     assert sent["id"] == result["tool_call_id"]
-    assert set(codes(found)) == {LossCode.CALL_ID, LossCode.TOOL_NAME}
+    assert set(reasons(found)) == {"call_id.replaced", "tool_name.renamed"}
 
 
 def test_a_name_that_may_stand_is_sent_as_it_was() -> None:
@@ -194,7 +195,7 @@ def test_a_call_that_cannot_be_run_is_sent_so_that_the_server_can_read_it() -> N
     found = encoded(turn, dialect="vllm")
     [sent] = found.json["messages"][0]["tool_calls"]
     assert msgspec.json.decode(sent["function"]["arguments"]) == {"invalid_arguments": '{"p":'}
-    assert codes(found) == [LossCode.INVALID_CALL]
+    assert reasons(found) == ["invalid_call.raw_text_as_argument"]
 
 
 def test_that_a_call_failed_is_reported_as_lost() -> None:
@@ -203,7 +204,7 @@ def test_that_a_call_failed_is_reported_as_lost() -> None:
         ToolResult(tool_call_id="b", content=(), outcome=Outcome.DENIED),
     )
     assert [message["content"] for message in found.json["messages"]] == ["no such file", "denied"]
-    assert codes(found) == [LossCode.OUTCOME, LossCode.OUTCOME]
+    assert reasons(found) == ["outcome.not_sent"] * 2
 
 
 def test_what_was_not_resolved_is_sent_by_name_and_reported() -> None:
@@ -212,7 +213,7 @@ def test_what_was_not_resolved_is_sent_by_name_and_reported() -> None:
     )
     found = encoded(user)
     assert found.json["messages"][0]["content"] == "@a.py:3-9"
-    assert codes(found) == [LossCode.REFERENCE, LossCode.IMAGE]
+    assert reasons(found) == ["reference.file_name", "image.bytes_missing"]
 
 
 def test_what_only_others_know_is_left_out_and_reported() -> None:
@@ -221,7 +222,7 @@ def test_what_only_others_know_is_left_out_and_reported() -> None:
     text = Text("Hi", extras={"anthropic_messages": {"cache_control": {"type": "ephemeral"}}})
     found = encoded(AssistantMessage(content=(text, odd, tick)))
     assert found.json["messages"] == [{"role": "assistant", "content": "Hi"}]
-    assert codes(found) == [LossCode.EXTRAS, LossCode.OPAQUE]
+    assert reasons(found) == ["extras.other_wire", "opaque.other_wire"]
 
 
 def test_neighbours_are_merged_for_servers_that_want_them_in_turn() -> None:
@@ -238,7 +239,7 @@ def test_neighbours_are_merged_for_servers_that_want_them_in_turn() -> None:
     assert [part["type"] for part in found.json["messages"][1]["content"]] == [
         *("text", "text", "image_url"),
     ]
-    assert codes(found) == [LossCode.ORDER, LossCode.SYSTEM]
+    assert reasons(found) == ["order.merged", "system.sent_as_user"]
 
 
 def test_neighbours_that_would_lose_something_are_not_merged() -> None:
@@ -259,14 +260,14 @@ def test_neighbours_that_would_lose_something_are_not_merged() -> None:
 def test_a_seal_on_a_call_is_reported_where_it_gets_lost() -> None:
     seal = Seal(data="s", provider="google", api="gemini", model="m-1")
     call = ToolCall(id="a", name="read", seal=seal)
-    assert codes(encoded(ChatMessage.assistant(None, [call]))) == [LossCode.SEAL]
+    assert reasons(encoded(ChatMessage.assistant(None, [call]))) == ["seal.other_model"]
 
 
 def test_a_call_without_a_name_gets_one_that_can_be_sent() -> None:
     bad = InvalidToolCall(id="a", name="", arguments="", reason="no name")
     found = encoded(AssistantMessage(content=(bad,)))
     assert found.json["messages"][0]["tool_calls"][0]["function"]["name"] == "invalid_tool_call"
-    assert codes(found) == [LossCode.TOOL_NAME]
+    assert reasons(found) == ["tool_name.renamed"]
 
 
 # -- once and for all ----------------------------------------------------------------------------
@@ -461,7 +462,7 @@ def test_what_is_no_list_of_details_is_not_sent_as_one() -> None:
     turn = AssistantMessage(content=(sealed("no JSON"), sealed('{"a":1}'), sealed('[{"b":1}]')))
     encoded = openai_chat.encode_request(Request(model="m", messages=(USER, turn)))
     assert encoded.json["messages"][1]["reasoning_details"] == [{"b": 1}]
-    assert [loss.place for loss in encoded.losses if loss.code is LossCode.SEAL] == [
+    assert [loss.place for loss in encoded.losses if loss.code is ChangeCode.SEAL] == [
         "messages[1].content[0]",
         "messages[1].content[1]",
     ]
@@ -482,4 +483,4 @@ def test_a_server_without_custom_tools_gets_the_call_of_a_function() -> None:
     assert encoded.json["messages"][1]["tool_calls"] == [
         {"id": "a", "type": "function", "function": function}
     ]
-    assert [loss.code for loss in encoded.losses] == [LossCode.TOOL]
+    assert reasons(encoded) == ["tool.sent_as_function_call"]

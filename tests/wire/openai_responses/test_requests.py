@@ -31,7 +31,7 @@ from steno import (
     ToolResultMessage,
     UserMessage,
 )
-from steno.wire import LossCode, openai_responses
+from steno.wire import openai_responses
 
 NAME = "openai_responses"
 PNG = Image(source=ImageData(b"\x89PNG"), mime_type="image/png")
@@ -51,8 +51,9 @@ def encoded(*messages: ChatMessage, provider: str = "openai", **settings: Any) -
     return openai_responses.encode_request(request, provider=provider)
 
 
-def codes(found: Any) -> list[LossCode]:
-    return [loss.code for loss in found.losses]
+def reasons(found: Any) -> list[str]:
+    """Return code and reason of every change that a request reports."""
+    return [f"{loss.code}.{loss.reason}" for loss in found.losses]
 
 
 def answer(*output: dict[str, Any], status: str = "completed", **settings: Any) -> AssistantMessage:
@@ -188,7 +189,7 @@ def test_the_reasoning_of_another_model_is_left_out_and_no_item_says_that_it_had
     assert said == {name: value for name, value in SAID.items() if name != "id"}
     assert call == {name: value for name, value in CALL.items() if name != "id"}
     assert shell == {name: value for name, value in SHELL.items() if name != "id"}
-    assert codes(found) == [LossCode.SEAL, LossCode.OPAQUE]
+    assert reasons(found) == ["seal.other_model_thinking", "opaque.other_provider_item"]
 
 
 def test_another_provider_sees_words_and_calls_alone() -> None:
@@ -204,9 +205,13 @@ def test_another_provider_sees_words_and_calls_alone() -> None:
         },
         {"type": "local_shell_call", "call_id": "call_2", "action": {}},
     ]
-    assert codes(found) == [
-        *(LossCode.SEAL, LossCode.OPAQUE, LossCode.EXTRAS, LossCode.EXTRAS, LossCode.EXTRAS),
-        LossCode.OPAQUE,
+    assert reasons(found) == [
+        "seal.other_model_thinking",
+        "opaque.other_provider_item",
+        "extras.other_provider",
+        "extras.other_provider",
+        "extras.other_provider",
+        "opaque.other_provider_part",
     ]
 
 
@@ -216,13 +221,13 @@ def test_reasoning_without_a_seal_goes_back_to_its_provider_alone() -> None:
     assert encoded(turn, provider="vllm").json["input"] == [bare, CALL]
     other = encoded(turn)
     assert [item["type"] for item in other.json["input"]] == ["function_call"]
-    assert codes(other) == [LossCode.THINKING, LossCode.EXTRAS]
+    assert reasons(other) == ["thinking.other_model_thinking", "extras.other_provider"]
 
 
 def test_thinking_of_nobody_in_particular_is_left_out() -> None:
     found = encoded(AssistantMessage(content=(Thinking("Hm"), Text("Yes"))))
     assert found.json["input"] == [{"type": "message", "role": "assistant", "content": "Yes"}]
-    assert codes(found) == [LossCode.THINKING]
+    assert reasons(found) == ["thinking.other_model_thinking"]
 
 
 def test_a_seal_goes_back_with_the_words_it_seals() -> None:
@@ -240,7 +245,7 @@ def test_reasoning_that_was_cut_off_is_left_out() -> None:
     cut = AssistantMessage(content=answer(REASONING).content, stop_reason=StopReason.UNKNOWN)
     found = encoded(ChatMessage.user("Hi"), cut, ChatMessage.user("Go on"))
     assert [item["role"] for item in found.json["input"]] == ["user", "user"]
-    assert codes(found) == [LossCode.ORDER]
+    assert reasons(found) == ["order.trailing_thinking"]
 
 
 # -- what this protocol has no words for ---------------------------------------------------------
@@ -253,7 +258,7 @@ def test_names_and_ids_that_are_forbidden_are_mapped_alike_everywhere() -> None:
     assert sent["name"] == "fs_read_1"
     assert len(sent["call_id"]) == 24
     assert sent["call_id"] == result["call_id"]
-    assert set(codes(found)) == {LossCode.CALL_ID, LossCode.TOOL_NAME}
+    assert set(reasons(found)) == {"call_id.replaced", "tool_name.renamed"}
 
 
 def test_a_call_that_cannot_be_run_is_sent_as_it_was() -> None:
@@ -268,7 +273,7 @@ def test_a_call_without_a_name_that_may_be_sent_gets_one(name: str) -> None:
     found = encoded(AssistantMessage(content=(bad,)))
     [sent] = found.json["input"]
     assert sent["name"] == "invalid_tool_call"
-    assert LossCode.TOOL_NAME in codes(found)
+    assert "tool_name.renamed" in reasons(found)
 
 
 def test_that_a_call_failed_is_reported_as_lost() -> None:
@@ -277,14 +282,14 @@ def test_that_a_call_failed_is_reported_as_lost() -> None:
         ToolResult(tool_call_id="b", content=(), outcome=Outcome.DENIED),
     )
     assert [item["output"] for item in found.json["input"]] == ["no such file", "denied"]
-    assert codes(found) == [LossCode.OUTCOME, LossCode.OUTCOME]
+    assert reasons(found) == ["outcome.not_sent"] * 2
 
 
 def test_what_was_not_resolved_is_sent_by_name_and_reported() -> None:
     user = ChatMessage.user((FileReference(path="a.py"), Image(source=ImageFile("b.png"))))
     found = encoded(user)
     assert found.json["input"][0]["content"] == "@a.py"
-    assert codes(found) == [LossCode.REFERENCE, LossCode.IMAGE]
+    assert reasons(found) == ["reference.file_name", "image.bytes_missing"]
 
 
 def test_what_only_others_know_is_left_out_and_reported() -> None:
@@ -299,15 +304,19 @@ def test_what_only_others_know_is_left_out_and_reported() -> None:
     )
     assert found.json["instructions"] == "Be brief."
     assert found.json["input"][0] == {"type": "message", "role": "assistant", "content": "Hi"}
-    assert codes(found) == [
-        *(LossCode.EXTRAS, LossCode.EXTRAS, LossCode.OPAQUE, LossCode.IMAGE),
-        *(LossCode.SEAL, LossCode.SEAL),
+    assert reasons(found) == [
+        "extras.other_wire",
+        "extras.other_wire",
+        "opaque.other_wire",
+        "image.from_model",
+        "seal.other_model",
+        "seal.other_model",
     ]
 
 
 def test_texts_to_stop_at_are_reported_as_lost() -> None:
     found = encoded(ChatMessage.user("Hi"), stop=("END",))
-    assert codes(found) == [LossCode.SETTING]
+    assert reasons(found) == ["setting.stop_left_out"]
     assert found.losses[0].place == "request.stop"
 
 
@@ -571,7 +580,7 @@ def test_a_call_of_an_answer_without_a_name_is_not_sent_without_one() -> None:
     nameless = {name: value for name, value in CALL.items() if name != "name"}
     found = encoded(answer(nameless))
     assert found.json["input"] == [nameless | {"name": "invalid_tool_call"}]
-    assert codes(found) == [LossCode.TOOL_NAME]
+    assert reasons(found) == ["tool_name.renamed"]
 
 
 def test_an_item_that_was_kept_with_its_type_is_written_with_it_once() -> None:

@@ -268,7 +268,9 @@ class Gate:
         try:
             self._grants.add(str(grant), scope)
         except StenoError as exc:
-            notebook.emit(_permission_notice(f"{grant}: allowed now, but not kept: {exc}"))
+            notebook.emit(
+                _permission_notice(f"{grant}: allowed now, but not kept: {exc}", "grant_not_kept")
+            )
 
     def _granted_rule(
         self, verdict: ApprovalDecision, question: ApprovalRequest, notebook: RunRecorder
@@ -280,11 +282,13 @@ class Gate:
         try:
             grant = find_granted_rule(verdict, question)
         except InvalidValue as exc:
-            notebook.emit(_permission_notice(f"allowed once: {exc}"))
+            notebook.emit(_permission_notice(f"allowed once: {exc}", "rule_invalid"))
             return None, GrantScope.ONCE
         if grant is None and scope is not GrantScope.ONCE:
             notebook.emit(
-                _permission_notice("allowed once: no rule would cover only calls like this one")
+                _permission_notice(
+                    "allowed once: no rule would cover only calls like this one", "no_rule_fits"
+                )
             )
         return grant, scope
 
@@ -297,7 +301,9 @@ class Gate:
         except StenoError as exc:
             if str(exc) not in self._reported_errors:
                 self._reported_errors.add(str(exc))
-                notebook.emit(_permission_notice(f"nothing is allowed for good: {exc}"))
+                notebook.emit(
+                    _permission_notice(f"nothing is allowed for good: {exc}", "grants_unreadable")
+                )
             return ()
 
     def _read_decisions(self, conversation: Conversation) -> _SessionDecisions:
@@ -383,8 +389,8 @@ async def _ask_approver(
         raise
 
 
-def _permission_notice(text: str) -> Notice:
-    return Notice(NoticeCode.PERMISSION, text)
+def _permission_notice(text: str, reason: str) -> Notice:
+    return Notice(NoticeCode.PERMISSION, text, reason)
 
 
 @contextmanager

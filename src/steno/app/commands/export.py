@@ -13,15 +13,15 @@ from steno.app.session import CommandReply
 from steno.app.session_files import (
     DOCUMENT_FORMAT,
     encode_branch,
-    locate_losses,
     restore_branch_blobs,
-    summarize_losses,
+    session_omission,
+    summarize_omissions,
 )
 from steno.app.session_log import SessionLog
 from steno.app.session_state import CommandContext
 from steno.errors import InvalidValue, Unavailable
-from steno.formats import ExportLoss
 from steno.ids import utc_now
+from steno.messages.change import Change
 from steno.render.items import TextForm
 from steno.render.output import OutputError, write_file
 from steno.render.quantities import format_count
@@ -44,10 +44,6 @@ _DEFAULT_FORMAT: Final = "markdown"
 _UNSAFE_IN_NAME: Final = re.compile(r"[\W_]+")
 _MAX_STEM_LENGTH: Final = 50
 _MAX_NAMED_LOSSES: Final = 3
-_LOSS_DECORATION: Final = re.compile(
-    r"^session: |(?<=: )left out: |(?:: left out)? \([^)]*#[^)]*\)$"
-)
-"""What stands around the name of a kind of loss."""
 
 
 class _ExportRequest(NamedTuple):
@@ -95,37 +91,34 @@ def _export_branch(context: CommandContext, wanted: _ExportRequest) -> CommandRe
     # Read from the store, and without a bar for how far that is: the screen belongs to a face.
     log = SessionLog(store.header(session), store.records(session))
     target = _target_file(context.folder, wanted, log)
-    data, losses = _encode_export(store, log, branch, wanted.format_name)
+    data, changes = _encode_export(store, log, branch, wanted.format_name)
     try:
         write_file(target, data + b"\n")
     except OutputError as exc:
         raise Unavailable(terminal_line(str(exc)), code="write_failed") from exc
     size = format_count(len(data) + 1, "byte", "bytes")
     lines = [f"written: {terminal_line(str(target))} ({size})"]
-    if kinds := list(summarize_losses(locate_losses(losses, log.path(branch)), log)):
-        lines.append(_loss_summary(kinds, is_kept=context.is_persistent))
+    if names := [kind.name for kind in summarize_omissions(changes, log)]:
+        lines.append(_summarize_names(names, is_kept=context.is_persistent))
     return CommandReply("\n".join(lines), title="export", form=TextForm.PLAIN)
 
 
-def _loss_summary(kinds: Sequence[str], *, is_kept: bool) -> str:
-    """Say on one line what the file does not hold, and what would hold all of it."""
-    names = [_LOSS_DECORATION.sub("", kind) for kind in kinds]
+def _summarize_names(names: Sequence[str], *, is_kept: bool) -> str:
+    """Return on one line what the file does not hold, and which format holds all of it."""
     shown = ", ".join(
         [*names[:_MAX_NAMED_LOSSES], *(["…"] if len(names) > _MAX_NAMED_LOSSES else [])]
     )
     all_of_it = "; steno sessions export --format jsonl keeps everything" if is_kept else ""
-    return f"left out: {shown} ({format_count(len(kinds), 'kind', 'kinds')}){all_of_it}"
+    return f"left out: {shown} ({format_count(len(names), 'kind', 'kinds')}){all_of_it}"
 
 
 def _encode_export(
     store: Store, log: SessionLog, branch: str, word: str
-) -> tuple[bytes, list[ExportLoss]]:
+) -> tuple[bytes, list[Change]]:
     gathered = restore_branch_blobs(store, log.path(branch))
     format = DOCUMENT_FORMAT if word == _JSON_FORMAT else word
     exported = encode_branch(log, gathered.entries, format, branch=branch)
-    others = (
-        [ExportLoss("session", "only this branch is in the file")] if len(log.heads) > 1 else []
-    )
+    others = [session_omission("only_this_branch")] if len(log.heads) > 1 else []
     return exported.data, [*others, *gathered.losses, *exported.losses]
 
 

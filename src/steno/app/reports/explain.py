@@ -18,10 +18,11 @@ from steno.app.select_model import MODEL_FLAG, name_model_in_errors
 from steno.app.session_log import SessionLog
 from steno.app.settings import Settings
 from steno.codec import encode_message
-from steno.context import BuiltRequest, Change, ContextBuilder, ModelTarget, token_counter_for
+from steno.context import BuiltRequest, ContextBuilder, ModelTarget, token_counter_for
 from steno.errors import Damaged, InvalidValue, Missing, StenoError
 from steno.log.blobs import restore_blobs
 from steno.log.queries import current_model
+from steno.messages.change import Change
 from steno.messages.message import Message
 from steno.messages.request import Request
 from steno.providers import CATALOG, Vendor
@@ -34,10 +35,11 @@ from steno.providers.model_discovery import (
     parse_model_name,
 )
 from steno.records.entry import Entry
+from steno.render.changes import describe_change, format_change
 from steno.render.table_output import print_notice
 from steno.render.terminal_text import terminal_line
 from steno.store import Store
-from steno.wire import Loss, load_wire
+from steno.wire import load_wire
 
 _MESSAGE_PLACE: Final = re.compile(r"messages\[(\d+)\]\.?")
 
@@ -59,7 +61,7 @@ class ContextExplanation(NamedTuple):
     branch: str
     viewer: ViewingModel
     built: BuiltRequest
-    losses: tuple[Loss, ...]
+    losses: tuple[Change, ...]
 
 
 def list_context_changes(
@@ -126,7 +128,7 @@ def viewing_target(
     return target if context_tokens is None else replace(target, context_tokens=context_tokens)
 
 
-def encoding_losses(seer: ViewingModel, request: Request) -> tuple[Loss, ...]:
+def encoding_losses(seer: ViewingModel, request: Request) -> tuple[Change, ...]:
     """Return what the vendor's protocol has no words for."""
     if seer.vendor is None:
         return ()
@@ -149,16 +151,16 @@ def describe_differences(view: ContextExplanation) -> list[str]:
 
 def _describe_change(change: Change, log: SessionLog) -> str:
     place = "" if change.entry is None else f"{entry_number(log, change.entry)}: "
-    return f"{place}{terminal_line(str(change))}"
+    return f"{place}{terminal_line(format_change(change))}"
 
 
-def _describe_loss(loss: Loss, view: ContextExplanation) -> str:
+def _describe_loss(loss: Change, view: ContextExplanation) -> str:
     found = _MESSAGE_PLACE.match(loss.place)
     if found is None:
-        return terminal_line(str(loss))
+        return terminal_line(format_change(loss))
     number = entry_number(view.log, view.built.sources[int(found[1])])
     place = " ".join(filter(None, [number, loss.place[found.end() :]]))
-    return terminal_line(f"{place}: {loss.done} ({loss.code})")
+    return terminal_line(f"{place}: {describe_change(loss)} ({loss.code})")
 
 
 def entry_number(log: SessionLog, entry_id: str | None) -> str:
@@ -192,11 +194,12 @@ def explanation_as_json(view: ContextExplanation) -> dict[str, Any]:
                 "code": change.code,
                 "number": None if change.entry is None else numbers[change.entry],
                 "entry": change.entry,
-                "explanation": change.explanation,
+                "explanation": describe_change(change),
             }
             for change in built.changes
         ],
         "losses": [
-            {"code": loss.code, "place": loss.place, "done": loss.done} for loss in view.losses
+            {"code": loss.code, "place": loss.place, "done": describe_change(loss)}
+            for loss in view.losses
         ],
     }

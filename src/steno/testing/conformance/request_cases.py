@@ -9,6 +9,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from steno.messages.call import InvalidToolCall, Seal, ToolCall
+from steno.messages.change import ChangeCode
 from steno.messages.content import Opaque, Text, Thinking
 from steno.messages.message import (
     AssistantMessage,
@@ -37,7 +38,7 @@ from steno.testing.conformance.scripted_server import (
     TurnEnd,
     WholeCall,
 )
-from steno.wire import Encoder, LossCode
+from steno.wire import Encoder
 
 USER: Final = UserMessage((Text("Read both files."),))
 _SYSTEM: Final = SystemMessage((Text("Be brief."),))
@@ -204,7 +205,7 @@ def failed_result(server: ScriptedServer) -> None:
     require(b"no such file" in encoded.body, "the explanation is not sent")
     results = server.wire.decode_request(encoded.body).messages
     is_told = any(isinstance(m, ToolResultMessage) and m.is_error for m in results)
-    is_reported = LossCode.OUTCOME in [loss.code for loss in encoded.losses]
+    is_reported = ChangeCode.OUTCOME in [loss.code for loss in encoded.losses]
     require(is_told or is_reported, "the failure is neither told nor reported as a loss")
 
 
@@ -253,7 +254,7 @@ def seal_with_two_calls(server: ScriptedServer) -> None:
     results = [ToolResultMessage.success(id, "done") for id, _, _ in calls]
     encoded = server.wire.encode_request(_request((USER, decoded.message, *results)))
     codes = [loss.code for loss in encoded.losses]
-    require(LossCode.SEAL not in codes, "the seal is reported as lost")
+    require(ChangeCode.SEAL not in codes, "the seal is reported as lost")
     require(_SEAL in encoded.body.decode(), "the seal is not sent back to its maker")
     read = server.wire.decode_request(encoded.body).messages
     asked = [(call.id, call.name, call.arguments) for m in read for call in m.tool_calls]
@@ -278,7 +279,7 @@ def foreign_block(server: ScriptedServer) -> None:
     require(b"hologram-4711" not in encoded.body, "the block is sent")
     require(b"Four." in encoded.body, "the text is not sent")
     codes = [loss.code for loss in encoded.losses]
-    require(LossCode.OPAQUE in codes, f"the loss is not reported, only {codes}")
+    require(ChangeCode.OPAQUE in codes, f"the loss is not reported, only {codes}")
 
 
 def foreign_call_ids(server: ScriptedServer) -> None:
@@ -296,7 +297,7 @@ def foreign_call_ids(server: ScriptedServer) -> None:
     for id in asked:
         require(bool(server.legal_call_id.fullmatch(id)), "an id is sent that is forbidden")
     codes = [loss.code for loss in encoded.losses]
-    require(LossCode.CALL_ID in codes, f"the change is not reported, only {codes}")
+    require(ChangeCode.CALL_ID in codes, f"the change is not reported, only {codes}")
 
 
 def _encode_history(server: ScriptedServer, answer: AssistantMessage, model: str) -> str:
@@ -305,6 +306,6 @@ def _encode_history(server: ScriptedServer, answer: AssistantMessage, model: str
     encoded = server.wire.encode_request(request)
     body = encoded.body.decode()
     codes = [loss.code for loss in encoded.losses]
-    is_reported = LossCode.SEAL in codes
+    is_reported = ChangeCode.SEAL in codes
     expect(is_reported, _SEAL not in body, "that the loss of the seal is reported")
     return body

@@ -15,6 +15,7 @@ import msgspec
 
 from steno.json_object import as_json_object, raw_members
 from steno.messages.call import InvalidToolCall, ToolCall
+from steno.messages.change import Change, ChangeCode
 from steno.messages.content import (
     FileReference,
     Image,
@@ -56,7 +57,7 @@ from steno.wire.anthropic_messages.payload import (
 )
 from steno.wire.anthropic_messages.unknown_blocks import is_unfinished
 from steno.wire.extras import FORM_KEY, get_form, merge_extras, pop_form, pop_object, select_extras
-from steno.wire.report import EncodedRequest, Loss, LossCode, LossCollector
+from steno.wire.report import ChangeCollector, EncodedRequest
 from steno.wire.request_encoder import (
     WHOLE_MESSAGE_KIND,
     MessageWriter,
@@ -80,14 +81,11 @@ from steno.wire.tools_and_settings import (
 PartJson = dict[str, Any] | msgspec.Raw
 
 
-_IMAGE_TYPES_RULE: Final = "the target takes JPEG, PNG, GIF and WebP"
-
-
 @final
 class ContentBlockWriter:
     """Writes the blocks of a conversation for one target."""
 
-    def __init__(self, target: RequestTarget, losses: LossCollector) -> None:
+    def __init__(self, target: RequestTarget, losses: ChangeCollector) -> None:
         self._target = target
         self._losses = losses
         self._recorded_ids: set[str] = set()
@@ -131,7 +129,7 @@ class ContentBlockWriter:
                 case ToolCall() | InvalidToolCall():
                     parts.append(self._call(block, at))
                 case Image():
-                    self._losses.note(LossCode.IMAGE, "left out an image of the model's", at=at)
+                    self._losses.note(ChangeCode.IMAGE, "from_model", at=at)
                 case Opaque():
                     parts += self._opaque(block, at)
                 case _:
@@ -144,7 +142,7 @@ class ContentBlockWriter:
         if waiting:
             sent = waiting.popleft()
             if sent != id:
-                self._losses.note(LossCode.CALL_ID, f"sent under the id {sent}")
+                self._losses.note(ChangeCode.CALL_ID, "replaced", value=sent)
             return sent
         return self._legal_id(id, form)
 
@@ -169,10 +167,10 @@ class ContentBlockWriter:
         extras = select_extras(block, NAME, self._losses, at=at)
         form = pop_form(extras)
         if block.seal is not None:
-            self._losses.note(LossCode.SEAL, "left out a seal that text has no place for", at=at)
+            self._losses.note(ChangeCode.SEAL, "no_place_in_text", at=at)
         if is_blank(block.text) and VERBATIM not in form:
             if block.text or extras:
-                self._losses.note(LossCode.BLANK, "left out text without a word in it", at=at)
+                self._losses.note(ChangeCode.BLANK, "blank_text", at=at)
             return []
         return [self._merge_extras({"type": "text", "text": block.text}, extras, at)]
 
@@ -191,18 +189,18 @@ class ContentBlockWriter:
             signed = {"type": "thinking", "thinking": block.text, "signature": block.seal.data}
             return [self._merge_extras(signed, extras, at)]
         if block.seal is not None:
-            self._losses.note(LossCode.SEAL, "left out the seal of another model", at=at)
+            self._losses.note(ChangeCode.SEAL, "other_model", at=at)
         elif form.get(UNSIGNED) == [self._target.provider, self._target.model]:
             return [self._merge_extras({"type": "thinking", "thinking": block.text}, extras, at)]
         if block.text:
-            self._losses.note(LossCode.THINKING, "left out what the model thought", at=at)
+            self._losses.note(ChangeCode.THINKING, "no_place", at=at)
         return []
 
     def _call(self, call: ToolCall | InvalidToolCall, at: str) -> dict[str, Any]:
         extras = select_extras(call, NAME, self._losses, at=at)
         form = pop_form(extras)
         if call.seal is not None:
-            self._losses.note(LossCode.SEAL, "left out a seal that calls have no place for", at=at)
+            self._losses.note(ChangeCode.SEAL, "no_place_in_calls", at=at)
         members: dict[str, Any] = {
             "type": "tool_use",
             "id": self._call_id(call.id, form),
@@ -228,12 +226,10 @@ class ContentBlockWriter:
             case ImageUrl():
                 source = {"type": "url", "url": block.source.url}
             case ImageData():
-                self._losses.note(LossCode.IMAGE, f"left out an image: {_IMAGE_TYPES_RULE}", at=at)
+                self._losses.note(ChangeCode.IMAGE, "type_not_supported", at=at)
                 return []
             case ImageBlob() | ImageFile():
-                self._losses.note(
-                    LossCode.IMAGE, "left out an image whose bytes are not here", at=at
-                )
+                self._losses.note(ChangeCode.IMAGE, "bytes_missing", at=at)
                 return []
             case _:
                 assert_never(block.source)
@@ -242,8 +238,7 @@ class ContentBlockWriter:
     def _opaque(self, block: Opaque, at: str) -> list[PartJson]:
         sendable = is_sendable(block, NAME, self._losses, at=at)
         if block.origin == NAME and is_unfinished(block):
-            done = "left out a block that came in parts which steno cannot put together"
-            self._losses.note(LossCode.OPAQUE, done, at=at)
+            self._losses.note(ChangeCode.OPAQUE, "in_parts", at=at)
         return [msgspec.Raw(block.raw.encode())] if sendable else []
 
 
@@ -288,7 +283,7 @@ class AnthropicMessageWriter(MessageWriter):
         self._follows_result = False
         self._keeps_trailing_blanks = False
         """The newest message was recorded with blanks at its end."""
-        self._trim_loss: Loss | None = None
+        self._trim_loss: Change | None = None
 
     def add(self, message: Message) -> None:
         """Write one more message; those of the system prompt are not among them."""
@@ -322,7 +317,7 @@ class AnthropicMessageWriter(MessageWriter):
             self.losses.place = f"messages[{position}]"
             parts += self._blocks.write_user_blocks(message.content)
             if select_extras(message, NAME, self.losses).keys() - {FORM_KEY}:
-                self.losses.note(LossCode.EXTRAS, "left out members that a prompt has no place for")
+                self.losses.note(ChangeCode.EXTRAS, "no_place_in_prompt")
         return _collapse_content(parts, forms[0] if forms else {}) or None
 
     # -- turns -------------------------------------------------------------------------------
@@ -334,7 +329,7 @@ class AnthropicMessageWriter(MessageWriter):
         if form.get(IN_MESSAGES):
             self._write("system", _collapse_content(parts, form), extras)
         else:
-            self.losses.note(LossCode.SYSTEM, "sent as the words of the user")
+            self.losses.note(ChangeCode.SYSTEM, "sent_as_user")
             self._write("user", _collapse_content(parts, form), extras, joins=self._follows_result)
 
     def _add_user(self, message: UserMessage) -> None:
@@ -387,7 +382,7 @@ class AnthropicMessageWriter(MessageWriter):
     ) -> None:
         latest = self._latest
         if not content and isinstance(content, list):
-            self.losses.note(LossCode.BLANK, "left out a message with nothing in it")
+            self.losses.note(ChangeCode.BLANK, "empty_message")
         elif joins and isinstance(latest, dict) and latest["role"] == role:
             latest["content"] = [*_expand_content(latest["content"]), *_expand_content(content)]
             latest |= extras
@@ -419,7 +414,7 @@ class AnthropicMessageWriter(MessageWriter):
         text = last["text"].rstrip()
         if text == last["text"]:
             return message
-        self.losses.note(LossCode.BLANK, "left out the blanks at the end")
+        self.losses.note(ChangeCode.BLANK, "trailing_blanks")
         self._trim_loss = self.losses.found[-1]
         if isinstance(message["content"], str):
             return message | {"content": text}
@@ -463,7 +458,7 @@ class Encoder(BaseEncoder):
         return AnthropicMessageWriter(target)
 
     def _body(
-        self, request: Request, messages: bytes, losses: LossCollector, *, stream: bool | None
+        self, request: Request, messages: bytes, losses: ChangeCollector, *, stream: bool | None
     ) -> bytes:
         extras = select_extras(request, NAME, losses)
         form = pop_form(extras)
@@ -475,14 +470,20 @@ class Encoder(BaseEncoder):
         return b"".join([head, b"," if members else b"", b'"messages":[', messages, b"]}"])
 
     def _write_settings(
-        self, request: Request, extras: dict[str, Any], form: dict[str, Any], losses: LossCollector
+        self,
+        request: Request,
+        extras: dict[str, Any],
+        form: dict[str, Any],
+        losses: ChangeCollector,
     ) -> dict[str, Any]:
         limit, temperature = request.max_tokens, request.temperature
         if limit is None and "max_tokens" not in extras and form.get("max_tokens") != ABSENT:
             limit = DEFAULT_MAX_TOKENS
         if temperature is not None and temperature > MAX_TEMPERATURE:
             temperature = MAX_TEMPERATURE
-            losses.note(LossCode.SETTING, "lowered to 1, the highest there is", at=".temperature")
+            losses.note(
+                ChangeCode.SETTING, "temperature_lowered", at=".temperature", number=MAX_TEMPERATURE
+            )
         members = drop_none(
             model=request.model or None,
             max_tokens=limit,
@@ -497,11 +498,12 @@ class Encoder(BaseEncoder):
                 _has_thinking_enabled(extras)
                 and members["tool_choice"].get("type") in _FORCED_CHOICES
             ):
-                done = "sent, though the provider takes no forced call while the model thinks"
-                losses.note(LossCode.SETTING, done, at=".tool_choice")
+                losses.note(ChangeCode.SETTING, "forced_call_with_thinking", at=".tool_choice")
         return members
 
-    def _write_system(self, request: Request, losses: LossCollector) -> str | list[PartJson] | None:
+    def _write_system(
+        self, request: Request, losses: ChangeCollector
+    ) -> str | list[PartJson] | None:
         """Return the system prompt: the messages that stand before all others."""
         lifted = [
             m
@@ -513,7 +515,7 @@ class Encoder(BaseEncoder):
         losses.found += writer.losses.found
         return prompt
 
-    def _write_tool(self, tool: ToolDefinition, losses: LossCollector, at: str) -> dict[str, Any]:
+    def _write_tool(self, tool: ToolDefinition, losses: ChangeCollector, at: str) -> dict[str, Any]:
         extras = select_extras(tool, NAME, losses, at=at)
         form = pop_form(extras)
         members: dict[str, Any] = {"name": _tool_name(tool, losses, at)}
@@ -527,7 +529,7 @@ class Encoder(BaseEncoder):
         return members | extras
 
 
-def _tool_name(tool: ToolDefinition, losses: LossCollector, at: str) -> str:
+def _tool_name(tool: ToolDefinition, losses: ChangeCollector, at: str) -> str:
     return function_name(tool, NAME, LEGAL_NAME, losses, at=at)
 
 
@@ -535,7 +537,7 @@ def _write_tool_choice(request: Request) -> dict[str, Any]:
     choice = request.tool_choice or ""
     for tool in request.tools:
         if tool.name == choice:
-            return {"type": "tool", "name": _tool_name(tool, LossCollector(), "")}
+            return {"type": "tool", "name": _tool_name(tool, ChangeCollector(), "")}
     if choice in _TOOL_CHOICES:
         return {"type": _TOOL_CHOICES[choice]}
     return {"type": "tool", "name": choice}

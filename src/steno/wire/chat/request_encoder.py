@@ -7,6 +7,7 @@ from typing import Any, Final, assert_never, final
 from msgspec import Raw
 
 from steno.messages.call import AnyToolCall, InvalidToolCall, ToolCall
+from steno.messages.change import ChangeCode
 from steno.messages.content import FileReference, Image, Opaque, Resource, Text, Thinking
 from steno.messages.message import (
     AssistantMessage,
@@ -20,7 +21,7 @@ from steno.messages.request import Request
 from steno.messages.tool import ToolDefinition
 from steno.wire.chat.payload import ANY_NAME, NAME, PROVIDER
 from steno.wire.extras import merge_extras, pop_form, pop_object, select_extras
-from steno.wire.report import EncodedRequest, LossCode, LossCollector
+from steno.wire.report import ChangeCollector, EncodedRequest
 from steno.wire.request_encoder import (
     WHOLE_MESSAGE_KIND,
     MessageListWriter,
@@ -64,7 +65,7 @@ class Encoder(BaseEncoder):
         return _ChatMessageWriter(target)
 
     def _body(
-        self, request: Request, messages: bytes, losses: LossCollector, *, stream: bool | None
+        self, request: Request, messages: bytes, losses: ChangeCollector, *, stream: bool | None
     ) -> bytes:
         extras = select_extras(request, NAME, losses)
         form = pop_form(extras)
@@ -79,7 +80,7 @@ class Encoder(BaseEncoder):
 
 
 def _write_settings(
-    request: Request, extras: dict[str, Any], losses: LossCollector
+    request: Request, extras: dict[str, Any], losses: ChangeCollector
 ) -> dict[str, Any]:
     members = drop_none(
         model=request.model or None,
@@ -93,7 +94,7 @@ def _write_settings(
     return merge_extras(members, extras, losses)
 
 
-def _write_tool(tool: ToolDefinition, losses: LossCollector, at: str) -> dict[str, Any]:
+def _write_tool(tool: ToolDefinition, losses: ChangeCollector, at: str) -> dict[str, Any]:
     extras = select_extras(tool, NAME, losses, at=at)
     form = pop_form(extras)
     members = write_function(tool, wire_name(tool, ANY_NAME, losses, at=at))
@@ -125,7 +126,7 @@ class _ChatMessageWriter(MessageListWriter):
             else:
                 is_moved = is_moved or bool(calls)
         if is_moved:
-            self.losses.note(LossCode.ORDER, "the calls stand behind the text")
+            self.losses.note(ChangeCode.ORDER, "calls_after_text")
         self._write(message, {"role": "assistant"}, {"tool_calls": calls} if calls else {})
 
     def _write_call(self, call: AnyToolCall, at: str) -> dict[str, Any]:
@@ -145,9 +146,7 @@ class _ChatMessageWriter(MessageListWriter):
     def _add_result(self, message: ToolResultMessage) -> None:
         members: dict[str, Any] = {"role": "tool", "tool_call_id": message.tool_call_id}
         if message.is_error and message.outcome is not Outcome.ERROR:
-            self.losses.note(
-                LossCode.OUTCOME, f"told as an error that it ended as {message.outcome}"
-            )
+            self.losses.note(ChangeCode.OUTCOME, "sent_as_error", value=message.outcome.value)
         self._write(message, members, {"is_error": True} if message.is_error else {})
 
     # -- content -----------------------------------------------------------------------------
@@ -184,9 +183,9 @@ class _ChatMessageWriter(MessageListWriter):
                     parts.append(merge_extras(part, extras, self.losses, at=at))
                 case Thinking():
                     self._note_seal_loss(block, at)
-                    self.losses.note(LossCode.THINKING, "left out what the model thought", at=at)
+                    self.losses.note(ChangeCode.THINKING, "no_place", at=at)
                 case Image():
-                    self.losses.note(LossCode.IMAGE, "left out: there is text and no more", at=at)
+                    self.losses.note(ChangeCode.IMAGE, "text_only", at=at)
                 case Opaque():
                     if is_sendable(block, NAME, self.losses, at=at):
                         parts.append(Raw(block.raw.encode()))
@@ -200,11 +199,11 @@ class _ChatMessageWriter(MessageListWriter):
         """Make one text of several."""
         texts = [part for part in parts if isinstance(part, dict)]
         if len(texts) > 1:
-            self.losses.note(LossCode.ORDER, "several texts became one")
+            self.losses.note(ChangeCode.ORDER, "texts_joined")
         if any(text.keys() != {"type", "text"} for text in texts):
-            self.losses.note(LossCode.EXTRAS, "left out: a text has no members here")
+            self.losses.note(ChangeCode.EXTRAS, "no_place_in_text")
         return separator.join([text["text"] for text in texts])
 
     def _note_seal_loss(self, block: Text | Thinking | AnyToolCall, at: str) -> None:
         if block.seal is not None:
-            self.losses.note(LossCode.SEAL, "left out the seal of another model", at=at)
+            self.losses.note(ChangeCode.SEAL, "other_model", at=at)

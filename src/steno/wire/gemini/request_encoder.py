@@ -9,6 +9,7 @@ from msgspec import Raw
 
 from steno.json_object import is_json_text
 from steno.messages.call import AnyToolCall, InvalidToolCall, Seal, ToolCall
+from steno.messages.change import ChangeCode
 from steno.messages.content import (
     FileReference,
     Image,
@@ -40,7 +41,7 @@ from steno.wire.gemini.payload import (
     THOUGHT_SIGNATURE,
 )
 from steno.wire.gemini.tools import LAYOUT_NOTE, get_declared_name, write_tools
-from steno.wire.report import EncodedRequest, LossCode, LossCollector
+from steno.wire.report import ChangeCollector, EncodedRequest
 from steno.wire.request_encoder import (
     WHOLE_MESSAGE_KIND,
     AnonymousCalls,
@@ -76,7 +77,7 @@ Form: TypeAlias = dict[str, Any]
 class PartWriter:
     """Writes blocks for one target."""
 
-    def __init__(self, target: RequestTarget, losses: LossCollector) -> None:
+    def __init__(self, target: RequestTarget, losses: ChangeCollector) -> None:
         self._target = target
         self._losses = losses
         self.sent_calls: dict[str, tuple[str | None, str]] = {}
@@ -143,7 +144,7 @@ class PartWriter:
         elif isinstance(block.source, ImageUrl):
             name, inner = "fileData", {"fileUri": block.source.url}
         else:
-            self._losses.note(LossCode.IMAGE, "left out an image whose bytes are not here", at=at)
+            self._losses.note(ChangeCode.IMAGE, "bytes_missing", at=at)
             return []
         if block.mime_type is not None:
             inner["mimeType"] = block.mime_type
@@ -180,7 +181,7 @@ class PartWriter:
             return {}
         if self._target.accepts(seal):
             return {THOUGHT_SIGNATURE: seal.data}
-        self._losses.note(LossCode.SEAL, "left out the seal of another model", at=at)
+        self._losses.note(ChangeCode.SEAL, "other_model", at=at)
         return {}
 
     def _is_signed_for_target(self, form: Form) -> bool:
@@ -189,7 +190,7 @@ class PartWriter:
         return bool(form.get("signed", target) == target)
 
     def _drop_signature(self, members: dict[str, Any], at: str) -> None:
-        self._losses.note(LossCode.SEAL, "left out the seal of another model", at=at)
+        self._losses.note(ChangeCode.SEAL, "other_model", at=at)
         members.pop(THOUGHT_SIGNATURE, None)
         members.pop(to_snake_case(THOUGHT_SIGNATURE), None)
 
@@ -278,7 +279,7 @@ class ContentsWriter(MessageWriter):
         texts = enumerate(message.content)
         parts = [self._blocks.write_text(block, f".content[{number}]") for number, block in texts]
         if self._written or self._latest is not None:
-            self.losses.note(LossCode.SYSTEM, "sent as the words of the user")
+            self.losses.note(ChangeCode.SYSTEM, "sent_as_user")
             self._write("user", parts, {}, {})
         elif self.system is not None:
             earlier = self.system["parts"]
@@ -334,7 +335,7 @@ class ContentsWriter(MessageWriter):
         if parts:
             self._write("model", parts, extras, form)
         else:
-            self.losses.note(LossCode.ORDER, "left out a turn that says nothing")
+            self.losses.note(ChangeCode.ORDER, "empty_turn")
 
     def _add_result(self, message: ToolResultMessage) -> None:
         extras, form = self._blocks.read_extras(message)
@@ -442,7 +443,7 @@ class Encoder(BaseEncoder):
         return self._contents
 
     def _body(
-        self, request: Request, messages: bytes, losses: LossCollector, *, stream: bool | None
+        self, request: Request, messages: bytes, losses: ChangeCollector, *, stream: bool | None
     ) -> bytes:
         extras = select_extras(request, NAME, losses)
         form = pop_form(extras)
@@ -460,7 +461,7 @@ class Encoder(BaseEncoder):
 
 
 def _write_settings(
-    request: Request, extras: dict[str, Any], form: dict[str, Any], losses: LossCollector
+    request: Request, extras: dict[str, Any], form: dict[str, Any], losses: ChangeCollector
 ) -> dict[str, Any]:
     """Return the members of the body, with those of the extras that stand inside them."""
     members: dict[str, Any] = {}
@@ -499,7 +500,7 @@ def _pop_object_of_either_case(extras: dict[str, Any], name: str) -> dict[str, A
     return None
 
 
-def _write_tool_choice(request: Request, losses: LossCollector) -> dict[str, Any]:
+def _write_tool_choice(request: Request, losses: ChangeCollector) -> dict[str, Any]:
     choice = request.tool_choice
     if choice is None:
         return {}
@@ -510,7 +511,7 @@ def _write_tool_choice(request: Request, losses: LossCollector) -> dict[str, Any
 
 
 def _merge_nested(
-    ours: dict[str, Any], kept: dict[str, Any], losses: LossCollector, at: str
+    ours: dict[str, Any], kept: dict[str, Any], losses: ChangeCollector, at: str
 ) -> dict[str, Any]:
     """Put together what we say and what was kept, also one level further down."""
     if _CALLING_CONFIG in ours:
@@ -525,7 +526,7 @@ def _get_calling_config(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def _add_extras(
-    members: dict[str, Any], extras: dict[str, Any], form: dict[str, Any], losses: LossCollector
+    members: dict[str, Any], extras: dict[str, Any], form: dict[str, Any], losses: ChangeCollector
 ) -> dict[str, Any]:
     """Add the extras to members under the names they came with; no name stands in two spellings."""
     said = _restore_nested_case(members, form)

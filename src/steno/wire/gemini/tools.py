@@ -20,7 +20,7 @@ from steno.messages.tool import ToolDefinition
 from steno.wire.extras import get_form, pop_form, select_extras
 from steno.wire.gemini.key_case import EitherCaseMembers, restore_case, to_snake_case
 from steno.wire.gemini.payload import LEGAL_NAME, NAME
-from steno.wire.report import LossCollector
+from steno.wire.report import ChangeCollector
 from steno.wire.request_encoder import wire_name
 from steno.wire.tolerant import DECODE_ERRORS, explain_decode_error, read_as
 from steno.wire.tools_and_settings import build_tool
@@ -133,7 +133,7 @@ def _read_schema(found: SchemaJson, form: dict[str, Any]) -> SchemaJson:
 # -- writing ---------------------------------------------------------------------------------
 
 
-def write_tools(request: Request, template: Any, losses: LossCollector) -> list[Any] | None:
+def write_tools(request: Request, template: Any, losses: ChangeCollector) -> list[Any] | None:
     """Return the tools, laid out as the template says; None where there are none."""
     written = {
         tool.name: _write_tool(tool, losses, f".tools[{number}]")
@@ -164,13 +164,13 @@ def _fill_declarations(declarations: list[Any], written: dict[str, Any]) -> list
     return [declaration for declaration in filled if declaration is not None]
 
 
-def get_declared_name(tool: ToolDefinition, losses: LossCollector, at: str = "") -> str:
+def get_declared_name(tool: ToolDefinition, losses: ChangeCollector, at: str = "") -> str:
     """Return the name under which a tool is declared."""
     form = get_form(tool, NAME)
     return form["name"] if "name" in form else wire_name(tool, LEGAL_NAME, losses, at=at)
 
 
-def _write_tool(tool: ToolDefinition, losses: LossCollector, at: str) -> dict[str, Any]:
+def _write_tool(tool: ToolDefinition, losses: ChangeCollector, at: str) -> dict[str, Any]:
     extras = select_extras(tool, NAME, losses, at=at)
     form = pop_form(extras)
     name = get_declared_name(tool, losses, at)

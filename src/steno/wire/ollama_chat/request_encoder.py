@@ -10,6 +10,7 @@ from typing import Any, Final, assert_never, final
 from msgspec import Raw
 
 from steno.messages.call import AnyToolCall, InvalidToolCall, ToolCall
+from steno.messages.change import ChangeCode
 from steno.messages.content import (
     FileReference,
     Image,
@@ -33,7 +34,7 @@ from steno.messages.request import Request
 from steno.messages.tool import ToolDefinition
 from steno.wire.extras import FORM_KEY, merge_extras, pop_form, pop_object, select_extras
 from steno.wire.ollama_chat.payload import NAME, OPAQUE_IMAGE_KIND, PROVIDER
-from steno.wire.report import EncodedRequest, LossCode, LossCollector
+from steno.wire.report import ChangeCollector, EncodedRequest
 from steno.wire.request_encoder import (
     WHOLE_MESSAGE_KIND,
     AnonymousCalls,
@@ -74,7 +75,7 @@ _CALLS_POSITION: Final = 3
 class MessageParts:
     """Collects the parts of one message, block by block."""
 
-    def __init__(self, losses: LossCollector, separator: str) -> None:
+    def __init__(self, losses: ChangeCollector, separator: str) -> None:
         """Start with nothing. `separator` stands between two texts that become one."""
         self._losses = losses
         self._separator = separator
@@ -123,9 +124,9 @@ class MessageParts:
                 self._note_extras_loss(block, at)
                 self._images.append(base64.b64encode(block.source.data).decode())
             case ImageUrl():
-                self._losses.note(LossCode.IMAGE, "left out: the server fetches nothing", at=at)
+                self._losses.note(ChangeCode.IMAGE, "not_fetched", at=at)
             case ImageBlob() | ImageFile():
-                self._losses.note(LossCode.IMAGE, "left out: its bytes are not here", at=at)
+                self._losses.note(ChangeCode.IMAGE, "bytes_required", at=at)
             case _:
                 assert_never(block.source)
 
@@ -137,7 +138,7 @@ class MessageParts:
             self._note_position(_IMAGES_POSITION)
             self._images.append(Raw(block.raw.encode()))
         else:
-            self._losses.note(LossCode.OPAQUE, "left out: it has no place in a message", at=at)
+            self._losses.note(ChangeCode.OPAQUE, "no_place_in_message", at=at)
 
     def add_call(self, call: dict[str, Any]) -> None:
         """Add a call, written already."""
@@ -150,9 +151,9 @@ class MessageParts:
         `form` tells how a message without text was written, `otherwise` is its text else.
         """
         if self._is_reordered:
-            self._losses.note(LossCode.ORDER, "images stand before the text, calls behind it")
+            self._losses.note(ChangeCode.ORDER, "parts_reordered")
         if len(self._texts) > 1:
-            self._losses.note(LossCode.ORDER, "several texts became one")
+            self._losses.note(ChangeCode.ORDER, "texts_joined")
         members: dict[str, Any] = {}
         text = self._separator.join(self._texts) or otherwise
         if text or "content" not in form:
@@ -171,11 +172,11 @@ class MessageParts:
     def note_seal_loss(self, block: Text | Thinking | AnyToolCall, at: str) -> None:
         """Note that a seal is left out: there are none here."""
         if block.seal is not None:
-            self._losses.note(LossCode.SEAL, "left out the seal of another model", at=at)
+            self._losses.note(ChangeCode.SEAL, "other_model", at=at)
 
     def _note_extras_loss(self, block: UserBlock | Thinking, at: str) -> None:
         if select_extras(block, NAME, self._losses, at=at):
-            self._losses.note(LossCode.EXTRAS, "left out: blocks have no members here", at=at)
+            self._losses.note(ChangeCode.EXTRAS, "no_place_in_blocks", at=at)
 
     def _note_position(self, place: int) -> None:
         """Note whether a part follows those that the server puts before it."""
@@ -212,7 +213,7 @@ _PROPERTY_KEYWORDS: Final = _ANNOTATION_KEYWORDS | frozenset(
 # -- writing ---------------------------------------------------------------------------------
 
 
-def _write_tool(tool: ToolDefinition, losses: LossCollector, at: str) -> dict[str, Any]:
+def _write_tool(tool: ToolDefinition, losses: ChangeCollector, at: str) -> dict[str, Any]:
     """Write a definition, and note what of it the server will not see."""
     extras = select_extras(tool, NAME, losses, at=at)
     form = pop_form(extras)
@@ -220,7 +221,7 @@ def _write_tool(tool: ToolDefinition, losses: LossCollector, at: str) -> dict[st
     ignored = sorted(set(_find_ignored_keywords(function["parameters"], _TOP_LEVEL_KEYWORDS)))
     function = {name: value for name, value in function.items() if form.get(name) != "absent"}
     if ignored:
-        losses.note(LossCode.TOOL, f"the server does not look at {', '.join(ignored)}", at=at)
+        losses.note(ChangeCode.TOOL, "keywords_ignored", at=at, names=tuple(ignored))
     return wrap_function(function | pop_object(extras, "function")) | extras
 
 
@@ -259,7 +260,7 @@ class Encoder(BaseEncoder):
         return _OllamaMessageWriter(target)
 
     def _body(
-        self, request: Request, messages: bytes, losses: LossCollector, *, stream: bool | None
+        self, request: Request, messages: bytes, losses: ChangeCollector, *, stream: bool | None
     ) -> bytes:
         members = _write_settings(request, losses)
         if stream is not None:
@@ -269,13 +270,13 @@ class Encoder(BaseEncoder):
         return b"".join([head, b"," if members else b"", b'"messages":[', messages, b"]}"])
 
 
-def _write_settings(request: Request, losses: LossCollector) -> dict[str, Any]:
+def _write_settings(request: Request, losses: ChangeCollector) -> dict[str, Any]:
     extras = select_extras(request, NAME, losses)
     extras.pop(FORM_KEY, None)
     members = drop_none(model=request.model or None)
     members |= write_tools(request, extras, lambda tool, at: _write_tool(tool, losses, at))
     if request.tool_choice not in (None, "auto"):
-        losses.note(LossCode.SETTING, "left out the choice of a tool, which is the model's here")
+        losses.note(ChangeCode.SETTING, "tool_choice_left_out")
     options = drop_none(
         num_predict=request.max_tokens,
         temperature=request.temperature,
@@ -371,7 +372,7 @@ class _OllamaMessageWriter(MessageListWriter):
         for number, block in enumerate(message.content):
             parts.add(block, f".content[{number}]")
         if message.is_error:
-            self.losses.note(LossCode.OUTCOME, f"not told that the call ended as {message.outcome}")
+            self.losses.note(ChangeCode.OUTCOME, "not_sent", value=message.outcome.value)
         otherwise = message.outcome.value if message.is_error else ""
         self._write(members, parts.members(form, otherwise=otherwise), extras)
 

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Raw
 
 from steno.messages.call import InvalidToolCall, ToolCall
+from steno.messages.change import ChangeCode
 from steno.messages.content import FileReference, Image, Opaque, Resource, Text, Thinking
 from steno.messages.message import (
     AssistantMessage,
@@ -30,7 +31,7 @@ from steno.wire.openai_chat.dialect import (
     Dialect,
 )
 from steno.wire.openai_chat.payload import LEGAL_NAME, NAME
-from steno.wire.report import EncodedRequest, LossCode, LossCollector
+from steno.wire.report import ChangeCollector, EncodedRequest
 from steno.wire.request_encoder import (
     WHOLE_MESSAGE_KIND,
     MessageWriter,
@@ -140,11 +141,11 @@ class CompletionMessageWriter(MessageWriter):
             return
         if self._dialect.merges_neighbours and isinstance(message, dict):
             if message["role"] == "system" and self._latest is not None:
-                self.losses.note(LossCode.SYSTEM, "sent as the words of the user")
+                self.losses.note(ChangeCode.SYSTEM, "sent_as_user")
                 message["role"] = "user"
             thinking = self._dialect.thinking_field
             if isinstance(self._latest, dict) and _can_merge(self._latest, message, thinking):
-                self.losses.note(LossCode.ORDER, "merged with the message before it")
+                self.losses.note(ChangeCode.ORDER, "merged")
                 self._latest = _merge_adjacent(self._latest, message, thinking)
                 return
         if self._latest is not None:
@@ -175,7 +176,7 @@ class CompletionMessageWriter(MessageWriter):
 
     def _note_empty_message(self) -> None:
         """Note that nothing is left of a message, which is not sent then: servers refuse null."""
-        self.losses.note(LossCode.BLANK, "left out a message with nothing in it")
+        self.losses.note(ChangeCode.BLANK, "empty_message")
 
     def _write_parts(self, block: UserBlock, at: str) -> list[PartJson]:
         """Write what a user or a tool says."""
@@ -213,7 +214,7 @@ class CompletionMessageWriter(MessageWriter):
                     else:
                         calls.append(self._write_call(block, at))
                 case Image():
-                    self.losses.note(LossCode.IMAGE, "left out an image of the model's", at=at)
+                    self.losses.note(ChangeCode.IMAGE, "from_model", at=at)
                 case Opaque():
                     if is_sendable(block, NAME, self.losses, at=at):
                         parts.append(msgspec.Raw(block.raw.encode()))
@@ -235,10 +236,10 @@ class CompletionMessageWriter(MessageWriter):
 
     def _write_thinking(self, block: Thinking, field: str | None, at: str) -> list[str]:
         if block.seal is not None and not self.target.accepts(block.seal):
-            self.losses.note(LossCode.SEAL, "left out the seal of another model", at=at)
+            self.losses.note(ChangeCode.SEAL, "other_model", at=at)
         if field is not None or not block.text:
             return [block.text]
-        self.losses.note(LossCode.THINKING, "left out what the model thought", at=at)
+        self.losses.note(ChangeCode.THINKING, "no_place", at=at)
         return []
 
     def _write_details(self, message: AssistantMessage) -> list[msgspec.Raw]:
@@ -249,7 +250,7 @@ class CompletionMessageWriter(MessageWriter):
                 details = read_as(block.seal.data.encode(), list[msgspec.Raw])
                 if details is None:
                     at = f".content[{number}]"
-                    self.losses.note(LossCode.SEAL, "left out a seal that is none", at=at)
+                    self.losses.note(ChangeCode.SEAL, "unreadable", at=at)
                 found += details or ()
         return found
 
@@ -258,7 +259,7 @@ class CompletionMessageWriter(MessageWriter):
         form = pop_form(extras)
         is_custom = extras.get("type") == "custom"
         if is_custom and not self._dialect.has_custom_tools:
-            self.losses.note(LossCode.TOOL, "sent as the call of a function", at=at)
+            self.losses.note(ChangeCode.TOOL, "sent_as_function_call", at=at)
             del extras["type"]
             is_custom = False
         members: dict[str, Any] = {"id": self._write_call_id(call.id, form)}
@@ -283,7 +284,7 @@ class CompletionMessageWriter(MessageWriter):
     ) -> dict[str, Any]:
         """Write name and arguments."""
         if call.seal is not None and not self.target.accepts(call.seal):
-            self.losses.note(LossCode.SEAL, "left out the seal of another model", at=at)
+            self.losses.note(ChangeCode.SEAL, "other_model", at=at)
         absent: list[str] = form.get("absent", [])
         name = "" if "name" in absent else form.get("name")
         if name is None:
@@ -292,7 +293,7 @@ class CompletionMessageWriter(MessageWriter):
         if form.get("arguments_are") == "object":
             arguments = msgspec.Raw(call.arguments.encode())
         elif isinstance(call, InvalidToolCall) and field in self._parsed_fields:
-            self.losses.note(LossCode.INVALID_CALL, "sent the raw text as an argument", at=at)
+            self.losses.note(ChangeCode.INVALID_CALL, "raw_text_as_argument", at=at)
             arguments = encode_json({"invalid_arguments": call.arguments}).decode()
         return _omit(absent, {"name": name, field: arguments}) | pop_object(form, FUNCTION_EXTRAS)
 
@@ -303,12 +304,12 @@ class CompletionMessageWriter(MessageWriter):
         for number, block in enumerate(message.content):
             at = f".content[{number}]"
             if isinstance(block, Image) and form.get("images") != "inside":
-                self.losses.note(LossCode.IMAGE, "moved into a user message behind", at=at)
+                self.losses.note(ChangeCode.IMAGE, "moved_to_user_message", at=at)
                 self._images += self._write_image(block, at)
             else:
                 parts += self._write_parts(block, at)
         if message.is_error:
-            self.losses.note(LossCode.OUTCOME, f"not told that the call ended as {message.outcome}")
+            self.losses.note(ChangeCode.OUTCOME, "not_sent", value=message.outcome.value)
         if not parts and "content" not in form:
             parts.append({"type": "text", "text": str(message.outcome) if message.is_error else ""})
         members = self._with_content(self._write_call_reference(message, form), parts, form)
@@ -355,14 +356,14 @@ class CompletionMessageWriter(MessageWriter):
 
     def _write_text(self, block: Text, at: str) -> dict[str, Any]:
         if block.seal is not None and not self.target.accepts(block.seal):
-            self.losses.note(LossCode.SEAL, "left out the seal of another model", at=at)
+            self.losses.note(ChangeCode.SEAL, "other_model", at=at)
         extras = select_extras(block, NAME, self.losses, at=at)
         return merge_extras({"type": "text", "text": block.text}, extras, self.losses, at=at)
 
     def _write_image(self, block: Image, at: str) -> list[PartJson]:
         url = image_url(block)
         if url is None:
-            self.losses.note(LossCode.IMAGE, "left out an image whose bytes are not here", at=at)
+            self.losses.note(ChangeCode.IMAGE, "bytes_missing", at=at)
             return []
         extras = select_extras(block, NAME, self.losses, at=at)
         inner = merge_extras({"url": url}, pop_object(extras, "image_url"), self.losses, at=at)
@@ -411,7 +412,7 @@ class Encoder(BaseEncoder):
         return CompletionMessageWriter(target, self._dialect)
 
     def _body(
-        self, request: Request, messages: bytes, losses: LossCollector, *, stream: bool | None
+        self, request: Request, messages: bytes, losses: ChangeCollector, *, stream: bool | None
     ) -> bytes:
         members = _write_settings(request, self._dialect, losses)
         if stream is not None:
@@ -426,7 +427,7 @@ class Encoder(BaseEncoder):
 # -- settings and tools ----------------------------------------------------------------------
 
 
-def _write_settings(request: Request, dialect: Dialect, losses: LossCollector) -> dict[str, Any]:
+def _write_settings(request: Request, dialect: Dialect, losses: ChangeCollector) -> dict[str, Any]:
     extras = select_extras(request, NAME, losses)
     form = pop_form(extras)
     limit: str = form.get("max_tokens", dialect.max_tokens_field)
@@ -452,7 +453,7 @@ def _write_settings(request: Request, dialect: Dialect, losses: LossCollector) -
 
 
 def _write_tool(
-    tool: ToolDefinition, dialect: Dialect, losses: LossCollector, at: str
+    tool: ToolDefinition, dialect: Dialect, losses: ChangeCollector, at: str
 ) -> dict[str, Any]:
     extras = select_extras(tool, NAME, losses, at=at)
     form = pop_form(extras)
@@ -465,5 +466,5 @@ def _write_tool(
     return wrap_function(function) | extras
 
 
-def _write_tool_name(tool: ToolDefinition, losses: LossCollector, *, at: str = "") -> str:
+def _write_tool_name(tool: ToolDefinition, losses: ChangeCollector, *, at: str = "") -> str:
     return function_name(tool, NAME, LEGAL_NAME, losses, at=at)

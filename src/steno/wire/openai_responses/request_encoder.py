@@ -9,6 +9,7 @@ from msgspec import Raw
 
 from steno.json_object import is_json_text
 from steno.messages.call import NO_ARGUMENTS, InvalidToolCall, ToolCall
+from steno.messages.change import ChangeCode
 from steno.messages.content import FileReference, Image, Opaque, Resource, Text, Thinking
 from steno.messages.message import (
     AssistantMessage,
@@ -37,7 +38,7 @@ from steno.wire.openai_responses.payload import (
     PROVIDER,
     PROVIDER_NOTE,
 )
-from steno.wire.report import EncodedRequest, LossCode, LossCollector
+from steno.wire.report import ChangeCollector, EncodedRequest
 from steno.wire.request_encoder import (
     WHOLE_MESSAGE_KIND,
     MessageWriter,
@@ -75,7 +76,7 @@ class TurnItemWriter:
         self,
         message: AssistantMessage,
         target: RequestTarget,
-        losses: LossCollector,
+        losses: ChangeCollector,
         sent: dict[str, str],
     ) -> None:
         self._message = message
@@ -86,7 +87,7 @@ class TurnItemWriter:
         extras = select_extras(message, NAME, losses)
         form = pop_form(extras)
         if extras:
-            losses.note(LossCode.EXTRAS, "left out members that no item has")
+            losses.note(ChangeCode.EXTRAS, "no_place_in_items")
         self._is_foreign = form.get(PROVIDER_NOTE, PROVIDER) != target.provider
         # An item without the reasoning that it followed is refused, if it says who it was.
         self._drops_ids = self._is_foreign or any(
@@ -107,7 +108,7 @@ class TurnItemWriter:
                 case ToolCall() | InvalidToolCall():
                     items.append(self._write_call(block, at))
                 case Image():
-                    self._losses.note(LossCode.IMAGE, "left out an image of the model's", at=at)
+                    self._losses.note(ChangeCode.IMAGE, "from_model", at=at)
                 case Opaque():
                     self._add_opaque(items, block, at)
                 case _:
@@ -117,13 +118,13 @@ class TurnItemWriter:
     def _drop_trailing_reasoning(self, items: list[ItemJson | Raw]) -> list[ItemJson | Raw]:
         """Leave out the reasoning of an answer that was cut off: with nothing behind it is refused."""
         while items and self._message.stop_reason in _CUT_OFF_REASONS and _is_reasoning(items[-1]):
-            self._losses.note(LossCode.ORDER, "left out thinking that nothing follows")
+            self._losses.note(ChangeCode.ORDER, "trailing_thinking")
             items.pop()
         return items
 
     def _add_text(self, items: list[ItemJson | Raw], block: Text, at: str) -> None:
         if block.seal is not None and not self._target.accepts(block.seal):
-            self._losses.note(LossCode.SEAL, "left out the seal of another model", at=at)
+            self._losses.note(ChangeCode.SEAL, "other_model", at=at)
         extras = self._select_own_extras(block, at)
         form = pop_form(extras)
         members: ItemJson | None = extras.pop(ITEM_EXTRAS, None)
@@ -147,7 +148,7 @@ class TurnItemWriter:
         form = pop_form(extras)
         is_part = ITEM_EXTRAS in extras or PART_NOTE in form
         if is_part and self._is_foreign:
-            self._losses.note(LossCode.OPAQUE, "left out a part of another provider's", at=at)
+            self._losses.note(ChangeCode.OPAQUE, "other_provider_part", at=at)
         elif is_part:
             self._add_part(items, raw, extras.get(ITEM_EXTRAS), form)
         elif self._drops_ids:
@@ -176,8 +177,8 @@ class TurnItemWriter:
 
     def _write_reasoning(self, block: Thinking, at: str) -> list[ItemJson | Raw]:
         if not self._is_from_target(block):
-            code = LossCode.THINKING if block.seal is None else LossCode.SEAL
-            self._losses.note(code, "left out what another model thought, and ids with it", at=at)
+            code = ChangeCode.THINKING if block.seal is None else ChangeCode.SEAL
+            self._losses.note(code, "other_model_thinking", at=at)
             return []
         extras = select_extras(block, NAME, self._losses, at=at)
         form = pop_form(extras)
@@ -196,7 +197,7 @@ class TurnItemWriter:
 
     def _write_call(self, call: ToolCall | InvalidToolCall, at: str) -> ItemJson:
         if call.seal is not None and not self._target.accepts(call.seal):
-            self._losses.note(LossCode.SEAL, "left out the seal of another model", at=at)
+            self._losses.note(ChangeCode.SEAL, "other_model", at=at)
         kind, field = (
             (CUSTOM_TOOL_CALL, "input") if is_custom_call(call) else ("function_call", "arguments")
         )
@@ -235,7 +236,7 @@ class TurnItemWriter:
         extras = select_extras(block, NAME, self._losses, at=at)
         if not self._is_foreign or not extras:
             return extras
-        self._losses.note(LossCode.EXTRAS, "left out what another provider added", at=at)
+        self._losses.note(ChangeCode.EXTRAS, "other_provider", at=at)
         return {}
 
     def _write_members(self, members: ItemJson) -> ItemJson:
@@ -248,7 +249,7 @@ class TurnItemWriter:
         """Write an item without its id, if it goes by that of a call, which has a result."""
         members: ItemJson = msgspec.json.decode(raw)
         if "call_id" not in members:
-            self._losses.note(LossCode.OPAQUE, "left out an item that only its maker knows", at=at)
+            self._losses.note(ChangeCode.OPAQUE, "other_provider_item", at=at)
             return []
         return [self._write_members(members)]
 
@@ -339,7 +340,7 @@ class InputItemWriter(MessageWriter):
         form = pop_form(extras)
         output = self._write_content(message.content, "output", form)
         if message.is_error:
-            self.losses.note(LossCode.OUTCOME, f"not told that the call ended as {message.outcome}")
+            self.losses.note(ChangeCode.OUTCOME, "not_sent", value=message.outcome.value)
             output = output if output["output"] else {"output": str(message.outcome)}
         call_id = self._write_call_id(message.tool_call_id, form)
         kind = (
@@ -355,7 +356,7 @@ class InputItemWriter(MessageWriter):
         if sent is None:
             return wire_id(id, LEGAL_ID, self.losses)
         if sent != id:
-            self.losses.note(LossCode.CALL_ID, f"sent under the id {sent}")
+            self.losses.note(ChangeCode.CALL_ID, "replaced", value=sent)
         return sent
 
     def _write_content(
@@ -378,14 +379,13 @@ class InputItemWriter(MessageWriter):
         match block:
             case Text():
                 if block.seal is not None:
-                    self.losses.note(LossCode.SEAL, "left out the seal of a model", at=at)
+                    self.losses.note(ChangeCode.SEAL, "no_place_in_prompt", at=at)
                 extras = select_extras(block, NAME, self.losses, at=at)
                 return [{"type": "input_text", "text": block.text} | extras]
             case Image():
                 url = image_url(block)
                 if url is None:
-                    done = "left out an image whose bytes are not here"
-                    self.losses.note(LossCode.IMAGE, done, at=at)
+                    self.losses.note(ChangeCode.IMAGE, "bytes_missing", at=at)
                     return []
                 extras = select_extras(block, NAME, self.losses, at=at)
                 # OpenAI's own types want the detail; other servers' recordings do without.
@@ -429,7 +429,7 @@ class Encoder(BaseEncoder):
         return InputItemWriter(target)
 
     def _body(
-        self, request: Request, messages: bytes, losses: LossCollector, *, stream: bool | None
+        self, request: Request, messages: bytes, losses: ChangeCollector, *, stream: bool | None
     ) -> bytes:
         extras = select_extras(request, NAME, losses)
         form = pop_form(extras)
@@ -458,7 +458,7 @@ def _write_input(request: Request, messages: bytes, form: dict[str, Any]) -> tup
 
 
 def _write_settings(
-    request: Request, extras: dict[str, Any], losses: LossCollector
+    request: Request, extras: dict[str, Any], losses: ChangeCollector
 ) -> dict[str, Any]:
     members = drop_none(
         model=request.model or None,
@@ -468,14 +468,14 @@ def _write_settings(
         top_p=request.top_p,
     )
     if request.stop:
-        losses.note(LossCode.SETTING, "left out texts to stop at", at=".stop")
+        losses.note(ChangeCode.SETTING, "stop_left_out", at=".stop")
     members |= write_tools(request, extras, lambda tool, at: _write_tool(tool, losses, at))
     return members | write_tool_choice(
         request, lambda tool: {"type": "function", "name": _write_tool_name(tool, losses)}
     )
 
 
-def _write_tool(tool: ToolDefinition, losses: LossCollector, at: str) -> dict[str, Any]:
+def _write_tool(tool: ToolDefinition, losses: ChangeCollector, at: str) -> dict[str, Any]:
     extras = select_extras(tool, NAME, losses, at=at)
     form = pop_form(extras)
     # Written out either way: here a tool is strict unless it says otherwise.
@@ -485,5 +485,5 @@ def _write_tool(tool: ToolDefinition, losses: LossCollector, at: str) -> dict[st
     return {"type": "function"} | function | extras
 
 
-def _write_tool_name(tool: ToolDefinition, losses: LossCollector, *, at: str = "") -> str:
+def _write_tool_name(tool: ToolDefinition, losses: ChangeCollector, *, at: str = "") -> str:
     return function_name(tool, NAME, LEGAL_NAME, losses, at=at)

@@ -1,0 +1,111 @@
+"""A change: something is sent, seen or written otherwise than it is on record.
+
+Wires, the context builder and file formats report changes as data. `code` is the kind of thing
+that was changed and `reason` the case of it; both are stable. The sentences for people are in
+`steno.render.changes`: no sentence stands here.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import ClassVar, final
+
+from steno.values import RedactedRepr
+
+
+class ChangeCode(StrEnum):
+    """The kind of thing that was changed. The values are printed, and never change."""
+
+    # What a wire cannot send as it is.
+    SEAL = "seal"
+    """A seal that the target would refuse, or has no place for."""
+    THINKING = "thinking"
+    """Thinking, where the target has no place for it."""
+    CALL_ID = "call_id"
+    """A call id that the target forbids, replaced by a hash of it."""
+    TOOL_NAME = "tool_name"
+    """A tool name that the target forbids, replaced by the name that steno has for it."""
+    EXTRAS = "extras"
+    """Members that only another wire has a name for, or that contradict the request itself."""
+    OPAQUE = "opaque"
+    """A block of another wire that is not understood."""
+    IMAGE = "image"
+    """An image, where the target takes none, or not here."""
+    REFERENCE = "reference"
+    """A file or resource that was not resolved, sent as its name."""
+    OUTCOME = "outcome"
+    """That a call failed, where the target has no flag for it."""
+    INVALID_CALL = "invalid_call"
+    """A call that cannot be run, sent with its raw text as its only argument."""
+    SYSTEM = "system"
+    """A system message in a place where the target takes none."""
+    ORDER = "order"
+    """Adjacent messages that had to be merged, or the order of blocks in a message."""
+    BLANK = "blank"
+    """Text of blanks alone, which the target refuses."""
+    TOOL = "tool"
+    """Something of a tool definition that the target does not know."""
+    SETTING = "setting"
+    """A setting of the request that the target does not know."""
+
+    # What the model sees otherwise than it is in the log.
+    REPAIRED = "repaired"
+    """A call or a result that no provider would have accepted; the reason is an `OrderCode`."""
+    COMPACTED = "compacted"
+    """A summary stands for the messages before it."""
+    SHORTENED = "shortened"
+    """The middle of an old tool result or of a resource, left out to save room."""
+    LEFT_OUT = "left_out"
+    """The oldest messages, left out to save room."""
+    RESOLVED = "resolved"
+    """A file, an image or a resource that is shown with its content."""
+    UNRESOLVED = "unresolved"
+    """One that was never resolved: the model sees its name."""
+    UNREADABLE = "unreadable"
+    """One that could not be read."""
+    IMAGE_LEFT_OUT = "image_left_out"
+    """An image, for a model that takes none."""
+    RESOURCE_LEFT_OUT = "resource_left_out"
+    """A resource of a server that was not used lately, left out to save room."""
+    TOOLS_LEFT_OUT = "tools_left_out"
+    """The definitions of tools, for a model that takes none."""
+    FEEDBACK = "feedback"
+    """A remark on an earlier message, sent as a message of its own."""
+    MODE = "mode"
+    """The note that a mode adds to the system message."""
+    REDACTED = "redacted"
+    """A message whose content was taken out of the record."""
+    UNKNOWN = "unknown"
+    """An entry that this version of steno does not understand."""
+    IGNORED = "ignored"
+    """An entry about another that is not on this branch."""
+
+    # What a file of another program does not hold.
+    NOT_EXPORTED = "not_exported"
+    """Something of the session that the format has no place for."""
+
+
+@final
+class Change(RedactedRepr, frozen=True):
+    """One thing that is not sent, seen or written as it is on record; never its content."""
+
+    shown: ClassVar[frozenset[str]] = frozenset({"reason", "place", "entry", "value", "names"})
+
+    code: ChangeCode
+    reason: str
+    """The case of the code, in snake_case: stable, for programs."""
+    place: str = ""
+    """Where in the request or the file: `messages[3].content[1]`; empty where `entry` tells."""
+    entry: str | None = None
+    """The id of the entry that it is about; None where that is none in particular."""
+
+    value: str = ""
+    """The name or id that is sent instead, or the wire, tool, outcome or mode that it is about."""
+    names: tuple[str, ...] = ()
+    """The members, keywords or fields that are left out."""
+    number: int | None = None
+    """The block of the message, how many things are left out, or the limit that was set."""
+
+    def __str__(self) -> str:
+        place = self.place or self.entry
+        return f"{place}: {self.code} ({self.reason})" if place else f"{self.code} ({self.reason})"

@@ -1,0 +1,114 @@
+"""Every change that the source reports has a sentence, and every sentence a change."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from steno.messages.change import Change, ChangeCode
+from steno.messages.order import OrderCode
+from steno.render.changes import (
+    describe_change,
+    format_change,
+    is_omission,
+    omission_names,
+    sentence_reasons,
+)
+
+SOURCE = Path(__file__).parents[2] / "src" / "steno"
+REASONS_IN_TABLES = {
+    *((ChangeCode.RESOLVED, "content_shown"), (ChangeCode.UNRESOLVED, "name_shown")),
+    *((ChangeCode.UNREADABLE, "error_shown"), (ChangeCode.SHORTENED, "resource")),
+    (ChangeCode.RESOURCE_LEFT_OUT, "to_save_room"),
+    *((code, "other_model_thinking") for code in (ChangeCode.SEAL, ChangeCode.THINKING)),
+}
+"""What the source does not write beside its code."""
+
+
+def reported() -> Iterator[tuple[ChangeCode, str]]:
+    """Yield every code and reason that stand side by side in the source."""
+    for file in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            if isinstance(node, ast.Call):
+                yield from code_and_reason(node)
+
+
+def code_and_reason(call: ast.Call) -> Iterator[tuple[ChangeCode, str]]:
+    match [*call.args]:
+        case [*_, ast.Attribute(ast.Name("ChangeCode"), code), ast.Constant(str(reason))]:
+            yield ChangeCode[code], reason
+        case [*_, ast.Attribute(ast.Name("ChangeCode"), code), ast.Constant(str(reason)), _]:
+            yield ChangeCode[code], reason
+        case [*_, ast.Attribute(ast.Name("ChangeCode"), code), ast.Constant(str(reason)), _, _]:
+            yield ChangeCode[code], reason
+        case [ast.Constant(str(reason)), *_] if is_export_call(call.func):
+            yield ChangeCode.NOT_EXPORTED, reason
+        case _:
+            pass
+
+
+def is_export_call(function: ast.expr) -> bool:
+    match function:
+        case ast.Name("session_omission"):
+            return True
+        case ast.Attribute(ast.Name("losses" | "self"), "add"):
+            return True
+        case _:
+            return False
+
+
+def test_every_reason_has_a_sentence_and_every_sentence_a_reason() -> None:
+    assert {*reported()} | REASONS_IN_TABLES == sentence_reasons()
+
+
+@pytest.mark.parametrize(("code", "reason"), sorted(sentence_reasons()))
+def test_a_sentence_says_all_that_the_change_holds(code: ChangeCode, reason: str) -> None:
+    change = Change(code, reason, "messages[1]", value="xyz", names=("one", "two"), number=7)
+    sentence = describe_change(change)
+    assert sentence
+    assert "{" not in sentence
+    assert sentence in format_change(change)
+
+
+@pytest.mark.parametrize("code", OrderCode)
+def test_every_repair_is_described_by_its_code(code: OrderCode) -> None:
+    change = Change(ChangeCode.REPAIRED, code.value, entry="e1")
+    assert describe_change(change).startswith(f"{code}: ")
+
+
+def test_a_change_prints_as_place_code_and_reason() -> None:
+    assert str(Change(ChangeCode.SEAL, "other_model", "messages[1]")) == (
+        "messages[1]: seal (other_model)"
+    )
+    assert str(Change(ChangeCode.SHORTENED, "old_result", entry="e4")) == (
+        "e4: shortened (old_result)"
+    )
+    assert str(Change(ChangeCode.MODE, "in_system_message")) == "mode (in_system_message)"
+
+
+def test_reasons_of_other_wires_are_described_by_their_words() -> None:
+    change = Change(ChangeCode.SETTING, "left_out", names=("top_p",))
+    assert describe_change(change) == "left out: top_p"
+
+
+def test_many_names_are_not_all_listed() -> None:
+    names = tuple(f"n{number}" for number in range(9))
+    sentence = describe_change(Change(ChangeCode.EXTRAS, "conflicting", names=names))
+    assert sentence.endswith("n6, n7, …")
+
+
+def test_the_same_field_of_two_blocks_is_one_kind() -> None:
+    names = ("content[0].seal", "content[12] (image)", "outcome", "unknown_members")
+    change = Change(
+        ChangeCode.NOT_EXPORTED, "fields", "entries[3]", "e3", value="denied", names=names
+    )
+    assert is_omission(change)
+    assert omission_names(change) == [
+        "content.seal",
+        "content (image)",
+        "outcome (denied, told as an error)",
+        "unknown members",
+    ]
