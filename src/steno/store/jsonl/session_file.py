@@ -98,7 +98,7 @@ def decode_line(line: bytes) -> Header | Record:
     )
 
 
-def _scan_record_lines(lines: Iterable[bytes]) -> Iterator[tuple[bytes, _RecordOutline]]:
+def scan_record_lines(lines: Iterable[bytes]) -> Iterator[tuple[bytes, _RecordOutline]]:
     """Yield the outline of each record, up to the first line that is not a plain, complete record.
 
     That one has to be decoded in full. All lines of a file are scanned before the first record is
@@ -315,7 +315,7 @@ class SessionFileIndex:
             stream.seek(self.end)
             last = b""
             try:
-                for raw, outline in _scan_record_lines(stream):
+                for raw, outline in scan_record_lines(stream):
                     if self.end + len(raw) > size:
                         break
                     self._add_record(len(raw), outline)

@@ -1,10 +1,10 @@
-"""Connections to PostgreSQL: the only file that knows psycopg, whose errors stop here.
+"""Connections to PostgreSQL: the only module that imports psycopg, whose errors stop here.
 
-A store lends out connections for single operations, a few at most: any number of threads may ask,
-servers allow about a hundred connections to everybody together, and threads that come and go
-should not each pay for a new one. No connection is ever held while a caller thinks.
-An operation whose connection breaks is done again on a new one. Whoever writes is told so, and
-looks first whether it is there already. Nothing here knows what is stored.
+A store lends connections for single operations, a few at most: any number of threads may use it,
+servers allow about a hundred connections in all, and short-lived threads should not each pay for a
+new one. No connection is held between operations. An operation whose connection breaks is repeated
+on a new one; a write then gets a flag, and checks first whether it was stored. Nothing here knows
+the content of the tables.
 """
 
 from __future__ import annotations
@@ -33,33 +33,44 @@ QueryValues: TypeAlias = Sequence[object] | Mapping[str, object]
 _DEFAULT_PARAMETERS: Final = {
     "fallback_application_name": "steno",
     "connect_timeout": "10",
-    # A server that went away without a word is noticed after half a minute.
+    # A server that disappears silently is noticed after half a minute.
     "keepalives_idle": "20",
     "keepalives_interval": "5",
     "keepalives_count": "3",
     "tcp_user_timeout": "30000",
 }
-"""What holds unless the address says otherwise."""
+"""Parameters of libpq, unless the address has others."""
 _DEFAULT_SCHEMA: Final = "steno"
 _SCHEMA_NAME: Final = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 _MAX_CONNECTIONS: Final = 8
-"""So many connections at once; who comes then waits."""
+"""The number of connections at once; further threads wait."""
 _RETRY_DELAYS_S: Final = (0.0, 0.1, 0.5, 2.0)
-"""Before an operation is done again. A server restarts in about this time."""
+"""The pauses before an operation is repeated. A server restarts in about this time."""
 _TRANSIENT_CLASS: Final = "40"
-"""The class of serialization failures and deadlocks: doing it again helps."""
+"""The class of serialization failures and deadlocks, after which a retry helps."""
 
-_EXPLANATIONS: Final[Mapping[str, str]] = {
-    "": "the server cannot be reached; see that it runs, and that host, port, database, user and "
-    "password are right",
-    "25006": "the server takes no writes now; give the address of the primary",
-    "42501": "the user may not do this; let the owner of the tables grant it",
-    "53": "the server has run out of disk, memory or connections; make room and try again",
-    "54": "it is larger than the server can take",
-    "55P03": "another writer holds on to the same session; try again",
-    "57": "the server was stopped or told to give up; try again",
+_ERRORS: Final[Mapping[str, tuple[str, str]]] = {
+    "": (
+        "server_unreachable",
+        (
+            "the server cannot be reached; see that it runs, and that host, port, database, user "
+            "and password are right"
+        ),
+    ),
+    "25006": ("read_only", "the server takes no writes now; give the address of the primary"),
+    "42501": (
+        "permission_denied",
+        "the user may not do this; let the owner of the tables grant it",
+    ),
+    "53": (
+        "server_full",
+        "the server has run out of disk, memory or connections; make room and try again",
+    ),
+    "54": ("too_large", "it is larger than the server can take"),
+    "55P03": ("locked", "another writer holds on to the same session; try again"),
+    "57": ("server_stopped", "the server was stopped or told to give up; try again"),
 }
-"""By SQLSTATE, or by its first two characters; empty where there is no connection."""
+"""Our code and message by SQLSTATE, or by its first two characters; empty without a connection."""
 _MAYBE_WRITTEN: Final = (
     "; before that, the connection broke in the middle of it: refresh the conversation to see "
     "whether it was written"
@@ -67,16 +78,20 @@ _MAYBE_WRITTEN: Final = (
 _DAMAGED_STATES: Final = frozenset({"XX001", "XX002"})
 
 
+class UnconfirmedWrite(Unavailable):
+    """The connection broke during a write and the server did not come back to confirm it."""
+
+
 # -- the server ------------------------------------------------------------------------------
 
 
 class PostgresServer(NamedTuple):
-    """What an address says of the server: how to reach it, and which schema is ours there."""
+    """The parts of an address: the parameters of the connection and the schema of the tables."""
 
     parameters: Mapping[str, str]
     schema: str
     place: str
-    """For messages: without user, password and options."""
+    """The address for messages, without user, password and options."""
 
     def __repr__(self) -> str:
         return f"Server({self.place})"
@@ -85,30 +100,38 @@ class PostgresServer(NamedTuple):
 def parse_server_address(text: str) -> PostgresServer:
     """Read `postgresql://user:password@host:port/database?schema=name`; all but the schema is libpq's.
 
-    Raises InvalidValue, which shows nothing of the address: a part of the password may stand
-    anywhere in one that is misspelt.
+    Raises InvalidValue, which shows nothing of the address: in a misspelt one, a part of the
+    password may be anywhere.
     """
     credentials = text.partition("//")[2].rpartition("@")[0]
     if any(mark in credentials for mark in "/?#@ "):
         raise InvalidValue(
-            "postgresql: in user names, passwords and options / ? # @ and blanks are percent-encoded"
+            "in user names, passwords and options / ? # @ and blanks are percent-encoded",
+            code="address_not_encoded",
+            place="postgresql",
         )
     address, _, query = text.partition("?")
     options = query.split("&") if query else []
     schemas = [option.partition("=")[2] for option in options if option.startswith("schema=")]
     schema = schemas[-1] if schemas else _DEFAULT_SCHEMA
     if not _SCHEMA_NAME.fullmatch(schema):
-        raise InvalidValue("postgresql: schema is a word of small letters, digits and _")
-    kept = "&".join(option for option in options if not option.startswith("schema="))
-    try:
-        said = conninfo_to_dict(f"{address}?{kept}" if kept else address)
-    except psycopg.Error:
-        said = None
-    if said is None:  # not inside `except`: what psycopg raises quotes the address
         raise InvalidValue(
-            "postgresql: an address is postgresql://user:password@host:port/database"
+            "schema is a word of small letters, digits and _",
+            code="schema_name_invalid",
+            place="postgresql",
         )
-    parameters = _DEFAULT_PARAMETERS | {name: str(value) for name, value in said.items()}
+    other = "&".join(option for option in options if not option.startswith("schema="))
+    try:
+        given = conninfo_to_dict(f"{address}?{other}" if other else address)
+    except psycopg.Error:
+        given = None
+    if given is None:  # not inside `except`: the error of psycopg quotes the address
+        raise InvalidValue(
+            "an address is postgresql://user:password@host:port/database",
+            code="store_address_invalid",
+            place="postgresql",
+        )
+    parameters = _DEFAULT_PARAMETERS | {name: str(value) for name, value in given.items()}
     return PostgresServer(parameters, schema, strip_url_secrets(address) or "postgresql")
 
 
@@ -117,7 +140,7 @@ def parse_server_address(text: str) -> PostgresServer:
 
 @final
 class PostgresConnection:
-    """A line to the server. In statements, `{s}` stands for the schema."""
+    """A connection to the server. In statements, `{s}` stands for the schema."""
 
     def __init__(self, raw: psycopg.Connection[ResultRow], schema: str) -> None:
         self._raw = raw
@@ -132,13 +155,13 @@ class PostgresConnection:
         return self._raw.execute(self._text(statement), values, binary=True).fetchone()
 
     def one(self, statement: str, values: QueryValues = ()) -> ResultRow:
-        """Execute a statement that has a row for sure, and return it."""
+        """Execute a statement that always has a row, and return it."""
         found = self.row(statement, values)
         assert found is not None
         return found
 
     def count(self, statement: str, values: QueryValues = ()) -> int:
-        """Execute a statement and return how many rows it changed."""
+        """Execute a statement and return the number of rows it changed."""
         return self._raw.execute(self._text(statement), values).rowcount
 
     def script(self, statements: str) -> None:
@@ -158,7 +181,7 @@ class PostgresConnection:
 
     @property
     def is_usable(self) -> bool:
-        """Whether the connection stands, and nothing is under way on it."""
+        """Whether the connection is open and idle."""
         return self._raw.info.transaction_status is psycopg.pq.TransactionStatus.IDLE
 
     @property
@@ -167,33 +190,33 @@ class PostgresConnection:
         return self._raw.closed
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         self._raw.close()
 
     def _text(self, statement: str) -> bytes:
         return statement.replace("{s}", self._schema).encode()
 
 
-# -- many ------------------------------------------------------------------------------------
+# -- the pool --------------------------------------------------------------------------------
 
 
 class _ConnectionLost(Exception):
-    """There is no connection, or none any more; the cause says why."""
+    """A connection could not be made or was lost; the cause tells why."""
 
 
 @final
 class ConnectionPool:
-    """The connections of a store, which come and go."""
+    """The connections of a store."""
 
     def __init__(
         self, server: PostgresServer, prepare: Callable[[PostgresConnection], None]
     ) -> None:
-        """Know a server; `prepare` is called with every new connection."""
+        """Connect to a server when needed; `prepare` is called with every new connection."""
         self._server = server
         self._prepare = prepare
         self._is_closed = False
         self._inherited: list[PostgresConnection] = []
-        """Of the process that this one was forked from, who speaks on them: not ours to close."""
+        """Connections of the parent process, which still uses them: they must not be closed here."""
         self._reset()
 
     def _reset(self) -> None:
@@ -203,22 +226,22 @@ class ConnectionPool:
         self._idle: list[PostgresConnection] = []
 
     def _reset_after_fork(self) -> None:
-        """Begin anew in a process that was forked."""
+        """Drop the connections of the parent in a forked process."""
         if self._process != os.getpid():
             self._inherited += self._idle
             self._reset()
 
     def read(self, work: Callable[[PostgresConnection], T]) -> T:
-        """Return what `work` does with a connection; it may be done again."""
+        """Return the result of `work` with a connection; it may be called again."""
         return self._run(work, lambda: False)
 
     def write(self, work: Callable[[PostgresConnection, bool], T]) -> T:
-        """Return what `work` does in a transaction, which is durable then.
+        """Return the result of `work` in a transaction, which is durable then.
 
-        If the connection breaks, nobody knows whether it was: `work` is called again, with True,
-        and has to look. Its first statement locks what it is about, and so waits until the
-        server is done with the lost attempt. That attempt cannot begin later: it is committed
-        only by a client that heard of its lock.
+        If the connection breaks, the outcome is unknown: `work` is called again, with True, and
+        has to check. Its first statement locks the rows it writes, and so waits until the server
+        has finished the lost attempt. That attempt cannot begin later: a client commits only
+        after the server has confirmed its lock.
         """
         is_unsure = False
 
@@ -237,16 +260,16 @@ class ConnectionPool:
         return self._run(in_transaction, lambda: is_unsure)
 
     def close(self) -> None:
-        """Close all connections; those in use when they come back."""
+        """Close all connections; those in use when they are returned."""
         self._reset_after_fork()
         with self._lock:
             self._is_closed = True
         self._close_idle()
 
     def _run(self, work: Callable[[PostgresConnection], T], is_unsure: Callable[[], bool]) -> T:
-        """Do it, again if that may help."""
+        """Call `work`, and again if that may help."""
         pauses = iter(_RETRY_DELAYS_S)
-        was_there = False  # the server: if so it may come back, and old connections are broken
+        was_there = False  # a server that was there may come back; old connections are broken
         while True:
             pause = next(pauses, None)
             try:
@@ -264,7 +287,7 @@ class ConnectionPool:
 
     @contextmanager
     def _borrow(self, *, is_new: bool) -> Generator[PostgresConnection]:
-        """Lend out a connection. Raises _Broken if there is none, or it breaks while in use."""
+        """Lend a connection. Raises _ConnectionLost if there is none or it breaks while in use."""
         self._reset_after_fork()
         with self._slots:
             if is_new:
@@ -282,7 +305,9 @@ class ConnectionPool:
     def _acquire(self) -> PostgresConnection:
         with self._lock:
             if self._is_closed:
-                raise Unavailable(f"{self._server.place}: the store was closed")
+                raise Unavailable(
+                    "the store was closed", code="store_closed", place=self._server.place
+                )
             if self._idle:
                 return self._idle.pop()
         try:
@@ -320,7 +345,13 @@ class ConnectionPool:
     def _error_for(self, error: BaseException | None, *, is_unsure: bool) -> LogError:
         place, state = self._server.place, getattr(error, "sqlstate", None) or ""
         if state in _DAMAGED_STATES:
-            return Damaged(f"{place}: the server finds its own files damaged; restore a backup")
-        explanation = _EXPLANATIONS.get(state) or _EXPLANATIONS.get(state[:2])
-        explanation = explanation or f"the server refused it (SQLSTATE {state})"
-        return Unavailable(f"{place}: {explanation}{_MAYBE_WRITTEN if is_unsure else ''}")
+            return Damaged(
+                "the server finds its own files damaged; restore a backup",
+                code="database_damaged",
+                place=place,
+            )
+        refused = "server_refused", f"the server refused it (SQLSTATE {state})"
+        code, message = _ERRORS.get(state) or _ERRORS.get(state[:2]) or refused
+        if is_unsure:
+            return UnconfirmedWrite(message + _MAYBE_WRITTEN, code=code, place=place)
+        return Unavailable(message, code=code, place=place)

@@ -1,8 +1,8 @@
-"""The tables of a store in PostgreSQL, and how they come to be.
+"""The tables of a store in PostgreSQL, and their migrations.
 
-Ids, names and words are kept as bytes: text refuses NUL, and depends on the encoding of the
-database. Names may be of any length and an index takes some 2,700 bytes, so what is indexed is
-their SHA-256. Entries refer to their parent by its number.
+Ids, names and words are stored as bytes: text refuses NUL, and depends on the encoding of the
+database. Names may be of any length and an index takes some 2,700 bytes, so their SHA-256 is
+indexed. Entries refer to their parent by its number.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ _MIGRATIONS: Final = (
     ALTER TABLE {s}.blob_part ALTER data SET STORAGE EXTERNAL;
     """,
 )
-"""The first makes version 1 out of nothing, each one after it the next version."""
+"""The first creates version 1, each one after it leads to the next version."""
 
 LAYOUT_VERSION: Final = len(_MIGRATIONS)
 
@@ -79,16 +79,16 @@ _SESSION_SETTINGS: Final = """
         set_config('idle_in_transaction_session_timeout', '20s', false),
         set_config('lock_timeout', '30s', false)
 """
-"""What was written is durable; and a client that stands still does not hold up the others.
+"""Commits are durable, and a client that hangs does not block the others for long.
 
-No transaction of ours waits for its client, and the second time is longer than the first.
+No transaction of ours waits for its client, and `lock_timeout` is longer than the idle timeout.
 """
 
 
 def prepare_connection(connection: PostgresConnection, *, schema: str, place: str) -> None:
-    """Make the tables as this version wants them; of several processes one does, the others wait.
+    """Create or migrate the tables; of several processes one does, the others wait.
 
-    Raises UnsupportedVersion if they belong to a newer one.
+    Raises UnsupportedVersion if they have a newer version.
     """
     connection.row(_SESSION_SETTINGS)
     version = _read_version(connection, schema)
@@ -101,13 +101,14 @@ def prepare_connection(connection: PostgresConnection, *, schema: str, place: st
                 version = LAYOUT_VERSION
     if version > LAYOUT_VERSION:
         raise UnsupportedVersion(
-            f"{place}: the tables are of version {version}, this steno knows {LAYOUT_VERSION}; upgrade it"
+            f"the tables are of version {version}, this steno knows {LAYOUT_VERSION}; upgrade it",
+            place=place,
         )
 
 
 def _read_version(connection: PostgresConnection, schema: str) -> int:
-    # Asked like this and not with to_regclass, which answers out of a cache: that is not told of
-    # what others did while we waited for the lock.
+    # Not to_regclass, which reads a cache: that does not see tables that another process created
+    # while this one waited for the lock.
     tables = "SELECT FROM pg_catalog.pg_tables WHERE schemaname = %s AND tablename = 'version'"
     if connection.row(tables, [schema]) is None:
         return 0
@@ -115,7 +116,7 @@ def _read_version(connection: PostgresConnection, schema: str) -> int:
 
 
 def _migrate(connection: PostgresConnection, schema: str, version: int) -> None:
-    # Looked for first: whoever may not make schemas may not make one that is there, either.
+    # Checked first: a user without the right to create schemas may not "create" an existing one.
     schemas = "SELECT FROM pg_catalog.pg_namespace WHERE nspname = %s"
     if connection.row(schemas, [schema]) is None:
         connection.script("CREATE SCHEMA {s}")

@@ -1,4 +1,4 @@
-"""Records and sessions as rows of tables, and back."""
+"""Sessions and records as rows of the tables in PostgreSQL, and back."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MAX_WORD_LENGTH: Final = 200
 
 
 class SessionRow(NamedTuple):
-    """What the row of a session says."""
+    """A row of `session`, without the id."""
 
     number: int
     header: bytes
@@ -28,7 +28,7 @@ class SessionRow(NamedTuple):
 
 
 class RecordRow(NamedTuple):
-    """A record, but for the number of its session."""
+    """A row of `record`, without the number of its session."""
 
     seq: int
     parent: int | None
@@ -39,11 +39,11 @@ class RecordRow(NamedTuple):
 
 
 RECORD_COLUMN_TYPES: Final = ("int8", "int8", "int8", "bytea", "timestamptz", "bytea", "bytea[]")
-"""Of the session and the members of RecordRow."""
+"""The types of the session number and of the fields of RecordRow."""
 
 
 class BranchRow(NamedTuple):
-    """A branch, but for the number of its session."""
+    """A row of `branch`, without the number of its session."""
 
     name: bytes
     head: bytes | None
@@ -51,16 +51,16 @@ class BranchRow(NamedTuple):
 
 
 class AppendTarget(NamedTuple):
-    """What is known of the place where a record is to go."""
+    """The state of a branch before a record is written to it."""
 
     has_branch: bool
     head: bytes | None
     existing_record: bytes | None
-    """The record that has the id of the entry."""
+    """The record that has the id of the new entry."""
     parent: int | None
 
     def holds_entry(self, branch: str, digest: str) -> bool:
-        """Tell whether this very entry was written there before."""
+        """Tell whether this very entry was written to the branch before."""
         if self.existing_record is None:
             return False
         record = decode_stored_record(self.existing_record)
@@ -69,10 +69,10 @@ class AppendTarget(NamedTuple):
 
 @final
 class SessionRows:
-    """The records of a session as rows, and what follows from them."""
+    """The records of a session as rows, with its branches and totals."""
 
     def __init__(self, records: Iterable[Record]) -> None:
-        """Go through all records. Raises Damaged if they cannot be a session."""
+        """Convert all records. Raises Damaged if they are inconsistent."""
         self.rows: list[RecordRow] = []
         self.updated_at: datetime | None = None
         self._numbers: dict[str, int] = {}
@@ -82,7 +82,7 @@ class SessionRows:
 
     @property
     def entries(self) -> int:
-        """How many of the records hold an entry."""
+        """The number of records with an entry."""
         return len(self._numbers)
 
     @property
@@ -96,7 +96,7 @@ class SessionRows:
         self.rows.append(build_record_row(record, parent))
         branch = BranchRow(encode_name(record.branch), head_after_record(record), record.seq)
         if entry is None:
-            self._branches.setdefault(record.branch, branch)  # it moves none that is there
+            self._branches.setdefault(record.branch, branch)  # it never moves a branch
             return
         self._branches[record.branch] = branch
         self._numbers[entry.id] = record.seq
@@ -104,11 +104,11 @@ class SessionRows:
             self.updated_at = max(entry.time, self.updated_at or entry.time)
 
 
-# -- to rows ---------------------------------------------------------------------------------
+# -- values to rows --------------------------------------------------------------------------
 
 
 def build_record_row(record: Record, parent: int | None) -> RecordRow:
-    """Return the row of a record whose entry has its parent in the record of that number."""
+    """Return the row of a record; `parent` is the `seq` of the parent of its entry."""
     body, entry = encode_record(record), record.entry
     if entry is None:
         return RecordRow(record.seq, None, None, None, body, None)
@@ -117,14 +117,14 @@ def build_record_row(record: Record, parent: int | None) -> RecordRow:
 
 
 def head_after_record(record: Record) -> bytes | None:
-    """Return the last entry of the branch as the record leaves it."""
+    """Return the last entry of a branch after the record was written to it."""
     if record.entry is not None:
         return encode_name(record.entry.id)
     return None if record.at is None else encode_name(record.at)
 
 
 def word_keys(words: Iterable[str]) -> list[bytes]:
-    """Return the different words as they are indexed."""
+    """Return the distinct words as they are indexed."""
     return [
         word.encode() if len(word) <= _MAX_WORD_LENGTH else sha256(word.encode()).digest()
         for word in dict.fromkeys(words)
@@ -132,31 +132,33 @@ def word_keys(words: Iterable[str]) -> list[bytes]:
 
 
 def encode_name(text: str) -> bytes:
-    """Return what stands for a name in a table. One that no value can have is never found there."""
+    """Return a name or id as bytes; one with a lone surrogate, which no value has, is never found."""
     return text.encode("utf-8", "surrogatepass")
 
 
-# -- and back --------------------------------------------------------------------------------
+# -- rows to values --------------------------------------------------------------------------
 
 
 def decode_stored_record(body: bytes) -> Record:
-    """Return a record. Raises Damaged."""
+    """Decode a record. Raises Damaged."""
     try:
         return decode_record(body)
     except InvalidDocument as exc:
-        raise Damaged("store: a record cannot be read") from exc
+        raise Damaged("a record cannot be read", code="record_unreadable", place="store") from exc
 
 
 def decode_stored_header(body: bytes) -> Header:
-    """Return the header of a session. Raises Damaged, UnsupportedVersion."""
+    """Decode the header of a session. Raises Damaged, UnsupportedVersion."""
     try:
         return decode_header(body)
     except UnsupportedVersion:
         raise
     except InvalidDocument as exc:
-        raise Damaged("store: the header of a session cannot be read") from exc
+        raise Damaged(
+            "the header of a session cannot be read", code="header_unreadable", place="store"
+        ) from exc
 
 
 def as_utc(time: Any) -> Any:
-    """Return the time in a column that was asked for in UTC; None if there is none."""
+    """Return a time that was selected `AT TIME ZONE 'UTC'`; None if there is none."""
     return None if time is None else time.replace(tzinfo=UTC)

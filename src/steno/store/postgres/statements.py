@@ -1,4 +1,4 @@
-"""What is said to PostgreSQL. `{s}` stands for the schema, and is filled in by the connection."""
+"""The SQL of the PostgreSQL store. `{s}` stands for the schema; the connection fills it in."""
 
 from __future__ import annotations
 

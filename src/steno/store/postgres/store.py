@@ -1,8 +1,8 @@
-"""A store in PostgreSQL, for many machines at once.
+"""The store in PostgreSQL, for many machines at once.
 
 A session is a row that every writer locks first, so its records are numbered without gaps and
-sessions do not wait for each other. Reading goes in pages, each a statement of its own: no
-transaction is open while a caller thinks, and none is left behind by one who goes away.
+sessions do not wait for each other. Reads are paged, each page a statement of its own: no
+transaction is open between pages, and none is left behind by a reader that stops.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import Final, final
 from msgspec.structs import replace
 
 from steno.codec import encode_header
-from steno.errors import Conflict, Damaged, Missing, Unavailable
+from steno.errors import Damaged, Missing, Unavailable
 from steno.ids import utc_now
 from steno.log.queries import searchable_text
 from steno.records.entry import Entry
-from steno.records.stored_record import MAIN_BRANCH, Header, Record
+from steno.records.stored_record import Header, Record
 from steno.store.base import (
     TITLE_SEARCH_ENTRIES,
     Blob,
@@ -28,8 +28,14 @@ from steno.store.base import (
     SessionOverview,
     Store,
     build_snippet,
+    check_append,
+    check_fork,
     check_replacement,
     derive_title,
+    duplicate_session,
+    missing_blob,
+    missing_entry,
+    missing_session,
     split_words,
 )
 from steno.store.postgres import statements as sql
@@ -57,9 +63,9 @@ from steno.store.postgres.rows import (
 
 _PAGE_ROWS: Final = 256
 _PAGE_LIMITS: Final = {"rows": _PAGE_ROWS, "bytes": 4 * 1024 * 1024}
-"""How much is read at once: so many records, or fewer if they are large."""
+"""The size of a page: so many records, or fewer if they are large."""
 _BLOB_PART_BYTES: Final = 4 * 1024 * 1024
-"""Blobs are kept in parts: a value of PostgreSQL ends at 1 GB, and is copied several times."""
+"""Blobs are stored in parts: a value of PostgreSQL ends at 1 GB, and is copied several times."""
 
 
 @final
@@ -67,11 +73,11 @@ class PostgresStore(Store):
     """Keeps sessions in the tables of a database.
 
     The address is libpq's, `postgresql://user:password@host/database`; `?schema=name` names the
-    schema of the tables if it is not `steno`. They are made when they are missing.
+    schema of the tables if it is not `steno`. Missing tables are created.
 
-    A connection that breaks is made anew and the operation done again, without ever writing an
-    entry twice. Only if the server does not come back after it broke in the middle of a write,
-    Unavailable cannot say whether that was written, and says so.
+    After a connection breaks, the operation is repeated on a new one, and never writes an entry
+    twice. Only if the server does not come back after a break in the middle of a write, it is
+    unknown whether that was stored; UnconfirmedWrite, which is an Unavailable, reports that.
     """
 
     def __init__(self, address: str) -> None:
@@ -93,12 +99,12 @@ class PostgresStore(Store):
         values = [id, body, len(content.rows), content.entries, content.updated_at]
 
         def add(connection: PostgresConnection, is_again: bool) -> None:
-            # Waits for whoever is about to add a session of this id.
+            # Waits for another writer that is adding a session of this id.
             number = connection.row(sql.ADD_SESSION, values)
             if number is None:
                 if is_again and connection.row(sql.HEADER, [id]) == (body,):
                     return
-                raise Conflict("store: there is a session of this id")
+                raise duplicate_session()
             connection.copy(
                 sql.COPY_RECORDS, RECORD_COLUMN_TYPES, (number + row for row in content.rows)
             )
@@ -117,7 +123,7 @@ class PostgresStore(Store):
         return decode_stored_header(self._session_row(session).header)
 
     def rename(self, session: str, title: str | None) -> None:
-        """Give a session another title."""
+        """Change the title of a session."""
 
         def put(connection: PostgresConnection, _is_again: bool) -> None:
             number, _ = _lock_session(connection, session)
@@ -130,38 +136,39 @@ class PostgresStore(Store):
     def append(
         self, session: str, entry: Entry, *, branch: str, digest: str, expected: str | None
     ) -> None:
-        """Put an entry at the end of a branch."""
+        """Append an entry to a branch."""
 
         def put(connection: PostgresConnection, is_again: bool) -> None:
             number, last = _lock_session(connection, session)
-            place = _read_append_target(
+            target = _read_append_target(
                 connection, number, branch, id=entry.id, parent=entry.parent
             )
-            if is_again and place.holds_entry(branch, digest):
+            if is_again and target.holds_entry(branch, digest):
                 return
-            if not place.has_branch and branch != MAIN_BRANCH:
-                raise Missing("store: there is no branch of this name")
-            if place.head != _encode_optional(expected):
-                raise Conflict("store: the branch has moved on; refresh the conversation")
-            if place.existing_record is not None:
-                raise Conflict("store: there is an entry of this id")
+            check_append(
+                branch,
+                is_known=target.has_branch,
+                head=target.head,
+                expected=_encode_optional(expected),
+                is_taken=target.existing_record is not None,
+            )
             record = Record(seq=last + 1, branch=branch, entry=entry, digest=digest)
-            _write_record(connection, number, record, place.parent)
+            _write_record(connection, number, record, target.parent)
 
         self._connections.write(put)
 
     def begin_branch(self, session: str, name: str, at: str | None) -> None:
-        """Let a branch begin behind an entry."""
+        """Begin a branch after an entry."""
 
         def begin(connection: PostgresConnection, is_again: bool) -> None:
             number, last = _lock_session(connection, session)
-            place = _read_append_target(connection, number, name, id=at)
-            if place.has_branch:
-                if is_again and place.head == _encode_optional(at):
-                    return
-                raise Conflict("store: there is a branch of this name")
-            if at is not None and place.existing_record is None:
-                raise Missing("store: there is no entry of this id")
+            target = _read_append_target(connection, number, name, id=at)
+            if is_again and target.has_branch and target.head == _encode_optional(at):
+                return
+            check_fork(
+                is_known=target.has_branch,
+                has_start=at is None or target.existing_record is not None,
+            )
             _write_record(connection, number, Record(seq=last + 1, branch=name, at=at), None)
 
         self._connections.write(begin)
@@ -172,43 +179,47 @@ class PostgresStore(Store):
         return {name.decode(): None if head is None else head.decode() for name, head in rows}
 
     def read_back(self, session: str, entry_id: str) -> Iterator[tuple[Entry, str]]:
-        """Return an entry, then its parent and so on."""
+        """Return an entry, then its ancestors."""
         number = self._session_row(session).number
         wanted: str | None = entry_id
         before: int | None = None
         while wanted is not None:
-            # Once, unless a parent has no record, or not in front of its child.
+            # Once, unless a parent has no record, or one after its child.
             found = self._rows(sql.NUMBER, [number, encode_name(wanted)])
             if not found:
-                raise Missing("store: there is no entry of this id")
+                raise missing_entry()
             seq: int | None = found[0][0]
             if before is not None and found[0][0] >= before:
-                raise Damaged("store: an entry stands in front of its parent")
+                raise Damaged(
+                    "an entry stands in front of its parent", code="parent_misplaced", place="store"
+                )
             while seq is not None:
                 page = self._rows(sql.BACK, _PAGE_LIMITS | {"session": number, "seq": seq})
                 if not page:
-                    raise Missing("store: the session was removed while it was read")
+                    raise _removed_session()
                 for _, _, body in page:
                     record = decode_stored_record(body)
                     if record.entry is None or record.digest is None:
-                        raise Damaged("store: an entry without its digest")
+                        raise Damaged(
+                            "an entry without its digest", code="digest_missing", place="store"
+                        )
                     yield record.entry, record.digest
                     wanted = record.entry.parent
                 before, seq, _ = page[-1]
 
     def records(self, session: str) -> Iterator[Record]:
-        """Return all records of a session, as many as there are now."""
+        """Return the records that a session has now."""
         return self._records(self._session_row(session))
 
     def replace(self, session: str, record: Record) -> None:
-        """Write a record over the one of the same `seq`. Raises Missing.
+        """Overwrite the record of the same `seq`. Raises Missing.
 
         PostgreSQL keeps the old version of a row until a VACUUM, and the words in its index until
-        that is made anew; both are done here. What is beyond the reach of a client stays until
-        the server and its keepers are done with it: for transactions that began before, in the
-        write-ahead log, on standbys and in backups.
+        a REINDEX; both are done here. Copies that a client cannot reach stay until the server and
+        its administrators remove them: for transactions that began before, in the write-ahead
+        log, on standbys and in backups.
 
-        Raises Unavailable also if only the cleaning failed; replacing it again is fine then.
+        Raises Unavailable also if only VACUUM or REINDEX failed; then replace it again.
         """
         row = build_record_row(record, None)
 
@@ -223,27 +234,29 @@ class PostgresStore(Store):
             self._connections.read(_erase_old_versions)
         except Unavailable as exc:
             raise Unavailable(
-                f"{self._place}: the content was taken out, but the server may still hold old "
-                "versions of it; let the owner of the table `record` run VACUUM and REINDEX on it"
+                "the content was taken out, but the server may still hold old versions of it; "
+                "let the owner of the table `record` run VACUUM and REINDEX on it",
+                code="old_versions_remain",
+                place=self._place,
             ) from exc
 
     def remove(self, session: str) -> None:
-        """Forget a session."""
+        """Remove a session."""
 
-        def forget(connection: PostgresConnection, is_again: bool) -> None:
+        def remove(connection: PostgresConnection, is_again: bool) -> None:
             if not connection.count(sql.REMOVE, [encode_name(session)]) and not is_again:
-                raise Missing("store: there is no session of this id")
+                raise missing_session()
 
-        self._connections.write(forget)
+        self._connections.write(remove)
 
     def close(self) -> None:
-        """Let go of all connections; whoever uses one keeps it until done."""
+        """Close all connections; those in use when their operation ends."""
         self._connections.close()
 
-    # -- what the tables know without reading all of it --------------------------------------
+    # -- lists and search --------------------------------------------------------------------
 
     def summary(self, session: str) -> SessionOverview:
-        """Return what a list shows of a session."""
+        """Return a session as a list shows it."""
         found = self._session_row(session)
         header = decode_stored_header(found.header)
         first = [
@@ -260,7 +273,7 @@ class PostgresStore(Store):
         )
 
     def search(self, text: str, *, limit: int = 20) -> list[SearchHit]:
-        """Find the entries that hold all words of `text`, the newest first."""
+        """Return the entries that contain all words of `text`, the newest first."""
         wanted = frozenset(split_words(text))
         if not wanted or limit <= 0:
             return []
@@ -275,7 +288,7 @@ class PostgresStore(Store):
     # -- blobs -------------------------------------------------------------------------------
 
     def put_blob(self, data: bytes) -> str:
-        """Keep bytes and return their SHA-256."""
+        """Store bytes and return their SHA-256."""
         digest, now = digest_of_bytes(data).hexdigest(), utc_now()
 
         def put(connection: PostgresConnection, _is_again: bool) -> None:
@@ -294,22 +307,26 @@ class PostgresStore(Store):
         """Return the bytes."""
         found = self._rows(sql.BLOB, [encode_name(sha256)])
         if not found:
-            raise Missing("store: there is no blob of this digest")
+            raise missing_blob()
         parts: list[bytes] = []
         while part := self._rows(sql.PART, [*found[0], len(parts)]):
             parts.append(part[0][0])
         data = b"".join(parts)
         if digest_of_bytes(data).hexdigest() != sha256:
-            raise Damaged(f"blob {sha256}: its bytes are not those that were put there")
+            raise Damaged(
+                "its bytes are not those that were put there",
+                code="blob_damaged",
+                place=f"blob {sha256}",
+            )
         return data
 
     def blobs(self) -> Iterator[Blob]:
-        """Return what is known of every blob."""
+        """Return digest, size and time of every blob."""
         for _, digest, size, stored_at in self._rows_by_number(sql.BLOBS):
             yield Blob(digest.decode(), size, as_utc(stored_at))
 
     def remove_blob(self, sha256: str, *, put_before: datetime | None = None) -> None:
-        """Forget a blob."""
+        """Remove a blob."""
         values = [encode_name(sha256), put_before]
         self._connections.write(lambda connection, _: connection.count(sql.REMOVE_BLOB, values))
 
@@ -328,7 +345,7 @@ class PostgresStore(Store):
     def _session_row(self, session: str) -> SessionRow:
         found = self._rows(sql.SESSION, [encode_name(session)])
         if not found:
-            raise Missing("store: there is no session of this id")
+            raise missing_session()
         return SessionRow(*found[0])
 
     def _records(self, session: SessionRow) -> Iterator[Record]:
@@ -337,7 +354,7 @@ class PostgresStore(Store):
             values = _PAGE_LIMITS | {"session": session.number, "after": seq, "last": last}
             page = self._rows(sql.RECORDS, values)
             if not page:
-                raise Missing("store: the session was removed while it was read")
+                raise _removed_session()
             for _, body in page:
                 yield decode_stored_record(body)
             seq = page[-1][0]
@@ -347,10 +364,10 @@ class PostgresStore(Store):
 
 
 def _lock_session(connection: PostgresConnection, session: str) -> tuple[int, int]:
-    """Let no one else write to a session; return its number and that of its last record."""
+    """Lock a session against other writers; return its number and that of its last record."""
     found = connection.row(sql.LOCK, [encode_name(session)])
     if found is None:
-        raise Missing("store: there is no session of this id")
+        raise missing_session()
     return found[0], found[1]
 
 
@@ -386,6 +403,12 @@ def _write_record(
 def _erase_old_versions(connection: PostgresConnection) -> None:
     for statement in sql.CLEAN:
         connection.script(statement)
+
+
+def _removed_session() -> Missing:
+    return Missing(
+        "the session was removed while it was read", code="session_removed", place="store"
+    )
 
 
 def _encode_optional(text: str | None) -> bytes | None:
