@@ -32,7 +32,7 @@ from tests.inputs.mcp.tool_doubles import run
 def resources(library: ResourceServer, **settings: Any) -> ResourceResolver:
     def server_of(name: str) -> McpServer:
         if name != library.name:
-            raise ServerFailed("mcp: there is no server of this name")
+            raise ServerFailed("there is no server of this name", code="server_not_found")
         return library
 
     settings.setdefault("now", ManualClock())
@@ -120,7 +120,8 @@ def test_what_is_denied_is_not_read() -> None:
     found = run(
         resources(library).resolve(resource_reference(), make_viewer(ScriptedPermission("lib://a")))
     )
-    assert found == ResolvedReference(error="lib://a: mcp__lib: a rule denies it")
+    assert (found.error_code, found.content) == ("denied", ())
+    assert (found.error or "").startswith("lib://a: ")
     assert library.reads == []
 
 
@@ -149,7 +150,8 @@ def test_there_is_one_spelling_that_rules_are_about_and_it_is_asked_for_once(
 ) -> None:
     library, keeper = ResourceServer(), ScriptedPermission(subject)
     found = run(resources(library).resolve(resource_reference(uri), make_viewer(keeper)))
-    assert found.error == f"{subject}: mcp__lib: a rule denies it"
+    assert found.error_code == "denied"
+    assert (found.error or "").startswith(f"{subject}: ")
     assert keeper.asked == [("mcp__lib", Capability.READ, subject)]
     assert library.reads == []
 
@@ -163,23 +165,24 @@ def test_a_server_is_asked_for_the_spelling_that_was_allowed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("uri", "way_out"),
+    ("uri", "code"),
     [
-        ("lib://private%2Fa", "write every slash in its path as /"),
-        ("lib://private%5ca", "write every slash in its path as /"),
-        ("lib://private\\a", "write every slash in its path as /"),
-        ("lib://public/../private/a", "write it without . and .. in its path"),
-        ("lib://public/%2e%2E/private/a", "write it without . and .. in its path"),
-        ("lib://public%2F..", "write it without . and .. in its path"),
-        ("lib://private/./a", "write it without . and .. in its path"),
+        ("lib://private%2Fa", "uri_has_encoded_slashes"),
+        ("lib://private%5ca", "uri_has_encoded_slashes"),
+        ("lib://private\\a", "uri_has_encoded_slashes"),
+        ("lib://public/../private/a", "uri_has_dot_steps"),
+        ("lib://public/%2e%2E/private/a", "uri_has_dot_steps"),
+        ("lib://public%2F..", "uri_has_dot_steps"),
+        ("lib://private/./a", "uri_has_dot_steps"),
     ],
 )
 def test_a_uri_that_servers_may_take_for_another_is_refused_before_anybody_is_asked(
-    uri: str, way_out: str
+    uri: str, code: str
 ) -> None:
     library, keeper = ResourceServer(holds={uri: text_resource("secret")}), ScriptedPermission()
     found = run(resources(library).resolve(resource_reference(uri), make_viewer(keeper)))
-    assert found.error == f"resource: {uri}: {way_out}"
+    assert found.error_code == code
+    assert uri in (found.error or "")
     assert keeper.asked == []
     assert library.reads == []
 
@@ -189,24 +192,24 @@ def test_permission_is_asked_for_each_time_also_for_what_is_kept() -> None:
     known = resources(library)
     run(known.resolve(resource_reference(), make_viewer()))
     found = run(known.resolve(resource_reference(), make_viewer(ScriptedPermission("lib://a"))))
-    assert found.error == "lib://a: mcp__lib: a rule denies it"
+    assert found.error_code == "denied"
     assert found.content == ()
 
 
 def test_what_the_server_does_not_have_is_an_error_in_its_words() -> None:
-    assert resolve(ResourceServer()).error == "mcp lib: there is no such resource"
+    assert resolve(ResourceServer()).error == "mcp lib: there is no such resource"  # the server's
 
 
 def test_an_unknown_server_is_an_error() -> None:
     library = ResourceServer()
     found = run(resources(library).resolve(resource_reference(server="other"), make_viewer()))
-    assert found.error == "mcp: there is no server of this name"
+    assert found.error_code == "server_not_found"
 
 
 @pytest.mark.parametrize("contents", [(), (ResourceContents(uri="lib://a"),)])
 def test_a_resource_without_content_is_an_error(contents: tuple[ResourceContents, ...]) -> None:
     found = resolve(ResourceServer(holds={"lib://a": ReadResourceResult(contents)}))
-    assert found.error == "mcp lib: there is nothing in lib://a"
+    assert found.error_code == "resource_empty"
 
 
 @pytest.mark.parametrize(
@@ -220,21 +223,27 @@ def test_a_resource_without_content_is_an_error(contents: tuple[ResourceContents
 def test_a_template_is_an_error_that_names_what_to_fill_in(uri: str, names: str) -> None:
     library = ResourceServer()
     found = resolve(library, uri)
-    assert found.error is not None
-    assert found.error.endswith(f"put a value in the place of each name in braces: {names}")
+    assert found.error_code == "uri_is_template"
+    assert (found.error or "").endswith(f": {names}")
     assert library.reads == []
 
 
+HIDDEN = ("a\x1b[2J", "a\nb", "\u202ea", "\u3164a")
+
+
 @pytest.mark.parametrize(
-    "uri", ["lib://a\x1b[2J", "lib://a\nb", "lib://\u202ea", "lib://\u3164a", "x" * 2_001]
+    ("uri", "code"),
+    [
+        *[(f"lib://{hidden}", "uri_has_hidden_characters") for hidden in HIDDEN],
+        ("x" * 2_001, "uri_too_long"),
+    ],
 )
 def test_a_uri_that_hides_something_or_is_endless_is_refused_before_anybody_is_asked(
-    uri: str,
+    uri: str, code: str
 ) -> None:
     library, keeper = ResourceServer(), ScriptedPermission()
     found = run(resources(library).resolve(resource_reference(uri), make_viewer(keeper)))
-    assert found.error is not None
-    assert found.error.startswith("resource: its URI ")
+    assert found.error_code == code
     assert keeper.asked == []
     assert library.reads == []
 
@@ -519,8 +528,6 @@ def test_a_stale_one_that_cannot_be_read_again_is_an_error() -> None:
     known = resources(library, now=clock)
     run(known.resolve(resource_reference(), make_viewer()))
     clock.turn(3_600)
-    library.failure = ServerFailed("mcp lib: the server went away")
-    assert (
-        run(known.resolve(resource_reference(), make_viewer())).error
-        == "mcp lib: the server went away"
-    )
+    library.failure = ServerFailed("it is gone", code="server_gone", place="mcp lib")
+    found = run(known.resolve(resource_reference(), make_viewer()))
+    assert (found.error_code, found.content) == ("server_gone", ())
