@@ -70,7 +70,7 @@ def test_a_folder_is_all_it_needs(tmp_path: Path, kind: type) -> None:
 
 def test_the_limits_of_images_are_those_that_are_given(tmp_path: Path) -> None:
     wide = encode_image(red_image(400, 20))
-    small = image_limits_for("")._replace(longest_edge=64)
+    small = image_limits_for("")._replace(max_edge=64)
     sizes = [
         InputResolver(tmp_path, image_limits=limits).prepare_image(wide).source == ImageData(wide)
         for limits in (image_limits_for(""), small)

@@ -154,16 +154,16 @@ class BashTool:
         ]
         return f"{arguments.command}\n\n{' · '.join(filter(None, notes))}"
 
-    async def run(self, call: ToolCall, stage: ToolContext) -> ToolOutput:
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
         """Run the command to its end, or start it in the background."""
         arguments = self._arguments(call)
         if arguments.background:
             return await self._run_in_background(arguments)
-        voice = _LiveOutput(stage, self._limits.shown_output_bytes)
+        voice = _LiveOutput(context, self._limits.shown_output_bytes)
         process, sandbox = await self._start(arguments.command, voice)
         ending = await process.wait(self._timeout_of(arguments))
         voice.close()
-        text, details = await asyncio.to_thread(truncate_output, process.capture.take(), stage)
+        text, details = await asyncio.to_thread(truncate_output, process.capture.take(), context)
         notes = exit_notes(ending)
         return ToolOutput.of(
             append_notes(text, notes) if text or notes else "[no output]",
@@ -273,9 +273,9 @@ class BashTool:
 class _LiveOutput:
     """Says what a command writes, as text, up to a limit."""
 
-    def __init__(self, stage: ToolContext, most_bytes: int) -> None:
-        self._stage = stage
-        self._left = most_bytes
+    def __init__(self, context: ToolContext, max_bytes: int) -> None:
+        self._context = context
+        self._left = max_bytes
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def __call__(self, data: bytes) -> None:
@@ -286,13 +286,13 @@ class _LiveOutput:
         if self._left <= 0:
             text += "\n[... there is more, which is not shown while it runs ...]\n"
         if text:
-            self._stage.report_output(text)
+            self._context.report_output(text)
 
     def close(self) -> None:
         """Say the rest, if the last character was never finished."""
         rest = self._decoder.decode(b"", final=True)
         if rest:
-            self._stage.report_output(rest)
+            self._context.report_output(rest)
 
 
 # -- environment ----------------------------------------------------------------------------------
@@ -452,14 +452,14 @@ class BashOutputTool:
         """Return the command in question."""
         return self._jobs.get(parse_arguments(call, BashOutputArguments).job).command
 
-    async def run(self, call: ToolCall, stage: ToolContext) -> ToolOutput:
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
         """Return what is new."""
         arguments = parse_arguments(call, BashOutputArguments)
         job = self._jobs.get(arguments.job)
         async with job.output_lock:
             if arguments.wait_s:
                 await job.wait(arguments.wait_s)
-            return await _build_job_output(job, stage)
+            return await _build_job_output(job, context)
 
 
 class BashKillArguments(Struct, forbid_unknown_fields=True):
@@ -490,17 +490,17 @@ class BashKillTool:
         """Return the command in question."""
         return self._jobs.get(parse_arguments(call, BashKillArguments).job).command
 
-    async def run(self, call: ToolCall, stage: ToolContext) -> ToolOutput:
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
         """End it, and return the last that it said."""
         job = self._jobs.get(parse_arguments(call, BashKillArguments).job)
         await job.end()
         async with job.output_lock:
-            return await _build_job_output(job, stage)
+            return await _build_job_output(job, context)
 
 
-async def _build_job_output(job: Job, stage: ToolContext) -> ToolOutput:
+async def _build_job_output(job: Job, context: ToolContext) -> ToolOutput:
     with job.take_output() as (text, ending):
-        shown, details = await asyncio.to_thread(truncate_output, text, stage)
+        shown, details = await asyncio.to_thread(truncate_output, text, context)
     known = {"job": job.id, "running": ending is None}
     if ending is None:
         return ToolOutput.of(append_notes(shown, ["still running"]), details={**known, **details})

@@ -82,9 +82,9 @@ class EditTool:
         (path,) = self.subjects(call)
         return (await asyncio.to_thread(self._change, path, wanted)).preview_text
 
-    async def run(self, call: ToolCall, stage: ToolContext) -> ToolOutput:
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
         """Change the file, or leave it as it was. Raises ToolFailed."""
-        wanted, path = parse_arguments(call, _EditArguments), approved_path(self, call, stage)
+        wanted, path = parse_arguments(call, _EditArguments), approved_path(self, call, context)
         return await run_to_completion(lambda: self._change(path, wanted).apply(self._workspace))
 
     def _change(self, path: str, wanted: _EditArguments) -> FileChange:

@@ -60,7 +60,7 @@ class FileChange(NamedTuple):
         if self.before is None:
             text = f"created {self.path} ({counts})"  # the model has just said what is in it
         else:
-            shown = truncate_text(self.diff.text, most_lines=_MAX_SHOWN_LINES).text
+            shown = truncate_text(self.diff.text, max_lines=_MAX_SHOWN_LINES).text
             text = f"changed {self.path} ({counts})\n{shown}"
         details = {
             "path": self.path,

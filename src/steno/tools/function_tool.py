@@ -73,7 +73,7 @@ class FunctionTool(Generic[P, R]):
         self._hints = {key: hint for key, hint in hints.items() if hint is not ToolContext}
         self._function = cast("Callable[..., Any]", function)
         self._subjects = subjects
-        # What is bound is not shown to a model: a stage is ours to give.
+        # What is bound is not shown to a model: a context is ours to give.
         bound = partial(self._function, **dict.fromkeys(self._context_parameters))
         self._definition = ToolDefinition.from_function(bound, name=name, description=description)
         self._capability = _parse_capability(capability, self._definition.name)
@@ -121,9 +121,9 @@ class FunctionTool(Generic[P, R]):
         arguments = msgspec.json.format(call.arguments, indent=2)
         return f"{call.name} {arguments}"
 
-    async def run(self, call: ToolCall, stage: ToolContext) -> ToolOutput:
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
         """Call the function. What it raises comes out as it is; ToolFailed is for the model."""
-        arguments = self._arguments(call) | dict.fromkeys(self._context_parameters, stage)
+        arguments = self._arguments(call) | dict.fromkeys(self._context_parameters, context)
         if inspect.iscoroutinefunction(self._function):
             result = await self._function(**arguments)
         else:
@@ -131,9 +131,9 @@ class FunctionTool(Generic[P, R]):
             if inspect.isawaitable(result):  # an async function in a plain wrapper
                 result = await result
         if isinstance(result, ToolOutput) or (isinstance(result, str) and is_short(result)):
-            return _build_output(result, stage, call.name)
+            return _build_output(result, context, call.name)
         # What has to be written as JSON, or kept, may take its time.
-        return await asyncio.to_thread(_build_output, result, stage, call.name)
+        return await asyncio.to_thread(_build_output, result, context, call.name)
 
     def _arguments(self, call: ToolCall) -> dict[str, Any]:
         """Return what the model gave, as the types that the function asks for."""
@@ -241,7 +241,7 @@ def _parameter_hints(function: Callable[..., Any]) -> dict[str, Any]:
     return {key: written.get(key, Any) for key in parameters}
 
 
-def _build_output(result: object, stage: ToolContext, name: str) -> ToolOutput:
+def _build_output(result: object, context: ToolContext, name: str) -> ToolOutput:
     if isinstance(result, ToolOutput):
         return result
     if _is_block(result):
@@ -265,7 +265,7 @@ def _build_output(result: object, stage: ToolContext, name: str) -> ToolOutput:
                 code="result_not_json",
                 place=name,
             ) from exc
-    shown, kept = truncate_output(text, stage)
+    shown, kept = truncate_output(text, context)
     return ToolOutput(content=(Text(shown),), details=kept or details or None)
 
 

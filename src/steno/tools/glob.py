@@ -65,12 +65,12 @@ class GlobTool(SearchTool):
     ) -> None:
         super().__init__(workspace, _DEFINITION, engine=engine, time_limit_s=time_limit_s)
 
-    async def run(self, call: ToolCall, stage: ToolContext) -> ToolOutput:
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
         """Search, and name what was found up to the limit."""
-        arguments, under = parse_arguments(call, _GlobArguments), approved_path(self, call, stage)
+        arguments, under = parse_arguments(call, _GlobArguments), approved_path(self, call, context)
         await asyncio.to_thread(check_exists, self._workspace, under)
         try:
-            sieve = SearchFilter(build_filter_below(under, arguments.pattern), stage.is_denied)
+            sieve = SearchFilter(build_filter_below(under, arguments.pattern), context.is_denied)
         except InvalidValue as exc:
             raise ToolFailed(exc.message, code=exc.code, place=exc.place) from exc
         try:
@@ -92,5 +92,5 @@ class GlobTool(SearchTool):
         if limited:
             shown.append(f"[{len(found) - MAX_FILES:,} more files; narrow the pattern or the path]")
         shown += sieve.notes
-        text, more = await asyncio.to_thread(truncate_output, "\n".join(shown) + "\n", stage)
+        text, more = await asyncio.to_thread(truncate_output, "\n".join(shown) + "\n", context)
         return ToolOutput.of(text, details={**details, **more})

@@ -82,12 +82,12 @@ class GrepTool(SearchTool):
     ) -> None:
         super().__init__(workspace, _DEFINITION, engine=engine, time_limit_s=time_limit_s)
 
-    async def run(self, call: ToolCall, stage: ToolContext) -> ToolOutput:
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
         """Search, and show what was found up to the limit."""
-        arguments, under = parse_arguments(call, _GrepArguments), approved_path(self, call, stage)
+        arguments, under = parse_arguments(call, _GrepArguments), approved_path(self, call, context)
         await asyncio.to_thread(check_exists, self._workspace, under)
         search = await asyncio.to_thread(_build_search_request, arguments, under)
-        sieve = SearchFilter(search.wants, stage.is_denied)
+        sieve = SearchFilter(search.wants, context.is_denied)
         try:
             async with asyncio.timeout(self._time_limit_s):
                 # Closing it is what ends the programs behind it.
@@ -104,7 +104,7 @@ class GrepTool(SearchTool):
         if not lines:
             return ToolOutput.of("\n".join(["no matches", *sieve.notes]), details=details)
         text, more = await asyncio.to_thread(
-            truncate_output, "\n".join([*lines, *sieve.notes]) + "\n", stage
+            truncate_output, "\n".join([*lines, *sieve.notes]) + "\n", context
         )
         return ToolOutput.of(text, details={**details, **more})
 

@@ -36,9 +36,9 @@ class Toolbox:
         access: CommandAccess | None = None,
         limits: CommandLimits | None = None,
         environ: Mapping[str, str] | None = None,
-        fit: PrepareImage | None = None,
+        prepare_image: PrepareImage | None = None,
     ) -> None:
-        """Make the tools; the settings are about commands, but for `fit`, which is for images.
+        """Make the tools; the settings are about commands, but for `prepare_image`, which is for images.
 
         `environ` is what the environment of commands is chosen from, instead of that of this
         program.
@@ -47,7 +47,7 @@ class Toolbox:
             workspace, sandbox=sandbox, access=access, limits=limits, environ=environ
         )
         self.tools: Final[tuple[Tool, ...]] = (
-            ReadTool(workspace, fit=fit),
+            ReadTool(workspace, prepare_image=prepare_image),
             WriteTool(workspace),
             EditTool(workspace),
             GlobTool(workspace),

@@ -153,14 +153,14 @@ class Workspace:
         with explain_os_errors(path), self._open_path(path) as place:
             return _open_regular(place, path)
 
-    def read_file(self, path: str, *, most_bytes: int = MAX_FILE_BYTES) -> bytes:
+    def read_file(self, path: str, *, max_bytes: int = MAX_FILE_BYTES) -> bytes:
         """Return the content of a regular file that is not too large."""
         with self.open_file(path) as file, explain_os_errors(path):
-            data = file.read(most_bytes + 1)
+            data = file.read(max_bytes + 1)
             size = os.fstat(file.fileno()).st_size
-        if len(data) > most_bytes:
+        if len(data) > max_bytes:
             raise ToolFailed(
-                f"has {size:,} bytes, and no more than {most_bytes:,} can be read"
+                f"has {size:,} bytes, and no more than {max_bytes:,} can be read"
                 " at once; search it, or let a command take out what you need",
                 code="file_too_large",
                 place=quote_path(path),

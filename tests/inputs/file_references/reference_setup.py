@@ -39,8 +39,8 @@ class ScriptedPermission:
 def resolve(
     files: FileReferenceResolver, path: str, *lines: int, permits: Any = None
 ) -> ResolvedReference:
-    viewer = ResolveContext(authorize=ScriptedPermission() if permits is None else permits)
-    return asyncio.run(asyncio.wait_for(files.resolve(reference(path, *lines), viewer), LIMIT_S))
+    context = ResolveContext(authorize=ScriptedPermission() if permits is None else permits)
+    return asyncio.run(asyncio.wait_for(files.resolve(reference(path, *lines), context), LIMIT_S))
 
 
 def reference(path: str, *lines: int) -> FileReference:

@@ -230,7 +230,7 @@ def test_a_file_that_is_too_long_says_which_lines_would_fit(
     workspace: Workspace, folder: Path
 ) -> None:
     (folder / "log").write_text("line\n" * 1000)
-    files = FileReferenceResolver(workspace, limits=FileLimits(most_bytes=1000))
+    files = FileReferenceResolver(workspace, limits=FileLimits(max_bytes=1000))
     finding = resolve(files, "log")
     assert error_code_of(finding) == "extract_too_long"
     advice, _, last = error_of(finding).rpartition("-")
@@ -242,7 +242,7 @@ def test_a_file_that_is_too_long_says_which_lines_would_fit(
 
 def test_a_line_that_is_too_long_is_an_error(workspace: Workspace, folder: Path) -> None:
     (folder / "min.js").write_text("short\n" + "x" * 1000)
-    files = FileReferenceResolver(workspace, limits=FileLimits(most_bytes=500))
+    files = FileReferenceResolver(workspace, limits=FileLimits(max_bytes=500))
     finding = resolve(files, "min.js", 2)
     assert error_code_of(finding) == "extract_too_long"
     assert error_of(finding).startswith("'min.js': line 2 alone ")

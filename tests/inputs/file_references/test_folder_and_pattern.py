@@ -96,7 +96,7 @@ def test_links_are_listed_by_their_names_alone(
     assert changes(files, "src", finding) == ()
     (folder / "src" / "broken").unlink()
     assert changes(files, "src", finding) == ("src has changed since it was shown",)
-    few = resolve(FileReferenceResolver(workspace, limits=FileLimits(most_listed=3)), "src")
+    few = resolve(FileReferenceResolver(workspace, limits=FileLimits(max_listed=3)), "src")
     assert text_of(few).splitlines()[1:] == [
         *("lib/", "a.py (0 bytes)", "away (link)", "[... 1 more ...]"),
     ]
@@ -115,7 +115,7 @@ def test_links_of_the_working_folder_and_of_an_added_one_are_listed(
 
 def test_of_a_large_folder_the_rest_is_counted(workspace: Workspace, folder: Path) -> None:
     write_files(folder, {f"{number:02}": "" for number in range(30)} | {"sub/x": ""})
-    finding = resolve(FileReferenceResolver(workspace, limits=FileLimits(most_listed=4)), ".")
+    finding = resolve(FileReferenceResolver(workspace, limits=FileLimits(max_listed=4)), ".")
     assert text_of(finding).splitlines()[1:] == [
         "sub/",
         "00 (0 bytes)",
@@ -248,14 +248,14 @@ def test_too_many_files_are_an_error_before_anybody_is_asked(
 ) -> None:
     write_files(folder, {f"{number}.py": "x" for number in range(5)})
     door = ScriptedPermission()
-    files = FileReferenceResolver(workspace, limits=FileLimits(most_files=4))
+    files = FileReferenceResolver(workspace, limits=FileLimits(max_files=4))
     assert error_code_of(resolve(files, "*.py", permits=door)) == "too_many_files"
     assert door.asked == []
 
 
 def test_files_that_are_too_long_together_are_an_error(workspace: Workspace, folder: Path) -> None:
     write_files(folder, {f"{number}.py": "x" * 100 for number in range(4)})
-    files = FileReferenceResolver(workspace, limits=FileLimits(most_bytes=400))
+    files = FileReferenceResolver(workspace, limits=FileLimits(max_bytes=400))
     assert error_code_of(resolve(files, "*.py")) == "files_too_long"
     assert len(texts_of(resolve(files, "[01].py"))) == 2
 
@@ -272,7 +272,7 @@ def test_a_pattern_that_names_what_cannot_be_shown_says_which_file_that_is(
     workspace: Workspace, folder: Path, name: str, data: bytes, code: str
 ) -> None:
     write_files(folder, {"a.py": "x", name: data})
-    files = FileReferenceResolver(workspace, limits=FileLimits(most_bytes=500))
+    files = FileReferenceResolver(workspace, limits=FileLimits(max_bytes=500))
     finding = resolve(files, "*")
     assert error_code_of(finding) == code
     assert error_of(finding).startswith(f"'*': fits {name}, ")

@@ -26,7 +26,7 @@ GPS_SECRET = b"52 deg 31 min at home"
 ORIENTATION = 0x0112
 MAKER_NOTE = 0x927C
 ROOMY = ImageLimits(
-    most_bytes=5_000_000, longest_edge=2000, types=image_limits_for("gemini").types | {"image/gif"}
+    max_bytes=5_000_000, max_edge=2000, types=image_limits_for("gemini").types | {"image/gif"}
 )
 
 

@@ -44,9 +44,9 @@ async def fetched(
     async with run_server(*scripts) as server:
         carrier = HttpTransport(environ={})
         try:
-            viewer = ResolveContext(authorize=permit or ScriptedPermission())
+            context = ResolveContext(authorize=permit or ScriptedPermission())
             found = await fetch_image(
-                server.url + path, viewer, carrier, limits=limits or FetchLimits()
+                server.url + path, context, carrier, limits=limits or FetchLimits()
             )
         finally:
             await carrier.close()
@@ -144,7 +144,7 @@ FAULTS: Mapping[str, tuple[list[Script], str]] = {
 def test_a_server_that_misbehaves_is_a_clear_error_without_the_query(case: str) -> None:
     scripts, code = FAULTS[case]
     with raises_code(ToolFailed, code) as caught:
-        run(fetched(*scripts, path="/shot.png?key=s3cret", limits=FetchLimits(most_bytes=100_000)))
+        run(fetched(*scripts, path="/shot.png?key=s3cret", limits=FetchLimits(max_bytes=100_000)))
     assert "s3cret" not in str(caught.value)
     assert "hunter2" not in str(caught.value)
     assert caught.value.place.endswith("/shot.png")
@@ -153,7 +153,7 @@ def test_a_server_that_misbehaves_is_a_clear_error_without_the_query(case: str) 
 @pytest.mark.parametrize("script", [[STALL], [CHUNKED, chunk(b"a"), STALL]], ids=["head", "body"])
 def test_a_server_that_takes_too_long_is_given_up(script: Script) -> None:
     with raises_code(ToolFailed, "fetch_timeout"):
-        run(fetched(script, limits=FetchLimits(most_s=0.2)))
+        run(fetched(script, limits=FetchLimits(timeout_s=0.2)))
 
 
 def test_nobody_there_is_a_clear_error() -> None:
@@ -180,10 +180,10 @@ def test_https_is_not_left_for_http(tmp_path: Path) -> None:
             run_server(redirect(f"{plain.url}/x.png"), picture(), tls=tls) as server,
         ):
             carrier = HttpTransport(environ={}, ca_file=tmp_path / "ca.pem")
-            viewer = ResolveContext(authorize=ScriptedPermission())
+            context = ResolveContext(authorize=ScriptedPermission())
             with raises_code(ToolFailed, "insecure_redirect"):
-                await fetch_image(server.url, viewer, carrier)
-            assert (await fetch_image(server.url, viewer, carrier)).data == PICTURE
+                await fetch_image(server.url, context, carrier)
+            assert (await fetch_image(server.url, context, carrier)).data == PICTURE
             await carrier.close()
         assert plain.seen == []
 

@@ -203,7 +203,7 @@ def test_a_script_inside_a_gif_is_not_sent_on() -> None:
 def test_any_damage_gives_an_image_or_a_clear_error(kind: str) -> None:
     random = Random(f"damage to {kind}")
     whole = encode_image(red_image(24, 16), kind)
-    limits = ImageLimits(most_bytes=100_000, longest_edge=20)
+    limits = ImageLimits(max_bytes=100_000, max_edge=20)
     outcomes = set()
     for _ in range(150):
         data = bytearray(whole)

@@ -288,7 +288,7 @@ def test_a_very_thin_image_keeps_at_least_one_pixel() -> None:
 def test_a_graphic_stays_png_until_it_is_too_large_for_it() -> None:
     data = encode_image(noise_image(300, 300), "BMP")
     assert prepare_for_model(data, ROOMY).image.mime_type == "image/png"
-    tight = prepare_for_model(data, ROOMY._replace(most_bytes=60_000))
+    tight = prepare_for_model(data, ROOMY._replace(max_bytes=60_000))
     assert tight.image.mime_type == "image/jpeg"
     assert len(sent(tight)) <= 60_000
     assert decode_image(sent(tight)).size == (300, 300)
@@ -296,7 +296,7 @@ def test_a_graphic_stays_png_until_it_is_too_large_for_it() -> None:
 
 def test_what_no_quality_makes_small_enough_is_shrunk_further() -> None:
     prepared = prepare_for_model(
-        encode_image(noise_image(600, 300)), ROOMY._replace(most_bytes=10_000)
+        encode_image(noise_image(600, 300)), ROOMY._replace(max_bytes=10_000)
     )
     assert len(sent(prepared)) <= 10_000
     assert "shrunk to fit" in prepared.details["changed"]
@@ -327,7 +327,7 @@ def test_an_api_that_takes_no_type_we_write_is_a_clear_error() -> None:
 
 def test_an_image_that_never_fits_is_a_clear_error() -> None:
     with raises_code(BadImage, "image_does_not_fit"):
-        prepare_for_model(encode_image(noise_image(100, 100)), ROOMY._replace(most_bytes=100))
+        prepare_for_model(encode_image(noise_image(100, 100)), ROOMY._replace(max_bytes=100))
 
 
 def test_text_is_recognised_on_a_png_no_larger_than_needed() -> None:

@@ -100,7 +100,7 @@ class ScriptedPermission:
         return "test"
 
 
-def make_viewer(keeper: ScriptedPermission | None = None) -> ResolveContext:
+def make_context(keeper: ScriptedPermission | None = None) -> ResolveContext:
     return ResolveContext(authorize=ScriptedPermission() if keeper is None else keeper)
 
 

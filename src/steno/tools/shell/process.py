@@ -221,9 +221,9 @@ class CommandProcess:
 class OutputCapture:
     """Takes output piece by piece, and forgets the middle of what is too long."""
 
-    def __init__(self, most_bytes: int) -> None:
-        self._most_in_head = most_bytes - most_bytes // 2
-        self._most_in_tail = most_bytes // 2
+    def __init__(self, max_bytes: int) -> None:
+        self._most_in_head = max_bytes - max_bytes // 2
+        self._most_in_tail = max_bytes // 2
         self._head = bytearray()
         self._tail = bytearray()
         self.total = 0
