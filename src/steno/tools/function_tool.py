@@ -1,8 +1,8 @@
-"""Functions as tools: a decorator is enough.
+"""Make tools of functions, with a decorator.
 
-The signature says what a model may give, and the docstring what it is for; arguments arrive as
-the types that the function asks for, and what it returns becomes text. This file knows how to
-call a function, and not whether it may be called.
+The signature becomes the schema of the arguments, and the docstring the description. Arguments are
+converted to the types of the parameters, and the result to text. This module calls functions; it
+does not decide whether they may be called.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class FunctionTool(Generic[P, R]):
         self._hints = {key: hint for key, hint in hints.items() if hint is not ToolContext}
         self._function = cast("Callable[..., Any]", function)
         self._subjects = subjects
-        # What is bound is not shown to a model: a context is ours to give.
+        # The model does not see bound parameters: the context comes from the dispatcher.
         bound = partial(self._function, **dict.fromkeys(self._context_parameters))
         self._definition = ToolDefinition.from_function(bound, name=name, description=description)
         self._capability = _parse_capability(capability, self._definition.name)
@@ -92,16 +92,16 @@ class FunctionTool(Generic[P, R]):
 
     @property
     def definition(self) -> ToolDefinition:
-        """What the model is told about it."""
+        """The definition that the model sees."""
         return self._definition
 
     @property
     def capability(self) -> Capability:
-        """The most that it does, as whoever wrote it says."""
+        """The most that the tool does, as declared by its author."""
         return self._capability
 
     def subjects(self, call: ToolCall) -> tuple[str, ...]:
-        """Return what a call is about, as far as whoever wrote the function said how to know."""
+        """Return the subjects of a call, if the author gave a function for them."""
         if self._subjects is None:
             return ()
         found = self._subjects(**self._arguments(call))
@@ -205,7 +205,7 @@ def _check_subjects(
         raise InvalidTool(
             "subjects must be a function", code="subjects_not_callable", place=name
         ) from exc
-    except ValueError:  # it has one that nobody can read
+    except ValueError:  # a built-in without a readable signature
         return
     needed = [one for one in given if one.default is one.empty]
     for some in (needed, given):

@@ -1,4 +1,4 @@
-"""The tool `read`: lines of a text file, an image, or what was kept of a long output."""
+"""The tool `read`: lines of a text file, an image, or the stored rest of a long output."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from steno.tools.truncate import BLOB_PREFIX, MAX_OUTPUT_BYTES, MAX_OUTPUT_LINES
 from steno.tools.workspace import Workspace
 
 MAX_IMAGE_BYTES: Final = 5 * 1024 * 1024
-"""What providers take; a larger image would only make the next request fail."""
+"""The limit of providers; a larger image would make the next request fail."""
 MAX_LINE_CHARACTERS: Final = 10_000
-"""In characters, so that one line always fits, whatever it is written in."""
+"""In characters, so that one line always fits, whatever its script."""
 _BLOB_PATH: Final = re.compile(re.escape(BLOB_PREFIX) + "([0-9a-f]{64})")
 
 
@@ -68,7 +68,7 @@ class ReadTool:
         self.ruled_as: Final[tuple[str, ...]] = ()
 
     def subjects(self, call: ToolCall) -> tuple[str, ...]:
-        """Return the real path, or the name of what was kept."""
+        """Return the real path, or the name of the blob."""
         path = parse_arguments(call, _ReadArguments).path
         return (path if _BLOB_PATH.fullmatch(path) else self._workspace.relative(path),)
 
@@ -87,7 +87,7 @@ class ReadTool:
     def _run(self, wanted: _ReadArguments, name: str, context: ToolContext) -> ToolOutput:
         if kept := _BLOB_PATH.fullmatch(wanted.path):
             data = _read_blob(kept[1], context)
-            # The offsets that were told count lines of this text, whatever the bytes look like.
+            # The offsets in the hint count lines of this text, whatever the bytes look like.
             text = TextFile(data.decode("utf-8", "replace"), "utf-8")
             return _build_output(data, text, wanted, name=name)
         workspace = self._workspace.strict
@@ -130,7 +130,7 @@ def _read_blob(sha256: str, context: ToolContext) -> bytes:
 
 
 def _prepare_image(data: bytes, prepare_image: PrepareImage | None, name: str) -> Image | None:
-    """Return an image made for the model; None where nothing is there that could do so."""
+    """Return an image that the model can take; None if nothing can prepare it."""
     if prepare_image is None:
         return None
     try:
@@ -177,7 +177,7 @@ class _LineWindow(NamedTuple):
 
 
 def _build_line_window(lines: list[str], wanted: _ReadArguments) -> _LineWindow:
-    """Return the lines that are wanted, numbered, as many as there is room for."""
+    """Return the requested lines with their numbers, as many as fit."""
     shown: list[str] = []
     size = 0
     for number in range(wanted.offset, min(wanted.offset + wanted.limit, len(lines) + 1)):
@@ -194,7 +194,7 @@ def _build_line_window(lines: list[str], wanted: _ReadArguments) -> _LineWindow:
 
 
 def _truncate_line(line: str, number: int, column: int) -> str:
-    """Return a line from a character on, as much of it as may be shown at once."""
+    """Return a line from a column on, as much as may be shown at once."""
     end = column - 1 + MAX_LINE_CHARACTERS
     if end >= len(line):
         return line[column - 1 :]

@@ -1,8 +1,7 @@
-"""Long output made short enough for a model: its beginning and its end, and what lies between.
+"""Truncate long output for a model to its beginning and its end.
 
-What is shown is always a prefix and a suffix of the text, cut between lines where lines are short
-enough, and never inside a character. This file knows no tool; where the whole of an output is
-kept is the `ToolContext`'s business.
+The result is always a prefix and a suffix of the text, cut between lines where lines are short
+enough, and never inside a character. The `ToolContext` stores the whole output as a blob.
 """
 
 from __future__ import annotations
@@ -14,11 +13,11 @@ from steno.values import replace_lone_surrogates
 
 MAX_OUTPUT_LINES: Final = 2_000
 MAX_OUTPUT_BYTES: Final = 50_000
-"""Some 12,000 tokens: much for a model, and little beside a compiler that has lost its way."""
+"""About 12,000 tokens."""
 _MAX_CHARACTER_BYTES: Final = 4
 """How many bytes a character takes at most."""
 BLOB_PREFIX: Final = "blob:"
-"""How the path of something begins that was kept, and is no file: `blob:<sha256>`."""
+"""The prefix of a path that names a blob and not a file: `blob:<sha256>`."""
 
 
 class TruncatedText(NamedTuple):
@@ -48,7 +47,7 @@ def truncate_text(
 
 
 def is_short(text: str) -> bool:
-    """Tell at a glance whether nothing of a text has to be left out; some that fit are not short."""
+    """Tell quickly whether a text fits; some texts that fit are not short."""
     return (
         len(text) * _MAX_CHARACTER_BYTES <= MAX_OUTPUT_BYTES and text.count("\n") < MAX_OUTPUT_LINES
     )
@@ -61,11 +60,11 @@ def truncate_output(
     max_lines: int = MAX_OUTPUT_LINES,
     max_bytes: int = MAX_OUTPUT_BYTES,
 ) -> tuple[str, dict[str, Any]]:
-    """Return what a model should see of an output, and details that name the whole of it.
+    """Return the part of an output that the model sees, and details that name the whole.
 
-    Where something was left out, the whole is kept beside the record, the text says how to read
-    it, and the details are `full_output` (a SHA-256), `lines` and `bytes`; otherwise there are
-    none. Keeping may block.
+    If a part is left out, the whole is stored as a blob, the text tells how to read it, and the
+    details are `full_output` (a SHA-256), `lines` and `bytes`; otherwise there are none. Storing
+    may block.
     """
     data = output if isinstance(output, bytes) else replace_lone_surrogates(output).encode()
     text = data.decode("utf-8", "replace")
@@ -95,7 +94,7 @@ class _Truncation(NamedTuple):
         return len(self.head[self.head.rfind(b"\n") + 1 :].decode()) + 1
 
     def with_marker(self, hint: str) -> str:
-        """Return what is shown, around a line about what is not."""
+        """Return head and tail, with a line between them about the part that is left out."""
         lines = "1 line" if self.lines == 1 else f"{self.lines:,} lines"
         note = f"{lines} ({self.bytes:,} bytes) left out here"
         marker = f"[... {note}{'; ' if hint else ''}{hint} ...]\n"
@@ -104,7 +103,7 @@ class _Truncation(NamedTuple):
 
 
 def _truncate_middle(data: bytes, *, max_lines: int, max_bytes: int) -> _Truncation | None:
-    """Cut a hole into what has too many lines or bytes; None if it fits."""
+    """Cut the middle out of a text with too many lines or bytes; None if it fits."""
     if len(data) <= max_bytes and _count_lines(data) <= max_lines:
         return None
     head = _head_length(data, max_lines - max_lines // 2, max_bytes - max_bytes // 2)

@@ -1,4 +1,4 @@
-"""The tool `write`: a whole file at once, new or in place of one that the model has read."""
+"""The tool `write`: write a whole file, new or in place of one that the model has read."""
 
 from __future__ import annotations
 

@@ -229,7 +229,7 @@ def fetch_from(web: Web, url: str, *addresses: str) -> bytes:
         return addresses or PUBLIC
 
     return run(
-        fetch_image(url, ResolveContext(authorize=ScriptedPermission()), web, names=names)
+        fetch_image(url, ResolveContext(authorize=ScriptedPermission()), web, host_lookup=names)
     ).data
 
 
@@ -300,7 +300,7 @@ def test_a_name_that_is_not_known_here_is_left_to_whoever_carries_the_request() 
 
     found = run(
         fetch_image(
-            "http://x.example/x", ResolveContext(authorize=ScriptedPermission()), web, names=nothing
+            "http://x.example/x", ResolveContext(authorize=ScriptedPermission()), web, host_lookup=nothing
         )
     )
     assert found.data == PICTURE
@@ -348,6 +348,6 @@ def test_rules_see_one_spelling_of_a_url_and_that_is_what_is_asked_for(
 ) -> None:
     web = Web(x=Said(200, PAGE, PICTURE))
     permit = ScriptedPermission()
-    run(fetch_image(url, ResolveContext(authorize=permit), web, names=public))
+    run(fetch_image(url, ResolveContext(authorize=permit), web, host_lookup=public))
     assert [subject for *_, subject in permit.asked] == [spelled]
     assert web.asked == [spelled]

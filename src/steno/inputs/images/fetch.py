@@ -84,7 +84,7 @@ async def fetch_image(
     transport: Transport,
     *,
     limits: FetchLimits = DEFAULT_FETCH_LIMITS,
-    names: HostLookup = resolve_host,
+    host_lookup: HostLookup = resolve_host,
 ) -> FetchedImage:
     """Fetch what is at an address. Raises ToolFailed if that is not allowed or does not work."""
     loop = asyncio.get_running_loop()
@@ -100,7 +100,7 @@ async def fetch_image(
         began = loop.time()
         try:
             async with asyncio.timeout(left_s):
-                await _check_not_private(address, before, names)
+                await _check_not_private(address, before, host_lookup)
                 found = await _request_image(address, transport, limits.max_bytes)
         except TimeoutError as exc:
             raise address.error(
@@ -197,7 +197,7 @@ def _redirect_target(address: _ImageAddress, location: str) -> _ImageAddress:
 
 
 async def _check_not_private(
-    address: _ImageAddress, before: _ImageAddress | None, names: HostLookup
+    address: _ImageAddress, before: _ImageAddress | None, host_lookup: HostLookup
 ) -> None:
     """Raise ToolFailed if somebody else leads us into a network of our own.
 
@@ -212,7 +212,7 @@ async def _check_not_private(
             )
         return
     # One among them is enough: it may be the one that is tried.
-    if not all(map(_is_public, await names(address.host))):
+    if not all(map(_is_public, await host_lookup(address.host))):
         raise address.error(
             "its name leads to a private address; if that is meant, write the address itself"
             " into the URL",

@@ -68,14 +68,14 @@ class ImageResolver:
         limits: ImageLimits,
         ocr: ImageTextReader | None = None,
         transport: Callable[[], Transport] | None = None,
-        names: HostLookup = resolve_host,
+        host_lookup: HostLookup = resolve_host,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._workspace = workspace
         self._limits = limits
         self._ocr = ocr
         self._transport = transport
-        self._resolve_host = names
+        self._host_lookup = host_lookup
         self._clock = clock
 
     # -- what a model sees -------------------------------------------------------------------
@@ -248,7 +248,7 @@ class ImageResolver:
             )
         transport = self._transport()
         try:
-            found = await fetch_image(url, context, transport, names=self._resolve_host)
+            found = await fetch_image(url, context, transport, host_lookup=self._host_lookup)
         finally:
             await transport.close()
         return _ImageBytes(found.data, found.allowed_by)
