@@ -26,6 +26,7 @@ from steno.messages.content import (
 from steno.ports import Capability, ReferenceBlock, ResolveContext, ResolvedReference
 from steno.tools import Workspace
 from tests.inputs.images.image_samples import encode_image, red_image
+from tests.raised_errors import raises_code
 
 PICTURE = encode_image(red_image())
 
@@ -39,12 +40,22 @@ def resolve(inputs: InputResolver, pointer: ReferenceBlock) -> ResolvedReference
     return asyncio.run(asyncio.wait_for(resolving, 60))
 
 
-def error_of(inputs: InputResolver, text: str) -> str:
+def failed_reference(inputs: InputResolver, text: str) -> ResolvedReference:
     (pointer,) = inputs.prompt(text).message.content[1:]
     assert isinstance(pointer, (FileReference, Image, Resource))
-    error = resolve(inputs, pointer).error
+    return resolve(inputs, pointer)
+
+
+def error_of(inputs: InputResolver, text: str) -> str:
+    error = failed_reference(inputs, text).error
     assert error is not None
     return error
+
+
+def error_code_of(inputs: InputResolver, text: str) -> str:
+    code = failed_reference(inputs, text).error_code
+    assert code is not None
+    return code
 
 
 @pytest.mark.parametrize("kind", [str, Path, Workspace])
@@ -59,7 +70,7 @@ def test_a_folder_is_all_it_needs(tmp_path: Path, kind: type) -> None:
 
 def test_the_limits_of_images_are_those_that_are_given(tmp_path: Path) -> None:
     wide = encode_image(red_image(400, 20))
-    small = image_limits_for("")._replace(longest_edge=64)
+    small = image_limits_for("")._replace(max_edge=64)
     sizes = [
         InputResolver(tmp_path, image_limits=limits).prepare_image(wide).source == ImageData(wide)
         for limits in (image_limits_for(""), small)
@@ -69,7 +80,7 @@ def test_the_limits_of_images_are_those_that_are_given(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("workspace", [3, b"folder", ["."]])
 def test_what_is_no_folder_is_refused(workspace: object) -> None:
-    with pytest.raises(InvalidValue, match="must be a Workspace or the path of a folder, not"):
+    with raises_code(InvalidValue, "invalid_workspace", place="inputs"):
         InputResolver(workspace)  # type: ignore[arg-type]  # wrong on purpose
 
 
@@ -94,9 +105,9 @@ def test_images_are_paths_addresses_bytes_or_blocks(tmp_path: Path, mode: str) -
 
 
 def test_what_is_no_image_or_mode_is_refused() -> None:
-    with pytest.raises(InvalidValue, match=r"an image must be a path, an address, .* not bytes"):
+    with raises_code(InvalidValue, "invalid_image_source"):
         InputResolver().prompt("", images=[PICTURE])  # type: ignore[list-item]  # wrong on purpose
-    with pytest.raises(InvalidValue, match="must be one of auto, vision, ocr"):
+    with raises_code(InvalidValue, "unknown_image_mode"):
         InputResolver().prompt("", mode="eyes")
 
 
@@ -112,7 +123,7 @@ def test_an_address_is_one_however_it_is_spelled(text: str) -> None:
 def test_a_path_that_may_not_be_meant_fails_with_the_way_out(tmp_path: Path, word: str) -> None:
     way_out = "(write \\@ if none is meant)"
     inputs = InputResolver(tmp_path)
-    assert "there is no such file" in error_of(inputs, f"See @{word}")
+    assert error_code_of(inputs, f"See @{word}") == "file_not_found"
     assert error_of(inputs, f"See @{word}").endswith(way_out)
     assert way_out not in error_of(InputResolver(tmp_path), f"See @'{word}'")
 
@@ -125,10 +136,8 @@ def test_what_lies_outside_fails_for_that_reason_alone(tmp_path: Path) -> None:
     for path in ("link", f"{tmp_path}/secret.txt"):
         inputs = InputResolver(folder)
         assert inputs.prompt(f"See @{path}").notes == ()
-        assert error_of(inputs, f"See @{path}") == (
-            f"'{path}': is outside of the folders that may be used; its folder can be added with"
-            " --add-dir"
-        )
+        assert error_code_of(inputs, f"See @{path}") == "outside_workspace"
+        assert error_of(inputs, f"See @{path}").endswith("--add-dir")
 
 
 def servers(tmp_path: Path, given: Mapping[str, object]) -> McpServers:
@@ -140,8 +149,9 @@ def test_a_server_that_cannot_be_used_is_pointed_at_and_says_what_it_lacks(tmp_p
     lacking = {"docs": {"command": "docs", "env": {"KEY": "${DOCS_KEY}"}}}
     inputs = InputResolver(tmp_path, servers=servers(tmp_path, lacking))
     assert "DOCS_KEY" in error_of(inputs, "See @docs:demo://x")
-    with pytest.raises(InvalidValue, match="'dosc': there is no such server; do you mean 'docs'"):
+    with raises_code(InvalidValue, "server_not_found", place="@'dosc'") as raised:
         inputs.prompt("See @dosc:demo://x")
+    assert "do you mean 'docs'?" in raised.value.message
 
 
 def test_everything_public_is_there_and_nothing_is_loaded_for_it_before() -> None:

@@ -30,7 +30,7 @@ every_sandbox = pytest.mark.parametrize("sandbox", EVERY_SANDBOX, ids=lambda san
 
 
 class WaitableToolContext(FakeToolContext):
-    """A stage that others can wait at for something to be said."""
+    """A context that others can wait at for something to be said."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -76,14 +76,14 @@ def call(command: str, **arguments: object) -> ToolCall:
 
 
 def run(
-    tool: BashTool, command: str, stage: FakeToolContext | None = None, **arguments: object
+    tool: BashTool, command: str, context: FakeToolContext | None = None, **arguments: object
 ) -> ToolOutput:
     """Run one command in an event loop of its own, and close the tool."""
 
     async def main() -> ToolOutput:
         try:
             return await tool.run(
-                call(command, **arguments), stage if stage is not None else FakeToolContext()
+                call(command, **arguments), context if context is not None else FakeToolContext()
             )
         finally:
             await tool.aclose()

@@ -100,17 +100,17 @@ def test_a_program_whose_reader_is_gone_ends_quietly(
 
 def test_output_is_said_while_the_command_still_runs(workspace: Workspace) -> None:
     async def main() -> ToolOutput:
-        stage = WaitableToolContext()
+        context = WaitableToolContext()
         tool = make_bash(workspace, BEST)
         command = (
             "printf 'gr\\303'; printf '\\274n'; until [ -e go ]; do sleep 0.02; done; echo end"
         )
-        running = asyncio.create_task(tool.run(call(command), stage))
-        await stage.heard("grün")
+        running = asyncio.create_task(tool.run(call(command), context))
+        await context.heard("grün")
         assert not running.done()
         (workspace.root / "go").touch()
         output = await running
-        assert "".join(stage.said) == "grünend\n"
+        assert "".join(context.said) == "grünend\n"
         await tool.aclose()
         return output
 
@@ -118,16 +118,16 @@ def test_output_is_said_while_the_command_still_runs(workspace: Workspace) -> No
 
 
 def test_bytes_that_are_no_text_are_replaced(workspace: Workspace) -> None:
-    stage = FakeToolContext()
-    output = run(make_bash(workspace, BEST), "printf 'a\\377b\\303'", stage)
+    context = FakeToolContext()
+    output = run(make_bash(workspace, BEST), "printf 'a\\377b\\303'", context)
     assert text_of(output) == "a\N{REPLACEMENT CHARACTER}b\N{REPLACEMENT CHARACTER}"
-    assert "".join(stage.said) == text_of(output)
+    assert "".join(context.said) == text_of(output)
 
 
 def test_long_output_is_shortened_and_kept_whole(workspace: Workspace) -> None:
-    stage = FakeToolContext()
-    output = run(make_bash(workspace, BEST), "seq 100000", stage)
-    kept = stage.kept[details_of(output)["full_output"]]
+    context = FakeToolContext()
+    output = run(make_bash(workspace, BEST), "seq 100000", context)
+    kept = context.kept[details_of(output)["full_output"]]
     assert kept.split() == [str(number).encode() for number in range(1, 100_001)]
     assert text_of(output).startswith("1\n2\n")
     assert text_of(output).endswith("\n100000\n")

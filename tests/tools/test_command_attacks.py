@@ -101,11 +101,11 @@ def test_cancelling_leaves_no_process(workspace: Workspace, sandbox: Sandbox, co
     seconds = unique_seconds()
 
     async def main() -> ToolOutput:
-        stage = WaitableToolContext()
+        context = WaitableToolContext()
         tool = make_bash(workspace, sandbox)
         line = f"{command.format(seconds=seconds)}\necho ready; sleep {seconds}"
-        running = asyncio.create_task(tool.run(call(line), stage))
-        await stage.heard("ready")
+        running = asyncio.create_task(tool.run(call(line), context))
+        await context.heard("ready")
         assert running_processes(seconds)
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -122,13 +122,13 @@ def test_cancelling_twice_leaves_no_process(workspace: Workspace, sandbox: Sandb
     seconds = unique_seconds()
 
     async def main() -> ToolOutput:
-        stage = WaitableToolContext()
+        context = WaitableToolContext()
         tool = make_bash(workspace, sandbox, limits=CommandLimits(grace_s=1000))
         line = f"trap 'echo asked' TERM; echo ready; while :; do sleep {seconds}; done"
-        running = asyncio.create_task(tool.run(call(line), stage))
-        await stage.heard("ready")
+        running = asyncio.create_task(tool.run(call(line), context))
+        await context.heard("ready")
         running.cancel()
-        await stage.heard("asked")
+        await context.heard("asked")
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running
@@ -240,27 +240,27 @@ def test_too_many_processes_are_all_ended(workspace: Workspace, sandbox: Sandbox
 def test_an_endless_flood_is_ended_and_takes_little_memory(
     workspace: Workspace, sandbox: Sandbox
 ) -> None:
-    stage = FakeToolContext()
+    context = FakeToolContext()
     limits = CommandLimits(max_output_bytes=60_000_000, kept_output_bytes=1_000_000, grace_s=0.5)
     run(make_bash(workspace, sandbox, limits=limits), "true")
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    output = run(make_bash(workspace, sandbox, limits=limits), "yes", stage)
+    output = run(make_bash(workspace, sandbox, limits=limits), "yes", context)
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     assert output.outcome is Outcome.ERROR
     assert text_of(output).endswith("[ended: it wrote more than it may]")
     assert details_of(output)["cause"] == "output"
-    assert sum(map(len, stage.said)) < 1_100_000
-    assert len(stage.kept[details_of(output)["full_output"]]) < 1_100_000
+    assert sum(map(len, context.said)) < 1_100_000
+    assert len(context.kept[details_of(output)["full_output"]]) < 1_100_000
     assert (after - before) * 1024 < 30_000_000
 
 
 @every_sandbox
 def test_a_large_output_is_read_to_its_end(workspace: Workspace, sandbox: Sandbox) -> None:
-    stage = FakeToolContext()
-    output = run(make_bash(workspace, sandbox), "yes | head -c 50000000; echo end", stage)
+    context = FakeToolContext()
+    output = run(make_bash(workspace, sandbox), "yes | head -c 50000000; echo end", context)
     assert output.outcome is Outcome.OK
     assert text_of(output).endswith("y\nend\n")
-    kept = stage.kept[details_of(output)["full_output"]]
+    kept = context.kept[details_of(output)["full_output"]]
     assert len(kept) < 10_001_000
     assert b"[... 40,000,004 bytes were not kept ...]" in kept
 
@@ -273,9 +273,9 @@ def test_one_endless_line_is_cut(workspace: Workspace, sandbox: Sandbox) -> None
 
 def test_control_characters_reach_the_model_and_the_stage_as_text(workspace: Workspace) -> None:
     """Whoever shows them on a terminal takes them out; here nothing may be lost or done."""
-    stage = FakeToolContext()
+    context = FakeToolContext()
     output = run(
-        make_bash(workspace, EVERY_SANDBOX[0]), r"printf '\033]0;title\007\033[2Jx\r\b'", stage
+        make_bash(workspace, EVERY_SANDBOX[0]), r"printf '\033]0;title\007\033[2Jx\r\b'", context
     )
     assert text_of(output) == "\x1b]0;title\x07\x1b[2Jx\r\b"
-    assert "".join(stage.said) == text_of(output)
+    assert "".join(context.said) == text_of(output)

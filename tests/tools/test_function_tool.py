@@ -25,11 +25,13 @@ from tests.tools.fake_tool_context import FakeToolContext
 
 
 def run(
-    made: FunctionTool[..., Any], arguments: Mapping[str, object], stage: ToolContext | None = None
+    made: FunctionTool[..., Any],
+    arguments: Mapping[str, object],
+    context: ToolContext | None = None,
 ) -> ToolOutput:
     call = ToolCall.create(made.definition.name, arguments)
     made.definition.check_arguments(call)
-    return asyncio.run(made.run(call, FakeToolContext() if stage is None else stage))
+    return asyncio.run(made.run(call, FakeToolContext() if context is None else context))
 
 
 def text_of(output: ToolOutput) -> str:
@@ -122,7 +124,7 @@ def test_subjects_that_are_not_text_are_a_fault_of_the_tool() -> None:
 def test_subjects_that_do_not_take_the_arguments_are_refused_at_once(
     subjects: Any, code: str
 ) -> None:
-    def remove(stage: ToolContext, path: str, force: bool = False) -> None:
+    def remove(context: ToolContext, path: str, force: bool = False) -> None:
         """Remove a file."""
 
     with raises_code(InvalidTool, code, place="remove"):
@@ -173,15 +175,15 @@ def test_an_argument_that_is_no_value_of_its_type_is_told_to_the_model() -> None
 
 def test_a_stage_is_filled_in_and_not_shown_to_the_model() -> None:
     @tool
-    async def build(stage: ToolContext, target: str) -> str:
+    async def build(context: ToolContext, target: str) -> str:
         """Build a target."""
-        stage.report_output(f"building {target}")
+        context.report_output(f"building {target}")
         return "built"
 
-    stage = FakeToolContext()
+    context = FakeToolContext()
     assert JsonObject(build.definition.parameters).to_dict()["properties"].keys() == {"target"}
-    assert text_of(run(build, {"target": "docs"}, stage)) == "built"
-    assert stage.said == ["building docs"]
+    assert text_of(run(build, {"target": "docs"}, context)) == "built"
+    assert context.said == ["building docs"]
 
 
 user: ContextVar[str] = ContextVar("user", default="nobody")
@@ -274,10 +276,10 @@ def test_blocks_and_outputs_are_passed_on() -> None:
 
 
 def test_a_long_text_is_shortened_and_kept_whole() -> None:
-    stage = FakeToolContext()
-    output = run(returning("line\n" * 10_000), {}, stage)
+    context = FakeToolContext()
+    output = run(returning("line\n" * 10_000), {}, context)
     assert len(text_of(output)) < 60_000
-    (kept,) = stage.kept.values()
+    (kept,) = context.kept.values()
     assert kept == b"line\n" * 10_000
 
 

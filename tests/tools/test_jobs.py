@@ -29,7 +29,7 @@ NO_SANDBOX = NoSandbox("a test")
 
 
 class Slow(FakeToolContext):
-    """A stage that takes its time to keep something."""
+    """A context that takes its time to keep something."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -95,7 +95,7 @@ def test_two_who_ask_about_a_job_at_once_come_one_after_the_other(workspace: Wor
 
 
 def test_what_was_taken_back_comes_before_what_came_since() -> None:
-    capture = OutputCapture(most_bytes=8)
+    capture = OutputCapture(max_bytes=8)
     capture.feed(b"abc")
     taken = capture.take()
     capture.feed(b"de")

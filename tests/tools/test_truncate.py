@@ -25,7 +25,7 @@ MARKER = re.compile(r"\[\.\.\. ([\d,]+) lines? \(([\d,]+) bytes\) left out here[
 
 
 def test_what_fits_is_left_as_it_is() -> None:
-    assert truncate_text("one\ntwo\n", most_lines=2, most_bytes=8) == ("one\ntwo\n", 0, 0)
+    assert truncate_text("one\ntwo\n", max_lines=2, max_bytes=8) == ("one\ntwo\n", 0, 0)
 
 
 @given(
@@ -56,7 +56,7 @@ def test_a_few_words_are_short_and_a_book_is_not() -> None:
 
 def test_too_many_lines_lose_those_in_the_middle() -> None:
     text = "".join(f"line {n}\n" for n in range(1, 11))
-    shown = truncate_text(text, most_lines=5)
+    shown = truncate_text(text, max_lines=5)
     assert shown.left_out_lines == 5
     assert shown.left_out_bytes == len("line 4\n") * 5
     assert shown.text == (
@@ -66,18 +66,18 @@ def test_too_many_lines_lose_those_in_the_middle() -> None:
 
 def test_too_many_bytes_are_cut_between_lines() -> None:
     text = "".join(f"{n:02} {'x' * 20}\n" for n in range(20))
-    head, _, tail = truncate_text(text, most_bytes=100).text.partition("[... ")
+    head, _, tail = truncate_text(text, max_bytes=100).text.partition("[... ")
     assert head == f"00 {'x' * 20}\n01 {'x' * 20}\n"
     assert tail.endswith(f"...]\n18 {'x' * 20}\n19 {'x' * 20}\n")
 
 
 def test_one_very_long_line_is_cut_inside() -> None:
-    shown = truncate_text("a" * 50 + "b" * 50, most_bytes=20)
+    shown = truncate_text("a" * 50 + "b" * 50, max_bytes=20)
     assert shown.text == "aaaaaaaaaa\n[... 1 line (80 bytes) left out here ...]\nbbbbbbbbbb"
 
 
 def test_a_long_line_between_short_ones_is_shown_in_part() -> None:
-    shown = truncate_text("first\n" + "x" * 1000 + "\nlast\n", most_bytes=60).text
+    shown = truncate_text("first\n" + "x" * 1000 + "\nlast\n", max_bytes=60).text
     assert shown.startswith("first\nxxxx")
     assert shown.endswith("xxxx\nlast\n")
 
@@ -88,13 +88,13 @@ def test_a_long_line_between_short_ones_is_shown_in_part() -> None:
     st.integers(1, 60),
 )
 def test_what_is_shown_is_a_prefix_and_a_suffix_within_the_limits(
-    text: str, most_lines: int, most_bytes: int
+    text: str, max_lines: int, max_bytes: int
 ) -> None:
-    shown = truncate_text(text, most_lines=most_lines, most_bytes=most_bytes)
+    shown = truncate_text(text, max_lines=max_lines, max_bytes=max_bytes)
     found = MARKER.search(shown.text)
     if found is None:
         assert shown == (text, 0, 0)
-        assert len(text.encode()) <= most_bytes
+        assert len(text.encode()) <= max_bytes
         return
     head, tail = shown.text[: found.start()], shown.text[found.end() :]
     if not text.startswith(head):
@@ -102,8 +102,8 @@ def test_what_is_shown_is_a_prefix_and_a_suffix_within_the_limits(
     assert text.startswith(head)
     assert text.endswith(tail)
     size = len(head.encode()) + len(tail.encode())
-    assert size - head.endswith("\n") <= most_bytes
-    assert head.count("\n") + tail.count("\n") <= most_lines + 1
+    assert size - head.endswith("\n") <= max_bytes
+    assert head.count("\n") + tail.count("\n") <= max_lines + 1
     assert shown.left_out_bytes == int(found[2].replace(",", ""))
     assert shown.left_out_bytes in {len(text.encode()) - size, len(text.encode()) - size + 1}
 
@@ -123,7 +123,7 @@ def test_bytes_that_are_not_text_do_not_reach_the_model() -> None:
 def test_the_whole_of_a_long_output_is_kept_byte_for_byte_and_named() -> None:
     shelf = FakeToolContext()
     data = b"".join(b"%d\xff\n" % n for n in range(100))
-    text, details = truncate_output(data, shelf, most_lines=10)
+    text, details = truncate_output(data, shelf, max_lines=10)
     assert shelf.kept[details["full_output"]] == data
     assert details == {"full_output": details["full_output"], "lines": 100, "bytes": len(data)}
     assert f'call read with path "blob:{details["full_output"]}", offset 6' in text
@@ -135,7 +135,7 @@ def test_a_model_that_does_what_the_marker_says_reads_what_was_left_out(
 ) -> None:
     shelf = FakeToolContext()
     text, _ = truncate_output(
-        "first\n" + "é" * 300 + "THE MIDDLE" + "é" * 300 + "\nlast\n", shelf, most_bytes=200
+        "first\n" + "é" * 300 + "THE MIDDLE" + "é" * 300 + "\nlast\n", shelf, max_bytes=200
     )
     found = re.search(r'path "([^"]+)", offset (\d+), column (\d+)', text)
     assert found

@@ -145,9 +145,9 @@ def test_a_folder_is_not_read(workspace: Workspace, folder: Path) -> None:
 
 def test_a_file_that_is_too_large_is_not_read(workspace: Workspace, folder: Path) -> None:
     (folder / "big").write_bytes(b"x" * 101)
-    assert len(workspace.read_file("big", most_bytes=101)) == 101
+    assert len(workspace.read_file("big", max_bytes=101)) == 101
     with raises_code(ToolFailed, "file_too_large"):
-        workspace.read_file("big", most_bytes=100)
+        workspace.read_file("big", max_bytes=100)
 
 
 # -- writing ---------------------------------------------------------------------------------

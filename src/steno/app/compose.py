@@ -206,7 +206,7 @@ async def open_environment(
             return
         say(f"starting {', '.join(servers.names)}")
         yield bare.with_mcp_tools(
-            await list_mcp_tools(servers, fit=bare.input_setup.inputs.prepare_image)
+            await list_mcp_tools(servers, prepare_image=bare.input_setup.inputs.prepare_image)
         )
 
 
@@ -229,7 +229,7 @@ async def open_environment_beside(
         toolbox = await stack.enter_async_context(
             Toolbox(
                 workspace,
-                fit=things.inputs.prepare_image,
+                prepare_image=things.inputs.prepare_image,
                 sandbox=settings.sandbox,
                 access=CommandAccess(network=settings.network, environment=settings.env),
             )

@@ -41,7 +41,7 @@ class McpStartup:
     ) -> None:
         """Take servers; none is asked yet.
 
-        `fit` makes images fit for a model, `changed` is called when a server has brought
+        `prepare_image` makes images fit for a model, `changed` is called when a server has brought
         something, `say` is told what is waited for, and `tell` what a person should know.
         Nothing is told of a wait of `unnoticed_s`; `patience_s` is how long it lasts behind that.
         """
@@ -82,7 +82,7 @@ class McpStartup:
 
     async def _list_tools(self, server: McpConnection) -> None:
         try:
-            found = await list_mcp_tools([server], fit=self._prepare_image)
+            found = await list_mcp_tools([server], prepare_image=self._prepare_image)
         except Exception as exc:  # a fault of ours must not take the others with it
             _logger.exception("desk: the tools of a server were not taken")
             found = McpTools((), (f"mcp {server.name}: a fault in steno: {exc}",))

@@ -96,7 +96,7 @@ async def run_shell(command: str, folder: Path, on_output: Callable[[str], None]
             environ={**os.environ, **_SHELL_VARIABLES},
             limits=_SHELL_LIMITS,
             is_wrapped=False,
-            listener=on_bytes,
+            on_output=on_bytes,
         )
         ending = await process.wait()
     except ToolFailed as exc:

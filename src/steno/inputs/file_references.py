@@ -59,13 +59,13 @@ from steno.values import RedactedRepr
 class FileLimits(RedactedRepr, frozen=True, kw_only=True):
     """How much a reference may bring into a conversation."""
 
-    most_bytes: int = 256 * 1024
+    max_bytes: int = 256 * 1024
     """Of what is shown, with the numbers of lines."""
-    most_files: int = 20
+    max_files: int = 20
     """That a pattern may name."""
-    most_listed: int = 500
+    max_listed: int = 500
     """Of what is in a folder; the rest is counted."""
-    most_s: float = SEARCH_TIME_LIMIT_S
+    timeout_s: float = SEARCH_TIME_LIMIT_S
     """That looking through folders may take."""
 
 
@@ -88,15 +88,15 @@ class FileReferenceResolver:
         self._limits: Final = limits
         self._given_engine: Final = engine
 
-    async def resolve(self, reference: FileReference, viewer: ResolveContext) -> ResolvedReference:
+    async def resolve(self, reference: FileReference, context: ResolveContext) -> ResolvedReference:
         """Open a file, a folder or what a pattern names. What fails is a finding with an error."""
         try:
-            return await self._resolve(reference, viewer)
+            return await self._resolve(reference, context)
         except ToolFailed as exc:
             return ResolvedReference(error=str(exc), error_code=exc.code)
 
     def is_current(
-        self, reference: FileReference, resolution: Resolution, viewer: ResolveContext
+        self, reference: FileReference, resolution: Resolution, context: ResolveContext
     ) -> bool:
         """Tell whether it was resolved: a file that was shown is not shown anew by itself."""
         return resolution.status is ResolutionStatus.RESOLVED
@@ -127,7 +127,9 @@ class FileReferenceResolver:
 
     # -- opening -----------------------------------------------------------------------------
 
-    async def _resolve(self, reference: FileReference, viewer: ResolveContext) -> ResolvedReference:
+    async def _resolve(
+        self, reference: FileReference, context: ResolveContext
+    ) -> ResolvedReference:
         workspace = self._workspace
         if workspace is None:
             raise ToolFailed(
@@ -138,7 +140,7 @@ class FileReferenceResolver:
         name = await asyncio.to_thread(workspace_name, workspace, reference.path)
         if not await asyncio.to_thread(workspace.strict.exists, name):
             if is_glob(reference.path):
-                return await self._show_matching(workspace, reference, viewer)
+                return await self._show_matching(workspace, reference, context)
             near = await suggest_path(workspace, self._engine(workspace), name)
             hint = "" if near is None else f"; do you mean {quote_path(near)}?"
             raise ToolFailed(
@@ -146,7 +148,7 @@ class FileReferenceResolver:
                 code="file_not_found",
                 place=quote_path(name),
             )
-        rule = await _require_read_permission(viewer, name, reference)
+        rule = await _require_read_permission(context, name, reference)
         if await asyncio.to_thread(_is_folder, workspace, name):
             return await self._show_folder(workspace, reference, name, rule=rule)
         return await asyncio.to_thread(self._show_file, workspace, reference, name, rule)
@@ -155,7 +157,7 @@ class FileReferenceResolver:
         self, workspace: Workspace, reference: FileReference, name: str, rule: str
     ) -> ResolvedReference:
         data = workspace.strict.read_file(name)
-        text, details = extract_lines(name, data, reference, most_bytes=self._limits.most_bytes)
+        text, details = extract_lines(name, data, reference, max_bytes=self._limits.max_bytes)
         workspace.strict.mark_as_read(name, data)
         return ResolvedReference(content=(Text(text),), details={**details, "allowed_by": rule})
 
@@ -177,7 +179,7 @@ class FileReferenceResolver:
         )
 
     async def _show_matching(
-        self, workspace: Workspace, reference: FileReference, viewer: ResolveContext
+        self, workspace: Workspace, reference: FileReference, context: ResolveContext
     ) -> ResolvedReference:
         _check_without_lines(reference, "a pattern")
         names = await self._find_matching_files(workspace, reference.path)
@@ -187,14 +189,14 @@ class FileReferenceResolver:
                 code="no_file_matches",
                 place=quote_path(reference.path),
             )
-        if len(names) > self._limits.most_files:
+        if len(names) > self._limits.max_files:
             raise ToolFailed(
                 f"{len(names):,} files fit, and no more than"
-                f" {self._limits.most_files} can be shown; narrow the pattern",
+                f" {self._limits.max_files} can be shown; narrow the pattern",
                 code="too_many_files",
                 place=quote_path(reference.path),
             )
-        rules = [await _require_read_permission(viewer, name, reference) for name in names]
+        rules = [await _require_read_permission(context, name, reference) for name in names]
         extracts = await asyncio.to_thread(self._extract_files, workspace, reference, names)
         return ResolvedReference(
             content=tuple([Text(text) for text, _ in extracts]),
@@ -210,13 +212,13 @@ class FileReferenceResolver:
     def _extract_files(
         self, workspace: Workspace, reference: FileReference, names: Sequence[str]
     ) -> list[FileExtract]:
-        most = room = self._limits.most_bytes
+        most = room = self._limits.max_bytes
         extracts: list[FileExtract] = []
         contents: dict[str, bytes] = {}
         for name in names:
             data = workspace.strict.read_file(name)
             try:
-                extracts.append(extract_lines(name, data, reference, most_bytes=room))
+                extracts.append(extract_lines(name, data, reference, max_bytes=room))
             except NotTextFile as exc:
                 raise _pattern_error(
                     reference, name, f"is not text but {exc.kind}", code="not_text"
@@ -281,13 +283,13 @@ class FileReferenceResolver:
         return (*changes, *new_files_text([name for name in names if name not in known]))
 
     async def _find_matching_files(self, workspace: Workspace, pattern: str) -> list[str]:
-        engine, limit_s = self._engine(workspace), self._limits.most_s
+        engine, limit_s = self._engine(workspace), self._limits.timeout_s
         return await find_matching_files(workspace, engine, pattern, limit_s=limit_s)
 
     async def _list_folder(
         self, workspace: Workspace, name: str, *, more: int = 0
     ) -> FolderListing:
-        most, limit_s = self._limits.most_listed + more, self._limits.most_s
+        most, limit_s = self._limits.max_listed + more, self._limits.timeout_s
         return await list_folder(workspace, name, most=most, limit_s=limit_s)
 
     def _engine(self, workspace: Workspace) -> SearchEngine:
@@ -295,13 +297,13 @@ class FileReferenceResolver:
 
 
 async def _require_read_permission(
-    viewer: ResolveContext, name: str, reference: FileReference
+    context: ResolveContext, name: str, reference: FileReference
 ) -> str:
     """Return what allows a file or folder to be read. Raises ToolFailed."""
     first, last = reference.start_line, reference.end_line or reference.start_line
     preview = name if first is None else f"{name}, lines {first} to {last}"
     told = printable_name(name)
-    return await viewer.require_permission(
+    return await context.require_permission(
         "read", Capability.READ, name, name=told, preview=preview
     )
 
@@ -363,12 +365,12 @@ class FileExtract(NamedTuple):
 
 
 def extract_lines(
-    name: str, data: bytes, reference: FileReference, *, most_bytes: int
+    name: str, data: bytes, reference: FileReference, *, max_bytes: int
 ) -> FileExtract:
     """Return the lines of a file that a reference is about, under the name it was opened by.
 
     Raises NotText, ToolFailed for lines that there are not, TooLong if they take more than
-    `most_bytes`.
+    `max_bytes`.
     """
     file = _decode_file(name, data)
     lines = file.lines
@@ -394,10 +396,10 @@ def extract_lines(
     details |= {"first_line": first, "last_line": last}
     which = f"line {first}" if first == last else f"lines {first} to {last}"
     heading = f"{printable_name(name)}, {which} of {len(lines)}:\n"
-    shown, fitting = _number_lines(lines, first, last, room=most_bytes - len(heading.encode()))
+    shown, fitting = _number_lines(lines, first, last, room=max_bytes - len(heading.encode()))
     if fitting < last:
         raise ExtractTooLong(
-            _too_long_text(size, first, fitting, most_bytes), place=quote_path(name)
+            _too_long_text(size, first, fitting, max_bytes), place=quote_path(name)
         )
     return FileExtract(heading + shown, details)
 
@@ -430,14 +432,14 @@ def _missing_lines_text(first: int, last: int, count: int) -> str:
     return f"has {there_are}, so {wanted} is not there{advice}"
 
 
-def _too_long_text(size: int, first: int, fitting: int, most_bytes: int) -> str:
+def _too_long_text(size: int, first: int, fitting: int, max_bytes: int) -> str:
     if fitting < first:
         return (
-            f"line {first} alone takes more than {most_bytes:,} bytes, and no more"
+            f"line {first} alone takes more than {max_bytes:,} bytes, and no more"
             " can be shown; ask about it instead, and the model can search it"
         )
     return (
-        f"has {size:,} bytes, and no more than {most_bytes:,} can be shown at once,"
+        f"has {size:,} bytes, and no more than {max_bytes:,} can be shown at once,"
         f" with the numbers of lines; name lines behind the path, such as :{_format_range(first, fitting)}"
     )
 

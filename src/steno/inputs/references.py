@@ -90,7 +90,7 @@ class InputResolver:
             servers.get,
             ttl_s={spec.name: spec.ttl_s for spec in servers.specs.values()},
             default_ttl_s=resource_ttl_s,
-            fit=self.prepare_image,
+            prepare_image=self.prepare_image,
         )
 
     # -- what a person says ------------------------------------------------------------------
@@ -124,34 +124,34 @@ class InputResolver:
 
     # -- what is behind it -------------------------------------------------------------------
 
-    async def resolve(self, pointer: ReferenceBlock, viewer: ResolveContext) -> ResolvedReference:
+    async def resolve(self, pointer: ReferenceBlock, context: ResolveContext) -> ResolvedReference:
         """Find out what is behind a pointer."""
-        finding = await self._resolve(pointer, viewer)
+        finding = await self._resolve(pointer, context)
         if finding.error is not None and pointer in self._unsure:
             return replace(finding, error=f"{finding.error} (write \\@ if none is meant)")
         return finding
 
-    async def _resolve(self, pointer: ReferenceBlock, viewer: ResolveContext) -> ResolvedReference:
+    async def _resolve(self, pointer: ReferenceBlock, context: ResolveContext) -> ResolvedReference:
         match pointer:
             case FileReference():
-                return await self._files.resolve(pointer, viewer)
+                return await self._files.resolve(pointer, context)
             case Image():
-                return await self._images.resolve(pointer, viewer)
+                return await self._images.resolve(pointer, context)
             case Resource():
-                return await self._resources.resolve(pointer, viewer)
+                return await self._resources.resolve(pointer, context)
 
     def is_current(
-        self, pointer: ReferenceBlock, resolution: Resolution, viewer: ResolveContext
+        self, pointer: ReferenceBlock, resolution: Resolution, context: ResolveContext
     ) -> bool:
         """Tell whether what was found once still serves."""
         match pointer:
             case FileReference():
-                return self._files.is_current(pointer, resolution, viewer)
+                return self._files.is_current(pointer, resolution, context)
             case Image():
-                return self._images.is_current(pointer, resolution, viewer)
+                return self._images.is_current(pointer, resolution, context)
             case Resource():
                 self._resources.remember(pointer, resolution)
-                return self._resources.is_current(pointer, resolution, viewer)
+                return self._resources.is_current(pointer, resolution, context)
 
     async def changes(
         self,

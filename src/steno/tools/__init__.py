@@ -1,4 +1,4 @@
-"""What a model can ask for: files, commands, and functions of your own.
+"""The built-in tools for files and commands, and tools made of your own functions.
 
 A `Toolbox` holds the tools of a coding agent for one `Workspace`; `@tool` makes one of a function.
 """

@@ -1,4 +1,4 @@
-"""The arguments of a call as a value of the tool's own, or a reason that a model can act on."""
+"""Read the arguments of a call, and the path that was approved for it."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def parse_arguments(call: ToolCall, type: type[T]) -> T:
         raise ToolFailed(f"{exc}", code="invalid_arguments", place=call.name) from None
 
 
-def approved_path(tool: Tool, call: ToolCall, stage: ToolContext) -> str:
-    """Return the one path that was decided about, as `Workspace.relative` spells it.
+def approved_path(tool: Tool, call: ToolCall, context: ToolContext) -> str:
+    """Return the one path that was approved, as `Workspace.relative` spells it.
 
-    The arguments may lead elsewhere by now. Raises ToolFailed.
+    The arguments may lead to another file by now. Raises ToolFailed.
     """
-    (path,) = tool.subjects(call) if stage.subjects is None else stage.subjects
+    (path,) = tool.subjects(call) if context.subjects is None else context.subjects
     return path

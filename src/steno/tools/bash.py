@@ -64,10 +64,10 @@ PASSED_VARIABLES: Final = (
     *("GOPATH", "GOROOT", "GOBIN", "CARGO_HOME", "RUSTUP_HOME", "JAVA_HOME", "GEM_HOME"),
     *("NIX_PATH", "NIX_PROFILES", "LOCALE_ARCHIVE"),
 )
-"""Names of variables that are handed on; `*` stands for any ending."""
+"""Names of variables that are handed on; `*` stands for any command_exit."""
 FIXED_VARIABLES: Final[Mapping[str, str]] = {
     "TERM": "dumb",
-    # Nobody is there to turn pages or to type a password.
+    # No person can turn pages or type a password.
     "PAGER": "cat",
     "GIT_PAGER": "cat",
     "GIT_TERMINAL_PROMPT": "0",
@@ -76,20 +76,20 @@ FIXED_VARIABLES: Final[Mapping[str, str]] = {
 
 @final
 class CommandAccess(RedactedRepr, frozen=True, kw_only=True):
-    """What commands may reach beyond the workspace."""
+    """The parts of the machine that commands may reach beyond the workspace."""
 
     network: bool = False
-    """Matters where a sandbox can take it away."""
+    """Has an effect only where a sandbox can cut the network off."""
     environment: tuple[str, ...] = ()
-    """Names of variables that are handed on besides the usual ones; `*` at the end is any."""
+    """Names of variables to inherit besides the usual ones; `*` at the end is any suffix."""
     hidden: tuple[Path, ...] = ()
-    """What is not to be read, besides the usual places of secrets."""
+    """Paths that commands may not read, besides the usual places of secrets."""
     temporary: tuple[Path, ...] = (Path("/tmp"),)  # noqa: S108 - where commands expect it
-    """Where commands may write as well, if the sandbox cannot give them a /tmp of their own."""
+    """More folders that commands may write to, if the sandbox cannot give them their own /tmp."""
 
 
 class BashArguments(Struct, forbid_unknown_fields=True):
-    """What a command can be told."""
+    """The arguments of the tool `bash`."""
 
     command: Annotated[str, Meta(min_length=1, description="The command line, for bash -c.")]
     timeout_s: Annotated[
@@ -102,7 +102,7 @@ class BashArguments(Struct, forbid_unknown_fields=True):
 
 @final
 class BashTool:
-    """Runs commands in the workspace. Close it: that ends what runs in the background."""
+    """Runs commands in the workspace. Close it to end the background jobs."""
 
     def __init__(
         self,
@@ -141,7 +141,7 @@ class BashTool:
         return split_commands(self._arguments(call).command)
 
     async def preview(self, call: ToolCall) -> str:
-        """Return the command as it is, where it would run, and within which limits."""
+        """Return the command, where it would run, and its limits."""
         arguments = self._arguments(call)
         sandbox = await asyncio.to_thread(self._find_sandbox)
         seconds = self._timeout_of(arguments)
@@ -154,25 +154,25 @@ class BashTool:
         ]
         return f"{arguments.command}\n\n{' · '.join(filter(None, notes))}"
 
-    async def run(self, call: ToolCall, stage: ToolContext) -> ToolOutput:
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
         """Run the command to its end, or start it in the background."""
         arguments = self._arguments(call)
         if arguments.background:
             return await self._run_in_background(arguments)
-        voice = _LiveOutput(stage, self._limits.shown_output_bytes)
-        process, sandbox = await self._start(arguments.command, voice)
-        ending = await process.wait(self._timeout_of(arguments))
-        voice.close()
-        text, details = await asyncio.to_thread(truncate_output, process.capture.take(), stage)
-        notes = exit_notes(ending)
+        live_output = _LiveOutput(context, self._limits.shown_output_bytes)
+        process, sandbox = await self._start(arguments.command, live_output)
+        command_exit = await process.wait(self._timeout_of(arguments))
+        live_output.close()
+        text, details = await asyncio.to_thread(truncate_output, process.capture.take(), context)
+        notes = exit_notes(command_exit)
         return ToolOutput.of(
             append_notes(text, notes) if text or notes else "[no output]",
-            outcome=exit_outcome(ending),
-            details={**exit_details(ending), "sandbox": sandbox, **details},
+            outcome=exit_outcome(command_exit),
+            details={**exit_details(command_exit), "sandbox": sandbox, **details},
         )
 
     async def aclose(self) -> None:
-        """End what runs in the background, and remove what was temporary."""
+        """End the background jobs, and remove the temporary folder."""
         await self.jobs.aclose()
         if self._scratch is not None:
             await asyncio.to_thread(shutil.rmtree, self._scratch, ignore_errors=True)
@@ -193,8 +193,10 @@ class BashTool:
             details={"job": job.id, "sandbox": sandbox},
         )
 
-    async def _start(self, command: str, voice: _LiveOutput | None) -> tuple[CommandProcess, str]:
-        """Start a command; return it, and the name of the sandbox it is in."""
+    async def _start(
+        self, command: str, live_output: _LiveOutput | None
+    ) -> tuple[CommandProcess, str]:
+        """Start a command; return it with the name of its sandbox."""
         sandbox = await asyncio.to_thread(self._find_sandbox)
         environ = build_environment(self._environ, self._access.environment)
         if sandbox.is_wrapper:
@@ -207,7 +209,7 @@ class BashTool:
             environ=environ,
             limits=self._limits,
             is_wrapped=sandbox.is_wrapper,
-            listener=voice,
+            on_output=live_output,
         )
         return process, sandbox.name
 
@@ -231,12 +233,12 @@ class BashTool:
     def _scratch_folder(self) -> Path:
         if self._scratch is None:
             self._scratch = Path(tempfile.mkdtemp(prefix="steno-")).resolve()
-            # For programs that end without closing.
+            # For programs that end without closing the tool.
             weakref.finalize(self, shutil.rmtree, self._scratch, ignore_errors=True)
         return self._scratch
 
     def _arguments(self, call: ToolCall) -> BashArguments:
-        """Return the arguments. Raises ToolFailed for what no shell could be given."""
+        """Return the arguments. Raises ToolFailed for a command that no shell could run."""
         arguments = parse_arguments(call, BashArguments)
         if not arguments.command.strip():
             raise ToolFailed("the command is empty", code="command_empty", place="bash")
@@ -264,18 +266,18 @@ class BashTool:
         return arguments
 
     def _timeout_of(self, arguments: BashArguments) -> int | None:
-        """Return how long a command may run; in the background without end, unless it says so."""
+        """Return how long a command may run; None, for a background job without a limit."""
         if arguments.timeout_s is not None or arguments.background:
             return arguments.timeout_s
         return self._limits.timeout_s
 
 
 class _LiveOutput:
-    """Says what a command writes, as text, up to a limit."""
+    """Reports the output of a command as text while it runs, up to a limit."""
 
-    def __init__(self, stage: ToolContext, most_bytes: int) -> None:
-        self._stage = stage
-        self._left = most_bytes
+    def __init__(self, context: ToolContext, max_bytes: int) -> None:
+        self._context = context
+        self._left = max_bytes
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def __call__(self, data: bytes) -> None:
@@ -286,13 +288,13 @@ class _LiveOutput:
         if self._left <= 0:
             text += "\n[... there is more, which is not shown while it runs ...]\n"
         if text:
-            self._stage.report_output(text)
+            self._context.report_output(text)
 
     def close(self) -> None:
-        """Say the rest, if the last character was never finished."""
+        """Report the rest, if the last character is incomplete."""
         rest = self._decoder.decode(b"", final=True)
         if rest:
-            self._stage.report_output(rest)
+            self._context.report_output(rest)
 
 
 # -- environment ----------------------------------------------------------------------------------
@@ -310,9 +312,9 @@ def is_secret_name(name: str) -> bool:
 
 
 def build_environment(environ: Mapping[str, str], extra: Iterable[str] = ()) -> dict[str, str]:
-    """Return the variables a command is run with.
+    """Return the environment of a command.
 
-    `extra` are more names to hand on. A name that looks like a secret is handed on only if it is
+    `extra` are more names to inherit. A name that looks like a secret is inherited only if it is
     written out in full there: no pattern covers it.
     """
     patterns = (*PASSED_VARIABLES, *extra)
@@ -328,7 +330,7 @@ def build_environment(environ: Mapping[str, str], extra: Iterable[str] = ()) -> 
 # -- background jobs ------------------------------------------------------------------------------
 
 _MAX_ENDED_JOBS: Final = 64
-"""How many jobs that have ended can still be asked about."""
+"""How many ended jobs are kept, so that their output can still be read."""
 
 
 @final
@@ -343,39 +345,39 @@ class Job:
         self._process = process
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self.output_lock: Final = asyncio.Lock()
-        """For those who ask: what is told to one is not told to another, so each comes in turn."""
-        self._ending = asyncio.create_task(process.wait(timeout_s), name=f"bash job {id}")
-        # Whoever asks gets the failure; if nobody does, that is no reason to complain.
-        self._ending.add_done_callback(lambda task: task.cancelled() or task.exception())
+        """Serialises readers: output that one reader took is not returned to another."""
+        self._exit_task = asyncio.create_task(process.wait(timeout_s), name=f"bash job {id}")
+        # A caller that asks gets the failure; without one, asyncio must not warn about it.
+        self._exit_task.add_done_callback(lambda task: task.cancelled() or task.exception())
 
     @property
     def is_running(self) -> bool:
         """Whether it has not ended."""
-        return not self._ending.done()
+        return not self._exit_task.done()
 
     async def wait(self, seconds: float) -> None:
         """Wait for its end, at most for some time."""
-        await asyncio.wait([self._ending], timeout=seconds)
+        await asyncio.wait([self._exit_task], timeout=seconds)
 
     async def end(self) -> None:
         """End it, with all that it has started."""
         self._process.stop()
-        await asyncio.wait([self._ending])
+        await asyncio.wait([self._exit_task])
 
     @contextmanager
     def take_output(self) -> Generator[tuple[str, CommandExit | None], None, None]:
-        """Give what it has said since it was last told, and how it ended if it has.
+        """Yield the output since the last call, and how the command ended if it has.
 
-        It counts as told if the block comes to its end. Raises ToolFailed if it turned out that
-        it could not be started.
+        The output counts as taken only if the block succeeds. Raises ToolFailed if the command
+        could not be started.
         """
-        ending = None if self.is_running else self._ending.result()
-        state, said = self._decoder.getstate(), self._process.capture.take()
+        command_exit = None if self.is_running else self._exit_task.result()
+        state, data = self._decoder.getstate(), self._process.capture.take()
         try:
-            yield self._decoder.decode(said, final=ending is not None), ending
+            yield self._decoder.decode(data, final=command_exit is not None), command_exit
         except BaseException:
             self._decoder.setstate(state)
-            self._process.capture.restore(said)
+            self._process.capture.restore(data)
             raise
 
 
@@ -393,7 +395,7 @@ class BackgroundJobs:
         return sum(job.is_running for job in self._jobs.values())
 
     def add(self, command: str, process: CommandProcess, *, timeout_s: int | None) -> Job:
-        """Keep a command that was started, and end it after some time if one is given."""
+        """Add a command that was started; it is ended after `timeout_s`, if given."""
         ended = [id for id, job in self._jobs.items() if not job.is_running]
         for id in ended[: max(0, len(ended) - _MAX_ENDED_JOBS + 1)]:
             del self._jobs[id]
@@ -421,7 +423,7 @@ class BackgroundJobs:
 
 
 class BashOutputArguments(Struct, forbid_unknown_fields=True):
-    """What can be asked about a job."""
+    """The arguments of the tool `bash_output`."""
 
     job: Annotated[str, "The id that bash gave."]
     wait_s: Annotated[
@@ -431,7 +433,7 @@ class BashOutputArguments(Struct, forbid_unknown_fields=True):
 
 @final
 class BashOutputTool:
-    """Tells what a command in the background has said."""
+    """Reads the output of a background job."""
 
     def __init__(self, jobs: BackgroundJobs) -> None:
         self.capability: Final = Capability.READ
@@ -445,32 +447,32 @@ class BashOutputTool:
         )
 
     def subjects(self, call: ToolCall) -> tuple[str, ...]:
-        """Return nothing: a job is nothing that one could write a rule about."""
+        """Return nothing: rules cannot be about jobs."""
         return ()
 
     async def preview(self, call: ToolCall) -> str:
-        """Return the command in question."""
+        """Return the command of the job."""
         return self._jobs.get(parse_arguments(call, BashOutputArguments).job).command
 
-    async def run(self, call: ToolCall, stage: ToolContext) -> ToolOutput:
-        """Return what is new."""
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
+        """Return the output since the last call."""
         arguments = parse_arguments(call, BashOutputArguments)
         job = self._jobs.get(arguments.job)
         async with job.output_lock:
             if arguments.wait_s:
                 await job.wait(arguments.wait_s)
-            return await _build_job_output(job, stage)
+            return await _build_job_output(job, context)
 
 
 class BashKillArguments(Struct, forbid_unknown_fields=True):
-    """Which job to end."""
+    """The arguments of the tool `bash_kill`."""
 
     job: Annotated[str, "The id that bash gave."]
 
 
 @final
 class BashKillTool:
-    """Ends a command in the background."""
+    """Ends a background job."""
 
     def __init__(self, jobs: BackgroundJobs) -> None:
         self.capability: Final = Capability.EXECUTE
@@ -483,28 +485,28 @@ class BashKillTool:
         )
 
     def subjects(self, call: ToolCall) -> tuple[str, ...]:
-        """Return nothing: a job is nothing that one could write a rule about."""
+        """Return nothing: rules cannot be about jobs."""
         return ()
 
     async def preview(self, call: ToolCall) -> str:
-        """Return the command in question."""
+        """Return the command of the job."""
         return self._jobs.get(parse_arguments(call, BashKillArguments).job).command
 
-    async def run(self, call: ToolCall, stage: ToolContext) -> ToolOutput:
-        """End it, and return the last that it said."""
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
+        """End the job, and return the rest of its output."""
         job = self._jobs.get(parse_arguments(call, BashKillArguments).job)
         await job.end()
         async with job.output_lock:
-            return await _build_job_output(job, stage)
+            return await _build_job_output(job, context)
 
 
-async def _build_job_output(job: Job, stage: ToolContext) -> ToolOutput:
-    with job.take_output() as (text, ending):
-        shown, details = await asyncio.to_thread(truncate_output, text, stage)
-    known = {"job": job.id, "running": ending is None}
-    if ending is None:
+async def _build_job_output(job: Job, context: ToolContext) -> ToolOutput:
+    with job.take_output() as (text, command_exit):
+        shown, details = await asyncio.to_thread(truncate_output, text, context)
+    known = {"job": job.id, "running": command_exit is None}
+    if command_exit is None:
         return ToolOutput.of(append_notes(shown, ["still running"]), details={**known, **details})
-    notes = exit_notes(ending) or ["exit code 0"]
+    notes = exit_notes(command_exit) or ["exit code 0"]
     return ToolOutput.of(
-        append_notes(shown, notes), details={**known, **exit_details(ending), **details}
+        append_notes(shown, notes), details={**known, **exit_details(command_exit), **details}
     )

@@ -1,8 +1,8 @@
-"""The tool `edit`: one text in a file replaced by another, where there can be no doubt which.
+"""The tool `edit`: replace one text in a file by another, if it is clear which one is meant.
 
-The text must be there word for word. The file keeps its encoding, its byte order mark and its line
-ends: a line feed that a model writes stands for whatever ends lines there. Where nothing fits, the
-model is told what comes nearest.
+The text must stand in the file exactly. The file keeps its encoding, its byte order mark and its
+line ends: a line feed from the model stands for the line end of the file. If the text is not found,
+the error shows the nearest one.
 """
 
 from __future__ import annotations
@@ -82,9 +82,9 @@ class EditTool:
         (path,) = self.subjects(call)
         return (await asyncio.to_thread(self._change, path, wanted)).preview_text
 
-    async def run(self, call: ToolCall, stage: ToolContext) -> ToolOutput:
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
         """Change the file, or leave it as it was. Raises ToolFailed."""
-        wanted, path = parse_arguments(call, _EditArguments), approved_path(self, call, stage)
+        wanted, path = parse_arguments(call, _EditArguments), approved_path(self, call, context)
         return await run_to_completion(lambda: self._change(path, wanted).apply(self._workspace))
 
     def _change(self, path: str, wanted: _EditArguments) -> FileChange:
@@ -140,7 +140,7 @@ def replace_text(file: TextFile, old: str, new: str, *, every: bool = False) -> 
 
 
 def _ambiguous_text_error(plain: str, wanted: str) -> str:
-    """Say where a text stands that was to stand in one place."""
+    """Return where a text stands that should stand in one place only."""
     places = [_line_number(plain, at) for at in islice(_find_occurrences(plain, wanted), 10)]
     count = plain.count(wanted)
     listed = ", ".join(map(str, places)) + (", ..." if count > len(places) else "")
@@ -189,19 +189,19 @@ def _line_number(text: str, at: int) -> int:
     return text.count("\n", 0, at) + 1
 
 
-# -- what comes nearest ----------------------------------------------------------------------
+# -- hints -----------------------------------------------------------------------------------
 
 _LINE_NUMBER_PREFIX: Final = re.compile(r"\s*\d+\t")
 _LOOKALIKES: Final = str.maketrans("\u2018\u2019\u201c\u201d\u2013\u2014\u2212", "''\"\"---")
 _MAX_SHOWN_LINES: Final = 20
 _MAX_COMPARED_LINES: Final = 5_000  # lines, since each is compared letter by letter
 _MAX_COMPARED_CHARACTERS: Final = 4_000_000
-"""Characters of a file in which something near is looked for, and lines compared with lines."""
+"""Files and comparisons that are larger get no hint."""
 _READ_AGAIN_HINT: Final = "; read it again, and copy the text from there"
 
 
 def _nearest_text_hint(text: str, old: str) -> str:
-    """Say where something stands that is much like `old`; empty if nothing is."""
+    """Return a hint about the text in the file that is most like `old`."""
     lines, wanted = text.split("\n"), _normalise_line_ends(old).strip("\n").split("\n")
     if all(map(_LINE_NUMBER_PREFIX.match, wanted)):
         return "; leave out the line numbers and tabs that read shows before each line"
@@ -229,5 +229,5 @@ def _nearest_text_hint(text: str, old: str) -> str:
 
 
 def _normalise_line(line: str) -> str:
-    """Return a line without what is easily mistaken."""
+    """Return a line with white space, quotes and dashes normalised."""
     return " ".join(normalize("NFKC", line).translate(_LOOKALIKES).split())

@@ -1,4 +1,4 @@
-"""A change of a file that is worked out and not made yet: shown as a diff first, then made."""
+"""A pending change of a file: shown as a diff for approval, then applied."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _Opcode: TypeAlias = tuple[str, int, int, int, int]
 
 
 class Diff(NamedTuple):
-    """What differs between two texts, line by line, in the unified format."""
+    """The difference between two texts, line by line, in the unified format."""
 
     text: str
     added: int
@@ -28,7 +28,7 @@ class Diff(NamedTuple):
 
 
 class FileChange(NamedTuple):
-    """What a file would hold instead of what it holds."""
+    """The new content of a file, beside its current content."""
 
     path: str
     """As the workspace spells it."""
@@ -39,12 +39,12 @@ class FileChange(NamedTuple):
 
     @classmethod
     def of(cls, path: str, before: bytes | None, after: bytes) -> FileChange:
-        """Compare what is there with what is to be there."""
+        """Compare the current content with the new one."""
         return cls(path, before, after, _build_diff(path, before, after))
 
     @property
     def preview_text(self) -> str:
-        """The diff, for whoever decides about it; a sentence if there is nothing in it."""
+        """The diff for the person who approves it; a sentence if it is empty."""
         return self.diff.text or (
             f"{self.path}: {'an empty file' if self.before is None else 'no change'}"
         )
@@ -58,9 +58,9 @@ class FileChange(NamedTuple):
     def _output(self) -> ToolOutput:
         counts = f"+{self.diff.added} -{self.diff.removed} lines"
         if self.before is None:
-            text = f"created {self.path} ({counts})"  # the model has just said what is in it
+            text = f"created {self.path} ({counts})"  # the model has just written the content
         else:
-            shown = truncate_text(self.diff.text, most_lines=_MAX_SHOWN_LINES).text
+            shown = truncate_text(self.diff.text, max_lines=_MAX_SHOWN_LINES).text
             text = f"changed {self.path} ({counts})\n{shown}"
         details = {
             "path": self.path,

@@ -1,8 +1,8 @@
-"""Functions as tools: a decorator is enough.
+"""Make tools of functions, with a decorator.
 
-The signature says what a model may give, and the docstring what it is for; arguments arrive as
-the types that the function asks for, and what it returns becomes text. This file knows how to
-call a function, and not whether it may be called.
+The signature becomes the schema of the arguments, and the docstring the description. Arguments are
+converted to the types of the parameters, and the result to text. This module calls functions; it
+does not decide whether they may be called.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class FunctionTool(Generic[P, R]):
         self._hints = {key: hint for key, hint in hints.items() if hint is not ToolContext}
         self._function = cast("Callable[..., Any]", function)
         self._subjects = subjects
-        # What is bound is not shown to a model: a stage is ours to give.
+        # The model does not see bound parameters: the context comes from the dispatcher.
         bound = partial(self._function, **dict.fromkeys(self._context_parameters))
         self._definition = ToolDefinition.from_function(bound, name=name, description=description)
         self._capability = _parse_capability(capability, self._definition.name)
@@ -92,16 +92,16 @@ class FunctionTool(Generic[P, R]):
 
     @property
     def definition(self) -> ToolDefinition:
-        """What the model is told about it."""
+        """The definition that the model sees."""
         return self._definition
 
     @property
     def capability(self) -> Capability:
-        """The most that it does, as whoever wrote it says."""
+        """The most that the tool does, as declared by its author."""
         return self._capability
 
     def subjects(self, call: ToolCall) -> tuple[str, ...]:
-        """Return what a call is about, as far as whoever wrote the function said how to know."""
+        """Return the subjects of a call, if the author gave a function for them."""
         if self._subjects is None:
             return ()
         found = self._subjects(**self._arguments(call))
@@ -121,9 +121,9 @@ class FunctionTool(Generic[P, R]):
         arguments = msgspec.json.format(call.arguments, indent=2)
         return f"{call.name} {arguments}"
 
-    async def run(self, call: ToolCall, stage: ToolContext) -> ToolOutput:
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
         """Call the function. What it raises comes out as it is; ToolFailed is for the model."""
-        arguments = self._arguments(call) | dict.fromkeys(self._context_parameters, stage)
+        arguments = self._arguments(call) | dict.fromkeys(self._context_parameters, context)
         if inspect.iscoroutinefunction(self._function):
             result = await self._function(**arguments)
         else:
@@ -131,9 +131,9 @@ class FunctionTool(Generic[P, R]):
             if inspect.isawaitable(result):  # an async function in a plain wrapper
                 result = await result
         if isinstance(result, ToolOutput) or (isinstance(result, str) and is_short(result)):
-            return _build_output(result, stage, call.name)
+            return _build_output(result, context, call.name)
         # What has to be written as JSON, or kept, may take its time.
-        return await asyncio.to_thread(_build_output, result, stage, call.name)
+        return await asyncio.to_thread(_build_output, result, context, call.name)
 
     def _arguments(self, call: ToolCall) -> dict[str, Any]:
         """Return what the model gave, as the types that the function asks for."""
@@ -205,7 +205,7 @@ def _check_subjects(
         raise InvalidTool(
             "subjects must be a function", code="subjects_not_callable", place=name
         ) from exc
-    except ValueError:  # it has one that nobody can read
+    except ValueError:  # a built-in without a readable signature
         return
     needed = [one for one in given if one.default is one.empty]
     for some in (needed, given):
@@ -241,7 +241,7 @@ def _parameter_hints(function: Callable[..., Any]) -> dict[str, Any]:
     return {key: written.get(key, Any) for key in parameters}
 
 
-def _build_output(result: object, stage: ToolContext, name: str) -> ToolOutput:
+def _build_output(result: object, context: ToolContext, name: str) -> ToolOutput:
     if isinstance(result, ToolOutput):
         return result
     if _is_block(result):
@@ -265,7 +265,7 @@ def _build_output(result: object, stage: ToolContext, name: str) -> ToolOutput:
                 code="result_not_json",
                 place=name,
             ) from exc
-    shown, kept = truncate_output(text, stage)
+    shown, kept = truncate_output(text, context)
     return ToolOutput(content=(Text(shown),), details=kept or details or None)
 
 

@@ -1,4 +1,4 @@
-"""The tool that finds files by their names. Where to look is an engine's task."""
+"""The tool `glob`: find files by a pattern for their paths."""
 
 from __future__ import annotations
 
@@ -65,12 +65,14 @@ class GlobTool(SearchTool):
     ) -> None:
         super().__init__(workspace, _DEFINITION, engine=engine, time_limit_s=time_limit_s)
 
-    async def run(self, call: ToolCall, stage: ToolContext) -> ToolOutput:
-        """Search, and name what was found up to the limit."""
-        arguments, under = parse_arguments(call, _GlobArguments), approved_path(self, call, stage)
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
+        """Search, and list the files up to the limit."""
+        arguments, under = parse_arguments(call, _GlobArguments), approved_path(self, call, context)
         await asyncio.to_thread(check_exists, self._workspace, under)
         try:
-            sieve = SearchFilter(build_filter_below(under, arguments.pattern), stage.is_denied)
+            search_filter = SearchFilter(
+                build_filter_below(under, arguments.pattern), context.is_denied
+            )
         except InvalidValue as exc:
             raise ToolFailed(exc.message, code=exc.code, place=exc.place) from exc
         try:
@@ -83,14 +85,16 @@ class GlobTool(SearchTool):
                 code="search_timeout",
                 place="glob",
             ) from None
-        found = await asyncio.to_thread(lambda: [*map(printable_name, filter(sieve, names))])
+        found = await asyncio.to_thread(
+            lambda: [*map(printable_name, filter(search_filter, names))]
+        )
         limited = len(found) > MAX_FILES
-        details = {"files": len(found), "limited": limited, "left_out": sieve.left_out}
+        details = {"files": len(found), "limited": limited, "left_out": search_filter.left_out}
         if not found:
-            return ToolOutput.of("\n".join(["no files", *sieve.notes]), details=details)
+            return ToolOutput.of("\n".join(["no files", *search_filter.notes]), details=details)
         shown = found[:MAX_FILES]
         if limited:
             shown.append(f"[{len(found) - MAX_FILES:,} more files; narrow the pattern or the path]")
-        shown += sieve.notes
-        text, more = await asyncio.to_thread(truncate_output, "\n".join(shown) + "\n", stage)
+        shown += search_filter.notes
+        text, more = await asyncio.to_thread(truncate_output, "\n".join(shown) + "\n", context)
         return ToolOutput.of(text, details={**details, **more})

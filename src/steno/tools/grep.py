@@ -1,4 +1,4 @@
-"""The tool that finds lines in files by a regular expression. Where to look is an engine's task."""
+"""The tool `grep`: find lines in files by a regular expression."""
 
 from __future__ import annotations
 
@@ -82,16 +82,18 @@ class GrepTool(SearchTool):
     ) -> None:
         super().__init__(workspace, _DEFINITION, engine=engine, time_limit_s=time_limit_s)
 
-    async def run(self, call: ToolCall, stage: ToolContext) -> ToolOutput:
-        """Search, and show what was found up to the limit."""
-        arguments, under = parse_arguments(call, _GrepArguments), approved_path(self, call, stage)
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
+        """Search, and show the matches up to the limit."""
+        arguments, under = parse_arguments(call, _GrepArguments), approved_path(self, call, context)
         await asyncio.to_thread(check_exists, self._workspace, under)
         search = await asyncio.to_thread(_build_search_request, arguments, under)
-        sieve = SearchFilter(search.wants, stage.is_denied)
+        search_filter = SearchFilter(search.wants, context.is_denied)
         try:
             async with asyncio.timeout(self._time_limit_s):
-                # Closing it is what ends the programs behind it.
-                async with aclosing(self._engine.search(search._replace(wants=sieve))) as results:
+                # Closing the generator ends its helper processes.
+                async with aclosing(
+                    self._engine.search(search._replace(wants=search_filter))
+                ) as results:
                     lines, details = await _FORMATTERS[arguments.mode](results, arguments)
         except TimeoutError:
             raise ToolFailed(
@@ -100,17 +102,17 @@ class GrepTool(SearchTool):
                 code="search_timeout",
                 place="grep",
             ) from None
-        details |= {"left_out": sieve.left_out}
+        details |= {"left_out": search_filter.left_out}
         if not lines:
-            return ToolOutput.of("\n".join(["no matches", *sieve.notes]), details=details)
+            return ToolOutput.of("\n".join(["no matches", *search_filter.notes]), details=details)
         text, more = await asyncio.to_thread(
-            truncate_output, "\n".join([*lines, *sieve.notes]) + "\n", stage
+            truncate_output, "\n".join([*lines, *search_filter.notes]) + "\n", context
         )
         return ToolOutput.of(text, details={**details, **more})
 
 
 def _build_search_request(arguments: _GrepArguments, under: str) -> SearchRequest:
-    """Make of the arguments what an engine needs. Raises ToolFailed."""
+    """Return the request for the engine. Raises ToolFailed."""
     try:
         pattern = translate_regex(arguments.pattern, ignore_case=arguments.ignore_case)
         wants = (

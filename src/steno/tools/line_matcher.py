@@ -1,9 +1,9 @@
-"""A program that finds lines by a regular expression, and can be ended while it does.
+"""A program that finds lines by a regular expression, and can be killed while it runs.
 
-Python's `re` may take for ever over a pattern that a model wrote, and nothing stops it from
-within. So it runs here, in a process of its own, that is started by the path of this file and
-loads nothing of ours. It reads two patterns, then one text after the other, and answers each with
-the numbers of the lines that fit. Numbers are 8 bytes in the order of this machine.
+Python's `re` may take for ever over a pattern that a model wrote, and nothing interrupts it within
+the process. So it runs here, in a process that is started by the path of this file and imports
+nothing of steno. It reads two patterns, then one text after the other, and responds to each with the
+numbers of the matching lines. Numbers are 8 bytes in the byte order of this machine.
 """
 
 import re
@@ -17,9 +17,9 @@ NUMBER_BYTES = 8
 def find_matching_lines(
     patterns: Sequence[re.Pattern[str]], text: bytes, most: int
 ) -> "array[int]":
-    """Return the numbers of the first lines that fit, counted from 1.
+    """Return the numbers of the first matching lines, counted from 1.
 
-    There are two patterns: one for any line, and one that will do for lines of ASCII.
+    There are two patterns: one for any line, and a faster one for lines of ASCII.
     """
     for_any, for_ascii = patterns
     lines = text.split(b"\n")
@@ -41,7 +41,7 @@ def encode_number(value: int) -> bytes:
 
 
 def main() -> None:
-    """Serve until nothing more comes."""
+    """Serve until the input ends."""
     receive, send = sys.stdin.buffer, sys.stdout.buffer
 
     def receive_number() -> int:

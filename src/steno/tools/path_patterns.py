@@ -21,10 +21,10 @@ from steno.errors import InvalidValue
 
 
 def build_path_filter(pattern: str) -> Callable[[str], bool]:
-    """Return what tells whether a relative path fits a pattern that a person or a model wrote.
+    """Return a function that decides whether a relative path matches a pattern.
 
-    A pattern without a slash is about names, in whatever folder; any other is about the whole
-    path, and may begin with a slash to say so. Raises InvalidValue.
+    A pattern without a slash is about names, in any folder; any other is about the whole path,
+    and may begin with a slash. Raises InvalidValue.
     """
     anchored = pattern.removeprefix("./").removeprefix("/")
     if not anchored:
@@ -36,22 +36,22 @@ def build_path_filter(pattern: str) -> Callable[[str], bool]:
 
 
 def build_filter_below(under: str, pattern: str) -> Callable[[str], bool]:
-    """Return what tells whether a file fits a pattern that is about paths below a folder.
+    """Return a function that decides whether a file matches a pattern for paths below a folder.
 
-    The file and the folder are given in the same spelling. Raises InvalidValue.
+    The file and the folder must be spelled in the same way. Raises InvalidValue.
     """
     fits = build_path_filter(pattern)
     start = 0 if under == "." else len(under) + 1
 
     def wants(name: str) -> bool:
-        # A file that was named itself has no path below that; its name has to do.
+        # A file that is searched itself has no path below the folder; its name counts.
         return fits(name[start:] or name.rpartition("/")[2])
 
     return wants
 
 
 def printable_name(name: str) -> str:
-    """Return a name as one line."""
+    """Return a name in one line."""
     return name if name.isprintable() else repr(name)
 
 
@@ -61,9 +61,9 @@ def asks_for_hidden_names(pattern: str) -> bool:
 
 
 def glob_to_regex(pattern: str, *, lone_bracket: bool = False) -> str:
-    """Return a regular expression for all of a path. Raises InvalidValue for half a pattern.
+    """Return a regular expression for a whole path. Raises InvalidValue for an incomplete pattern.
 
-    `lone_bracket` takes a [ that is not closed as the character, as files of rules have it.
+    With `lone_bracket`, a [ that is not closed is the character, as in ignore files.
     """
     return _GlobParser(pattern, lone_bracket).parse()
 
@@ -77,7 +77,7 @@ _ANY_NAME: Final = "[^/]*"
 
 
 class _GlobParser:
-    """Reads one pattern from left to right, in the way of the crate globset."""
+    """Translates one pattern from left to right, like the crate globset."""
 
     def __init__(self, pattern: str, lone_bracket: bool) -> None:
         self.pattern = pattern
@@ -169,7 +169,7 @@ class _GlobParser:
             self.tokens[-1] = _ANYTHING_BELOW if is_last else _ANY_FOLDERS_BETWEEN
 
     def _read_class(self) -> str:
-        """Read what stands in brackets; a backslash is a character like any other there."""
+        """Read a class in brackets; a backslash has no special meaning there."""
         negated = self._next() in ("!", "^") and bool(self._next())
         start = self.at + negated
         end = self.pattern.find("]", start + 1)
@@ -211,7 +211,7 @@ _GIT_IGNORE_FILES = _IGNORE_FILES[2:]
 
 
 class IgnoreRule(NamedTuple):
-    """One line of a file of rules."""
+    """One line of an ignore file."""
 
     matches: Callable[[bytes], object]
     is_for_folders: bool
@@ -220,10 +220,10 @@ class IgnoreRule(NamedTuple):
 
 @final
 class IgnoreRules:
-    """Tells which files and folders below some folder are left out.
+    """Decides which files and folders a search ignores.
 
-    `read` returns the content of a file by its absolute path, None where there is none that may
-    be read; `is_there` tells whether there is anything.
+    `read` returns the content of a file by its absolute path, None if there is none that may be
+    read; `is_there` tells whether a path exists.
     """
 
     def __init__(
@@ -239,17 +239,17 @@ class IgnoreRules:
         self._levels = lru_cache(maxsize=4096)(self._find_levels)
 
     def ignores(self, path: str, *, is_folder: bool) -> bool:
-        """Tell whether a search passes by a file or folder, given by its absolute path.
+        """Tell whether a search ignores a file or folder, given by its absolute path.
 
-        Whether it passes by one of the folders above is not asked.
+        The folders above it are not checked.
         """
         folder, _, name = path.rpartition("/")
         if name == ".git":
             return True
-        verdict = self._deciding_rule(path.encode(errors="surrogateescape"), folder, is_folder)
-        if verdict is None:
+        rule = self._deciding_rule(path.encode(errors="surrogateescape"), folder, is_folder)
+        if rule is None:
             return name.startswith(".") and not self._hidden
-        return not verdict.is_negated
+        return not rule.is_negated
 
     def _deciding_rule(self, path: bytes, folder: str, is_folder: bool) -> IgnoreRule | None:
         levels = self._levels(folder)
@@ -279,7 +279,7 @@ class IgnoreRules:
 
 
 class _FolderRules(NamedTuple):
-    """The rules that stand in one folder."""
+    """The rules of one folder."""
 
     prefix: int
     """How long the path of the folder is, with its slash."""
@@ -298,7 +298,7 @@ def _last_matching_rule(
 
 
 def parse_ignore_file(data: bytes) -> tuple[IgnoreRule, ...]:
-    """Read a file of rules. A line that is no pattern says nothing, as in ripgrep."""
+    """Return the rules of an ignore file. Invalid lines are skipped, as in ripgrep."""
     rules: list[IgnoreRule] = []
     for line in data.removeprefix(b"\xef\xbb\xbf").split(b"\n"):
         try:
@@ -334,6 +334,6 @@ def _parse_ignore_line(line: str) -> IgnoreRule | None:
         line = f"**/{line}"
     if line.endswith("/**"):
         line += "/*"
-    # Names are bytes, and `?` is one of them: so it is in ripgrep.
+    # Names are bytes, and `?` matches one of them, as in ripgrep.
     fits = re.compile(glob_to_regex(line, lone_bracket=True).encode(), re.DOTALL).fullmatch
     return IgnoreRule(fits, is_for_folders, brings_back)

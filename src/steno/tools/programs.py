@@ -14,16 +14,16 @@ from pathlib import Path
 from typing import Final
 
 _SYSTEM_FOLDERS: Final = frozenset(os.defpath.split(os.pathsep))
-"""Whoever can write here needs no help from us."""
+"""Folders that only the administrator can write to."""
 
 
 def find_program(
     name: str, *, outside: Collection[Path] = (), path: str | None = None
 ) -> Path | None:
-    """Return where a program is: on the PATH, but not in the real folders `outside`.
+    """Return the path of a program on the PATH, but not in the real folders `outside`.
 
-    A project may bring programs of any name, and a model that may write there can make them. So
-    folders of the PATH that depend on where we are do not count either.
+    A project may hold programs of any name, and a model that may write there can create them. For
+    the same reason relative folders of the PATH are skipped.
     """
     path = os.environ.get("PATH", os.defpath) if path is None else path
     for folder in path.split(os.pathsep):
@@ -37,7 +37,7 @@ def find_program(
 
 
 def isolated_python_command(file: str) -> tuple[str, ...]:
-    """Return a command line for a file that needs Python alone: no settings, no packages."""
+    """Return a command line that runs a file with Python alone: no settings, no packages."""
     return (sys.executable, "-I", "-S", file)
 
 
@@ -45,9 +45,9 @@ def isolated_python_command(file: str) -> tuple[str, ...]:
 async def helper_process(
     command: Sequence[str], *, folder: Path, files: Sequence[int] = (), reads: bool = False
 ) -> AsyncGenerator[Process, None]:
-    """Run a program in a process group of its own, and end all of that when the block ends.
+    """Run a program in its own process group, and kill the group when the block ends.
 
-    It gets the open `files` under their numbers. Raises OSError if it cannot be started.
+    The program inherits the open `files` under the same numbers. Raises OSError if it cannot be started.
     """
     process = await asyncio.create_subprocess_exec(
         *command,
@@ -71,7 +71,7 @@ async def _end_group(process: Process) -> None:
     if process.returncode is None:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-    # What is left in the pipes would keep them open.
+    # Unread output would keep the pipes open.
     for pipe in (process.stdout, process.stderr):
         if pipe is not None:
             await pipe.read()

@@ -1,4 +1,4 @@
-"""The tool `read`: lines of a text file, an image, or what was kept of a long output."""
+"""The tool `read`: lines of a text file, an image, or the stored rest of a long output."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from steno.tools.truncate import BLOB_PREFIX, MAX_OUTPUT_BYTES, MAX_OUTPUT_LINES
 from steno.tools.workspace import Workspace
 
 MAX_IMAGE_BYTES: Final = 5 * 1024 * 1024
-"""What providers take; a larger image would only make the next request fail."""
+"""The limit of providers; a larger image would make the next request fail."""
 MAX_LINE_CHARACTERS: Final = 10_000
-"""In characters, so that one line always fits, whatever it is written in."""
+"""In characters, so that one line always fits, whatever its script."""
 _BLOB_PATH: Final = re.compile(re.escape(BLOB_PREFIX) + "([0-9a-f]{64})")
 
 
@@ -60,15 +60,15 @@ _DEFINITION: Final = ToolDefinition.from_type(
 class ReadTool:
     """Reads files of a workspace, and remembers that the model has seen them."""
 
-    def __init__(self, workspace: Workspace, *, fit: PrepareImage | None = None) -> None:
+    def __init__(self, workspace: Workspace, *, prepare_image: PrepareImage | None = None) -> None:
         self._workspace = workspace
-        self._fit = fit
+        self._prepare_image = prepare_image
         self.definition = _DEFINITION
         self.capability = Capability.READ
         self.ruled_as: Final[tuple[str, ...]] = ()
 
     def subjects(self, call: ToolCall) -> tuple[str, ...]:
-        """Return the real path, or the name of what was kept."""
+        """Return the real path, or the name of the blob."""
         path = parse_arguments(call, _ReadArguments).path
         return (path if _BLOB_PATH.fullmatch(path) else self._workspace.relative(path),)
 
@@ -79,20 +79,22 @@ class ReadTool:
             (await asyncio.to_thread(self._workspace.strict.open_file, name)).close()
         return f"{name}, up to {wanted.limit} lines from line {wanted.offset}"
 
-    async def run(self, call: ToolCall, stage: ToolContext) -> ToolOutput:
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
         """Read. Raises ToolFailed for what is not there, too large, or neither text nor image."""
-        wanted, name = parse_arguments(call, _ReadArguments), approved_path(self, call, stage)
-        return await asyncio.to_thread(self._run, wanted, name, stage)
+        wanted, name = parse_arguments(call, _ReadArguments), approved_path(self, call, context)
+        return await asyncio.to_thread(self._run, wanted, name, context)
 
-    def _run(self, wanted: _ReadArguments, name: str, stage: ToolContext) -> ToolOutput:
+    def _run(self, wanted: _ReadArguments, name: str, context: ToolContext) -> ToolOutput:
         if kept := _BLOB_PATH.fullmatch(wanted.path):
-            data = _read_blob(kept[1], stage)
-            # The offsets that were told count lines of this text, whatever the bytes look like.
+            data = _read_blob(kept[1], context)
+            # The offsets in the hint count lines of this text, whatever the bytes look like.
             text = TextFile(data.decode("utf-8", "replace"), "utf-8")
             return _build_output(data, text, wanted, name=name)
         workspace = self._workspace.strict
         data = workspace.read_file(name)
-        output = _build_output(data, decode_text_file(data), wanted, name=name, fit=self._fit)
+        output = _build_output(
+            data, decode_text_file(data), wanted, name=name, prepare_image=self._prepare_image
+        )
         workspace.mark_as_read(name, data)
         return output
 
@@ -103,11 +105,13 @@ def _build_output(
     wanted: _ReadArguments,
     *,
     name: str,
-    fit: PrepareImage | None = None,
+    prepare_image: PrepareImage | None = None,
 ) -> ToolOutput:
     details: dict[str, Any] = {"path": name, "bytes": len(data)}
     if mime_type := detect_image_type(data):
-        image = _prepare_image(data, fit, name) or _unprepared_image(data, mime_type, name)
+        image = _prepare_image(data, prepare_image, name) or _unprepared_image(
+            data, mime_type, name
+        )
         return ToolOutput(content=(image,), details={**details, "mime_type": mime_type})
     if text is None:
         raise ToolFailed(
@@ -118,19 +122,19 @@ def _build_output(
     return _build_text_output(text, wanted, details)
 
 
-def _read_blob(sha256: str, stage: ToolContext) -> bytes:
+def _read_blob(sha256: str, context: ToolContext) -> bytes:
     try:
-        return stage.read_blob(sha256)
+        return context.read_blob(sha256)
     except (Missing, Damaged) as exc:
         raise ToolFailed(str(exc), code=exc.code, place=f"{BLOB_PREFIX}{sha256}") from exc
 
 
-def _prepare_image(data: bytes, fit: PrepareImage | None, name: str) -> Image | None:
-    """Return an image made for the model; None where nothing is there that could do so."""
-    if fit is None:
+def _prepare_image(data: bytes, prepare_image: PrepareImage | None, name: str) -> Image | None:
+    """Return an image that the model can take; None if nothing can prepare it."""
+    if prepare_image is None:
         return None
     try:
-        return fit(data)
+        return prepare_image(data)
     except ImportError:
         return None
     except ToolFailed as exc:
@@ -173,7 +177,7 @@ class _LineWindow(NamedTuple):
 
 
 def _build_line_window(lines: list[str], wanted: _ReadArguments) -> _LineWindow:
-    """Return the lines that are wanted, numbered, as many as there is room for."""
+    """Return the requested lines with their numbers, as many as fit."""
     shown: list[str] = []
     size = 0
     for number in range(wanted.offset, min(wanted.offset + wanted.limit, len(lines) + 1)):
@@ -190,7 +194,7 @@ def _build_line_window(lines: list[str], wanted: _ReadArguments) -> _LineWindow:
 
 
 def _truncate_line(line: str, number: int, column: int) -> str:
-    """Return a line from a character on, as much of it as may be shown at once."""
+    """Return a line from a column on, as much as may be shown at once."""
     end = column - 1 + MAX_LINE_CHARACTERS
     if end >= len(line):
         return line[column - 1 :]

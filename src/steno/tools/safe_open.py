@@ -1,10 +1,10 @@
-"""The way from a path to what it names: one folder at a time, each held open.
+"""Open a path one folder at a time, and hold each folder open.
 
 Names are looked up in the folder that was opened before them, and links are read and followed by
-hand. So nothing that is swapped while we walk can lead us elsewhere: there is no moment between
-looking at a path and opening it. What lies outside of the folders that are allowed is never
-opened; there, links are only read, to learn whether they lead back in. This file knows nothing of
-tools, and changes nothing.
+hand. So nothing that is swapped during the walk can lead elsewhere: there is no moment between the
+check of a path and its opening. Files outside of the allowed folders are never opened; links there
+are only read, to find out whether they lead back in. This module knows no tools and changes
+nothing.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from steno.values import is_utf8_text
 PathNames: TypeAlias = tuple[str, ...]
 """A real path: the names from the root of the file system on, without links."""
 
-# They are not there on platforms without `dir_fd`, where a workspace cannot be made.
+# Absent on platforms without `dir_fd`, where a workspace cannot be created.
 _NO_FOLLOW: Final[int] = getattr(os, "O_NOFOLLOW", 0)
 OPEN_FOLDER_FLAGS: Final[int] = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | _NO_FOLLOW
 OPEN_FILE_FLAGS: Final[int] = (
     os.O_RDONLY | _NO_FOLLOW | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 )
-"""Without waiting: a pipe that was put in the place of a file must not hang us."""
+"""Without blocking: a pipe that was put in the place of a file must not hang the program."""
 CREATE_FILE_FLAGS: Final[int] = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_FOLLOW
 
 MAX_DEPTH: Final = 200
@@ -40,7 +40,7 @@ _MAX_PATH_BYTES: Final = 4096  # likewise
 
 
 class ResolvedPath(NamedTuple):
-    """Where a path leads. `rest` is looked up in `folder`, which is open and closed by `open_path`."""
+    """A resolved path. `rest` is looked up in `folder`, which `open_path` opens and closes."""
 
     folder_names: PathNames
     """The real path of the folder."""
@@ -69,9 +69,9 @@ class ResolvedPath(NamedTuple):
 def open_path(
     path: str, base: PathNames, tops: Collection[PathNames]
 ) -> Generator[ResolvedPath, None, None]:
-    """Find what a path leads to, from the folder `base` on unless it is absolute.
+    """Resolve a path, from the folder `base` on unless it is absolute.
 
-    Raises ToolFailed if it leads out of all the folders `tops`, OSError if the way is barred.
+    Raises ToolFailed if it leads out of all the folders `tops`, OSError if a step fails.
     """
     _check_path(path)
     descent = _PathWalk(path, base, tops)
@@ -83,7 +83,7 @@ def open_path(
 
 @contextmanager
 def explain_os_errors(path: str) -> Generator[None, None, None]:
-    """Say of an OSError what a model should know about it. Raises ToolFailed."""
+    """Raise ToolFailed in place of an OSError, with a text that a model can act on."""
     try:
         yield
     except OSError as exc:
@@ -93,12 +93,12 @@ def explain_os_errors(path: str) -> Generator[None, None, None]:
 
 
 def quote_path(path: str) -> str:
-    """Return a path for a sentence: in one line, and of a length one can read."""
+    """Return a path for an error: quoted, in one line, of readable length."""
     return repr(path if len(path) <= 300 else f"{path[:200]}...{path[-80:]}")
 
 
 def file_identity(found: os.stat_result) -> tuple[int, int]:
-    """Return what two names of one file have in common."""
+    """Return what identifies a file under all of its names."""
     return found.st_dev, found.st_ino
 
 
@@ -132,7 +132,7 @@ def _check_path(path: str) -> None:
 
 
 class _PathWalk:
-    """A walk: where we are, the folders that are open on the way, and what is left to go."""
+    """The state of a walk: the current folder, the open folders above it, the names to go."""
 
     def __init__(self, path: str, base: PathNames, tops: Collection[PathNames]) -> None:
         self._path = path
@@ -167,7 +167,7 @@ class _PathWalk:
             os.close(self._folders.pop())
 
     def _outside_error(self) -> ToolFailed:
-        # Nothing more: whether something is there is not for a model to know.
+        # Nothing more: a model must not learn whether something exists there.
         return ToolFailed(
             "is outside of the folders that may be used",
             code="outside_workspace",
@@ -179,14 +179,14 @@ class _PathWalk:
             self._folders.append(os.open(Path("/", *self._names), OPEN_FOLDER_FLAGS))
 
     def _go_up(self) -> None:
-        """Go back the way we came: where `..` leads is not asked of a folder that may move."""
+        """Return to the folder before: a folder that may be moved is not asked where `..` leads."""
         if self._names:
             self._names.pop()
         if self._folders:
             os.close(self._folders.pop())
 
     def _step_outside(self, name: str) -> None:
-        """Go on where nothing may be opened; models cannot change what is there either."""
+        """Step where nothing may be opened; models cannot change anything there either."""
         try:
             target = str(Path("/", *self._names, name).readlink())
         except OSError:
@@ -214,7 +214,7 @@ class _PathWalk:
             self._enter_top()
 
     def _step_inside(self, name: str) -> PathNames:
-        """Go on inside, and return what is left of the path if this was the last step."""
+        """Step inside, and return the rest of the path if this was the last step."""
         here = self._folders[-1]
         try:
             found = os.stat(name, dir_fd=here, follow_symlinks=False)
@@ -235,7 +235,7 @@ class _PathWalk:
         return ()
 
     def _missing_names(self, name: str) -> PathNames:
-        """Return this and all further names: they can be made, but nothing be left again."""
+        """Return this and all further names; they may be created, so `..` is refused."""
         rest = [name, *(step for step in reversed(self._todo) if step not in {"", "."})]
         if ".." in rest:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
@@ -243,9 +243,9 @@ class _PathWalk:
 
 
 def _real_spelling(name: str, found: os.stat_result, folder: int) -> str:
-    """Return how a name is really spelled, where a file system takes several spellings for one.
+    """Return the real spelling of a name, where a file system takes several spellings for one.
 
-    Rules are about the real name: what `.env` is denied must not be had as `.ENV`.
+    Rules are about the real name: a file that is denied as `.env` must not be read as `.ENV`.
     """
     twin = name.swapcase()
     if name.isascii() and twin != name and not _is_same_file(twin, found, folder):

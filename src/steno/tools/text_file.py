@@ -1,7 +1,7 @@
-"""What the bytes of a file are: text in some encoding, an image, or something else.
+"""Detect the type of a file from its bytes: text in some encoding, an image, or binary data.
 
-Text is known by its byte order mark, as UTF-8, or as one byte per character where nothing in it
-looks like anything but text. It goes back into bytes the way it came. This file opens nothing.
+Text is recognised by its byte order mark, as UTF-8, or as one byte per character if it holds no
+control characters. It is encoded again in the same way. This module opens nothing.
 """
 
 from __future__ import annotations
@@ -78,12 +78,12 @@ class TextFile(NamedTuple):
 
 
 def format_numbered_line(number: int, line: str) -> str:
-    """Return a line as models are shown it, as in `cat -n`: its number, a tab, the line."""
+    """Return a line as models see it, as in `cat -n`: its number, a tab, the line."""
     return f"{number:6}\t{line}\n"
 
 
 def decode_text_file(data: bytes) -> TextFile | None:
-    """Return what the bytes say; None if they are not text."""
+    """Return the text of a file; None if it is not text."""
     for mark, encoding in _BYTE_ORDER_MARKS:
         if data.startswith(mark):
             return _decode(data[len(mark) :], encoding, mark)
@@ -109,7 +109,7 @@ def detect_image_type(data: bytes) -> str | None:
 
 
 def describe_binary(data: bytes) -> str:
-    """Say what bytes are that are no text, as far as their beginning tells."""
+    """Return a description of bytes that are not text, by their first bytes."""
     return next(
         (kind for magic, kind in _BINARY_SIGNATURES if data.startswith(magic)), "binary data"
     )

@@ -1,4 +1,4 @@
-"""The tools of a coding agent, made for one workspace, and closed together."""
+"""The built-in tools for one workspace, created and closed together."""
 
 from __future__ import annotations
 
@@ -36,18 +36,17 @@ class Toolbox:
         access: CommandAccess | None = None,
         limits: CommandLimits | None = None,
         environ: Mapping[str, str] | None = None,
-        fit: PrepareImage | None = None,
+        prepare_image: PrepareImage | None = None,
     ) -> None:
-        """Make the tools; the settings are about commands, but for `fit`, which is for images.
+        """Create the tools. `prepare_image` is for `read`; the other settings are for commands.
 
-        `environ` is what the environment of commands is chosen from, instead of that of this
-        program.
+        `environ` replaces the environment of this program as the source of theirs.
         """
         self._bash = BashTool(
             workspace, sandbox=sandbox, access=access, limits=limits, environ=environ
         )
         self.tools: Final[tuple[Tool, ...]] = (
-            ReadTool(workspace, fit=fit),
+            ReadTool(workspace, prepare_image=prepare_image),
             WriteTool(workspace),
             EditTool(workspace),
             GlobTool(workspace),
@@ -58,7 +57,7 @@ class Toolbox:
         )
 
     async def aclose(self) -> None:
-        """End what runs in the background."""
+        """End the background jobs."""
         await self._bash.aclose()
 
     async def __aenter__(self) -> Self:

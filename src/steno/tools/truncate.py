@@ -1,8 +1,7 @@
-"""Long output made short enough for a model: its beginning and its end, and what lies between.
+"""Truncate long output for a model to its beginning and its end.
 
-What is shown is always a prefix and a suffix of the text, cut between lines where lines are short
-enough, and never inside a character. This file knows no tool; where the whole of an output is
-kept is the `ToolContext`'s business.
+The result is always a prefix and a suffix of the text, cut between lines where lines are short
+enough, and never inside a character. The `ToolContext` stores the whole output as a blob.
 """
 
 from __future__ import annotations
@@ -14,11 +13,11 @@ from steno.values import replace_lone_surrogates
 
 MAX_OUTPUT_LINES: Final = 2_000
 MAX_OUTPUT_BYTES: Final = 50_000
-"""Some 12,000 tokens: much for a model, and little beside a compiler that has lost its way."""
+"""About 12,000 tokens."""
 _MAX_CHARACTER_BYTES: Final = 4
 """How many bytes a character takes at most."""
 BLOB_PREFIX: Final = "blob:"
-"""How the path of something begins that was kept, and is no file: `blob:<sha256>`."""
+"""The prefix of a path that names a blob and not a file: `blob:<sha256>`."""
 
 
 class TruncatedText(NamedTuple):
@@ -33,22 +32,22 @@ class TruncatedText(NamedTuple):
 def truncate_text(
     text: str,
     *,
-    most_lines: int = MAX_OUTPUT_LINES,
-    most_bytes: int = MAX_OUTPUT_BYTES,
+    max_lines: int = MAX_OUTPUT_LINES,
+    max_bytes: int = MAX_OUTPUT_BYTES,
     hint: str = "",
 ) -> TruncatedText:
     """Return the beginning and the end of a text that is too long, with a line between them.
 
     That line says how much was left out, and then the `hint`; it comes on top of the limits.
     """
-    cut = _truncate_middle(text.encode(), most_lines=most_lines, most_bytes=most_bytes)
+    cut = _truncate_middle(text.encode(), max_lines=max_lines, max_bytes=max_bytes)
     if cut is None:
         return TruncatedText(text, 0, 0)
     return TruncatedText(cut.with_marker(hint), cut.lines, cut.bytes)
 
 
 def is_short(text: str) -> bool:
-    """Tell at a glance whether nothing of a text has to be left out; some that fit are not short."""
+    """Tell quickly whether a text fits; some texts that fit are not short."""
     return (
         len(text) * _MAX_CHARACTER_BYTES <= MAX_OUTPUT_BYTES and text.count("\n") < MAX_OUTPUT_LINES
     )
@@ -56,23 +55,23 @@ def is_short(text: str) -> bool:
 
 def truncate_output(
     output: str | bytes,
-    stage: ToolContext,
+    context: ToolContext,
     *,
-    most_lines: int = MAX_OUTPUT_LINES,
-    most_bytes: int = MAX_OUTPUT_BYTES,
+    max_lines: int = MAX_OUTPUT_LINES,
+    max_bytes: int = MAX_OUTPUT_BYTES,
 ) -> tuple[str, dict[str, Any]]:
-    """Return what a model should see of an output, and details that name the whole of it.
+    """Return the part of an output that the model sees, and details that name the whole.
 
-    Where something was left out, the whole is kept beside the record, the text says how to read
-    it, and the details are `full_output` (a SHA-256), `lines` and `bytes`; otherwise there are
-    none. Keeping may block.
+    If a part is left out, the whole is stored as a blob, the text tells how to read it, and the
+    details are `full_output` (a SHA-256), `lines` and `bytes`; otherwise there are none. Storing
+    may block.
     """
     data = output if isinstance(output, bytes) else replace_lone_surrogates(output).encode()
     text = data.decode("utf-8", "replace")
-    cut = _truncate_middle(text.encode(), most_lines=most_lines, most_bytes=most_bytes)
+    cut = _truncate_middle(text.encode(), max_lines=max_lines, max_bytes=max_bytes)
     if cut is None:
         return text, {}
-    sha256 = stage.put_blob(data)
+    sha256 = context.put_blob(data)
     column = f", column {cut.column}" if cut.column > 1 else ""
     hint = (
         f'to see it, call read with path "{BLOB_PREFIX}{sha256}", offset {cut.first_line}{column}'
@@ -95,7 +94,7 @@ class _Truncation(NamedTuple):
         return len(self.head[self.head.rfind(b"\n") + 1 :].decode()) + 1
 
     def with_marker(self, hint: str) -> str:
-        """Return what is shown, around a line about what is not."""
+        """Return head and tail, with a line between them about the part that is left out."""
         lines = "1 line" if self.lines == 1 else f"{self.lines:,} lines"
         note = f"{lines} ({self.bytes:,} bytes) left out here"
         marker = f"[... {note}{'; ' if hint else ''}{hint} ...]\n"
@@ -103,12 +102,12 @@ class _Truncation(NamedTuple):
         return f"{head}{'' if not head or head.endswith(chr(10)) else chr(10)}{marker}{tail}"
 
 
-def _truncate_middle(data: bytes, *, most_lines: int, most_bytes: int) -> _Truncation | None:
-    """Cut a hole into what has too many lines or bytes; None if it fits."""
-    if len(data) <= most_bytes and _count_lines(data) <= most_lines:
+def _truncate_middle(data: bytes, *, max_lines: int, max_bytes: int) -> _Truncation | None:
+    """Cut the middle out of a text with too many lines or bytes; None if it fits."""
+    if len(data) <= max_bytes and _count_lines(data) <= max_lines:
         return None
-    head = _head_length(data, most_lines - most_lines // 2, most_bytes - most_bytes // 2)
-    tail = _tail_start(data, most_lines // 2, most_bytes // 2, head)
+    head = _head_length(data, max_lines - max_lines // 2, max_bytes - max_bytes // 2)
+    tail = _tail_start(data, max_lines // 2, max_bytes // 2, head)
     return _Truncation(
         head=data[:head],
         tail=data[tail:],
@@ -122,26 +121,26 @@ def _count_lines(data: bytes) -> int:
     return data.count(b"\n") + (not data.endswith(b"\n") and bool(data))
 
 
-def _head_length(data: bytes, most_lines: int, most_bytes: int) -> int:
+def _head_length(data: bytes, max_lines: int, max_bytes: int) -> int:
     """Return where the beginning ends: behind a line, or in one that takes all the room."""
     end = 0
-    for _ in range(most_lines):
-        line_end = data.find(b"\n", end, most_bytes) + 1
+    for _ in range(max_lines):
+        line_end = data.find(b"\n", end, max_bytes) + 1
         if not line_end:
-            room = min(most_bytes, len(data))
-            return end if end * 2 >= most_bytes else _character_start(data, room)
+            room = min(max_bytes, len(data))
+            return end if end * 2 >= max_bytes else _character_start(data, room)
         end = line_end
     return end
 
 
-def _tail_start(data: bytes, most_lines: int, most_bytes: int, head: int) -> int:
+def _tail_start(data: bytes, max_lines: int, max_bytes: int, head: int) -> int:
     """Return where the end begins, not before the end of the head; the same way round."""
-    lowest = max(head, len(data) - most_bytes)
+    lowest = max(head, len(data) - max_bytes)
     start = len(data)
-    for _ in range(most_lines):
+    for _ in range(max_lines):
         line_start = data.rfind(b"\n", lowest, max(start - 1, lowest)) + 1
         if not line_start:
-            if (len(data) - start) * 2 >= most_bytes:
+            if (len(data) - start) * 2 >= max_bytes:
                 return start
             return _character_start(data, lowest, forward=True)
         start = line_start

@@ -1,8 +1,8 @@
-"""The folders that a model may touch, and how files in them are read and written.
+"""The folders that a model may use, and the files in them.
 
-Every path is walked by `open_path`, which cannot be led out of them. Writing replaces a file at
-once: whoever looks sees the old content or the new, and after a failure the old. What was read is
-remembered, so that nothing is overwritten that the model has not seen. This file knows no tool.
+`open_path` walks every path and cannot be led out of them. A write replaces a file atomically: a
+reader sees the old content or the new, and after a failure the old. The workspace remembers what was
+read, so that no content is overwritten that the model has not seen. This module knows no tool.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _FolderPath: TypeAlias = str | os.PathLike[str]
 
 
 class Fingerprint(NamedTuple):
-    """What content is known by. A file that was only touched, or put back, is the same."""
+    """The identity of content. A file that was only touched, or restored, has the same."""
 
     size: int
     sha256: str
@@ -153,14 +153,14 @@ class Workspace:
         with explain_os_errors(path), self._open_path(path) as place:
             return _open_regular(place, path)
 
-    def read_file(self, path: str, *, most_bytes: int = MAX_FILE_BYTES) -> bytes:
+    def read_file(self, path: str, *, max_bytes: int = MAX_FILE_BYTES) -> bytes:
         """Return the content of a regular file that is not too large."""
         with self.open_file(path) as file, explain_os_errors(path):
-            data = file.read(most_bytes + 1)
+            data = file.read(max_bytes + 1)
             size = os.fstat(file.fileno()).st_size
-        if len(data) > most_bytes:
+        if len(data) > max_bytes:
             raise ToolFailed(
-                f"has {size:,} bytes, and no more than {most_bytes:,} can be read"
+                f"has {size:,} bytes, and no more than {max_bytes:,} can be read"
                 " at once; search it, or let a command take out what you need",
                 code="file_too_large",
                 place=quote_path(path),
@@ -189,7 +189,7 @@ class Workspace:
                 )
             self._read_fingerprints[place.names] = Fingerprint.of(data)
 
-    # -- what the model has seen -------------------------------------------------------------
+    # -- content that the model has read -----------------------------------------------------
 
     def mark_as_read(self, path: str, data: bytes) -> None:
         """Note that the model has seen this content of a file."""
@@ -232,10 +232,10 @@ class Workspace:
 
 
 async def run_to_completion(work: Callable[[], T]) -> T:
-    """Do something that blocks in a thread, and see it through.
+    """Run blocking work in a thread to its end, even if the task is cancelled.
 
-    If we are cancelled we wait for its end before we say so: what a call does to files happens
-    while it runs, and not some time later.
+    Cancellation is raised after the work has ended: a call changes files while it runs, and not
+    some time later.
     """
     task = asyncio.ensure_future(asyncio.to_thread(work))
     cancelled: asyncio.CancelledError | None = None
@@ -245,7 +245,7 @@ async def run_to_completion(work: Callable[[], T]) -> T:
         except asyncio.CancelledError as exc:
             cancelled = exc
     if cancelled is not None:
-        task.exception()  # looked at, so that nobody complains about it
+        task.exception()  # retrieved, so that asyncio does not warn about it
         raise cancelled
     return task.result()
 
@@ -324,7 +324,7 @@ def _create_parent_folders(place: ResolvedPath) -> Generator[int, None, None]:
 
 
 def _remove_folder(name: str, folder: int) -> None:
-    with suppress(OSError):  # somebody else may have put something there
+    with suppress(OSError):  # another program may have written there
         os.rmdir(name, dir_fd=folder)
 
 

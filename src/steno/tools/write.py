@@ -1,4 +1,4 @@
-"""The tool `write`: a whole file at once, new or in place of one that the model has read."""
+"""The tool `write`: write a whole file, new or in place of one that the model has read."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ class WriteTool:
         (path,) = self.subjects(call)
         return (await asyncio.to_thread(self._change, path, wanted.content)).preview_text
 
-    async def run(self, call: ToolCall, stage: ToolContext) -> ToolOutput:
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
         """Write the file, or leave everything as it was. Raises ToolFailed."""
-        wanted, path = parse_arguments(call, _WriteArguments), approved_path(self, call, stage)
+        wanted, path = parse_arguments(call, _WriteArguments), approved_path(self, call, context)
         return await run_to_completion(
             lambda: self._change(path, wanted.content).apply(self._workspace)
         )

@@ -30,7 +30,7 @@ class ScriptedPermission:
     ) -> str:
         self.asked.append((tool, capability, subject))
         if subject in self.denied:
-            raise ToolFailed(f"permission denied (deny read({subject}))")
+            raise ToolFailed(f"permission denied (deny read({subject}))", code="denied")
         if self.meanwhile is not None:
             self.meanwhile()
         return "the test"
@@ -39,8 +39,8 @@ class ScriptedPermission:
 def resolve(
     files: FileReferenceResolver, path: str, *lines: int, permits: Any = None
 ) -> ResolvedReference:
-    viewer = ResolveContext(authorize=ScriptedPermission() if permits is None else permits)
-    return asyncio.run(asyncio.wait_for(files.resolve(reference(path, *lines), viewer), LIMIT_S))
+    context = ResolveContext(authorize=ScriptedPermission() if permits is None else permits)
+    return asyncio.run(asyncio.wait_for(files.resolve(reference(path, *lines), context), LIMIT_S))
 
 
 def reference(path: str, *lines: int) -> FileReference:
@@ -67,6 +67,13 @@ def error_of(finding: ResolvedReference) -> str:
     assert finding.error is not None
     assert finding.content == ()
     return finding.error
+
+
+def error_code_of(finding: ResolvedReference) -> str:
+    """Return the code of what failed; the text of the error may change."""
+    assert error_of(finding)
+    assert finding.error_code is not None
+    return finding.error_code
 
 
 def recorded(finding: ResolvedReference) -> Resolution:

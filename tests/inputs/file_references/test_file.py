@@ -20,12 +20,14 @@ from steno.tools.workspace import Workspace
 from tests.inputs.file_references.reference_setup import (
     ScriptedPermission,
     details_of,
+    error_code_of,
     error_of,
     recorded,
     reference,
     resolve,
     text_of,
 )
+from tests.raised_errors import raises_code
 from tests.tools.search_engines import ENGINES, MakeEngine, write_files
 
 
@@ -90,24 +92,20 @@ def test_a_file_that_is_not_there_is_an_error_that_names_the_nearest(
     (folder / "src" / "Main.py").touch()
     (folder / "README").touch()
     files = FileReferenceResolver(workspace)
-    missing = "there is no such file or folder"
-    assert error_of(resolve(files, "src/mian.py")) == (
-        f"'src/mian.py': {missing}; do you mean 'src/Main.py'?"
-    )
-    assert error_of(resolve(files, "scr/Main.py")) == (
-        f"'scr/Main.py': {missing}; do you mean 'src/Main.py'?"
-    )
-    assert error_of(resolve(files, "scr/other")) == f"'scr/other': {missing}; do you mean 'src'?"
-    assert error_of(resolve(files, str(folder / "READNE"))) == (
-        f"'READNE': {missing}; do you mean 'README'?"
-    )
-    assert error_of(resolve(files, "SCR/mian.py")) == (
-        f"'SCR/mian.py': {missing}; do you mean 'src/Main.py'?"
-    )
-    assert error_of(resolve(files, "README/zzz")) == (
-        "'README/zzz': something on the way to it is not a folder"
-    )
-    assert error_of(resolve(files, "zzz/zzz")) == f"'zzz/zzz': {missing}"
+    for path, name, near in (
+        ("src/mian.py", "src/mian.py", "src/Main.py"),
+        ("scr/Main.py", "scr/Main.py", "src/Main.py"),
+        ("scr/other", "scr/other", "src"),
+        (str(folder / "READNE"), "READNE", "README"),
+        ("SCR/mian.py", "SCR/mian.py", "src/Main.py"),
+    ):
+        finding = resolve(files, path)
+        assert error_code_of(finding) == "file_not_found"
+        assert error_of(finding).startswith(f"'{name}': ")
+        assert error_of(finding).endswith(f"; do you mean '{near}'?")
+    assert error_code_of(resolve(files, "README/zzz")) == "not_a_folder"
+    assert error_code_of(resolve(files, "zzz/zzz")) == "file_not_found"
+    assert "do you mean" not in error_of(resolve(files, "zzz/zzz"))
 
 
 @pytest.mark.requirement("S2-11")
@@ -119,7 +117,8 @@ def test_a_file_that_lies_deeper_is_suggested_if_there_is_only_one(
     files = FileReferenceResolver(workspace, engine=make(workspace))
     for path in ("main.py", "lib/main.py"):
         assert error_of(resolve(files, path)).endswith("; do you mean 'src/lib/main.py'?")
-    assert error_of(resolve(files, "x.rs")) == "'x.rs': there is no such file or folder"
+    assert error_code_of(resolve(files, "x.rs")) == "file_not_found"
+    assert "do you mean" not in error_of(resolve(files, "x.rs"))
 
 
 @pytest.mark.requirement("S2-11")
@@ -136,8 +135,9 @@ def test_a_name_in_an_added_folder_that_is_not_there_has_a_nearest_too(
 @pytest.mark.parametrize("path", ["notes.md", "/etc/hostname", "*.md"])
 def test_without_a_workspace_nothing_is_opened(path: str) -> None:
     door = ScriptedPermission()
-    error = error_of(resolve(FileReferenceResolver(None), path, permits=door))
-    assert error.startswith(f"'{path}': there is no workspace, so no file can be opened")
+    finding = resolve(FileReferenceResolver(None), path, permits=door)
+    assert error_code_of(finding) == "no_workspace"
+    assert error_of(finding).startswith(f"'{path}': ")
     assert door.asked == []
 
 
@@ -164,21 +164,24 @@ def test_only_the_lines_that_are_named_are_shown(
 
 @pytest.mark.requirement("S2-13")
 @pytest.mark.parametrize(
-    ("text", "lines", "error"),
+    ("text", "lines", "parts"),
     [
-        ("a\nb\n", (3,), "'f': has only 2 lines, so line 3 is not there"),
-        ("a\nb\n", (9, 12), "'f': has only 2 lines, so 9-12 is not there"),
-        ("a\nb\n", (2, 12), "'f': has only 2 lines, so 2-12 is not there; name 2"),
-        ("a\n" * 6, (5, 99), "'f': has only 6 lines, so 5-99 is not there; name 5-6"),
-        ("a", (2,), "'f': has only 1 line, so line 2 is not there"),
-        ("", (1,), "'f': has no lines, so line 1 is not there"),
+        ("a\nb\n", (3,), ("only 2 lines", "line 3 is not there")),
+        ("a\nb\n", (9, 12), ("only 2 lines", "9-12 is not there")),
+        ("a\nb\n", (2, 12), ("only 2 lines", "; name 2")),
+        ("a\n" * 6, (5, 99), ("only 6 lines", "; name 5-6")),
+        ("a", (2,), ("only 1 line", "line 2 is not there")),
+        ("", (1,), ("no lines", "line 1 is not there")),
     ],
 )
 def test_lines_that_there_are_not_are_an_error_that_says_how_many_there_are(
-    workspace: Workspace, folder: Path, text: str, lines: tuple[int, ...], error: str
+    workspace: Workspace, folder: Path, text: str, lines: tuple[int, ...], parts: tuple[str, str]
 ) -> None:
     (folder / "f").write_text(text)
-    assert error_of(resolve(FileReferenceResolver(workspace), "f", *lines)) == error
+    finding = resolve(FileReferenceResolver(workspace), "f", *lines)
+    assert error_code_of(finding) == "line_not_found"
+    assert parts[0] in error_of(finding)
+    assert error_of(finding).endswith(parts[1])
 
 
 def test_an_empty_file_says_so(workspace: Workspace, folder: Path) -> None:
@@ -218,41 +221,38 @@ def test_what_is_no_text_is_an_error_that_says_what_it_is(
     workspace: Workspace, folder: Path, data: bytes, kind: str
 ) -> None:
     (folder / "f").write_bytes(data)
-    assert (
-        error_of(resolve(FileReferenceResolver(workspace), "f")) == f"'f': is not text but {kind}"
-    )
+    finding = resolve(FileReferenceResolver(workspace), "f")
+    assert error_code_of(finding) == "not_text"
+    assert error_of(finding).endswith(kind)
 
 
 def test_a_file_that_is_too_long_says_which_lines_would_fit(
     workspace: Workspace, folder: Path
 ) -> None:
     (folder / "log").write_text("line\n" * 1000)
-    files = FileReferenceResolver(workspace, limits=FileLimits(most_bytes=1000))
-    error = error_of(resolve(files, "log"))
-    advice = (
-        "has 5,000 bytes, and no more than 1,000 can be shown at once, with the numbers of lines;"
-        " name lines behind the path, such as :"
-    )
-    assert error.startswith(f"'log': {advice}1-")
-    last = int(error.rpartition("-")[2])
-    assert len(text_of(resolve(files, "log", 1, last)).encode()) <= 1000
+    files = FileReferenceResolver(workspace, limits=FileLimits(max_bytes=1000))
+    finding = resolve(files, "log")
+    assert error_code_of(finding) == "extract_too_long"
+    advice, _, last = error_of(finding).rpartition("-")
+    assert advice.endswith(" :1")
+    assert len(text_of(resolve(files, "log", 1, int(last))).encode()) <= 1000
     later = error_of(resolve(files, "log", 500, 900))
-    assert later.startswith(f"'log': {advice}500-")
+    assert later.rpartition("-")[0].endswith(" :500")
 
 
 def test_a_line_that_is_too_long_is_an_error(workspace: Workspace, folder: Path) -> None:
     (folder / "min.js").write_text("short\n" + "x" * 1000)
-    files = FileReferenceResolver(workspace, limits=FileLimits(most_bytes=500))
-    assert error_of(resolve(files, "min.js", 2)).startswith(
-        "'min.js': line 2 alone takes more than 500 bytes, and no more can be shown"
-    )
+    files = FileReferenceResolver(workspace, limits=FileLimits(max_bytes=500))
+    finding = resolve(files, "min.js", 2)
+    assert error_code_of(finding) == "extract_too_long"
+    assert error_of(finding).startswith("'min.js': line 2 alone ")
 
 
 def test_a_huge_file_is_not_read_to_its_end(workspace: Workspace, folder: Path) -> None:
     with (folder / "huge").open("wb") as file:
         file.truncate(1 << 40)
-    error = error_of(resolve(FileReferenceResolver(workspace), "huge", 1))
-    assert error.startswith("'huge': has 1,099,511,627,776 bytes")
+    finding = resolve(FileReferenceResolver(workspace), "huge", 1)
+    assert error_code_of(finding) == "file_too_large"
 
 
 # -- what the model may do with it -----------------------------------------------------------
@@ -267,7 +267,7 @@ def test_what_was_shown_may_be_changed(workspace: Workspace, folder: Path) -> No
 def test_what_was_not_shown_is_not_known(workspace: Workspace, folder: Path) -> None:
     (folder / "f").write_text("a\nb\n")
     error_of(resolve(FileReferenceResolver(workspace), "f", 9))
-    with pytest.raises(ToolFailed, match="has not been read yet"):
+    with raises_code(ToolFailed, "not_read_yet"):
         workspace.check_unchanged_since_read("f", b"a\nb\n")
 
 
@@ -288,7 +288,7 @@ class Ruled:
         call = ToolCall.create(tool, {"path": subject})
         decision = self.permissions.decide(self.tool, call, mode=Mode.PLAN)
         if decision.kind is not DecisionKind.ALLOW:
-            raise ToolFailed(decision.reason)
+            raise ToolFailed(decision.reason, code="denied")
         return decision.rule
 
 
@@ -304,8 +304,9 @@ def test_a_planner_reads_but_not_what_a_rule_forbids(workspace: Workspace, folde
     assert text_of(finding) == "plan, line 1 of 1:\n     1\tfine\n"
     assert details_of(finding)["allowed_by"] == "default read"
     for path in ("secret/key", "link", str(folder / "link")):
-        error = error_of(resolve(files, path, permits=permits))
-        assert error.startswith("secret/key: permission denied")
+        finding = resolve(files, path, permits=permits)
+        assert error_code_of(finding) == "denied"
+        assert error_of(finding).startswith("secret/key: ")
 
 
 @pytest.mark.requirement("S2-11", "S2-14")
@@ -314,6 +315,7 @@ def test_what_is_denied_is_an_error_and_not_known(workspace: Workspace, folder: 
     finding = resolve(
         FileReferenceResolver(workspace), "f", permits=ScriptedPermission(denied={"f"})
     )
-    assert error_of(finding) == "f: permission denied (deny read(f))"
-    with pytest.raises(ToolFailed, match="has not been read yet"):
+    assert error_code_of(finding) == "denied"
+    assert error_of(finding).startswith("f: ")
+    with raises_code(ToolFailed, "not_read_yet"):
         workspace.check_unchanged_since_read("f", b"SECRET\n")

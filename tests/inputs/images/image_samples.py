@@ -15,6 +15,9 @@ import PIL.Image
 from PIL.Image import Exif, Image
 
 from steno.errors import ToolFailed
+from steno.inputs.images.limits import ImageLimits, image_limits_for
+from steno.inputs.images.prepare import PreparedImage
+from steno.messages.content import ImageData
 from steno.ports import Capability
 
 T = TypeVar("T")
@@ -22,6 +25,15 @@ T = TypeVar("T")
 GPS_SECRET = b"52 deg 31 min at home"
 ORIENTATION = 0x0112
 MAKER_NOTE = 0x927C
+ROOMY = ImageLimits(
+    max_bytes=5_000_000, max_edge=2000, types=image_limits_for("gemini").types | {"image/gif"}
+)
+
+
+def sent(prepared: PreparedImage) -> bytes:
+    """Return the bytes that a model would get."""
+    assert isinstance(prepared.image.source, ImageData)
+    return prepared.image.source.data
 
 
 def run(main: Coroutine[Any, Any, T], limit_s: float = 60) -> T:
@@ -89,5 +101,5 @@ class ScriptedPermission:
     ) -> str:
         self.asked.append((tool, capability, subject))
         if subject in self.denied:
-            raise ToolFailed(f"{subject}: denied by a rule")
+            raise ToolFailed("denied by a rule", code="denied", place=subject)
         return f"{tool}(*)"

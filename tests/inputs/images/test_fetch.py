@@ -14,6 +14,7 @@ from steno.inputs.images.fetch import FetchLimits, fetch_image, resolve_host
 from steno.ports import Capability, HttpRequest, ResolveContext
 from steno.transport.http import HttpTransport
 from tests.inputs.images.image_samples import ScriptedPermission, encode_image, red_image, run
+from tests.raised_errors import raises_code
 from tests.transport.http_server import CUT, STALL, Script, chunk, reply, response_head, run_server
 
 PICTURE = encode_image(red_image())
@@ -43,9 +44,9 @@ async def fetched(
     async with run_server(*scripts) as server:
         carrier = HttpTransport(environ={})
         try:
-            viewer = ResolveContext(authorize=permit or ScriptedPermission())
+            context = ResolveContext(authorize=permit or ScriptedPermission())
             found = await fetch_image(
-                server.url + path, viewer, carrier, limits=limits or FetchLimits()
+                server.url + path, context, carrier, limits=limits or FetchLimits()
             )
         finally:
             await carrier.close()
@@ -98,7 +99,7 @@ def test_an_address_that_is_denied_is_not_asked_for() -> None:
         async with run_server(picture()) as server:
             carrier = HttpTransport(environ={})
             permit = ScriptedPermission(denied=(f"{server.url}/x",))
-            with pytest.raises(ToolFailed, match="denied by a rule"):
+            with raises_code(ToolFailed, "denied"):
                 await fetch_image(f"{server.url}/x", ResolveContext(authorize=permit), carrier)
             await carrier.close()
         assert server.seen == []
@@ -111,7 +112,7 @@ def test_a_redirect_that_is_denied_is_not_followed() -> None:
         async with run_server(redirect("/secret"), picture()) as server:
             carrier = HttpTransport(environ={})
             permit = ScriptedPermission(denied=(f"{server.url}/secret",))
-            with pytest.raises(ToolFailed, match="denied by a rule"):
+            with raises_code(ToolFailed, "denied"):
                 await fetch_image(f"{server.url}/x", ResolveContext(authorize=permit), carrier)
             await carrier.close()
         assert [seen.path for seen in server.seen] == ["/x"]
@@ -120,39 +121,39 @@ def test_a_redirect_that_is_denied_is_not_followed() -> None:
 
 
 FAULTS: Mapping[str, tuple[list[Script], str]] = {
-    "a loop": ([redirect("/shot.png")] * 7, "redirected more than 5 times"),
-    "nowhere": ([redirect("")] * 7, "redirected more than 5 times"),
-    "another scheme": ([redirect("file:///etc/passwd")], "no plain address"),
-    "a password": ([redirect("http://me:hunter2@127.0.0.1/")], "no plain address"),
-    "a page": ([reply(200, b"<html>", "text/html; charset=utf-8")], "calls it 'text/html'"),
-    "not found": ([reply(404, b"no", "image/png")], "answered with 404"),
-    "broken server": ([reply(500, b"no", "image/png")], "answered with 500"),
-    "part of it": ([reply(206, PICTURE, "image/png")], "answered with 206"),
+    "a loop": ([redirect("/shot.png")] * 7, "too_many_redirects"),
+    "nowhere": ([redirect("")] * 7, "too_many_redirects"),
+    "another scheme": ([redirect("file:///etc/passwd")], "invalid_redirect"),
+    "a password": ([redirect("http://me:hunter2@127.0.0.1/")], "invalid_redirect"),
+    "a page": ([reply(200, b"<html>", "text/html; charset=utf-8")], "not_an_image"),
+    "not found": ([reply(404, b"no", "image/png")], "http_status"),
+    "broken server": ([reply(500, b"no", "image/png")], "http_status"),
+    "part of it": ([reply(206, PICTURE, "image/png")], "http_status"),
     "too large": (
         [[response_head(content_type="image/png", content_length="2000000000")]],
-        "more than",
+        "image_file_too_large",
     ),
-    "endless": ([[CHUNKED, *[chunk(bytes(1000))] * 200, STALL]], "has more than 100,000 bytes"),
-    "cut": ([[CHUNKED, chunk(PICTURE[:20]), CUT]], "could not be fetched"),
-    "not HTTP": ([[b"220 mail.example ESMTP\r\n", CUT]], "could not be fetched"),
+    "endless": ([[CHUNKED, *[chunk(bytes(1000))] * 200, STALL]], "image_file_too_large"),
+    "cut": ([[CHUNKED, chunk(PICTURE[:20]), CUT]], "fetch_failed"),
+    "not HTTP": ([[b"220 mail.example ESMTP\r\n", CUT]], "fetch_failed"),
 }
 
 
 @pytest.mark.parametrize("case", FAULTS)
 @pytest.mark.requirement("S2-28")
 def test_a_server_that_misbehaves_is_a_clear_error_without_the_query(case: str) -> None:
-    scripts, rule = FAULTS[case]
-    with pytest.raises(ToolFailed, match=rule) as caught:
-        run(fetched(*scripts, path="/shot.png?key=s3cret", limits=FetchLimits(most_bytes=100_000)))
+    scripts, code = FAULTS[case]
+    with raises_code(ToolFailed, code) as caught:
+        run(fetched(*scripts, path="/shot.png?key=s3cret", limits=FetchLimits(max_bytes=100_000)))
     assert "s3cret" not in str(caught.value)
     assert "hunter2" not in str(caught.value)
-    assert "/shot.png: " in str(caught.value)
+    assert caught.value.place.endswith("/shot.png")
 
 
 @pytest.mark.parametrize("script", [[STALL], [CHUNKED, chunk(b"a"), STALL]], ids=["head", "body"])
 def test_a_server_that_takes_too_long_is_given_up(script: Script) -> None:
-    with pytest.raises(ToolFailed, match=r"took longer than 0.2 s"):
-        run(fetched(script, limits=FetchLimits(most_s=0.2)))
+    with raises_code(ToolFailed, "fetch_timeout"):
+        run(fetched(script, limits=FetchLimits(timeout_s=0.2)))
 
 
 def test_nobody_there_is_a_clear_error() -> None:
@@ -160,7 +161,7 @@ def test_nobody_there_is_a_clear_error() -> None:
         async with run_server() as server:
             url = server.url
         carrier = HttpTransport(environ={})
-        with pytest.raises(ToolFailed, match="could not be fetched"):
+        with raises_code(ToolFailed, "fetch_failed"):
             await fetch_image(url, ResolveContext(authorize=ScriptedPermission()), carrier)
         await carrier.close()
 
@@ -179,10 +180,10 @@ def test_https_is_not_left_for_http(tmp_path: Path) -> None:
             run_server(redirect(f"{plain.url}/x.png"), picture(), tls=tls) as server,
         ):
             carrier = HttpTransport(environ={}, ca_file=tmp_path / "ca.pem")
-            viewer = ResolveContext(authorize=ScriptedPermission())
-            with pytest.raises(ToolFailed, match="redirects from https to http"):
-                await fetch_image(server.url, viewer, carrier)
-            assert (await fetch_image(server.url, viewer, carrier)).data == PICTURE
+            context = ResolveContext(authorize=ScriptedPermission())
+            with raises_code(ToolFailed, "insecure_redirect"):
+                await fetch_image(server.url, context, carrier)
+            assert (await fetch_image(server.url, context, carrier)).data == PICTURE
             await carrier.close()
         assert plain.seen == []
 
@@ -228,7 +229,7 @@ def fetch_from(web: Web, url: str, *addresses: str) -> bytes:
         return addresses or PUBLIC
 
     return run(
-        fetch_image(url, ResolveContext(authorize=ScriptedPermission()), web, names=names)
+        fetch_image(url, ResolveContext(authorize=ScriptedPermission()), web, host_lookup=names)
     ).data
 
 
@@ -258,7 +259,7 @@ def fetch_from(web: Web, url: str, *addresses: str) -> bytes:
 def test_a_name_that_leads_to_a_private_address_is_refused(address: str) -> None:
     web = Web(x=Said(200, PAGE, PICTURE))
     for addresses in ((address,), (*PUBLIC, address)):
-        with pytest.raises(ToolFailed, match="its name leads to a private address"):
+        with raises_code(ToolFailed, "private_address"):
             fetch_from(web, "http://metadata.example/x", *addresses)
     assert web.asked == []
 
@@ -278,7 +279,7 @@ def test_a_private_address_can_be_named_as_such(host: str) -> None:
 @pytest.mark.parametrize("host", ["127.1", "0x7f000001", "2130706433", "localhost."])
 def test_an_address_in_disguise_is_taken_for_the_name_it_looks_like(host: str) -> None:
     web = Web(x=Said(200, PAGE, PICTURE))
-    with pytest.raises(ToolFailed, match="private address"):
+    with raises_code(ToolFailed, "private_address"):
         fetch_from(web, f"http://{host}/x", *run(resolve_host(host.rstrip("."))))
     assert web.asked == []
 
@@ -286,7 +287,7 @@ def test_an_address_in_disguise_is_taken_for_the_name_it_looks_like(host: str) -
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "169.254.169.254", "[::1]"])
 def test_a_public_server_cannot_redirect_to_a_private_address(host: str) -> None:
     web = Web(a=Said(302, {"location": f"http://{host}/x"}), x=Said(200, PAGE, PICTURE))
-    with pytest.raises(ToolFailed, match="a redirect must not lead to one"):
+    with raises_code(ToolFailed, "redirect_to_private_address"):
         fetch_from(web, "http://shop.example/a")
     assert web.asked == ["http://shop.example/a"]
 
@@ -299,7 +300,7 @@ def test_a_name_that_is_not_known_here_is_left_to_whoever_carries_the_request() 
 
     found = run(
         fetch_image(
-            "http://x.example/x", ResolveContext(authorize=ScriptedPermission()), web, names=nothing
+            "http://x.example/x", ResolveContext(authorize=ScriptedPermission()), web, host_lookup=nothing
         )
     )
     assert found.data == PICTURE
@@ -307,25 +308,25 @@ def test_a_name_that_is_not_known_here_is_left_to_whoever_carries_the_request() 
 
 
 @pytest.mark.parametrize(
-    "url",
+    ("url", "code"),
     [
-        "http://",
-        "http:///x",
-        "http://[::1/x",
-        "http://a b/x",
-        "http://shop.example\\@evil.example/x",
-        "http://shop.example/\nx",
-        "http://shop.example:99999/x",
-        "http://shop.example/a/../x",
-        "http://shop.example/a/%2e%2E/x",
-        "http://-/x",
-        "https://me:hunter2@shop.example/x",
-        "https://me@shop.example/x",
+        ("http://", "not_a_web_address"),
+        ("http:///x", "not_a_web_address"),
+        ("http://[::1/x", "invalid_url"),
+        ("http://a b/x", "not_a_web_address"),
+        ("http://shop.example\\@evil.example/x", "not_a_web_address"),
+        ("http://shop.example/\nx", "not_a_web_address"),
+        ("http://shop.example:99999/x", "invalid_url"),
+        ("http://shop.example/a/../x", "url_has_dot_steps"),
+        ("http://shop.example/a/%2e%2E/x", "url_has_dot_steps"),
+        ("http://-/x", "not_a_web_address"),
+        ("https://me:hunter2@shop.example/x", "url_has_credentials"),
+        ("https://me@shop.example/x", "url_has_credentials"),
     ],
 )
-def test_a_url_that_two_readers_could_take_for_two_places_is_refused(url: str) -> None:
+def test_a_url_that_two_readers_could_take_for_two_places_is_refused(url: str, code: str) -> None:
     web = Web(x=Said(200, PAGE, PICTURE))
-    with pytest.raises(ToolFailed, match="its URL") as caught:
+    with raises_code(ToolFailed, code) as caught:
         fetch_from(web, url)
     assert web.asked == []
     assert "hunter2" not in str(caught.value)
@@ -347,6 +348,6 @@ def test_rules_see_one_spelling_of_a_url_and_that_is_what_is_asked_for(
 ) -> None:
     web = Web(x=Said(200, PAGE, PICTURE))
     permit = ScriptedPermission()
-    run(fetch_image(url, ResolveContext(authorize=permit), web, names=public))
+    run(fetch_image(url, ResolveContext(authorize=permit), web, host_lookup=public))
     assert [subject for *_, subject in permit.asked] == [spelled]
     assert web.asked == [spelled]

@@ -27,8 +27,8 @@ def test_png_and_jpeg_are_taken_wherever_images_are(wire: str) -> None:
 
 def test_an_image_for_anthropic_stays_below_five_megabytes_in_base64() -> None:
     limits = image_limits_for("anthropic_messages")
-    assert (limits.most_bytes + 2) // 3 * 4 <= 5 * 1024 * 1024
-    assert limits.longest_edge <= 2000
+    assert (limits.max_bytes + 2) // 3 * 4 <= 5 * 1024 * 1024
+    assert limits.max_edge <= 2000
 
 
 @pytest.mark.parametrize("wire", ["ollama_chat", "openai_chat", "openai_responses"])
@@ -43,6 +43,6 @@ def test_a_wire_without_images_takes_no_type_at_all() -> None:
 def test_a_wire_of_ones_own_gets_what_every_other_takes() -> None:
     unknown = image_limits_for("smoke_signals")
     others = [limits for limits in IMAGE_LIMITS.values() if limits.types]
-    assert unknown.most_bytes <= min(limits.most_bytes for limits in others)
-    assert unknown.longest_edge <= min(limits.longest_edge for limits in others)
+    assert unknown.max_bytes <= min(limits.max_bytes for limits in others)
+    assert unknown.max_edge <= min(limits.max_edge for limits in others)
     assert all(unknown.types <= limits.types for limits in others)

@@ -12,34 +12,27 @@ import pytest
 from PIL import ImageCms
 from PIL.PngImagePlugin import PngInfo
 
-from steno.inputs.images.limits import ImageLimits, image_limits_for
+from steno.inputs.images.limits import image_limits_for
 from steno.inputs.images.prepare import (
     MAX_OCR_EDGE,
     BadImage,
-    PreparedImage,
     prepare_for_model,
     prepare_for_ocr,
 )
-from steno.messages.content import ImageData
 from tests.inputs.images.image_samples import (
     GPS_SECRET,
+    ROOMY,
     decode_image,
     encode_image,
     exif_of,
     noise_image,
     red_image,
+    sent,
     with_chunk,
 )
+from tests.raised_errors import raises_code
 
-ROOMY = ImageLimits(
-    most_bytes=5_000_000, longest_edge=2000, types=image_limits_for("gemini").types | {"image/gif"}
-)
 SECRET = b"do not tell"
-
-
-def sent(prepared: PreparedImage) -> bytes:
-    assert isinstance(prepared.image.source, ImageData)
-    return prepared.image.source.data
 
 
 def around(colour: tuple[int, ...], wanted: tuple[int, ...], by: int = 12) -> bool:
@@ -295,7 +288,7 @@ def test_a_very_thin_image_keeps_at_least_one_pixel() -> None:
 def test_a_graphic_stays_png_until_it_is_too_large_for_it() -> None:
     data = encode_image(noise_image(300, 300), "BMP")
     assert prepare_for_model(data, ROOMY).image.mime_type == "image/png"
-    tight = prepare_for_model(data, ROOMY._replace(most_bytes=60_000))
+    tight = prepare_for_model(data, ROOMY._replace(max_bytes=60_000))
     assert tight.image.mime_type == "image/jpeg"
     assert len(sent(tight)) <= 60_000
     assert decode_image(sent(tight)).size == (300, 300)
@@ -303,7 +296,7 @@ def test_a_graphic_stays_png_until_it_is_too_large_for_it() -> None:
 
 def test_what_no_quality_makes_small_enough_is_shrunk_further() -> None:
     prepared = prepare_for_model(
-        encode_image(noise_image(600, 300)), ROOMY._replace(most_bytes=10_000)
+        encode_image(noise_image(600, 300)), ROOMY._replace(max_bytes=10_000)
     )
     assert len(sent(prepared)) <= 10_000
     assert "shrunk to fit" in prepared.details["changed"]
@@ -326,15 +319,15 @@ def test_a_lossy_webp_becomes_jpeg_where_webp_is_not_taken() -> None:
 
 
 def test_an_api_that_takes_no_type_we_write_is_a_clear_error() -> None:
-    with pytest.raises(BadImage, match="neither PNG nor JPEG"):
+    with raises_code(BadImage, "api_takes_no_images"):
         prepare_for_model(
             encode_image(red_image()), ROOMY._replace(types=frozenset({"image/heic"}))
         )
 
 
 def test_an_image_that_never_fits_is_a_clear_error() -> None:
-    with pytest.raises(BadImage, match="cannot be made to fit into 100 bytes"):
-        prepare_for_model(encode_image(noise_image(100, 100)), ROOMY._replace(most_bytes=100))
+    with raises_code(BadImage, "image_does_not_fit"):
+        prepare_for_model(encode_image(noise_image(100, 100)), ROOMY._replace(max_bytes=100))
 
 
 def test_text_is_recognised_on_a_png_no_larger_than_needed() -> None:

@@ -63,7 +63,7 @@ class ResourceServer:
         if self.failure is not None:
             raise self.failure
         if uri not in self.holds:
-            raise ServerFailed(f"mcp {self.name}: there is no such resource")
+            raise ServerFailed("there is no such resource", place=f"mcp {self.name}")
         return self.holds[uri]
 
     async def prompt(self, name: str, arguments: Mapping[str, str]) -> tuple[PromptMessage, ...]:
@@ -96,11 +96,11 @@ class ScriptedPermission:
     ) -> str:
         self.asked.append((tool, capability, subject))
         if subject in self._denied:
-            raise ToolFailed(f"{tool}: a rule denies it")
+            raise ToolFailed("a rule denies it", code="denied", place=tool)
         return "test"
 
 
-def make_viewer(keeper: ScriptedPermission | None = None) -> ResolveContext:
+def make_context(keeper: ScriptedPermission | None = None) -> ResolveContext:
     return ResolveContext(authorize=ScriptedPermission() if keeper is None else keeper)
 
 

@@ -52,7 +52,7 @@ def work_with(
     """Let a model call the misdeed and then something else; return what came of it."""
 
     async def work(connection: McpConnection) -> tuple[RunResult, AgentHarness]:
-        found = await list_mcp_tools([connection], fit=fit_image)
+        found = await list_mcp_tools([connection], prepare_image=fit_image)
         turns = [
             turn_with_calls(call("c1", f"mcp__evil__{misdeed}")),
             turn_with_calls(call("c2", "mcp__evil__fine")),

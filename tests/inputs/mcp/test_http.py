@@ -18,6 +18,7 @@ from steno.inputs.mcp.server_spec import McpServerSpec
 from tests.inputs.mcp.connection_setup import ignore, pid_of, start_endless_call
 from tests.inputs.mcp.older_http_server import OlderServer, run_older_server
 from tests.inputs.mcp.real_servers import http_process
+from tests.raised_errors import raises_code
 from tests.transport.http_server import run
 
 T = TypeVar("T")
@@ -95,10 +96,11 @@ def test_server_that_is_killed_in_the_middle_of_a_call_fails_it() -> None:
         server = web(url)
         call = await start_endless_call(server)
         os.kill(await pid_of(server), signal.SIGKILL)
-        with pytest.raises(ServerFailed, match="mcp web: the server went away in the middle of"):
+        with raises_code(ServerFailed, "server_gone", place="mcp web"):
             await call
-        with pytest.raises(ServerFailed, match="mcp web: "):
+        with pytest.raises(ServerFailed) as failed:
             await server.tools()
+        assert failed.value.place == "mcp web"
         await server.aclose()
 
     with http_process() as url:
@@ -107,9 +109,9 @@ def test_server_that_is_killed_in_the_middle_of_a_call_fails_it() -> None:
 
 def test_address_where_nobody_answers_is_a_failure_that_does_not_tell_secrets() -> None:
     server = web("http://user:pass123word@127.0.0.1:9/mcp?key=querysecret")
-    where = r"^mcp web: http://127\.0\.0\.1:9/mcp cannot be reached: .*connect"
-    with pytest.raises(ServerFailed, match=where) as failed:
+    with raises_code(ServerFailed, "server_unreachable", place="mcp web") as failed:
         run(asked(server, server.tools()), 20)
+    assert failed.value.message.startswith("http://127.0.0.1:9/mcp ")
     assert "pass123word" not in str(failed.value)
     assert "querysecret" not in str(failed.value)
 
@@ -132,7 +134,7 @@ def test_session_that_a_server_forgot_is_begun_again() -> None:
         server = web(older.url)
         await server.call("any", {}, progress=ignore)
         older.forget = True
-        with pytest.raises(ServerFailed, match="went away in the middle of a call"):
+        with raises_code(ServerFailed, "server_gone"):
             await server.call("any", {}, progress=ignore)
         answer = await asked(server, server.call("any", {}, progress=ignore))
         return str(answer.content[0]["text"])
@@ -145,16 +147,18 @@ def test_status_that_says_no_is_told() -> None:
     with run_older_server() as older:
         older.status = 401
         server = web(older.url)
-        with pytest.raises(ServerFailed, match=r"/mcp cannot be used: .* with status 401"):
+        with raises_code(ServerFailed, "server_unusable") as failed:
             run(asked(server, server.tools()), 20)
+        assert "status 401" in failed.value.message
 
 
 def test_redirect_to_another_place_is_not_followed() -> None:
     with run_older_server() as elsewhere, run_older_server() as older:
         older.redirect = elsewhere.url
         server = web(older.url)
-        with pytest.raises(ServerFailed, match=r"cannot be used: Redirect to .* not followed"):
+        with raises_code(ServerFailed, "server_unusable") as failed:
             run(asked(server, server.tools()), 20)
+        assert "Redirect to" in failed.value.message  # as the SDK has it
         assert elsewhere.headers == []
 
 
@@ -162,8 +166,9 @@ def test_body_without_end_is_not_read() -> None:
     with run_older_server() as older:
         older.body = b" " * (40 << 20)
         server = web(older.url)
-        with pytest.raises(ServerFailed, match="it said more than 32 MB in one message"):
+        with raises_code(ServerFailed, "server_gone") as failed:
             run(asked(server, server.call("any", {}, progress=ignore)), 20)
+        assert "more than 32 MB" in failed.value.message
 
 
 def test_packed_body_is_not_unpacked() -> None:
@@ -171,5 +176,5 @@ def test_packed_body_is_not_unpacked() -> None:
         older.body = gzip.compress(b" " * (40 << 20))
         older.encoding = "gzip"
         server = web(older.url)
-        with pytest.raises(ServerFailed, match="mcp web: "):
+        with raises_code(ServerFailed, "server_gone", place="mcp web"):
             run(asked(server, server.call("any", {}, progress=ignore)), 20)

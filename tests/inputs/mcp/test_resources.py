@@ -21,7 +21,7 @@ from tests.inputs.mcp.resource_doubles import (
     ResourceServer,
     ScriptedPermission,
     bytes_resource,
-    make_viewer,
+    make_context,
     recorded_resolution,
     resource_reference,
     text_resource,
@@ -32,7 +32,7 @@ from tests.inputs.mcp.tool_doubles import run
 def resources(library: ResourceServer, **settings: Any) -> ResourceResolver:
     def server_of(name: str) -> McpServer:
         if name != library.name:
-            raise ServerFailed("mcp: there is no server of this name")
+            raise ServerFailed("there is no server of this name", code="server_not_found")
         return library
 
     settings.setdefault("now", ManualClock())
@@ -40,7 +40,7 @@ def resources(library: ResourceServer, **settings: Any) -> ResourceResolver:
 
 
 def resolve(library: ResourceServer, uri: str = "lib://a", **settings: Any) -> ResolvedReference:
-    return run(resources(library, **settings).resolve(resource_reference(uri), make_viewer()))
+    return run(resources(library, **settings).resolve(resource_reference(uri), make_context()))
 
 
 def details(finding: ResolvedReference) -> dict[str, Any]:
@@ -66,7 +66,7 @@ def test_a_resource_is_read_with_permission_and_recorded_with_where_and_when_it_
         ScriptedPermission(),
         ManualClock(),
     )
-    found = run(resources(library, now=clock).resolve(resource_reference(), make_viewer(keeper)))
+    found = run(resources(library, now=clock).resolve(resource_reference(), make_context(keeper)))
     assert keeper.asked == [("mcp__lib", Capability.READ, "lib://a")]
     assert found.content == (
         Resource(
@@ -118,9 +118,12 @@ def test_what_was_found_stands_on_the_branch_and_reaches_the_model_without_metad
 def test_what_is_denied_is_not_read() -> None:
     library = ResourceServer(holds={"lib://a": text_resource("secret")})
     found = run(
-        resources(library).resolve(resource_reference(), make_viewer(ScriptedPermission("lib://a")))
+        resources(library).resolve(
+            resource_reference(), make_context(ScriptedPermission("lib://a"))
+        )
     )
-    assert found == ResolvedReference(error="lib://a: mcp__lib: a rule denies it")
+    assert (found.error_code, found.content) == ("denied", ())
+    assert (found.error or "").startswith("lib://a: ")
     assert library.reads == []
 
 
@@ -130,7 +133,7 @@ def test_a_rule_means_a_server_by_the_name_that_its_tools_begin_with() -> None:
         ScriptedPermission(),
     )
     pointed = Resource(server="web-search", uri="lib://a")
-    assert run(resources(library).resolve(pointed, make_viewer(keeper))).error is None
+    assert run(resources(library).resolve(pointed, make_context(keeper))).error is None
     assert keeper.asked == [("mcp__web_search", Capability.READ, "lib://a")]
 
 
@@ -148,8 +151,9 @@ def test_there_is_one_spelling_that_rules_are_about_and_it_is_asked_for_once(
     uri: str, subject: str
 ) -> None:
     library, keeper = ResourceServer(), ScriptedPermission(subject)
-    found = run(resources(library).resolve(resource_reference(uri), make_viewer(keeper)))
-    assert found.error == f"{subject}: mcp__lib: a rule denies it"
+    found = run(resources(library).resolve(resource_reference(uri), make_context(keeper)))
+    assert found.error_code == "denied"
+    assert (found.error or "").startswith(f"{subject}: ")
     assert keeper.asked == [("mcp__lib", Capability.READ, subject)]
     assert library.reads == []
 
@@ -158,28 +162,29 @@ def test_a_server_is_asked_for_the_spelling_that_was_allowed() -> None:
     library = ResourceServer(holds={"lib://notes/a": text_resource("words")})
     known = resources(library)
     for uri in ("lib://notes/%61", "lib://notes/a"):
-        assert only_text(run(known.resolve(resource_reference(uri), make_viewer()))) == "words"
+        assert only_text(run(known.resolve(resource_reference(uri), make_context()))) == "words"
     assert library.reads == ["lib://notes/a"]
 
 
 @pytest.mark.parametrize(
-    ("uri", "way_out"),
+    ("uri", "code"),
     [
-        ("lib://private%2Fa", "write every slash in its path as /"),
-        ("lib://private%5ca", "write every slash in its path as /"),
-        ("lib://private\\a", "write every slash in its path as /"),
-        ("lib://public/../private/a", "write it without . and .. in its path"),
-        ("lib://public/%2e%2E/private/a", "write it without . and .. in its path"),
-        ("lib://public%2F..", "write it without . and .. in its path"),
-        ("lib://private/./a", "write it without . and .. in its path"),
+        ("lib://private%2Fa", "uri_has_encoded_slashes"),
+        ("lib://private%5ca", "uri_has_encoded_slashes"),
+        ("lib://private\\a", "uri_has_encoded_slashes"),
+        ("lib://public/../private/a", "uri_has_dot_steps"),
+        ("lib://public/%2e%2E/private/a", "uri_has_dot_steps"),
+        ("lib://public%2F..", "uri_has_dot_steps"),
+        ("lib://private/./a", "uri_has_dot_steps"),
     ],
 )
 def test_a_uri_that_servers_may_take_for_another_is_refused_before_anybody_is_asked(
-    uri: str, way_out: str
+    uri: str, code: str
 ) -> None:
     library, keeper = ResourceServer(holds={uri: text_resource("secret")}), ScriptedPermission()
-    found = run(resources(library).resolve(resource_reference(uri), make_viewer(keeper)))
-    assert found.error == f"resource: {uri}: {way_out}"
+    found = run(resources(library).resolve(resource_reference(uri), make_context(keeper)))
+    assert found.error_code == code
+    assert uri in (found.error or "")
     assert keeper.asked == []
     assert library.reads == []
 
@@ -187,26 +192,26 @@ def test_a_uri_that_servers_may_take_for_another_is_refused_before_anybody_is_as
 def test_permission_is_asked_for_each_time_also_for_what_is_kept() -> None:
     library = ResourceServer(holds={"lib://a": text_resource("secret")})
     known = resources(library)
-    run(known.resolve(resource_reference(), make_viewer()))
-    found = run(known.resolve(resource_reference(), make_viewer(ScriptedPermission("lib://a"))))
-    assert found.error == "lib://a: mcp__lib: a rule denies it"
+    run(known.resolve(resource_reference(), make_context()))
+    found = run(known.resolve(resource_reference(), make_context(ScriptedPermission("lib://a"))))
+    assert found.error_code == "denied"
     assert found.content == ()
 
 
 def test_what_the_server_does_not_have_is_an_error_in_its_words() -> None:
-    assert resolve(ResourceServer()).error == "mcp lib: there is no such resource"
+    assert resolve(ResourceServer()).error == "mcp lib: there is no such resource"  # the server's
 
 
 def test_an_unknown_server_is_an_error() -> None:
     library = ResourceServer()
-    found = run(resources(library).resolve(resource_reference(server="other"), make_viewer()))
-    assert found.error == "mcp: there is no server of this name"
+    found = run(resources(library).resolve(resource_reference(server="other"), make_context()))
+    assert found.error_code == "server_not_found"
 
 
 @pytest.mark.parametrize("contents", [(), (ResourceContents(uri="lib://a"),)])
 def test_a_resource_without_content_is_an_error(contents: tuple[ResourceContents, ...]) -> None:
     found = resolve(ResourceServer(holds={"lib://a": ReadResourceResult(contents)}))
-    assert found.error == "mcp lib: there is nothing in lib://a"
+    assert found.error_code == "resource_empty"
 
 
 @pytest.mark.parametrize(
@@ -220,21 +225,27 @@ def test_a_resource_without_content_is_an_error(contents: tuple[ResourceContents
 def test_a_template_is_an_error_that_names_what_to_fill_in(uri: str, names: str) -> None:
     library = ResourceServer()
     found = resolve(library, uri)
-    assert found.error is not None
-    assert found.error.endswith(f"put a value in the place of each name in braces: {names}")
+    assert found.error_code == "uri_is_template"
+    assert (found.error or "").endswith(f": {names}")
     assert library.reads == []
 
 
+HIDDEN = ("a\x1b[2J", "a\nb", "\u202ea", "\u3164a")
+
+
 @pytest.mark.parametrize(
-    "uri", ["lib://a\x1b[2J", "lib://a\nb", "lib://\u202ea", "lib://\u3164a", "x" * 2_001]
+    ("uri", "code"),
+    [
+        *[(f"lib://{hidden}", "uri_has_hidden_characters") for hidden in HIDDEN],
+        ("x" * 2_001, "uri_too_long"),
+    ],
 )
 def test_a_uri_that_hides_something_or_is_endless_is_refused_before_anybody_is_asked(
-    uri: str,
+    uri: str, code: str
 ) -> None:
     library, keeper = ResourceServer(), ScriptedPermission()
-    found = run(resources(library).resolve(resource_reference(uri), make_viewer(keeper)))
-    assert found.error is not None
-    assert found.error.startswith("resource: its URI ")
+    found = run(resources(library).resolve(resource_reference(uri), make_context(keeper)))
+    assert found.error_code == code
     assert keeper.asked == []
     assert library.reads == []
 
@@ -256,11 +267,11 @@ def test_what_came_with_a_message_needs_nobody() -> None:
     library = ResourceServer()
     inside = Resource(server="gone", uri="lib://a", text="here")
     known = resources(library, now=(clock := ManualClock()))
-    found = run(known.resolve(inside, make_viewer()))
+    found = run(known.resolve(inside, make_context()))
     assert only_text(found) == "here"
     assert library.reads == []
     clock.turn(10**6)
-    assert known.is_current(inside, recorded_resolution(found), make_viewer())
+    assert known.is_current(inside, recorded_resolution(found), make_context())
 
 
 # -- what is shown ---------------------------------------------------------------------------------
@@ -297,7 +308,7 @@ def test_a_thousand_parts_share_the_room_of_one() -> None:
     assert len(found.content) == 101
 
 
-def fit(content: bytes) -> Image:
+def prepare_image(content: bytes) -> Image:
     """Stand in for what makes images fit: all that begins like one is one."""
     if not content.startswith(b"PNG"):
         raise OSError("no image")
@@ -306,7 +317,8 @@ def fit(content: bytes) -> Image:
 
 def test_images_are_made_to_fit() -> None:
     found = resolve(
-        ResourceServer(holds={"lib://a": bytes_resource(b"PNG!", "image/x-odd")}), fit=fit
+        ResourceServer(holds={"lib://a": bytes_resource(b"PNG!", "image/x-odd")}),
+        prepare_image=prepare_image,
     )
     assert found.content == (Image(source=ImageData(b"PNG!"), mime_type="image/png"),)
 
@@ -314,7 +326,7 @@ def test_images_are_made_to_fit() -> None:
 def test_an_image_that_is_none_or_cannot_be_made_to_fit_is_kept_as_bytes() -> None:
     library = ResourceServer(holds={"lib://a": bytes_resource(b"MZ\x90", "image/png")})
     for found, reason in (
-        (resolve(library, fit=fit), "an image of it cannot be shown: no image"),
+        (resolve(library, prepare_image=prepare_image), "an image of it cannot be shown: no image"),
         (resolve(library), "an image of it is not shown: pip install 'steno[images]'"),
     ):
         (part,) = found.content
@@ -370,14 +382,14 @@ def reads_after(library: ResourceServer, seconds: float, **settings: Any) -> int
     library.reads.clear()
     clock = ManualClock()
     known = resources(library, now=clock, **settings)
-    first = run(known.resolve(resource_reference(), make_viewer()))
+    first = run(known.resolve(resource_reference(), make_context()))
     clock.turn(seconds)
-    again = run(known.resolve(resource_reference(), make_viewer()))
+    again = run(known.resolve(resource_reference(), make_context()))
     reads = len(library.reads)
     assert details(again)["from_cache"] is (reads == 1)
     same = details(again)["retrieved_at"] == details(first)["retrieved_at"]
     assert same is (reads == 1)
-    assert known.is_current(resource_reference(), recorded_resolution(first), make_viewer()) is (
+    assert known.is_current(resource_reference(), recorded_resolution(first), make_context()) is (
         reads == 1
     )
     return reads
@@ -430,17 +442,17 @@ def test_a_time_that_is_none_is_refused(seconds: float) -> None:
 @pytest.mark.requirement("S2-32")
 def test_a_conversation_that_goes_on_uses_what_its_log_holds() -> None:
     library, clock = ResourceServer(holds={"lib://a": text_resource("words")}), ManualClock()
-    before = run(resources(library, now=clock).resolve(resource_reference(), make_viewer()))
+    before = run(resources(library, now=clock).resolve(resource_reference(), make_context()))
     entry = decode_entry(encode_entry(Entry(id="e", payload=recorded_resolution(before))))
     assert isinstance(entry.payload, Resolution)
     later = resources(library, now=clock)
     later.remember(resource_reference(), entry.payload)
     clock.turn(3_000)
-    again = run(later.resolve(resource_reference(), make_viewer()))
+    again = run(later.resolve(resource_reference(), make_context()))
     assert again.content == before.content
     assert details(again)["from_cache"] is True
     clock.turn(601)
-    assert details(run(later.resolve(resource_reference(), make_viewer())))["from_cache"] is False
+    assert details(run(later.resolve(resource_reference(), make_context())))["from_cache"] is False
     assert library.reads == ["lib://a"] * 2
 
 
@@ -448,13 +460,13 @@ def test_what_a_log_holds_does_not_replace_what_is_newer() -> None:
     library, clock = ResourceServer(holds={"lib://a": text_resource("old")}), ManualClock()
     known = resources(library, now=clock)
     old = recorded_resolution(
-        run(resources(library, now=clock).resolve(resource_reference(), make_viewer()))
+        run(resources(library, now=clock).resolve(resource_reference(), make_context()))
     )
     clock.turn(1)
     library.holds["lib://a"] = text_resource("new")
-    run(known.resolve(resource_reference(), make_viewer()))
+    run(known.resolve(resource_reference(), make_context()))
     known.remember(resource_reference(), old)
-    assert only_text(run(known.resolve(resource_reference(), make_viewer()))) == "new"
+    assert only_text(run(known.resolve(resource_reference(), make_context()))) == "new"
 
 
 @pytest.mark.parametrize(
@@ -478,15 +490,15 @@ def test_a_record_that_does_not_say_when_and_how_long_is_not_fresh(odd: Any) -> 
     )
     library = ResourceServer(holds={"lib://a": text_resource("words")})
     known = resources(library)
-    assert not known.is_current(resource_reference(), resolution, make_viewer())
+    assert not known.is_current(resource_reference(), resolution, make_context())
     known.remember(resource_reference(), resolution)
-    assert only_text(run(known.resolve(resource_reference(), make_viewer()))) == "words"
+    assert only_text(run(known.resolve(resource_reference(), make_context()))) == "words"
 
 
 def test_what_failed_is_not_current_and_nothing_can_be_said_of_changes() -> None:
     known = resources(ResourceServer())
     failed = Resolution(target="e", block=0, status=ResolutionStatus.FAILED, error="gone")
-    assert not known.is_current(resource_reference(), failed, make_viewer())
+    assert not known.is_current(resource_reference(), failed, make_context())
     assert run(known.changes(resource_reference(), failed)) == ()
 
 
@@ -494,12 +506,12 @@ def test_what_failed_is_not_current_and_nothing_can_be_said_of_changes() -> None
 def test_the_cache_is_bounded_and_what_was_not_used_for_longest_goes_first() -> None:
     holds = {f"lib://{n}": text_resource("x" * 400) for n in "abc"}
     library = ResourceServer(holds={**holds, "lib://huge": text_resource("y" * 2_000)})
-    known = resources(library, limits=ResourceLimits(most_bytes=1_000))
+    known = resources(library, limits=ResourceLimits(max_bytes=1_000))
     for uri in ("lib://a", "lib://b", "lib://a", "lib://c", "lib://a", "lib://b"):
-        run(known.resolve(resource_reference(uri), make_viewer()))
+        run(known.resolve(resource_reference(uri), make_context()))
     assert library.reads == ["lib://a", "lib://b", "lib://c", "lib://b"]
-    run(known.resolve(resource_reference("lib://huge"), make_viewer()))
-    run(known.resolve(resource_reference("lib://huge"), make_viewer()))
+    run(known.resolve(resource_reference("lib://huge"), make_context()))
+    run(known.resolve(resource_reference("lib://huge"), make_context()))
     assert library.reads[4:] == ["lib://huge"] * 2
 
 
@@ -511,16 +523,16 @@ def test_servers_do_not_share_what_is_kept() -> None:
     }
     known = ResourceResolver(lambda name: libraries[name], now=ManualClock())
     for name in ("one", "two", "one"):
-        assert only_text(run(known.resolve(resource_reference(server=name), make_viewer()))) == name
+        assert (
+            only_text(run(known.resolve(resource_reference(server=name), make_context()))) == name
+        )
 
 
 def test_a_stale_one_that_cannot_be_read_again_is_an_error() -> None:
     library, clock = ResourceServer(holds={"lib://a": text_resource("words")}), ManualClock()
     known = resources(library, now=clock)
-    run(known.resolve(resource_reference(), make_viewer()))
+    run(known.resolve(resource_reference(), make_context()))
     clock.turn(3_600)
-    library.failure = ServerFailed("mcp lib: the server went away")
-    assert (
-        run(known.resolve(resource_reference(), make_viewer())).error
-        == "mcp lib: the server went away"
-    )
+    library.failure = ServerFailed("it is gone", code="server_gone", place="mcp lib")
+    found = run(known.resolve(resource_reference(), make_context()))
+    assert (found.error_code, found.content) == ("server_gone", ())

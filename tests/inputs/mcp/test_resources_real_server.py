@@ -9,7 +9,7 @@ from steno.messages.content import Resource
 from tests.inputs.mcp.real_servers import LiveConnection
 from tests.inputs.mcp.resource_doubles import (
     ManualClock,
-    make_viewer,
+    make_context,
     recorded_resolution,
     resource_reference,
 )
@@ -27,7 +27,7 @@ def test_a_document_is_fetched_from_its_server(everything: LiveConnection) -> No
     assert FEATURES in listed
     clock = ManualClock()
     asked = resource_reference(FEATURES, server="everything")
-    found = everything.run(resources(everything, clock).resolve(asked, make_viewer()))
+    found = everything.run(resources(everything, clock).resolve(asked, make_context()))
     (part,) = found.content
     assert isinstance(part, Resource)
     assert (part.server, part.uri, part.mime_type) == ("everything", FEATURES, "text/markdown")
@@ -40,12 +40,13 @@ def test_a_template_is_read_once_its_names_are_filled_in(everything: LiveConnect
     listed = everything.run(everything.server.resources())
     template = next(r.uri for r in listed if r.is_template and "/text/" in r.uri)
     found = everything.run(
-        known.resolve(resource_reference(template, server="everything"), make_viewer())
+        known.resolve(resource_reference(template, server="everything"), make_context())
     )
-    assert (found.error or "").endswith("each name in braces: resourceId")
+    assert found.error_code == "uri_is_template"
+    assert (found.error or "").endswith(": resourceId")
     filled = template.replace("{resourceId}", "7")
     found = everything.run(
-        known.resolve(resource_reference(filled, server="everything"), make_viewer())
+        known.resolve(resource_reference(filled, server="everything"), make_context())
     )
     (part,) = found.content
     assert isinstance(part, Resource)
@@ -54,7 +55,7 @@ def test_a_template_is_read_once_its_names_are_filled_in(everything: LiveConnect
 
 def test_bytes_that_are_text_are_read_as_such(everything: LiveConnection) -> None:
     asked = resource_reference("demo://resource/dynamic/blob/7", server="everything")
-    found = everything.run(resources(everything).resolve(asked, make_viewer()))
+    found = everything.run(resources(everything).resolve(asked, make_context()))
     (part,) = found.content
     assert isinstance(part, Resource)
     assert (part.text or "").startswith("Resource 7: ")
@@ -62,9 +63,9 @@ def test_bytes_that_are_text_are_read_as_such(everything: LiveConnection) -> Non
 
 def test_what_a_server_does_not_know_is_an_error(everything: LiveConnection) -> None:
     asked = resource_reference("demo://nothing", server="everything")
-    found = everything.run(resources(everything).resolve(asked, make_viewer()))
+    found = everything.run(resources(everything).resolve(asked, make_context()))
     assert found.content == ()
-    assert (found.error or "").startswith("mcp everything: ")
+    assert found.error_code == "server_refused"
 
 
 @pytest.mark.requirement("S2-32")
@@ -72,10 +73,10 @@ def test_the_time_that_a_server_gives_is_kept_to(own_server: LiveConnection) -> 
     clock = ManualClock()
     known = resources(own_server, clock)
     asked = resource_reference("own://note", server="own")
-    found = own_server.run(known.resolve(asked, make_viewer()))
+    found = own_server.run(known.resolve(asked, make_context()))
     assert found.details is not None
     assert found.details["ttl_s"] == 90
     clock.turn(89)
-    assert known.is_current(asked, recorded_resolution(found), make_viewer())
+    assert known.is_current(asked, recorded_resolution(found), make_context())
     clock.turn(1)
-    assert not known.is_current(asked, recorded_resolution(found), make_viewer())
+    assert not known.is_current(asked, recorded_resolution(found), make_context())

@@ -9,6 +9,7 @@ import pytest
 
 from steno.errors import InvalidValue
 from steno.inputs.mcp.server_spec import McpServerSpec, read_server_specs
+from tests.raised_errors import raises_code
 
 BASE = Path("/project")
 
@@ -53,7 +54,7 @@ def test_our_own_settings_say_more() -> None:
 def test_keys_of_other_programs_are_passed_over_only_in_their_own_file() -> None:
     members = {"command": "x", "autoApprove": ["*"]}
     assert read(members).command == "x"
-    with pytest.raises(InvalidValue, match=r"^file.it.autoApprove: is unknown; known are args,"):
+    with raises_code(InvalidValue, "unknown_key", place="file.it.autoApprove"):
         read(members, is_strict=True)
 
 
@@ -93,78 +94,84 @@ def test_variable_that_is_not_set_makes_a_server_unusable(environ: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("members", "rule"),
+    ("members", "place", "code"),
     [
-        ([], "file.it: must be a table"),
-        ({}, "file.it: needs either a command or a url"),
-        ({"command": "x", "url": "http://h"}, "file.it: needs either a command or a url"),
-        ({"command": ""}, "file.it.command: is empty"),
-        ({"command": 7}, "file.it.command: must be a string"),
-        ({"command": "a\0b"}, "file.it.command: must be a string without NUL"),
-        ({"command": "x", "args": "y"}, "file.it.args: must be a list of strings"),
-        ({"command": "x", "args": [1]}, "file.it.args: must be a string"),
-        ({"command": "x", "env": ["A=b"]}, "file.it.env: must be a table"),
-        ({"command": "x", "env": {"A": 1}}, "file.it.env.A: must be a string"),
-        ({"command": "x", "type": "http"}, "file.it.type: http goes with a url"),
-        ({"url": "http://h", "type": "stdio"}, "file.it.type: stdio goes with a command"),
-        ({"url": "http://h", "type": "sse"}, "file.it.type: sse is no longer part"),
-        ({"url": "http://h", "type": "ws"}, "file.it.type: must be one of stdio, http"),
-        ({"url": "http://h", "type": ["http"]}, "file.it.type: must be one of stdio, http"),
-        ({"url": "http://h", "type": {}}, "file.it.type: must be one of stdio, http"),
-        ({"url": "ftp://h"}, "file.it.url: must be an http or https address"),
-        ({"url": "http://h:x"}, "file.it.url: must be an http or https address"),
-        ({"url": "http://h", "headers": {"A": "b\nc"}}, "file.it.headers: must be names and"),
-        ({"command": "x", "disabled": "no"}, "file.it.disabled: must be true or false"),
-        ({"command": "x", "call_timeout_s": 0}, "file.it.call_timeout_s: must be from 0.001"),
-        ({"command": "x", "call_timeout_s": True}, "file.it.call_timeout_s: must be a number"),
-        ({"command": "x", "ttl_s": {"*": float("nan")}}, r"file.it.ttl_s.\*: must be from 0"),
+        ([], "file.it", "not_a_table"),
+        ({}, "file.it", "no_transport"),
+        ({"command": "x", "url": "http://h"}, "file.it", "no_transport"),
+        ({"command": ""}, "file.it.command", "command_empty"),
+        ({"command": 7}, "file.it.command", "not_a_string"),
+        ({"command": "a\0b"}, "file.it.command", "not_a_string"),
+        ({"command": "x", "args": "y"}, "file.it.args", "not_a_list"),
+        ({"command": "x", "args": [1]}, "file.it.args", "not_a_string"),
+        ({"command": "x", "env": ["A=b"]}, "file.it.env", "not_a_table"),
+        ({"command": "x", "env": {"A": 1}}, "file.it.env.A", "not_a_string"),
+        ({"command": "x", "type": "http"}, "file.it.type", "transport_mismatch"),
+        ({"url": "http://h", "type": "stdio"}, "file.it.type", "transport_mismatch"),
+        ({"url": "http://h", "type": "sse"}, "file.it.type", "sse_unsupported"),
+        ({"url": "http://h", "type": "ws"}, "file.it.type", "unknown_transport"),
+        ({"url": "http://h", "type": ["http"]}, "file.it.type", "unknown_transport"),
+        ({"url": "http://h", "type": {}}, "file.it.type", "unknown_transport"),
+        ({"url": "ftp://h"}, "file.it.url", "invalid_url"),
+        ({"url": "http://h:x"}, "file.it.url", "invalid_url"),
+        ({"url": "http://h", "headers": {"A": "b\nc"}}, "file.it.headers", "invalid_headers"),
+        ({"command": "x", "disabled": "no"}, "file.it.disabled", "not_a_boolean"),
+        ({"command": "x", "call_timeout_s": 0}, "file.it.call_timeout_s", "duration_out_of_range"),
+        ({"command": "x", "call_timeout_s": True}, "file.it.call_timeout_s", "not_a_number"),
+        (
+            {"command": "x", "ttl_s": {"*": float("nan")}},
+            "file.it.ttl_s.*",
+            "duration_out_of_range",
+        ),
     ],
 )
-def test_what_makes_no_sense_is_refused_with_its_place(members: Any, rule: str) -> None:
-    with pytest.raises(InvalidValue, match=f"^{rule}"):
+def test_what_makes_no_sense_is_refused_with_its_place(members: Any, place: str, code: str) -> None:
+    with raises_code(InvalidValue, code, place=place):
         read(members)
 
 
 @pytest.mark.parametrize(
-    ("members", "rule"),
+    ("members", "hint"),
     [
-        ({"comand": "x"}, "file.it: needs either a command or a url; comand: do you mean command?"),
-        ({"URL": "http://h"}, "file.it: needs either a command or a url; URL: do you mean url?"),
-        ({"\x1bcommand": "x"}, "file.it: needs either a command or a url"),
+        ({"comand": "x"}, "; comand: do you mean command?"),
+        ({"URL": "http://h"}, "; URL: do you mean url?"),
+        ({"\x1bcommand": "x"}, "a url"),
     ],
 )
-def test_key_that_is_nearly_the_right_one_is_told(members: Any, rule: str) -> None:
-    with pytest.raises(InvalidValue) as refused:
+def test_key_that_is_nearly_the_right_one_is_suggested(members: Any, hint: str) -> None:
+    with raises_code(InvalidValue, "no_transport", place="file.it") as refused:
         read(members)
-    assert str(refused.value) == rule
+    assert refused.value.message.endswith(hint)
 
 
 def test_key_that_is_nearly_another_is_noted_where_keys_of_others_are_passed_over() -> None:
     members = {"command": "x", "arg": ["y"], "envFile": ".env", "timeout": 5}
     assert read(members).note == "arg: do you mean args?"
-    with pytest.raises(InvalidValue, match=r"^file.it.arg: is unknown; .*; do you mean args\?$"):
+    with raises_code(InvalidValue, "unknown_key", place="file.it.arg") as refused:
         read(members, is_strict=True)
+    assert refused.value.message.endswith("; do you mean args?")
 
 
 def test_server_can_be_switched_off_by_its_name_alone() -> None:
     spec = read({"disabled": True}, is_strict=True)
     assert spec.disabled
     assert not spec.is_usable
-    with pytest.raises(InvalidValue, match="needs either a command or a url"):
+    with raises_code(InvalidValue, "no_transport"):
         read({"disabled": False})
 
 
 @pytest.mark.parametrize("name", ["", "a b", "x" * 33, "naïve", "a\n", "../x", "steno", "Steno"])
 def test_name_that_cannot_be_used_is_refused(name: str) -> None:
-    with pytest.raises(InvalidValue, match=r"^file: "):
+    code = "reserved_server_name" if name.lower() == "steno" else "invalid_server_name"
+    with raises_code(InvalidValue, code, place="file"):
         read_server_specs({name: {"command": "x"}}, place="file", environ={}, base=None)
-    with pytest.raises(InvalidValue, match=r"^mcp server: "):
+    with raises_code(InvalidValue, code, place="mcp server"):
         McpServerSpec(name=name, command="x")
 
 
 @pytest.mark.parametrize("table", [[], "x", None])
 def test_table_has_to_be_one(table: Any) -> None:
-    with pytest.raises(InvalidValue, match=r"^file: must be a table of servers by name"):
+    with raises_code(InvalidValue, "not_a_table", place="file"):
         read_server_specs(table, place="file", environ={}, base=None)
 
 

@@ -17,6 +17,7 @@ from tests.inputs.mcp.real_servers import (
     memory_spec,
     open_connection,
 )
+from tests.raised_errors import raises_code
 
 
 def ignore(_: str) -> None:
@@ -53,7 +54,7 @@ def test_server_without_resources_and_prompts_has_none(time_server: LiveConnecti
 def test_resource_that_is_not_there_is_refused_by_name_of_the_server(
     everything: LiveConnection,
 ) -> None:
-    with pytest.raises(ServerFailed, match=r"^mcp everything: the server says no: "):
+    with raises_code(ServerFailed, "server_refused", place="mcp everything"):
         everything.run(everything.server.read("demo://nothing"))
 
 

@@ -36,9 +36,11 @@ def base64_of(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
-def received(*blocks: Any, stage: FakeToolContext | None = None, **more: Any) -> ToolOutput:
+def received(*blocks: Any, context: FakeToolContext | None = None, **more: Any) -> ToolOutput:
     called = CallToolResult(content=blocks, **more)
-    output = build_call_output(called, server="s", stage=stage or FakeToolContext(), fit=fit_image)
+    output = build_call_output(
+        called, server="s", context=context or FakeToolContext(), prepare_image=fit_image
+    )
     check_legal(output)
     return output
 
@@ -157,12 +159,12 @@ def test_structured_content_that_no_text_says_is_said() -> None:
 
 
 def test_much_structured_content_lies_beside_the_record() -> None:
-    stage = FakeToolContext()
+    context = FakeToolContext()
     structured = {"rows": ["x" * 100] * 2_000}
-    output = received(stage=stage, structured=structured)
+    output = received(context=context, structured=structured)
     (first, *_) = details(output).to_dict()["kept"]
     assert first["block"] == "structured"
-    assert json.loads(stage.kept[first["full_output"]]) == structured
+    assert json.loads(context.kept[first["full_output"]]) == structured
     assert len(texts(output)[0]) < 60_000
 
 
@@ -184,24 +186,24 @@ def test_nothing_is_done() -> None:
 
 
 def test_a_long_text_is_cut_and_the_whole_is_kept() -> None:
-    stage = FakeToolContext()
+    context = FakeToolContext()
     long = "".join(f"line {n}\n" for n in range(1_000_000))
-    output = received({"type": "text", "text": long}, stage=stage)
+    output = received({"type": "text", "text": long}, context=context)
     (kept,) = details(output).to_dict()["kept"]
-    assert stage.kept[kept["full_output"]] == long.encode()
+    assert context.kept[kept["full_output"]] == long.encode()
     (shown,) = texts(output)
     assert len(shown) < 60_000
     assert f'call read with path "blob:{kept["full_output"]}"' in shown
 
 
 def test_many_texts_are_not_longer_than_one_may_be() -> None:
-    stage = FakeToolContext()
-    output = received(*[{"type": "text", "text": "x" * 49_000}] * 5_000, stage=stage)
+    context = FakeToolContext()
+    output = received(*[{"type": "text", "text": "x" * 49_000}] * 5_000, context=context)
     assert sum(map(len, texts(output))) < 150_000
     assert len(output.content) <= MAX_BLOCKS + 2
     assert "[4,900 more blocks, which are too many to be shown" in texts(output)[-1]
     *_, rest = details(output).to_dict()["kept"]
-    assert len(json.loads(stage.kept[rest["full_output"]])["content"]) == 4_900
+    assert len(json.loads(context.kept[rest["full_output"]])["content"]) == 4_900
 
 
 def test_the_text_of_a_resource_is_bounded_too() -> None:
@@ -221,12 +223,12 @@ def test_images_are_counted() -> None:
 
 
 def test_images_are_weighed_before_they_are_read() -> None:
-    stage = FakeToolContext()
+    context = FakeToolContext()
     large = {"type": "image", "data": "A" * 30_000_000, "mimeType": "image/png"}
-    output = received(large, stage=stage)
+    output = received(large, context=context)
     assert "too large" in texts(output)[0]
     (kept,) = details(output).to_dict()["kept"]
-    assert json.loads(stage.kept[kept["full_output"]]) == large
+    assert json.loads(context.kept[kept["full_output"]]) == large
 
 
 @pytest.mark.parametrize("data", ["not base64!", "AAA", "\u00e9", "", base64_of(b"GIF"), "\ud800"])
@@ -242,14 +244,16 @@ def without_pillow(data: bytes) -> Image:
     raise ImportError("images need Pillow")
 
 
-@pytest.mark.parametrize("fit", [None, without_pillow])
+@pytest.mark.parametrize("prepare_image", [None, without_pillow])
 def test_without_what_makes_images_fit_none_is_shown_and_it_is_said_how_to_get_it(
-    fit: PrepareImage | None,
+    prepare_image: PrepareImage | None,
 ) -> None:
     called = CallToolResult(
         content=({"type": "image", "data": base64_of(b"PNG"), "mimeType": "image/png"},)
     )
-    note, kept = build_call_output(called, server="s", stage=FakeToolContext(), fit=fit).content
+    note, kept = build_call_output(
+        called, server="s", context=FakeToolContext(), prepare_image=prepare_image
+    ).content
     assert isinstance(note, Text)
     assert "that nobody can look at here: pip install 'steno[images]'" in note.text
     assert isinstance(kept, Opaque)

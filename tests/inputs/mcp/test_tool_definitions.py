@@ -166,25 +166,25 @@ def test_arguments_keep_the_order_of_the_schema_in_every_process() -> None:
 @pytest.mark.parametrize(
     ("schema", "why"),
     [
-        (["not", "an", "object"], "is no object"),
-        (None, "is no object"),
-        ("{}", "is no object"),
+        (["not", "an", "object"], "schema_not_an_object"),
+        (None, "schema_not_an_object"),
+        ("{}", "schema_not_an_object"),
         ({"type": "array"}, 'type "object"'),
         ({"type": 7}, 'type "object"'),
         ({"type": "object", "properties": {"a": {"type": "strange"}}}, "no JSON Schema"),
         ({"type": "object", "properties": []}, "no JSON Schema"),
         ({"type": "object", "required": "a"}, "no JSON Schema"),
-        ({"type": "object", "x": "y" * 5_000_000}, "more than 64 KB"),
+        ({"type": "object", "x": "y" * 5_000_000}, "schema_too_long"),
         (deep(1_000), "nested"),
-        (deep(60), "nested more than 40"),
-        ({"type": "object", "$ref": "#"}, "circle"),
+        (deep(60), "schema_too_deep"),
+        ({"type": "object", "$ref": "#"}, "reference_cycle"),
         ({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}},
-         "circle"),
-        ({"type": "object", "properties": {"a": {"$ref": "http://x/y"}}}, "nowhere"),
-        ({"type": "object", "properties": {"a": {"$ref": "#/$defs/a"}}}, "nowhere"),
-        ({"type": "object", "properties": {"a\u202e": {}}}, "nobody can see"),
-        ({"type": "object", "properties": {"a": {"enum": ["\U000e0041"]}}}, "nobody can see"),
-        ({"type": "object", "properties": {"a b": {}}}, "some providers refuse"),
+         "reference_cycle"),
+        ({"type": "object", "properties": {"a": {"$ref": "http://x/y"}}}, "reference_not_found"),
+        ({"type": "object", "properties": {"a": {"$ref": "#/$defs/a"}}}, "reference_not_found"),
+        ({"type": "object", "properties": {"a\u202e": {}}}, "schema_has_hidden_characters"),
+        ({"type": "object", "properties": {"a": {"enum": ["\U000e0041"]}}}, "schema_has_hidden_characters"),
+        ({"type": "object", "properties": {"a b": {}}}, "invalid_argument_name"),
         ({"type": "object", "x": float("nan")}, "NaN"),
         ({"type": "object", "x": "\ud800"}, "surrogate"),
     ],
@@ -193,8 +193,9 @@ def test_arguments_keep_the_order_of_the_schema_in_every_process() -> None:
 def test_a_schema_that_makes_no_sense_is_refused_and_the_reason_is_said(
     schema: Any, why: str
 ) -> None:
-    with pytest.raises(InvalidValue, match=why):
+    with pytest.raises(InvalidValue) as refused:
         defined(schema)
+    assert why == refused.value.code or why in refused.value.message
 
 
 @given(st.recursive(

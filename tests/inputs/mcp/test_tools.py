@@ -15,6 +15,7 @@ from steno.messages.content import Text
 from steno.messages.outcome import Outcome
 from steno.ports import Capability, Tool
 from tests.inputs.mcp.tool_doubles import ScriptedMcpServer, listed_tool, load_tools, run
+from tests.raised_errors import raises_code
 from tests.tools.fake_tool_context import FakeToolContext
 
 READS = {"readOnlyHint": True, "destructiveHint": False}
@@ -103,16 +104,16 @@ def test_a_call_reaches_the_server_under_its_own_name() -> None:
 def test_progress_is_shown_once_each_cleaned_and_not_for_ever() -> None:
     said = ["1/2", "1/2", "\x1b[31m", "2/2 do\nne\x07", *[f"{n}" for n in range(10_000)]]
     (tool,) = load_tools(ScriptedMcpServer("slow", listed_tool(), progress=said)).tools
-    stage = FakeToolContext()
-    run(tool.run(call_of(tool), stage))
-    assert stage.said[:3] == ["1/2\n", "2/2 do ne\n", "0\n"]
-    assert len(stage.said) == 500
+    context = FakeToolContext()
+    run(tool.run(call_of(tool), context))
+    assert context.said[:3] == ["1/2\n", "2/2 do ne\n", "0\n"]
+    assert len(context.said) == 500
 
 
 def test_a_server_that_fails_in_a_call_is_a_failed_tool() -> None:
-    gone = ServerFailed("mcp time: the server went away in the middle of a call")
+    gone = ServerFailed("the server is gone", code="server_gone", place="mcp time")
     (tool,) = load_tools(ScriptedMcpServer("time", listed_tool(), called=gone)).tools
-    with pytest.raises(ToolFailed, match="went away") as caught:
+    with raises_code(ToolFailed, "server_gone", place="mcp time") as caught:
         run(tool.run(call_of(tool), FakeToolContext()))
     assert caught.value.recoverable
 

@@ -28,7 +28,7 @@ def keep_as_it_is(data: bytes) -> Image:
 
 
 async def all_tools(live: LiveConnection) -> McpTools:
-    return await list_mcp_tools([live.server], fit=keep_as_it_is)
+    return await list_mcp_tools([live.server], prepare_image=keep_as_it_is)
 
 
 async def output_of(live: LiveConnection, name: str, **arguments: object) -> ToolOutput:

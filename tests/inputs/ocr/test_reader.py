@@ -17,6 +17,7 @@ from steno.inputs.ocr.engine import RecognisedText
 from steno.inputs.ocr.rapidocr_engine import RapidOcrEngine
 from steno.inputs.ocr.reader import OcrReader, choose_ocr_engine
 from steno.inputs.ocr.tesseract_engine import TesseractEngine
+from tests.raised_errors import raises_code
 
 PATIENCE_S = 60
 
@@ -42,18 +43,18 @@ def test_whatever_an_engine_raises_is_told_in_our_words() -> None:
     def fail(_: bytes) -> RecognisedText:
         raise ZeroDivisionError("secret")
 
-    with pytest.raises(Unrecognised) as raised:
+    with raises_code(Unrecognised, "engine_failed") as raised:
         asyncio.run(OcrReader(Scripted(fail)).read(b"image"))
-    assert str(raised.value) == (
-        "scripted 1.0 failed (ZeroDivisionError): try again, or another engine"
-    )
+    assert "scripted 1.0" in raised.value.message
+    assert "ZeroDivisionError" in raised.value.message
+    assert "secret" not in raised.value.message
 
 
 def test_what_an_engine_itself_says_is_passed_on() -> None:
     def fail(_: bytes) -> RecognisedText:
-        raise Unrecognised("install it")
+        raise Unrecognised("install it", code="extra_missing")
 
-    with pytest.raises(Unrecognised, match=r"^install it$"):
+    with raises_code(Unrecognised, "extra_missing"):
         asyncio.run(OcrReader(Scripted(fail)).read(b"image"))
 
 
@@ -198,8 +199,9 @@ def test_engines_are_found_by_name() -> None:
 
 
 def test_a_name_that_nobody_has_is_refused_with_those_that_there_are() -> None:
-    with pytest.raises(Unrecognised, match="auto, rapidocr, tesseract"):
+    with raises_code(Unrecognised, "unknown_engine") as raised:
         choose_ocr_engine("easyocr")
+    assert raised.value.message.endswith("auto, rapidocr, tesseract")
 
 
 def test_without_rapidocr_tesseract_is_next(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -222,7 +224,7 @@ def test_languages_are_left_to_tesseract_if_it_has_data_for_all_of_them(
 def test_without_any_engine_the_error_names_both_ways(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "rapidocr", None)
     monkeypatch.setitem(sys.modules, "tesserocr", None)
-    with pytest.raises(Unrecognised) as raised:
+    with raises_code(Unrecognised, "no_engine_installed") as raised:
         choose_ocr_engine("auto")
     assert "pip install 'steno[ocr]'" in str(raised.value)
     assert "pip install 'steno[tesseract]'" in str(raised.value)

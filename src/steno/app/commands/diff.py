@@ -264,7 +264,7 @@ def _new_files_text(workspace: Workspace, names: Sequence[str], max_bytes: int) 
 def _whole_file_diff(workspace: Workspace, name: str) -> str | None:
     """Return a small file of text as something added; None for any other, and for links."""
     try:
-        data = workspace.strict.read_file(name, most_bytes=_MAX_FILE_BYTES)
+        data = workspace.strict.read_file(name, max_bytes=_MAX_FILE_BYTES)
     except ToolFailed:
         return None
     change = FileChange.of(name, None, data)

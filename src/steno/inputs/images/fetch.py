@@ -52,10 +52,10 @@ _UNESCAPED_CHARACTERS: Final = "/?:@!$&'()*+,;=%~-._"
 class FetchLimits(NamedTuple):
     """How much is fetched at most."""
 
-    most_bytes: int = 20_000_000
-    most_s: float = 30
+    max_bytes: int = 20_000_000
+    timeout_s: float = 30
     """In all, without the time in which people are asked."""
-    most_redirects: int = 5
+    max_redirects: int = 5
 
 
 DEFAULT_FETCH_LIMITS: Final = FetchLimits()
@@ -80,38 +80,38 @@ async def resolve_host(host: str) -> tuple[str, ...]:
 
 async def fetch_image(
     url: str,
-    viewer: ResolveContext,
+    context: ResolveContext,
     transport: Transport,
     *,
     limits: FetchLimits = DEFAULT_FETCH_LIMITS,
-    names: HostLookup = resolve_host,
+    host_lookup: HostLookup = resolve_host,
 ) -> FetchedImage:
     """Fetch what is at an address. Raises ToolFailed if that is not allowed or does not work."""
     loop = asyncio.get_running_loop()
-    left_s = limits.most_s
+    left_s = limits.timeout_s
     allowed: dict[str, None] = {}
     before: _ImageAddress | None = None
     address = _parse_address(url)
-    for _ in range(limits.most_redirects + 1):
+    for _ in range(limits.max_redirects + 1):
         name = strip_url_secrets(address.url) or "image"
-        rule = await viewer.require_permission("fetch", Capability.NETWORK, address.url, name=name)
+        rule = await context.require_permission("fetch", Capability.NETWORK, address.url, name=name)
         allowed[rule] = None
-        viewer.report_progress(f"fetching {name}")
+        context.report_progress(f"fetching {name}")
         began = loop.time()
         try:
             async with asyncio.timeout(left_s):
-                await _check_not_private(address, before, names)
-                found = await _request_image(address, transport, limits.most_bytes)
+                await _check_not_private(address, before, host_lookup)
+                found = await _request_image(address, transport, limits.max_bytes)
         except TimeoutError as exc:
             raise address.error(
-                f"took longer than {limits.most_s:g} s", code="fetch_timeout"
+                f"took longer than {limits.timeout_s:g} s", code="fetch_timeout"
             ) from exc
         if isinstance(found, bytes):
             return FetchedImage(found, ", ".join(allowed))
         left_s -= loop.time() - began
         before, address = address, _redirect_target(address, found)
     raise _parse_address(url).error(
-        f"was redirected more than {limits.most_redirects} times", code="too_many_redirects"
+        f"was redirected more than {limits.max_redirects} times", code="too_many_redirects"
     )
 
 
@@ -197,7 +197,7 @@ def _redirect_target(address: _ImageAddress, location: str) -> _ImageAddress:
 
 
 async def _check_not_private(
-    address: _ImageAddress, before: _ImageAddress | None, names: HostLookup
+    address: _ImageAddress, before: _ImageAddress | None, host_lookup: HostLookup
 ) -> None:
     """Raise ToolFailed if somebody else leads us into a network of our own.
 
@@ -212,7 +212,7 @@ async def _check_not_private(
             )
         return
     # One among them is enough: it may be the one that is tried.
-    if not all(map(_is_public, await names(address.host))):
+    if not all(map(_is_public, await host_lookup(address.host))):
         raise address.error(
             "its name leads to a private address; if that is meant, write the address itself"
             " into the URL",
@@ -249,7 +249,7 @@ def _embedded_ipv4(address: IPv6Address) -> IPv4Address | None:
 
 
 async def _request_image(
-    address: _ImageAddress, transport: Transport, most_bytes: int
+    address: _ImageAddress, transport: Transport, max_bytes: int
 ) -> bytes | str:
     """Return what is at an address, or where else to ask."""
     try:
@@ -257,15 +257,15 @@ async def _request_image(
         try:
             if answer.status in _REDIRECTS:
                 return answer.headers.get("location", "")
-            _check_headers(answer, address, most_bytes)
-            return await _read_body(answer, address, most_bytes)
+            _check_headers(answer, address, max_bytes)
+            return await _read_body(answer, address, max_bytes)
         finally:
             answer.close()
     except (ProviderError, ProtocolError, InvalidValue) as exc:
         raise address.error(f"could not be fetched: {exc}", code="fetch_failed") from exc
 
 
-def _check_headers(answer: HttpResponse, address: _ImageAddress, most_bytes: int) -> None:
+def _check_headers(answer: HttpResponse, address: _ImageAddress, max_bytes: int) -> None:
     if answer.status != 200:
         raise address.error(
             f"could not be fetched: the server answered with {answer.status}", code="http_status"
@@ -276,21 +276,21 @@ def _check_headers(answer: HttpResponse, address: _ImageAddress, most_bytes: int
             f"is not an image: the server calls it {kind[:80]!r}", code="not_an_image"
         )
     length = answer.headers.get("content-length", "")
-    if length.isdecimal() and int(length[:20]) > most_bytes:
-        raise _too_large_error(address, most_bytes)
+    if length.isdecimal() and int(length[:20]) > max_bytes:
+        raise _too_large_error(address, max_bytes)
 
 
-async def _read_body(answer: HttpResponse, address: _ImageAddress, most_bytes: int) -> bytes:
+async def _read_body(answer: HttpResponse, address: _ImageAddress, max_bytes: int) -> bytes:
     data = bytearray()
     while piece := await answer.read():
         data += piece
-        if len(data) > most_bytes:
-            raise _too_large_error(address, most_bytes)
+        if len(data) > max_bytes:
+            raise _too_large_error(address, max_bytes)
     return bytes(data)
 
 
-def _too_large_error(address: _ImageAddress, most_bytes: int) -> ToolFailed:
+def _too_large_error(address: _ImageAddress, max_bytes: int) -> ToolFailed:
     return address.error(
-        f"has more than {most_bytes:,} bytes, which is more than is fetched",
+        f"has more than {max_bytes:,} bytes, which is more than is fetched",
         code="image_file_too_large",
     )

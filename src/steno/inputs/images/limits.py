@@ -15,9 +15,9 @@ _PNG_AND_JPEG: Final = frozenset({"image/png", "image/jpeg"})
 class ImageLimits(NamedTuple):
     """What fits into a request."""
 
-    most_bytes: int
+    max_bytes: int
     """Of the image as a file; in base64, as it is sent, it takes a third more."""
-    longest_edge: int
+    max_edge: int
     """In pixels. What is larger would be refused, or shrunk on arrival after it was paid for."""
     types: frozenset[str] = _PNG_AND_JPEG
     """MIME types; none at all where an API takes no images."""
@@ -28,7 +28,7 @@ class ImageLimits(NamedTuple):
 # Anthropic take GIF and WebP as well. xAI takes no other two either.
 # OpenAI: 20 MB an image, 50 MB a request, and what does not fit into 2048 x 2048 is shrunk
 # (guide "Images and vision"). Groq: 4 MB in base64 (guide "Vision"), which is less than anybody's.
-_OPENAI_LIMITS: Final = ImageLimits(most_bytes=3_000_000, longest_edge=2048)
+_OPENAI_LIMITS: Final = ImageLimits(max_bytes=3_000_000, max_edge=2048)
 
 IMAGE_LIMITS: Final[Mapping[str, ImageLimits]] = {
     "openai_chat": _OPENAI_LIMITS,
@@ -36,20 +36,18 @@ IMAGE_LIMITS: Final[Mapping[str, ImageLimits]] = {
     # "image exceeds 5 MB maximum": 5,242,880 bytes counted in base64, on Bedrock and Vertex still.
     # Beyond 8000 pixels, or 2000 with more than 20 images in a request, it is refused; beyond 1568
     # older models see no more of it (guide "Vision").
-    "anthropic_messages": ImageLimits(most_bytes=3_750_000, longest_edge=1568),
+    "anthropic_messages": ImageLimits(max_bytes=3_750_000, max_edge=1568),
     # 20 MB a request, 7 MB a file on Vertex, which is taken here to mean base64. There is no limit
     # of pixels; 3072 is what models before Gemini 3 shrank to (guide "Image understanding").
-    "gemini": ImageLimits(
-        most_bytes=5_000_000, longest_edge=3072, types=_PNG_AND_JPEG | {"image/webp"}
-    ),
+    "gemini": ImageLimits(max_bytes=5_000_000, max_edge=3072, types=_PNG_AND_JPEG | {"image/webp"}),
     # Nothing is written down; PNG and JPEG are what every version decodes (ollama#2457).
-    "ollama_chat": ImageLimits(most_bytes=5_000_000, longest_edge=2048),
+    "ollama_chat": ImageLimits(max_bytes=5_000_000, max_edge=2048),
     # Flat messages have text and no more.
-    "chat": ImageLimits(most_bytes=0, longest_edge=0, types=frozenset()),
+    "chat": ImageLimits(max_bytes=0, max_edge=0, types=frozenset()),
 }
 """What each wire takes, by its name."""
 
-_FALLBACK_LIMITS: Final = ImageLimits(most_bytes=3_000_000, longest_edge=1568)
+_FALLBACK_LIMITS: Final = ImageLimits(max_bytes=3_000_000, max_edge=1568)
 
 
 def image_limits_for(wire: str) -> ImageLimits:

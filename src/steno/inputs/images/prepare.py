@@ -61,7 +61,7 @@ def prepare_for_model(data: bytes, limits: ImageLimits) -> PreparedImage:
         is_photograph = mime_type == "image/jpeg" or (
             mime_type == "image/webp" and is_lossy_webp(data)
         )
-        pixels, changed = _decode_pixels(image, limits.longest_edge)
+        pixels, changed = _decode_pixels(image, limits.max_edge)
     if not is_pixels_only(data, mime_type):
         changed.append("metadata removed")
     sent, size = _encode_to_fit(pixels, limits, is_photograph=is_photograph)
@@ -107,8 +107,8 @@ def _is_sendable_unchanged(
     """Tell whether an image can be sent as it is."""
     return (
         mime_type in limits.types
-        and len(data) <= limits.most_bytes
-        and max(image.size) <= limits.longest_edge
+        and len(data) <= limits.max_bytes
+        and max(image.size) <= limits.max_edge
         and image.mode in _PLAIN_MODES
         and is_pixels_only(data, mime_type)
     )
@@ -366,16 +366,16 @@ _TRANSPOSES: Final[Mapping[int, int]] = {
 }
 
 
-def _decode_pixels(image: ImageFile, longest_edge: int) -> tuple[PIL.Image.Image, list[str]]:
+def _decode_pixels(image: ImageFile, max_edge: int) -> tuple[PIL.Image.Image, list[str]]:
     """Return the first frame upright, with plain colours, no larger than allowed; and what changed."""
     from PIL.Image import Transpose  # noqa: PLC0415 - it is loaded by now
 
     changed = ["first frame only"] if getattr(image, "is_animated", False) else []
     profile = image.info.get("icc_profile")
     mode, size = image.mode, image.size
-    image.draft(None, _scale_size(size, longest_edge))  # JPEG can be decoded smaller at once
+    image.draft(None, _scale_size(size, max_edge))  # JPEG can be decoded smaller at once
     image.load()
-    pixels = _shrink(_convert_to_plain_mode(image), longest_edge)
+    pixels = _shrink(_convert_to_plain_mode(image), max_edge)
     if max(pixels.size) < max(size):
         changed.append("shrunk")
     turn = _TRANSPOSES.get(_read_orientation(image))
@@ -400,16 +400,16 @@ def _read_orientation(image: ImageFile) -> int:
         return 1
 
 
-def _scale_size(size: tuple[int, int], longest_edge: int) -> tuple[int, int]:
+def _scale_size(size: tuple[int, int], max_edge: int) -> tuple[int, int]:
     width, height = size
-    scale = min(1.0, longest_edge / max(size))
+    scale = min(1.0, max_edge / max(size))
     return max(1, round(width * scale)), max(1, round(height * scale))
 
 
-def _shrink(image: PIL.Image.Image, longest_edge: int) -> PIL.Image.Image:
+def _shrink(image: PIL.Image.Image, max_edge: int) -> PIL.Image.Image:
     from PIL.Image import Resampling  # noqa: PLC0415 - it is loaded by now
 
-    size = _scale_size(image.size, longest_edge)
+    size = _scale_size(image.size, max_edge)
     return image if size == image.size else image.resize(size, Resampling.LANCZOS)
 
 
@@ -478,15 +478,15 @@ def _encode_to_fit(
     while True:
         if takes_png and not prefers_jpeg:
             data = _encode_png(image)
-            if len(data) <= limits.most_bytes:
+            if len(data) <= limits.max_bytes:
                 return data, image.size
         for quality in _JPEG_QUALITIES if takes_jpeg else ():
             data = _encode_jpeg(_flatten_transparency(image), quality)
-            if len(data) <= limits.most_bytes:
+            if len(data) <= limits.max_bytes:
                 return data, image.size
         if max(image.size) <= _MIN_EDGE:
             raise BadImage(
-                f"cannot be made to fit into {limits.most_bytes:,} bytes", code="image_does_not_fit"
+                f"cannot be made to fit into {limits.max_bytes:,} bytes", code="image_does_not_fit"
             )
         image = _shrink(image, max(image.size) * 3 // 4)
 

@@ -68,19 +68,19 @@ class ImageResolver:
         limits: ImageLimits,
         ocr: ImageTextReader | None = None,
         transport: Callable[[], Transport] | None = None,
-        names: HostLookup = resolve_host,
+        host_lookup: HostLookup = resolve_host,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._workspace = workspace
         self._limits = limits
         self._ocr = ocr
         self._transport = transport
-        self._resolve_host = names
+        self._host_lookup = host_lookup
         self._clock = clock
 
     # -- what a model sees -------------------------------------------------------------------
 
-    async def resolve(self, image: Image, viewer: ResolveContext) -> ResolvedReference:
+    async def resolve(self, image: Image, context: ResolveContext) -> ResolvedReference:
         """Return what the model sees in place of an image. What does not work is an error."""
         name = image_name(image)
         details: dict[str, Any] = {
@@ -89,7 +89,7 @@ class ImageResolver:
             "mode": image.mode.value,
         }
         try:
-            blindness = self._no_vision_reason(viewer)
+            blindness = self._no_vision_reason(context)
             if image.mode is RecognitionMode.VISION and blindness.text:
                 raise _ImageFailed(
                     f"{blindness.text}; send it as text with mode ocr or auto, or use a model"
@@ -105,7 +105,7 @@ class ImageResolver:
                     code="no_ocr",
                     place=name,
                 )
-            taken = await self._load_bytes(image, viewer)
+            taken = await self._load_bytes(image, context)
             name = image_name(image, taken.path)
             if taken.allowed_by is not None:
                 details["allowed_by"] = taken.allowed_by
@@ -114,8 +114,8 @@ class ImageResolver:
             if fallback:
                 details |= {"fallback": fallback, "fallback_kind": blindness.kind}
             if is_read:
-                return await self._recognise(name, taken.data, details, viewer)
-            return await self._show_or_recognise(name, image.mode, taken.data, details, viewer)
+                return await self._recognise(name, taken.data, details, context)
+            return await self._show_or_recognise(name, image.mode, taken.data, details, context)
         except _ImageFailed as exc:
             return ResolvedReference(error=str(exc), error_code=exc.code, details=details)
 
@@ -125,7 +125,7 @@ class ImageResolver:
         mode: RecognitionMode,
         data: bytes,
         details: dict[str, Any],
-        viewer: ResolveContext,
+        context: ResolveContext,
     ) -> ResolvedReference:
         """Show an image; where that fails, and nobody insists on it, read what stands in it."""
         try:
@@ -135,7 +135,7 @@ class ImageResolver:
                 raise
             details |= {"fallback": str(exc), "fallback_kind": _NOT_PREPARABLE}
             try:
-                return await self._recognise(name, data, details, viewer)
+                return await self._recognise(name, data, details, context)
             except _ImageFailed as other:
                 if (other.code, other.message) == (exc.code, exc.message):
                     raise
@@ -145,13 +145,13 @@ class ImageResolver:
                     place=name,
                 ) from other
 
-    def _no_vision_reason(self, viewer: ResolveContext) -> _NoVisionReason:
+    def _no_vision_reason(self, context: ResolveContext) -> _NoVisionReason:
         """Return why the model gets no images to see; no words if it does."""
-        if viewer.image_refusal:
+        if context.image_refusal:
             return _NoVisionReason(
-                _IMAGE_REFUSED, f"the model took no images: {viewer.image_refusal}"
+                _IMAGE_REFUSED, f"the model took no images: {context.image_refusal}"
             )
-        if viewer.vision is False:
+        if context.vision is False:
             return _NoVisionReason(_NO_VISION, "the model takes no images")
         return _NoVisionReason(_NO_VISION, "" if self._limits.types else "the API takes no images")
 
@@ -167,14 +167,14 @@ class ImageResolver:
         )
 
     async def _recognise(
-        self, name: str, data: bytes, details: dict[str, Any], viewer: ResolveContext
+        self, name: str, data: bytes, details: dict[str, Any], context: ResolveContext
     ) -> ResolvedReference:
         assert self._ocr is not None
         began = self._clock()
         try:
             details |= await asyncio.to_thread(describe_image, data)
             details["used"] = "ocr"
-            viewer.report_progress(f"recognising the text in {name}")
+            context.report_progress(f"recognising the text in {name}")
             found = await self._ocr.read(await asyncio.to_thread(prepare_for_ocr, data))
         except (BadImage, ImportError) as exc:
             raise _unprepared_error(exc, name) from exc
@@ -202,16 +202,16 @@ class ImageResolver:
 
     # -- where it is from --------------------------------------------------------------------
 
-    async def _load_bytes(self, image: Image, viewer: ResolveContext) -> _ImageBytes:
+    async def _load_bytes(self, image: Image, context: ResolveContext) -> _ImageBytes:
         source = image.source
         try:
             match source:
                 case ImageData():
                     return _ImageBytes(source.data)
                 case ImageFile():
-                    return await self._load_file(source.path, viewer)
+                    return await self._load_file(source.path, context)
                 case ImageUrl():
-                    return await self._fetch(source.url, viewer)
+                    return await self._fetch(source.url, context)
                 case ImageBlob():
                     raise ToolFailed(
                         "its bytes lie beside the record; bring them back first, with"
@@ -226,7 +226,7 @@ class ImageResolver:
         except ImportError as exc:
             raise _ImageFailed(str(exc), code="extra_missing") from exc
 
-    async def _load_file(self, path: str, viewer: ResolveContext) -> _ImageBytes:
+    async def _load_file(self, path: str, context: ResolveContext) -> _ImageBytes:
         if self._workspace is None:
             raise ToolFailed(
                 "there is no workspace whose files could be opened",
@@ -235,11 +235,11 @@ class ImageResolver:
             )
         name = await asyncio.to_thread(workspace_name, self._workspace, path)
         told = printable_name(name)
-        allowed_by = await viewer.require_permission("read", Capability.READ, name, name=told)
-        read = partial(self._workspace.strict.read_file, name, most_bytes=MAX_IMAGE_FILE_BYTES)
+        allowed_by = await context.require_permission("read", Capability.READ, name, name=told)
+        read = partial(self._workspace.strict.read_file, name, max_bytes=MAX_IMAGE_FILE_BYTES)
         return _ImageBytes(await asyncio.to_thread(read), allowed_by, name)
 
-    async def _fetch(self, url: str, viewer: ResolveContext) -> _ImageBytes:
+    async def _fetch(self, url: str, context: ResolveContext) -> _ImageBytes:
         if self._transport is None:
             raise ToolFailed(
                 "nothing is fetched here; download it and name the file",
@@ -248,17 +248,17 @@ class ImageResolver:
             )
         transport = self._transport()
         try:
-            found = await fetch_image(url, viewer, transport, names=self._resolve_host)
+            found = await fetch_image(url, context, transport, host_lookup=self._host_lookup)
         finally:
             await transport.close()
         return _ImageBytes(found.data, found.allowed_by)
 
     # -- later -------------------------------------------------------------------------------
 
-    def is_current(self, image: Image, resolution: Resolution, viewer: ResolveContext) -> bool:
+    def is_current(self, image: Image, resolution: Resolution, context: ResolveContext) -> bool:
         """Tell whether what was found once still serves the model that is to see it now."""
         details = resolution.details or {}
-        is_blind = bool(self._no_vision_reason(viewer).text)
+        is_blind = bool(self._no_vision_reason(context).text)
         if details.get("used") == "vision":
             if is_blind and image.mode is not RecognitionMode.VISION:
                 return False
@@ -266,7 +266,7 @@ class ImageResolver:
             return is_blind or (isinstance(sent, Mapping) and self._accepts(sent))
         # What was refused, or could not be prepared, would be once more.
         if details.get("fallback_kind") == _NO_VISION and image.mode is RecognitionMode.AUTO:
-            return is_blind or viewer.vision is not True
+            return is_blind or context.vision is not True
         return True
 
     def _accepts(self, sent: Mapping[str, Any]) -> bool:
@@ -277,8 +277,8 @@ class ImageResolver:
         size, *edges = sizes
         return (
             sent.get("mime_type") in self._limits.types
-            and size <= self._limits.most_bytes
-            and max(edges) <= self._limits.longest_edge
+            and size <= self._limits.max_bytes
+            and max(edges) <= self._limits.max_edge
         )
 
     async def changes(

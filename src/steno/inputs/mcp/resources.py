@@ -41,13 +41,13 @@ _MAX_TTL_S: Final = 24 * _HOUR_S
 class ResourceLimits(NamedTuple):
     """How much of resources is kept and shown."""
 
-    most_bytes: int = 32 * 1024 * 1024
+    max_bytes: int = 32 * 1024 * 1024
     """What is kept in memory, of all resources together."""
-    longest_text: int = 64 * 1024
+    max_text_characters: int = 64 * 1024
     """The characters of one resource that a model sees."""
-    most_data: int = 1024 * 1024
+    max_data_bytes: int = 1024 * 1024
     """The bytes of one resource that are recorded, where they are neither text nor an image."""
-    most_parts: int = 100
+    max_parts: int = 100
 
 
 _DEFAULT_LIMITS: Final = ResourceLimits()
@@ -64,13 +64,13 @@ class ResourceResolver:
         ttl_s: Mapping[str, Mapping[str, float]] = {},
         default_ttl_s: float = _HOUR_S,
         limits: ResourceLimits = _DEFAULT_LIMITS,
-        fit: PrepareImage | None = None,
+        prepare_image: PrepareImage | None = None,
         now: Callable[[], datetime] = utc_now,
     ) -> None:
         """Take who knows the servers by name, and raises ServerFailed.
 
         `ttl_s` has for a server how many seconds its resources hold, by their type (`text/*`) or
-        `*`. `fit` makes images small and clean; without it none is shown. Raises InvalidValue
+        `*`. `prepare_image` makes images small and clean; without it none is shown. Raises InvalidValue
         for times that are none.
         """
         for seconds in [default_ttl_s, *[s for types in ttl_s.values() for s in types.values()]]:
@@ -84,11 +84,11 @@ class ResourceResolver:
         self._ttl_s = ttl_s
         self._default_ttl_s = default_ttl_s
         self._limits = limits
-        self._fit = fit
+        self._prepare_image = prepare_image
         self._now = now
-        self._cache = _ResourceCache(limits.most_bytes)
+        self._cache = _ResourceCache(limits.max_bytes)
 
-    async def resolve(self, resource: Resource, viewer: ResolveContext) -> ResolvedReference:
+    async def resolve(self, resource: Resource, context: ResolveContext) -> ResolvedReference:
         """Return what a server holds there. What cannot be read is a finding with an error."""
         if resource.text is not None or resource.data is not None:
             contents = (
@@ -99,18 +99,18 @@ class ResourceResolver:
                 await self._build_cached(resource, contents, None, retrieved_at)
             )
         try:
-            return await self._resolve(replace(resource, uri=normalise_uri(resource.uri)), viewer)
+            return await self._resolve(replace(resource, uri=normalise_uri(resource.uri)), context)
         except (InvalidValue, ServerFailed, ToolFailed) as exc:
             return ResolvedReference(error=str(exc), error_code=exc.code)
 
-    async def _resolve(self, resource: Resource, viewer: ResolveContext) -> ResolvedReference:
+    async def _resolve(self, resource: Resource, context: ResolveContext) -> ResolvedReference:
         server = self._server_of(resource.server)
-        allowed_by = await _require_read_permission(viewer, resource, server)
+        allowed_by = await _require_read_permission(context, resource, server)
         kept = self._cache.get(_cache_key(resource))
         if kept is not None and self._is_fresh(kept.details):
             return _build_resolved_reference(kept, allowed_by=allowed_by, from_cache=True)
         uri = shorten_uri(resource.uri)
-        viewer.report_progress(f"reading {uri} from the MCP server {server.name}")
+        context.report_progress(f"reading {uri} from the MCP server {server.name}")
         read = await server.read(resource.uri)
         if all(part.text is None and part.data is None for part in read.contents):
             raise ServerFailed(
@@ -122,10 +122,10 @@ class ResourceResolver:
         return _build_resolved_reference(fetched, allowed_by=allowed_by)
 
     def is_current(
-        self, resource: Resource, resolution: Resolution, viewer: ResolveContext
+        self, resource: Resource, resolution: Resolution, context: ResolveContext
     ) -> bool:
         """Tell whether what was read is still fresh."""
-        del resource, viewer  # the record says it all
+        del resource, context  # the record says it all
         return self._is_valid(resolution)
 
     async def changes(
@@ -190,7 +190,7 @@ class ResourceResolver:
             contents,
             resource,
             limits=self._limits,
-            fit=self._fit,
+            prepare_image=self._prepare_image,
             retrieved_at=retrieved_at,
         )
         details = {
@@ -210,11 +210,11 @@ class ResourceResolver:
 
 
 async def _require_read_permission(
-    viewer: ResolveContext, resource: Resource, server: McpServer
+    context: ResolveContext, resource: Resource, server: McpServer
 ) -> str:
     """Return what allows a resource to be read. Raises ToolFailed."""
     uri = shorten_uri(resource.uri)
-    return await viewer.require_permission(
+    return await context.require_permission(
         mcp_server_name(server.name),
         Capability.READ,
         redact_uri(resource.uri),  # who reads it is nothing that a rule is about
@@ -259,8 +259,8 @@ class _CachedResource(NamedTuple):
 class _ResourceCache:
     """What was fetched, as much as there is room for; what was not used for longest goes first."""
 
-    def __init__(self, most_bytes: int) -> None:
-        self._most = most_bytes
+    def __init__(self, max_bytes: int) -> None:
+        self._most = max_bytes
         self._size = 0
         self._kept: OrderedDict[tuple[str, str], tuple[_CachedResource, int]] = OrderedDict()
 
@@ -406,13 +406,13 @@ def build_resource_blocks(
     about: Resource,
     *,
     limits: ResourceLimits,
-    fit: PrepareImage | None,
+    prepare_image: PrepareImage | None,
     retrieved_at: datetime,
 ) -> ResourceBlocks:
     """Return what a model sees of a resource, and how it came about. May take a while."""
-    reader = _ResourceBlockBuilder(about, limits, fit, retrieved_at)
+    reader = _ResourceBlockBuilder(about, limits, prepare_image, retrieved_at)
     for number, part in enumerate(contents):
-        if number == limits.most_parts or reader.is_full:
+        if number == limits.max_parts or reader.is_full:
             reader.leave_out(contents[number:])
             break
         reader.add(part)
@@ -438,17 +438,17 @@ class _ResourceBlockBuilder:
         self,
         about: Resource,
         limits: ResourceLimits,
-        fit: PrepareImage | None,
+        prepare_image: PrepareImage | None,
         retrieved_at: datetime,
     ) -> None:
         self.content: list[_ResourceBlock] = []
         self.notes: list[str] = []
         self.shortened = 0
         self._about = about
-        self._fit = fit
+        self._prepare_image = prepare_image
         self._retrieved_at = retrieved_at
-        self._text = limits.longest_text
-        self._data = limits.most_data
+        self._text = limits.max_text_characters
+        self._data = limits.max_data_bytes
         self._images = _MAX_IMAGES
 
     @property
@@ -515,7 +515,7 @@ class _ResourceBlockBuilder:
             )
 
     def _image(self, data: bytes) -> Image | None:
-        if self._fit is None:
+        if self._prepare_image is None:
             self.notes.append("an image of it is not shown: pip install 'steno[images]'")
             return None
         if not self._images:
@@ -523,7 +523,7 @@ class _ResourceBlockBuilder:
             return None
         self._images -= 1
         try:
-            return self._fit(data)
+            return self._prepare_image(data)
         except Exception as exc:  # noqa: BLE001 - what a decoder of images raises is anybody's guess
             self.notes.append(f"an image of it cannot be shown: {clean_text(str(exc), 200)}")
             return None

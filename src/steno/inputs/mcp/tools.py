@@ -64,16 +64,19 @@ class McpTools(NamedTuple):
 
 
 async def list_mcp_tools(
-    servers: Iterable[McpServer], *, fit: PrepareImage | None = None
+    servers: Iterable[McpServer], *, prepare_image: PrepareImage | None = None
 ) -> McpTools:
     """Ask all servers at once for their tools, in the order of their names.
 
-    `fit` makes images fit for a model. A server that fails has none, and a note says why; so does
+    `prepare_image` makes images fit for a model. A server that fails has none, and a note says why; so does
     one whose name cannot be told from that of another.
     """
     asked, notes = drop_ambiguous_servers(servers)
     return merge_mcp_tools(
-        await asyncio.gather(*[_list_server_tools(one, fit=fit) for one in asked]), notes
+        await asyncio.gather(
+            *[_list_server_tools(one, prepare_image=prepare_image) for one in asked]
+        ),
+        notes,
     )
 
 
@@ -100,7 +103,7 @@ def merge_mcp_tools(found: Iterable[McpTools], notes: Iterable[str] = ()) -> Mcp
     )
 
 
-async def _list_server_tools(server: McpServer, *, fit: PrepareImage | None) -> McpTools:
+async def _list_server_tools(server: McpServer, *, prepare_image: PrepareImage | None) -> McpTools:
     try:
         listed = await server.tools()
     except ServerFailed as exc:
@@ -112,7 +115,7 @@ async def _list_server_tools(server: McpServer, *, fit: PrepareImage | None) -> 
         try:
             if len(tools) == MAX_TOOLS or position >= _MAX_EXAMINED_TOOLS:
                 raise InvalidTool(f"there are more than {MAX_TOOLS}", code="too_many_tools")
-            tool = McpTool(server, one, fit=fit)
+            tool = McpTool(server, one, prepare_image=prepare_image)
             size = _definition_size(tool.definition)
             if size > room:
                 raise InvalidTool(
@@ -144,12 +147,12 @@ class McpTool:
     """A tool of a server (`steno.ports.Tool`). Raises InvalidValue for what no model can be told."""
 
     def __init__(
-        self, server: McpServer, listed: ListedTool, *, fit: PrepareImage | None = None
+        self, server: McpServer, listed: ListedTool, *, prepare_image: PrepareImage | None = None
     ) -> None:
-        """Take a tool as its server lists it; `fit` makes images fit for a model."""
+        """Take a tool as its server lists it; `prepare_image` makes images fit for a model."""
         self._server = server
         self._listed = listed
-        self._fit = fit
+        self._prepare_image = prepare_image
         self.definition: Final[ToolDefinition] = define_tool(server.name, listed)
         # Who denies a server means its tools, too.
         self.ruled_as: Final = (mcp_server_name(server.name),)
@@ -186,25 +189,31 @@ class McpTool:
             lines.append(f"The server says that {', and that '.join(said)}. Nobody checked that.")
         return "\n".join(lines)
 
-    async def run(self, call: ToolCall, stage: ToolContext) -> ToolOutput:
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
         """Call it. What it says that it is doing is shown meanwhile."""
         try:
             arguments = call.parsed.to_dict()
             called = await self._server.call(
-                self._listed.name, arguments, progress=_ProgressReporter(stage)
+                self._listed.name, arguments, progress=_ProgressReporter(context)
             )
         except (InvalidArguments, ServerFailed) as exc:
             raise ToolFailed(exc.message, code=exc.code, place=exc.place) from exc
-        made = partial(build_call_output, called, server=self.server, stage=stage, fit=self._fit)
+        made = partial(
+            build_call_output,
+            called,
+            server=self.server,
+            context=context,
+            prepare_image=self._prepare_image,
+        )
         return await asyncio.to_thread(made)  # images are decoded, and much may be kept
 
 
 @final
 class _ProgressReporter:
-    """Says on a stage how far a server is, up to a point: some never stop to tell."""
+    """Says on a context how far a server is, up to a point: some never stop to tell."""
 
-    def __init__(self, stage: ToolContext) -> None:
-        self._stage = stage
+    def __init__(self, context: ToolContext) -> None:
+        self._context = context
         self._last = ""
         self._left = _MAX_PROGRESS_LINES
 
@@ -212,7 +221,7 @@ class _ProgressReporter:
         line = clean_text(" ".join(text.split()), _MAX_PROGRESS_CHARACTERS)
         if line and line != self._last and self._left:
             self._last, self._left = line, self._left - 1
-            self._stage.report_output(f"{line}\n")
+            self._context.report_output(f"{line}\n")
 
 
 def _quote_name(name: str) -> str:
@@ -232,7 +241,11 @@ _NO_IMAGES_HINT: Final = "that nobody can look at here: pip install 'steno[image
 
 
 def build_call_output(
-    called: CallToolResult, *, server: str, stage: ToolContext, fit: PrepareImage | None = None
+    called: CallToolResult,
+    *,
+    server: str,
+    context: ToolContext,
+    prepare_image: PrepareImage | None = None,
 ) -> ToolOutput:
     """Return what a model sees of a call and what is recorded. Decodes images, and may block.
 
@@ -240,7 +253,7 @@ def build_call_output(
     blocks, such as annotations; `kept`, where the whole of a block lies that is not shown as it
     is. `block` is its number among those that the server sent.
     """
-    reader = _CallOutputBuilder(server=server, stage=stage, fit=fit)
+    reader = _CallOutputBuilder(server=server, context=context, prepare_image=prepare_image)
     for number, block in enumerate(called.content[:MAX_BLOCKS]):
         reader.add(number, sanitise_json(block))
     if rest := called.content[MAX_BLOCKS:]:
@@ -262,11 +275,13 @@ def build_call_output(
 class _CallOutputBuilder:
     """Reads the blocks of one result, and counts how much there was."""
 
-    def __init__(self, *, server: str, stage: ToolContext, fit: PrepareImage | None) -> None:
+    def __init__(
+        self, *, server: str, context: ToolContext, prepare_image: PrepareImage | None
+    ) -> None:
         self.content: list[ResultBlock] = []
         self._server = server
-        self._stage = stage
-        self._fit = fit
+        self._context = context
+        self._prepare_image = prepare_image
         self._lines, self._bytes = MAX_OUTPUT_LINES, MAX_OUTPUT_BYTES
         self._images, self._image_bytes = MAX_IMAGES, MAX_IMAGE_BYTES
         self._texts: list[str] = []
@@ -340,7 +355,7 @@ class _CallOutputBuilder:
             self.keep(number, block, f"an image {exc}")
 
     def _image(self, data: str) -> Image:
-        if self._fit is None:
+        if self._prepare_image is None:
             raise _ImageNotShown(_NO_IMAGES_HINT)
         size = _base64_size(data)
         if not self._images or size > self._image_bytes:
@@ -350,7 +365,7 @@ class _CallOutputBuilder:
         if decoded is None:
             raise _ImageNotShown("that is not in base64")
         try:
-            return self._fit(decoded)
+            return self._prepare_image(decoded)
         except ImportError as exc:
             raise _ImageNotShown(_NO_IMAGES_HINT) from exc
         except Exception as exc:  # what a decoder of images raises is anybody's guess
@@ -389,9 +404,9 @@ class _CallOutputBuilder:
         """Return what is shown of a text: the more was said before it, the less."""
         shown, kept = truncate_output(
             text,
-            self._stage,
-            most_lines=max(self._lines, _MIN_LINES),
-            most_bytes=max(self._bytes, _MIN_BYTES),
+            self._context,
+            max_lines=max(self._lines, _MIN_LINES),
+            max_bytes=max(self._bytes, _MIN_BYTES),
         )
         self._lines -= shown.count("\n") + 1
         self._bytes -= len(shown.encode())
@@ -407,7 +422,7 @@ class _CallOutputBuilder:
             self._store_blob(name, raw)
 
     def _store_blob(self, number: int | str, raw: bytes) -> None:
-        sha256 = self._stage.put_blob(raw)
+        sha256 = self._context.put_blob(raw)
         self._stored.append({"block": number, "full_output": sha256, "bytes": len(raw)})
 
 

@@ -1,9 +1,9 @@
-"""Commands: how they are run, watched, confined and ended.
+"""Run commands: parse, confine, start, watch and end them.
 
-    environment ─► what a command may know
-    sandbox     ─► what it may reach: bubblewrap, landlock, or nothing better
-    process     ─► a command that runs; supervise is the program that runs it
-    capture     ─► what it has said
+    command_parser       ─► the simple commands of a command line, for rules
+    sandbox, landlock    ─► the paths and networks that a command may reach
+    process              ─► a running command, its output and its exit
+    command_supervisor   ─► the program that runs it and ends its descendants
 
-None of it knows what a model asked for.
+No module here knows the tool that asked for the command.
 """

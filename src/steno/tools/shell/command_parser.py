@@ -1,15 +1,15 @@
-"""A command line as the simple commands it is made of, so that rules can be about them.
+"""Split a command line into the simple commands that rules are about.
 
-The line is read the way a shell reads it, word by word, and only as far as reading can tell what
-will be run. Whatever takes more than that (substitutions, here-documents, loops, functions,
-variables for commands) makes the whole line unsure. Nothing in here runs anything.
+The line is read as a shell reads it, word by word, and only as far as reading shows what would run.
+Anything beyond that (substitutions, here-documents, loops, functions, variables for commands) makes
+the whole line unknown. Nothing in here runs anything.
 
     git status && rm -rf "x" | cat 2>&1 > log     "git status", "rm -rf x", "cat", "> log"
 
-A redirection is a subject of its own, so that a rule about `echo` says nothing about the file
-that is written. A command with assignments before it is two subjects, with them and without: who
-denies `rm` means `A=1 rm` as well, and who allows `make` does not mean `CC=evil make`. `sudo`,
-`env` and their like stay where they are: a rule has to name them.
+A redirection is its own subject, so that a rule about `echo` does not cover the file that is
+written. A command with assignments before it is two subjects, with them and without: a rule that
+denies `rm` also denies `A=1 rm`, and one that allows `make` does not allow `CC=evil make`. `sudo`,
+`env` and the like stay where they are: a rule has to name them.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def split_commands(text: str) -> tuple[str, ...]:
 
 
 class _CannotParse(Exception):
-    """The text means more than can be told by reading it."""
+    """Reading the text does not show what it would run."""
 
 
 class _ShellWord(NamedTuple):
@@ -140,7 +140,7 @@ class _CommandLexer:
         return self._text[self._at : self._at + 1]
 
     def read_word(self) -> _ShellWord:
-        """Read a word. Raises _Unsure if there is none, or one that runs something."""
+        """Read a word. Raises _CannotParse if there is none, or one that runs something."""
         value: list[str] = []
         raw: list[str] = []
         quoted: list[str] = []
@@ -216,7 +216,7 @@ class _CommandLexer:
         return "".join(parts), is_open
 
     def _read_dollar(self, *, within_quotes: bool = False) -> tuple[str, bool]:
-        """Read a variable, or a dollar that is just that. Raises _Unsure for all else."""
+        """Read a variable, or a dollar that is just that. Raises _CannotParse for all else."""
         found = self.take(_PARAMETER)
         if found is not None:
             return found[0], True
@@ -227,7 +227,7 @@ class _CommandLexer:
 
 
 def _parse_commands(reader: _CommandLexer) -> Iterator[str]:
-    """Read all commands. Raises _Unsure, at the latest at the end."""
+    """Read all commands. Raises _CannotParse, at the latest at the end."""
     found = 0
     must_follow = False
     while True:
@@ -275,7 +275,7 @@ def _command_subjects(words: list[_ShellWord]) -> Iterator[str]:
 
 
 def _check_command(name: _ShellWord, arguments: list[_ShellWord]) -> None:
-    """Raise _Unsure if the first word does not say what is run, or its arguments run something."""
+    """Raise _CannotParse if the first word does not say what is run, or its arguments run something."""
     if (
         name.is_open
         or not name.value

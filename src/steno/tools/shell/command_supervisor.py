@@ -1,13 +1,13 @@
-"""A small program that stands between us and a command: it limits it, watches it and ends it.
+"""A small program between steno and a command: it limits, watches and ends the command.
 
-It runs as a script of its own, so it knows nothing of steno and needs nothing but Python:
+It runs as a script, so it knows nothing of steno and needs nothing but Python:
 
-    python -I -S supervise.py STATUS_FD SPECIFICATION   (JSON: see `CommandSpecification`)
+    python -I -S command_supervisor.py STATUS_FD SPECIFICATION   (JSON: see `CommandSpecification`)
 
 Orphans of the command become children of this process, so that one that has left its session
-can still be found and ended. The command is ended when standard input says so, and when it
-closes: whatever becomes of the program that started us, nothing is left running. What became of
-the command is written to STATUS_FD, as JSON, when all of it is gone.
+can still be found and ended. The command is ended on an order from standard input, and when
+standard input closes: whatever happens to the program that started this one, nothing is left
+running. When all processes are gone, the result is written to STATUS_FD, as JSON.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _HAS_CHILDREN_FILE: Final = Path(f"/proc/self/task/{os.getpid()}/children").exis
 
 
 class CommandSpecification(TypedDict):
-    """What to run and within which limits."""
+    """The command to run and its limits."""
 
     argv: list[str]
     is_wrapped: bool
@@ -54,7 +54,7 @@ class CommandSpecification(TypedDict):
 
 
 class CommandStatus(TypedDict):
-    """What became of the command."""
+    """The result of the command."""
 
     exit_code: int
     """128 and the signal, as shells do, where a signal ended it."""
@@ -67,7 +67,7 @@ class CommandStatus(TypedDict):
 
 
 def main(status_fd: int, specification: CommandSpecification) -> None:
-    """Run the command and write what became of it."""
+    """Run the command and write its result."""
     os.set_inheritable(status_fd, False)
     wake_fd, wake_write_fd = os.pipe()
     os.set_blocking(wake_write_fd, False)
@@ -162,15 +162,15 @@ class _CommandWatcher:
     def _signal_all(self, number: signal.Signals) -> None:
         # A sandbox that is ended takes with it, without any grace, what runs inside.
         spares = self._specification["is_wrapped"] and number != signal.SIGKILL
-        # The number of a process that was collected may soon be somebody else's. Where there is
+        # The number of a process that was collected may soon be that of another process. Where there is
         # no /proc, its group is all we know.
         as_group = not spares and (self._exit_code is None or not _HAS_PROC)
         if as_group:
             _send_signal(-self._pid, number)
         for pid in _find_descendants():
             # Once each: a second signal would run again the handler that cleans up.
-            is_told = as_group and _process_group(pid) == self._pid
-            if not is_told and not (spares and pid == self._pid):
+            is_signalled = as_group and _process_group(pid) == self._pid
+            if not is_signalled and not (spares and pid == self._pid):
                 _send_signal(pid, number)
 
     def _kill(self) -> None:

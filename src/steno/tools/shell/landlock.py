@@ -59,7 +59,7 @@ ROOT_CAPABILITIES: Final = {
     "CAP_SETGID": 6,
     "CAP_SETUID": 7,
 }
-"""The rights that commands of root have in a sandbox: to files, whoever owns them, and no more."""
+"""The rights that commands of root have in a sandbox: to the files of all users, and no more."""
 
 
 class LandlockPolicy(TypedDict):
@@ -138,10 +138,10 @@ def _grant(rules: int, path: str, rights: int, *, follow: bool = True) -> None:
 
 def _syscall(number: int, *arguments: int | bytes | None) -> int:
     """Make a system call; the C library has no names for these."""
-    words = [
+    values = [
         ctypes.c_long(argument) if isinstance(argument, int) else argument for argument in arguments
     ]
-    return int(ctypes.CDLL(None, use_errno=True).syscall(ctypes.c_long(number), *words))
+    return int(ctypes.CDLL(None, use_errno=True).syscall(ctypes.c_long(number), *values))
 
 
 def _check_result(result: int) -> int:

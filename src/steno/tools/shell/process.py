@@ -32,15 +32,15 @@ class CommandLimits(RedactedRepr, frozen=True, kw_only=True):
     """How much a command may use."""
 
     timeout_s: int = 120
-    """How long it may run unless the call says otherwise."""
+    """How long it may run unless the call sets another limit."""
     max_timeout_s: int = 600
-    """The most that a call can say."""
+    """The most that a call can ask for."""
     max_output_bytes: int = 100_000_000
-    """A command that says more is ended."""
+    """A command that writes more is ended."""
     kept_output_bytes: int = 10_000_000
-    """Of what it says, so much is kept; beyond that only the beginning and the end."""
+    """How much output is kept; of more, only the beginning and the end."""
     shown_output_bytes: int = 1_000_000
-    """So much is shown to people while it runs."""
+    """How much output people see while it runs."""
     max_processes: int = 512
     """A command that has more at once is ended; without root's rights it cannot even have them."""
     max_file_bytes: int = 4 << 30
@@ -61,18 +61,18 @@ class ExitCause(StrEnum):
     OUTPUT = "output"
     PROCESSES = "processes"
     STOPPED = "stopped"
-    """It was told to."""
+    """It was ended on request."""
 
 
 @final
 class CommandExit(RedactedRepr, frozen=True, kw_only=True):
-    """What became of a command."""
+    """The result of a command."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"cause", "signal"})
 
     cause: ExitCause
     exit_code: int | None
-    """As shells have it: 128 and the number of a signal. None if nobody knows."""
+    """As shells have it: 128 and the number of a signal. None if it is unknown."""
     signal: str | None
     """The name of the signal that ended it."""
     left: int
@@ -88,12 +88,12 @@ class CommandProcess:
         self,
         spawned: _SpawnedSupervisor,
         limits: CommandLimits,
-        listener: Callable[[bytes], None] | None,
+        on_output: Callable[[bytes], None] | None,
     ) -> None:
         self.capture = OutputCapture(limits.kept_output_bytes)
         self._child = spawned.supervisor
         self._limits = limits
-        self._listener = listener
+        self._on_output = on_output
         self._started = time.monotonic()
         self._cause = ExitCause.DONE
         self._total = 0
@@ -110,11 +110,11 @@ class CommandProcess:
         environ: Mapping[str, str],
         limits: CommandLimits,
         is_wrapped: bool,
-        listener: Callable[[bytes], None] | None = None,
+        on_output: Callable[[bytes], None] | None = None,
     ) -> CommandProcess:
         """Start a command. `is_wrapped` tells that its first process is a sandbox that stays.
 
-        `listener` gets what it says as it comes. Raises ToolFailed if it cannot be started.
+        `on_output` gets the output as it arrives. Raises ToolFailed if it cannot be started.
         """
         specification: command_supervisor.CommandSpecification = {
             "argv": list(argv),
@@ -125,7 +125,7 @@ class CommandProcess:
             "max_memory_bytes": limits.max_memory_bytes,
         }
         spawned = _spawn_supervisor(json.encode(specification).decode(), folder, environ)
-        process = cls(spawned, limits, listener)
+        process = cls(spawned, limits, on_output)
         with contextlib.ExitStack() as unless_connected:
             unless_connected.callback(process._release)
             await process._output.connect()
@@ -172,14 +172,14 @@ class CommandProcess:
         self._total += len(data)
         if self._total > self._limits.max_output_bytes:
             self.stop(ExitCause.OUTPUT)
-        if self._listener is not None:
-            self._listener(data)
+        if self._on_output is not None:
+            self._on_output(data)
 
     def _send_order(self, order: bytes) -> None:
         assert self._child.stdin is not None
         with contextlib.suppress(OSError, ValueError):
             self._child.stdin.write(order)
-        # A command without a sandbox can stop the one who is to end it.
+        # A command without a sandbox can stop the supervisor with a signal.
         self._child.send_signal(signal.SIGCONT)
 
     def _release(self) -> None:
@@ -219,18 +219,18 @@ class CommandProcess:
 
 @final
 class OutputCapture:
-    """Takes output piece by piece, and forgets the middle of what is too long."""
+    """Collects output in bounded memory, and drops the middle of what is too long."""
 
-    def __init__(self, most_bytes: int) -> None:
-        self._most_in_head = most_bytes - most_bytes // 2
-        self._most_in_tail = most_bytes // 2
+    def __init__(self, max_bytes: int) -> None:
+        self._most_in_head = max_bytes - max_bytes // 2
+        self._most_in_tail = max_bytes // 2
         self._head = bytearray()
         self._tail = bytearray()
         self.total = 0
         """How many bytes came in all."""
 
     def feed(self, data: bytes) -> None:
-        """Take what came next."""
+        """Add output."""
         self.total += len(data)
         room = self._most_in_head - len(self._head)
         self._head += data[:room]
@@ -240,13 +240,13 @@ class OutputCapture:
             del self._tail[: len(self._tail) - self._most_in_tail]
 
     def restore(self, data: bytes) -> None:
-        """Put what was taken before what came since, as if it had not been taken."""
+        """Put taken output back before the output that came since."""
         since = self.take()
         self.feed(data)
         self.feed(since)
 
     def take(self) -> bytes:
-        """Return what came since this was last called, with a line where something is missing."""
+        """Return the output since the last call, with a line where a part is missing."""
         tail = self._tail[max(0, len(self._tail) - self._most_in_tail) :]
         missing = self.total - len(self._head) - len(tail)
         gap = f"\n[... {missing:,} bytes were not kept ...]\n".encode() if missing else b""
@@ -267,45 +267,45 @@ _CAUSE_TEXTS: Final = {
 }
 
 
-def exit_outcome(ending: CommandExit) -> Outcome:
-    """Return what to make of an ending."""
-    if ending.cause is ExitCause.TIME:
+def exit_outcome(command_exit: CommandExit) -> Outcome:
+    """Return the outcome for the tool result."""
+    if command_exit.cause is ExitCause.TIME:
         return Outcome.TIMEOUT
-    is_good = ending.cause is ExitCause.DONE and ending.exit_code == 0
+    is_good = command_exit.cause is ExitCause.DONE and command_exit.exit_code == 0
     return Outcome.OK if is_good else Outcome.ERROR
 
 
-def exit_notes(ending: CommandExit) -> list[str]:
-    """Say what there is to say about an ending; nothing if all went well."""
+def exit_notes(command_exit: CommandExit) -> list[str]:
+    """Return notes for the model; none if the command succeeded."""
     notes: list[str] = []
-    if ending.cause is not ExitCause.DONE:
-        notes.append(_CAUSE_TEXTS[ending.cause].format(duration=ending.duration_s))
-    elif ending.exit_code is None:
+    if command_exit.cause is not ExitCause.DONE:
+        notes.append(_CAUSE_TEXTS[command_exit.cause].format(duration=command_exit.duration_s))
+    elif command_exit.exit_code is None:
         notes.append("ended from outside: what became of it is not known")
-    elif ending.exit_code:
-        by = f", ended by signal {ending.signal}" if ending.signal else ""
-        notes.append(f"exit code {ending.exit_code}{by}")
-    if ending.left:
+    elif command_exit.exit_code:
+        by = f", ended by signal {command_exit.signal}" if command_exit.signal else ""
+        notes.append(f"exit code {command_exit.exit_code}{by}")
+    if command_exit.left:
         notes.append(
-            f"{ending.left} of its processes still ran when it ended, and were ended too; "
+            f"{command_exit.left} of its processes still ran when it ended, and were ended too; "
             "set background for what should go on"
         )
     return notes
 
 
-def exit_details(ending: CommandExit) -> dict[str, Any]:
-    """Return what there is to know about an ending."""
+def exit_details(command_exit: CommandExit) -> dict[str, Any]:
+    """Return the details of the tool result."""
     return {
-        "cause": str(ending.cause),
-        "exit_code": ending.exit_code,
-        "signal": ending.signal,
-        "left": ending.left,
-        "duration_s": ending.duration_s,
+        "cause": str(command_exit.cause),
+        "exit_code": command_exit.exit_code,
+        "signal": command_exit.signal,
+        "left": command_exit.left,
+        "duration_s": command_exit.duration_s,
     }
 
 
 def append_notes(output: str, notes: list[str]) -> str:
-    """Return output with our own remarks behind it, each in a line of its own."""
+    """Return the output followed by notes, each in its own line."""
     lines = output if not output or output.endswith("\n") else f"{output}\n"
     return lines + "\n".join([f"[{note}]" for note in notes]) if notes else output
 
@@ -317,11 +317,11 @@ _SUPERVISOR_TIMEOUT_S: Final = 10.0
 _DRAIN_TIMEOUT_S: Final = 1.0
 """How long output may come after the end: at once, unless a process could not be ended."""
 _KILL_TIMEOUT_S: Final = 3.0
-"""How long we stop everything else for the end of a command, if told twice to stop."""
+"""How long the event loop may block for the end of a command that is killed."""
 
 
 class _ReadPipe(asyncio.Protocol):
-    """The end of a pipe that we read."""
+    """The read end of a pipe."""
 
     def __init__(self, file: int, take: Callable[[bytes], None]) -> None:
         self.closed = asyncio.Event()
@@ -398,7 +398,7 @@ async def _wait_at_most(seconds: float, event: asyncio.Event) -> None:
 
 
 def _read_status(report: bytes) -> command_supervisor.CommandStatus | None:
-    """Return what the supervisor said; nothing if it was itself ended."""
+    """Return the report of the supervisor; None if it was killed itself."""
     try:
         return cast("command_supervisor.CommandStatus", json.decode(report))
     except DecodeError:

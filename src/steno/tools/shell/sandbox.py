@@ -36,12 +36,12 @@ HIDDEN_HOME_PATHS: Final = (
     *(".config/op", ".config/doctl", ".oci", ".terraform.d/credentials.tfrc.json"),
     *(".npmrc", ".pypirc", ".config/pip", ".gem/credentials", ".bundle/config"),
     *(".cargo/credentials", ".cargo/credentials.toml", ".cache/huggingface/token"),
-    # Browsers, and what was said elsewhere.
+    # Browsers, and histories of other sessions.
     *(".mozilla", ".config/google-chrome", ".config/chromium", ".config/BraveSoftware"),
     *(".bash_history", ".zsh_history", ".python_history", ".psql_history"),
     *(".config/steno", ".local/share/steno", ".local/state/steno"),
 )
-"""What commands do not get to read, beneath the home folder."""
+"""Paths below the home folder that commands cannot read."""
 BWRAP_USER_OPTIONS: Final = ("--unshare-user",)
 BWRAP_ROOT_OPTIONS: Final = tuple(
     word for name in ROOT_CAPABILITIES for word in ("--cap-add", name)
@@ -50,7 +50,7 @@ BWRAP_ROOT_OPTIONS: Final = tuple(
 
 
 class SandboxSetting(StrEnum):
-    """How much a sandbox matters."""
+    """Whether a sandbox is optional, required or off."""
 
     AUTO = "auto"
     """The best there is, also if that is none."""
@@ -61,7 +61,7 @@ class SandboxSetting(StrEnum):
 
 @final
 class SandboxScope(RedactedRepr, frozen=True, kw_only=True):
-    """What a command may reach inside a sandbox."""
+    """The files and the network that a command may reach inside a sandbox."""
 
     roots: tuple[Path, ...]
     """Folders in which it may write; real paths. It is run in the first."""
@@ -86,7 +86,7 @@ class Sandbox(Protocol):
         ...
 
     def describe(self) -> str:
-        """Say what is kept from a command and what is not, and why nothing better is in force."""
+        """Return what the sandbox prevents and what not, and why no better one is used."""
         ...
 
 
@@ -114,7 +114,7 @@ class BubblewrapSandbox(Struct, frozen=True):
         return (*prefix, *argv)
 
     def describe(self) -> str:
-        """Say what bubblewrap does."""
+        """Return what bubblewrap prevents."""
         return (
             "bubblewrap: commands write only in the workspace and a /tmp of their own, see no "
             "other process, and have no network unless it is allowed"
@@ -141,7 +141,7 @@ class LandlockSandbox(Struct, frozen=True):
         return (*isolated_python_command(landlock.__file__), json.encode(policy).decode(), *argv)
 
     def describe(self) -> str:
-        """Say what Landlock does, in the version of this kernel."""
+        """Return what the Landlock of this kernel prevents."""
         tcp = "have no TCP unless it is allowed" if self.version >= 4 else "have the network"
         missing = [
             *(["truncating files elsewhere"] if self.version < 3 else []),
@@ -178,7 +178,7 @@ class NoSandbox(Struct, frozen=True):
         return argv
 
     def describe(self) -> str:
-        """Say that there is none."""
+        """Return that there is no sandbox, and why."""
         effect = "no command is run" if self.is_refusal else "commands may do what the user may"
         return f"none: {effect}{_reason_suffix(self.why_not_better)}"
 
@@ -281,7 +281,7 @@ def build_bwrap_prefix(
 ) -> tuple[str, ...]:
     """Return the beginning of a command line that confines the rest of it.
 
-    `rights` is AS_USER or AS_ROOT; `hidden` are real paths; `scratch` is shown as /tmp.
+    `rights` is BWRAP_USER_OPTIONS or BWRAP_ROOT_OPTIONS; `hidden` are real paths; `scratch` is shown as /tmp.
     """
     mounts = [
         *[(Path(path), option) for path, option in _system_mounts(scratch)],
@@ -362,7 +362,7 @@ def _probe_landlock(bwrap: str | None) -> tuple[Sandbox | None, str]:
 
 
 def _probe_failure(sandbox: Sandbox) -> str:
-    """Run a trifle in a sandbox; return why that failed, or nothing."""
+    """Run `true` in a sandbox; return why that failed, or an empty text."""
     with tempfile.TemporaryDirectory() as name:
         scratch = Path(name).resolve()
         scope = SandboxScope(roots=(scratch,), scratch=scratch)
@@ -377,5 +377,5 @@ def _probe_failure(sandbox: Sandbox) -> str:
             )
         except (OSError, subprocess.TimeoutExpired) as exc:
             return f"{sandbox.name}: {type(exc).__name__}"
-    said = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
-    return "" if done.returncode == 0 else f"{sandbox.name}: {' '.join(said) or 'it failed'}"
+    reason = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
+    return "" if done.returncode == 0 else f"{sandbox.name}: {' '.join(reason) or 'it failed'}"
