@@ -131,7 +131,7 @@ __getattr__ = _lazy_exports(
             "ImageBlob",
             "ImageData",
             "ImageFile",
-    "ImageSource",
+            "ImageSource",
             "ImageUrl",
             "Opaque",
             "RecognitionMode",
