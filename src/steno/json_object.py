@@ -189,6 +189,8 @@ def not_object_error(exc: Exception, text: str | bytes = "") -> InvalidValue:
         code, reason = "not_text", "not text"
     elif _is_object_except_lone_surrogates(text):
         code, reason = "lone_surrogate", "a lone surrogate"
+    elif "truncated" in str(exc):  # msgspec has no class for it
+        code, reason = "truncated_json", str(exc)
     else:
         code, reason = "not_json_object", str(exc)
     return InvalidValue(f"not a JSON object: {reason}", code=code)

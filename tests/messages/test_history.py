@@ -16,7 +16,6 @@ from steno import (
     ChatMessage,
     ConversationHistory,
     InvalidMessage,
-    InvalidValue,
     Message,
     OutOfOrder,
     Text,
@@ -151,6 +150,7 @@ def test_only_messages_are_added(wrong: Any) -> None:
     history = ConversationHistory([SYSTEM])
     error = expect_error(lambda: history.add(wrong))
     assert isinstance(error, InvalidMessage)
+    assert error.code == "not_a_message"
     assert history.messages == (SYSTEM,)
 
 
@@ -161,10 +161,10 @@ def test_a_history_that_begins_wrong_is_not_made() -> None:
     assert caught.value.code == "not_alternating"
     assert caught.value.explanation
     assert caught.value.position == 2
-    assert str(caught.value).startswith("messages[2]: not_alternating: ")
+    assert caught.value.place == "messages[2]"
     for wrong in (None, 7):
-        with pytest.raises(InvalidValue):
-            ConversationHistory(cast("Any", wrong))
+        error = expect_error(lambda wrong=wrong: ConversationHistory(cast("Any", wrong)))  # type: ignore[misc]
+        assert error.code == "not_iterable"
 
 
 @pytest.mark.requirement("FR-004a-109")
@@ -236,9 +236,9 @@ def test_a_whole_history_can_be_checked_at_once() -> None:
         ConversationHistory().check_complete()
     assert caught.value.code == "system_missing"
     assert caught.value.position is None
-    assert str(caught.value).startswith("system_missing: ")
+    assert caught.value.place == ""
     history = ConversationHistory([SYSTEM, USER, calling("a", "b"), result("a")])
-    with pytest.raises(OutOfOrder, match="1 calls await") as caught:
+    with pytest.raises(OutOfOrder) as caught:
         history.check_complete()
     assert caught.value.code == "call_unanswered"
     [issue] = check_order(history, alternating=True)
@@ -253,9 +253,9 @@ def test_a_whole_history_can_be_checked_at_once() -> None:
 
 
 def test_turns_need_not_alternate_where_nobody_asks_for_it() -> None:
-    said = (USER, USER, ASSISTANT, ASSISTANT, SYSTEM, calling("a"), result("a"), USER)
-    history = ConversationHistory(said, alternating=False)
-    assert history.messages == said
+    messages = (USER, USER, ASSISTANT, ASSISTANT, SYSTEM, calling("a"), result("a"), USER)
+    history = ConversationHistory(messages, alternating=False)
+    assert history.messages == messages
     history.check_complete()
     assert check_order(history) != ()  # a system message in the middle is still worth a warning
 
@@ -266,8 +266,10 @@ def test_calls_and_results_are_paired_all_the_same() -> None:
     assert refused(history, result("c")) == "result_orphaned"
     history.add(result("a"))
     assert refused(history, result("a")) == "result_repeated"
-    with pytest.raises(OutOfOrder, match="1 calls await"):
+    with pytest.raises(OutOfOrder) as caught:
         history.check_complete()
+    assert caught.value.code == "call_unanswered"
+    assert history.outstanding == ("b",)
 
 
 @pytest.mark.parametrize(

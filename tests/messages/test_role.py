@@ -66,8 +66,8 @@ def test_an_unknown_role_is_refused(word: object) -> None:
     error = expect_error(lambda: MessageRole.parse(cast("Any", word)))
     assert isinstance(error, InvalidMessage)
     assert isinstance(error, ValueError)
-    assert "role" in str(error)
-    assert all(role in str(error) for role in MessageRole)
+    assert (error.place, error.code) == ("role", "unknown_role")
+    assert all(role in error.message for role in MessageRole)
 
 
 @pytest.mark.requirement("FR-004a-08")

@@ -108,7 +108,8 @@ def test_a_definition_cannot_be_made_without_its_parts(missing: str) -> None:
 def test_a_definition_obeys_the_rules_for_names_in_calls(name: Any) -> None:
     error = expect_error(lambda: define(name=name))
     assert isinstance(error, InvalidTool)
-    assert str(error).startswith("tool definition: name ")
+    code = "invalid_name" if isinstance(name, str) else "wrong_type"
+    assert (error.place, error.code, error.field) == ("tool definition", code, "name")
     with pytest.raises(InvalidValue):
         ToolCall(id="call_1", name=name)
 
@@ -124,7 +125,11 @@ def test_a_name_that_calls_may_have_a_definition_may_have(name: str) -> None:
 def test_a_definition_with_an_empty_description_is_refused(description: Any) -> None:
     error = expect_error(lambda: define(description=description))
     assert isinstance(error, InvalidTool)
-    assert str(error).startswith("tool definition: description")
+    assert error.field == "description"
+    if not isinstance(description, str):
+        assert error.code == "wrong_type"
+    else:
+        assert error.code == ("lone_surrogate" if description == "\ud83d" else "blank")
 
 
 @pytest.mark.requirement("FR-004a-77", "NFR-004a-27")
@@ -135,9 +140,10 @@ def test_a_description_of_more_than_1024_characters_is_noticed() -> None:
         assert len(define(description="x" * 1024).description) == 1024
     with pytest.warns(LongDescriptionWarning):
         define(description="x" * 1025)
-    with pytest.warns(LongDescriptionWarning, match="write_file.*1024") as caught:
+    with pytest.warns(LongDescriptionWarning) as caught:
         assert len(define(description=SECRET * 100).description) == 1400
     [warning] = caught
+    assert "write_file" in str(warning.message)
     assert SECRET not in str(warning.message)
 
 
@@ -159,7 +165,11 @@ def test_a_description_of_more_than_1024_characters_is_noticed() -> None:
 def test_parameters_that_describe_no_object_are_refused(parameters: Any) -> None:
     error = expect_error(lambda: define(parameters=parameters))
     assert isinstance(error, InvalidTool)
-    assert str(error).startswith("tool definition: parameters")
+    assert error.field == "parameters"
+    assert error.code in {
+        None: {"wrong_type"},
+        dict: {"not_an_object_schema", "unsupported_type"},
+    }.get(None if parameters is None else type(parameters), {"not_a_mapping"})
 
 
 MALFORMED: list[dict[str, Any]] = [
@@ -196,8 +206,8 @@ def test_parameters_that_are_no_well_formed_schema_are_refused(wrong: dict[str, 
     with pytest.raises(jsonschema.SchemaError):
         jsonschema.Draft202012Validator.check_schema(schema)
     for strict in (True, False):
-        with pytest.raises(InvalidTool, match="tool definition: parameters"):
-            define(parameters=schema, strict=strict)
+        error = expect_error(lambda strict=strict: define(parameters=schema, strict=strict))  # type: ignore[misc]
+        assert (error.code, error.field) == ("invalid_schema", "parameters")
 
 
 @pytest.mark.requirement("FR-004a-80", "NFR-004a-27")
@@ -574,7 +584,8 @@ def test_notes_of_an_author_that_are_no_json_are_refused(meta: msgspec.Meta, str
         lambda: ToolDefinition.from_type(tagged(meta), description="Tags.", strict=strict)
     )
     assert isinstance(error, InvalidTool)
-    assert str(error).startswith("tool definition: parameters: not representable as JSON: ")
+    assert (error.place, error.field) == ("tool definition", "parameters")
+    assert error.code in {"unsupported_type", "not_finite"}
 
 
 # -- from functions ------------------------------------------------------------------------------
@@ -643,16 +654,15 @@ def test_a_tool_without_words_is_told_where_they_may_stand() -> None:
         lambda: ToolDefinition.from_function(wordless),
         lambda: ToolDefinition.from_type(Wordless),
     ):
-        assert str(expect_error(make)).endswith("add a docstring or pass description=")
+        assert expect_error(make).code == "no_description"
     described = ToolDefinition.from_function(wordless, description="Read a file.")
     assert described.description == "Read a file."
     assert ToolDefinition.from_type(Wordless, description="Read it.").description == "Read it."
 
 
 def test_a_class_that_is_no_function_is_told_what_describes_it() -> None:
-    assert "use from_type" in str(
-        expect_error(lambda: ToolDefinition.from_function(cast("Any", Write)))
-    )
+    error = expect_error(lambda: ToolDefinition.from_function(cast("Any", Write)))
+    assert error.code == "not_a_function"
 
 
 @pytest.mark.requirement("S4-08")
@@ -723,8 +733,9 @@ def test_a_call_of_another_tool_does_not_fit_whatever_its_arguments() -> None:
     definition, call = define(), ToolCall.create("read_file", {"path": "a"})
     (problem,) = definition.check(call)
     assert problem == Problem("", "is a call of another tool, not of write_file")
-    with pytest.raises(InvalidArguments, match="another tool"):
+    with pytest.raises(InvalidArguments) as caught:
         definition.check_arguments(call)
+    assert caught.value.problems == (problem,)
     outside = ToolDefinition(
         name=map_tool_name("fs.write"),
         original_name="fs.write",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Any, Final, TypeAlias, final
+from typing import Annotated, Any, Final, NoReturn, TypeAlias, final
 
 from msgspec import Meta
 
@@ -51,10 +51,14 @@ class Usage(Value, frozen=True, kw_only=True):
         )
         for count in counts:
             if count is not None and (type(count) is not int or count < 0):
-                check_fields(self)
-                refuse(self, "a count of tokens must not be negative", code="out_of_range")
+                self._refuse_count()
         if self.unknown is not NOTHING:
             check_fields(self)
+
+    def _refuse_count(self) -> NoReturn:
+        check_fields(self)
+        field = next(name for name in _COUNT_FIELDS if (getattr(self, name) or 0) < 0)
+        refuse(self, "a count of tokens must not be negative", code="out_of_range", field=field)
 
     @property
     def total_tokens(self) -> int:
