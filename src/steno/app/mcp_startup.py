@@ -84,7 +84,7 @@ class McpStartup:
         try:
             found = await list_mcp_tools([server], fit=self._prepare_image)
         except Exception as exc:  # a fault of ours must not take the others with it
-            _logger.exception("desk: the tools of a server were not taken")
+            _logger.exception("session: the tools of an MCP server were not used")
             found = McpTools((), (f"mcp {server.name}: a fault in steno: {exc}",))
         if not server.is_connected:
             self._failed.add(server.name)

@@ -171,7 +171,7 @@ class SessionState:
         if not self._has_listener_failed:
             self._has_listener_failed = True
             name = type(event).__name__
-            _logger.error("desk: who watches failed at %s", name, exc_info=exc)
+            _logger.error("session: the listener failed at %s", name, exc_info=exc)
             failure = f"{type(exc).__name__}: {exc}"
             text = f"a fault in steno: {failure}; what is on record is safe"
             self.emit(ErrorRaised(text, code="listener_failed"))
@@ -349,7 +349,7 @@ class SessionState:
         try:
             await last.aclose()
         except Exception:
-            _logger.exception("desk: what the last model worked with was not closed")
+            _logger.exception("session: resources of the last model were not closed")
         self.emit_notes((*environment.notes, *environment_notes(environment, config.folder)))
         if environment.supports_tools:
             startup.start()
