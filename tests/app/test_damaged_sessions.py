@@ -17,8 +17,8 @@ def test_a_damaged_session_that_is_passed_over_is_named_with_why_and_how_to_look
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project = make_project(tmp_path, monkeypatch)
-    summaries = tmp_path / "kept"
-    flags = {"model": "offline", "store": f"jsonl:{summaries}"}
+    folder = tmp_path / "kept"
+    flags = {"model": "offline", "store": f"jsonl:{folder}"}
 
     async def begin() -> str:
         async with open_user_session(project, flags=flags) as user:
@@ -31,7 +31,7 @@ def test_a_damaged_session_that_is_passed_over_is_named_with_why_and_how_to_look
             return user.session.status.session, [one.text for one in user.events_of(Notice)]
 
     good, bad = run(begin()), run(begin())
-    (broken,) = [path for path in summaries.rglob("*.jsonl") if bad in str(path)]
+    (broken,) = [path for path in folder.rglob("*.jsonl") if bad in str(path)]
     first, second, *rest = broken.read_bytes().splitlines(keepends=True)
     broken.write_bytes(b"".join([first, second[:40] + b"\n", *rest]))
     session, notes = run(go_on())

@@ -151,8 +151,8 @@ def test_a_session_that_cannot_be_read_is_not_left_out_in_silence(
             await user.say("read note.txt")
             damage_first_record(home)
             for _ in range(2):
-                [summaries] = await user.session.session_list.summaries()
-                assert summaries.id == user.session.status.session
+                [summary] = await user.session.session_list.summaries()
+                assert summary.id == user.session.status.session
             texts = [one.text for one in user.events_of(Notice) if str(damaged) in one.text]
             assert texts == [
                 f"session {damaged}: it cannot be read; `steno verify {damaged}` tells why"

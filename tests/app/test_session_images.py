@@ -100,11 +100,11 @@ def test_what_was_opened_is_read_once_however_many_images_are_asked_for(
 
 
 def test_an_image_in_a_store_that_fails_is_not_at_hand(tmp_path: Path) -> None:
-    with open_store(f"sqlite:{tmp_path / 'log.db'}") as summaries:
-        conversation = summaries.new([ChatMessage.system("x")])
+    with open_store(f"sqlite:{tmp_path / 'log.db'}") as store:
+        conversation = store.new([ChatMessage.system("x")])
         image = Image(source=ImageData(RED), mime_type="image/png")
         entry = conversation.append(UserMessage((image,)))
-        conversation = summaries.open(conversation.id)
-        pictures = SessionImages(summaries)
+        conversation = store.open(conversation.id)
+        pictures = SessionImages(store)
         assert found_by(pictures, conversation, entry.id, 0) == RED
     assert found_by(pictures, conversation, entry.id, 0) is None

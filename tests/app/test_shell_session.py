@@ -121,8 +121,8 @@ def test_a_session_is_called_by_the_first_words_and_not_by_a_command_before_them
             await user.session.run_shell("echo hello")
             await user.until(lambda: not user.session.is_running)
             await user.say("list .")
-            [summaries, _] = await user.session.session_list.summaries()
-            assert summaries.title == "list ."
+            [summary, _] = await user.session.session_list.summaries()
+            assert summary.title == "list ."
 
     run(main())
 

@@ -109,7 +109,7 @@ class FakeSessionList:
         self.kept: list[SessionSummary] = []
 
     async def summaries(self, search: str = "") -> Sequence[SessionSummary]:
-        self._session.note("sessions", search)
+        self._session.note("summaries", search)
         return [one for one in self.kept if search.lower() in one.title.lower()]
 
     async def new(self, title: str = "") -> None:
@@ -187,13 +187,13 @@ class FakeSession:
         return None if data is None else lambda: data
 
     async def send(self, prompt: PromptInput) -> None:
-        self.note("say", prompt)
+        self.note("send", prompt)
         if self.refusal is not None:
             refusal, self.refusal = self.refusal, None
             raise refusal
 
     async def run_shell(self, command: str) -> None:
-        self.note("shell", command)
+        self.note("run_shell", command)
 
     def interrupt(self) -> None:
         self.note("interrupt")
@@ -219,7 +219,7 @@ class FakeSession:
         return [Suggestion("offline/steno", "no model"), Suggestion("ollama/qwen3", "32k")]
 
     async def run_command(self, name: str, argument: str = "") -> CommandReply:
-        self.note("command", name, argument)
+        self.note("run_command", name, argument)
         reply = self.replies.get(name, CommandReply(f"done: {name} {argument}".rstrip()))
         if isinstance(reply, StenoError):
             raise reply

@@ -1,6 +1,6 @@
-"""What runs at a desk: the agent, and a command of the person. Each in a task of its own.
+"""The run of the agent, and the shell command of the user. Each is a task of its own.
 
-Whoever asks for it is not kept waiting; what comes of it is told to who watches.
+Callers do not wait for the end; the listener receives the results.
 """
 
 from __future__ import annotations
@@ -39,21 +39,21 @@ _STOPPED_MARK: Final = "[stopped]"
 _ONLY_CD: Final = re.compile(r"\s*cd(?:\s+[^;&|\n]*)?")
 _CUT_OFF_REASONS: Final = (StopReason.ABORTED, StopReason.ERROR, StopReason.LENGTH)
 _STOP_TIMEOUT_S: Final = 3.0
-"""How long what is told to stop may take before it is told so again."""
+"""How long a cancelled task may take before it is cancelled again."""
 _MAX_STOP_ATTEMPTS: Final = 3
 
 
 class _SteeredPrompt(NamedTuple):
-    """What was said during a run."""
+    """A prompt that was sent during a run."""
 
     message: UserMessage
     prompt: PromptInput
-    """As it was typed."""
+    """As typed."""
     origin: str | None
 
 
 class _ReturnedPrompt(NamedTuple):
-    """A prompt that could not be opened, and what was said behind it."""
+    """A prompt with an unresolved reference, and those sent after it."""
 
     conversation: Conversation
     prompt: UserMessage
@@ -78,29 +78,29 @@ class ActiveRun:
     """Runs one thing after the other."""
 
     def __init__(self, state: SessionState) -> None:
-        """Take what it works on; nothing runs yet."""
+        """Take the shared state; nothing runs yet."""
         self._state = state
         self._run: asyncio.Task[Any] | None = None
         self._command: asyncio.Task[None] | None = None
         self._started: asyncio.Future[StenoError | None] | None = None
         """Of the last run: None once the run has accepted its prompt, else the reason why not."""
         self._has_events = False
-        """Whether anything has come of the last run."""
+        """Whether the last run has sent an event."""
         self._prompt: PromptInput | None = None
-        """What the last run began with, as it was typed; None where it only goes on."""
+        """The prompt of the last run, as typed; None for a continuation."""
         self._steered: list[_SteeredPrompt] = []
-        """What was said during this run."""
+        """The prompts sent during this run."""
         self._returned: _ReturnedPrompt | None = None
-        """What came back last, for who tries again."""
+        """The last returned prompt, for a retry."""
 
     @property
     def is_running(self) -> bool:
-        """Whether anything is under way."""
+        """Whether anything runs."""
         return self._state.is_agent_running or self._state.is_shell_running
 
     @property
     def is_unfinished(self) -> bool:
-        """Whether the record ends in the middle, and nobody is at work on it."""
+        """Whether the log ends inside a turn, and the agent does not run."""
         state = self._state
         if not state.is_recorded or state.is_agent_running:
             return False
@@ -115,7 +115,7 @@ class ActiveRun:
     # -- the agent ---------------------------------------------------------------------------
 
     async def send(self, prompt: PromptInput) -> None:
-        """Begin a run with what a person says, or steer the one that is under way."""
+        """Start a run with a prompt, or steer the current one."""
         state = self._state
         async with state.lock:
             state.check_open()
@@ -153,7 +153,7 @@ class ActiveRun:
             ) from exc
 
     async def retry(self) -> None:
-        """Say again what could not be sent, and what came back with it, or go on with the record."""
+        """Send an unsent prompt and those that returned with it again, or continue the log."""
         state = self._state
         async with state.lock:
             state.check_idle()
@@ -169,14 +169,14 @@ class ActiveRun:
             await self._start(None)
 
     def _steered_with(self, prompt: UserMessage) -> Sequence[_SteeredPrompt]:
-        """Return what came back with a prompt; nothing, if that was another."""
+        """Return the prompts that returned with this prompt; empty if that was another one."""
         back = self._returned
         if back is None or back.conversation is not self._state.conversation:
             return ()
         return back.steered if back.prompt == prompt else ()
 
     def _rewind_cut_off_answer(self) -> None:
-        """Go back behind what was asked, if the answer was cut off. Raises Missing if not."""
+        """Rewind an answer that was cut off. Raises Missing if there is none."""
         last = self._last_message()
         payload = None if last is None else last.payload
         is_broken = (
@@ -193,7 +193,7 @@ class ActiveRun:
         self._state.emit_branch_changed()
 
     async def compact(self) -> Entry | None:
-        """Let the model sum up what was said so far; return the entry, None if there is none."""
+        """Let the model summarize the conversation; return the entry, None if there is none."""
         state = self._state
         async with state.lock:
             state.check_idle()
@@ -214,10 +214,11 @@ class ActiveRun:
         origin: str | None = None,
         steered: Sequence[_SteeredPrompt] = (),
     ) -> None:
-        """Begin a run, with what is said `behind` its prompt; it can be steered when this returns.
+        """Start a run, followed by the `steered` prompts; it can be steered when this returns.
 
-        Raises StenoError if it fails before anything has come of it: nothing was said then. For
-        servers nobody is kept waiting: words that wait for them and are not said come back.
+        Raises StenoError if the run fails before its first event: nothing was recorded then. It
+        does not wait for MCP servers: a prompt that waits for them and is not sent returns as an
+        event.
         """
         self._state.is_agent_running = True
         self._state.agent.expect_run()
@@ -246,7 +247,7 @@ class ActiveRun:
             error = _as_steno_error(exc)
         finally:
             returned: tuple[PromptInput, ...] = ()
-            if self._run is asyncio.current_task():  # else the next run has begun already
+            if self._run is asyncio.current_task():  # else the next run has started already
                 first = [] if self._has_events or self._prompt is None else [self._prompt]
                 returned = (*first, *[one.prompt for one in self._withdraw_pending()])
                 self._set_idle()
@@ -258,7 +259,7 @@ class ActiveRun:
                 self._state.emit(ErrorRaised(str(error), error.code))
 
     def _withdraw_pending(self) -> list[_SteeredPrompt]:
-        """Take back what was said during this run and not heard; return it as it was said."""
+        """Withdraw the prompts of this run that no model has read; return them as typed."""
         withdrawn = self._state.agent.withdraw()
         back, recorded = list[_SteeredPrompt](), list[_SteeredPrompt]()
         for one in self._steered:
@@ -278,7 +279,7 @@ class ActiveRun:
         self._state.emit(event)
 
     def _finish_run(self) -> None:
-        """Give back a prompt that could not be opened, with what was held behind it."""
+        """Return a prompt with an unresolved reference, and those sent after it."""
         unsent, steered = self._unsent_prompt, self._withdraw_pending()
         first = [] if unsent is None or self._prompt is None else [self._prompt]
         if unsent is not None:
@@ -297,7 +298,7 @@ class ActiveRun:
         return find_unsent_prompt(self._state.conversation) if self._state.is_recorded else None
 
     def _last_message(self) -> Entry | None:
-        """Return the last message of the branch, but for what a person's own commands printed."""
+        """Return the last message of the branch, except output of shell commands."""
         messages = (
             entry
             for entry in reversed(self._state.conversation.entries_view())
@@ -305,10 +306,10 @@ class ActiveRun:
         )
         return next(messages, None)
 
-    # -- commands of the person --------------------------------------------------------------
+    # -- shell commands -------------------------------------------------------------------
 
     async def run_shell(self, command: str) -> None:
-        """Run a command; what it prints goes on record as said by the person."""
+        """Run a shell command; its output is recorded as a user message."""
         state = self._state
         async with state.lock:
             state.check_open()
@@ -349,7 +350,7 @@ class ActiveRun:
         try:
             try:
                 result = await run_shell(command, state.config.folder, recorded_output.add)
-            except asyncio.CancelledError:  # by us: it is on record how far it came
+            except asyncio.CancelledError:  # by `interrupt`: the output so far is recorded
                 result = ShellResult(
                     None,
                     "\n".join(filter(None, [recorded_output.text.rstrip("\n"), _STOPPED_MARK])),
@@ -380,15 +381,15 @@ class ActiveRun:
     # -- the end -----------------------------------------------------------------------------
 
     def interrupt(self) -> None:
-        """Stop what is being said and done; who is told twice waits for nothing any more.
+        """Interrupt the run and the shell command; a second call does not wait for anything.
 
-        What was said and not heard is taken back before, or the run would go on because of it. What
-        is still being read, or waits for its turn, is refused to who said it.
+        Prompts that no model has read are withdrawn first, or the run would continue with them.
+        Prompts that are still being prepared, or wait for their turn, are refused.
         """
         state = self._state
         state.lock.cancel_all()
         if state.is_agent_running:
-            if not state.agent.is_waiting:  # else it comes back with what it was said behind
+            if not state.agent.is_waiting:  # else it returns together with the prompt before it
                 self._return_pending()
             state.agent.interrupt()
         if self._command is not None and state.is_shell_running:
@@ -399,9 +400,9 @@ class ActiveRun:
             self._state.emit(InputReturned(tuple([one.prompt for one in withdrawn])))
 
     async def close(self) -> None:
-        """Stop everything, and wait for it; who was told often enough is not waited for.
+        """Cancel everything, and wait for it, but not without end.
 
-        What was said and not heard stays: it goes on record unanswered.
+        Unread prompts are recorded without an answer.
         """
         under_way = [task for task in (self._run, self._command) if task is not None]
         for _ in range(_MAX_STOP_ATTEMPTS):

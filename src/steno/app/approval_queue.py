@@ -1,10 +1,10 @@
-"""Questions about calls that wait for the person at the desk.
+"""Approval requests that wait for the user.
 
-A call is asked about when its turn comes; the person may decide about it before, since all calls
-of a turn are on record by then. Who allowed a call and saw what it would do has allowed that: if
-it would do something else by the time it is asked about, it is asked about all the same.
+A call is requested in its turn; the user may decide about it before, because all calls of a turn
+are recorded by then. A user who allowed a call after reading its preview has allowed that effect:
+if the effect differs at the request, the request is made all the same.
 
-Nothing here decides anything, and nothing is recorded here.
+Nothing is decided or recorded here.
 """
 
 from __future__ import annotations
@@ -21,42 +21,42 @@ from steno.ports import ApprovalDecision, ApprovalRequest
 
 
 class _OpenRequest(NamedTuple):
-    """A question that somebody waits for."""
+    """A request that the gate waits for."""
 
     request: ApprovalRequest
     answer: asyncio.Future[ApprovalDecision]
 
 
 class _EarlyDecision(NamedTuple):
-    """What was decided before it was asked."""
+    """A decision before the request."""
 
     call: ToolCall
     decision: ApprovalDecision
     preview: str | None
-    """What the call would do, as the person has read it; None where they read only the call."""
+    """The preview that the user read; None if they read only the call."""
 
     def applies_to(self, request: ApprovalRequest) -> bool:
-        """Tell whether it was decided about just this."""
+        """Return whether the decision is about exactly this request."""
         is_as_seen = self.preview is None or self.preview == request.preview
         return self.call == request.call and (is_as_seen or not self.decision.allowed)
 
 
 @final
 class ApprovalQueue:
-    """Asks whoever works at the desk (`steno.ports.Approver`)."""
+    """Asks the user of the session (`steno.ports.Approver`)."""
 
     def __init__(self, on_change: Callable[[], None]) -> None:
-        """Take whom to tell that something else is pending now."""
+        """Take the function to call when the pending calls have changed."""
         self._on_change = on_change
         self._open: dict[str, _OpenRequest] = {}
         self._answered: set[str] = set()
-        """What has an answer that whoever asked has not heard yet."""
+        """Decided calls whose decision the gate has not read yet."""
         self._early: dict[str, _EarlyDecision] = {}
         self._previews: dict[str, tuple[ToolCall, str]] = {}
-        """What the person has read about calls that are not asked about yet."""
+        """The previews that the user read before the request, by call."""
 
     async def ask(self, request: ApprovalRequest) -> ApprovalDecision:
-        """Wait until somebody has decided. Who is cancelled meanwhile has asked nothing."""
+        """Wait for a decision. A cancelled wait withdraws the request."""
         call = request.call
         answer: asyncio.Future[ApprovalDecision] = asyncio.get_running_loop().create_future()
         self._open[call.id] = _OpenRequest(request, answer)
@@ -72,7 +72,7 @@ class ApprovalQueue:
                 self._on_change()
 
     def pending_calls(self, waiting: Iterable[ToolCall]) -> list[PendingCall]:
-        """Return what is asked, and behind it the calls that wait for their turn meanwhile."""
+        """Return the requests, and after them the calls that wait for their turn."""
         asked = [PendingCall(one.request.call, one.request) for one in self._open.values()]
         known = self._open.keys() | self._answered
         decisions = {id: one.decision for id, one in self._early.items()}
@@ -84,18 +84,18 @@ class ApprovalQueue:
         return [*asked, *waiting_calls]
 
     def record_preview(self, call: ToolCall, text: str) -> None:
-        """Take note of what the person reads about a call that is not asked about yet."""
+        """Record the preview that the user reads before the request."""
         self._previews[call.id] = (call, text)
 
     def decide(
         self, call_id: str, decision: ApprovalDecision, waiting: Mapping[str, ToolCall]
     ) -> None:
-        """Answer a question, or keep the answer for when it is asked.
+        """Decide about a request, or keep the decision until the request.
 
-        Several may be decided in one go, in any order: what waits behind a question may be decided
-        until whoever asked has heard the answer.
+        Several calls may be decided together, in any order: calls that wait for a request may be
+        decided until the gate has read its decision.
 
-        Raises Missing if no call of this id awaits a decision, InvalidValue for a bad rule.
+        Raises Missing if no call of this id awaits a decision, InvalidValue for an invalid rule.
         """
         one = self._open.get(call_id)
         if one is None:
@@ -112,7 +112,9 @@ class ApprovalQueue:
                 call, decision, previewed if about == call else None
             )
         else:
-            find_granted_rule(decision, one.request)  # is refused here, and not when nobody looks
+            find_granted_rule(
+                decision, one.request
+            )  # an invalid rule is refused here, while the user is present
             self._resolve(call_id, decision)
         self._on_change()
 

@@ -1,4 +1,4 @@
-"""The tree of the session at hand (`steno.app.session.BranchTree`)."""
+"""The branch tree of the open session (`steno.app.session.BranchTree`)."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from steno.store import Store
 
 @final
 class LocalBranchTree:
-    """Branches of the session at hand; what is changed in them is shown anew."""
+    """The branches of the open session; changes are reported to the listener."""
 
     def __init__(self, state: SessionState) -> None:
-        """Take what the session is part of."""
+        """Take the shared state."""
         self._state = state
 
     def names(self) -> Sequence[str]:
@@ -44,7 +44,7 @@ class LocalBranchTree:
         return await asyncio.to_thread(_read_rows, state.config.store, state.conversation.id)
 
     def fork(self, name: str = "", *, at: str | None = None) -> str:
-        """Begin a branch behind an entry, or behind the last one, and go over; return its name."""
+        """Start a branch after an entry, or after the last one, and switch to it; return its name."""
         name = self._check_new_name(name)
         with explain_conflicts(self._state):
             self._state.conversation.fork(name, at=at)
@@ -52,7 +52,7 @@ class LocalBranchTree:
         return name
 
     def fork_before(self, entry: str, name: str = "") -> PromptInput:
-        """Go on in a new branch just before a message of the person; return what it said."""
+        """Switch to a new branch just before a user message; return its prompt."""
         name = self._check_new_name(name)
         conversation = self._state.conversation
         found = conversation.entry(entry)
@@ -75,7 +75,7 @@ class LocalBranchTree:
         return prompt
 
     def switch(self, name: str) -> None:
-        """Go over to another branch."""
+        """Switch to another branch."""
         self._state.check_idle()
         conversation = self._state.conversation
         if name not in conversation.branches:
@@ -88,7 +88,7 @@ class LocalBranchTree:
             self._switch_to(name)
 
     def label(self, entry: str, text: str) -> None:
-        """Give an entry a name."""
+        """Label an entry."""
         self._state.check_idle()
         self._check_recorded()
         check_label_text(text)
@@ -97,7 +97,7 @@ class LocalBranchTree:
         self._state.emit(EntryRecorded(labelled))
 
     def _check_new_name(self, name: str) -> str:
-        """Return the name of a branch that may be begun now. Raises StenoError, Conflict."""
+        """Return the name of a branch that can be started now. Raises StenoError, Conflict."""
         self._state.check_idle()
         self._check_recorded()
         taken, name = self._state.conversation.branches, name.strip()
@@ -142,7 +142,7 @@ def _build_row(shape: TreeLayout, rails: str, entry: Entry) -> BranchTreeRow:
 
 
 def _check_images_stored(message: UserMessage) -> UserMessage:
-    """Return a message that can be said again. Raises Missing if an image of it is gone."""
+    """Return a message that can be sent again. Raises Missing if one of its images is gone."""
     if any(isinstance(one, Image) and isinstance(one.source, ImageBlob) for one in message.content):
         raise Missing(
             "an image of this message is gone; fork behind it, and say it anew",
@@ -153,11 +153,13 @@ def _check_images_stored(message: UserMessage) -> UserMessage:
 
 
 def prompt_from_message(message: UserMessage, audit: Mapping[str, Any]) -> PromptInput:
-    """Return what a person typed to say something, given what was noted beside it."""
+    """Return the prompt of a message as it was typed; `audit` is the audit of its entry."""
     command, origin = audit.get(SHELL_AUDIT_KEY), audit.get("origin")
     if isinstance(command, str):
         return PromptInput(f"!{command}")
-    if isinstance(origin, str):  # what came along stands behind what a server has made of it
+    if isinstance(
+        origin, str
+    ):  # attachments follow the text that the server has made of the prompt
         pasted = list(takewhile(lambda one: isinstance(one, Image), reversed(message.content)))
         return PromptInput(origin, _attached_images(reversed(pasted), origin))
     text = message.text or ""
@@ -165,7 +167,7 @@ def prompt_from_message(message: UserMessage, audit: Mapping[str, Any]) -> Promp
 
 
 def _attached_images(blocks: Iterable[Block], text: str) -> tuple[str | bytes, ...]:
-    """Return the images among blocks, but for those that the words point at already."""
+    """Return the images among blocks, except those that the text refers to."""
     images: list[str | bytes] = []
     for block in blocks:
         source = block.source if isinstance(block, Image) else None

@@ -1,7 +1,11 @@
-"""Which files and folders may be meant by what was typed behind an `@`.
+"""Completion of typed text: `@...` is a file, folder or resource, `/...` a prompt of a server.
 
-The same is left out as where models search: what is hidden, and what `.gitignore` and its like
-name; and what compilers have written, of which nobody reads a word. What is offered reads in a prompt as just that file (`steno.inputs.mentions`).
+Files that models do not search are omitted: hidden ones, those in `.gitignore` and similar files,
+and compiler output. A suggestion is read in a prompt as exactly that file
+(`steno.inputs.mentions`).
+
+Servers are asked once in a while; a slow one is omitted until its answer arrives. Nothing here
+raises because of a server or a file.
 """
 
 from __future__ import annotations
@@ -33,10 +37,10 @@ from steno.tools.workspace import Workspace
 K = TypeVar("K")
 T = TypeVar("T")
 MAX_SUGGESTIONS: Final = 50
-"""How many are offered at once."""
+"""The maximal number of suggestions."""
 _MAX_PATHS: Final = 100_000
 _LISTING_TIMEOUT_S: Final = 5.0
-"""How long a tree is looked through; one that takes longer is shown folder by folder."""
+"""The time limit for listing a workspace; a slower one is completed folder by folder."""
 _PATH_CACHE_S: Final = 5.0
 _PATH_WAIT_S: Final = 2.0
 _HOME_PREFIX: Final = "~/"
@@ -44,12 +48,12 @@ _BUILD_OUTPUT: Final = re.compile(
     r"(?:^|/)__pycache__(?:/|$)|\.(?:py[cod]|class|o|obj|a|lib|so|dylib|dll|exe|wasm)$"
 )
 _NEEDS_NO_QUOTES: Final = re.compile(r"(?!@)[\w./+@%=~#&$-]*[\w/+%=~#&$-]")
-"""What needs no quotes; a dot at the end would be taken for that of the sentence."""
+"""Needs no quotes; a dot at the end would end the sentence."""
 _SERVER_CACHE_S: Final = 60.0
 _SERVER_WAIT_S: Final = 1.0
 _MAX_DESCRIPTION_WIDTH: Final = 80
 _TYPEABLE_URI: Final = re.compile(r"""[A-Za-z][A-Za-z0-9+.-]*://[^\s`"'<>|@]*[\w/=&%+~#-]""")
-"""An address that a prompt can name, with nothing at its end that looks like a sentence's."""
+"""An address that a prompt can name, without punctuation at its end."""
 
 
 class _CachedTask(NamedTuple, Generic[T]):
@@ -59,10 +63,10 @@ class _CachedTask(NamedTuple, Generic[T]):
 
 @final
 class TimedCache(Generic[K, T]):
-    """What `ask` says about something, asked again when it is old.
+    """The results of a loader, loaded again after a while.
 
-    Who is too slow is not waited for: the answer is there the next time. It is forgotten with
-    what it is about.
+    A slow load is not awaited: its result is available the next time. A result is dropped with its
+    key.
     """
 
     def __init__(
@@ -73,7 +77,7 @@ class TimedCache(Generic[K, T]):
         max_wait_s: float,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Take whom to ask, which raises nothing."""
+        """Take the loader, which raises nothing."""
         self._loader = loader
         self._max_age_s = max_age_s
         self._max_wait_s = max_wait_s
@@ -81,12 +85,12 @@ class TimedCache(Generic[K, T]):
         self._tasks: WeakKeyDictionary[K, _CachedTask[T]] = WeakKeyDictionary()
 
     async def get(self, key: K) -> tuple[T, ...]:
-        """Return what is known by now; nothing as long as there is no answer."""
+        """Return the known result; empty until there is one."""
         cached = self._tasks.get(key)
         if cached is None or not self._is_fresh(cached):
             task = asyncio.create_task(self._load(key))
             cached = self._tasks[key] = _CachedTask(task, self._now())
-        # Who stops waiting does not stop the question.
+        # A cancelled wait does not cancel the load.
         await asyncio.wait({cached.task}, timeout=self._max_wait_s)
         is_answered = cached.task.done() and not cached.task.cancelled()
         return cached.task.result() if is_answered else ()
@@ -102,14 +106,14 @@ class TimedCache(Generic[K, T]):
 
 class _PathName(NamedTuple):
     text: str
-    """As the workspace spells it; that of a folder ends with a slash."""
+    """Relative to the workspace; a folder ends with a slash."""
     folded: str
     steps: tuple[str, ...]
     """The steps of the path, folded."""
 
 
 async def complete_path(workspace: Workspace, typed: str) -> list[Suggestion]:
-    """Return files and folders by what was typed behind the `@`, the likeliest first."""
+    """Return files and folders for the text after the `@`, the best match first."""
     quote = typed[:1] if typed[:1] in ('"', "'") else ""
     wanted = typed[len(quote) :].removesuffix(quote) if quote else typed.replace("\\ ", " ")
     wanted = wanted.removeprefix("./")
@@ -128,11 +132,11 @@ def _best_matches(workspace: Workspace, names: Sequence[_PathName], wanted: str)
     return [text for *_, text in nsmallest(MAX_SUGGESTIONS, fitting)]
 
 
-# -- what there is ---------------------------------------------------------------------------
+# -- listing ----------------------------------------------------------------------------------
 
 
 async def _list_paths(workspace: Workspace, *, hidden: bool) -> tuple[_PathName, ...]:
-    """Return all files and folders; none where there are too many to look through."""
+    """Return all files and folders; empty if listing takes too long."""
     try:
         async with asyncio.timeout(_LISTING_TIMEOUT_S):
             files = await choose_search_engine(workspace).files(".", hidden=hidden)
@@ -172,7 +176,7 @@ def _path_name(text: str) -> _PathName:
 
 
 def _list_folder(workspace: Workspace, wanted: str) -> list[_PathName]:
-    """Return what lies in the one folder that was typed so far, if it may be looked into."""
+    """Return the content of the typed folder, if it may be read."""
     folder, _, last = wanted.rpartition("/")
     typed = f"{folder}/" if "/" in wanted else ""
     real = Path(typed).expanduser() if typed.startswith(_HOME_PREFIX) else workspace.root / typed
@@ -192,11 +196,11 @@ def _list_folder(workspace: Workspace, wanted: str) -> list[_PathName]:
         return []
 
 
-# -- what fits -------------------------------------------------------------------------------
+# -- matching ---------------------------------------------------------------------------------
 
 
 def _rank_matches(names: Iterable[_PathName], wanted: str) -> Iterator[tuple[int, int, int, str]]:
-    """Yield what fits: how well, how deep it lies, how long it is, and what it is."""
+    """Yield the matches: rank, depth, length, and text."""
     folded = wanted.casefold()
     steps = folded.split("/")
     for name in names:
@@ -206,7 +210,7 @@ def _rank_matches(names: Iterable[_PathName], wanted: str) -> Iterator[tuple[int
 
 
 def _match_rank(name: _PathName, wanted: str, steps: Sequence[str]) -> int | None:
-    """Tell how well something fits: 0 is best, None is not at all."""
+    """Return how well a path matches: 0 is best, None is no match."""
     if not wanted:
         return 0 if len(name.steps) == 1 else None
     if name.folded.startswith(wanted):
@@ -219,7 +223,7 @@ def _match_rank(name: _PathName, wanted: str, steps: Sequence[str]) -> int | Non
 
 
 def _matches_steps(names: Sequence[str], steps: Sequence[str]) -> bool:
-    """Tell whether names begin as was typed, in this order and the last one last: s/st/cl."""
+    """Return whether path steps start like the typed ones, in order, the last one last: s/st/cl."""
     if not names[-1].startswith(steps[-1]):
         return False
     left = iter(names[:-1])
@@ -227,19 +231,19 @@ def _matches_steps(names: Sequence[str], steps: Sequence[str]) -> bool:
 
 
 def _path_suggestion(text: str) -> Suggestion | None:
-    """Return what to type for a file or a folder; None for what cannot be typed."""
+    """Return the text to type for a path; None if it cannot be typed."""
     is_folder = text.endswith("/")
     if _NEEDS_NO_QUOTES.fullmatch(text):
         return Suggestion(f"@{text}", expects_more=is_folder)
     quote = next((each for each in "\"'" if each not in text), None)
     if quote is None or not text.isprintable():
         return None
-    # A folder stays open: more is typed behind it, or the quote.
+    # A folder stays open: more text follows, or the quote.
     return Suggestion(f"@{quote}{text}{'' if is_folder else quote}", expects_more=is_folder)
 
 
 async def find_completions(context: CommandContext, typed: str) -> Sequence[Suggestion]:
-    """Return what may be meant, the likeliest first; nothing for what is neither."""
+    """Return completions, the best match first; empty for other text."""
     servers = tuple(context.environment.input_setup.servers)
     sign, rest = typed[:1], typed[1:]
     if sign == "@":
@@ -269,7 +273,7 @@ _RESOURCE_CACHE: Final = TimedCache(
 
 
 async def _match_resources(servers: Sequence[McpConnection], typed: str) -> list[Suggestion]:
-    """Return the resources of the servers whose names begin as was typed, up to a colon."""
+    """Return the resources of the servers whose names start with the text before a colon."""
     name, colon, _ = typed.partition(":")
     meant = [one for one in servers if (one.name == name if colon else one.name.startswith(name))]
     if not typed or not meant:
@@ -285,7 +289,7 @@ async def _match_resources(servers: Sequence[McpConnection], typed: str) -> list
 
 
 def _resource_suggestion(server: str, resource: ListedResource) -> Suggestion | None:
-    """Return a resource as it is typed; of a template what stands before its first brace."""
+    """Return a resource as it is typed; of a template, the part before its first brace."""
     uri = resource.uri.partition("{")[0] if resource.is_template else resource.uri
     if not uri.isprintable() or (not resource.is_template and not _TYPEABLE_URI.fullmatch(uri)):
         return None

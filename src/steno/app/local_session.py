@@ -1,7 +1,7 @@
-"""The desk of a person at a terminal (`steno.app.session.AgentSession`), over everything that there is.
+"""The session of a terminal on this machine (`steno.app.session.AgentSession`).
 
-It hands out the work: who watches and what is at hand is `bench`, what runs is `working`, and each
-thing that can be asked for has a file of its own.
+`LocalSession` delegates: `session_state` holds the shared state, `active_run` runs the agent and
+shell commands, and each kind of request has a module of its own.
 """
 
 from __future__ import annotations
@@ -53,19 +53,19 @@ _DEFAULT_SERVERS: Final = McpOptions()
 
 @final
 class SessionImages:
-    """Finds the bytes of images; what references turned out to be is read once."""
+    """The images of a session: as sent, or as references were resolved. Resolutions are read once."""
 
     def __init__(self, store: Store) -> None:
-        """Take where large images lie."""
+        """Take the store of large images."""
         self._store = store
         self._resolved: dict[tuple[str, int], Image] = {}
-        """What the references of the branch turned out to be: by their entry, and their block."""
+        """The resolved references of the branch, by entry and block."""
         self._scanned: tuple[int, Entry | None] = (0, None)
         """How many entries of the branch were read, and the last of them."""
 
     def find(self, conversation: Conversation, entry: str, block: int) -> ImageReader | None:
-        """Return what reads an image of an entry; None where it is not at hand."""
-        with suppress(LogError):  # whoever draws can do nothing about a store that fails
+        """Return a reader for an image of an entry; None if it is not available."""
+        with suppress(LogError):  # drawing an image cannot handle a store that fails
             payload = conversation.entry(entry).payload
             if isinstance(payload, Message) and block < len(payload.content):
                 opened = self._resolved_in(conversation).get((entry, block))
@@ -81,7 +81,7 @@ class SessionImages:
         return None
 
     def _resolved_in(self, conversation: Conversation) -> dict[tuple[str, int], Image]:
-        """Read what is new in the branch; all of it in another one, or after a rewind."""
+        """Read the new entries of the branch; all of them on another branch, or after a rewind."""
         entries, (count, last) = conversation.entries_view(), self._scanned
         if count > len(entries) or (count and entries[count - 1] is not last):
             self._resolved, count = {}, 0
@@ -98,7 +98,7 @@ class SessionImages:
 
 
 def _stored_source(block: Block | None) -> ImageBlob | ImageData | None:
-    """Return what has the bytes of a block, if it is an image and they are ours."""
+    """Return the source of a block, if it is an image whose bytes are stored."""
     source = block.source if isinstance(block, Image) else None
     return source if isinstance(source, ImageBlob | ImageData) else None
 
@@ -115,12 +115,12 @@ async def open_local_session(
     is_verbose: bool = False,
     on_progress: Callable[[str], object] = lambda _: None,
 ) -> AsyncGenerator[AgentSession]:
-    """Open a desk for work in a folder; everything is closed behind it.
+    """Open a session in a folder; everything is closed at the end of the `async with` block.
 
-    A session that `start` names goes on; a new one is begun when something is said. `mode` is
-    the one to go on in, if that is not the one on record; `approver` decides in place of the
-    person; who is `verbose` tells each thing that a server does not look at; and `say` is told
-    what is waited for.
+    A session that `start` names is resumed; a new one is recorded with its first prompt. `mode`
+    replaces the recorded mode. `approver` decides in place of the user. With `is_verbose`, each
+    field that a server ignores is reported on its own. `on_progress` receives what the session
+    waits for.
     """
     is_persistent = is_persistent or not start.is_new
     on_progress("looking for a model")
@@ -176,10 +176,10 @@ def _open_stored(
 
 @final
 class LocalSession:
-    """One session at a time, an agent at work on it, and everything that may be asked of both."""
+    """One open session, the agent that works on it, and the requests of an interface."""
 
     def __init__(self, state: SessionState) -> None:
-        """Take what everything here shares."""
+        """Take the shared state."""
         self._state = state
         self._active_run = ActiveRun(state)
         self._images = SessionImages(state.config.store)
@@ -189,31 +189,31 @@ class LocalSession:
             state, self._active_run, self._branches, self._session_list
         )
 
-    # -- what there is to see ----------------------------------------------------------------
+    # -- state ----------------------------------------------------------------------------
 
     @property
     def actor(self) -> str:
-        """Who works here."""
+        """The name of the user."""
         return self._state.actor
 
     @property
     def status(self) -> SessionStatus:
-        """Where things stand."""
+        """The status."""
         return self._state.status
 
     @property
     def is_running(self) -> bool:
-        """Whether the agent is at work, or a command of the person is."""
+        """Whether the agent or a shell command runs."""
         return self._active_run.is_running
 
     @property
     def is_unfinished(self) -> bool:
-        """Whether the record ends in the middle."""
+        """Whether the log ends inside a turn."""
         return self._active_run.is_unfinished
 
     @property
     def pending_calls(self) -> Sequence[PendingCall]:
-        """The calls that await a decision, those that were asked about first."""
+        """The calls that await a decision, requested ones first."""
         return self._state.approvals.pending_calls(self._undecided_calls().values())
 
     @property
@@ -227,19 +227,19 @@ class LocalSession:
         return self._session_list
 
     def subscribe(self, listener: SessionListener) -> None:
-        """Tell somebody what happens from now on."""
+        """Set the listener of all further events."""
         self._state.subscribe(listener)
 
     def entries(self, branch: str | None = None) -> Sequence[Entry]:
-        """Return what is on record."""
+        """Return the recorded entries."""
         return self._state.conversation.entries_view(branch) if self._state.is_recorded else ()
 
     def find_image(self, entry: str, block: int) -> ImageReader | None:
-        """Return what reads an image: as it was said, or as it was opened."""
+        """Return a reader for an image: as sent, or as its reference was resolved."""
         return self._images.find(self._state.conversation, entry, block)
 
     def _undecided_calls(self) -> dict[str, ToolCall]:
-        """Return the calls of this turn that nobody has decided about yet."""
+        """Return the calls of this turn without a decision."""
         conversation = self._state.conversation
         if not self._state.is_agent_running:
             return {}
@@ -251,26 +251,26 @@ class LocalSession:
             if isinstance(call, ToolCall) and _is_undecided(decided[call.id])
         }
 
-    # -- what can be asked for ---------------------------------------------------------------
+    # -- requests -------------------------------------------------------------------------
 
     async def send(self, prompt: PromptInput) -> None:
-        """Say something: it begins a run, or steers the one that is under way."""
+        """Send a prompt: it starts a run, or steers the current one."""
         await self._active_run.send(prompt)
 
     async def run_shell(self, command: str) -> None:
-        """Run a command of the person; returns as soon as it runs."""
+        """Run a shell command of the user; returns once it runs."""
         await self._active_run.run_shell(command)
 
     def interrupt(self) -> None:
-        """Stop what is being said and done."""
+        """Interrupt the run and the shell command."""
         self._active_run.interrupt()
 
     def decide(self, call_id: str, decision: ApprovalDecision) -> None:
-        """Decide about a pending call, or about one that waits behind it."""
+        """Decide about a pending call, or about one that waits for it."""
         self._state.approvals.decide(call_id, decision, self._undecided_calls())
 
     async def preview(self, call: ToolCall) -> str:
-        """Return what a call would do as things are now. Raises ToolFailed if it cannot succeed."""
+        """Return the effect that a call would have now. Raises ToolFailed if it cannot succeed."""
         approvals = self._state.approvals
         try:
             text = replace_lone_surrogates(await self._preview_text(call))
@@ -288,11 +288,11 @@ class LocalSession:
         return await tool.preview(call)
 
     def change_mode(self, mode: Mode) -> None:
-        """Let the agent only plan, or act."""
+        """Switch between plan and act."""
         change_mode(self._state, mode)
 
     async def change_model(self, name: str) -> CommandReply:
-        """Let another model answer from here on; return what it will see otherwise."""
+        """Switch to another model; return the changes in what it sees."""
         return await change_model(self._state, name)
 
     async def list_models(self) -> Sequence[Suggestion]:
@@ -300,20 +300,20 @@ class LocalSession:
         return await run_interruptible(self._state, list_models(self._state.config.loaded_settings))
 
     async def run_command(self, name: str, argument: str = "") -> CommandReply:
-        """Do what a command asks for."""
+        """Run a slash command."""
         return await self._commands.run(name, argument)
 
     async def complete(self, typed: str) -> Sequence[Suggestion]:
-        """Return what may be meant by what was typed."""
+        """Return completions of the typed text."""
         return await find_completions(self._state.command_context, typed)
 
     async def close(self) -> None:
-        """Stop what runs, and let go of everything."""
-        self._state.is_closed = True  # from here on nothing begins
+        """Interrupt whatever runs, and release all resources."""
+        self._state.is_closed = True  # from here on nothing starts
         self._state.subscribe(None)
         try:
             await self._active_run.close()
-        finally:  # also if nobody wants to wait for it
+        finally:  # also if the wait is cancelled
             await self._state.close()
 
 

@@ -1,8 +1,8 @@
-"""The tools of servers, as they arrive: asked for beside everything else, and waited for once.
+"""The start of MCP servers: listed in the background, and awaited once.
 
-Each server is asked by a task of its own. Whoever is slow holds up the first words that are said,
-for a while, and nothing else; what it brings later is there for the words behind them. A server
-that failed is not started again here; if somebody else gets it to answer, it is asked again.
+Each server has a task of its own. A slow one delays only the first prompt, for a while; its tools
+are available to later prompts. A server that failed is not started again here; if it connects for
+another reason, it is listed again.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from steno.ports import PrepareImage
 
 _logger: Final = logging.getLogger("steno.cli")
 _SILENT_WAIT_S: Final = 1.0
-"""How long nobody minds to wait."""
+"""How long a wait is not reported."""
 _MAX_WAIT_S: Final = 10.0
-"""How long what is said waits behind that: most servers are there by then, and the next words come."""
+"""How long a prompt waits after that: most servers are ready by then, and another prompt follows."""
 
 
 @final
 class McpStartup:
-    """What servers bring, and who has not answered yet. They end with it."""
+    """The MCP servers of a session and their tools. They end with it."""
 
     def __init__(
         self,
@@ -39,11 +39,11 @@ class McpStartup:
         silent_wait_s: float = _SILENT_WAIT_S,
         max_wait_s: float = _MAX_WAIT_S,
     ) -> None:
-        """Take servers; none is asked yet.
+        """Take the servers; none is started yet.
 
-        `prepare_image` makes images fit for a model, `changed` is called when a server has brought
-        something, `say` is told what is waited for, and `tell` what a person should know.
-        Nothing is told of a wait of `unnoticed_s`; `patience_s` is how long it lasts behind that.
+        `prepare_image` prepares images for a model, `on_change` is called when tools have arrived,
+        `on_progress` receives what is waited for, and `on_notice` notices for the user. A wait of
+        `silent_wait_s` is not reported; `max_wait_s` is its limit after that.
         """
         self.server_setup: Final = server_setup
         self._servers, self._notes = drop_ambiguous_servers(server_setup.servers)
@@ -56,15 +56,15 @@ class McpStartup:
         self._tools_by_server: dict[str, McpTools] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._failed: set[str] = set()
-        """Those that were not there when they were asked."""
+        """Servers that were not connected when they were listed."""
         self._waited_for: set[str] = set()
-        """Those that somebody has waited for: nobody does so for long again."""
+        """Servers that a prompt has waited for: none waits long again."""
         self._reported_late: set[str] = set()
-        """Those that something was said without."""
+        """Servers that a prompt was sent without."""
 
     @property
     def tools(self) -> McpTools:
-        """What there is by now, in the order of the servers' names."""
+        """The available tools, in the order of the servers' names."""
         found = [
             self._tools_by_server[one.name]
             for one in self._servers
@@ -73,7 +73,7 @@ class McpStartup:
         return merge_mcp_tools(found, self._notes)
 
     def start(self) -> None:
-        """Ask who was not asked yet, and who was not there then and is now; nobody waits for it."""
+        """List servers that were not listed yet, and failed ones that are connected now."""
         for server in self._servers:
             is_there_after_all = server.name in self._failed and server.is_connected
             if server.name not in self._tasks or is_there_after_all:
@@ -84,7 +84,7 @@ class McpStartup:
         try:
             found = await list_mcp_tools([server], prepare_image=self._prepare_image)
         except Exception as exc:  # a fault of ours must not take the others with it
-            _logger.exception("desk: the tools of a server were not taken")
+            _logger.exception("session: the tools of an MCP server were not used")
             found = McpTools((), (f"mcp {server.name}: a fault in steno: {exc}",))
         if not server.is_connected:
             self._failed.add(server.name)
@@ -97,13 +97,13 @@ class McpStartup:
 
     @property
     def is_pending(self) -> bool:
-        """Whether somebody was asked and has not answered yet, so that it would be waited for them."""
+        """Whether a server has not answered yet, so that a prompt would wait."""
         return bool(self._unfinished())
 
     async def wait(self) -> None:
-        """Wait for who has not answered yet: a moment, and for each of them once a while.
+        """Wait for the servers: shortly for all, and once longer for each of them.
 
-        Whoever stops waiting stops nothing else.
+        A cancelled wait cancels nothing else.
         """
         self.start()
         if late := self._unfinished():
@@ -127,7 +127,7 @@ class McpStartup:
         }
 
     async def aclose(self) -> None:
-        """End all servers, and ask nobody any more. May be called again."""
+        """End all servers and tasks. May be called again."""
         for task in self._tasks.values():
             task.cancel()
         try:

@@ -1,7 +1,6 @@
-"""An agent that begins when the tools of servers are there, or have been waited for long enough.
+"""Order of operations on a session, and an agent that waits for MCP tools before its first run.
 
-Until then it can be interrupted as well: nothing was said then. Who waits for whom is not known
-here, nor what a server is.
+A waiting run can be interrupted: nothing was recorded then. This module knows no server.
 """
 
 from __future__ import annotations
@@ -32,17 +31,17 @@ def interrupted_before_start() -> StenoError:
 
 @final
 class OperationLock:
-    """Held by whoever begins or exchanges something (`async with`)."""
+    """A lock for operations that start or replace something (`async with`)."""
 
     def __init__(self) -> None:
-        """Let it be nobody's turn."""
+        """Start unlocked."""
         self._lock = asyncio.Lock()
         self._cancel_count = 0
-        """How often everything was stopped."""
+        """How often all operations were cancelled."""
         self._jobs: set[asyncio.Task[Any]] = set()
 
     async def __aenter__(self) -> None:
-        """Wait for a turn. Raises StenoError if everything was stopped meanwhile."""
+        """Wait for the lock. Raises StenoError if all operations were cancelled in the meantime."""
         stops = self._cancel_count
         await self._lock.acquire()
         if stops != self._cancel_count:
@@ -52,11 +51,14 @@ class OperationLock:
     async def __aexit__(
         self, kind: type[BaseException] | None, exc: BaseException | None, at: TracebackType | None
     ) -> None:
-        """Let the next one begin."""
+        """Release the lock."""
         self._lock.release()
 
     async def run_cancellable(self, job: Coroutine[Any, Any, T], refusal: str = _INTERRUPTED) -> T:
-        """Do something that can be stopped, and return what came of it. Raises StenoError if so."""
+        """Run a coroutine that `cancel_all` can cancel; return its result.
+
+        Raises StenoError if it was cancelled.
+        """
         stops, task = self._cancel_count, asyncio.create_task(job)
         self._jobs.add(task)
         try:
@@ -73,14 +75,14 @@ class OperationLock:
         return done
 
     def cancel_all(self) -> None:
-        """Refuse who waits for a turn, and stop what can be stopped."""
+        """Refuse operations that wait for the lock, and cancel those that can be cancelled."""
         self._cancel_count += 1
         for task in self._jobs:
             task.cancel()
 
 
 class _QueuedInput(NamedTuple):
-    """What was said behind words that wait."""
+    """A prompt sent after one that waits."""
 
     message: UserMessage
     policy: SteeringPolicy
@@ -90,7 +92,7 @@ class _QueuedInput(NamedTuple):
 
 @final
 class DeferredAgent:
-    """An `Agent` for one session, with the tools that there are when a run begins."""
+    """An `Agent` for one session, with the tools that are available when a run starts."""
 
     def __init__(
         self,
@@ -101,9 +103,9 @@ class DeferredAgent:
         runner: ToolRunner,
         wait: Callable[[], Coroutine[Any, Any, None]],
     ) -> None:
-        """Take what there is to work on and with, and what to wait for before a run.
+        """Take the conversation, the source of the environment, and the wait before a run.
 
-        `begin` puts the session on record, if it was only thought of, and returns its conversation.
+        `ensure_recorded` records a prepared session, and returns its conversation.
         """
         self._conversation = conversation
         self._current_environment = equipped
@@ -112,7 +114,7 @@ class DeferredAgent:
         self._wait = wait
         self._is_expected = False
         self._is_interrupted = False
-        """Whether the run that is expected was interrupted."""
+        """Whether the expected run was interrupted."""
         self._waiting: asyncio.Task[None] | None = None
         self._queued: list[_QueuedInput] = []
         self._environment = equipped()
@@ -122,7 +124,7 @@ class DeferredAgent:
         return self._environment.agent_for(self._conversation, runner=self._runner)
 
     def _refresh_agent(self) -> None:
-        """Let a run that begins have the session on record, and the tools that have come since."""
+        """Record the session for a run that starts, and use the tools that have arrived."""
         conversation, environment = self._begin(), self._current_environment()
         is_as_before = (
             conversation is self._conversation and environment.tools == self._environment.tools
@@ -133,24 +135,24 @@ class DeferredAgent:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether a run is expected, or waits for tools: nothing of it is on record."""
+        """Whether a run is expected, or waits for tools: nothing of it is recorded."""
         return self._is_expected
 
     @property
     def is_running(self) -> bool:
-        """Whether a run is under way."""
+        """Whether a run is in progress."""
         return self._agent.is_running
 
     def expect_run(self) -> None:
-        """Let a run that is about to begin be steered and interrupted from here on."""
+        """Let a run that is about to start be steered and interrupted from here on."""
         self._is_expected, self._is_interrupted = True, False
 
     async def run(
         self, prompt: UserMessage | None, *, watch: OnEvent, origin: str | None = None
     ) -> RunResult:
-        """Say something to the model and let it work; see `Agent.run`.
+        """Run the agent; see `Agent.run`.
 
-        Raises StenoError if it is interrupted before: nothing is on record then.
+        Raises StenoError if it is interrupted while it waits: nothing is recorded then.
         """
         try:
             await self._await_tools()
@@ -173,7 +175,7 @@ class DeferredAgent:
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
-                # Whoever leaves finds on record what was said: the run ends as soon as it has begun.
+                # A user who leaves finds the prompt recorded: the run ends as soon as it has started.
                 task.cancel()
                 return
             self._is_interrupted = True
@@ -183,13 +185,13 @@ class DeferredAgent:
             raise interrupted_before_start()
 
     def _forward_event(self, watch: OnEvent, event: LoopEvent) -> None:
-        while self._queued:  # the run has begun, and can be steered
+        while self._queued:  # the run has started, and can be steered
             message, policy, noted, asks = self._queued.pop(0)
             self._agent.steer(message, policy, noted=noted, asks=asks)
         watch(event)
 
     async def compact(self, *, watch: OnEvent) -> Entry | None:
-        """Let the model sum up what was said so far; see `Agent.compact`."""
+        """Summarize the conversation; see `Agent.compact`."""
         self._refresh_agent()
         return await self._agent.compact(watch=watch)
 
@@ -201,7 +203,7 @@ class DeferredAgent:
         noted: Mapping[str, Any] | None = None,
         asks: bool = True,
     ) -> None:
-        """Say something while a run is under way, or is to be. Raises StenoError if there is none."""
+        """Steer the current or expected run. Raises StenoError if there is none."""
         if self._is_expected or self._queued:
             # There is nothing yet that it could interrupt.
             due = SteeringPolicy.AFTER_CALLS if policy is SteeringPolicy.INTERRUPT else policy
@@ -210,13 +212,13 @@ class DeferredAgent:
             self._agent.steer(message, policy, noted=noted, asks=asks)
 
     def withdraw(self) -> tuple[UserMessage, ...]:
-        """Take back what was said while a run is under way and has not been heard yet."""
+        """Withdraw the steering messages that no model has read."""
         early = [one.message for one in self._queued if one.wants_answer]
         self._queued = [one for one in self._queued if not one.wants_answer]
         return (*early, *self._agent.withdraw())
 
     def interrupt(self) -> None:
-        """Stop what is being said and done, or what is waited for. Nothing happens if idle."""
+        """Interrupt the run, or the wait before it. Nothing happens if idle."""
         self._is_interrupted = self._is_expected
         if self._waiting is not None:
             self._waiting.cancel()

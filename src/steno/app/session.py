@@ -1,10 +1,10 @@
-"""The desk that a person works at: the port between a terminal and everything behind it.
+"""The session of an interface: status, events and requests.
 
-A terminal is told what happens (`SessionEvent`), reads what is on record (entries), and asks for
-things. It knows no provider, no store and no tool; whoever puts everything together brings the desk.
+An interface subscribes to events (`SessionEvent`), reads entries, and sends requests. It knows no
+provider, store or tool; `app` creates the session.
 
-Everything here is called in the event loop of the terminal. What is refused raises StenoError with
-words for the person, and then nothing has happened.
+Everything is called in the event loop of the interface. A refused request raises StenoError with a
+message for the user, and has changed nothing.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ ImageReader: TypeAlias = Callable[[], bytes | None]
 """Returns the bytes of an image; None if they cannot be read. That may take a while."""
 
 
-# -- what there is to see ----------------------------------------------------------------------
+# -- values -----------------------------------------------------------------------------------
 
 
 class SessionStatus(NamedTuple):
-    """Where things stand now; what a status line shows."""
+    """The values of a status line."""
 
     session: str | None
-    """None where nothing is kept; empty before it is begun."""
+    """None if the session is not stored; empty before it is recorded."""
     title: str
     folder: str
     branch: str
@@ -43,11 +43,11 @@ class SessionStatus(NamedTuple):
     usage: Usage
     """Of the active branch."""
     cost: Decimal | None
-    """In dollars; None where no price is known."""
+    """In dollars; None if no price is known."""
     context_tokens: int | None
-    """How much the model saw last; None where nobody knows."""
+    """Tokens of the last request; None if unknown."""
     context_limit: int | None
-    """How much it can see."""
+    """The context window of the model."""
 
 
 class PendingCall(NamedTuple):
@@ -55,23 +55,23 @@ class PendingCall(NamedTuple):
 
     call: ToolCall
     request: ApprovalRequest | None
-    """None: it waits behind another call of its turn, and a rule may yet decide about it."""
+    """None: it waits for another call of its turn, and a rule may still decide about it."""
     decision: ApprovalDecision | None = None
-    """What the person has decided about it ahead of the question."""
+    """The user's decision before the request."""
 
 
 class Suggestion(NamedTuple):
-    """Something that may be meant by what was typed so far."""
+    """A completion of the typed text."""
 
     text: str
-    """What to put in its place, from the sign on: `@src/main.py`, `@docs:readme://x`, `/mode`."""
+    """The replacement, including the sign: `@src/main.py`, `@docs:readme://x`, `/mode`."""
     about: str = ""
     expects_more: bool = False
-    """Whether more is to be typed behind it: a folder, a command with an argument."""
+    """Whether more follows: a folder, a command with an argument."""
 
 
 class CommandReply(NamedTuple):
-    """What a command has brought, for the person to read."""
+    """The output of a command."""
 
     text: str
     title: str = ""
@@ -79,24 +79,24 @@ class CommandReply(NamedTuple):
 
 
 class PromptInput(NamedTuple):
-    """What a person says."""
+    """A prompt of the user."""
 
     text: str
     images: tuple[str | bytes, ...] = ()
-    """Files and addresses by name, or what was pasted."""
+    """Names of files and addresses, or pasted bytes."""
 
 
 class BranchTreeRow(NamedTuple):
-    """One line of a drawn tree: an entry of the record and where it hangs.
+    """One row of a drawn tree: an entry and its position.
 
-    What goes on stands below; what leads elsewhere is drawn first, one step to the right.
+    The continuation of an entry is below it; other branches come first, one step to the right.
     """
 
     rails: str
-    """How far right it is, drawn: `| | `."""
+    """The indentation, drawn: `| | `."""
     entry: Entry
     number: int
-    """What people call the entry: #12."""
+    """The number of the entry for users: #12."""
     kind: str
     """`user`, `assistant`, `mode_change`, ..."""
     gist: str
@@ -105,9 +105,9 @@ class BranchTreeRow(NamedTuple):
     branches: tuple[str, ...]
     """The branches that end here."""
     is_active: bool
-    """Whether the active branch leads through it."""
+    """Whether the active branch contains it."""
     is_notable: bool
-    """Whether it is drawn even where the rest is folded."""
+    """Whether it is drawn even where other rows are folded."""
 
 
 class SessionSummary(NamedTuple):
@@ -120,30 +120,30 @@ class SessionSummary(NamedTuple):
     changed_at: datetime | None
     folder: str | None
     is_in_this_folder: bool
-    """Whether it was begun in this folder."""
+    """Whether it was started in this folder."""
     snippet: str = ""
-    """Where the words were found that were searched for."""
+    """The text around the first match of a search."""
 
 
-# -- what happens ------------------------------------------------------------------------------
+# -- events -----------------------------------------------------------------------------------
 
 
 @final
 class BranchChanged(Struct, frozen=True):
-    """The session, the branch or its end is another now: show everything anew."""
+    """Another session, branch or head is active: show everything again."""
 
 
 @final
 class PendingCallsChanged(Struct, frozen=True):
-    """Which calls await a decision has changed."""
+    """The pending calls have changed."""
 
 
 @final
 class InputReturned(Struct, frozen=True):
-    """What was said and not heard, taken back: nobody will hear it, unless it is said again.
+    """Prompts that were withdrawn before a model read them.
 
-    A prompt that could not be opened comes back with what was said behind it, just before the end
-    of its run; to try again says both.
+    A prompt with an unresolved reference returns together with those after it, just before the end
+    of its run; a retry sends all of them.
     """
 
     prompts: tuple[PromptInput, ...]
@@ -159,21 +159,21 @@ class ErrorRaised(Struct, frozen=True):
 
 @final
 class ShellStarted(Struct, frozen=True):
-    """A command of the person runs."""
+    """A shell command of the user runs."""
 
     command: str
 
 
 @final
 class ShellOutput(Struct, frozen=True):
-    """It has said something."""
+    """It has printed something."""
 
     text: str
 
 
 @final
 class ShellEnded(Struct, frozen=True):
-    """It is over, and what came of it is on record."""
+    """It has ended, and its output is recorded."""
 
     status: int | None
     """None where it was stopped."""
@@ -194,11 +194,11 @@ SessionEvent: TypeAlias = (
 SessionListener: TypeAlias = Callable[[SessionEvent], None]
 
 
-# -- what can be asked for ---------------------------------------------------------------------
+# -- requests ---------------------------------------------------------------------------------
 
 
 class BranchTree(Protocol):
-    """The tree of a session. Nothing of it may be changed while the agent is at work."""
+    """The branch tree of a session. It cannot be changed while the agent runs."""
 
     def names(self) -> Sequence[str]:
         """Return the branches, the active one first."""
@@ -209,75 +209,75 @@ class BranchTree(Protocol):
         ...
 
     def fork(self, name: str = "", *, at: str | None = None) -> str:
-        """Begin a branch behind an entry, or behind the last one, and go over; return its name."""
+        """Start a branch after an entry, or after the last one, and switch to it; return its name."""
         ...
 
     def fork_before(self, entry: str, name: str = "") -> PromptInput:
-        """Go on in a new branch just before a message of the person; return what it said.
+        """Switch to a new branch just before a user message; return its prompt.
 
-        What is said next takes its place there.
+        The next prompt takes its place there.
         """
         ...
 
     def switch(self, name: str) -> None:
-        """Go over to another branch."""
+        """Switch to another branch."""
         ...
 
     def label(self, entry: str, text: str) -> None:
-        """Give an entry a name."""
+        """Label an entry."""
         ...
 
 
 class SessionList(Protocol):
-    """All sessions that are kept."""
+    """All stored sessions."""
 
     async def summaries(self, search: str = "") -> Sequence[SessionSummary]:
-        """Return them, the latest first; those that hold all the words, where there are any."""
+        """Return the sessions, the latest first; with a search, those that contain all its words."""
         ...
 
     async def new(self, title: str = "") -> None:
-        """Begin another session, and go over to it."""
+        """Start another session, and switch to it."""
         ...
 
     async def resume(self, session: str) -> None:
-        """Go on with a session: by its id, the beginning of it, or `last`."""
+        """Resume a session: by its id, the beginning of it, or `last`."""
         ...
 
     async def rename(self, session: str, title: str) -> None:
-        """Give a session another title."""
+        """Rename a session."""
         ...
 
     async def delete(self, session: str) -> None:
-        """Remove a session for good; not the one at hand."""
+        """Delete a session; not the open one."""
         ...
 
 
 class AgentSession(Protocol):
-    """One session at a time, an agent at work on it, and everything that may be asked of both."""
+    """One open session, the agent that works on it, and the requests of an interface."""
 
     @property
     def actor(self) -> str:
-        """Who works here, for the record of what is decided."""
+        """The name of the user, for recorded decisions."""
         ...
 
     @property
     def status(self) -> SessionStatus:
-        """Where things stand; asking costs nothing, however long the session."""
+        """The status; reading it costs nothing, however long the session."""
         ...
 
     @property
     def is_running(self) -> bool:
-        """Whether the agent is at work, or a command of the person is."""
+        """Whether the agent or a shell command runs."""
         ...
 
     @property
     def is_unfinished(self) -> bool:
-        """Whether the record ends in the middle: calls without results, words without an answer."""
+        """Whether the log ends inside a turn: calls without results, or a prompt without an answer."""
         ...
 
     @property
     def pending_calls(self) -> Sequence[PendingCall]:
-        """The calls that await a decision, those that were asked about first."""
+        """The calls that await a decision, requested ones first."""
         ...
 
     @property
@@ -291,51 +291,51 @@ class AgentSession(Protocol):
         ...
 
     def subscribe(self, listener: SessionListener) -> None:
-        """Tell somebody what happens from now on; one at a time."""
+        """Set the listener of all further events; there is one at a time."""
         ...
 
     def entries(self, branch: str | None = None) -> Sequence[Entry]:
-        """Return what is on record, of the active branch or another; asking costs nothing."""
+        """Return the entries of the active branch, or of another; reading them costs nothing."""
         ...
 
     def find_image(self, entry: str, block: int) -> ImageReader | None:
-        """Return what reads an image of an entry, in any thread; None where it is not at hand."""
+        """Return a reader for an image of an entry, for any thread; None if it is not available."""
         ...
 
     async def send(self, prompt: PromptInput) -> None:
-        """Say something: it begins a run, or steers the one that is under way.
+        """Send a prompt: it starts a run, or steers the current one.
 
-        Returns as soon as it is taken; what comes of it is told to the watcher.
+        Returns once the prompt is accepted; the listener receives the results.
         """
         ...
 
     async def run_shell(self, command: str) -> None:
-        """Run a command of the person; what it prints goes on record as said by them."""
+        """Run a shell command of the user; its output is recorded as a user message."""
         ...
 
     def interrupt(self) -> None:
-        """Stop what is being said and done. Nothing happens if nothing is.
+        """Interrupt the run and the shell command. Nothing happens if nothing runs.
 
-        What was said and not heard yet, or waits for servers, comes back as `InputReturned`; what is
-        still being read, or waits for its turn, is refused. What a command of the person has
-        printed goes on record all the same.
+        Prompts that no model has read, or that wait for servers, return as `InputReturned`; those
+        that are still being prepared, or wait for their turn, are refused. The output of a shell
+        command is recorded all the same.
         """
         ...
 
     def decide(self, call_id: str, decision: ApprovalDecision) -> None:
-        """Decide about a pending call, or about one that waits behind it."""
+        """Decide about a pending call, or about one that waits for it."""
         ...
 
     async def preview(self, call: ToolCall) -> str:
-        """Return what a call would do as things are now, for a person to read."""
+        """Return the effect that a call would have now, as text for the user."""
         ...
 
     def change_mode(self, mode: Mode) -> None:
-        """Let the agent only plan, or act; it counts from the next decision on."""
+        """Switch between plan and act; it counts from the next decision on."""
         ...
 
     async def change_model(self, name: str) -> CommandReply:
-        """Let another model answer from here on; return what it will see otherwise."""
+        """Switch to another model; return the changes in what it sees."""
         ...
 
     async def list_models(self) -> Sequence[Suggestion]:
@@ -343,13 +343,13 @@ class AgentSession(Protocol):
         ...
 
     async def run_command(self, name: str, argument: str = "") -> CommandReply:
-        """Do what a command of `commands` asks for, and return what there is to read."""
+        """Run a slash command, and return its output."""
         ...
 
     async def complete(self, typed: str) -> Sequence[Suggestion]:
-        """Return what may be meant by `@...` (files, folders, resources) or `/...` (prompts)."""
+        """Return completions of `@...` (files, folders, resources) or `/...` (prompts)."""
         ...
 
     async def close(self) -> None:
-        """Stop what runs, and let go of everything."""
+        """Interrupt whatever runs, and release all resources."""
         ...

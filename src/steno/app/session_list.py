@@ -1,6 +1,6 @@
-"""All sessions of the store, and which of them is at hand (`steno.app.session.SessionList`).
+"""All sessions of the store (`steno.app.session.SessionList`).
 
-What reads or writes more than a line is done in a thread: the screen stays alive meanwhile.
+Reads and writes of more than a line run in a thread, so that the screen stays responsive.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from steno.render.terminal_text import terminal_line
 from steno.store import SessionOverview
 
 _MAX_HITS: Final = 200
-"""How many entries are looked at that hold the words searched for."""
+"""How many entries that contain the searched words are read."""
 
 
 @final
 class LocalSessionList:
-    """The sessions that are kept where this desk keeps its own."""
+    """The sessions of this session's store."""
 
     def __init__(self, state: SessionState) -> None:
-        """Take the desk's store, and the session at hand."""
+        """Take the shared state."""
         self._state = state
 
     async def summaries(self, search: str = "") -> Sequence[SessionSummary]:
-        """Return them, the latest first; those that hold all the words, where there are any.
+        """Return the sessions, the latest first; with a search, those that contain all its words.
 
-        What cannot be read is not among them, and the person is told so.
+        Unreadable sessions are omitted and reported.
         """
         unreadable = UnreadableSessions()
         listed = await asyncio.to_thread(self._read_summaries, search.strip(), unreadable)
@@ -87,7 +87,7 @@ class LocalSessionList:
         )
 
     async def new(self, title: str = "") -> None:
-        """Begin another session with what is said next."""
+        """Start another session with the next prompt."""
         state = self._state
         async with state.lock:
             state.check_idle()
@@ -95,7 +95,7 @@ class LocalSessionList:
             state.emit_branch_changed()
 
     async def resume(self, session: str) -> None:
-        """Go on with a session: by its id, the beginning of it, or `last`."""
+        """Resume a session: by its id, the beginning of it, or `last`."""
         state = self._state
         async with state.lock:
             state.check_idle()
@@ -105,14 +105,14 @@ class LocalSessionList:
             state.emit_branch_changed()
 
     def _read_stored(self, name: str) -> ResumableSession:
-        """Read all that it takes to go on: what cannot be read leaves everything as it was."""
+        """Read everything that resuming needs: an unreadable session leaves everything unchanged."""
         return self._state.read_session(self._state.config.store.open(self._find(name)))
 
     def _find(self, name: str) -> str:
         return find_session(self._state.config.store, name, is_shown=False)
 
     async def rename(self, session: str, title: str) -> None:
-        """Give a session another title."""
+        """Rename a session."""
         title = title.strip()
         if not title:
             raise InvalidValue(
@@ -126,14 +126,14 @@ class LocalSessionList:
             self._state.title = title
 
     async def rename_current(self, title: str) -> None:
-        """Give the session at hand another title, begun or not."""
+        """Rename the open session, recorded or not."""
         if self._state.is_recorded:
             await self.rename(self._state.conversation.id, title)
         else:
             self._state.title = title.strip()
 
     async def delete(self, session: str) -> None:
-        """Remove a session for good, and what only it referred to; not the one at hand."""
+        """Delete a session with the blobs that only it uses; not the open one."""
         id = await asyncio.to_thread(self._find, session)
         if id == self._state.conversation.id:
             raise StenoError(
@@ -146,5 +146,5 @@ class LocalSessionList:
     def _remove(self, id: str) -> None:
         store = self._state.config.store
         store.remove(id)
-        with suppress(LogError, InvalidDocument):  # what lies beside it goes another time
+        with suppress(LogError, InvalidDocument):  # its blobs are collected another time
             store.collect_garbage()

@@ -1,7 +1,7 @@
-"""What the parts of a desk share: the session at hand, what it works with, and who watches.
+"""The state that the parts of a session share: conversation, model, tools and listener.
 
-A session is begun when something is said: whoever opens a desk and leaves it leaves nothing behind.
-Until then there is a conversation in memory, which holds no more than the mode.
+A session is recorded with its first prompt: opening and leaving one stores nothing. Until then
+there is a conversation in memory, which holds only the mode.
 """
 
 from __future__ import annotations
@@ -68,14 +68,14 @@ class CommandContext(NamedTuple):
     folder: Path
     store: Store
     is_persistent: bool
-    """Whether the store lasts; else everything is gone in the end."""
+    """Whether the store outlives the program."""
     environment: AgentEnvironment
     conversation: Conversation
     actor: str
 
 
 class SessionConfig(NamedTuple):
-    """Where a desk stands; it never changes."""
+    """The fixed configuration of a session."""
 
     loaded_settings: LoadedSettings
     folder: Path
@@ -83,15 +83,15 @@ class SessionConfig(NamedTuple):
     is_persistent: bool
     mcp_options: McpOptions
     on_progress: Callable[[str], object]
-    """Is told what is waited for."""
+    """Receives what the session waits for."""
     approver: Approver | None = None
-    """Who decides in place of the person."""
+    """Decides in place of the user."""
     is_verbose: bool = False
-    """Whether each thing that a server does not look at is told by itself."""
+    """Whether each field that a server ignores is reported on its own."""
 
 
 class ResumableSession(NamedTuple):
-    """A session that can be gone on with, and what is known of it."""
+    """A stored session that can be resumed, with its title and notes."""
 
     conversation: Conversation
     title: str
@@ -103,11 +103,11 @@ class SessionState:
     """One session at a time, and everything around it."""
 
     def __init__(self, config: SessionConfig) -> None:
-        """Take the place; there is no model yet, and nothing can be said."""
+        """Take the configuration; there is no model yet, and no prompt can be sent."""
         self.config = config
         self.actor = user_name() or "somebody"
         self.lock = OperationLock()
-        """Held by whoever begins or exchanges something, one after the other."""
+        """Held while an operation starts or replaces something, one after the other."""
         self.is_agent_running = False
         self.is_shell_running = False
         self.is_closed = False
@@ -115,27 +115,27 @@ class SessionState:
         self.environment: AgentEnvironment
         self.conversation = Conversation()
         self.is_recorded = False
-        """Whether the session is on record; else it is only thought of."""
+        """Whether the session is stored; else it is only prepared."""
         self.title = ""
         self._system_prompt = ""
         self._agent: DeferredAgent | None = None
         self._notice_filter = IgnoredFieldCounter()
-        """What the server of this agent does not look at."""
+        """Counts the fields that the server of this agent ignores."""
         self._context_limit: int | None = None
-        """How much the model reads at once."""
+        """The context window of the model."""
         self._usage_totals = UsageTotals(cache(find_price))
         self._mcp_startup: McpStartup | None = None
-        """What servers bring: they are found with the first model, and outlive it."""
+        """The MCP servers: they start with the first model, and outlive it."""
         self._open_resources = AsyncExitStack()
         self._listener: SessionListener | None = None
         self._held_events: list[SessionEvent] = []
         self._has_listener_failed = False
         self._sent_notes: set[str] = set()
 
-    # -- who watches -------------------------------------------------------------------------
+    # -- events ---------------------------------------------------------------------------
 
     def subscribe(self, listener: SessionListener | None) -> None:
-        """Tell somebody what happens from now on, and soon what they should know by now."""
+        """Set the listener of all further events, and deliver the events that were held."""
         self._listener = listener
         if listener is not None and self._held_events:
             asyncio.get_running_loop().call_soon(self._deliver_held_events)
@@ -146,7 +146,7 @@ class SessionState:
             self.emit(event)
 
     def emit(self, event: SessionEvent) -> None:
-        """Tell who watches what happens; what has to be known waits for somebody."""
+        """Send an event to the listener; important events are held until there is one."""
         if isinstance(event, EntryRecorded):
             self._count_entry(event.entry)
         change = event.change if isinstance(event, ContextChanged) else None
@@ -172,31 +172,31 @@ class SessionState:
             self._report_listener_failure(event, exc)
 
     def _report_listener_failure(self, event: SessionEvent, exc: Exception) -> None:
-        """Say that a face has a fault; once, since it may have it with every word."""
+        """Report a failing listener once; it may fail with every event."""
         if not self._has_listener_failed:
             self._has_listener_failed = True
             name = type(event).__name__
-            _logger.error("desk: who watches failed at %s", name, exc_info=exc)
+            _logger.error("session: the listener failed at %s", name, exc_info=exc)
             failure = f"{type(exc).__name__}: {exc}"
             text = f"a fault in steno: {failure}; what is on record is safe"
             self.emit(ErrorRaised(text, code="listener_failed"))
 
     def emit_notes(self, texts: Iterable[str]) -> None:
-        """Tell what a person should know of how things are; once."""
+        """Send notes about the environment, each once."""
         for text in texts:
             if text not in self._sent_notes:
                 self._sent_notes.add(text)
                 self.emit(Notice(NoticeCode.CONTEXT, text))
 
-    # -- how things stand --------------------------------------------------------------------
+    # -- status ---------------------------------------------------------------------------
 
     def check_open(self) -> None:
-        """Refuse what cannot begin any more. Raises StenoError."""
+        """Refuse an operation on a closed session. Raises StenoError."""
         if self.is_closed:
             raise StenoError("it is closed", code="session_closed", place="desk")
 
     def check_idle(self) -> None:
-        """Refuse what cannot be done while something runs. Raises StenoError."""
+        """Refuse an operation while something runs. Raises StenoError."""
         self.check_open()
         if self.is_agent_running:
             raise StenoError(
@@ -210,7 +210,7 @@ class SessionState:
 
     @property
     def agent(self) -> DeferredAgent:
-        """Who works on the session."""
+        """The agent of the session."""
         if self._agent is None:
             self._agent = DeferredAgent(
                 self.conversation,
@@ -224,7 +224,7 @@ class SessionState:
 
     @property
     def command_context(self) -> CommandContext:
-        """Everything, for a command to look at."""
+        """The context of a slash command."""
         config = self.config
         return CommandContext(
             loaded_settings=config.loaded_settings,
@@ -238,7 +238,7 @@ class SessionState:
 
     @property
     def status(self) -> SessionStatus:
-        """What a status line shows."""
+        """The values of a status line."""
         totals, conversation = self._usage_totals, self.conversation
         return SessionStatus(
             session=(conversation.id if self.is_recorded else "")
@@ -257,7 +257,7 @@ class SessionState:
 
     def _count_entry(self, entry: Entry) -> None:
         if isinstance(entry.payload, Rewind):
-            # What was recorded again behind it is there already, and will be told as well.
+            # Entries recorded after it are there already, and will be reported as well.
             past = self.conversation.entries_view()
             self._usage_totals.rebuild(takewhile(lambda one: one.id != entry.id, past))
         else:
@@ -267,7 +267,7 @@ class SessionState:
     # -- the session -------------------------------------------------------------------------
 
     def prepare_new_session(self, title: str, mode: Mode) -> None:
-        """Let the next words begin a session."""
+        """Let the next prompt start a session."""
         self._system_prompt, notes = read_system_prompt(
             self.config.loaded_settings, self.config.folder
         )
@@ -277,18 +277,18 @@ class SessionState:
         self.emit_notes(notes)
 
     def check_prompt_size(self, text: str) -> None:
-        """Refuse what is too long for the model. Raises InvalidValue.
+        """Refuse a prompt that does not fit the model. Raises InvalidValue.
 
-        That is told only of models of which it is known before they are loaded.
+        Only models whose context window is known before they are loaded are checked.
         """
         check_prompt_fits(
             self.environment, text if self.is_recorded else self._system_prompt + text
         )
 
     def ensure_recorded(self) -> Conversation:
-        """Begin the session, if it was only thought of; return its conversation.
+        """Record the session, if it is only prepared; return its conversation.
 
-        Whoever is at work stays so: the words that begin it may be those that wait for tools.
+        The agent stays the same: its first prompt may be waiting for tools.
         """
         if not self.is_recorded:
             config, mode = self.config, self.conversation.mode
@@ -301,7 +301,7 @@ class SessionState:
         return self.conversation
 
     def read_session(self, conversation: Conversation) -> ResumableSession:
-        """Read a session that is on record, from any thread; nothing is taken yet."""
+        """Read a stored session, in any thread; nothing is replaced yet."""
         store, entries = self.config.store, conversation.entries_view()
         title = store.header(conversation.id).title or derive_title(
             islice(entries, TITLE_SEARCH_ENTRIES)
@@ -310,7 +310,7 @@ class SessionState:
         return ResumableSession(conversation, title, tuple(notes))
 
     def resume(self, session: ResumableSession) -> None:
-        """Take a session that is on record."""
+        """Switch to a stored session."""
         self._replace_conversation(session.conversation, is_begun=True, title=session.title)
         self._usage_totals.rebuild(session.conversation.entries_view())
         self.emit_notes(session.notes)
@@ -323,20 +323,20 @@ class SessionState:
         self._usage_totals.rebuild(())
 
     def emit_branch_changed(self) -> None:
-        """Read the branch anew, and say that everything is to be shown anew."""
+        """Read the branch again, and report that everything is to be shown again."""
         self._usage_totals.rebuild(self.conversation.entries_view() if self.is_recorded else ())
         self.emit(BranchChanged())
 
-    # -- what it works with ------------------------------------------------------------------
+    # -- model and tools ------------------------------------------------------------------
 
     async def use_model(self, found: ModelSelection) -> None:
-        """Work with a model from here on; what the last one worked with is closed.
+        """Switch to a model; the resources of the last one are closed.
 
-        Servers are the same for every model: they go on. What cannot be opened leaves everything
-        as it was.
+        MCP servers are the same for every model, and stay. A model that cannot be opened leaves
+        everything unchanged.
         """
         config, stack = self.config, AsyncExitStack()
-        # What it costs and how much it reads takes a moment to look up for the first time.
+        # The first lookup of prices and limits takes a moment.
         await asyncio.to_thread(find_price, found.name)
         startup = self._mcp_startup = self._mcp_startup or self._create_mcp_startup()
         approver = config.approver or self.approvals
@@ -354,7 +354,7 @@ class SessionState:
         try:
             await last.aclose()
         except Exception:
-            _logger.exception("desk: what the last model worked with was not closed")
+            _logger.exception("session: resources of the last model were not closed")
         self.emit_notes((*environment.notes, *environment_notes(environment, config.folder)))
         if environment.supports_tools:
             startup.start()
@@ -386,13 +386,13 @@ class SessionState:
         self.emit(Notice(NoticeCode.INPUT, text))
 
     def _update_tools(self) -> None:
-        """Take what servers have brought by now; the next run has it."""
+        """Use the MCP tools that are available now, from the next run on."""
         if self._mcp_startup is not None and self.environment.supports_tools:
             self.environment = self.environment.with_mcp_tools(self._mcp_startup.tools)
             self.emit_notes(self.environment.input_setup.notes)
 
     def start_mcp(self) -> bool:
-        """Ask servers who were not asked yet; tell whether what is said now waits for any."""
+        """Start MCP servers that have not started; return whether a prompt would wait for any."""
         if self._mcp_startup is None or not self.environment.supports_tools:
             return False
         self._mcp_startup.start()
@@ -418,7 +418,7 @@ class SessionState:
             )
 
     async def close(self) -> None:
-        """Let go of everything. Calling it twice is fine."""
+        """Release all resources. May be called twice."""
         self.is_closed = True
         async with AsyncExitStack() as stack:  # each of them, whatever becomes of the others
             stack.callback(self.config.store.close)
@@ -429,7 +429,7 @@ class SessionState:
 
 @contextmanager
 def explain_conflicts(state: SessionState) -> Generator[None]:
-    """Record something. Raises Conflict, Missing in words for a person, if another was faster."""
+    """Explain a conflict to the user. Raises Conflict or Missing if another program was faster."""
     try:
         yield
     except Conflict as exc:

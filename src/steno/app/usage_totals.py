@@ -1,6 +1,6 @@
-"""What a branch has come to: tokens, cost, and how much of it the model sees.
+"""Totals of a branch: tokens, cost, and the size of the context.
 
-It is kept up entry by entry, so to ask costs nothing, however long the session.
+They are updated entry by entry, so that reading them costs nothing, however long the session.
 """
 
 from __future__ import annotations
@@ -18,31 +18,31 @@ from steno.records.entry import Compaction, Entry, ModelChange
 
 @final
 class UsageTotals:
-    """Adds up what the entries of one branch say; it knows nothing that they do not."""
+    """Sums the usage in the entries of one branch."""
 
     def __init__(self, price_of: Callable[[str], Price | None]) -> None:
-        """Take who knows what models cost, and start with nothing."""
+        """Take the source of prices, and start empty."""
         self._price_of = price_of
         self.rebuild(())
 
     def rebuild(self, entries: Iterable[Entry]) -> None:
-        """Begin anew with the entries of a branch."""
+        """Start again with the entries of a branch."""
         self.usage = Usage()
         self.context_tokens: int | None = None
-        """How much the model saw last, as its provider counts, or about."""
+        """The size of the last context, as the provider counts it, or estimated."""
         self._model = ""
         self._usages: dict[str, Usage] = {}
         self._sizes: dict[str, int] = {}
         """About how many tokens each message takes that is not summed up, by its entry."""
         self._total = 0
-        """Of all of these."""
+        """The sum of these."""
         self._system_entries: set[str] = set()
-        """Which of them stay, whatever is summed up."""
+        """The entries that a compaction keeps."""
         for entry in entries:
             self.add(entry)
 
     def add(self, entry: Entry) -> None:
-        """Take note of the next entry."""
+        """Add the next entry."""
         payload, message = entry.payload, entry.message
         if isinstance(payload, ModelChange):
             self._model = payload.new
@@ -62,7 +62,7 @@ class UsageTotals:
             self.context_tokens = used.total_tokens if is_counted else self._total
 
     def _apply_compaction(self, id: str, summary: Compaction) -> None:
-        """Let a summary count in place of what it is about."""
+        """Count a summary in place of the messages that it replaces."""
         ids = list(self._sizes)
         behind = ids.index(summary.through) + 1 if summary.through in self._sizes else 0
         kept = {*self._system_entries, *ids[behind:]}
@@ -72,7 +72,7 @@ class UsageTotals:
 
     @property
     def cost(self) -> Decimal | None:
-        """What the turns with a known price cost, in dollars; None if there is none among them."""
+        """The cost of the turns with a known price, in dollars; None if there is none."""
         prices = {model: self._price_of(model) for model in self._usages}
         costs = [
             cost_of(self._usages[model], price)

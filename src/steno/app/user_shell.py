@@ -1,7 +1,7 @@
-"""A command that a person runs: in their own shell and environment, and in no sandbox.
+"""A shell command of the user: in their own shell and environment, without a sandbox.
 
-It is theirs, so no rule is asked; but it ends with all that it has started, by itself or when
-whoever waits for it is cancelled.
+No permission rule applies. The command ends together with its children, by itself or when its task
+is cancelled.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from steno.tools.shell.process import (
 from steno.values import is_utf8_text
 
 MAX_RECORDED_BYTES: Final = 100_000
-"""How many bytes of what a command says go on record: those at the beginning and at the end."""
+"""How many bytes of the output are recorded: the beginning and the end."""
 MAX_SHOWN_CHARACTERS: Final = 1_000_000
-"""How many characters are shown while it runs: one that never ends would fill the memory."""
+"""How many characters are shown while it runs: endless output would fill the memory."""
 _DEFAULT_SHELL: Final = "/bin/sh"
 _SHELL_VARIABLES: Final = {
-    # Nobody can turn pages here, and what moves the cursor is shown as an escape.
+    # There is no pager here, and cursor movements are shown as escapes.
     "TERM": "dumb",
     "PAGER": "cat",
     "GIT_PAGER": "cat",
@@ -41,31 +41,31 @@ _SHELL_LIMITS: Final = CommandLimits(
     max_processes=1 << 16,
     max_file_bytes=1 << 60,
 )
-"""No limits to speak of: whoever types the command can also interrupt it."""
+"""Effectively no limits: the user can interrupt the command."""
 
 
 class ShellResult(NamedTuple):
-    """What came of a command."""
+    """The result of a command."""
 
     status: int | None
-    """As shells have it: 128 and the number of a signal. None where it was ended from outside."""
+    """As in shells: 128 plus the number of a signal. None if it was ended from outside."""
     output: str
-    """What it printed, also as errors; of much, the beginning and the end."""
+    """Standard output and errors; of a long one, the beginning and the end."""
 
 
 @final
 class OutputLimiter:
-    """Tells the beginning of what a command prints, and that there is more."""
+    """Passes on the beginning of an output, and a line about the rest."""
 
     def __init__(
         self, emit: Callable[[str], None], max_characters: int = MAX_SHOWN_CHARACTERS
     ) -> None:
-        """Take whoever is to hear it."""
+        """Take the function that receives the text, and the limit."""
         self._emit = emit
         self._remaining = max_characters
 
     def __call__(self, text: str) -> None:
-        """Take what it prints next."""
+        """Pass on the next text."""
         if self._remaining <= 0:
             return
         shown = text[: self._remaining]
@@ -75,9 +75,9 @@ class OutputLimiter:
 
 
 async def run_shell(command: str, folder: Path, on_output: Callable[[str], None]) -> ShellResult:
-    """Run a command to its end; `tell` gets what it prints as it comes.
+    """Run a command to its end; `on_output` receives its output as it arrives.
 
-    When cancelled, all of it is ended first. Raises InvalidValue, Unavailable.
+    When cancelled, it ends the command first. Raises InvalidValue, Unavailable.
     """
     if not command.strip() or not is_utf8_text(command) or "\0" in command:
         raise InvalidValue(
@@ -108,7 +108,7 @@ async def run_shell(command: str, folder: Path, on_output: Callable[[str], None]
 
 
 def _user_shell() -> str:
-    """Return the person's own shell, if it is there."""
+    """Return the user's own shell, if it exists."""
     named = os.environ.get("SHELL", "")
     return named if named.startswith("/") and shutil.which(named) else _DEFAULT_SHELL
 

@@ -1,10 +1,10 @@
-"""What a terminal shows of a conversation: blocks, one below the other.
+"""The items of a transcript, one below the other.
 
-A block is what a person sees: words, a call with what came of it, a notice. Its text is as it came
-from a model, a tool or a person; whoever draws it makes it harmless.
+An item is a text, a call with its result, or a notice. Its text is unchanged from a model, a tool
+or a user; the code that draws it makes it printable.
 
-Of what a command says while it runs, only the beginning and the end are kept: the record has its
-own rule, and one that never ends must not fill the memory.
+Of the output of a running command only the beginning and the end are kept: endless output must not
+fill the memory. The log has its own limit.
 """
 
 from __future__ import annotations
@@ -15,35 +15,35 @@ from typing import Final, NamedTuple, final
 
 _HEAD_CHARACTERS: Final = 20_000
 _TAIL_CHARACTERS: Final = 180_000
-"""How many characters are kept of what a running command says, at the beginning and at the end."""
+"""How many characters of a running command are kept at the beginning and at the end."""
 FOLDED_LINES: Final = 20
-"""How many lines stay to be seen of what a person said or ran, folded as it is."""
+"""How many lines of a folded prompt or shell command are visible."""
 _LINE_CHARACTERS: Final = 100
-"""How many characters count as a line, where nobody has ended it."""
+"""How many characters count as a line without a line end."""
 
 
 class ItemKind(StrEnum):
-    """Whose words a block holds, or what it is about."""
+    """The author or the subject of an item."""
 
     USER = "user"
     ANSWER = "answer"
     THINKING = "thinking"
     CALL = "call"
-    """A tool call, with what it says while it runs and what came of it."""
+    """A tool call with its output and result."""
     SHELL = "shell"
-    """A command that the person ran."""
+    """A shell command of the user."""
     NOTICE = "notice"
-    """Something that the person should know: one line or a few."""
+    """A notice for the user: one line or a few."""
     ERROR = "trouble"
-    """Something that could not be done, and what to do about it."""
+    """An error, and what to do about it."""
     REPLY = "reply"
-    """What a command of the person has brought."""
+    """The reply of a slash command."""
     MARK = "mark"
-    """A change of course on record: another mode, model or branch, a summary, a label."""
+    """A recorded change: another mode, model or branch, a summary, a label."""
 
 
 class TextForm(StrEnum):
-    """What kind of text a block holds."""
+    """The form of a text."""
 
     PLAIN = "plain"
     MARKDOWN = "markdown"
@@ -52,10 +52,10 @@ class TextForm(StrEnum):
 
 
 class CallState(StrEnum):
-    """How far a call has come."""
+    """The progress of a call."""
 
     WAITING = "waiting"
-    """Somebody has to decide about it."""
+    """It awaits a decision."""
     RUNNING = "running"
     DONE = "done"
     FAILED = "failed"
@@ -68,17 +68,17 @@ _USER_KINDS: Final = frozenset({ItemKind.USER, ItemKind.SHELL})
 
 
 class ImageLocation(NamedTuple):
-    """Where an image is on record; its bytes are asked for when it is drawn."""
+    """The position of an image in the log; its bytes are read when it is drawn."""
 
     entry: str
     number: int
-    """Of the image among the parts of its message."""
+    """The number of the block in its message."""
 
 
 @final
 @dataclass(eq=False, slots=True)
 class TranscriptItem:
-    """One thing on the screen. It changes while it is said or done; who changes it says so."""
+    """One item. It changes while it is streamed or run; the code that changes it calls the sink."""
 
     kind: ItemKind
     head: str = ""
@@ -86,27 +86,27 @@ class TranscriptItem:
     body: str = ""
     form: TextForm = TextForm.PLAIN
     language: str = ""
-    """Of code, as Pygments names it; else empty."""
+    """The language of code, as Pygments names it; else empty."""
     state: CallState | None = None
     is_folded: bool = False
     is_open: bool = False
-    """Whether more is to come: it is being said, or runs."""
+    """Whether more follows: it is streamed, or runs."""
     entry: str | None = None
-    """The id of the entry that it shows; None for what is not on record."""
+    """The id of its entry; None if it is not recorded."""
     images: tuple[ImageLocation, ...] = ()
     """To be drawn below the text, where the terminal can."""
     note: str = ""
-    """What came of it, in a word or two behind the head: `+1 -1`, `exit 1`."""
+    """A short result after the head: `+1 -1`, `exit 1`."""
     chunks: list[str] = field(default_factory=list[str])
-    """What was said since `body` was last put together."""
+    """The text since `body` was last joined."""
     pending_characters: int = 0
-    """How many characters these are."""
+    """The number of characters of these."""
     omitted_characters: int = 0
-    """How many characters are missing in the middle of the body."""
+    """The number of characters omitted in the middle of the body."""
 
     @property
     def can_fold(self) -> bool:
-        """Whether there is more of it than its head, or than a few lines where a person said it."""
+        """Whether it has more than a head, or more than a few lines of a user."""
         if self.kind in _USER_KINDS:
             return not self.is_short
         has_head = bool(self.head) or self.kind is ItemKind.THINKING
@@ -114,8 +114,8 @@ class TranscriptItem:
 
     @property
     def is_short(self) -> bool:
-        """Whether it takes no more lines than what is folded may show."""
-        # What is still in pieces is the end of something that runs, and shown as that.
+        """Whether it fits into the lines of a folded item."""
+        # Unjoined chunks are the end of a running output, and shown as such.
         return max(self.body.count("\n"), len(self.body) // _LINE_CHARACTERS) <= FOLDED_LINES
 
     def append(self, text: str) -> None:
@@ -136,13 +136,13 @@ class TranscriptItem:
         return self.body
 
     def replace_body(self, body: str, form: TextForm) -> None:
-        """Hold this in place of everything that was said."""
+        """Replace the whole text."""
         self.chunks.clear()
         self.pending_characters = self.omitted_characters = 0
         self.body, self.form = body, form
 
     def _truncate(self) -> None:
-        """Leave out the middle of the body, if it is long, and say so there."""
+        """Omit the middle of a long body, and write that there."""
         start = _HEAD_CHARACTERS + len(_omission_text(self.omitted_characters))
         too_many = len(self.body) - start - _TAIL_CHARACTERS
         if too_many > 0:

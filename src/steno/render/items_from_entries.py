@@ -1,6 +1,6 @@
-"""Entries as blocks: what a person sees of what is on record.
+"""Recorded entries as items.
 
-Nothing here is made harmless: that is for whoever draws it. Heads are on one line all the same.
+Text is not made printable here; the code that draws it does that. Heads are on one line.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ INTERRUPTED_NOTICE: Final = (
 )
 _CONTINUE_HINT: Final = " (max_tokens); say: go on. --max-tokens allows more"
 _MAX_UNFOLDED_LINES: Final = 20
-"""How many lines of a diff are seen before anybody asks for them."""
+"""How many lines of a diff are visible at first."""
 _MAX_FAILURE_LINES: Final = 5
 _MAX_FAILURE_CHARACTERS: Final = 500
-"""What a call that failed says is seen if it is no more: it says why."""
+"""The output of a failed call is visible if it is not longer: it states the reason."""
 _STATE_BY_OUTCOME: Final = {
     Outcome.OK: CallState.DONE,
     Outcome.DENIED: CallState.DENIED,
@@ -66,7 +66,7 @@ _STATE_BY_OUTCOME: Final = {
 
 
 def item_from_call(call: AnyToolCall, entry: str | None = None) -> TranscriptItem:
-    """Return a call that nothing is known of yet but what it asks for."""
+    """Return the item of a call without a result."""
     item = TranscriptItem(ItemKind.CALL, head=summarize_call(call), is_folded=True, entry=entry)
     if isinstance(call, InvalidToolCall):
         item.state, item.body = CallState.FAILED, f"{call.reason}\n{call.arguments}"
@@ -89,7 +89,7 @@ def _as_diff(old: str, new: str) -> str:
 
 
 def apply_result(item: TranscriptItem, result: ToolResultMessage, entry: str) -> None:
-    """Let a call show what came of it."""
+    """Show the result of a call."""
     item.is_open = False
     item.state = _STATE_BY_OUTCOME.get(result.outcome, CallState.FAILED)
     details = result.details or {}
@@ -107,7 +107,7 @@ def apply_result(item: TranscriptItem, result: ToolResultMessage, entry: str) ->
 
 
 def _is_short_failure(item: TranscriptItem) -> bool:
-    """Tell whether a call failed, and a few lines say why."""
+    """Return whether a call failed with a short reason."""
     is_short = 0 < len(item.body) <= _MAX_FAILURE_CHARACTERS
     lines = item.body.strip("\n").count("\n") + 1
     return item.state is CallState.FAILED and is_short and lines <= _MAX_FAILURE_LINES
@@ -129,7 +129,7 @@ def _without_file_header(diff: str, head: str) -> str:
 
 
 def apply_decision(item: TranscriptItem, approval: Approval) -> None:
-    """Let a call show what was decided about it."""
+    """Show the decision about a call."""
     if approval.status is ApprovalStatus.PENDING:
         item.state = CallState.WAITING
     elif approval.status is ApprovalStatus.DENIED:
@@ -142,7 +142,7 @@ def apply_decision(item: TranscriptItem, approval: Approval) -> None:
 
 
 def item_from_prompt(entry: Entry, message: UserMessage) -> TranscriptItem:
-    """Return what a person said, or the command that they ran."""
+    """Return the item of a prompt, or of a shell command."""
     command = None if entry.audit is None else entry.audit.get(SHELL_AUDIT_KEY)
     if isinstance(command, str):
         status = None if entry.audit is None else entry.audit.get(SHELL_STATUS_AUDIT_KEY)
@@ -158,12 +158,12 @@ def item_from_prompt(entry: Entry, message: UserMessage) -> TranscriptItem:
 
 
 def item_from_shell_command(command: str) -> TranscriptItem:
-    """Return a command of the person of which nothing has come yet."""
+    """Return the item of a shell command without output."""
     return TranscriptItem(ItemKind.SHELL, head=f"$ {terminal_line(command)}", is_folded=True)
 
 
 def apply_exit_status(item: TranscriptItem, status: object) -> None:
-    """Let a command of the person show how it has ended; without a status it was stopped."""
+    """Show how a shell command ended; without a status it was stopped."""
     if status is None:
         item.state = CallState.STOPPED
     elif status == 0:
@@ -173,7 +173,7 @@ def apply_exit_status(item: TranscriptItem, status: object) -> None:
 
 
 def items_from_answer(entry: Entry, message: AssistantMessage) -> list[TranscriptItem]:
-    """Return what a model said, part by part; a call has its place among them."""
+    """Return the items of an answer, block by block, calls among them."""
     return [
         item
         for number, part in enumerate(message.content)
@@ -206,19 +206,19 @@ def _item_from_block(
 
 
 def answer_item(text: str = "", entry: str | None = None) -> TranscriptItem:
-    """Return words of a model."""
+    """Return the item of an answer text."""
     return TranscriptItem(ItemKind.ANSWER, body=text, form=TextForm.MARKDOWN, entry=entry)
 
 
 def thinking_item(text: str = "", entry: str | None = None) -> TranscriptItem:
-    """Return what a model thought."""
+    """Return the item of thinking."""
     return TranscriptItem(
         ItemKind.THINKING, head="thinking", body=text, is_folded=True, entry=entry
     )
 
 
 def reference_label(block: object) -> str:
-    """Return what something is called that a message points at."""
+    """Return the name of a reference."""
     match block:
         case FileReference() | Image() | Resource():
             return describe_reference(block)
@@ -239,10 +239,10 @@ def image_locations(content: tuple[object, ...], entry: str) -> tuple[ImageLocat
 
 
 def marker_from_entry(entry: Entry, *, pointer: str = "") -> TranscriptItem | None:
-    """Return what an entry says that is no message and about no call; None where it is for itself.
+    """Return the item of an entry that is neither a message nor about a call; None if it has none.
 
-    What a branch went back behind is not on it any more, and nobody is told so: the tree has it.
-    `pointer` names what a resolution is about.
+    Rewound entries are not on the branch any more, and have no item: the tree shows them. `pointer`
+    names the reference of a resolution.
     """
     payload = entry.payload
     match payload:
@@ -254,7 +254,7 @@ def marker_from_entry(entry: Entry, *, pointer: str = "") -> TranscriptItem | No
             )
         case ModeChange():
             return _marker_item(entry, f"{payload.new} mode")
-        case ModelChange() if payload.old:  # who answers first is no change
+        case ModelChange() if payload.old:  # the first model is no change
             return _marker_item(entry, f"{payload.new} answers")
         case BranchSwitch():
             return _marker_item(entry, f"branch {payload.new}")
@@ -268,7 +268,7 @@ def marker_from_entry(entry: Entry, *, pointer: str = "") -> TranscriptItem | No
             return TranscriptItem(ItemKind.NOTICE, body=f"remark: {payload.text}", entry=entry.id)
         case Repair(code=code) if (
             code == GRANT_REVOKED
-        ):  # nothing was broken: somebody wanted it so
+        ):  # nothing was repaired: the user requested it
             return _marker_item(entry, payload.explanation)
         case Repair():
             return TranscriptItem(
@@ -291,14 +291,14 @@ def _marker_item(entry: Entry, text: str) -> TranscriptItem:
 
 
 def ending_reason(result: RunResult) -> str:
-    """Return why a run is over, or its last answer not whole, and how to go on; empty if all is well."""
+    """Return why a run ended early or its answer is incomplete, and how to continue; else empty."""
     message = result.message
     is_cut = message is not None and message.stop_reason is StopReason.LENGTH
     return f"{result.reason}{_CONTINUE_HINT}" if is_cut and result.reason else result.reason
 
 
 def _resolution_item(entry: Entry, resolution: Resolution, pointer: str) -> TranscriptItem | None:
-    """Return what became of something that a message points at, where a person should know."""
+    """Return the outcome of a reference, if the user should know."""
     if resolution.status is ResolutionStatus.FAILED:
         text = f"{pointer}: failed: {resolution.error}; {RETRY_HINT}"
         return TranscriptItem(ItemKind.ERROR, body=text, entry=entry.id)

@@ -1,5 +1,4 @@
-"""What a person works with in a terminal: full-screen (`app`), or line by line (`plain`).
+"""The interfaces of a session in a terminal: full screen (`ui.tui`) and line by line (`ui.plain`).
 
-Both are faces of a desk (`desk`), the port behind which an agent works. Nothing here knows a
-provider, a store or a tool.
+Both use `app.session.AgentSession`. They import no provider, store or tool.
 """

@@ -1,10 +1,10 @@
-"""Deciding about a call: what there is to choose, and which keys mean it.
+"""The state of an approval: the pending calls, the choices, and the keys that count as a choice.
 
-Nobody shall approve what they did not mean to. So a decision takes two steps, a letter and then
-Enter, and neither counts where it looks like something else: prose that was meant for the prompt,
-a key that is held down, a key that was on its way when the question appeared.
+A user must not approve a call by accident. So a decision takes two steps, a letter and then Enter.
+Neither counts when it looks like something else: prose typed for the prompt, a key that is held
+down, or a key pressed before the request appeared.
 
-Nothing here knows a widget.
+This module imports no widget.
 """
 
 from __future__ import annotations
@@ -24,31 +24,31 @@ _WAITING_REASON: Final = "it waits behind another call, and a rule may yet decid
 NO_RULE_REASON: Final = "no rule would cover only calls like this one"
 _UNPRINTABLE_RULE: Final = "a rule for it would hold what cannot be shown"
 READING_TIME_S: Final = 0.6
-"""How long something has to be on the screen before a key can be about it; and how long no letter
-may have come for the next one to be a choice: who writes prose pauses less."""
+"""How long a request must be visible before a key counts, and how long no letter may precede a
+choice. Letters of prose follow each other faster."""
 _PROSE_PAUSE_S: Final = 1.2
-"""How long that is behind a letter that chose nothing: who writes prose may stop to think, or be
-slow, and the o of a slow `no` is no yes."""
+"""The same pause after a letter that chose nothing. A slow typist may stop to think, and the o of a
+slow `no` is not a yes."""
 _FOCUS_GRACE_S: Final = 0.3
-"""How long keys may still be meant for the prompt when the focus was taken from there."""
+"""How long keys may still be meant for the prompt after the panel took the focus."""
 _REPEAT_PAUSE_S: Final = 0.2
-"""Who presses the same letter again after so long means the same again."""
+"""The same letter after this pause repeats the choice."""
 _MIN_ENTER_PAUSE_S: Final = 0.06
-"""Keys that come faster are pasted or repeated, and nobody has looked in between."""
+"""Faster keys are pasted or repeated; the user has not read anything in between."""
 _PASTE_PAUSE_S: Final = 0.02
-"""Nobody types as fast as that."""
+"""No user types as fast as this."""
 _KEY_REPEAT_S: Final = 0.8
 """Longer than keyboards wait before they repeat a key that is held down."""
 IDLE_S: Final = 1.0
-"""How long nobody may have typed elsewhere for a question to take the focus unasked."""
+"""How long the prompt must be idle before a request takes the focus."""
 NO_LONGER_ASKED: Final = "no longer asked, or changed meanwhile: nothing was decided"
 
 
-# -- what there is to choose -----------------------------------------------------------------
+# -- choices ----------------------------------------------------------------------------------
 
 
 class ApprovalChoice(StrEnum):
-    """What a person can do about a call, or about several."""
+    """A decision about one call, or about several."""
 
     ONCE = "once"
     SESSION = "session"
@@ -58,9 +58,9 @@ class ApprovalChoice(StrEnum):
     EXPLAIN = "explain"
     """Deny, with a reason for the model."""
     ALL = "all"
-    """Look at all that await a decision, to allow them together."""
+    """List all pending calls, to allow them together."""
     THESE = "these"
-    """Allow what was listed."""
+    """Allow the listed calls."""
     BACK = "back"
 
 
@@ -69,7 +69,7 @@ SCOPE_BY_CHOICE: Final = {
     ApprovalChoice.PROJECT: GrantScope.PROJECT,
     ApprovalChoice.USER: GrantScope.USER,
 }
-"""The choices that allow more than the call at hand, by a rule."""
+"""The choices that allow more than this call, by a rule."""
 
 
 class ApprovalOffer(NamedTuple):
@@ -79,9 +79,9 @@ class ApprovalOffer(NamedTuple):
     letter: str
     label: str
     meaning: str
-    """What Enter will do."""
+    """The effect of Enter."""
     obstacle: str = ""
-    """Why it cannot be chosen; empty where it can."""
+    """The reason why it cannot be chosen; empty if it can."""
 
 
 _ALLOW_ONCE: Final = ApprovalOffer(
@@ -94,7 +94,7 @@ _RULE_PLACES: Final = {
     ApprovalChoice.PROJECT: "for this folder until revoked",
     ApprovalChoice.USER: "for all folders until revoked",
 }
-"""Where the rule of a wider yes is kept."""
+"""Where the rule of a wider permission is stored."""
 
 
 _DENIALS: Final = (
@@ -106,7 +106,7 @@ _DENIALS: Final = (
 
 
 def offers_for_call(pending: PendingCall, undecided: int) -> tuple[ApprovalOffer, ...]:
-    """Return what can be chosen for a call, one of so many that nobody has decided about."""
+    """Return the choices for one call; `undecided` is the number of calls without a decision."""
     obstacle = rule_obstacle(pending.request)
     rule = "" if obstacle or pending.request is None else _rule_text(pending.request)
     wide = [
@@ -133,7 +133,7 @@ def _rule_text(request: ApprovalRequest) -> str:
 
 
 def offers_for_calls(count: int) -> tuple[ApprovalOffer, ...]:
-    """Return what can be chosen once all calls are listed."""
+    """Return the choices for a list of calls."""
     return (
         ApprovalOffer(
             ApprovalChoice.THESE,
@@ -158,17 +158,17 @@ def rule_obstacle(request: ApprovalRequest | None) -> str:
 
 
 class RulePreview(NamedTuple):
-    """What a rule that somebody types would do."""
+    """The effect of a rule that the user types."""
 
     rule: str | None
-    """As it would be stored; None where it cannot be."""
+    """The stored form; None if the text is not a rule."""
     description: str
     is_narrow: bool = False
-    """Whether it covers this call and its like, and no more."""
+    """Whether it covers this call and similar ones, and no more."""
 
 
 def preview_rule(text: str, request: ApprovalRequest) -> RulePreview:
-    """Tell what a rule would cover, or why it is none."""
+    """Return the calls that a rule would cover, or the reason why the text is not a rule."""
     if not text.strip():
         return RulePreview(None, "rule: write which calls to allow, as in bash(git log *)")
     try:
@@ -186,7 +186,7 @@ def preview_rule(text: str, request: ApprovalRequest) -> RulePreview:
 
 
 def kept_rule_notice(decision: ApprovalDecision) -> str:
-    """Return what to tell about a rule that outlasts the session; nothing where none does."""
+    """Return the notice about a rule that outlasts the session; empty if there is none."""
     if decision.scope not in (GrantScope.PROJECT, GrantScope.USER):
         return ""
     place = _RULE_PLACES[ApprovalChoice(decision.scope)]
@@ -196,7 +196,7 @@ def kept_rule_notice(decision: ApprovalDecision) -> str:
 def decision_from_text(
     choice: ApprovalChoice, text: str, request: ApprovalRequest | None, *, actor: str
 ) -> ApprovalDecision | None:
-    """Return the verdict that a written rule or reason makes; None where it makes none."""
+    """Return the decision of a typed rule or reason; None if the text makes none."""
     if choice is ApprovalChoice.EXPLAIN:
         reason = text.strip()
         return ApprovalDecision(allowed=False, actor=actor, reason=reason) if reason else None
@@ -209,7 +209,7 @@ def decision_from_text(
 def decision_from_offer(
     choice: ApprovalChoice, request: ApprovalRequest | None, *, actor: str
 ) -> ApprovalDecision | None:
-    """Return the verdict that stores the rule of a question; None where words are wanted."""
+    """Return the decision that stores the rule of a request; None if a text must be typed first."""
     if request is None or choice not in SCOPE_BY_CHOICE:
         return None
     return decision_from_text(choice, request.rule, request, actor=actor)
@@ -218,9 +218,9 @@ def decision_from_offer(
 def decide_calls(
     session: AgentSession, calls: Sequence[PendingCall], decision: ApprovalDecision
 ) -> list[str]:
-    """Decide about calls alike; return what is said against it."""
+    """Apply one decision to several calls; return the errors as text."""
     refusals: list[str] = []
-    # What waits comes first: when the last question has its answer, the run goes on.
+    # Waiting calls first: the run continues with the last answered request.
     for pending in sorted(calls, key=lambda one: one.request is not None):
         try:
             session.decide(pending.call.id, decision)
@@ -229,11 +229,11 @@ def decide_calls(
     return refusals
 
 
-# -- keys that are meant ---------------------------------------------------------------------
+# -- keys -------------------------------------------------------------------------------------
 
 
 class KeyRefusal(StrEnum):
-    """Why a key is not taken for what it may mean, in words for the person."""
+    """The reason why a key is ignored, as text for the user."""
 
     SOON = "ignored: that came before there was time to read; once more, please"
     PROSE = "nothing is chosen: letters close together are taken for prose; pause, then one letter"
@@ -247,35 +247,35 @@ class KeyRefusal(StrEnum):
 
 @final
 class KeyGuard:
-    """Tells keys that mean a decision from those that were meant for something else.
+    """Separates keys that are a decision from keys that were meant for something else.
 
-    Each key is noted, and the answer is a doubt, or None where it can be meant.
+    Every key is recorded. Each check returns a refusal, or None if the key counts.
     """
 
     def __init__(self, now: Callable[[], float]) -> None:
-        """Take a clock, in seconds."""
+        """Take a clock in seconds."""
         self._now = now
         self._appeared_at = now()
         self._taken_at = self._letter_at = self._key_at = self._click_at = float("-inf")
         self._recent_letters = ""
         """The letters that came without a pause, each once."""
         self._is_prose = False
-        """Whether the last letter chose nothing."""
+        """Whether the last letter was no choice."""
         self._is_enter = False
-        """Whether the last key was Enter; one that is held down brings nothing else."""
+        """Whether the last key was Enter; a key that is held down sends nothing else."""
 
     def content_changed(self) -> None:
         """Something else is on the screen from now on."""
         self._appeared_at = self._now()
 
     def focus_taken(self) -> None:
-        """Keys come here from now on, and nobody has asked for that."""
+        """Record that keys arrive here from now on without a request by the user."""
         self._taken_at = self._now()
 
     def check_letter(self, letter: str, *, is_choice: bool = True) -> KeyRefusal | None:
-        """Tell whether a character can be meant alone: it stands alone, or comes again.
+        """Check whether a character is a choice: it stands alone, or repeats the last one.
 
-        One that is no choice is the beginning of prose as far as the next ones are concerned.
+        A letter that is no choice counts as the beginning of prose for the letters after it.
         """
         pause_s = self._now() - self._letter_at
         if pause_s >= (_PROSE_PAUSE_S if self._is_prose else READING_TIME_S):
@@ -290,12 +290,12 @@ class KeyGuard:
         return refusal
 
     def check_key(self) -> KeyRefusal | None:
-        """Tell whether some other key can be about what is shown."""
+        """Check whether another key refers to the visible request."""
         self._record_key(is_enter=False)
         return self._check_read()
 
     def check_enter(self, *, allows_quick_enter: bool = False) -> KeyRefusal | None:
-        """Tell whether Enter can be a decision."""
+        """Check whether Enter is a decision."""
         pause_s = self._now() - self._key_at
         was_enter = self._is_enter
         self._record_key(is_enter=True)
@@ -306,7 +306,7 @@ class KeyGuard:
         return self._check_read()
 
     def check_click(self) -> KeyRefusal | None:
-        """Tell whether a click counts; of a double click only the first half does."""
+        """Check whether a click counts; of a double click only the first half does."""
         now = self._now()
         pause_s, self._click_at = now - self._click_at, now
         if now - self._appeared_at < READING_TIME_S:
@@ -324,24 +324,24 @@ class KeyGuard:
         return None if is_read else KeyRefusal.SOON
 
 
-# -- who comes to whom -----------------------------------------------------------------------
+# -- focus ------------------------------------------------------------------------------------
 
 
 @final
 class FocusRequest:
-    """Tells when a new question may take the focus: once, and never from somebody who types."""
+    """Decides when a new request may take the focus: once, and never while the user types."""
 
     def __init__(self, idle_s: Callable[[], float]) -> None:
-        """Take who says for how long nobody has typed; 0 where something is being written."""
+        """Take the idle time of the prompt in seconds; 0 while it holds text."""
         self._idle_s = idle_s
         self._asked_ids: frozenset[str] = frozenset()
         self.is_pending = False
-        """Whether there is a question that nobody has gone to."""
+        """Whether there is a request that the user has not focused yet."""
 
     def update(self, asked: frozenset[str], *, is_here: bool) -> bool:
-        """Take over what is asked now, and tell whether any of it is new.
+        """Take the ids of the requests; return whether any of them is new.
 
-        `is_here` where the person is there already.
+        `is_here` is True if the panel has the focus already.
         """
         is_new = not asked <= self._asked_ids
         self.is_pending = bool(asked) and not is_here and (self.is_pending or is_new)
@@ -349,46 +349,50 @@ class FocusRequest:
         return is_new
 
     def mark_focused(self) -> None:
-        """The person is there; whoever leaves again is not called back."""
+        """Record that the panel has the focus; a user who leaves it is not called back."""
         self.is_pending = False
 
     @property
     def is_due(self) -> bool:
-        """Whether the focus may be taken now."""
+        """Whether the panel may take the focus now."""
         return self.is_pending and self._idle_s() >= IDLE_S
 
 
 @final
 class ApprovalState:
-    """See above."""
+    """The pending calls, the one that is shown, and the choice that Enter would confirm.
+
+    The shown call stays while the user decides about it. If it changes all the same, the choice is
+    dropped and `message` reports it. Nothing here decides.
+    """
 
     def __init__(self, attention: KeyGuard) -> None:
-        """Begin without a call; say to `attention` whenever another one is shown."""
+        """Start without a call; `attention` is notified whenever another call is shown."""
         self._key_guard = attention
         self.pending: tuple[PendingCall, ...] = ()
         self.shown_call: PendingCall | None = None
         self.listed_calls: tuple[PendingCall, ...] = ()
-        """What is to be allowed together, while somebody looks at all of it."""
+        """The calls to be allowed together while the list is shown."""
         self.answered_choice: ApprovalChoice | None = None
         """The choice for which a rule or a reason is being written."""
         self.highlighted: ApprovalOffer | None = None
-        """What Enter would do."""
+        """The choice that Enter confirms."""
         self.message = ""
-        """What the person should know before anything else."""
+        """A message that replaces the hint."""
 
     @property
     def undecided(self) -> tuple[PendingCall, ...]:
-        """Those that nobody has decided about."""
+        """The calls without a decision."""
         return tuple([one for one in self.pending if one.decision is None])
 
     @property
     def asked_ids(self) -> frozenset[str]:
-        """Those of them that are waited for right now."""
+        """The ids of the calls that the run waits for."""
         return frozenset([one.call.id for one in self.undecided if one.request is not None])
 
     @property
     def offers(self) -> tuple[ApprovalOffer, ...]:
-        """What there is to choose."""
+        """The choices for the shown call or list."""
         if self.listed_calls:
             return offers_for_calls(len(self.listed_calls))
         return (
@@ -396,7 +400,7 @@ class ApprovalState:
         )
 
     def update_pending(self, pending: Sequence[PendingCall]) -> None:
-        """Take over what awaits a decision now."""
+        """Replace the pending calls."""
         self.pending = tuple(pending)
         undecided = self.undecided
         same_call = None if self.shown_call is None else _find_same_call(self.shown_call, undecided)
@@ -414,12 +418,12 @@ class ApprovalState:
             self.reset(NO_LONGER_ASKED)
 
     def show_call(self, pending: PendingCall | None, typed: str = "") -> None:
-        """Show a call, or none; say so if something was about to be decided."""
+        """Show a call, or none; report it if a choice was highlighted."""
         self.reset(typed)
         self.shown_call = pending
 
     def reset(self, typed: str = "") -> None:
-        """Begin anew with the call shown; say so if something was about to be decided."""
+        """Drop every choice for the shown call; report it if one was highlighted."""
         is_deciding = bool(self.highlighted or self.answered_choice or self.listed_calls)
         self.listed_calls, self.answered_choice, self.highlighted = (), None, None
         self.message = typed if is_deciding else ""
@@ -433,19 +437,19 @@ class ApprovalState:
             self.show_call(undecided[(here + step) % len(undecided)])
 
     def list_all(self) -> None:
-        """Let all be looked at, to be allowed together."""
+        """Show all undecided calls, to allow them together."""
         self.reset()
         self.listed_calls = self.undecided
 
     def begin_answer(self, choice: ApprovalChoice) -> None:
-        """Let a rule or a reason be written."""
+        """Open the input for a rule or a reason."""
         self.reset()
         self.answered_choice = choice
 
-    # -- what is highlighted -----------------------------------------------------------------
+    # -- highlighted choice ---------------------------------------------------------------
 
     def highlight(self, offer: ApprovalOffer | None, typed: str = "") -> None:
-        """Highlight what Enter would do, or nothing; what cannot be chosen says why."""
+        """Highlight the choice that Enter confirms, or none; an impossible one shows its obstacle."""
         if offer is None or not offer.obstacle:
             self.highlighted, self.message = offer, typed
         else:
@@ -453,7 +457,7 @@ class ApprovalState:
 
     @property
     def is_rule_offered(self) -> bool:
-        """Whether Enter would store a rule, which may be edited before."""
+        """Whether Enter would store a rule, which can be edited first."""
         return self.highlighted is not None and self.highlighted.choice in SCOPE_BY_CHOICE
 
     def offer_for_choice(self, choice: ApprovalChoice) -> ApprovalOffer | None:
@@ -461,7 +465,7 @@ class ApprovalState:
         return next((offer for offer in self.offers if offer.choice is choice), None)
 
     def offer_for_letter(self, letter: str) -> ApprovalOffer | None:
-        """Return the offer that a letter stands for; None where it stands for none."""
+        """Return the offer of a letter; None if it has none."""
         return next((offer for offer in self.offers if offer.letter == letter), None)
 
     def highlight_next(self, step: int) -> None:
@@ -480,23 +484,23 @@ def _find_same_call(one: PendingCall, among: Sequence[PendingCall]) -> PendingCa
 
 @final
 class CallPreview:
-    """Knows about one call at a time."""
+    """The preview of one waiting call that has no request yet."""
 
     def __init__(self) -> None:
-        """Know nothing yet."""
+        """Start without a call."""
         self._call: ToolCall | None = None
         self.preview = ""
-        """What the call would do, for people to read."""
+        """The effect of the call, as text for the user."""
 
     def select(self, shown: PendingCall | None) -> bool:
-        """Take a call; tell whether to `look` what it would do. A question says so itself."""
+        """Select a call; return whether its preview must be loaded. A request has its own preview."""
         if shown is None or shown.request is not None or shown.call == self._call:
             return False
         self._call, self.preview = shown.call, ""
         return True
 
     async def load(self, session: AgentSession, call: ToolCall) -> str:
-        """Find out what a call would do; return why that cannot be told, or nothing."""
+        """Load the preview of a call; return the reason if that fails, else an empty text."""
         try:
             preview = await session.preview(call)
         except StenoError as exc:

@@ -1,11 +1,10 @@
-"""A call as lines to read before one decides: what it would do, then whatever that does not show.
+"""A call as lines to read before a decision: its effect, then the arguments not shown by that.
 
-Everything that a model or a file has a hand in is made printable here, and is told apart from our
-own words by its tone: whoever draws it marks what is quoted, so that nobody takes a line of a
-model for one of ours.
+Text of a model or a file is made printable here. Its tone separates it from headings of steno: the
+caller marks quoted lines, so that no line of a model looks like one of steno.
 
-Nothing is left out but what is there to read already: an argument counts as shown only where it
-stands in the preview by itself, outside of anything longer that was given.
+Nothing is omitted unless it is visible already. An argument counts as visible only where the
+preview contains it by itself, outside of any longer argument.
 """
 
 from __future__ import annotations
@@ -24,15 +23,15 @@ from steno.render.terminal_text import terminal_line, terminal_text
 
 
 class LineTone(StrEnum):
-    """What kind of line it is."""
+    """The kind of a line."""
 
     HEADING = "ours"
     """A heading; everything else is quoted."""
     PLAIN = "plain"
     NOTE = "note"
-    """What a tool says about the call, below what the call says itself."""
+    """A note of the tool about the call."""
     FILE = "file"
-    """Which file a diff is about."""
+    """The file of a diff."""
     HUNK = "hunk"
     ADDED = "added"
     REMOVED = "removed"
@@ -46,14 +45,14 @@ class CallLine(NamedTuple):
 
 
 _MAX_INLINE: Final = 60
-"""A longer text stands below its name."""
+"""A longer text is written below its name."""
 _MAX_NOTE: Final = 500
 _MAX_DEPTH: Final = 6
-"""What is nested deeper is shown as JSON."""
+"""Deeper values are written as JSON."""
 
 
 def describe_call(pending: PendingCall, preview: str) -> list[CallLine]:
-    """Return all there is to know about a call, what it would do first."""
+    """Return everything about a call, its effect first."""
     arguments = _parsed_arguments(pending.call)
     lines, rest = _split_preview(pending.call, arguments, preview)
     request = pending.request
@@ -66,7 +65,7 @@ def describe_call(pending: PendingCall, preview: str) -> list[CallLine]:
 
 
 def describe_calls(listed: tuple[PendingCall, ...]) -> list[CallLine]:
-    """Return what several calls would do, one below the other."""
+    """Return the effects of several calls, one below the other."""
     lines: list[CallLine] = []
     for number, pending in enumerate(listed, 1):
         request = pending.request
@@ -82,13 +81,13 @@ def describe_calls(listed: tuple[PendingCall, ...]) -> list[CallLine]:
 def _split_preview(
     call: ToolCall, arguments: Mapping[str, Any] | None, preview: str
 ) -> tuple[list[CallLine], list[CallLine]]:
-    """Return what a call would do, and the arguments that this does not show."""
+    """Return the effect of a call, and the arguments that it does not show."""
     if not preview or arguments is None:
         return quote_text(preview) if preview else [], _with_heading(
             "arguments", describe_arguments(call)
         )
     before, found, behind = preview.partition(msgspec.json.format(call.arguments, indent=2))
-    if found:  # as JSON has them; they are easier to read one by one
+    if found:  # a preview in JSON; a list of arguments is easier to read
         notes = [text for text in (before.strip(), behind.strip()) if text not in ("", call.name)]
         return quote_text("\n".join(notes)) if notes else [], _with_heading(
             "arguments", describe_arguments(call)
@@ -104,7 +103,7 @@ def _with_heading(heading: str, lines: list[CallLine]) -> list[CallLine]:
 
 
 def _leading_argument(arguments: Mapping[str, Any], preview: str) -> str:
-    """Return the argument that a preview begins with, if a few words at most stand below it."""
+    """Return the argument that begins the preview, if only a short note follows."""
     texts = [one for one in arguments.values() if isinstance(one, str) and one.strip()]
     given = max([one for one in texts if preview.startswith(f"{one}\n")], key=len, default="")
     return given if len(preview) - len(given) <= _MAX_NOTE else ""
@@ -117,7 +116,7 @@ def _argument_with_note(given: str, preview: str) -> list[CallLine]:
 
 
 def quote_text(text: str) -> list[CallLine]:
-    """Return the words of somebody else; a diff by what each line does."""
+    """Return foreign text as lines; lines of a diff have their tone."""
     lines = terminal_text(text).rstrip("\n").split("\n")
     return (
         _add_line_counts(list(_diff_lines(lines)))
@@ -136,13 +135,13 @@ _DEV_NULL: Final = "/dev/null"
 
 
 def _is_diff(lines: Sequence[str]) -> bool:
-    """Tell whether a text is one, rather than something that holds one, as a command may."""
+    """Return whether a text is a diff, not a text that contains one."""
     return lines[0].startswith((_OLD_FILE, "diff ", "@@ ")) and any(map(_HUNK_HEADER.match, lines))
 
 
 def _diff_lines(lines: Sequence[str]) -> Iterator[CallLine]:
-    """Yield the lines of a diff. The head of a hunk says how long it is, whatever stands in it."""
-    old = new = 0  # how many lines the hunk still has
+    """Yield the lines of a diff. The hunk header states its length, whatever the lines contain."""
+    old = new = 0  # remaining lines of the hunk
     is_new_file = False
     numbered = enumerate(lines)
     for number, line in numbered:
@@ -174,7 +173,7 @@ def _file_heading(before: str, after: str) -> str:
 
 
 def _add_line_counts(lines: list[CallLine]) -> list[CallLine]:
-    """Say behind the name of each file how many lines come and go."""
+    """Append the counts of added and removed lines to the name of each file."""
     counts: dict[LineTone, int] = {}
     for number, line in reversed(list(enumerate(lines))):
         counts[line.tone] = counts.get(line.tone, 0) + 1
@@ -213,7 +212,7 @@ def _describe_mapping(arguments: Mapping[str, Any]) -> list[CallLine]:
 
 
 def _describe_value(name: str, value: Any, *, depth: int) -> Iterator[str]:
-    """Yield a value; what is text is in quotes or behind a bar, and so nothing else looks like it."""
+    """Yield the lines of a value; text is quoted or follows a bar, unlike everything else."""
     pad = "  " * depth
     if isinstance(value, str):
         if _is_inline(value):
@@ -245,7 +244,7 @@ def _json(value: Any) -> str:
     return msgspec.json.encode(value, enc_hook=plain).decode()
 
 
-# -- what a preview shows already ------------------------------------------------------------
+# -- arguments that the preview shows ---------------------------------------------------------
 
 _PLACE_TAKEN: Final = "\0"
 _WORD_JOINTS: Final = frozenset("_/.-~\\@*$")
@@ -255,8 +254,8 @@ _MAX_TRIES: Final = 100
 def _arguments_not_shown(arguments: Mapping[str, Any], views: list[str]) -> dict[str, Any]:
     """Return the arguments that none of these texts shows.
 
-    Each takes a place of its own, the longest first: what stands inside of another argument does
-    not show this one.
+    Each argument takes a place of its own, the longest first: text inside another argument does not
+    show this one.
     """
     seen: set[str] = set()
     texts = {name: text for name, value in arguments.items() if (text := _preview_form(value))}
@@ -271,7 +270,7 @@ def _arguments_not_shown(arguments: Mapping[str, Any], views: list[str]) -> dict
 
 
 def _preview_form(value: Any) -> str:
-    """Return how a preview would have a value; nothing for what it would not have as it is."""
+    """Return the form of a value in a preview; empty if it has no such form."""
     if isinstance(value, str):
         return value.strip("\n") if value.strip() else ""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else ""
@@ -290,7 +289,7 @@ def _preview_texts(preview: str) -> list[str]:
 
 
 def _find_separate(text: str, part: str) -> int:
-    """Return where something stands by itself, not as a piece of a longer word; else -1."""
+    """Return the position of a part that is not inside a longer word; else -1."""
     at = -1
     for _ in range(_MAX_TRIES):
         at = text.find(part, at + 1)

@@ -1,8 +1,7 @@
-"""Two branches side by side: what they share, and which entry stands beside which.
+"""Two branches side by side: the entries that they share, and the pairs of the others.
 
-Turns are laid beside each other by their number, since that is how people count them; within a
-turn, entries of one kind in their order. Nothing is dropped and nothing changes its place. It
-takes a time that grows with the number of entries, and no faster to speak of.
+Turns are paired by number; within a turn, entries of the same kind in their order. Nothing is
+dropped or moved. The cost is linear in the number of entries.
 """
 
 from __future__ import annotations
@@ -23,10 +22,10 @@ from steno.render.quantities import format_count
 from steno.ui.tree_state import entry_heading, entry_text
 
 _MAX_PARTS: Final = 250
-"""How many lines, or words of a passage, are compared at once: the time grows with the square."""
+"""How many lines, or words of a passage, are compared at once: the cost is quadratic."""
 _WORD: Final = re.compile(r"\w+|\s+|[^\w\s]")
 Span: TypeAlias = tuple[int, int]
-"""Where something begins and ends."""
+"""Start and end."""
 _TAB_SIZE: Final = 4
 
 
@@ -38,7 +37,7 @@ class EntryPair(NamedTuple):
 
     @property
     def is_same(self) -> bool:
-        """Whether both say the same."""
+        """Whether both sides are equal."""
         return (
             self.left is not None
             and self.right is not None
@@ -47,12 +46,12 @@ class EntryPair(NamedTuple):
 
 
 class BranchComparison(NamedTuple):
-    """What two branches share, and what each has of its own."""
+    """The shared entries of two branches, and the pairs of the others."""
 
     shared: int
-    """How many entries both begin with."""
+    """The number of entries that both branches start with."""
     rows: tuple[EntryPair, ...]
-    """What comes behind those."""
+    """The pairs after the shared entries."""
 
     def swapped(self) -> BranchComparison:
         """Return the same with left and right exchanged."""
@@ -79,9 +78,9 @@ def _shared_prefix(left: Sequence[Entry], right: Sequence[Entry]) -> int:
 
 
 def _split_turns(entries: Sequence[Entry], start: int) -> list[list[Entry]]:
-    """Return the entries from somewhere on, cut before every message of the person.
+    """Return the entries after a start, split before every user message.
 
-    The first part is what comes before any of them; it may be empty.
+    The first part holds the entries before any user message; it may be empty.
     """
     turns: list[list[Entry]] = [[]]
     for number in range(start, len(entries)):
@@ -93,7 +92,7 @@ def _split_turns(entries: Sequence[Entry], start: int) -> list[list[Entry]]:
 
 
 def _entry_kind(entry: Entry) -> Hashable:
-    """Return what an entry has to have in common with another one to stand beside it."""
+    """Return the key that two paired entries have in common."""
     message = entry.message
     return type(entry.payload), message is not None and bool(message.tool_calls)
 
@@ -120,7 +119,7 @@ class _TurnAlignment:
                 yield EntryPair(self._left[i], self._right[j])
                 i, j = i + 1, j + 1
                 continue
-            # What has a counterpart further on waits for it, the nearer one first.
+            # An entry with a counterpart further on waits for it, the nearer one first.
             if beyond_left <= beyond_right:
                 yield EntryPair(self._left[i], None)
                 i += 1
@@ -145,7 +144,7 @@ def _positions_by_kind(kinds: Sequence[Hashable]) -> dict[Hashable, list[int]]:
 
 
 class TextDifferences(NamedTuple):
-    """Where two texts differ. What lies between the spans is the same in both, in this order."""
+    """The spans in which two texts differ. The text between the spans is equal and in this order."""
 
     left: tuple[Span, ...]
     right: tuple[Span, ...]
@@ -194,37 +193,37 @@ def _unequal_parts(left: Sequence[str], right: Sequence[str]) -> list[tuple[Span
 
 
 def _common_prefix(left: Sequence[str], right: Sequence[str]) -> int:
-    """Return how many parts both begin with."""
+    """Return the number of parts that both start with."""
     pairs = zip(left, right, strict=False)
     unequal = (number for number, (one, other) in enumerate(pairs) if one != other)
     return next(unequal, min(len(left), len(right)))
 
 
 def _part_offsets(parts: Sequence[str]) -> list[int]:
-    """Return where each part begins, and where the last one ends."""
+    """Return the offset of each part, and the end of the last one."""
     return [0, *accumulate(map(len, parts))]
 
 
 class ComparedEntry(NamedTuple):
-    """What one branch has in a row."""
+    """One side of a row."""
 
     head: str
     text: str
 
 
 class ComparedRow(NamedTuple):
-    """A row in words; a side is None where a branch has nothing there."""
+    """A row as text; a side is None if that branch has no entry there."""
 
     left: ComparedEntry | None
     right: ComparedEntry | None
     differences: TextDifferences
-    """Of the words, where there are two sides; else there is nothing to compare with."""
+    """The differences of two sides; empty if one is missing."""
     is_same: bool
 
 
 @final
 class CompareState:
-    """Two branches, item by item. Item 0 is the line about what they share."""
+    """Two branches, item by item. Item 0 is the line about the shared entries."""
 
     def __init__(
         self, session: AgentSession, tree_rows: Sequence[BranchTreeRow], left: str, right: str
@@ -247,7 +246,7 @@ class CompareState:
 
     @property
     def _first_row(self) -> int:
-        """Which item is the first row behind what is shared."""
+        """The item of the first row after the shared entries."""
         return 1 + (self._comparison.shared if self.shows_shared else 0)
 
     def __len__(self) -> int:
@@ -255,7 +254,7 @@ class CompareState:
 
     @property
     def shared_text(self) -> str:
-        """What is said about the past that both branches share."""
+        """The line about the shared entries."""
         shared = self._comparison.shared
         if not shared:
             return "these branches share nothing"
@@ -268,12 +267,12 @@ class CompareState:
 
     @property
     def summary(self) -> str:
-        """How much the branches differ, in a few words."""
+        """The number of differences, as text."""
         count = len(self._different_rows)
         return format_count(count, "difference", "differences") if count else "no difference"
 
     def row(self, item: int) -> ComparedRow:
-        """Return a row in words; any item but the first one."""
+        """Return a row as text; any item but the first."""
         if item < self._first_row:
             entry = self._left_entries[item - 1]
             row = EntryPair(entry, entry)

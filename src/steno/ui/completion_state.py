@@ -1,7 +1,6 @@
-"""What may be meant by what is being typed: a command behind `/`, a file or a resource behind `@`.
+"""Completion of the typed word: a command after `/`, a file or a resource after `@`.
 
-Commands are known here; everything else is offered by whoever owns the prompt, when it has found
-out. Nothing here draws.
+Commands are known here. The owner of the prompt supplies all other suggestions. Nothing here draws.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from steno.app.commands.table import COMMAND_NAMES, COMMANDS, match_commands, pa
 from steno.render.terminal_text import terminal_line
 from steno.ui.pasted_text import sanitize_pasted
 
-# Behind white space, or what opens or separates something, so that no mail address is meant; a
+# After white space, or a sign that opens or separates something, so that no mail address matches; a
 # quote keeps blanks together, and so does a backslash.
 _MENTION: Final = re.compile(
     r"""(?<! [^\s(\[{<"',;] ) @ (?: "[^"]*\Z | '[^']*\Z | (?: \\[ ] | [^\s`"'<>|] )* ) \Z""",
@@ -27,46 +26,46 @@ _QUOTES: Final = ('"', "'")
 
 
 class SuggestionLike(Protocol):
-    """Something that may be meant, as an owner offers it."""
+    """A suggestion of the owner."""
 
     @property
     def text(self) -> str:
-        """What to put in place of what was typed."""
+        """The text that replaces the typed word."""
         ...
 
     @property
     def about(self) -> str:
-        """A few words on it."""
+        """A short description."""
         ...
 
     @property
     def expects_more(self) -> bool:
-        """Whether more is to be typed behind it."""
+        """Whether the user types more after it."""
         ...
 
 
 class CompletionChoice(NamedTuple):
-    """Something that may be meant, ready to be shown and put in."""
+    """A suggestion that can be shown and inserted."""
 
     text: str
     about: str = ""
     expects_more: bool = False
     argument: str = ""
-    """What may stand behind it; it is shown, and not put in."""
+    """The argument, which is shown and not inserted."""
 
 
 class TypedWord(NamedTuple):
-    """What is being typed, and where it stands in its line."""
+    """The typed word and its position in the line."""
 
     typed: str
     """From the sign to the cursor."""
     start: int
     end: int
-    """Where the word ends, at the cursor or behind it."""
+    """The end of the word, at the cursor or after it."""
 
 
 def word_at(line: str, column: int, *, is_all: bool) -> TypedWord | None:
-    """Return what may be completed at a place of a line; commands only if the line is all."""
+    """Return the word to complete at a position; commands only if the line is the whole text."""
     before = line[:column]
     rest = _REST.match(line, column)
     end = rest.end() if rest else column
@@ -84,24 +83,24 @@ def word_at(line: str, column: int, *, is_all: bool) -> TypedWord | None:
 
 
 def insertion_text(choice: CompletionChoice) -> str:
-    """Return what to put in place of a word: what is done with gets a blank behind it."""
+    """Return the text that replaces a word; a complete one is followed by a blank."""
     is_path = choice.expects_more and not choice.text.startswith("/")
     return choice.text if is_path else f"{choice.text} "
 
 
 @final
 class CompletionState:
-    """Follows what is typed, and knows what may be meant by it."""
+    """Follows the typed text and keeps its suggestions."""
 
     def __init__(self) -> None:
         self.word: TypedWord | None = None
         self._suggestions: list[CompletionChoice] = []
         self._dismissed_at: int | None = None
-        """Where the word begins about which the person wants to hear nothing more."""
+        """The start of the word whose suggestions the user has closed."""
 
     @property
     def choices(self) -> list[CompletionChoice]:
-        """What may be meant, first what is there already; nothing if nobody wants to know."""
+        """The suggestions, commands first; empty if the user has closed them."""
         if self.word is None or self._dismissed_at is not None:
             return []
         typed = self.word.typed
@@ -111,13 +110,13 @@ class CompletionState:
         return sorted(found, key=lambda choice: choice.text != typed)
 
     def set_word(self, word: TypedWord | None) -> bool:
-        """Take note of what is under the cursor; tell whether it is worth asking about."""
+        """Set the word under the cursor; return whether suggestions should be requested."""
         if word is None or word.start != self._dismissed_at:
             self._dismissed_at = None
         if word is None:
             self._suggestions = []
         elif self.word is None or word.typed != self.word.typed:
-            # Until there is an answer, what was offered and still fits stays.
+            # Earlier suggestions that still match stay until new ones arrive.
             typed = word.typed.lower()
             self._suggestions = [
                 one for one in self._suggestions if one.text.lower().startswith(typed)
@@ -126,7 +125,7 @@ class CompletionState:
         return word is not None and self._dismissed_at is None
 
     def set_suggestions(self, typed: str, offered: Iterable[SuggestionLike]) -> bool:
-        """Take what somebody has found; tell whether it is about what is typed now."""
+        """Set the suggestions of the owner; return whether they match the current word."""
         if self.word is None or self.word.typed != typed:
             return False
         self._suggestions = [
@@ -137,7 +136,7 @@ class CompletionState:
         return True
 
     def dismiss(self) -> None:
-        """Offer nothing more for this word."""
+        """Close the suggestions for this word."""
         self._dismissed_at = None if self.word is None else self.word.start
 
     def reopen(self) -> None:

@@ -1,4 +1,4 @@
-"""What can be typed and which keys do what, as a text to read."""
+"""The help text: commands, signs and keys."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ TERMINAL_KEYS: Final = (
     ("Ctrl+C", "copy what is marked, clear the prompt, or interrupt; twice: quit"),
     ("Ctrl+D on an empty prompt, Ctrl+Q", "quit"),
 )
-"""Keys of the full-screen terminal, and what they do."""
+"""Keys of the full screen and their effect."""
 
 PROMPT_SIGNS: Final = (
     ("@", "files, folders, resources: `@src/main.py:1-40`"),
     ("/", "commands, and prompts of servers"),
     ("!", "a command for the shell; what it prints goes on record"),
 )
-"""What a first character of the prompt, or of a word in it, means."""
+"""The first characters of the prompt, or of a word, that have a meaning."""
 
 
 def build_help(keys: Sequence[tuple[str, str]] = TERMINAL_KEYS) -> str:
-    """Return help as Markdown; a face without keys of its own gives none."""
+    """Return the help as Markdown; an interface without keys passes none."""
     commands = [
         (f"/{command.name} {command.argument}".rstrip(), command.about) for command in COMMANDS
     ]

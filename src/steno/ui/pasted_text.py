@@ -1,6 +1,6 @@
-"""What a person pastes: words without anything that a terminal acts on, or names of image files.
+"""Pasted text without anything that a terminal acts on, or the image files that it names.
 
-What is kept is what can be seen: nothing may reach a model that the person who sends it cannot read.
+Only visible characters are kept: no text may reach a model that its sender cannot read.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from urllib.parse import unquote, urlsplit
 
 from steno.render.terminal_text import terminal_text
 
-# CSI, OSC and its kind up to their end, and what is one character long (ECMA-48).
+# CSI, OSC and similar sequences up to their end, and those of one character (ECMA-48).
 _SEQUENCE: Final = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
     r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x80-\x9f]*(?:\x07|\x1b\\|\x9c)"
     r"|\x1b[ -/]*[0-~]"
 )
-# All that an editor of lines takes for the end of one; so does `str.splitlines`.
+# Every character that a line editor, and `str.splitlines`, takes for a line end.
 _BREAK: Final = re.compile("\r\n|[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 _IMAGE: Final = re.compile(r"\.(?:png|jpe?g|gif|webp|bmp|tiff?)\Z", re.IGNORECASE)
 _MAX_PATHS_LENGTH: Final = 16_000
@@ -29,15 +29,15 @@ _MAX_PATHS: Final = 50
 
 
 class PastedText(NamedTuple):
-    """Words that were pasted, as they may be shown and sent."""
+    """Pasted text that can be shown and sent."""
 
     text: str
     removed_characters: int
-    """How many characters are missing that nobody could have seen."""
+    """The number of removed invisible characters."""
 
 
 def sanitize_pasted(text: str) -> PastedText:
-    """Return the words of a text, with a line feed at the end of each line."""
+    """Return the visible text, with a line feed at the end of each line."""
     # Half a character (a lone surrogate) can be neither shown nor sent.
     clean = _BREAK.sub("\n", strip_escape_sequences(text)).encode(errors="ignore").decode()
     if terminal_text(clean) == clean:
@@ -50,15 +50,15 @@ def sanitize_pasted(text: str) -> PastedText:
 
 
 def strip_escape_sequences(text: str) -> str:
-    """Return a text without what begins with an escape."""
+    """Return a text without escape sequences."""
     return _SEQUENCE.sub("", text)
 
 
 def image_files(text: str) -> Sequence[Path]:
-    """Return the image files that a text names, if it names nothing else, and they exist.
+    """Return the image files that a text names, if it names nothing else and they exist.
 
-    Terminals write so what is dropped on them: absolute paths in quotes or with backslashes, one
-    behind the other, or addresses of files, one on each line.
+    Terminals write dropped files like this: absolute paths in quotes or with backslashes, one after
+    the other, or file addresses, one on each line.
     """
     if len(text) > _MAX_PATHS_LENGTH:
         return ()

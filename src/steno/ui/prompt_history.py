@@ -1,7 +1,7 @@
-"""What a person has typed before: a file of JSON lines, and a walk through it.
+"""The prompts that the user typed before: a file of JSON lines, and a cursor on them.
 
-Several terminals may write to one file: a line is appended in one piece, and nothing is ever
-rewritten. What cannot be read or written is no reason to stop anybody from typing.
+Several terminals may write to one file: a line is appended in one write, and nothing is rewritten.
+A file that cannot be read or written does not stop the user from typing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from msgspec.json import Decoder, Encoder
 _MAX_ENTRIES: Final = 1_000
 _MAX_ENTRY_LENGTH: Final = 20_000
 _TAIL_BYTES: Final = 2_000_000
-"""How much of the file is read, from its end."""
+"""How many bytes are read from the end of the file."""
 
 
 class _HistoryLine(Struct):
@@ -32,7 +32,7 @@ _DECODER: Final = Decoder(_HistoryLine)
 
 @final
 class PromptHistory:
-    """What was typed, the latest last. The file is read when it is first asked for."""
+    """The typed prompts, the latest last. The file is read on first use."""
 
     def __init__(self, file: Path | None = None) -> None:
         self._file = file
@@ -40,15 +40,15 @@ class PromptHistory:
         self._is_failure_reported = False
 
     def entries(self) -> Sequence[str]:
-        """Return what was typed, the latest last."""
+        """Return the prompts, the latest last."""
         if self._entries is None:
             self._entries = [] if self._file is None else _read_history(self._file)
         return self._entries
 
     def add(self, text: str) -> str | None:
-        """Keep something that was typed; return why it will not outlive the terminal, but once.
+        """Add a prompt; return once why the file does not keep it.
 
-        Not kept is what is blank, very long, or the same as the last.
+        Blank and very long prompts, and repetitions of the last one, are not added.
         """
         entries = self.entries()
         if not text.strip() or len(text) > _MAX_ENTRY_LENGTH or (entries and entries[-1] == text):
@@ -66,7 +66,7 @@ class PromptHistory:
         return None
 
     def search(self, search: str) -> list[str]:
-        """Return what holds some words, in whatever case; the latest first, each once."""
+        """Return the prompts that contain a text, ignoring case; the latest first, each once."""
         wanted = search.casefold()
         found = [entry for entry in reversed(self.entries()) if wanted in entry.casefold()]
         return [*dict.fromkeys(found)]
@@ -74,7 +74,7 @@ class PromptHistory:
 
 @final
 class HistoryCursor:
-    """A walk through what was typed, from a draft back and forth. What is changed stays changed."""
+    """A cursor on the history that starts at a draft. Changed texts stay changed."""
 
     def __init__(self, entries: Sequence[str]) -> None:
         self._entries = entries
@@ -82,11 +82,11 @@ class HistoryCursor:
         self._changed: dict[int, str] = {}
 
     def older(self, current: str) -> str | None:
-        """Go back from what stands there now; None where there is nothing before."""
+        """Return the prompt before; None if there is none. Takes the shown text."""
         return self._go(self._at - 1, current)
 
     def newer(self, current: str) -> str | None:
-        """Go forth from what stands there now, as far as the draft; None behind it."""
+        """Return the prompt after, up to the draft; None after it. Takes the shown text."""
         return self._go(self._at + 1, current)
 
     def _go(self, to: int, current: str) -> str | None:
@@ -121,17 +121,17 @@ def _read_history(file: Path) -> list[str]:
 
 
 def _append_line(file: Path, text: str) -> None:
-    """Write a line at the end in one piece, whoever else writes."""
+    """Append a line in one write, whatever other processes write."""
     line = _ENCODER.encode(_HistoryLine(text)) + b"\n"
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC
     opened = os.open(file, flags, 0o600)
     try:
-        # Else a line that somebody is writing looks like one that was cut off.
+        # A line that another process is writing looks like one that was cut off.
         fcntl.flock(opened, fcntl.LOCK_EX)
         size = os.fstat(opened).st_size
         if size and os.pread(opened, 1, size - 1) != b"\n":
-            line = b"\n" + line  # what was cut off stays alone on its line
+            line = b"\n" + line  # the cut-off text stays on a line of its own
         os.write(opened, line)
     finally:
         os.close(opened)

@@ -1,6 +1,7 @@
-"""The lines of a drawn tree: which twigs have one of their own, and which are folded into one.
+"""The lines of a branch tree: which rows have a line of their own, and which are folded into one.
 
-A run of twigs that nothing is special about is one line until somebody opens it. Knows no widget.
+A run of rows without anything notable is one line until the user unfolds it. This module imports no
+widget.
 """
 
 from __future__ import annotations
@@ -17,18 +18,18 @@ from steno.render.quantities import format_time
 from steno.render.terminal_text import terminal_line, terminal_text
 
 _MAX_ENTRY_CHARACTERS: Final = 20_000
-"""How many characters of one entry are shown; a terminal is no place to read more."""
+"""How many characters of an entry are shown."""
 _MAX_UNFOLDED_RUN: Final = 3
-"""A run of twigs this long is not worth folding."""
+"""A run of this length is not folded."""
 
 
 def entry_heading(row: BranchTreeRow) -> str:
-    """Return how an entry is called, and what it is."""
+    """Return the number and the kind of an entry."""
     return f"#{row.number} {terminal_line(row.kind)}"
 
 
 def entry_text(row: BranchTreeRow) -> str:
-    """Return what an entry says, line by line; its gist where it is nothing to read."""
+    """Return the text of an entry, line by line; its gist if it has no text."""
     text = searchable_text(row.entry)
     if not text.strip():
         return terminal_line(row.gist)
@@ -38,7 +39,7 @@ def entry_text(row: BranchTreeRow) -> str:
 
 
 def entry_facts(row: BranchTreeRow) -> list[str]:
-    """Return what a person may want to know about an entry, besides what it says."""
+    """Return facts about an entry besides its text."""
     facts = [format_time(row.entry.time), _decision_text(row), *entry_names(row)]
     return [fact for fact in facts if fact]
 
@@ -60,15 +61,15 @@ def _decision_text(row: BranchTreeRow) -> str:
 
 
 class TreeLine(NamedTuple):
-    """What one line shows: a twig, or a run of them."""
+    """One line: a row, or a run of rows."""
 
     first: int
-    """Which twig; of a run, the first one."""
+    """The row; of a run, the first one."""
     length: int = 1
 
     @property
     def is_run(self) -> bool:
-        """Whether it stands for several twigs."""
+        """Whether it stands for several rows."""
         return self.length > 1
 
 
@@ -83,7 +84,7 @@ class TreeLines:
         *,
         is_whole: bool = False,
     ) -> None:
-        """Take the twigs, and the ids of entries whose runs are open; all are, where it is whole."""
+        """Take the rows, and the ids of entries whose runs are unfolded; with `is_whole`, all are."""
         self.rows: Final = rows
         self.unfolded: Final = set(opened)
         self.shows_all: Final = is_whole
@@ -97,11 +98,11 @@ class TreeLines:
         self.branch_points: Final = [
             index for index, row in enumerate(rows) if row.branches or children[row.entry.id] > 1
         ]
-        """The twigs where branches part or end."""
+        """The rows where branches part or end."""
         self._lines = list(self._laid_out())
 
     def _add_row(self, index: int, row: BranchTreeRow) -> None:
-        """Add a twig to the run before it, where it is as plain as that and hangs as far right."""
+        """Add a row to the run before it, if both are plain and have the same rails."""
         if self._runs and not row.is_notable:
             first = self.rows[self._runs[-1].first]
             if not first.is_notable and first.rails == row.rails:
@@ -124,27 +125,27 @@ class TreeLines:
         return self._lines[number]
 
     def line_of(self, index: int) -> int:
-        """Return the number of the line that shows a twig."""
+        """Return the number of the line that shows a row."""
         return max(0, bisect_right(self._lines, index, key=lambda line: line.first) - 1)
 
     def index_of(self, entry: str) -> int | None:
-        """Return which twig shows an entry."""
+        """Return the row of an entry."""
         return self._index_by_entry.get(entry)
 
     def unfold(self, line: TreeLine) -> None:
-        """Give every twig of a run its own line."""
+        """Give every row of a run its own line."""
         rows = [self.rows[index] for index in range(line.first, line.first + line.length)]
         self.unfolded.update([row.entry.id for row in rows])
         self._lines = list(self._laid_out())
 
     def starts_side_branch(self, index: int) -> bool:
-        """Tell whether a twig is the first one of something that leads elsewhere."""
+        """Return whether a row is the first one of a side branch."""
         row = self.rows[index]
         parent = self.index_of(row.entry.parent or "")
         return parent is not None and len(self.rows[parent].rails) < len(row.rails)
 
     def find(self, search: str, *, beside: int, step: int = 1) -> int | None:
-        """Return the next twig that holds the words, or the one before; from the other end at last."""
+        """Return the next row that contains the text, or the one before; wraps around."""
         wanted, count = search.casefold(), len(self.rows)
         for distance in range(1, count + 1):
             index = (beside + step * distance) % count
@@ -154,9 +155,9 @@ class TreeLines:
         return None
 
     def branches_through(self, index: int) -> list[str]:
-        """Return the branches that lead through a twig, or end there: those first."""
+        """Return the branches that lead through a row; those that end there first."""
         names = list(self.rows[index].branches)
-        # What comes of an entry is drawn below it.
+        # The successors of an entry are drawn below it.
         below = {self.rows[index].entry.id}
         for later in range(index + 1, len(self.rows)):
             row = self.rows[later]

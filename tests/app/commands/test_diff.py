@@ -89,10 +89,10 @@ def test_a_path_narrows_it(repository: Path) -> None:
     (repository / "kept.txt").write_text("changed\n")
     (repository / "src").mkdir()
     (repository / "src" / "new.txt").write_text("new\n")
-    src, summaries = shown(repository, "src"), shown(repository, "kept.txt")
+    src, file = shown(repository, "src"), shown(repository, "kept.txt")
     assert src.title == "Changed since the last commit in src"
     assert ("+++ src/new.txt" in src.text, "kept" in src.text) == (True, False)
-    assert ("+changed" in summaries.text, "new.txt" in summaries.text) == (True, False)
+    assert ("+changed" in file.text, "new.txt" in file.text) == (True, False)
     assert shown(repository, "nowhere").text == "Changed since the last commit in nowhere: nothing."
 
 

@@ -117,8 +117,8 @@ def test_a_rule_is_allowed_for_good(
 ) -> None:
     assert told(project, argument) == f"Allowed for {whom}: `bash(git log *)`"
     grants = GrantsFile(project)
-    summaries = grants.read()
-    assert (summaries.rules_for(grants.folder), summaries.user) == (project_rules, user_rules)
+    stored = grants.read()
+    assert (stored.rules_for(grants.folder), stored.user) == (project_rules, user_rules)
 
 
 def test_a_rule_is_revoked_wherever_it_was_allowed_or_for_one_alone(project: Path) -> None:
@@ -129,8 +129,8 @@ def test_a_rule_is_revoked_wherever_it_was_allowed_or_for_one_alone(project: Pat
     text = told(project, "revoke bash(ls *)")
     assert text == "No longer allowed for this project and the user: `bash(ls *)`"
     assert told(project, "revoke write user") == "No longer allowed for the user: `write`"
-    summaries = grants.read()
-    assert (summaries.rules_for(grants.folder), summaries.user) == (("write",), ())
+    stored = grants.read()
+    assert (stored.rules_for(grants.folder), stored.user) == (("write",), ())
 
 
 @pytest.mark.parametrize(

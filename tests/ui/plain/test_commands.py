@@ -67,12 +67,12 @@ def test_help_says_commands_and_keys() -> None:
 def test_who_says_only_that_they_leave_is_told_how(word: str) -> None:
     user = through_a_pipe(f"{word}\n{word} the loop\n")
     assert f"Notice: {QUIT_HINT}\n" in user.said
-    assert user.session.asked == [("say", PromptInput(f"{word} the loop"))]
+    assert user.session.asked == [("send", PromptInput(f"{word} the loop"))]
 
 
 def test_what_stands_behind_a_command_reaches_the_desk() -> None:
     user = through_a_pipe("/permissions revoke 1\n")
-    assert user.session.asked == [("command", "permissions", "revoke 1")]
+    assert user.session.asked == [("run_command", "permissions", "revoke 1")]
 
 
 def test_a_theme_is_nothing_for_lines() -> None:
@@ -84,7 +84,7 @@ def test_a_model_is_chosen_by_its_number_or_its_name() -> None:
     assert "  1. offline/steno: no model\n  2. ollama/qwen3: 32k\n" in user.said
     assert "\nReply: done: model\n" in user.said  # how to add one
     assert user.session.asked == [
-        ("command", "model", ""),
+        ("run_command", "model", ""),
         ("change_model", "ollama/qwen3"),
         ("change_model", "other/one"),
     ]
@@ -185,7 +185,7 @@ def test_words_that_steer_are_heard_later_and_that_is_said() -> None:
         await user.see("Notice: this is heard at the next step\n")
 
     session = at_terminal(act).session
-    assert session.asked == [("say", PromptInput("go left"))]
+    assert session.asked == [("send", PromptInput("go left"))]
 
 
 def test_what_is_typed_is_kept_for_next_time(tmp_path: Path) -> None:
@@ -251,7 +251,7 @@ def test_lines_know_nothing_of_a_full_screen() -> None:
 
 def test_a_text_of_several_lines_is_never_run_as_a_command() -> None:
     user = through_a_pipe(f"{_QUOTES}!rm -r out\nand more{_QUOTES}\n!ls\n")
-    assert user.session.asked == [("shell", "ls")]
+    assert user.session.asked == [("run_shell", "ls")]
     assert "Trouble: shell: a command is one line; type it without the others\n" in user.said
 
 
@@ -319,7 +319,7 @@ def test_compared_entries_that_are_no_messages_say_what_they_are() -> None:
 @pytest.mark.parametrize("typed", ["/retry/help", "/usage/quit x"])
 def test_two_commands_in_one_word_are_not_said_to_the_model(typed: str) -> None:
     name, _, rest = typed[1:].partition(" ")
-    assert through_a_pipe(f"{typed}\n").session.asked == [("command", name, rest)]
+    assert through_a_pipe(f"{typed}\n").session.asked == [("run_command", name, rest)]
 
 
 def test_who_moves_about_in_a_session_is_not_told_again_that_it_stopped() -> None:

@@ -51,7 +51,7 @@ class Answering(FakeSession):
 
 
 def said(session: FakeSession) -> list[str]:
-    return [asked[1].text for asked in session.asked if asked[0] == "say"]
+    return [asked[1].text for asked in session.asked if asked[0] == "send"]
 
 
 def test_each_line_waits_for_the_turn_before_it() -> None:
@@ -118,7 +118,7 @@ def test_what_nobody_can_see_reaches_no_model() -> None:
 
 
 def test_a_shell_command_goes_to_the_desk() -> None:
-    assert through_a_pipe("!git status\n").session.asked == [("shell", "git status")]
+    assert through_a_pipe("!git status\n").session.asked == [("run_shell", "git status")]
 
 
 def test_what_is_refused_is_told_and_the_session_goes_on() -> None:

@@ -138,7 +138,7 @@ def test_ctrl_c_gives_up_the_line_and_leaves_when_it_comes_twice(
         user.see("act> ")
         user.type("\x03")
         assert user.left() == 0
-        assert user.screen.count("ASKED 'say'") == 1
+        assert user.screen.count("ASKED 'send'") == 1
 
 
 def test_ctrl_c_works_where_vi_awaits_a_command(tmp_path: Path) -> None:
@@ -209,7 +209,7 @@ def test_a_line_that_is_typed_while_a_turn_runs_steers_it(tmp_path: Path, term: 
         user.see("act> ")
         user.type("\x04")
         assert user.left() == 0
-        assert "ASKED 'say' Words(text='faster', images=())" in user.screen
+        assert "ASKED 'send' PromptInput(text='faster', images=())" in user.screen
 
 
 @pytest.mark.requirement("S2-18")

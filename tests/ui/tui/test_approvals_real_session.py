@@ -119,8 +119,8 @@ def test_a_rule_for_the_session_is_shown_stored_and_covers_the_rest(
     assert written(project) == list(NAMES)
     with open_store() as store:
         [header] = store.headers()
-        summaries = [entry.payload for entry in store.open(header.id).entries()]
-    rules = [one.rule for one in summaries if isinstance(one, Approval) and one.rule]
+        payloads = [entry.payload for entry in store.open(header.id).entries()]
+    rules = [one.rule for one in payloads if isinstance(one, Approval) and one.rule]
     assert rules[-1] == "session grant write(out/**)"
 
 

@@ -160,7 +160,7 @@ def test_where_this_folder_has_none_the_others_are_not_forgotten() -> None:
         await pilot.press("tab")
         await wait_until(pilot, lambda: "none in this folder, 1 elsewhere" in app.text)
         await pilot.press("enter", "f2", "delete")
-        assert session.asked == [("sessions", "")]
+        assert session.asked == [("summaries", "")]
 
     show(SessionsScreen(session), steps)
 
@@ -236,7 +236,7 @@ def test_typing_searches_and_shows_where_the_words_were_found() -> None:
         await wait_until(pilot, lambda: "4 sessions" in app.text)
         await pilot.press(*"delta")
         await wait_until(pilot, lambda: "1 session" in app.text and "beta" not in app.text)
-        assert asked(session, "sessions")[-1] == ("delta",)
+        assert asked(session, "summaries")[-1] == ("delta",)
         assert "so the DELTA [bold]was[/] mended" in app.text
         underlined = [
             one.text for strip in app.strips for one in strip if one.style and one.style.underline
@@ -255,7 +255,7 @@ def test_what_comes_back_for_words_that_have_changed_is_dropped() -> None:
         await wait_until(pilot, lambda: "3 sessions" in app.text)
         session_list.gates["a"] = asyncio.Event()
         await pilot.press("a")
-        await wait_until(pilot, lambda: ("a",) in asked(session, "sessions"))
+        await wait_until(pilot, lambda: ("a",) in asked(session, "summaries"))
         await pilot.press(*"lph")
         await wait_until(pilot, lambda: "1 session" in app.text)
         session_list.gates["a"].set()
@@ -272,7 +272,7 @@ def test_enter_does_nothing_while_the_list_is_not_what_was_asked_for() -> None:
         await wait_until(pilot, lambda: "3 sessions" in app.text)
         session_list.gates["alpha"] = asyncio.Event()
         await pilot.press(*"alpha", "enter")
-        await wait_until(pilot, lambda: ("alpha",) in asked(session, "sessions"))
+        await wait_until(pilot, lambda: ("alpha",) in asked(session, "summaries"))
         await pilot.press("enter")
         assert asked(session, "resume") == []
         session_list.gates["alpha"].set()
@@ -313,7 +313,7 @@ def test_enter_goes_on_with_a_session_once() -> None:
         session_list.gates["id-gamma"].set()
         await wait_until(pilot, lambda: app.results)
         assert app.results == [True]
-        assert session.asked == [("sessions", ""), ("resume", "id-gamma")]
+        assert session.asked == [("summaries", ""), ("resume", "id-gamma")]
 
     show(SessionsScreen(session), steps)
 
@@ -359,7 +359,7 @@ def test_a_session_gets_another_title_and_keeps_the_cursor(key: str) -> None:
         await wait_until(pilot, lambda: isinstance(app.screen, InputScreen))
         await pilot.press("ctrl+u", *"other", "enter")
         await wait_until(
-            pilot, lambda: len(asked(session, "sessions")) == 2 and "other" in app.text
+            pilot, lambda: len(asked(session, "summaries")) == 2 and "other" in app.text
         )
         assert asked(session, "rename") == [("id-gamma", "other")]
         await pilot.press("enter")

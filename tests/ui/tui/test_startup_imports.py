@@ -5,31 +5,27 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from pkgutil import walk_packages
 from typing import Any
 
 import pytest
 
+from steno import app
 from tests.cli.program import on_terminal
+
+EARLY_APP = {"steno.app.commands.table", "steno.app.errors", "steno.app.folders"}
+"""The light modules of `app` that the command line and the first paint need."""
 
 LATER = (
     *("steno.agent", "steno.context", "steno.log.conversation", "steno.inputs", "steno.providers"),
-    *("steno.store", "steno.tools", "steno.transport", "steno.wire"),
-    *("steno.app.compose", "steno.app.settings_loader", "steno.app", "steno.cli.headless"),
-    *(
-        "steno.ui.tui.transcript_state",
-        "steno.app.session",
-        "steno.ui.tui.screens",
-        "steno.ui.tui.controller",
-    ),
-    *(
-        "steno.ui.tui.transcript.markdown",
-        "steno.ui.tui.transcript.image",
-        "steno.ui.tui.transcript.markdown",
-    ),
+    *("steno.store", "steno.tools", "steno.transport", "steno.wire", "steno.cli.headless"),
+    *{one.name for one in walk_packages(app.__path__, "steno.app.") if not one.ispkg} - EARLY_APP,
+    *("steno.ui.tui.controller", "steno.ui.tui.screens", "steno.ui.tui.transcript_state"),
+    *("steno.ui.tui.transcript.image", "steno.ui.tui.transcript.markdown"),
     *("PIL", "aiohttp", "http", "markdown_it", "pygments.lexers", "rich.markdown", "sqlite3"),
     *("textual.widgets._markdown", "textual_image"),
 )
-"""What the first picture does without, with all that is in it."""
+"""Modules that the first paint does without, with everything in them."""
 
 _WATCHED = """
 import json, os, sys, threading

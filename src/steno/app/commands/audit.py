@@ -1,4 +1,4 @@
-"""`/audit`: who decided what in this session, and whether its record is whole."""
+"""`/audit`: the decisions of this session, and the integrity of its log."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _MAX_ACTOR_WIDTH: Final = 40
 
 
 class CallDecision(NamedTuple):
-    """The last decision about a call, and what came of it."""
+    """The last decision about a call, and its result."""
 
     approval: Entry
     call: AnyToolCall | None
@@ -43,7 +43,7 @@ class CallDecision(NamedTuple):
 
 
 async def run_audit(context: CommandContext, argument: str) -> CommandReply:
-    """Tell who decided what, and check the record."""
+    """Report the decisions, and verify the log."""
     return CommandReply(await asyncio.to_thread(_audit_text, context), "Audit")
 
 
@@ -87,7 +87,7 @@ def _decision_count_text(number: int) -> str:
 def collect_decisions(entries: Iterable[Entry]) -> list[CallDecision]:
     """Return the last decision about each call in the order of the calls.
 
-    A provider may use an id again: what is decided then is about another call.
+    A provider may reuse an id: a later decision is then about another call.
     """
     found: list[CallDecision] = []
     calls: dict[str, AnyToolCall] = {}

@@ -1,9 +1,9 @@
-"""What git says has changed in a folder. Nothing that the repository says is run.
+"""`/diff`: the changes in the files here, from git or from the log.
 
-A repository may come from anybody, and its own settings can name programs: for watching files,
-for showing differences, for filtering what is read, for fetching what is missing. All of them are
-switched off; those of the user's own settings that filter (as Git LFS does) still count. Time
-and size are bounded.
+Nothing that the repository configures is run. A repository may come from anyone, and its own
+settings can name programs: to watch files, show differences, filter content, or fetch missing
+objects. All of them are switched off; filters in the user's own settings (such as Git LFS) still
+count. Time and size are bounded.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _GIT_TIMEOUT_S: Final = 10.0
 _MAX_STDERR_BYTES: Final = 2_000
 _PASSED_VARIABLES: Final = ("HOME", "XDG_CONFIG_HOME", "PATH", "TMPDIR")
 _SET_VARIABLES: Final = {
-    "LC_ALL": "C",  # what it complains of is read below
+    "LC_ALL": "C",  # its errors are read below
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_TERMINAL_PROMPT": "0",
-    # Neither by any protocol nor otherwise: a clone may leave out content, and fetch it when asked.
+    # By no protocol: a partial clone would fetch missing content.
     "GIT_NO_LAZY_FETCH": "1",
     "GIT_ALLOW_PROTOCOL": "none",
 }
@@ -59,16 +59,16 @@ _NOTHING_SET_STATUS: Final = 1
 """The status if nothing is set."""
 _NO_REPOSITORY: Final = "not a git repository"
 _UNTRUSTED_SCOPES: Final = ("local", "worktree")
-"""Whose settings are not the user's own."""
+"""Scopes of settings that are not the user's own."""
 _MAX_FILE_BYTES: Final = 100_000
-"""How large a file may be that is shown as a whole, in bytes."""
+"""The size limit of a file that is shown as a whole, in bytes."""
 _MAX_LISTED_FILES: Final = 200
 _WRITING_TOOLS: Final = frozenset({"edit", "write"})
-"""The tools whose results say what they have changed."""
+"""The tools whose results describe their changes."""
 
 
 class GitOutput(NamedTuple):
-    """What git printed."""
+    """The output of git."""
 
     data: bytes
     is_truncated: bool
@@ -81,15 +81,15 @@ class GitWorkTree:
     """The git work tree that a folder is in."""
 
     def __init__(self, command: tuple[str, ...], folder: Path) -> None:
-        """Take how git is run."""
+        """Take the command line of git."""
         self._command = command
         self._folder = folder
 
     @classmethod
     async def find(cls, workspace: Workspace) -> GitWorkTree | None:
-        """Return the work tree of a workspace; None where there is none, or no git.
+        """Return the work tree of a workspace; None if there is none, or no git.
 
-        Raises Unavailable if git does not want to say: somebody else owns the folder, perhaps.
+        Raises Unavailable if git refuses: another user may own the folder.
         """
         env, git = (find_program(name, outside=workspace.roots) for name in ("env", "git"))
         if env is None or git is None:
@@ -105,11 +105,11 @@ class GitWorkTree:
         )
 
     async def diff(self, path: str) -> GitOutput:
-        """Return what differs from the last commit, in all or below one path."""
+        """Return the differences to the last commit, of everything or below one path."""
         return await self._run_checked(*_DIFF_ARGUMENTS, "HEAD", "--", *_path_arguments(path))
 
     async def has_commits(self) -> bool:
-        """Tell whether there is a commit to compare with."""
+        """Return whether there is a commit to compare with."""
         return (await self._run("rev-parse", "--verify", "--quiet", "HEAD")).status == 0
 
     async def list_files(self, *kinds: str, path: str) -> list[str]:
@@ -121,7 +121,7 @@ class GitWorkTree:
         return [os.fsdecode(name) for name in whole.split(b"\0") if name]
 
     async def _run_checked(self, *arguments: str) -> GitOutput:
-        """Ask git something that it should know. Raises Unavailable."""
+        """Run git for a result that must exist. Raises Unavailable."""
         output = await self._run(*arguments)
         if output.status:
             raise Unavailable(
@@ -157,7 +157,7 @@ class GitWorkTree:
         return GitOutput(data, False, process.returncode, message)
 
     async def _filter_overrides(self) -> dict[str, str]:
-        """Return settings that undo what the repository says of filters for content."""
+        """Return settings that undo the content filters of the repository."""
         output = await self._run(*_FILTER_ARGUMENTS)
         if output.is_truncated or output.status not in (0, _NOTHING_SET_STATUS):
             raise Unavailable(
@@ -199,7 +199,7 @@ async def _read_bounded(stream: asyncio.StreamReader) -> bytes:
 
 
 async def run_diff(context: CommandContext, argument: str) -> CommandReply:
-    """Show what has changed, in all or below one path."""
+    """Show the changes, of everything or below one path."""
     path = argument.strip()
     workspace = context.environment.input_setup.workspace
     complaint = ""
@@ -227,7 +227,7 @@ def _diff_reply(text: str, title: str, path: str) -> CommandReply:
 
 
 async def _diff_from_git(git: GitWorkTree, workspace: Workspace, path: str) -> str:
-    """Return what differs from the last commit; before the first, every file is new."""
+    """Return the differences to the last commit; before the first, every file is new."""
     if not await git.has_commits():
         names = await git.list_files("--cached", "--others", path=path)
         return await asyncio.to_thread(_new_files_text, workspace, names, MAX_DIFF_BYTES)
@@ -275,7 +275,7 @@ def _whole_file_diff(workspace: Workspace, name: str) -> str | None:
 
 
 def _diff_from_log(entries: Iterable[Entry], workspace: Workspace, path: str) -> str:
-    """Return what the calls of a branch have changed, one behind the other."""
+    """Return the changes by the calls of a branch, one after the other."""
     wanted = _workspace_name(workspace, path)
     return "".join(
         [
@@ -287,7 +287,7 @@ def _diff_from_log(entries: Iterable[Entry], workspace: Workspace, path: str) ->
 
 
 def _recorded_change(entry: Entry) -> tuple[str, str] | None:
-    """Return which file a result says was changed, and the difference."""
+    """Return the file that a result changed, and the difference."""
     result = entry.payload
     if not isinstance(result, ToolResultMessage) or result.tool_name not in _WRITING_TOOLS:
         return None
@@ -299,7 +299,7 @@ def _recorded_change(entry: Entry) -> tuple[str, str] | None:
 
 
 def _workspace_name(workspace: Workspace, path: str) -> str:
-    """Return what the workspace calls a path, also if it is not there any more."""
+    """Return the workspace name of a path, also if it no longer exists."""
     try:
         return workspace.relative(path or ".")
     except ToolFailed:

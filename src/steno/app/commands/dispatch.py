@@ -1,4 +1,4 @@
-"""The commands that change what happens at the desk; what only looks is in `replies`."""
+"""The dispatch of slash commands, and those that change the session."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ CONTEXT_COMMANDS: Final[Mapping[str, Callable[[CommandContext, str], Awaitable[C
         }
     )
 )
-"""Each looks at the scene, and takes what stands behind the name. They raise StenoError."""
+"""Commands that only read the context. They take the argument, and raise StenoError."""
 _TERMINAL_COMMANDS: Final = ("help", "quit", "theme", "tree")
 
 
 def setting_hint(setting: str, value: str, loaded: LoadedSettings) -> str:
     """Return where to write down a setting of a terminal; only the user's own file has those."""
     variable = variable_name(setting)
-    if variable in loaded.origins.get(setting, ()):  # which counts more than the file
+    if variable in loaded.origins.get(setting, ()):  # which takes precedence over the file
         return f"{variable}={value} keeps it"
     if loaded.user_file is None:
         return f"{variable}={value} in your environment keeps it"
@@ -60,7 +60,7 @@ def setting_hint(setting: str, value: str, loaded: LoadedSettings) -> str:
 
 
 def add_model_hint(loaded: LoadedSettings) -> str:
-    """Return on one line, as Markdown, what brings another model into the list."""
+    """Return one line of Markdown about how to add a model."""
     own = loaded.user_file
     table = "" if own is None else f", or write `[providers.NAME]` to {inline_code(str(own))}"
     return (
@@ -71,7 +71,7 @@ def add_model_hint(loaded: LoadedSettings) -> str:
 
 @final
 class CommandDispatcher:
-    """Does what a person types behind a slash."""
+    """Runs slash commands."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class CommandDispatcher:
         branches: LocalBranchTree,
         session_list: LocalSessionList,
     ) -> None:
-        """Take everything that can be asked for something."""
+        """Take the parts of a session that commands use."""
         self._state = state
         self._active_run = work
         self._branches = branches
@@ -100,7 +100,7 @@ class CommandDispatcher:
         }
 
     async def run(self, name: str, argument: str) -> CommandReply:
-        """Do what a command asks for. Raises StenoError, Missing for one that there is not."""
+        """Run a command. Raises StenoError, Missing for an unknown one."""
         if name in self._handlers:
             return await self._handlers[name](argument.strip())
         if name in CONTEXT_COMMANDS:
@@ -157,7 +157,7 @@ class CommandDispatcher:
     async def _retry(self, _: str) -> CommandReply:
         last, is_open = self._last_message(), bool(self._state.conversation.outstanding)
         await self._active_run.retry()
-        # Behind a call nothing is said again: what was begun goes on.
+        # After a call nothing is sent again: the turn continues.
         goes_on = is_open or (last is not None and isinstance(last.payload, ToolResultMessage))
         return CommandReply("Goes on." if goes_on else "Tries again.")
 

@@ -34,12 +34,12 @@ _JSON_FORMAT: Final = "json"
 _SUFFIX_BY_FORMAT: Final = {name: paper.extension for name, paper in WRITE_ONLY.items()} | {
     _JSON_FORMAT: ".json"
 }
-"""What the file of each format ends in, by the word for it."""
+"""The suffix of each format."""
 _FORMAT_BY_SUFFIX: Final = {suffix: word for word, suffix in _SUFFIX_BY_FORMAT.items()} | {
     ".markdown": "markdown",
     ".htm": "html",
 }
-"""The format that is meant by what a file ends in."""
+"""The format of each suffix."""
 _DEFAULT_FORMAT: Final = "markdown"
 _UNSAFE_IN_NAME: Final = re.compile(r"[\W_]+")
 _MAX_STEM_LENGTH: Final = 50
@@ -47,7 +47,7 @@ _MAX_NAMED_LOSSES: Final = 3
 
 
 class _ExportRequest(NamedTuple):
-    """What somebody asked for."""
+    """A parsed argument."""
 
     format_name: str
     file: str
@@ -55,10 +55,10 @@ class _ExportRequest(NamedTuple):
 
 
 async def run_export(context: CommandContext, argument: str) -> CommandReply:
-    """Write the active branch to a file, which must not be there: `[markdown|json|html] [FILE]`.
+    """Write the active branch to a new file: `[markdown|json|html] [FILE]`.
 
-    Raises InvalidValue if the file is there or nobody knows the format, Unavailable if nothing can
-    be written.
+    Raises InvalidValue if the file exists or the format is unknown, Unavailable if it cannot be
+    written.
     """
     return await asyncio.to_thread(_export_branch, context, _parse_export_argument(argument))
 
@@ -81,7 +81,7 @@ def _parse_export_argument(argument: str) -> _ExportRequest:
 
 
 def _strip_quotes(text: str) -> str:
-    """Return a name without the quotes that a shell would want around it."""
+    """Return a name without the quotes that a shell needs."""
     is_quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "'\""
     return text[1:-1] if is_quoted else text
 
@@ -104,7 +104,7 @@ def _export_branch(context: CommandContext, wanted: _ExportRequest) -> CommandRe
 
 
 def _summarize_names(names: Sequence[str], *, is_kept: bool) -> str:
-    """Return on one line what the file does not hold, and which format holds all of it."""
+    """Return one line about the omitted parts, and the format that keeps everything."""
     shown = ", ".join(
         [*names[:_MAX_NAMED_LOSSES], *(["…"] if len(names) > _MAX_NAMED_LOSSES else [])]
     )
@@ -149,7 +149,7 @@ def _target_file(folder: Path, wanted: _ExportRequest, log: SessionLog) -> Path:
 
 
 def _file_stem(log: SessionLog) -> str:
-    """Return what to call the file: the day, and what lists show of the session."""
+    """Return the name of the file: the date, and the title of the session."""
     day = f"{log.header.created_at or utc_now():%Y-%m-%d}"
     title = log.header.title or derive_title(log.entries.values())
     name = _UNSAFE_IN_NAME.sub("-", title.lower())[:_MAX_STEM_LENGTH].strip("-")

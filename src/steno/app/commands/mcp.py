@@ -1,4 +1,4 @@
-"""`/mcp`: the servers that are set up, whether they answer, and what they offer."""
+"""`/mcp`: the configured servers, their status, and what they offer."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from steno.render.table_output import Column
 from steno.render.terminal_text import terminal_line
 
 _LIST_TIMEOUT_S: Final = 5.0
-"""How long a person waits for a list; a server that is slower goes on all the same."""
+"""The time limit of a list; a slower server keeps running."""
 _MCP_TITLE: Final = "MCP servers"
 _CONFIG_EXAMPLE: Final = '{"mcpServers": {"time": {"command": "mcp-server-time"}}}'
 _TOOL_COLUMNS: Final = (Column("tool"), Column("may"), Column("description"))
@@ -38,7 +38,7 @@ _PROMPT_COLUMNS: Final = (Column("prompt"), Column("description"))
 
 
 async def run_mcp(context: CommandContext, argument: str) -> CommandReply:
-    """Tell of all servers, or what one of them offers. Raises Missing, ServerFailed."""
+    """List all servers, or what one of them offers. Raises Missing, ServerFailed."""
     servers, name = context.environment.input_setup.servers, argument.strip()
     if name:
         spec = servers.specs.get(name)
@@ -104,7 +104,7 @@ def _add_server_hint(context: CommandContext) -> str:
 
 
 def _trust_notice(context: CommandContext) -> list[str]:
-    """Return how to trust the project's own file, unless a note about its servers says so."""
+    """Return how to trust the project's own file, unless a note about its servers does."""
     specs = context.environment.input_setup.servers.specs.values()
     has_note = any(_is_untrusted(spec) for spec in specs)
     if context.loaded_settings.trusts_project or has_note:
@@ -123,7 +123,7 @@ def _trust_hint(context: CommandContext) -> str:
     return describe_how_to_trust(context.loaded_settings.project, context.loaded_settings.user_file)
 
 
-# -- what one of them offers -----------------------------------------------------------------
+# -- one server -------------------------------------------------------------------------------
 
 
 async def _offers_text(servers: McpServers, name: str) -> str:

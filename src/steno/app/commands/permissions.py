@@ -1,8 +1,8 @@
-"""`/permissions`: what is allowed and denied here, by which rule, and who said so.
+"""`/permissions`: the rules that allow and deny calls, and where they come from.
 
-`/permissions allow RULE [project|user]` allows something for good. `/permissions revoke RULE` takes
-back what is allowed for good or for the session, on all of its branches, and `/permissions revoke 2`
-the second of the session's, as they are listed. It counts from the next decision on.
+`/permissions allow RULE [project|user]` adds a lasting rule. `/permissions revoke RULE` removes a
+lasting rule or one of the session, on all of its branches, and `/permissions revoke 2` the second
+rule of the session, as listed. It counts from the next decision on.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _CHANGE_HINT: Final = (
 async def run_permissions(
     context: CommandContext, argument: str, on_entry: Callable[[Entry], object] = lambda _: None
 ) -> CommandReply:
-    """Tell what is allowed and denied, or change it; who is told gets what is on record of that.
+    """List the rules, or change them; `on_entry` receives each recorded entry.
 
     Raises StenoError.
     """
@@ -54,7 +54,7 @@ async def run_permissions(
         raise InvalidValue(
             f"{_DENY_HINT} {_settings_file(context)}", code="deny_is_setting", place="permissions"
         )
-    # Where files are read, and locked against other processes, it is done in a thread.
+    # Files are read, and locked against other processes, in a thread.
     match verb:
         case "":
             text = await asyncio.to_thread(_permissions_text, context, _session_rules(context))
@@ -76,7 +76,7 @@ class _RuleRequest(NamedTuple):
 
 
 def _parse_rule_request(text: str) -> _RuleRequest:
-    """Take a rule and for whom it is apart; a rule may hold blanks itself. Raises InvalidValue."""
+    """Split a rule and its scope; a rule may contain blanks. Raises InvalidValue."""
     rule, _, last = text.rpartition(" ")
     if rule and last in _SCOPE_BY_NAME:
         return _RuleRequest(read_rule(rule.strip()), _SCOPE_BY_NAME[last])
@@ -93,7 +93,7 @@ def _allow_rule(context: CommandContext, text: str) -> str:
 async def _revoke_rule(
     context: CommandContext, text: str, on_entry: Callable[[Entry], object]
 ) -> str:
-    """Take a rule back: by its number from the session alone, else from wherever it is allowed."""
+    """Revoke a rule: by number from the session alone, else from every scope that allows it."""
     of_session = _session_rules(context)
     wanted = _rule_by_number(text, of_session) if text.isdecimal() else _parse_rule_request(text)
     rule, scope = wanted
@@ -114,7 +114,7 @@ async def _revoke_rule(
 
 
 def _rule_by_number(text: str, of_session: Sequence[PermissionRule]) -> _RuleRequest:
-    """Return the grant of the session that a number of the list means. Raises Missing."""
+    """Return the rule of the session with a number of the list. Raises Missing."""
     number = int(text)
     if not 1 <= number <= len(of_session):
         there_are = format_count(len(of_session), "rule is", "rules are")
@@ -144,7 +144,7 @@ def _settings_file(context: CommandContext) -> str:
     )
 
 
-# -- telling ---------------------------------------------------------------------------------
+# -- listing ----------------------------------------------------------------------------------
 
 
 def _permissions_text(context: CommandContext, of_session: Sequence[PermissionRule]) -> str:
@@ -167,7 +167,7 @@ def _permissions_text(context: CommandContext, of_session: Sequence[PermissionRu
 
 
 def _grant_sections(context: CommandContext) -> list[str]:
-    """Return what a person has allowed beyond a session, or why nobody knows."""
+    """Return the rules that outlast the session, or why they cannot be read."""
     try:
         grants = GrantsFile(context.folder)
         stored: StoredGrants = grants.read()

@@ -1,4 +1,4 @@
-"""The commands that a person can type, in the full-screen terminal and line by line alike."""
+"""The slash commands, for the full screen and line by line alike."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ class SlashCommand(NamedTuple):
     name: str
     about: str
     argument: str = ""
-    """What may stand behind it: `[NAME]`."""
+    """The argument: `[NAME]`."""
     choices: tuple[str, ...] = ()
-    """What its first argument may be, where that is known beforehand."""
+    """The known values of the first argument."""
 
 
 COMMANDS: Final = (
@@ -45,13 +45,13 @@ COMMANDS: Final = (
     SlashCommand("theme", "dark, light, or another look", "[NAME]"),
     SlashCommand("quit", "leave; everything is on record"),
 )
-"""All of them, in the order in which help lists them."""
+"""All commands, in the order of the help."""
 
 COMMAND_NAMES: Final = frozenset(command.name for command in COMMANDS)
 COMMAND_ALIASES: Final = {"clear": "new", "exit": "quit"}
-"""What commands are called elsewhere. They do the same, but help does not list them."""
+"""Names of commands in other programs. They work, but help does not list them."""
 QUIT_WORDS: Final = frozenset({"exit", "quit"})
-"""Who says just this means to leave, and has nothing to tell a model."""
+"""A prompt of just this word means to leave."""
 QUIT_HINT: Final = "type /quit to leave"
 
 
@@ -63,11 +63,11 @@ class TypedCommand(NamedTuple):
 
 
 def parse_slash_command(text: str) -> TypedCommand | None:
-    """Return the command that a text is; None where it is words for the model.
+    """Return the slash command of a text; None if it is a prompt for the model.
 
-    `/server:prompt` and `/usr/bin` are no commands of ours; nor is anything of several lines. What
-    is called otherwise elsewhere has our name. `/retry/help` is a command that there is not: the first
-    was left in the prompt, perhaps, and neither is meant for the model.
+    `/server:prompt` and `/usr/bin` are no commands; nor is a text of several lines. An alias
+    becomes the name here. `/retry/help` is an unknown command: the first may have been left in the
+    prompt, and neither is meant for the model.
     """
     if not text.startswith("/") or "\n" in text.strip():
         return None
@@ -80,9 +80,9 @@ def parse_slash_command(text: str) -> TypedCommand | None:
 
 
 def match_commands(beginning: str, among: Iterable[SlashCommand] = COMMANDS) -> list[SlashCommand]:
-    """Return the commands that may be meant: first what begins like this, then what holds it.
+    """Return the matching commands: those that start with the text, then those that contain it.
 
-    What has another name elsewhere that begins like this comes in between.
+    Commands whose alias starts with the text come in between.
     """
     wanted = beginning.lower()
     all_of_them = list(among)

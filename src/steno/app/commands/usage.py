@@ -30,7 +30,7 @@ _USAGE_TITLE: Final = "Usage"
 
 
 async def run_usage(context: CommandContext, argument: str) -> CommandReply:
-    """Add up what was used."""
+    """Report the usage."""
     # Prices take a moment to load, and a long session to read.
     return CommandReply(await asyncio.to_thread(_usage_text, context), _USAGE_TITLE)
 
@@ -44,7 +44,7 @@ def _usage_text(context: CommandContext) -> str:
         everything = _branch_turns(
             conversation.id, filter(None, (record.entry for record in records))
         )
-    except Missing:  # nothing was said yet
+    except Missing:  # nothing is recorded yet
         everything = branch
     if not everything:
         return f"No model has said how many tokens it used.\n\n{_context_text(context, entries)}"
@@ -73,7 +73,7 @@ def _usage_table(turns: list[TurnUsage]) -> str:
 
 
 def _context_text(context: CommandContext, entries: Sequence[Entry]) -> str:
-    """Say how much of what the model can read at once is taken."""
+    """Return how much of the context window is used."""
     limit = context.environment.target.context_tokens
     totals = UsageTotals(find_price)
     totals.rebuild(entries)

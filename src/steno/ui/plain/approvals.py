@@ -1,8 +1,8 @@
-"""Questions about calls, asked line by line.
+"""Approvals line by line.
 
-Nobody shall allow what they did not mean to. A question is said in full, with a bar before
-everything that somebody else wrote; an answer is a word and Enter, typed after the question was
-there to be read. What is none of the words decides nothing.
+A user must not allow a call by accident. A request is written in full, with a bar before all
+foreign text. An answer is a word and Enter, typed after the request was readable. Any other text
+decides nothing.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _ANSWER_HELP: Final = {
     "rule": "write another rule for session, project and user: rule TEXT",
     "help": "say this",
 }
-"""What each answer means. Each can be said by its first letter."""
+"""The effect of each answer. The first letter of each is enough."""
 _ANSWER_WORDS: Final = {
     "?": "help",
     **{word[0]: word for word in _ANSWER_HELP},
@@ -50,49 +50,49 @@ _INPUT_ENDED: Final = "nobody was there to decide: the input has ended"
 _YES: Final = "yes"
 
 ReadAnswer: TypeAlias = Callable[[str, Callable[[], bool]], Awaitable[str | None]]
-"""Returns a line that is typed behind a prompt; None at the end of the input. Raises Stale as soon
-as nobody wants to know any more."""
+"""Returns a line that is typed after a prompt; None at the end of the input. Raises StaleQuestion
+once the question is no longer open."""
 
 
 class StaleQuestion(Exception):
-    """What is being answered is asked no more, or something else is."""
+    """The question is no longer open, or another one is."""
 
 
 class _TypedAnswer(NamedTuple):
-    """What was typed, taken apart."""
+    """The parts of a typed answer."""
 
     target: str
     """The number of a question, `all`, or nothing."""
     word: str
-    """One of the words; empty where it is none."""
+    """A known word; empty if there is none."""
     rest: str
 
 
 @final
 class LineApprovals:
-    """Asks about what awaits a decision, until nothing does."""
+    """Asks about the pending calls until every one has a decision."""
 
     def __init__(self, session: AgentSession, writer: LineWriter, read_answer: ReadAnswer) -> None:
-        """Take whoever listens to the person."""
+        """Take the function that reads an answer."""
         self._session = session
         self._writer = writer
         self._read_answer = read_answer
         self._questions: dict[int, PendingCall] = {}
-        """What was said, by its number; a number means one thing until all is decided."""
+        """The written requests by number; a number keeps its meaning until all are decided."""
         self._count = 0
         self._rules: dict[str, str] = {}
         """Rules that were written, by the call."""
 
     @property
     def is_due(self) -> bool:
-        """Whether there is something that only the person can decide."""
+        """Whether a request waits for the user."""
         return any(one.request is not None for one in self._undecided())
 
     def _undecided(self) -> list[PendingCall]:
         return [one for one in self._session.pending_calls if one.decision is None]
 
     async def ask(self) -> bool:
-        """Ask until all is decided; return whether the input has ended before."""
+        """Ask until every call is decided; return whether the input ended first."""
         while self.is_due:
             self._announce_questions()
             number = self._current_number()
@@ -112,7 +112,7 @@ class LineApprovals:
         return False
 
     def deny_all(self) -> None:
-        """Say no to all that is asked: nobody is there to be asked."""
+        """Deny every request: there is no user to ask."""
         for pending in self._undecided():
             self._writer.write(
                 "Decided", f"no to {terminal_line(pending.call.name)}; {_INPUT_ENDED}"
@@ -123,7 +123,7 @@ class LineApprovals:
             )
         self._reset()
 
-    # -- what is asked -----------------------------------------------------------------------
+    # -- requests -------------------------------------------------------------------------
 
     def _is_current(self) -> bool:
         return self._undecided() == list(self._questions.values())
@@ -134,7 +134,7 @@ class LineApprovals:
         self._count = 0
 
     def _announce_questions(self) -> None:
-        """Say what is new, and what is no longer asked; what was said keeps its number."""
+        """Write new requests, and those that are no longer open; a written one keeps its number."""
         undecided = self._undecided()
         numbers = {one.call.id: number for number, one in self._questions.items()}
         before, self._questions = self._questions, {}
@@ -163,7 +163,7 @@ class LineApprovals:
             self._writer.write("Notice", f"only once or not: {obstacle}")
 
     def _write_quote(self, pending: PendingCall, preview: str, max_lines: int | None) -> None:
-        """Say all about a call, our headings without a bar; at most so many lines below each."""
+        """Write everything about a call, headings without a bar; at most `max_lines` below each."""
         for is_ours, group in groupby(
             describe_call(pending, preview), lambda one: one.tone is LineTone.HEADING
         ):
@@ -185,7 +185,7 @@ class LineApprovals:
         assert pending.request is not None
         return self._rules.get(pending.call.id, pending.request.rule)
 
-    # -- what is answered --------------------------------------------------------------------
+    # -- answers --------------------------------------------------------------------------
 
     async def _apply_answer(self, answer: _TypedAnswer, current: int) -> None:
         if not answer.target and not answer.word and not answer.rest:
@@ -279,7 +279,7 @@ class LineApprovals:
 
     def _decide(self, pending: PendingCall, decision: ApprovalDecision) -> None:
         for number, one in list(self._questions.items()):
-            if one.call == pending.call:  # so that nobody is told that it is no longer asked
+            if one.call == pending.call:  # so that it is not reported as no longer open
                 del self._questions[number]
         try:
             self._session.decide(pending.call.id, decision)

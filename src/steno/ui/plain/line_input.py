@@ -1,8 +1,8 @@
-"""A line with history and completion, as GNU readline edits it; in a thread, since it waits.
+"""Input line by line: a line editor, multi-line input, and a reader of lines.
 
-Readline cannot be told to stop while it waits for a key. So Ctrl+C is a key while it does, and
-no signal: it clears the line and ends it with a mark. Who is cancelled leaves the thread behind
-with whatever it waits for, and the terminal as it was.
+GNU readline edits the line in a thread, because it blocks. It cannot be stopped while it waits for
+a key. So Ctrl+C is a key during that time and no signal: it clears the line and ends it with a
+mark. A cancelled read leaves its thread behind, and restores the terminal.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from steno.errors import StenoError
 from steno.ui.completion_state import CompletionState, insertion_text, word_at
 
 _CTRL_C: Final = "\x03"
-# Keys that no keyboard has, so that nobody's own settings mean something else by them.
+# Keys that no keyboard has, so that they do not collide with the user's own settings.
 _READLINE_BINDINGS: Final = (
     r'"\e[9999;1~": kill-whole-line',
     r'"\e[9999;2~": quoted-insert',
@@ -45,7 +45,7 @@ _BRACKETED_PASTE_OFF: Final = "\x1b[?2004l"
 _DUMB_TERMINALS: Final = ("", "dumb", "unknown")
 _COMPLETION_TIMEOUT_S: Final = 2.0
 FindCompletions: TypeAlias = Callable[[str], Coroutine[Any, Any, Sequence[Suggestion]]]
-"""Returns what may be meant by what was typed; see `Desk.complete`."""
+"""Returns suggestions for the typed text; see `AgentSession.complete`."""
 _TRIPLE_QUOTES: Final = '"""'
 _READ_SIZE: Final = 65_536
 
@@ -55,7 +55,7 @@ class LineInterrupted(Exception):
 
 
 def has_readline(environ: Mapping[str, str]) -> bool:
-    """Tell whether lines of this process's own terminal can be edited."""
+    """Return whether lines of this process's own terminal can be edited."""
     streams = ((sys.stdin, 0), (sys.stdout, 1))
     try:
         is_own = all(one.fileno() == number and one.isatty() for one, number in streams)
@@ -68,10 +68,10 @@ def has_readline(environ: Mapping[str, str]) -> bool:
 
 @final
 class ReadlineEditor:
-    """Lets a person type a line on the terminal of this process."""
+    """Edits a line on the terminal of this process."""
 
     def __init__(self, complete: FindCompletions, history: Sequence[str] = ()) -> None:
-        """Take what knows what may be meant, and what was typed before."""
+        """Take the source of suggestions, and the history."""
         self._complete = complete
         self._readline: Any = import_module("readline")
         self._loop = asyncio.get_running_loop()
@@ -88,15 +88,15 @@ class ReadlineEditor:
 
     @property
     def typed(self) -> str:
-        """What stands on the line now."""
+        """The text of the line."""
         return str(self._readline.get_line_buffer())
 
     def add_history(self, text: str) -> None:
-        """Offer a text to whoever goes back."""
+        """Add a text to the history."""
         self._readline.add_history(text)
 
     def prefill(self, text: str) -> None:
-        """Begin the next line with a text."""
+        """Start the next line with a text."""
         self._draft = text
 
     async def read_line(self, prompt: str) -> str | None:
@@ -112,7 +112,7 @@ class ReadlineEditor:
                 line: str | None = input(prompt)
             except (EOFError, OSError, ValueError):
                 line = None
-            with suppress(RuntimeError):  # the loop was closed meanwhile
+            with suppress(RuntimeError):  # the loop was closed
                 self._loop.call_soon_threadsafe(settle, line)
 
         with _without_ctrl_c(0):
@@ -165,7 +165,7 @@ class ReadlineEditor:
 
 @contextmanager
 def _without_ctrl_c(descriptor: int) -> Generator[None]:
-    """Let Ctrl+C be a key as long as the block lasts; the terminal is as before in any case."""
+    """Treat Ctrl+C as a key inside the `with` block; the terminal is always restored."""
     try:
         before = termios.tcgetattr(descriptor)
     except termios.error:
@@ -186,17 +186,17 @@ class MultilineInput:
     """Puts lines together until something is whole."""
 
     def __init__(self) -> None:
-        """Begin with nothing."""
+        """Start empty."""
         self._lines: list[str] = []
         self._is_quoted = False
 
     @property
     def is_open(self) -> bool:
-        """Whether more has to come."""
+        """Whether the text needs more lines."""
         return self._is_quoted or bool(self._lines)
 
     def feed(self, line: str) -> str | None:
-        """Take a line; return what is whole now, None where more has to come."""
+        """Add a line; return the complete text, or None if more lines must follow."""
         if not self.is_open and line.startswith(_TRIPLE_QUOTES):
             self._is_quoted = True
             line = line.removeprefix(_TRIPLE_QUOTES)
@@ -211,7 +211,7 @@ class MultilineInput:
         return self.end() if is_last else None
 
     def end(self) -> str:
-        """Return what there is, whole or not, and begin anew."""
+        """Return the text so far, complete or not, and start again."""
         text = "\n".join(self._lines)
         if self._is_quoted:
             text = text.removesuffix("\n")  # the quotes had a line of their own
@@ -221,10 +221,10 @@ class MultilineInput:
 
 @final
 class LineReader:
-    """Reads lines from a descriptor, as long as somebody listens."""
+    """Reads lines from a descriptor while a caller waits for them."""
 
     def __init__(self, descriptor: int) -> None:
-        """Take where they come from; it is not closed here."""
+        """Take the descriptor; it is not closed here."""
         self._descriptor = descriptor
         self.is_terminal: Final = os.isatty(descriptor)
         self._buffer = b""
@@ -232,7 +232,7 @@ class LineReader:
 
     @property
     def is_exhausted(self) -> bool:
-        """Whether nothing more comes, and everything was taken."""
+        """Whether the input has ended and every line was read."""
         return self._has_ended and not self._buffer
 
     def next_line(self) -> str | None:
@@ -244,7 +244,7 @@ class LineReader:
         return line.decode(errors="replace").removesuffix("\r")
 
     def discard(self) -> None:
-        """Drop what was typed up to now. From a pipe nothing is dropped: it was meant to come."""
+        """Drop the lines typed so far. Lines from a pipe are kept."""
         if self.is_terminal:
             self._buffer = b""
             with suppress(termios.error):
@@ -252,7 +252,7 @@ class LineReader:
 
     @contextmanager
     def reading(self, on_input: Callable[[], object]) -> Generator[None]:
-        """Read what comes as long as the block lasts, and say so each time."""
+        """Read input inside the `with` block, and report each read."""
         loop = asyncio.get_running_loop()
 
         def read() -> None:
@@ -277,15 +277,15 @@ class LineReader:
             loop.remove_reader(self._descriptor)
 
     def _has_next(self) -> bool:
-        """Tell whether nothing has to be read: there is a line, or nothing more."""
+        """Return whether a line is complete, or the input has ended."""
         return self._has_ended or b"\n" in self._buffer
 
     def _read_chunk(self) -> None:
         try:
             chunk = os.read(self._descriptor, _READ_SIZE)
-        except BlockingIOError:  # somebody else took it
+        except BlockingIOError:  # another reader took it
             return
-        except OSError:  # the terminal has gone away
+        except OSError:  # the terminal is gone
             chunk = b""
         self._buffer += chunk
         self._has_ended = not chunk

@@ -1,6 +1,7 @@
-"""What happens at a desk, told line by line as it happens.
+"""Output line by line: replies, tables, and the events of a session.
 
-Whoever listens cannot look back: a thing is said once, when it is known, and says what it is.
+A listener of a screen reader cannot look back: each thing is written once, when it is known, with
+its heading.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ _BETWEEN_CELLS: Final = re.compile(r"(?<!\\)\|")
 _RULE: Final = re.compile(r":?-+:?")
 _CODE: Final = re.compile(r"(`+) ?(.+?) ?\1")
 _ESCAPED: Final = re.compile(r"\\([^\w\s])|(?<!`)(`+)(?!`).+?(?<!`)\2(?!`)")
-"""A sign that means nothing, or code, in which a backslash is one."""
+"""An escaped sign, or code, in which a backslash is a character."""
 _FENCE: Final = re.compile(r"\s*(?:```|~~~)")
 _GAP: Final = "  "
 _INDENT: Final = "  "
@@ -89,7 +90,7 @@ def markdown_to_lines(text: str) -> str:
 
 
 def _unescape_lines(lines: Iterable[str]) -> Iterator[str]:
-    """Yield lines as they are read; in a block of code every backslash is one."""
+    """Yield lines without escapes; in fenced code every backslash is a character."""
     is_code = False
     for line in lines:
         is_fence = _FENCE.match(line) is not None
@@ -98,7 +99,7 @@ def _unescape_lines(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _unescape_text(text: str) -> str:
-    """Return what stands on a line, without what keeps a renderer from seeing more in it."""
+    """Return the text of a line without Markdown escapes."""
     return _ESCAPED.sub(lambda found: found[1] or found[0], text)
 
 
@@ -111,7 +112,7 @@ def _split_cells(line: str) -> list[str]:
 
 
 def _cell_text(cell: str) -> str:
-    """Return what a cell says; its bars have a backslash more, whatever they stand in."""
+    """Return the text of a cell; its bars are escaped once more."""
     cell = cell.replace("\\|", "|")
     code = _CODE.fullmatch(cell)
     return code[2] if code is not None else _unescape_text(cell)
@@ -136,7 +137,7 @@ def _pad_row(
 
 
 def supports_styles(out: TextIO, environ: Mapping[str, str]) -> bool:
-    """Tell whether bold letters can be shown, and nobody minds."""
+    """Return whether the terminal shows bold text and the user has not switched it off."""
     is_able = environ.get("TERM", "") not in _DUMB_TERMINALS and out.isatty()
     return is_able and not environ.get("NO_COLOR")
 
@@ -146,48 +147,48 @@ class LineWriter:
     """Prints. Everything is made printable here, and nowhere else."""
 
     def __init__(self, out: TextIO, environ: Mapping[str, str]) -> None:
-        """Take where to print, and what is known of it."""
+        """Take the stream, and the environment."""
         self._out = out
         self._is_styled = supports_styles(out, environ)
         self._has_width = out.isatty()
         self._typed_line: Callable[[], str] | None = None
         self.is_closed = False
-        """Whether nobody listens any more."""
+        """Whether the reader has gone away."""
 
     def write(self, whose: str, text: str = "") -> None:
-        """Say whose words these are, and then the words: what is more than a line below it."""
+        """Write a heading and a text; further lines follow below it."""
         first, *rest = terminal_text(text).rstrip("\n").split("\n")
         if rest:
             first, rest = "", [first, *rest]
         self._print([*self._with_heading(whose, first), *self._indented(rest)])
 
     def begin(self, whose: str, line: str) -> None:
-        """Say whose words these are, and the first line of them; `more` says the rest."""
+        """Write a heading and the first line; `write_lines` writes the rest."""
         self._print(self._with_heading(whose, terminal_text(line)))
 
     def write_lines(self, lines: Iterable[str]) -> None:
-        """Go on with what was begun; each is a line."""
+        """Write further lines of a text."""
         self._print(self._indented([terminal_text(line) for line in lines]))
 
     def quote(self, lines: Iterable[str]) -> None:
-        """Repeat what somebody else wrote, with a bar before all of it, however long a line is."""
+        """Write foreign text with a bar before each line, however long a line is."""
         width = self._width(len(_BAR))
         self._print(
             [_BAR + part for line in lines for part in _break_line(terminal_text(line), width)]
         )
 
     def write_prompt(self, prompt: str) -> None:
-        """Print what is to be answered on the same line; it is ours."""
+        """Write a prompt of steno; the user answers on the same line."""
         self._write("\n".join(_break_line(prompt, self._width(1))))
 
     def end_line(self) -> None:
-        """End a line that nobody has ended."""
+        """End an unfinished line."""
         self._write("\n")
 
     def set_typed_line(self, typed: Callable[[], str] | None) -> None:
-        """Say what stands on the line on which somebody types, if somebody does.
+        """Set the text of the line that the user types, if there is one.
 
-        What has to be said meanwhile goes below it, and the line is shown again.
+        Output goes below that line, which is then shown again.
         """
         self._typed_line = typed
 
@@ -203,7 +204,7 @@ class LineWriter:
         return [f"{_INDENT}{part}".rstrip() for line in lines for part in _break_line(line, width)]
 
     def _width(self, taken: int) -> int | None:
-        """Return how many columns there are beside those that are taken; None if nobody knows."""
+        """Return the columns beside those that are taken; None if the width is unknown."""
         columns = shutil.get_terminal_size().columns if self._has_width else 0
         return columns - taken if columns >= _MIN_WIDTH else None
 
@@ -223,9 +224,9 @@ class LineWriter:
 
 
 def _break_line(line: str, width: int | None) -> Iterator[str]:
-    """Break a line before the terminal does: what it breaks itself has no bar before it.
+    """Break a line before the terminal does: a line that the terminal breaks has no bar.
 
-    That is between words, where there are any; what stood before a word stays where it was.
+    It breaks between words where it can; the text before a word keeps its position.
     """
     if width is None or (display_width(line) <= width and "\t" not in line):
         yield line
@@ -245,7 +246,7 @@ def _break_line(line: str, width: int | None) -> Iterator[str]:
 
 
 def shorten_lines(lines: Sequence[str], max_lines: int) -> list[str]:
-    """Return as many lines as one listens to, from both ends; what is left out is said."""
+    """Return the first and the last lines, with a line about the number between."""
     if len(lines) <= max_lines:
         return list(lines)
     half = max_lines // 2
@@ -278,21 +279,21 @@ class _LineSplitter:
 
 @final
 class StreamedText:
-    """What a model says, under one head."""
+    """The streamed text of a model, under one heading."""
 
     def __init__(self, writer: LineWriter, whose: str) -> None:
-        """Take whose words they are."""
+        """Take the heading."""
         self._writer = writer
         self._speaker = whose
         self._splitter = _LineSplitter()
         self._has_begun = False
 
     def feed(self, chunk: str) -> None:
-        """Say the lines that are whole now."""
+        """Write the complete lines."""
         self._write_lines(self._splitter.feed(chunk))
 
     def end(self) -> None:
-        """Say what is left."""
+        """Write the rest."""
         self._write_lines(self._splitter.rest())
 
     def _write_lines(self, lines: list[str]) -> None:
@@ -309,12 +310,12 @@ class StreamedText:
 
 @final
 class StreamedOutput:
-    """What a tool says while it runs: the first lines as they come, the last ones at the end."""
+    """The streamed output of a tool: the first lines as they arrive, the last ones at the end."""
 
     def __init__(
         self, writer: LineWriter, first: int = _FIRST_LINES, last: int = _LAST_LINES
     ) -> None:
-        """Take how many lines are said at each end."""
+        """Take how many lines are written at each end."""
         self._writer = writer
         self._splitter = _LineSplitter()
         self._first = first
@@ -322,11 +323,11 @@ class StreamedOutput:
         self._count = 0
 
     def feed(self, chunk: str) -> None:
-        """Say the lines that are whole now, unless there were too many already."""
+        """Write the complete lines, unless the limit is reached."""
         self._add_lines(self._splitter.feed(chunk))
 
     def end(self) -> None:
-        """Say how much was left out, and the last lines."""
+        """Write the number of omitted lines, and the last lines."""
         self._add_lines(self._splitter.rest())
         held = self._count - self._first
         left_out = held - len(self._last)
@@ -342,13 +343,13 @@ class StreamedOutput:
 
 
 def write_call(writer: LineWriter, call: AnyToolCall) -> None:
-    """Say which tool is called, and what about."""
+    """Write the tool and the main argument of a call."""
     name, _, about = summarize_call(call).partition(" ")
     writer.write(f"Tool {name}", about)
 
 
 def write_result(writer: LineWriter, result: ToolResultMessage) -> None:
-    """Say what came of a call: how much there is to read, what has changed, what went wrong."""
+    """Write the result of a call: the number of lines, the change, or the failure."""
     lines = result.text.strip("\n").split("\n") if result.text.strip() else []
     diff = (result.details or {}).get("diff")
     if result.outcome is not Outcome.OK:
@@ -363,7 +364,7 @@ def write_result(writer: LineWriter, result: ToolResultMessage) -> None:
 
 
 def write_recap(writer: LineWriter, entries: Sequence[Entry]) -> None:
-    """Say the last exchanges, and how much there is before them."""
+    """Write the last exchanges, and the number of entries before them."""
     asked = [place for place, one in enumerate(entries) if isinstance(one.payload, UserMessage)]
     start = asked[-_RECAP_EXCHANGES] if len(asked) >= _RECAP_EXCHANGES else 0
     if start:
@@ -399,28 +400,28 @@ def _write_shortened(writer: LineWriter, whose: str, text: str) -> None:
 
 @final
 class EventWriter:
-    """Tells a voice what happens."""
+    """Writes the events of a session."""
 
     def __init__(self, writer: LineWriter, *, is_verbose: bool = False) -> None:
-        """Take whether all of what a model thinks is told, or only how much."""
+        """Take whether thinking is written in full, or only its length."""
         self._writer = writer
         self._is_verbose = is_verbose
         self._streamed_text: tuple[ItemKind, int, StreamedText] | None = None
         self._thinking: list[str] = []
         self._has_streamed_answer = False
-        """Whether words of the answer under way were told as they came."""
+        """Whether text of the current answer was written as it arrived."""
         self._running: dict[str, tuple[AnyToolCall, StreamedOutput]] = {}
         self._last_output_call: str | None = None
-        """The call whose output was told last."""
+        """The call whose output was written last."""
         self._shell: StreamedText | None = None
         self._queued: list[str] = []
         self._has_reported_failure = False
-        """Whether the record has said in this run what could not be opened, and what helps."""
+        """Whether this run has reported an unresolved reference already."""
         self._references: dict[str, Message] = {}
         """Messages that point at something, by their entry."""
 
     def write_event(self, event: SessionEvent) -> None:
-        """Say what happens."""
+        """Write an event."""
         match event:
             case TextDelta(index, text):
                 self._write_delta(ItemKind.ANSWER, index, text)
@@ -455,7 +456,7 @@ class EventWriter:
                 pass
 
     def note_queued(self, text: str) -> None:
-        """Say that something is heard later, and then say so."""
+        """Record that a prompt is queued, and write that."""
         self._queued.append(text)
         self._writer.write("Notice", "this is heard at the next step")
 
@@ -466,7 +467,7 @@ class EventWriter:
                 self._queued.remove(one.text)
             self._writer.write("Not said", one.text)
 
-    # -- what is said ------------------------------------------------------------------------
+    # -- text -----------------------------------------------------------------------------
 
     def _write_delta(self, kind: ItemKind, index: int, text: str) -> None:
         if self._streamed_text is None or self._streamed_text[:2] != (kind, index):
@@ -477,7 +478,7 @@ class EventWriter:
         self._streamed_text[2].feed(text)
 
     def _end_text(self) -> None:
-        """Say what is left of what was being said."""
+        """Write the rest of the streamed text."""
         self._end_thinking()
         if self._streamed_text is not None:
             self._streamed_text[2].end()
@@ -505,7 +506,7 @@ class EventWriter:
                     self._writer.write("Heard", terminal_line(payload.text))
             case _:
                 marker = marker_from_entry(entry, pointer=self._reference_name(payload))
-                # Other changes of course were asked for, and are answered there.
+                # Other rewinds were requested, and are reported by their command.
                 if marker is not None and (
                     marker.kind is not ItemKind.MARK or isinstance(payload, Compaction)
                 ):
@@ -516,7 +517,7 @@ class EventWriter:
                     self._has_reported_failure |= marker.kind is ItemKind.ERROR
 
     def _write_answer(self, entry: Entry, message: AssistantMessage) -> None:
-        """Say what was not said as it came."""
+        """Write the parts of an answer that were not streamed."""
         for item in items_from_answer(entry, message):
             was_told = self._has_streamed_answer and item.form is TextForm.MARKDOWN
             if item.kind is ItemKind.ANSWER and not was_told:
@@ -530,7 +531,7 @@ class EventWriter:
             return "something"
         return reference_label(message.content[payload.block])
 
-    # -- what is done ------------------------------------------------------------------------
+    # -- calls ----------------------------------------------------------------------------
 
     def _on_call_started(self, call: AnyToolCall) -> None:
         self._end_text()

@@ -1,7 +1,6 @@
-"""A session line by line: what is typed becomes requests, what happens becomes lines.
+"""A session line by line: typed lines become requests, events become lines.
 
-For screen readers, terminals that can do nothing, and pipes. It knows only the desk; and it does
-not know Textual.
+For screen readers, terminals without features, and pipes. It imports `app.session`, not Textual.
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ _PLAIN_KEYS: Final = (
 _CONTINUATION_PROMPT: Final = "... "
 _UNFINISHED_NOTICE: Final = "this session stopped in the middle; /retry goes on there"
 _RECENT_ENTRIES: Final = 5
-"""Who goes on within so many entries of what was said last need not hear it again."""
+"""A user who returns within this number of entries does not need a recap."""
 _YES: Final = "yes"
 LIST_COMMAND_HINTS: Final = (
     ("/model 2", "take the second model of the list"),
@@ -77,10 +76,10 @@ LIST_COMMAND_HINTS: Final = (
     ("/tree edit 12", "say again what you said there, in a new branch"),
     ("/tree compare ONE OTHER", "say what two branches have of their own"),
 )
-"""What may stand behind these commands here, and what it does."""
+"""The arguments that these commands take here."""
 _MAX_LINE_WIDTH: Final = 100
 Confirm: TypeAlias = Callable[[str], Awaitable[bool]]
-"""Asks whether something is meant."""
+"""Asks the user to confirm something."""
 
 
 async def run_plain(
@@ -93,10 +92,10 @@ async def run_plain(
     is_verbose: bool = False,
     first: str = "",
 ) -> int:
-    """Let a person work line by line until they leave, and return the exit status.
+    """Run a session line by line until the user leaves; return the exit status.
 
-    `history` is the file that keeps what was typed, `stdin` a descriptor, `first` what is said
-    before anything is typed. The desk is left open.
+    `history` is the file of typed prompts, `stdin` a descriptor, `first` the first prompt. The
+    session stays open.
     """
     lines, typed_before = LineReader(stdin), PromptHistory(history)
     writer = LineWriter(sys.stdout if stdout is None else stdout, environ)
@@ -120,9 +119,9 @@ async def run_plain(
 
 @contextmanager
 def _handle_ctrl_c(act: Callable[[], None], *, is_wanted: bool) -> Generator[None]:
-    """Do something about Ctrl+C as long as the block lasts."""
+    """Call a function on Ctrl+C inside the `with` block."""
     is_main = threading.current_thread() is threading.main_thread()
-    # Who is started in the background is to overhear it.
+    # A process that was started in the background ignores it.
     if not (is_wanted and is_main) or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         yield
         return
@@ -136,7 +135,7 @@ def _handle_ctrl_c(act: Callable[[], None], *, is_wanted: bool) -> Generator[Non
 
 @final
 class _PlainSession:
-    """A person at a desk."""
+    """Reads lines, runs them, and writes events."""
 
     def __init__(
         self,
@@ -158,19 +157,19 @@ class _PlainSession:
         self._current_task: asyncio.Task[None] | None = None
         self._is_leaving = False
         self._interrupt_count = 0
-        """How often Ctrl+C came since a line did."""
+        """How often Ctrl+C came since the last line."""
         self._is_stopped = False
         self._last_entry: str | None = None
-        """The last entry that was told."""
+        """The last written entry."""
         self._shown_session: str | None = ""
         """The session that was shown last."""
 
     def use_editor(self, editor: ReadlineEditor | None, history: PromptHistory) -> None:
-        """Take what edits lines, where there is something, and what keeps them."""
+        """Set the line editor, if there is one, and the history."""
         self._editor, self._history = editor, history
 
     async def run(self, first: str = "") -> None:
-        """Work until the person leaves."""
+        """Read and run lines until the user leaves."""
         self._session.subscribe(self._on_event)
         self._show_status()
         if first:
@@ -181,7 +180,7 @@ class _PlainSession:
             else:
                 await self._read_prompt()
 
-    # -- what happens ------------------------------------------------------------------------
+    # -- events ---------------------------------------------------------------------------
 
     def _on_event(self, event: SessionEvent) -> None:
         self._wake.set()
@@ -195,7 +194,7 @@ class _PlainSession:
             self._editor.prefill(" ".join([one.text for one in event.prompts]))
 
     def _show_status(self) -> None:
-        """Say where things stand, and what was said last unless that is known."""
+        """Write the status, and a recap unless the user knows the last entries."""
         status, entries = self._session.status, self._session.entries()
         title = status.title or "a new session"
         where = f"branch {status.branch}, {status.model}, {status.mode} mode; /help helps"
@@ -205,22 +204,22 @@ class _PlainSession:
         ]:
             write_recap(self._writer, entries)
         self._last_entry = entries[-1].id if entries else None
-        # Who moves about in a session knows where it stopped.
+        # A user who moves inside a session knows where it stopped.
         is_opened, self._shown_session = status.session != self._shown_session, status.session
         if is_opened and self._session.is_unfinished and not self._session.is_running:
             self._writer.write("Notice", _UNFINISHED_NOTICE)
 
-    # -- what is typed -----------------------------------------------------------------------
+    # -- input ----------------------------------------------------------------------------
 
     async def _wait_for_run(self) -> None:
-        """Let the agent work: what is typed meanwhile steers it, and what it asks is asked.
+        """Wait for the run: typed lines steer it, and its requests are asked.
 
-        A pipe is not read before the turn is over: its next line was meant for then.
+        A pipe is not read before the turn is over: its next line belongs to the time after it.
         """
         if self._approvals.is_due:
             is_over = await self._approvals.ask()
             if is_over and self._lines.is_terminal:
-                self._is_leaving = True  # what was asked is on record, and asked again
+                self._is_leaving = True  # the request is on record, and will be repeated
             elif is_over:
                 self._approvals.deny_all()
                 await self._wait_for_event(lambda: self._approvals.is_due)
@@ -258,14 +257,14 @@ class _PlainSession:
             self._discard_line()
 
     def _discard_line(self) -> None:
-        """Begin a line anew: nothing counts of what was typed so far."""
+        """Start the line again; drop the text typed so far."""
         self._is_stopped = False
         self._multiline.end()
         if not self._is_leaving:
             self._writer.write("Notice", "Ctrl+C again leaves")
 
     async def _read_typed(self, prompt: str) -> str | None:
-        """Return what is typed at the prompt. Raises Interrupted or Stale for Ctrl+C."""
+        """Return a line typed at the prompt. Raises LineInterrupted or StaleQuestion on Ctrl+C."""
         editor = self._editor
         try:
             if editor is not None:
@@ -298,7 +297,7 @@ class _PlainSession:
                 await self._wake.wait()
 
     async def _read_answer(self, prompt: str, is_wanted: Callable[[], bool]) -> str | None:
-        """Return a line that was typed after it was asked for. Raises Stale."""
+        """Return a line that was typed after the question. Raises StaleQuestion."""
         self._lines.discard()
         self._writer.write_prompt(prompt)
         self._writer.set_typed_line(lambda: prompt)
@@ -307,7 +306,7 @@ class _PlainSession:
             line = await self._next_line(is_wanted)
         finally:
             self._writer.set_typed_line(None)
-            if line is None or not self._lines.is_terminal:  # nobody has ended the line
+            if line is None or not self._lines.is_terminal:  # an unfinished line
                 self._writer.end_line()
         return line
 
@@ -322,7 +321,7 @@ class _PlainSession:
         return is_meant
 
     async def _handle_line(self, line: str | None) -> None:
-        """Do what was typed, as soon as it is whole."""
+        """Run the typed text once it is complete."""
         if line is not None:
             self._interrupt_count, self._is_stopped = 0, False
             text = self._multiline.feed(line)
@@ -347,19 +346,19 @@ class _PlainSession:
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is None or task.cancelling():
-                raise  # it is the session that was cancelled, and not what was asked for
+                raise  # the session was cancelled, not this command
         finally:
             self._current_task = None
 
     def interrupt(self) -> None:
-        """Stop what is done; at the prompt, give up the line, and leave if it comes twice."""
+        """Interrupt the run; at the prompt, drop the line, and leave on the second time."""
         self._wake.set()
         if self._session.is_running:
             self._writer.end_line()  # there is a ^C on it
             self._session.interrupt()
             return
         if self._current_task is not None:
-            self._session.interrupt()  # what was said is perhaps still being read
+            self._session.interrupt()  # the prompt may still be read
         self._interrupt_count += 1
         self._is_stopped = True
         if self._interrupt_count > 1:
@@ -367,10 +366,10 @@ class _PlainSession:
             if self._current_task is not None:
                 self._current_task.cancel()
 
-    # -- what is asked for -------------------------------------------------------------------
+    # -- requests -------------------------------------------------------------------------
 
     async def _execute(self, text: str, *, is_typed: bool) -> None:
-        """Do what a line asks for; what was not typed here is words, whatever it begins with."""
+        """Run a line; text that was not typed here is a prompt, whatever it starts with."""
         if not self._lines.is_terminal:
             self._writer.write("You", text)
         try:
@@ -397,14 +396,14 @@ class _PlainSession:
             self._writer.write("Trouble", message)
 
     async def _send(self, text: str) -> None:
-        """Say words; if they are refused, they need not be typed again."""
+        """Send a prompt; a rejected one returns to the line."""
         steers = self._session.is_running
         try:
             await self._session.send(PromptInput(text))
         except (StenoError, OSError):
             if self._editor is not None:
                 self._editor.prefill(text)
-            elif self._lines.is_terminal:  # what came through a pipe was printed when it came
+            elif self._lines.is_terminal:  # a line from a pipe was echoed when it was read
                 self._writer.write("Not said", text)
             raise
         if steers:
@@ -449,10 +448,10 @@ class _PlainSession:
 
 @final
 class ListCommands:
-    """Says lists, and takes what is chosen from them."""
+    """Writes lists, and reads the user's choice from them."""
 
     def __init__(self, session: AgentSession, writer: LineWriter, confirm: Confirm) -> None:
-        """Take whoever asks whether something is meant."""
+        """Take the function that asks the user to confirm."""
         self._session = session
         self._writer = writer
         self._confirm = confirm
@@ -462,7 +461,7 @@ class ListCommands:
     # -- models ------------------------------------------------------------------------------
 
     async def list_models(self) -> None:
-        """Say which models there are."""
+        """Write the list of models."""
         found = await self._session.list_models()
         self._models = [one.text for one in found]
         now = self._session.status.model
@@ -470,14 +469,14 @@ class ListCommands:
         self._write_numbered([_describe(one.text, one.about) for one in found])
 
     def model_named(self, argument: str) -> str:
-        """Return the model that is meant by a name, or by a number of the list."""
+        """Return the model of a name, or of a number in the list."""
         number = _parse_number(argument, len(self._models))
         return argument if number is None else self._models[number]
 
     # -- sessions ----------------------------------------------------------------------------
 
     async def run_resume(self, argument: str) -> None:
-        """List sessions, go on with one, rename or delete one."""
+        """List sessions; resume, rename or delete one."""
         word, _, rest = argument.partition(" ")
         if word in ("", "find"):
             await self._list_sessions(rest.strip())
@@ -522,7 +521,7 @@ class ListCommands:
     # -- the tree ----------------------------------------------------------------------------
 
     async def run_tree(self, argument: str) -> PromptInput | None:
-        """Say the tree, or move in it; return what is to be said otherwise, where that is asked."""
+        """Write the tree, or move in it; return the prompt to edit, if that is requested."""
         word, _, rest = argument.partition(" ")
         name, _, text = rest.strip().partition(" ")
         branches = self._session.branches
@@ -611,7 +610,7 @@ class ListCommands:
 
 
 def _parse_number(argument: str, count: int) -> int | None:
-    """Return which of so many is meant, from 0; ids may be digits, too, but are longer."""
+    """Return the index of a number in a list; ids may be digits, too, but are longer."""
     is_number = argument.isascii() and argument.isdigit() and not argument.startswith("0")
     return int(argument) - 1 if is_number and int(argument) <= count else None
 

@@ -1,6 +1,6 @@
 """Start the full screen.
 
-The session controller and everything that it imports load after the first paint. The import stands
+The session controller and everything that it imports load after the first paint. The import is
 inside a function, so that import-linter reads it and the first paint does not wait for it.
 """
 

@@ -1,6 +1,6 @@
-"""Work at a desk on a full screen: what is typed becomes requests, what happens becomes blocks.
+"""Connects a session to the full screen: typed text becomes requests, events become items.
 
-Loaded when the screen has been painted; see `app` for the screen itself.
+Imported after the first paint; `terminal_app` is the screen itself.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _MAX_INLINE_LINES: Final = 15
 """A longer reply gets a screen of its own."""
 _NO_PROMPT: Final = PromptInput("")
 _SLOW_S: Final = 0.3
-"""What takes longer is told while it lasts."""
+"""A slower operation is shown as an activity."""
 _INTERRUPTIBLE_COMMANDS: Final = ("compact", "model")
 """Commands that take long, and that an interruption ends."""
 _UNFINISHED_NOTICE: Final = "this session stopped in the middle; /retry goes on there"
@@ -70,10 +70,10 @@ _UNFINISHED_NOTICE: Final = "this session stopped in the middle; /retry goes on 
 
 @final
 class SessionController:
-    """A person at a desk."""
+    """Runs one session on the full screen."""
 
     def __init__(self, app: TerminalApp, session: AgentSession) -> None:
-        """Take the screen and the desk."""
+        """Take the screen and the session."""
         self._app = app
         self._session = session
         self._prompt = app.prompt
@@ -87,13 +87,13 @@ class SessionController:
             on_notice=lambda text: self._transcript_state.add_text(ItemKind.NOTICE, text),
         )
         self._interruptible_count = 0
-        """How much is being asked of the desk that can be stopped before it runs."""
+        """The number of requests in progress that can be interrupted before a run starts."""
         self._shown_session: str | None = ""
         """The session that was shown last."""
         self._leaving = asyncio.Event()
 
     async def run(self, early: Sequence[Prompt.Submitted]) -> None:
-        """Show what is there, do what was typed before, and work until the person leaves."""
+        """Show the session, run what was typed early, and work until the user leaves."""
         await self._app.screen_stack[0].mount(self._panel, before=self._prompt)
         self._session.subscribe(self._on_event)
         self._reload()
@@ -104,10 +104,10 @@ class SessionController:
         await self._session.close()
 
     def leave(self) -> None:
-        """Stop working; what runs is stopped, and on record."""
+        """Stop; a run is interrupted, and recorded."""
         self._leaving.set()
 
-    # -- what happens ------------------------------------------------------------------------
+    # -- events ---------------------------------------------------------------------------
 
     def _on_event(self, event: SessionEvent) -> None:
         self._transcript_state.apply(event)
@@ -143,11 +143,11 @@ class SessionController:
                 pass
 
     def _show_running(self, doing: str) -> None:
-        """Show what a run does; Esc ends it."""
+        """Show the activity of a run; Esc interrupts it."""
         self._status.show_activity(doing, is_interruptible=True)
 
     def _update_idle(self) -> None:
-        """Show that nothing is being done any more, if that is so: then nobody hears what waits."""
+        """Show that the session is idle, if it is, and return the prompts that wait."""
         if not self._session.is_running:
             self._status.show_activity(None)
             self._return_to_prompt(self._transcript_state.abandon_pending())
@@ -156,7 +156,7 @@ class SessionController:
 
     def _reload(self) -> None:
         self._transcript_state.load(self._session.entries())
-        # Who moves about in a session knows where it stopped.
+        # A user who moves inside a session knows where it stopped.
         is_opened = self._session.status.session != self._shown_session
         if is_opened and self._session.is_unfinished and not self._session.is_running:
             self._transcript_state.add_text(ItemKind.NOTICE, _UNFINISHED_NOTICE)
@@ -181,10 +181,10 @@ class SessionController:
         is_left_alone = prompt.is_blank and prompt.has_focus_within
         return time.monotonic() - prompt.last_key_at if is_left_alone else 0.0
 
-    # -- what is typed -----------------------------------------------------------------------
+    # -- input ----------------------------------------------------------------------------
 
     def submit(self, sent: Prompt.Submitted) -> None:
-        """Do what was typed; only what was typed is a command, and never what was pasted."""
+        """Run what was typed; pasted text is never a command."""
         if not sent.text.strip() and not sent.images:
             return
         if sent.text.strip() in QUIT_WORDS and not sent.images:
@@ -215,7 +215,7 @@ class SessionController:
             pending_input.accept(item)
 
     async def _run_command(self, text: str, typed: TypedCommand) -> None:
-        # Where there is nothing to mend, it would only be in the way of what is typed next.
+        # Without anything to fix, the text would only be in the way of the next prompt.
         can_mend = bool(typed.argument) or typed.name not in COMMAND_NAMES
         with self._reporting_errors(PromptInput(text) if can_mend else _NO_PROMPT):
             match typed:
@@ -246,7 +246,7 @@ class SessionController:
 
     @contextmanager
     def _showing_activity(self, text: str, *, is_interruptible: bool = False) -> Generator[None]:
-        """Show what is being done, if it takes long and nothing else is, and that it is over."""
+        """Show an activity, if it takes long and no run is in progress, and remove it."""
         show = partial(self._status.show_activity, text, is_interruptible=is_interruptible)
         soon = asyncio.get_running_loop().call_later(_SLOW_S, show)
         if self._session.is_running:
@@ -285,7 +285,7 @@ class SessionController:
         with self._showing_activity("looking for models", is_interruptible=True):
             choices = await self._session.list_models()
         name = await self._app.push_screen_wait(PickerScreen("model", choices, current))
-        if not name:  # what is wanted is perhaps not there yet
+        if not name:  # the model that the user wants may not be listed
             self._show_reply(await self._session.run_command("model"))
         elif name != current:
             with self._showing_activity(f"/model {name}", is_interruptible=True):
@@ -294,14 +294,14 @@ class SessionController:
     # -- keys --------------------------------------------------------------------------------
 
     def complete(self, typed: str) -> None:
-        """Offer what may be meant."""
+        """Request suggestions."""
         self._start(self._complete(typed))
 
     async def _complete(self, typed: str) -> None:
         self._prompt.show_suggestions(typed, await self._session.complete(typed))
 
     def interrupt(self) -> bool:
-        """Stop what is being done; tell whether there was anything."""
+        """Interrupt whatever runs; return whether anything did."""
         is_interruptible = self._session.is_running or self._interruptible_count > 0
         self._session.interrupt()
         return is_interruptible
@@ -314,7 +314,7 @@ class SessionController:
         self._show_status()
 
     def open_help(self) -> None:
-        """Show what can be typed."""
+        """Show the help."""
         self._app.push_screen(PagerScreen(CommandReply(build_help(TERMINAL_KEYS), "help")))
 
     def open_tree(self) -> None:
@@ -327,7 +327,7 @@ class SessionController:
             self._load_prompt(prompt)
 
     def edit_item(self, item: TranscriptItem) -> None:
-        """Say again in a new branch, and otherwise, what a block says."""
+        """Load a user message into the prompt, in a new branch before it."""
         prompt = self._transcript_state.pending_input.take_back(item)
         if prompt is not None:
             self._load_prompt(prompt)
@@ -342,11 +342,11 @@ class SessionController:
         self._prompt.focus()
 
     def focus_approvals(self) -> None:
-        """Go to what awaits a decision."""
+        """Focus the approval panel."""
         if self._session.pending_calls:
             self._panel.focus()
 
-    # -- what goes wrong ---------------------------------------------------------------------
+    # -- errors ---------------------------------------------------------------------------
 
     def _start(self, job: Coroutine[Any, Any, None]) -> None:
         self._app.run_worker(self._report_failure(job), exit_on_error=False)
@@ -361,7 +361,7 @@ class SessionController:
 
     @contextmanager
     def _reporting_errors(self, prompt: PromptInput = _NO_PROMPT) -> Generator[None]:
-        """Tell what is refused; what was typed goes back, so that it need not be typed again."""
+        """Show an error; the typed text returns to the prompt."""
         try:
             yield
         except (StenoError, OSError) as exc:
@@ -372,7 +372,7 @@ class SessionController:
             raise
 
     def _return_to_prompt(self, prompts: Sequence[PromptInput]) -> None:
-        """Put what was not said into the prompt; where somebody types, keep it beside that."""
+        """Load unsent prompts into the prompt; if it holds text, keep them as items."""
         prompts_left = [one for one in prompts if one.text or one.images]
         if prompts_left and self._prompt.is_blank:
             images = [image for one in prompts_left for image in one.images]

@@ -1,8 +1,8 @@
-"""The line that says where things stand: mode, what is being done, model, context, cost.
+"""The status line: mode, activity, model, context and cost.
 
-Each part has a long and perhaps a short form. What does not fit is left out, what matters least
-first; where the terminal is narrow, there are two lines. Needed for the first paint: nothing heavy
-is imported here, and what a desk is nobody here knows.
+Each part has a long and perhaps a short form. Parts that do not fit are omitted, the least
+important first; a narrow terminal has two lines. It is part of the first paint, so nothing heavy is
+imported here.
 """
 
 from __future__ import annotations
@@ -28,44 +28,44 @@ _SPINNER: Final = "⠋⠙⠹⠸⠼⠴⠦⠧"
 _LEVELS: Final = "▁▂▃▄▅▆▇█"
 _NEARLY_FULL: Final = 0.8
 _MAX_NAME_LENGTH: Final = 400
-"""Nobody reads more of a name, and making it harmless takes time."""
+"""Longer names are cut before they are sanitized, which takes time."""
 _MESSAGE_S: Final = 4.0
 _INTERRUPT_HINT: Final = " · Esc interrupts"
 _WORK_PARTS: Final = (0, 2, 1, 3, 4)
-"""Which of these parts stay longest where there is not room for all: the model does."""
+"""The order in which parts stay on a narrow line: the model stays longest."""
 _PLACE_PARTS: Final = (5, 6)
 
 
 class TokenCounts(Protocol):
-    """Tokens; None where nobody counted."""
+    """Token counts; None if unknown."""
 
     @property
     def input_tokens(self) -> int | None:
-        """What was sent."""
+        """Tokens of the requests."""
         ...
 
     @property
     def output_tokens(self) -> int | None:
-        """What came back."""
+        """Tokens of the responses."""
         ...
 
 
 class StatusValues(Protocol):
-    """Where things stand; see `steno.app.session.SessionStatus`."""
+    """The values of the status line; see `steno.app.session.SessionStatus`."""
 
     @property
     def session(self) -> str | None:
-        """None where nothing is kept."""
+        """None if the session is not stored."""
         ...
 
     @property
     def title(self) -> str:
-        """Of the session."""
+        """The title of the session."""
         ...
 
     @property
     def folder(self) -> str:
-        """Where the work is done."""
+        """The working directory."""
         ...
 
     @property
@@ -75,7 +75,7 @@ class StatusValues(Protocol):
 
     @property
     def model(self) -> str:
-        """Who answers."""
+        """The model."""
         ...
 
     @property
@@ -90,17 +90,17 @@ class StatusValues(Protocol):
 
     @property
     def cost(self) -> Decimal | None:
-        """In dollars, where a price is known."""
+        """In dollars; None if no price is known."""
         ...
 
     @property
     def context_tokens(self) -> int | None:
-        """How much the model saw last."""
+        """Tokens of the last request."""
         ...
 
     @property
     def context_limit(self) -> int | None:
-        """How much it can see."""
+        """The context window of the model."""
         ...
 
 
@@ -128,7 +128,7 @@ class _StatusPart(NamedTuple):
 
 
 def _status_parts(status: StatusValues) -> Sequence[_StatusPart]:
-    """Return what is said about a session, in the order in which it is drawn."""
+    """Return the parts of the status, in the order in which they are drawn."""
     model, branch = _clean_name(status.model), _clean_name(status.branch)
     title = _clean_name(status.title) if status.session is not None else "not kept"
     folder = _clean_name(status.folder)
@@ -183,7 +183,7 @@ def _token_part(usage: TokenCounts) -> _StatusPart:
 def _fit_parts(
     parts: Sequence[_StatusPart], order: Iterable[int], width: int
 ) -> list[tuple[str, str]]:
-    """Return what fits and its style: first as many parts as possible, then in their long forms.
+    """Return the parts that fit with their styles: as many as possible, then long forms.
 
     Each part counts with the gap before it.
     """
@@ -208,7 +208,7 @@ def _fit_parts(
 
 @final
 class StatusLine(Widget):
-    """Where things stand, on one line, or on two where the terminal is narrow."""
+    """The status, on one line, or on two on a narrow terminal."""
 
     DEFAULT_CSS = """
     StatusLine {
@@ -236,14 +236,14 @@ class StatusLine(Widget):
         self._message_timer: Timer | None = None
 
     def show_status(self, status: StatusValues) -> None:
-        """Show where things stand now."""
+        """Set the status."""
         self._session_status = status
         self.refresh()
 
     def show_activity(self, text: str | None, *, is_interruptible: bool = False) -> None:
-        """Show what is being done, and for how long; None where nothing is.
+        """Show an activity and its duration; None removes it.
 
-        What can be stopped says by which key, where there is room for that.
+        An interruptible activity names the key, if there is room.
         """
         if (text, is_interruptible) == (self._current_activity, self._can_stop):
             return
@@ -254,13 +254,13 @@ class StatusLine(Widget):
         self.refresh()
 
     def show_keys(self, text: str | None) -> None:
-        """Show which keys do something now, in place of what is being done; None: show that."""
+        """Show keys in place of the activity; None restores it."""
         if text != self._shown_keys:
             self._shown_keys = text
             self.refresh()
 
     def show_message(self, text: str) -> None:
-        """Show something for a few seconds in place of what is being done."""
+        """Show a message for a few seconds in place of the activity."""
         if self._message_timer is not None:
             self._message_timer.stop()
         self._shown_message = text
@@ -268,16 +268,16 @@ class StatusLine(Widget):
         self.refresh()
 
     def show_unseen_count(self, count: int) -> None:
-        """Show how many things are new below what is in sight."""
+        """Show the number of new items below the visible ones."""
         self._unseen_count = count
         self.refresh()
 
     def on_mount(self) -> None:
-        """Begin to count seconds, if something is being done already."""
+        """Start to count seconds, if there is an activity."""
         self._tick()
 
     def _tick(self) -> None:
-        """Draw anew every second, but only while there are seconds to count."""
+        """Redraw every second, but only while an activity is shown."""
         if self._current_activity is None:
             if self._tick_timer is not None:
                 self._tick_timer.stop()
@@ -306,13 +306,13 @@ class StatusLine(Widget):
         )
 
     def _max_left_width(self, width: int) -> int:
-        """Return how much of a line what is being done may take: how to stop it matters more."""
+        """Return the maximal width of the activity: the interrupt hint matters more."""
         if self._shown_keys is not None:
             return width
         return width * 3 // 4 if self._can_stop and self._shows_activity else width // 2
 
     def _align_parts(self, left: Content, order: Sequence[int], width: int) -> Content:
-        """Return a line with something on its left, and on its right what else fits."""
+        """Return a line with a left part, and the parts that fit on its right."""
         if self._session_status is None:
             return left
         # Seconds pass on the left, and nothing on the right should come and go with them.
@@ -324,7 +324,7 @@ class StatusLine(Widget):
         )
 
     def _left_part(self, width: int) -> Content:
-        """Return the mode and what is being done, which are never left out."""
+        """Return the mode and the activity, which are never omitted."""
         status = self._session_status
         mode = "" if status is None else f" {status.mode.upper()} "
         style = "bold reverse" if mode == " PLAN " else "bold reverse $text-success"

@@ -1,7 +1,7 @@
-"""The full-screen terminal: what is on the screen, and which key does what.
+"""The app of the full screen: widgets and keys.
 
-It paints before anything else is loaded; a session is opened behind it (`work`). So nothing here
-knows what a desk is, and nothing heavy is imported.
+It paints before a session is opened and before the controller is imported. So nothing here depends
+on a session, and nothing heavy is imported.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from steno.ui.tui.themes import THEMES, NoColorFilter
 from steno.ui.tui.transcript.view import Transcript
 
 SessionOpener: TypeAlias = Callable[[Callable[[str], None]], AbstractAsyncContextManager[Any]]
-"""Opens a desk (`steno.app.session`), and says meanwhile what it does."""
+"""Opens a session (`steno.app.session`), and reports its progress."""
 _PROMPT_HINT: Final = "say what to do · / commands · @ files · ! shell · /help"
 _CONVERSATION_ACTIONS: Final = frozenset(
     {
@@ -37,38 +37,38 @@ _CONVERSATION_ACTIONS: Final = frozenset(
         *("scroll_page", "select", "help", "walk", "leave_block"),
     }
 )
-"""What keys do as long as no other screen lies above the conversation."""
+"""Actions that need the transcript on top of the screen stack."""
 _PROMPT_ACTIONS: Final = frozenset({"leave_if_blank", "scroll_page"})
 _TRANSCRIPT_ACTIONS: Final = frozenset({"walk", "leave_block"})
-"""What keys do while the conversation has the focus."""
+"""Actions that need the focus on the transcript."""
 _ITEM_KEYS: Final = frozenset({"y", "e"})
-"""What is typed about the selected block, rather than into the prompt."""
+"""Keys for the selected item, not for the prompt."""
 _ITEM_KEY_HINTS: Final = "Enter folds · y copies · e says it again · Esc back"
 _DOUBLE_PRESS_S: Final = 2.0
 """Within how many seconds Ctrl+C has to come twice to leave."""
 
 
 class Controller(Protocol):
-    """What the keys set in motion, as soon as a session is open."""
+    """Handles the keys once a session is open."""
 
     async def run(self, early: Sequence[Prompt.Submitted]) -> None:
-        """Do what was typed before, and work at the desk until the person leaves."""
+        """Run what was typed early, and work until the user leaves."""
         ...
 
     def submit(self, sent: Prompt.Submitted) -> None:
-        """Do what was typed."""
+        """Run what was typed."""
         ...
 
     def open_help(self) -> None:
-        """Show what can be typed."""
+        """Show the help."""
         ...
 
     def complete(self, typed: str) -> None:
-        """Offer what may be meant."""
+        """Request suggestions."""
         ...
 
     def interrupt(self) -> bool:
-        """Stop what is being done; tell whether there was anything."""
+        """Interrupt whatever runs; return whether anything did."""
         ...
 
     def change_mode(self) -> None:
@@ -80,11 +80,11 @@ class Controller(Protocol):
         ...
 
     def focus_approvals(self) -> None:
-        """Go to what awaits a decision."""
+        """Focus the approval panel."""
         ...
 
     def edit_item(self, item: TranscriptItem) -> None:
-        """Say again in a new branch, and otherwise, what a block says."""
+        """Load a user message into the prompt, in a new branch before it."""
         ...
 
     def leave(self) -> None:
@@ -94,7 +94,7 @@ class Controller(Protocol):
 
 @final
 class TerminalApp(App[int]):
-    """A conversation, a prompt and a line that says where things stand."""
+    """A transcript, a prompt and a status line."""
 
     TITLE = "steno"
     ENABLE_COMMAND_PALETTE = False
@@ -130,7 +130,7 @@ class TerminalApp(App[int]):
         history: Path | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Take what opens a desk, a theme, the file that keeps what was typed, and a clock."""
+        """Take the opener of the session, the loader of the controller, and settings of the screen."""
         super().__init__(driver_class=TerminalDriver)
         # Set before anything is styled: a theme that comes later makes Textual read all styles twice.
         for own in THEMES:
@@ -138,7 +138,7 @@ class TerminalApp(App[int]):
         self.set_reactive(App.theme, theme)
         self.stylesheet.set_variables(self.get_css_variables())
         if self.no_color:
-            self._filters = [NoColorFilter()]  # there is no other way to say so
+            self._filters = [NoColorFilter()]  # Textual has no other way to set them
         self.clock = clock
         """Seconds that pass."""
         self._open_session = open_session
@@ -148,7 +148,7 @@ class TerminalApp(App[int]):
         self._early_input: list[Prompt.Submitted] = []
         self._ctrl_c_at = float("-inf")
         self.failure: Exception | None = None
-        """Why there is nothing to work at."""
+        """The error that kept the session from opening."""
         self.status = 0
         """The exit status that is due."""
 
@@ -165,12 +165,12 @@ class TerminalApp(App[int]):
 
     @property
     def prompt(self) -> Prompt:
-        """Where the person types."""
+        """The prompt."""
         return self.screen_stack[0].query_one("#prompt", Prompt)
 
     @property
     def status_line(self) -> StatusLine:
-        """The line that says where things stand."""
+        """The status line."""
         return self.screen_stack[0].query_one("#status", StatusLine)
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
@@ -178,13 +178,13 @@ class TerminalApp(App[int]):
         return ()
 
     def send_first(self, text: str) -> None:
-        """Say something as soon as there is somebody to hear it."""
+        """Send a prompt as soon as the session is open."""
         self._early_input.append(Prompt.Submitted(text, (), ""))
 
     # -- beginning and end -------------------------------------------------------------------
 
     def on_mount(self) -> None:
-        """Look as wanted, and begin as soon as there is something to see."""
+        """Apply the theme, and start the session after the first paint."""
         self.prompt.hint = _PROMPT_HINT
         self.prompt.focus()
         self.status_line.show_activity("starting")
@@ -197,9 +197,9 @@ class TerminalApp(App[int]):
         self.run_worker(self._run_session(), name="work", exit_on_error=False)
 
     async def _run_session(self) -> None:
-        """Open a desk and work at it; it is closed in the task that opened it."""
+        """Open a session and run it; the task that opened it closes it."""
         try:
-            # In a thread: what is loaded now takes as long as all that is on the screen already.
+            # In a thread: this import takes as long as everything on the screen.
             create_controller = await asyncio.to_thread(self._load_controller)
             async with self._open_session(self._show_activity) as session:
                 controller = self._controller = create_controller(self, session)
@@ -212,14 +212,14 @@ class TerminalApp(App[int]):
         self.exit(self.status)
 
     def _show_activity(self, text: str) -> None:
-        """Say what is waited for; once somebody can work, that is said to wait and can be stopped."""
+        """Show what the session waits for; once it is open, that can be interrupted."""
         self.status_line.show_activity(text, is_interruptible=self._controller is not None)
 
     def _stop_on_signal(self, number: signal.Signals) -> None:
         self.status = 128 + number
         self.action_leave()
 
-    # -- what is typed -----------------------------------------------------------------------
+    # -- input ----------------------------------------------------------------------------
 
     @on(Prompt.Submitted)
     def _submit_prompt(self, message: Prompt.Submitted) -> None:
@@ -250,7 +250,7 @@ class TerminalApp(App[int]):
             self._controller.edit_item(message.item)
 
     async def on_event(self, event: events.Event) -> None:
-        """Let what is typed while nothing is there to type into come to the prompt."""
+        """Send keys that no widget takes to the prompt."""
         is_typed = isinstance(event, events.Paste) or (
             isinstance(event, events.Key) and event.is_printable and not self._is_item_key(event)
         )
@@ -265,7 +265,7 @@ class TerminalApp(App[int]):
 
     @property
     def _is_transcript_focused(self) -> bool:
-        """Whether the conversation has the focus."""
+        """Whether the transcript has the focus."""
         return self.screen_stack[0].focused is self.transcript
 
     def _leave_item(self) -> None:
@@ -275,18 +275,18 @@ class TerminalApp(App[int]):
     @on(events.DescendantFocus)
     @on(events.DescendantBlur)
     def _show_keys(self) -> None:
-        """Show what can be done about a block while one is selected."""
+        """Show the keys of a selected item."""
         is_selected = self._is_transcript_focused and self.transcript.selected is not None
         self.status_line.show_keys(_ITEM_KEY_HINTS if is_selected else None)
 
     def on_approval_panel_dismissed(self) -> None:
-        """Go back to the prompt; by its name, as the panel is loaded later."""
+        """Focus the prompt; bound by name, because the panel is imported later."""
         self.prompt.focus()
 
     # -- keys --------------------------------------------------------------------------------
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Leave to other screens, and to what has the focus, the keys that are theirs."""
+        """Leave keys to other screens, and to the focused widget."""
         if action in _PROMPT_ACTIONS and not self.prompt.has_focus_within:
             return False
         if action in _TRANSCRIPT_ACTIONS and not self._is_transcript_focused:
@@ -294,14 +294,14 @@ class TerminalApp(App[int]):
         return len(self.screen_stack) == 1 or action not in _CONVERSATION_ACTIONS
 
     def action_interrupt(self) -> None:
-        """Stop what is being said and done; where nothing is, clear what was typed."""
+        """Interrupt whatever runs; if nothing does, clear the prompt."""
         is_stopped = self._controller is not None and self._controller.interrupt()
         if not is_stopped and self.prompt.has_focus_within and not self.prompt.is_blank:
             self.prompt.clear()
         self.prompt.focus()
 
     def action_stop(self) -> None:
-        """Copy what is marked, clear what was typed, stop what is done, or leave if it comes twice."""
+        """Copy the selection, clear the prompt, interrupt, or leave on the second time."""
         if self.screen.get_selected_text():
             self.screen.action_copy_text()
             self.screen.clear_selection()
@@ -314,7 +314,7 @@ class TerminalApp(App[int]):
             self.status_line.show_message("Ctrl+C again leaves")
 
     def action_leave(self) -> None:
-        """Leave; what runs is stopped first, and on record."""
+        """Leave; a run is interrupted first, and recorded."""
         if self._controller is not None:
             self._controller.leave()
         else:
@@ -338,12 +338,12 @@ class TerminalApp(App[int]):
             self._controller.open_tree()
 
     def action_decide(self) -> None:
-        """Go to what awaits a decision."""
+        """Focus the approval panel."""
         if self._controller is not None:
             self._controller.focus_approvals()
 
     def action_help(self) -> None:
-        """Show what can be typed."""
+        """Show the help."""
         if self._controller is not None:
             self._controller.open_help()
 
@@ -361,23 +361,23 @@ class TerminalApp(App[int]):
             self.transcript.scroll_page_down(animate=False)
 
     def action_select(self, step: int) -> None:
-        """Go from block to block."""
+        """Select another item."""
         self.transcript.focus()
         self.action_walk(step)
 
     def action_walk(self, step: int) -> None:
-        """Go from block to block where somebody reads already."""
+        """Select another item while one is selected."""
         self.transcript.select(step)
         self._show_keys()
 
     def action_leave_block(self) -> None:
-        """Go back to the prompt from the block that is selected."""
+        """Return to the prompt from the selected item."""
         if self.transcript.selected is None:
             raise SkipAction
         self._leave_item()
 
     def action_focus_next(self) -> None:
-        """Go to what awaits a decision, and from elsewhere to the prompt; there is no other place."""
+        """Focus the approval panel from the prompt, and the prompt from elsewhere."""
         if len(self.screen_stack) > 1:
             super().action_focus_next()
         elif self.prompt.has_focus_within:

@@ -1,9 +1,9 @@
-"""Textual's driver for terminals, with what comes in mended (`incoming`), and an end in order.
+"""Textual's driver for terminals, with sanitized input and an orderly end.
 
-A terminal that hangs up takes nothing more and says nothing more. Textual's own driver then waits
-for ever for what it has written to be taken; this one lets go of it, and ends the program in order.
+A terminal that hangs up reads and sends nothing more. Textual's own driver would then wait without
+end for its output to be read; this one drops it, and ends the program.
 
-Imported by whoever starts the full-screen terminal, and only where terminals are files.
+Imported by the code that starts the full screen, and only where terminals are files.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ class InputSanitizer:
     def __init__(self) -> None:
         self._is_pasting = False
         self._before = ""
-        """The last few characters, outside of what is pasted: a beginning may come in halves."""
+        """The last characters outside of a paste: its start sequence may arrive in parts."""
         self._held = ""
-        """What may be half of the end of what is pasted."""
+        """Characters that may be the first part of a paste's end sequence."""
 
     def feed(self, data: str) -> str:
-        """Return what to read in place of what was sent."""
+        """Return the sanitized input."""
         sanitized: list[str] = []
         while data:
             step = self._pasted if self._is_pasting else self._typed
@@ -73,7 +73,7 @@ class InputSanitizer:
             )
             self._held = received[len(received) - half :]
             return _visible_text(received[: len(received) - half]), ""
-        # What is pasted may hold the sign for its end: the last one before another paste counts.
+        # Pasted text may contain the end sequence: the last one before another paste counts.
         next_at = received.find(_PASTE_START, at)
         at = received.rfind(_PASTE_END, at, next_at if next_at >= 0 else len(received))
         self._is_pasting, self._held = False, ""
@@ -86,7 +86,7 @@ def _visible_text(text: str) -> str:
 
 @final
 class _SanitizingParser(XTermParser):
-    """Reads what is mended."""
+    """Parses sanitized input."""
 
     def __init__(self, debug: bool = False) -> None:
         super().__init__(debug)
@@ -99,7 +99,7 @@ class _SanitizingParser(XTermParser):
 
 @final
 class _HangupSafeFile:
-    """A file to draw on: what nobody is there to see any more is lost, and that is no fault."""
+    """A file to draw on; after a hangup its output is dropped."""
 
     def __init__(self, file: TextIO) -> None:
         self._file = file
@@ -118,7 +118,7 @@ class _HangupSafeFile:
 
 @final
 class TerminalDriver(LinuxDriver):
-    """Reads keys and what is pasted; one never becomes the other."""
+    """Reads keys and pastes; one never becomes the other."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -126,10 +126,10 @@ class TerminalDriver(LinuxDriver):
         self._file = cast("Any", _HangupSafeFile(sys.__stderr__))  # all of it that Textual uses
 
     def _sigcont_application(self, *_: object) -> None:
-        """Draw everything again after a stop; Textual's own method begins with what changes next.
+        """Draw everything again after a stop; Textual's own method starts with the next change.
 
-        Whoever goes on without a stop draws already, and would read and draw twice: the signal also
-        comes when a terminal hangs up.
+        Without a stop, the screen is drawn already, and would be read and drawn twice: the signal
+        also arrives when a terminal hangs up.
         """
         if self._must_signal_resume:
             super()._sigcont_application()
@@ -145,7 +145,7 @@ class TerminalDriver(LinuxDriver):
                 if selector.select(_POLL_S):
                     data = self._read()
                     if not data:
-                        signal.raise_signal(signal.SIGHUP)  # nobody is there any more
+                        signal.raise_signal(signal.SIGHUP)  # the terminal is gone
                         return
                     if characters := decode(data):
                         for message in parser.feed(characters):

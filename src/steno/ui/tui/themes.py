@@ -1,7 +1,7 @@
-"""How the terminal looks: a dark and a light theme of our own, and those that come with Textual.
+"""Themes of the full screen: a dark and a light one of steno, and those of Textual.
 
-Every colour that carries words keeps a contrast of at least 4.5 to 1 with whatever it may stand
-on. Needed for the first paint: nothing heavy is imported here.
+Every colour of text keeps a contrast of at least 4.5 to 1 with each of its backgrounds. It is part
+of the first paint, so nothing heavy is imported here.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from textual.filter import LineFilter
 from textual.theme import BUILTIN_THEMES, Theme
 
 _MIN_CONTRAST: Final = 0.35
-"""How much brighter or darker than the screen a background is that is there to be seen."""
+"""The difference in brightness from which a background is visible."""
 STENO_DARK: Final = Theme(
     name="steno-dark",
     primary="#82aaff",
@@ -72,7 +72,7 @@ _LIGHT_BACKGROUNDS: Final = frozenset({"7", "9", "10", "11", "12", "13", "14", "
 
 @final
 class NoColorFilter(LineFilter):
-    """Takes the colours out of what is drawn."""
+    """Removes the colours of all output."""
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
         """Return the same without colours."""
@@ -109,17 +109,17 @@ def all_theme_names() -> Sequence[str]:
 
 
 def theme_named(name: str) -> str | None:
-    """Return the theme that a person means, `dark` and `light` being ours; None for no theme."""
+    """Return the theme of a name, `dark` and `light` being those of steno; else None."""
     name = name.strip().lower()
     name = _THEME_BY_SHORT_NAME.get(name, name)
     return name if name in all_theme_names() else None
 
 
 def default_theme(environ: Mapping[str, str]) -> str:
-    """Return the theme for a terminal where nobody has chosen one.
+    """Return the theme for a terminal without a setting.
 
-    What COLORFGBG, which some terminals set, says about their background (`15;0`: white on black);
-    else dark.
+    It follows COLORFGBG, which some terminals set to their colours (`15;0`: white on black); else
+    dark.
     """
     background = environ.get("COLORFGBG", "").rpartition(";")[2].strip()
     return _THEME_BY_SHORT_NAME["light" if background in _LIGHT_BACKGROUNDS else "dark"]

@@ -1,8 +1,7 @@
-"""What happens, as blocks on a page: while it happens, and when a session is opened again.
+"""The items of a transcript: from recorded entries, and from events while they happen.
 
-What is on record counts: while a model speaks its words are shown as they come, and when the
-message is recorded they become what the record says. One entry is told in one way, whether it was
-read back or has just happened.
+The log counts: text of a model is shown as it arrives, and replaced by the recorded message. An
+entry leads to the same items, whether it was read back or has just been recorded.
 """
 
 from __future__ import annotations
@@ -63,22 +62,22 @@ _RETRY_HEAD: Final = "not sent · /retry tries again, Alt+Up and e take it to th
 
 
 class ItemSink(Protocol):
-    """What blocks are put on."""
+    """Shows items; see `transcript.view`."""
 
     def show_items(self, items: list[TranscriptItem]) -> None:
         """Show these and nothing else."""
         ...
 
     def add_item(self, item: TranscriptItem) -> None:
-        """Put a block at the end."""
+        """Append an item."""
         ...
 
     def update_item(self, item: TranscriptItem) -> None:
-        """Draw a block anew: it has changed."""
+        """Draw a changed item again."""
         ...
 
     def remove_item(self, item: TranscriptItem) -> None:
-        """Take a block away."""
+        """Remove an item."""
         ...
 
 
@@ -88,42 +87,42 @@ class _QueuedPrompt:
     prompt: PromptInput
     item: TranscriptItem
     is_accepted: bool = False
-    """Whether the desk has it; else it may yet be refused."""
+    """Whether the session has accepted it; else it may still be rejected."""
 
 
 class _UnsentPrompt(NamedTuple):
-    """What is on record although nobody has heard it: trying again says it again."""
+    """A recorded prompt that was not sent to a model; a retry sends it again."""
 
     prompt: PromptInput
     message: UserMessage
-    """What the record says."""
+    """As recorded."""
 
 
 @final
 class PendingInput:
-    """Shows words until they are heard, or chosen to be said otherwise."""
+    """Shows prompts until they are recorded, or taken back for editing."""
 
     def __init__(self, sink: ItemSink) -> None:
-        """Take the page to show them on."""
+        """Take the sink to show them on."""
         self._sink = sink
         self._queued: list[_QueuedPrompt] = []
         self._returned: dict[TranscriptItem, PromptInput] = {}
         self._unsent: _UnsentPrompt | None = None
-        """What could not be sent last, as long as nothing else was said."""
+        """The last prompt that could not be sent, until another one is sent."""
         self._unsent_items: list[TranscriptItem] = []
-        """What shows that and what came back with it, unless it is shown elsewhere."""
+        """Items of that prompt and of those that returned with it, unless they are shown elsewhere."""
         self._just_returned: list[PromptInput] = []
-        """What could not be sent and was taken away, to be shown elsewhere."""
+        """Unsent prompts that were removed, to be shown elsewhere."""
 
     @property
     def items(self) -> list[TranscriptItem]:
-        """All of them, for the end of a page that is shown anew."""
+        """All items, for the end of a transcript that is shown again."""
         return [*self._returned, *(one.item for one in self._queued)]
 
-    # -- what waits --------------------------------------------------------------------------
+    # -- queued prompts -------------------------------------------------------------------
 
     def add(self, prompt: PromptInput, *, steers: bool) -> TranscriptItem:
-        """Show what is being said, until it is heard."""
+        """Show a prompt until it is recorded."""
         head = STEERING_HEAD if steers else ""
         item = TranscriptItem(
             ItemKind.USER, head, prompt.text, state=CallState.WAITING, is_folded=True
@@ -133,18 +132,18 @@ class PendingInput:
         return item
 
     def accept(self, item: TranscriptItem) -> None:
-        """Note that the desk has taken what a block shows."""
+        """Mark the prompt of an item as accepted by the session."""
         for one in self._queued:
             one.is_accepted = one.is_accepted or one.item is item
 
     def reject(self, item: TranscriptItem) -> None:
-        """Take away what the desk has refused."""
+        """Remove the item of a rejected prompt."""
         self._remove([one for one in self._queued if one.item is item])
 
     def match_recorded(self, message: UserMessage) -> PromptInput | None:
-        """Take away what is on record now: what is tried again, or else what was said first.
+        """Remove a prompt that is recorded now: the retried one, or else the first; return it.
 
-        None where nobody has said it here.
+        None if it was not sent from here.
         """
         unsent, first = self._unsent, next(iter(self._queued), None)
         if unsent is not None and (first is None or message == unsent.message):
@@ -159,7 +158,7 @@ class PendingInput:
         return first.prompt
 
     def clear_unsent(self) -> None:
-        """Note that trying again is about something else now: what could not be sent stays unsaid."""
+        """Record that a retry is about something else now: the unsent prompt stays unsent."""
         for item in self._unsent_items:
             item.head = _NOT_SENT_HEAD
             self._sink.update_item(item)
@@ -167,9 +166,9 @@ class PendingInput:
         self._unsent = None
 
     def return_prompts(self, prompts: Sequence[PromptInput]) -> None:
-        """Take away what came back, the last of those that say the same.
+        """Remove returned prompts, the last of those with equal text.
 
-        If the first of it was on record already, it is what could not be sent.
+        If the first one was recorded already, it is the unsent prompt.
         """
         was_waiting = True
         for prompt in reversed(prompts):
@@ -181,7 +180,7 @@ class PendingInput:
             self._just_returned = list(prompts)
 
     def abandon(self) -> list[PromptInput]:
-        """Take away everything that the desk has taken, and return it: nobody is left to hear it."""
+        """Remove all accepted prompts and return them: no run is left to read them."""
         taken = [one for one in self._queued if one.is_accepted]
         self._remove(taken)
         return [one.prompt for one in taken]
@@ -191,12 +190,12 @@ class PendingInput:
             self._queued.remove(one)
             self._sink.remove_item(one.item)
 
-    # -- what was not said -------------------------------------------------------------------
+    # -- unsent prompts -------------------------------------------------------------------
 
     def keep_returned(self, prompt: PromptInput) -> None:
-        """Show what was not said after all, so that it can be chosen.
+        """Show a prompt that was not sent, so that it can be edited.
 
-        What could not be sent, and has just come back, can also be tried again.
+        An unsent prompt that has just returned can also be retried.
         """
         is_unsent = self._unsent is not None and prompt in self._just_returned
         head = _RETRY_HEAD if is_unsent else _NOT_SENT_HEAD
@@ -212,13 +211,13 @@ class PendingInput:
         self._sink.add_item(item)
 
     def keep_unsent(self, prompt: PromptInput, message: UserMessage) -> None:
-        """Show what is on record although nobody has heard it: it can be chosen, and tried again."""
+        """Show a recorded prompt that was not sent: it can be edited, and retried."""
         self.clear_unsent()
         self._unsent, self._just_returned = _UnsentPrompt(prompt, message), [prompt]
         self.keep_returned(prompt)
 
     def take_back(self, item: TranscriptItem) -> PromptInput | None:
-        """Take away what was not said, and return it; None where a block is something else."""
+        """Remove an unsent prompt and return it; None if the item is something else."""
         prompt = self._returned.pop(item, None)
         if prompt is not None:
             if item in self._unsent_items:
@@ -233,34 +232,34 @@ class PendingInput:
 
 @final
 class TranscriptState:
-    """Tells a page what happens."""
+    """Turns entries and events into items of a sink."""
 
     def __init__(self, sink: ItemSink) -> None:
-        """Take a page; nothing is on it."""
+        """Take a sink; it is empty."""
         self._sink = sink
         self.pending_input = PendingInput(sink)
-        """What the person has said and is not on record."""
+        """Prompts of the user that are not recorded."""
         self._references: dict[str, tuple[UserMessage, TranscriptItem]] = {}
-        """Messages that point at something and what shows them, by their entry."""
+        """Messages with references and their items, by entry."""
         self._calls: dict[str, TranscriptItem] = {}
-        """What shows a call, by its id; a later call may have the id of an earlier one."""
+        """The item of a call, by its id; a later call may reuse the id of an earlier one."""
         self._drafts: dict[tuple[ItemKind, int | None], TranscriptItem] = {}
-        """What the model is saying: by its kind and index."""
+        """Streamed items of the model, by kind and index."""
         self._prompt: tuple[PromptInput, UserMessage] | None = None
-        """What was heard last, as the person said it and as it is on record."""
+        """The last recorded prompt, as typed and as recorded."""
         self._items_since_prompt: list[TranscriptItem] = []
-        """What the record says since then, and that."""
+        """The items since that prompt, and its own."""
         self._has_reported_failure = False
-        """Whether the record has said in this run what could not be opened."""
+        """Whether this run has reported an unresolved reference already."""
         self._commands: list[TranscriptItem] = []
-        """Commands of the person that are not on record yet; at most the last one runs."""
+        """Shell commands that are not recorded yet; at most the last one runs."""
         self._command: TranscriptItem | None = None
         """The one that runs."""
 
-    # -- what is on record -------------------------------------------------------------------
+    # -- recorded entries -----------------------------------------------------------------
 
     def load(self, entries: Iterable[Entry]) -> None:
-        """Show what is on record, and what the person has said and is not; nothing else."""
+        """Show the recorded entries, and the prompts that are not recorded; nothing else."""
         for known in (
             self._references,
             self._calls,
@@ -293,7 +292,7 @@ class TranscriptState:
             self._has_reported_failure |= item.kind is ItemKind.ERROR
 
     def _match_recorded_input(self, entry: Entry, message: UserMessage) -> None:
-        """Take away what stood for a message until it was on record."""
+        """Remove the items that stood for a message until it was recorded."""
         command = (entry.audit or {}).get(SHELL_AUDIT_KEY)
         if command is None:
             self._prompt = (
@@ -309,9 +308,9 @@ class TranscriptState:
             self._sink.remove_item(command_item)
 
     def _on_rewind(self) -> None:
-        """Take away what the branch no longer holds: what was said last, and could not be sent.
+        """Remove the items of rewound entries: the last prompt, which could not be sent.
 
-        Why it could not stays to be read, and the words can be used again.
+        The reason stays, and the prompt can be used again.
         """
         reasons = [item for item in self._items_since_prompt if item.kind is ItemKind.ERROR]
         for item in self._items_since_prompt:
@@ -328,7 +327,7 @@ class TranscriptState:
             self._prompt = None
 
     def _items_from_entry(self, entry: Entry) -> Iterator[TranscriptItem]:
-        """Return what an entry adds to the page; what it says of a call is shown there."""
+        """Return the new items of an entry; results and decisions update the item of their call."""
         payload = entry.payload
         match payload:
             case AssistantMessage():
@@ -361,7 +360,7 @@ class TranscriptState:
             self._calls[call.id] = item
 
     def _reference_name(self, payload: object) -> str:
-        """Return what a resolution is about; what shows that may have an image to draw now."""
+        """Return the name of a resolved reference; its item may have an image to draw now."""
         if not isinstance(payload, Resolution):
             return ""
         if payload.target not in self._references:
@@ -371,10 +370,10 @@ class TranscriptState:
         is_there = payload.block < len(message.content)
         return reference_label(message.content[payload.block]) if is_there else "something"
 
-    # -- what happens ------------------------------------------------------------------------
+    # -- events ---------------------------------------------------------------------------
 
     def apply(self, event: SessionEvent) -> None:
-        """Show what happens; it costs little, however much there is on the page."""
+        """Apply an event; the cost does not depend on the number of items."""
         match event:
             case EntryRecorded(entry):
                 self._on_recorded(entry)
@@ -416,19 +415,19 @@ class TranscriptState:
                 pass
 
     def abandon_pending(self) -> list[PromptInput]:
-        """Give up what waits for the record, since nobody is left to write it; return what was said.
+        """Give up unrecorded input, because no run is left to record it; return the prompts.
 
-        Commands stay on the page as they ended.
+        Shell commands stay as they ended.
         """
         self._commands = [item for item in self._commands if item is self._command]
         return self.pending_input.abandon()
 
     def add_text(self, kind: ItemKind, text: str) -> None:
-        """Put words on the page that are nobody's and not on record."""
+        """Append a text that is not recorded."""
         self._sink.add_item(TranscriptItem(kind, body=text))
 
     def add_reply(self, reply: CommandReply) -> None:
-        """Show what a command has brought."""
+        """Append the reply of a command."""
         self._sink.add_item(
             TranscriptItem(ItemKind.REPLY, head=reply.title, body=reply.text, form=reply.form)
         )
@@ -468,10 +467,10 @@ class TranscriptState:
             self._sink.update_item(self._command)
             self._command = None
 
-    # -- what is being said ------------------------------------------------------------------
+    # -- streamed text --------------------------------------------------------------------
 
     def _draft(self, kind: ItemKind, index: int | None) -> TranscriptItem:
-        """Return the block for what is being said now; it is on the page from its first word."""
+        """Return the item of the streamed text; it appears with its first character."""
         item = self._drafts.get((kind, index))
         if item is None:
             match kind:
@@ -497,7 +496,7 @@ class TranscriptState:
             self._sink.update_item(item)
 
     def _replace_drafts(self, entry: Entry, message: AssistantMessage) -> None:
-        """Let what was said become what is on record: each part where it stood."""
+        """Replace streamed items by the recorded ones, each in its place."""
         items = items_from_answer(entry, message)
         drafts = list(self._drafts.values())
         for number, item in enumerate(items):
@@ -515,7 +514,7 @@ class TranscriptState:
             self._sink.remove_item(draft)
 
     def _drop_drafts(self) -> None:
-        """Take away what was said and never recorded."""
+        """Remove streamed items that were never recorded."""
         for draft in self._drafts.values():
             self._sink.remove_item(draft)
         self._drafts.clear()
@@ -534,7 +533,7 @@ class TranscriptState:
 
 
 def _copy_item(draft: TranscriptItem, item: TranscriptItem) -> None:
-    """Let a draft show what a block shows; whether it is folded is for the person to say."""
+    """Copy the content of an item to a draft; the user decides whether it is folded."""
     draft.replace_body(item.body, item.form)
     draft.head, draft.language, draft.state = item.head, item.language, item.state
     draft.images, draft.entry, draft.is_open = item.images, item.entry, False

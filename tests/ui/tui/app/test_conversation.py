@@ -40,7 +40,7 @@ def test_what_is_typed_is_said_and_the_prompt_is_free_again() -> None:
         await user.type("two lines,\nplease")
         await user.press("enter")
         await user.until(lambda: session.asked)
-        assert session.asked == [("say", PromptInput("two lines,\nplease"))]
+        assert session.asked == [("send", PromptInput("two lines,\nplease"))]
         assert user.typed == ""
 
     run_with_screen(session, steps)
@@ -175,7 +175,7 @@ def test_what_was_typed_before_there_was_a_desk_is_said_then_in_its_order() -> N
         assert session.asked == []
         gate.set()
         await user.until(lambda: len(session.asked) == 2)
-        assert session.asked == [("say", PromptInput("first")), ("say", PromptInput("second"))]
+        assert session.asked == [("send", PromptInput("first")), ("send", PromptInput("second"))]
         assert "this is said as soon as it can" not in user.text
 
     run_with_screen(opened, steps, waits=False)
@@ -230,7 +230,7 @@ def test_a_command_for_the_shell_is_shown_with_what_it_prints() -> None:
         await user.type("!ls -l")
         assert user.lines[-2].startswith("! !ls -l") or "!ls -l" in user.text
         await user.press("enter")
-        await user.until(lambda: session.asked == [("shell", "ls -l")])
+        await user.until(lambda: session.asked == [("run_shell", "ls -l")])
         session.is_running = True
         session.happen(ShellStarted("ls -l"), ShellOutput("total 0\n"))
         await user.sees("● $ ls -l", "total 0", "running ls -l")
@@ -249,7 +249,7 @@ def test_what_was_pasted_is_said_and_never_run(sign: str) -> None:
     async def steps(user: ScreenUser) -> None:
         user.app.prompt.paste(pasted)
         await user.press("enter")
-        await user.until(lambda: session.asked == [("say", PromptInput(pasted))])
+        await user.until(lambda: session.asked == [("send", PromptInput(pasted))])
 
     run_with_screen(session, steps)
 
@@ -261,7 +261,7 @@ def test_a_command_takes_what_was_pasted_behind_it() -> None:
         await user.type("/rename ")
         user.app.prompt.paste("x" * 700)
         await user.press("enter")
-        await user.until(lambda: session.asked == [("command", "rename", "x" * 700)])
+        await user.until(lambda: session.asked == [("run_command", "rename", "x" * 700)])
 
     run_with_screen(session, steps)
 

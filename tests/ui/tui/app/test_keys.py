@@ -200,7 +200,7 @@ def test_what_was_said_can_be_edited_from_where_it_stands() -> None:
         assert session.asked[0][0] == "fork_before"
         await user.until(lambda: "use ls -a" not in user.text)
         await user.press("enter")
-        await user.until(lambda: session.asked[-1] == ("say", PromptInput("and hidden ones")))
+        await user.until(lambda: session.asked[-1] == ("send", PromptInput("and hidden ones")))
 
     run_with_screen(session, steps)
 

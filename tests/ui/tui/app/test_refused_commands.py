@@ -52,7 +52,7 @@ def test_two_commands_in_one_word_are_not_said_to_the_model(typed: str) -> None:
     async def steps(user: ScreenUser) -> None:
         await user.enter(typed)
         await user.sees(f"✗ /{name}: there is no such command")
-        assert session.asked == [("command", name, rest)]
+        assert session.asked == [("run_command", name, rest)]
 
     run_with_screen(session, steps)
 
@@ -63,7 +63,7 @@ def test_a_path_is_still_said() -> None:
     async def steps(user: ScreenUser) -> None:
         await user.enter("/usr/bin/env: what is it?")
         await user.until(lambda: session.asked)
-        assert session.asked[0][0] == "say"
+        assert session.asked[0][0] == "send"
 
     run_with_screen(session, steps)
 

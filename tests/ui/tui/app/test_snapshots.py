@@ -196,8 +196,8 @@ def pictures_that_fetch_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def without_fonts(svg: str) -> str:
         assert svg.startswith("<svg"), "there is no picture"
-        summaries = re.sub(r"\s*@font-face \{.*?\}\n", "\n", normalize(svg), flags=re.DOTALL)
-        return re.sub(r"\s*<!-- Generated with Rich .*? -->\n", "\n", summaries)
+        svg_text = re.sub(r"\s*@font-face \{.*?\}\n", "\n", normalize(svg), flags=re.DOTALL)
+        return re.sub(r"\s*<!-- Generated with Rich .*? -->\n", "\n", svg_text)
 
     monkeypatch.setattr(pytest_textual_snapshot, "normalize_svg", without_fonts)
 

@@ -75,8 +75,8 @@ def test_a_file_that_is_none_is_no_trouble(tmp_path: Path) -> None:
 def test_two_terminals_write_to_one_file(tmp_path: Path) -> None:
     file = tmp_path / "h"
     program = (
-        "import sys; from pathlib import Path; from steno.ui.prompt_history import History\n"
-        "history = History(Path(sys.argv[1]))\n"
+        "import sys; from pathlib import Path; from steno.ui.prompt_history import PromptHistory\n"
+        "history = PromptHistory(Path(sys.argv[1]))\n"
         "for n in range(300): history.add(f'{sys.argv[2]} {n} ' + sys.argv[2] * 5000)\n"
     )
     writers = [subprocess.Popen([sys.executable, "-c", program, str(file), name]) for name in "ab"]

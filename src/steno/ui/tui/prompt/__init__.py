@@ -1,1 +1,1 @@
-"""Where a person types: several lines, history, completion, pasted texts and images."""
+"""The prompt of the full screen: several lines, history, completion, pasted texts and images."""

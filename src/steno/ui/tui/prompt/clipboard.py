@@ -1,7 +1,7 @@
-"""What the clipboard of the desktop holds, asked of the programs that know: an image, or text.
+"""The clipboard of the desktop, read through external programs: an image, or text.
 
-A terminal hands over text only, so an image has to be fetched past it. A program gets little time
-and room, and no shell; nothing here raises.
+A terminal passes on text only, so images need another way. A program gets little time and memory,
+and no shell; nothing here raises.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from contextlib import suppress
 from typing import Final, NamedTuple
 
 _TIMEOUT_S: Final = 3.0
-"""How long each program may take."""
+"""The time limit of each program."""
 _MAX_BYTES: Final = 20_000_000
 _PNG: Final = b"\x89PNG\r\n\x1a\n"
 
 
 class _ClipboardProgram(NamedTuple):
-    """A program that knows a clipboard."""
+    """A program that reads a clipboard."""
 
     name: str
     variable: str
@@ -47,7 +47,7 @@ _PROGRAMS: Final = (
 
 
 def read_image(*, limit_s: float = _TIMEOUT_S) -> bytes | None:
-    """Return the image in the clipboard as PNG; None where there is none. May block for a while."""
+    """Return the image in the clipboard as PNG; None if there is none. May block for a while."""
     for program in _available_programs(os.environ):
         found = _run_program([program.name, *program.image], limit_s)
         if found is not None and found.startswith(_PNG):
@@ -56,7 +56,7 @@ def read_image(*, limit_s: float = _TIMEOUT_S) -> bytes | None:
 
 
 def read_text(*, limit_s: float = _TIMEOUT_S) -> str | None:
-    """Return the text in the clipboard; None where there is none. May block for a while."""
+    """Return the text in the clipboard; None if there is none. May block for a while."""
     for program in _available_programs(os.environ):
         found = _run_program(program.text, limit_s)
         if found:
@@ -65,7 +65,7 @@ def read_text(*, limit_s: float = _TIMEOUT_S) -> str | None:
 
 
 def missing_program_hint() -> str | None:
-    """Return what to do where no program can be asked; None where one can."""
+    """Return what to install if no program is available; None if one is."""
     programs = _available_programs(os.environ)
     if not programs:
         return (
@@ -87,7 +87,7 @@ def _available_programs(environment: Mapping[str, str]) -> list[_ClipboardProgra
 
 
 def _run_program(command: Sequence[str], limit_s: float) -> bytes | None:
-    """Return what a program prints; None if it fails, or takes too much time or room."""
+    """Return the output of a program; None if it fails or exceeds a limit."""
     path = shutil.which(command[0])
     if path is None:
         return None
@@ -97,7 +97,7 @@ def _run_program(command: Sequence[str], limit_s: float) -> bytes | None:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            start_new_session=True,  # so that whatever it starts can be ended with it
+            start_new_session=True,  # so that its children can be ended with it
         )
     except OSError:
         return None

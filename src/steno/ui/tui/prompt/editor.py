@@ -1,6 +1,6 @@
-"""The lines that a person types into: Textual's editor, with keys in order and marks in one piece.
+"""The text area of the prompt: Textual's editor, with keys in order and placeholders in one piece.
 
-What a key is good for beyond editing is its owner's to say.
+The owner decides first about each key; the editor only edits.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from steno.render.terminal_text import terminal_line, truncate_to_width
 from steno.ui.completion_state import TypedWord, word_at
 
 PromptImage: TypeAlias = str | bytes
-"""A file by its name, or what was pasted."""
+"""The name of a file, or pasted bytes."""
 _MAX_IMAGE_NAME: Final = 40
 _IMAGE_PLACEHOLDER: Final = re.compile(r"\[image [0-9]+: ([^\[\]\n]*)\]")
 
@@ -35,16 +35,16 @@ class ExpandedPrompt(NamedTuple):
     text: str
     """With pasted texts in place of their marks; the marks of images stay, to be spoken of."""
     images: tuple[PromptImage, ...]
-    """In the order in which they are mentioned."""
+    """In the order of their placeholders."""
     text_without_images: str
     """The text without its images, for when they are long gone."""
     typed: str
-    """The text as it stands there, with its marks."""
+    """The typed text with its placeholders."""
 
 
 @final
 class PastePlaceholders:
-    """The marks of one prompt, and what they mean."""
+    """The placeholders of one prompt, and the texts and images that they stand for."""
 
     def __init__(self) -> None:
         self._texts: dict[str, str] = {}
@@ -52,7 +52,7 @@ class PastePlaceholders:
         self._pattern: re.Pattern[str] | None = None
 
     def add_text(self, text: str) -> str:
-        """Take a long text, and return its mark."""
+        """Add a long text; return its placeholder."""
         lines = text.removesuffix("\n").count("\n") + 1
         size = format_count(lines, "line", "lines")
         if lines == 1:
@@ -63,7 +63,7 @@ class PastePlaceholders:
         return placeholder
 
     def add_image(self, image: PromptImage) -> str:
-        """Take an image, and return its mark."""
+        """Add an image; return its placeholder."""
         number = len(self._images) + 1
         while (placeholder := f"[image {number}: {_image_label(image)}]") in self._images:
             number += 1  # a mark that came with a text has a number of its own
@@ -72,7 +72,7 @@ class PastePlaceholders:
         return placeholder
 
     def load(self, text: str, images: Iterable[PromptImage]) -> str:
-        """Take a text with the images that it speaks of; return it with a mark for each."""
+        """Load a text with its images; return it with a placeholder for each image."""
         free = {found[0]: found[1] for found in _IMAGE_PLACEHOLDER.finditer(text)}
         added: list[str] = []
         for image in images:
@@ -95,12 +95,12 @@ class PastePlaceholders:
         self._pattern = None
 
     def spans(self, line: str) -> Iterator[tuple[int, int]]:
-        """Yield where marks stand in a line."""
+        """Yield the spans of the placeholders in a line."""
         if pattern := self._placeholder_pattern():
             yield from (found.span() for found in pattern.finditer(line))
 
     def expand(self, text: str) -> ExpandedPrompt:
-        """Return what a text means with its marks."""
+        """Return a text with its placeholders expanded."""
         pattern = self._placeholder_pattern()
         if pattern is None:
             return ExpandedPrompt(text, (), text, text)
@@ -131,7 +131,7 @@ def _image_label(image: PromptImage) -> str:
 
 
 class EditorOwner(Protocol):
-    """Who is asked first what a key is good for. What returns a bool tells whether it was used."""
+    """Handles keys before the editor does; a method that returns a bool returns whether it did."""
 
     def enter(self) -> None:
         """Enter was pressed."""
@@ -150,7 +150,7 @@ class EditorOwner(Protocol):
         ...
 
     def search(self) -> None:
-        """Somebody wants to search what was typed before."""
+        """Search the history."""
         ...
 
     def paste(self, text: str) -> None:
@@ -158,7 +158,7 @@ class EditorOwner(Protocol):
         ...
 
     def paste_clipboard(self) -> None:
-        """Somebody wants what is in the clipboard."""
+        """Paste from the clipboard."""
         ...
 
     def text_changed(self) -> None:
@@ -198,10 +198,10 @@ class Editor(TextArea):
         self.last_key_at = 0.0
 
     async def on_key(self, event: Key) -> None:
-        """Do what a key is bound to, at once.
+        """Run the action of a key at once.
 
-        Left alone, the key would climb to the app and come back as an action, while the next ones
-        are typed already: whoever types fast would delete the wrong letter.
+        Otherwise the key would go up to the app and return as an action after later keys: a fast
+        typist would delete the wrong letter.
         """
         self.last_key_at = time.monotonic()
         for binding in self._bindings.key_to_bindings.get(event.key, ()):
@@ -211,14 +211,14 @@ class Editor(TextArea):
                 return
 
     def on_paste(self, event: Paste) -> None:
-        """Leave it to the owner what becomes of something pasted."""
+        """Hand a paste to the owner."""
         self.last_key_at = time.monotonic()
         event.stop()
         event.prevent_default()
         self._owner.paste(event.text)
 
     def edit(self, edit: Edit) -> EditResult:
-        """Change the text. What touches a mark takes it whole."""
+        """Change the text. An edit that touches a placeholder covers all of it."""
         start, end = (
             self._outside_placeholder(edit.top, 0),
             self._outside_placeholder(edit.bottom, 1),
@@ -228,7 +228,7 @@ class Editor(TextArea):
         return super().edit(edit)
 
     def update_suggestion(self) -> None:
-        """Tell the owner; Textual calls this after every change, before the next key."""
+        """Notify the owner; Textual calls this after every change, before the next key."""
         self._owner.text_changed()
 
     def get_line(self, line_index: int) -> Text:
@@ -246,12 +246,12 @@ class Editor(TextArea):
         return min(self.virtual_size.height, max(1, viewport.height // 3))
 
     def typed_word(self) -> TypedWord | None:
-        """Return what is being typed where the cursor is."""
+        """Return the word at the cursor."""
         row, column = self.cursor_location
         return word_at(self.document.get_line(row), column, is_all=self.document.line_count == 1)
 
     def is_at_edge(self, rows: int) -> bool:
-        """Tell whether nothing is above the cursor (negative), or below."""
+        """Return whether no line is above the cursor (negative), or below it."""
         if rows < 0:
             return self.navigator.is_first_wrapped_line(self.cursor_location)
         return self.navigator.is_last_wrapped_line(self.cursor_location)
@@ -266,12 +266,12 @@ class Editor(TextArea):
         self.move_cursor(place)
 
     def type_in(self, text: str) -> None:
-        """Put a text where the cursor is, in place of what is selected."""
+        """Insert a text at the cursor, in place of the selection."""
         result = self.replace(text, *self.selection, maintain_selection_offset=False)
         self.move_cursor(result.end_location)
 
     def break_behind_backslash(self) -> bool:
-        """Begin another line in place of a backslash; two of them are meant as they are."""
+        """Replace a backslash by a line break; two backslashes stay as they are."""
         row, column = self.cursor_location
         line = self.document.get_line(row)
         if column < len(line) or (len(line) - len(line.rstrip("\\"))) % 2 == 0:
@@ -284,21 +284,21 @@ class Editor(TextArea):
         self._owner.enter()
 
     def action_break_line(self) -> None:
-        """Begin another line."""
+        """Insert a line break."""
         self.type_in("\n")
 
     def action_tab(self) -> None:
-        """Complete what is typed, if there is anything to complete."""
+        """Complete the word, if there is a suggestion."""
         if not self._owner.tab():
             raise SkipAction
 
     def action_escape(self) -> None:
-        """Close what is open; else it is for others."""
+        """Close the open list; else pass the key on."""
         if not self._owner.escape():
             raise SkipAction
 
     def action_search(self) -> None:
-        """Search what was typed before."""
+        """Search the history."""
         self._owner.search()
 
     def action_wipe(self) -> None:
@@ -306,16 +306,16 @@ class Editor(TextArea):
         self.clear()
 
     def action_paste(self) -> None:
-        """Paste what is in the clipboard of the desktop, images too."""
+        """Paste from the clipboard of the desktop, images too."""
         self._owner.paste_clipboard()
 
     def action_cursor_up(self, select: bool = False) -> None:
-        """Go up, beyond the first line to what was typed before."""
+        """Move up; on the first line, to the prompt before."""
         if select or not self._owner.move_vertically(-1):
             super().action_cursor_up(select)
 
     def action_cursor_down(self, select: bool = False) -> None:
-        """Go down, beyond the last line to what was typed later."""
+        """Move down; on the last line, to the prompt after."""
         if select or not self._owner.move_vertically(1):
             super().action_cursor_down(select)
 

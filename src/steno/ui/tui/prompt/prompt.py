@@ -1,8 +1,7 @@
-"""The widget where a person types, and everything that happens to words before they are sent.
+"""The prompt widget: editing, history, completion and pasting, up to sending.
 
-It knows what was typed before, which commands there are, and what pasted texts and images stand
-for. Whoever owns it is told what was sent, and asked what may be meant. Needed for the first
-paint: nothing heavy is imported here.
+It posts messages for sent text and for completions that its owner supplies. It is part of the first
+paint, so nothing heavy is imported here.
 """
 
 from __future__ import annotations
@@ -46,10 +45,10 @@ from steno.ui.tui.prompt.editor import Editor, ExpandedPrompt, PastePlaceholders
 MAX_POPUP_ROWS: Final = 8
 _POPUP_KEYS: Final = "Tab/Enter take · Esc close"
 _MAX_CHOICE_LENGTH: Final = 400
-"""How much of a text is looked at; no line is longer."""
+"""How much of a text is measured; no line is longer."""
 _MAX_PASTED_LINES: Final = 8
 _MAX_PASTED_CHARACTERS: Final = 600
-"""What is longer when pasted is shown as a mark."""
+"""Longer pasted text is shown as a placeholder."""
 _MAX_FOUND: Final = 100
 _UNFOCUSED_HINT: Final = "keys go above · Esc comes back here"
 _PASTED_SHELL_REFUSAL: Final = "shell: pasted text is not run as a command; type it"
@@ -92,7 +91,7 @@ class Popup(Widget, can_focus=False):
 
     @property
     def chosen(self) -> CompletionChoice | None:
-        """What is chosen; None where nothing is shown."""
+        """The selected suggestion; None if the list is closed."""
         return self._choices[self._at] if self._choices else None
 
     def show(
@@ -117,7 +116,7 @@ class Popup(Widget, can_focus=False):
             self.display = False
 
     def move(self, rows: int) -> None:
-        """Choose another; behind the last comes the first."""
+        """Select another suggestion; wraps around."""
         if self._choices:
             self._at = (self._at + rows) % len(self._choices)
             self._scroll()
@@ -128,7 +127,7 @@ class Popup(Widget, can_focus=False):
         return _popup_height(self._choices)
 
     def render_line(self, y: int) -> Strip:
-        """Draw one choice, or below them how many there are besides and what keys do."""
+        """Draw a suggestion, or the last row with the number of others and the keys."""
         index, width = self._top + y, self.size.width
         if y == _row_count(self._choices):
             hidden = len(self._choices) - y
@@ -142,7 +141,7 @@ class Popup(Widget, can_focus=False):
         beside = style if is_chosen else self._about_style
         choice = self._choices[index]
         text = truncate_to_width(_choice_text(choice), width - 2)
-        # The sign beside it is for those who see no colours.
+        # The sign is for terminals without colours.
         row = f"{'▸' if is_chosen else ' '} {_pad_text(text, self._text_width(width))}"
         about = (
             truncate_to_width(f"  {choice.about}", max(0, width - display_width(row)))
@@ -153,7 +152,7 @@ class Popup(Widget, can_focus=False):
         return Strip(segments).adjust_cell_length(width, style)
 
     def on_click(self, event: Click) -> None:
-        """Choose what was clicked at."""
+        """Select the clicked suggestion."""
         event.stop()
         if event.y < _row_count(self._choices):
             self._at = self._top + event.y
@@ -165,7 +164,7 @@ class Popup(Widget, can_focus=False):
         return self.get_component_rich_style("popup--about")
 
     def _text_width(self, width: int) -> int:
-        """Return where what is said about choices begins; a long one pushes that further."""
+        """Return the column of the descriptions; a long suggestion moves only its own."""
         shown = self._choices[self._top : self._top + MAX_POPUP_ROWS]
         return min(max(display_width(_choice_text(one)) for one in shown), width // 2)
 
@@ -180,7 +179,7 @@ def _row_count(choices: Sequence[CompletionChoice]) -> int:
 
 
 def _popup_height(choices: Sequence[CompletionChoice]) -> int:
-    """Return how many rows are taken: one more tells what keys do."""
+    """Return the number of rows; the last one shows the keys."""
     return _row_count(choices) + bool(choices)
 
 
@@ -193,7 +192,7 @@ def _pad_text(text: str, width: int) -> str:
 
 
 class _PromptMode(NamedTuple):
-    """What is being typed, as the person sees it."""
+    """The kind of the typed text, as it is shown."""
 
     name: str
     """A class of the widget."""
@@ -207,12 +206,12 @@ _SEARCH_MODE: Final = _PromptMode("-search", "?")
 
 
 _MODE_BY_SIGN: Final = {"!": _PromptMode("-shell", "!"), "/": _PromptMode("-command", "/")}
-"""What begins with a sign."""
+"""The modes by the first character."""
 
 
 @final
 class Prompt(Widget):
-    """Where a person types. Enter sends; Shift+Enter, Alt+Enter and Ctrl+J begin another line."""
+    """The prompt. Enter sends; Shift+Enter, Alt+Enter and Ctrl+J insert a line break."""
 
     DEFAULT_CSS = """
     Prompt {
@@ -229,7 +228,7 @@ class Prompt(Widget):
     """
 
     hint: reactive[str] = reactive("")
-    """What is shown where nothing is typed."""
+    """The placeholder of an empty prompt."""
 
     @dataclass
     class Submitted(Message):
@@ -238,7 +237,7 @@ class Prompt(Widget):
         text: str
         images: tuple[PromptImage, ...]
         typed: str
-        """The text as it stood there: what was pasted and is long is only a mark in it."""
+        """The typed text: long pasted text is only a placeholder in it."""
 
     @dataclass
     class CompletionRequested(Message):
@@ -248,7 +247,7 @@ class Prompt(Widget):
 
     @dataclass
     class Notified(Message):
-        """There is something that the person should know."""
+        """A notice for the user."""
 
         text: str
 
@@ -259,7 +258,7 @@ class Prompt(Widget):
         self._placeholders = PastePlaceholders()
         self._completion = CompletionState()
         self._search_draft: str | None = None
-        """What stood here before the search that is under way."""
+        """The text before the current search."""
         self._is_setting_text = False
         self._prompt_mode = _TEXT_MODE
         self._popup = Popup()
@@ -276,7 +275,7 @@ class Prompt(Widget):
 
     @property
     def text(self) -> str:
-        """What is typed, with marks as they are shown."""
+        """The text, with its placeholders."""
         return self._editor.text
 
     @property
@@ -286,22 +285,22 @@ class Prompt(Widget):
 
     @property
     def last_key_at(self) -> float:
-        """When a key was last pressed here, on the clock of `time.monotonic`."""
+        """The time of the last key, on the clock of `time.monotonic`."""
         return self._editor.last_key_at
 
     def focus(self, scroll_visible: bool = True) -> Self:
-        """Let keys come here."""
+        """Focus the editor."""
         self._editor.focus(scroll_visible)
         return self
 
     def focus_at_once(self) -> None:
-        """Let keys come here, the one that is under way already; `focus` waits its turn."""
+        """Focus the editor before the current key is handled; `focus` waits its turn."""
         self.screen.set_focus(self._editor)
 
     def load(self, text: str, images: Iterable[PromptImage] = ()) -> None:
-        """Put a text here in place of what is there, and images with it.
+        """Load a text and its images in place of the current text.
 
-        What is there can be fetched with the arrow up, as if it had been sent.
+        The current text goes to the history, as if it had been sent.
         """
         self._add_to_history(
             self._editor.text if self._search_draft is None else self._search_draft
@@ -315,16 +314,16 @@ class Prompt(Widget):
         self._put_text(self._placeholders.load(clean_text, images))
 
     def clear(self) -> None:
-        """Take everything away."""
+        """Remove the text."""
         self.load("")
 
     def show_suggestions(self, typed: str, candidates: Sequence[SuggestionLike]) -> None:
-        """Show what may be meant by something typed; nothing happens if it was typed before."""
+        """Show suggestions for a typed word; nothing happens if the word has changed."""
         if self._search_draft is None and self._completion.set_suggestions(typed, candidates):
             self._popup.show(self._completion.choices, chosen=self._popup.chosen)
 
     def action_delete_right(self) -> None:
-        """Delete the character behind the cursor."""
+        """Delete the character after the cursor."""
         self._editor.action_delete_right()
 
     def watch_hint(self) -> None:
@@ -335,15 +334,15 @@ class Prompt(Widget):
     @on(DescendantFocus)
     @on(DescendantBlur)
     def _show_focus_hint(self) -> None:
-        """Invite nobody to type while keys go elsewhere; without a focus, the terminal has none."""
+        """Hide the hint while another widget has the focus; without a focus, the terminal has none."""
         focused = self.screen.focused
         self.set_class(focused not in (None, self._editor), "-elsewhere")
         self.watch_hint()
 
-    # -- what keys are good for ----------------------------------------------------------------
+    # -- keys -----------------------------------------------------------------------------
 
     def enter(self) -> None:
-        """Take what is chosen, break a line behind a backslash, or send."""
+        """Accept the selected suggestion, break the line after a backslash, or send."""
         word = self._completion.word
         chosen = self._popup.chosen
         if self._search_draft is not None:
@@ -354,7 +353,7 @@ class Prompt(Widget):
             self._submit()
 
     def tab(self) -> bool:
-        """Take what is chosen, or ask what there is to choose from."""
+        """Accept the selected suggestion, or request suggestions."""
         chosen = self._popup.chosen
         if self._search_draft is not None:
             self._end_search(None if chosen is None else chosen.text)
@@ -379,7 +378,7 @@ class Prompt(Widget):
         return True
 
     def move_vertically(self, rows: int) -> bool:
-        """Go up or down in the list, or through what was typed before."""
+        """Move in the list, or through the history."""
         if self._popup.chosen is not None:
             self._popup.move(rows)
             return True
@@ -394,12 +393,12 @@ class Prompt(Widget):
         )
         if found is None:
             return False
-        # Going on goes on: what is above a text of several lines is what was typed before it.
+        # From a text of several lines, the same key continues to the prompt before it.
         self._put_text(sanitize_pasted(found).text, at_first_row=rows < 0)
         return True
 
     def search(self) -> None:
-        """Search what was typed before for what is typed now; again, go on to what is older."""
+        """Search the history for the typed text; again, find an older match."""
         if self._search_draft is not None:
             self._popup.move(1)
             return
@@ -411,7 +410,7 @@ class Prompt(Widget):
         self._update_popup()
 
     def paste(self, text: str) -> None:
-        """Put in what was pasted: as it is, or a mark for what is long, or for images."""
+        """Insert pasted text; a placeholder for long text and for images."""
         if self._search_draft is not None:
             self._editor.type_in(terminal_line(text)[:_MAX_PASTED_CHARACTERS])
             return
@@ -430,18 +429,18 @@ class Prompt(Widget):
         self._editor.type_in(pasted)
 
     def paste_clipboard(self) -> None:
-        """Fetch what is in the clipboard, while typing goes on."""
+        """Read the clipboard in a thread, and paste it."""
         self.run_worker(self._fetch_clipboard(), group="clipboard", exclusive=True)
 
     def text_changed(self) -> None:
-        """Follow what is typed."""
+        """Update the state after a change of the text."""
         if not self._is_setting_text:
             self._update_popup()
 
     # -- how it is done ------------------------------------------------------------------------
 
     def _submit(self) -> None:
-        """Send what is there, unless it is for the shell and not just typed."""
+        """Send the text, unless it is a shell command that was not typed."""
         meant = self._placeholders.expand(_trim_prompt(self._editor.text))
         if meant.typed.startswith("!") and (refusal := _shell_refusal(meant)) is not None:
             self._post_notice(refusal)
@@ -450,7 +449,7 @@ class Prompt(Widget):
         self.post_message(self.Submitted(meant.text, meant.images, meant.typed))
 
     def _add_to_history(self, text: str) -> None:
-        """Note what was typed, for the arrow up."""
+        """Add the text to the history."""
         expanded = self._placeholders.expand(_trim_prompt(text)).text_without_images
         if (failure := self._history.add(_trim_prompt(expanded))) is not None:
             self._post_notice(failure)
@@ -461,7 +460,7 @@ class Prompt(Widget):
         self._placeholders.clear()
 
     def _put_text(self, text: str, *, at_first_row: bool = False) -> None:
-        """Show a text, and no list: nobody is typing it."""
+        """Set a text without opening the list."""
         self._is_setting_text = True
         self._editor.set_text(text, at_first_row=at_first_row)
         self._is_setting_text = False
@@ -470,7 +469,7 @@ class Prompt(Widget):
         self._show_mode()
 
     def _update_popup(self) -> None:
-        """Show what may be meant by what is typed, and ask the owner, too."""
+        """Show suggestions for the typed word, and request more from the owner."""
         self._show_mode()
         if self._search_draft is not None:
             found = self._history.search(self._editor.text)[:_MAX_FOUND]
@@ -483,7 +482,7 @@ class Prompt(Widget):
 
     @on(TextArea.SelectionChanged)
     def _leave_word(self, message: TextArea.SelectionChanged) -> None:
-        """Close the list when the cursor leaves the word; going back does not open it again."""
+        """Close the list when the cursor leaves the word; moving back does not open it again."""
         message.stop()
         word = self._editor.typed_word()
         now = self._completion.word
@@ -505,7 +504,7 @@ class Prompt(Widget):
         self.tab()
 
     def _accept_choice(self, choice: CompletionChoice) -> None:
-        """Put what is chosen in place of what is typed."""
+        """Replace the typed word by the suggestion."""
         word = self._completion.word
         if word is None:
             return
@@ -517,7 +516,7 @@ class Prompt(Widget):
         self._editor.replace(text, (row, word.start), (row, end), maintain_selection_offset=False)
 
     def _end_search(self, text: str | None) -> None:
-        """Go on with what was found, or what stood here before; None: with what is typed."""
+        """End the search with the match, the text before it, or the typed text (None)."""
         self._search_draft = None
         self._put_text(self._editor.text if text is None else text)
 
@@ -527,7 +526,7 @@ class Prompt(Widget):
             _SEARCH_MODE if self._search_draft is not None else _MODE_BY_SIGN.get(first, _TEXT_MODE)
         )
         if mode == self._prompt_mode:
-            return  # it would be drawn anew with every key
+            return  # else every key would redraw it
         self.set_class(False, self._prompt_mode.name)
         self.set_class(True, mode.name)
         self._sign.update(mode.sign)
@@ -555,7 +554,7 @@ def _trim_prompt(text: str) -> str:
 
 
 def _shell_refusal(meant: ExpandedPrompt) -> str | None:
-    """Tell why something is not run in the shell: nobody should run what they have not seen."""
+    """Return why a text is not run in the shell: the user must have seen all of it."""
     if meant.images:
         return _SHELL_IMAGE_REFUSAL
     if meant.text != meant.typed:

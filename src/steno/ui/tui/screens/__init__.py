@@ -1,1 +1,1 @@
-"""What is laid over the conversation: approvals, the tree, sessions, long texts, small pickers."""
+"""Panels and screens over the transcript: approvals, tree, sessions, pager and dialogs."""

@@ -1,7 +1,7 @@
-"""The panel in which a person decides about calls, between the conversation and the prompt.
+"""The approval panel between the transcript and the prompt.
 
-What is shown and what is about to be decided is for `docket` to know; which keys count and what
-can be chosen, for `deciding`; how a call reads, for `call_text`. Here they meet the screen.
+`ui.approval_state` decides which keys count and keeps the choice; `ui.call_text` describes a call.
+This module draws them and handles the keys.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ from steno.ui.tui.screens.widgets import LineInput, balance_rows, show_approval_
 from steno.ui.tui.transcript.text_lines import TAB_SIZE
 
 _QUOTE_BAR: Final = "│ "
-"""Stands before everything that is quoted."""
+"""Precedes every quoted line."""
 _LINE_COUNTS: Final = re.compile(r"(  [+-]\d+)(?=$|  -\d+$)")
-"""How many lines come or go, behind the name of a file."""
+"""The counts of added and removed lines after the name of a file."""
 _COUNT_TONES: Final = {"+": LineTone.ADDED, "-": LineTone.REMOVED}
 _MIN_ROWS: Final = 3
 _CHOICE_META: Final = "choice"
@@ -96,15 +96,15 @@ _REASON_MISSING_HINT: Final = "write a reason; Esc, then d denies without one"
 _REASON_HINT: Final = "Enter denies, and the model reads this · Esc goes back"
 _RULE_HINT: Final = "Enter stores it · Esc goes back"
 _PANEL_SHARE: Final = 0.6
-"""How much of the screen it takes at most, unless somebody wants to see more."""
+"""The share of the screen that the panel takes at most, unless it is enlarged."""
 _MIN_TRANSCRIPT_ROWS: Final = 4
-"""How many rows of the conversation stay in view even then."""
+"""The rows of the transcript that stay visible even then."""
 _TITLE_ROWS: Final = 1
 _MARGIN_MIN_HEIGHT: Final = 28
-"""How many rows the screen has to have for two of them to stay empty: around what to decide."""
+"""The height of the screen from which two rows around the choices stay empty."""
 _MARGIN_ROWS: Final = 2
 _FOCUS_CHECK_S: Final = 0.1
-"""How often it looks whether it may take the focus."""
+"""How often the panel checks whether it may take the focus."""
 
 
 @final
@@ -118,16 +118,16 @@ class AnswerInput(LineInput):
         """Enter came, and nothing was done about it."""
 
         def __init__(self, reason: KeyRefusal) -> None:
-            """Say why."""
+            """Take the reason."""
             super().__init__()
             self.reason = reason
 
     def __init__(self, attention: KeyGuard) -> None:
-        """Take who tells keys that are meant from others."""
+        """Take the guard that checks keys."""
         super().__init__(select_on_focus=False)
         self._key_guard = attention
         self.allows_quick_enter = False
-        """Whether Enter counts right behind a key, unless it was pasted: to deny harms nobody."""
+        """Whether Enter counts right after a key, unless it was pasted: a denial does no harm."""
 
     def on_key(self, event: Key) -> None:
         """Note when keys come."""
@@ -135,7 +135,7 @@ class AnswerInput(LineInput):
             self._key_guard.check_key()
 
     async def action_submit(self) -> None:
-        """Take what is written."""
+        """Submit the typed text."""
         refusal = self._key_guard.check_enter(allows_quick_enter=self.allows_quick_enter)
         if refusal is None:
             await super().action_submit()
@@ -190,7 +190,7 @@ class CallTextView(ScrollView, can_focus=False):
 
     @property
     def rows_below(self) -> int:
-        """How many rows there are below what is in sight."""
+        """The number of rows below the visible ones."""
         return max(0, len(self._rows) - self._visible_rows - self.scroll_offset.y)
 
     def wrap_to_width(self, width: int) -> int:
@@ -208,12 +208,12 @@ class CallTextView(ScrollView, can_focus=False):
         return len(self._rows)
 
     def limit_rows(self, max_rows: int) -> None:
-        """Take so many rows at most; what does not fit is scrolled."""
+        """Limit the height; the rest is scrolled."""
         self._visible_rows = min(len(self._rows), max_rows)
         self.styles.height = self._visible_rows
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """Say that other lines are in sight."""
+        """Report that other lines are visible."""
         super().watch_scroll_y(old_value, new_value)
         self.post_message(self.Scrolled())
 
@@ -230,7 +230,7 @@ class CallTextView(ScrollView, can_focus=False):
         scrolls[where](animate=False)
 
     def render_line(self, y: int) -> Strip:
-        """Draw one row of what is in view."""
+        """Draw one visible row."""
         number = y + self.scroll_offset.y
         if number >= len(self._rows):
             return Strip.blank(self.size.width, self.rich_style)
@@ -250,16 +250,16 @@ class CallTextView(ScrollView, can_focus=False):
 
 
 def _wrap_line(line: str, columns: int) -> Iterator[str]:
-    """Yield a line in pieces that fit, broken behind blanks; not a character is left out.
+    """Yield a line in parts that fit, broken after blanks; no character is omitted.
 
-    A word that fills most of a row is broken all the same, and so is what stands behind a margin:
-    rows with next to nothing in them hide what matters.
+    A word that fills most of a row is broken all the same, and so is a text after an indent: almost
+    empty rows hide the text that matters.
     """
     start = 0
     while display_width(line[start : start + columns + 1]) > columns:
         end = start + len(chop_cells(line[start : start + columns], columns)[0])
         if line[end : end + 1] == " ":
-            end += 1  # it is beyond the edge, where nobody sees it
+            end += 1  # it is beyond the edge, and invisible
         elif (blank := line.rfind(" ", start, end)) - start > columns // 3:
             end = blank + 1
         yield line[start:end]
@@ -270,7 +270,7 @@ def _wrap_line(line: str, columns: int) -> Iterator[str]:
 
 @final
 class CallPane(Vertical, can_focus=False):
-    """Lines to read, as many as there is room for, and below them what to do about the rest."""
+    """The lines of a call, as many as fit, and a footer about the rest."""
 
     DEFAULT_CSS = """
     CallPane {
@@ -283,20 +283,20 @@ class CallPane(Vertical, can_focus=False):
         """Show nothing yet."""
         super().__init__()
         self.is_large = False
-        """Whether somebody wants to see as much as possible."""
+        """Whether the panel is enlarged."""
         self._fits_large = True
-        """Whether all of it would be in sight then."""
+        """Whether all rows fit when it is enlarged."""
         self._footer_text = ""
         self._text_view = CallTextView()
         self._footer = Static(markup=False)
 
     def compose(self) -> ComposeResult:
-        """Put the lines above what is said about them."""
+        """Stack the lines and the footer."""
         yield from (self._text_view, self._footer)
 
     @property
     def can_enlarge(self) -> bool:
-        """Whether there is a reason to take more room, or to give it back."""
+        """Whether enlarging or shrinking makes a difference."""
         return self._footer.display
 
     def show_lines(self, lines: Sequence[CallLine]) -> None:
@@ -308,7 +308,7 @@ class CallPane(Vertical, can_focus=False):
         self._text_view.scroll_by_key(where)
 
     def fit_rows(self, width: int, *, share: int, max_rows: int) -> None:
-        """Take so many columns, and so many rows at most: the share, or where it is large, all."""
+        """Set the width, and the height: `share` rows, or `max_rows` when enlarged."""
         share, max_rows = max(share, _MIN_ROWS), max(max_rows, _MIN_ROWS)
         room = max_rows if self.is_large else min(share, max_rows)
         rows = self._text_view.wrap_to_width(width)
@@ -319,7 +319,7 @@ class CallPane(Vertical, can_focus=False):
 
     @on(CallTextView.Scrolled)
     def _update_footer(self) -> None:
-        """Say how much is not in sight."""
+        """Show how many rows are hidden."""
         below, parts = self._text_view.rows_below, list[str]()
         if below:
             parts += [f"… {format_count(below, 'more line', 'more lines')}", "↓ scrolls"]
@@ -327,23 +327,23 @@ class CallPane(Vertical, can_focus=False):
             parts += ["↑ scrolls"]
         more = "v shows all" if self._fits_large else "v shows more"
         footer = " · ".join([*parts, "v less" if self.is_large else more])
-        if footer != self._footer_text:  # else it would be laid out anew, and so on without end
+        if footer != self._footer_text:  # else the layout would change again, without end
             self._footer_text = footer
             self._footer.update(footer)
 
 
 @final
 class ChoiceBar(Widget, can_focus=False):
-    """Draws offers. What is highlighted has arrows around it, for terminals without colours."""
+    """Draws the choices. The highlighted one has arrows, for terminals without colours."""
 
     DEFAULT_CSS = "ChoiceBar { height: auto; }"
 
     @final
     class Clicked(Message):
-        """Somebody has clicked on a choice."""
+        """A choice was clicked."""
 
         def __init__(self, choice: ApprovalChoice) -> None:
-            """Say on which."""
+            """Take the choice."""
             super().__init__()
             self.choice = choice
 
@@ -372,7 +372,7 @@ class ChoiceBar(Widget, can_focus=False):
         )
 
     def on_click(self, event: Click) -> None:
-        """Say what was clicked on."""
+        """Report the clicked choice."""
         choice = event.style.meta.get(_CHOICE_META)
         if choice is not None:
             self.post_message(self.Clicked(ApprovalChoice(choice)))
@@ -394,7 +394,7 @@ class ChoiceBar(Widget, can_focus=False):
 
 
 def panel_title(state: ApprovalState) -> Content:
-    """Return what is asked about, and how many more there are."""
+    """Return the tool, its purpose and the number of calls."""
     if state.listed_calls:
         return Content(f" allow these {len(state.listed_calls)} calls once? ")
     shown = state.shown_call
@@ -409,7 +409,7 @@ def panel_title(state: ApprovalState) -> Content:
 
 
 def _call_purpose(pending: PendingCall) -> str:
-    """Return what a call is for, behind its name; nothing where the name says it."""
+    """Return the purpose of a call; empty if its name states it."""
     if pending.request is None:
         return " · not asked yet"
     capability = pending.request.capability
@@ -443,7 +443,7 @@ def _call_state(pending: PendingCall) -> str:
 
 
 def panel_lines(state: ApprovalState, preview: str) -> list[CallLine]:
-    """Return what there is to read; `preview` is for a call that nobody was asked about yet."""
+    """Return the lines to read; `preview` belongs to a call without a request."""
     if state.listed_calls:
         return describe_calls(state.listed_calls)
     shown = state.shown_call
@@ -453,7 +453,7 @@ def panel_lines(state: ApprovalState, preview: str) -> list[CallLine]:
 
 
 def panel_note(state: ApprovalState) -> Content:
-    """Return what is to be written, or why nothing wider than once is offered."""
+    """Return the label of the input, or the reason why no rule is offered."""
     shown = state.shown_call
     if shown is None or state.listed_calls:
         return Content("")
@@ -464,7 +464,7 @@ def panel_note(state: ApprovalState) -> Content:
 
 
 def panel_hint(state: ApprovalState, *, typed: str, is_here: bool) -> Content:
-    """Return what the person should know now, or can do next; `is_here` if keys come here."""
+    """Return a message or the next keys; `is_here` states whether the panel has the focus."""
     if state.message:
         return Content(state.message)
     if state.answered_choice is ApprovalChoice.EXPLAIN:
@@ -485,13 +485,13 @@ def panel_hint(state: ApprovalState, *, typed: str, is_here: bool) -> Content:
 
 
 class PanelRows(NamedTuple):
-    """The rows that are left for what is to be read."""
+    """The rows that are left for the call."""
 
     share: int
     most: int
-    """Where somebody wants to see as much as possible."""
+    """When the panel is enlarged."""
     has_margin: bool
-    """Whether there is room to leave some of them empty."""
+    """Whether empty rows fit around the choices."""
 
 
 def available_rows(panel: Widget, parts: Iterable[Widget], width: int) -> PanelRows:
@@ -505,7 +505,7 @@ def available_rows(panel: Widget, parts: Iterable[Widget], width: int) -> PanelR
 
 
 def _max_panel_rows(panel: Widget) -> int:
-    """Return how many rows it may take of its screen: of what can shrink, enough stays in view."""
+    """Return the maximal height of the panel: enough rows of flexible widgets stay visible."""
     others = [one for one in panel.screen.children if one is not panel and one.display]
     fixed = [one.outer_size.height for one in others if not _can_shrink(one)]
     return panel.app.size.height - _MIN_TRANSCRIPT_ROWS - sum(fixed)
@@ -518,7 +518,7 @@ def _can_shrink(widget: Widget) -> bool:
 
 @final
 class ApprovalPanel(Widget, can_focus=True):
-    """Shows the calls that await a decision, one at a time, and takes what a person decides."""
+    """Shows the pending calls one at a time, and reads the decisions."""
 
     DEFAULT_CSS = """
     ApprovalPanel {
@@ -537,7 +537,7 @@ class ApprovalPanel(Widget, can_focus=True):
 
     @final
     class Dismissed(Message):
-        """The person goes back to the prompt; nothing is decided by that."""
+        """The user returns to the prompt without a decision."""
 
     def __init__(
         self,
@@ -547,10 +547,10 @@ class ApprovalPanel(Widget, can_focus=True):
         now: Callable[[], float] = time.monotonic,
         on_notice: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """Take the desk, which may come later, a clock in seconds, and who tells what is kept.
+        """Take the session, which may be set later, a clock in seconds, and a function for notices.
 
-        `idle_s` says for how long the prompt, blank and with the focus, was left alone; 0 where it
-        is not. When that is long enough, a new question takes the focus: at once, or later.
+        `idle_s` returns how long the prompt has been blank, focused and unused; 0 if it is not.
+        After a while, a new request takes the focus.
         """
         super().__init__()
         self.session = session
@@ -561,7 +561,7 @@ class ApprovalPanel(Widget, can_focus=True):
         self._approval_state = ApprovalState(self._key_guard)
         self._call_preview = CallPreview()
         self._shown_call_key: object = None
-        """What is on the sheet."""
+        """The call or list that is shown."""
         self._calls = Static(markup=False, classes="calls")
         self._call_pane = CallPane()
         self._note = Static(markup=False, classes="note")
@@ -582,16 +582,16 @@ class ApprovalPanel(Widget, can_focus=True):
         )
 
     def on_mount(self) -> None:
-        """Keep to the share of the screen, whatever its size, and look whether somebody waits."""
+        """Follow the size of the screen, and start the check of the focus."""
         self.screen.screen_layout_refresh_signal.subscribe(self, self._fit)
         self._focus_timer = self.set_interval(_FOCUS_CHECK_S, self._take_focus_if_idle, pause=True)
 
-    # -- what is pending ---------------------------------------------------------------------
+    # -- pending calls --------------------------------------------------------------------
 
     def show_pending(self, pending: Sequence[PendingCall]) -> None:
-        """Show what awaits a decision now; what is being decided about stays as it is.
+        """Show the pending calls; the call that the user decides about stays.
 
-        The panel appears once somebody is asked, and stays until nothing is left to decide.
+        The panel appears with the first request, and stays until every call has a decision.
         """
         is_here = self.display and self.has_focus_within
         self._approval_state.update_pending(pending)
@@ -612,7 +612,7 @@ class ApprovalPanel(Widget, can_focus=True):
         self._draw()
 
     def _take_focus_if_idle(self) -> None:
-        """Take the focus from somebody who waits, now or later; never from another screen."""
+        """Take the focus if the user is idle; never from another screen."""
         if self._focus_timer is not None:
             (
                 self._focus_timer.resume
@@ -626,7 +626,7 @@ class ApprovalPanel(Widget, can_focus=True):
 
     @property
     def _is_on_top(self) -> bool:
-        """Whether no page lies above."""
+        """Whether no other screen is above."""
         return self.app.screen is self.screen
 
     def _hide_panel(self) -> None:
@@ -638,12 +638,12 @@ class ApprovalPanel(Widget, can_focus=True):
         self.display = False
 
     def _request_preview(self) -> None:
-        """Find out what a call would do that waits behind others."""
+        """Load the preview of a waiting call."""
         shown = self._approval_state.shown_call
         if shown is not None and self.session is not None and self._call_preview.select(shown):
             self._fetch_preview(self.session, shown)
 
-    # A fault of a tool that looks ahead is no reason to end: the arguments are there to read.
+    # A failing preview does not end the program: the arguments are visible.
     @work(group="preview", exclusive=True, exit_on_error=False)
     async def _fetch_preview(self, session: AgentSession, shown: PendingCall) -> None:
         preview = await self._call_preview.load(session, shown.call)
@@ -655,7 +655,7 @@ class ApprovalPanel(Widget, can_focus=True):
     # -- keys --------------------------------------------------------------------------------
 
     def on_key(self, event: Key) -> None:
-        """Take a character: a choice, if it can be meant as one."""
+        """Handle a character: a choice, if it counts as one."""
         if not self.has_focus or not event.is_printable or "+" in event.key:
             return
         event.stop()
@@ -681,11 +681,11 @@ class ApprovalPanel(Widget, can_focus=True):
         else:
             self._approval_state.highlight(offer, "" if is_choice else KeyRefusal.NO_CHOICE)
             if offer is not None and offer.choice is ApprovalChoice.EXPLAIN:
-                self._open_answer()  # at once: what is typed next is the reason, and nothing else
+                self._open_answer()  # at once: the next keys are the reason, and nothing else
         self._draw()
 
     def on_paste(self, event: Paste) -> None:
-        """Let nothing be decided by what is pasted."""
+        """Ignore a paste: it decides nothing."""
         if self.has_focus:
             event.stop()
             self._key_guard.check_letter(" ")
@@ -693,7 +693,7 @@ class ApprovalPanel(Widget, can_focus=True):
             self._draw()
 
     def action_highlight(self, step: int) -> None:
-        """Highlight another choice, unless somebody writes."""
+        """Highlight another choice, unless the input is open."""
         refusal = self._key_guard.check_key()
         if self._approval_state.answered_choice is not None:
             return
@@ -704,7 +704,7 @@ class ApprovalPanel(Widget, can_focus=True):
         self._draw()
 
     def action_edit(self) -> None:
-        """Edit the rule before it is stored; where none is, the key is for somebody else."""
+        """Edit the rule before it is stored; without a rule, pass the key on."""
         if self._approval_state.is_rule_offered:
             self._key_guard.check_key()
             self._open_answer()
@@ -713,7 +713,7 @@ class ApprovalPanel(Widget, can_focus=True):
             raise SkipAction
 
     def action_confirm(self) -> None:
-        """Do what is highlighted; what is being written is for its own line to send."""
+        """Confirm the highlighted choice; the input submits its own text."""
         refusal = self._key_guard.check_enter()
         if self._approval_state.answered_choice is not None:
             return
@@ -724,23 +724,23 @@ class ApprovalPanel(Widget, can_focus=True):
         self._draw()
 
     def action_move(self, step: int) -> None:
-        """Show another call, unless somebody writes or looks at all of them."""
+        """Show another call, unless the input or the list is open."""
         if self._approval_state.answered_choice is None and not self._approval_state.listed_calls:
             self._approval_state.show_next(step)
             self._request_preview()
             self._draw()
 
     def action_enlarge(self) -> None:
-        """Take nearly all of the screen to show this call alone, or give it back."""
+        """Enlarge the call to most of the screen, or shrink it."""
         self._call_pane.is_large = not self._call_pane.is_large
         self._draw()
 
     def action_read(self, where: str) -> None:
-        """Scroll what is to be read."""
+        """Scroll the call."""
         self._call_pane.scroll_by_key(where)
 
     def action_back(self) -> None:
-        """Go back a step: from what is written to the choices, from there to the prompt."""
+        """Go back one step: from the input to the choices, from there to the prompt."""
         if self._approval_state.answered_choice is None and not self._approval_state.listed_calls:
             self.post_message(self.Dismissed())
         self._approval_state.reset()
@@ -760,21 +760,21 @@ class ApprovalPanel(Widget, can_focus=True):
         self._draw()
 
     def on_focus(self) -> None:
-        """Take keys; if something is being written, there."""
+        """Handle the focus; an open input gets it."""
         self._focus_request.mark_focused()
         if self._approval_state.answered_choice is not None:
             self._answer_input.focus()
         self._draw()
 
     def on_blur(self) -> None:
-        """Forget what was highlighted: nobody looks."""
+        """Drop the highlight."""
         self._approval_state.highlight(None, self._approval_state.message)
         self._draw()
 
     # -- decisions ---------------------------------------------------------------------------
 
     def _confirm(self) -> None:
-        """Do what is highlighted, if that is still what is asked."""
+        """Apply the highlighted choice, if its request is still pending."""
         if self.session is None:
             return
         self.show_pending(self.session.pending_calls)
@@ -798,7 +798,7 @@ class ApprovalPanel(Widget, can_focus=True):
             self._open_answer()
 
     def _open_answer(self) -> None:
-        """Let the rule or the reason be written that is highlighted."""
+        """Open the input for the rule or the reason of the highlighted choice."""
         offer, pending = self._approval_state.highlighted, self._approval_state.shown_call
         if offer is None or pending is None:
             return
@@ -852,7 +852,7 @@ class ApprovalPanel(Widget, can_focus=True):
     # -- the screen --------------------------------------------------------------------------
 
     def _draw(self) -> None:
-        """Show what the docket holds now."""
+        """Draw the state."""
         state = self._approval_state
         self._show_answer_input(state.answered_choice is not None)
         self.border_title = panel_title(state)
@@ -882,7 +882,7 @@ class ApprovalPanel(Widget, can_focus=True):
             self.screen.set_focus(self._answer_input)
 
     def _fit(self, _: object = None) -> None:
-        """Let what is to be read have the rows that the rest leaves, up to our share."""
+        """Give the call the rows that the other parts leave, up to the share."""
         width = self.content_size.width or self.app.size.width - 2
         parts = (self._calls, self._note, self._choices, self._answer_input, self._hint)
         rows = available_rows(self, parts, width)

@@ -1,7 +1,7 @@
-"""Two branches beside each other, or one below the other where that is too narrow.
+"""Two branches side by side, or one below the other on a narrow screen.
 
-Both are drawn by one widget, so they cannot scroll apart. It keeps the item and the line of it
-that stand at the top, and puts only that into words which is on the screen.
+One widget draws both, so they cannot scroll apart. It keeps the item and the line at the top, and
+renders only the visible items.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from steno.ui.compare_state import ComparedEntry, ComparedRow, CompareState, Spa
 from steno.ui.tui.screens.widgets import CURSOR_KEYS, ApprovalBanner, KeyHints, MessageBar, Title
 
 _TWO_COLUMN_WIDTH: Final = 80
-"""How wide the view has to be for two columns."""
+"""The width from which two columns are drawn."""
 _SIDE_MARKS: Final = ("1 ", "2 ")
-"""Which branch it is, where one stands below the other."""
+"""Marks the branch, where one is below the other."""
 _WHEEL_LINES: Final = 3
 _STYLE_NAMES: Final = ("head", "text", "differs", "rule", "cursor", "name", "chosen")
 _COMPARE_KEYS: Final = "n p differences · ← → side · Enter go · s swap · Esc close"
@@ -70,7 +70,7 @@ class CompareView(Widget, can_focus=True):
     """The side that Enter goes to: 0 or 1."""
 
     def __init__(self, state: CompareState) -> None:
-        """Take what there is to see."""
+        """Take the comparison."""
         super().__init__()
         self.comparison = state
         self._top = (0, 0)
@@ -81,17 +81,17 @@ class CompareView(Widget, can_focus=True):
     # -- state -------------------------------------------------------------------------------
 
     def redraw(self) -> None:
-        """Draw everything anew: the items or the room for them are others now."""
+        """Draw everything again after a change of the items or the height."""
         self._drawn.clear()
         self.cursor = self.validate_cursor(self.cursor)
         self._reveal()
 
     def on_resize(self) -> None:
-        """Lay out anew."""
+        """Lay out again."""
         self.redraw()
 
     def notify_style_update(self) -> None:
-        """Draw anew in other colours."""
+        """Draw again in other colours."""
         super().notify_style_update()
         self._drawn.clear()
         self._window = None
@@ -101,7 +101,7 @@ class CompareView(Widget, can_focus=True):
         return max(0, min(cursor, len(self.comparison) - 1))
 
     def watch_cursor(self, before: int, now: int) -> None:
-        """Draw the two items that look otherwise now, and bring the cursor into sight."""
+        """Redraw the old and the new item, and scroll to the cursor."""
         for item in (before, now):
             self._drawn.discard(item)
         self._reveal()
@@ -114,14 +114,14 @@ class CompareView(Widget, can_focus=True):
 
     @property
     def _room(self) -> int:
-        """How many lines there are for items, below the names."""
+        """The number of lines for items, below the names."""
         return max(1, self.size.height - 1)
 
     def _height(self, item: int) -> int:
         return len(self._strips(item))
 
     def _ending_with(self, item: int) -> tuple[int, int]:
-        """Return what has to be at the top for an item to end at the bottom."""
+        """Return the top position from which an item ends at the bottom."""
         available = self._room
         while (height := self._height(item)) < available:
             if item == 0:
@@ -137,7 +137,7 @@ class CompareView(Widget, can_focus=True):
         self.refresh()
 
     def _reveal(self) -> None:
-        """Bring the cursor into sight; of a long item, its beginning."""
+        """Scroll to the cursor; of a long item, to its beginning."""
         if self.size.width and self.size.height:
             lowest = self._ending_with(self.cursor)
             self._show_from(min(max(self._top, lowest), (self.cursor, 0)))
@@ -162,7 +162,7 @@ class CompareView(Widget, can_focus=True):
             self.cursor += step
 
     def action_page(self, pages: int) -> None:
-        """Go on or back by what fits on the screen."""
+        """Move by one screen."""
         before = self._top
         self._scroll(pages * self._room)
         if before == self._top:
@@ -194,17 +194,17 @@ class CompareView(Widget, can_focus=True):
         self.chosen = side
 
     def on_mouse_scroll_down(self) -> None:
-        """Go on."""
+        """Scroll down."""
         self._scroll(_WHEEL_LINES)
 
     def on_mouse_scroll_up(self) -> None:
-        """Go back."""
+        """Scroll up."""
         self._scroll(-_WHEEL_LINES)
 
     # -- drawing -----------------------------------------------------------------------------
 
     def render_line(self, y: int) -> Strip:
-        """Draw one line of the screen: the names, or what is below them."""
+        """Draw one line: the names, or an item."""
         if y == 0:
             return self._names()
         if self._window is None:
@@ -230,7 +230,7 @@ class CompareView(Widget, can_focus=True):
 
     @property
     def _column(self) -> int:
-        """How wide a column is: what the margin and the rule between them leave."""
+        """The width of a column."""
         return (self.size.width - 4) // 2 if self._is_wide else self.size.width - 3
 
     def _names(self) -> Strip:
@@ -239,7 +239,7 @@ class CompareView(Widget, can_focus=True):
         for side, name in enumerate(self.comparison.names):
             is_chosen = side == self.chosen
             style = self._style("chosen" if is_chosen else "name")
-            # The arrows are for those who see no colours.
+            # The arrows are for terminals without colours.
             before, behind = ("▸ ", " ◂") if is_chosen else ("  ", "  ")
             number = "" if self._is_wide else _SIDE_MARKS[side]
             shown = truncate_to_width(
@@ -250,7 +250,7 @@ class CompareView(Widget, can_focus=True):
         return Strip(segments).crop_extend(0, self.size.width, self._style("name"))
 
     def _strips(self, item: int) -> list[Strip]:
-        """Return an item as lines, with an empty one behind."""
+        """Return an item as lines, followed by an empty one."""
         if item not in self._drawn:
             margin = Segment("▌" if item == self.cursor else " ", self._style("cursor"))
             lines = self._shared() if item == 0 else self._row(self.comparison.row(item))
@@ -274,7 +274,7 @@ class CompareView(Widget, can_focus=True):
             yield from self._below(_SIDE_MARKS[1], right)
 
     def _side(self, side: ComparedEntry | None, spans: Sequence[Span]) -> list[list[Segment]]:
-        """Return what one branch has in a row, as lines of a column."""
+        """Return one side of a row as lines of a column."""
         if side is None:
             return []
         text = Text(side.text)
@@ -306,7 +306,7 @@ class CompareView(Widget, can_focus=True):
 
 @final
 class CompareScreen(ModalScreen[bool]):
-    """Two branches; the result tells whether one of them has become the active one."""
+    """Two branches; the result is whether the active branch has changed."""
 
     DEFAULT_CSS = """
     CompareScreen { background: $background; }
@@ -327,7 +327,7 @@ class CompareScreen(ModalScreen[bool]):
         self._comparison = CompareState(session, rows, left, right)
 
     def compose(self) -> ComposeResult:
-        """Put both branches between a title and what there is to be told."""
+        """Stack a title, both branches, and the messages."""
         yield Title(f"Compare · {self._comparison.summary}")
         view = CompareView(self._comparison)
         view.chosen = int(self._comparison.names[1] == self._session.status.branch)
@@ -344,7 +344,7 @@ class CompareScreen(ModalScreen[bool]):
         self.query_one(MessageBar).show_message(text, is_error=True)
 
     def action_go(self) -> None:
-        """Show what both branches share, or go over to the side that is chosen."""
+        """Unfold the shared entries, or switch to the selected branch."""
         if self._view.cursor == 0:
             self._comparison.shows_shared = not self._comparison.shows_shared
             self._view.redraw()
@@ -361,11 +361,11 @@ class CompareScreen(ModalScreen[bool]):
             self.dismiss(True)
 
     def action_swap(self) -> None:
-        """Exchange left and right; what is chosen stays chosen."""
+        """Swap left and right; the selection stays."""
         self._comparison.swap()
         self._view.chosen = 1 - self._view.chosen
         self._view.redraw()
 
     def action_close(self) -> None:
-        """Go back to where somebody came from."""
+        """Return to the tree."""
         self.dismiss(False)

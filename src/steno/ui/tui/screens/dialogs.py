@@ -1,7 +1,7 @@
-"""A small window in which a person picks one of several things.
+"""Small windows: a line to type, and a list to pick from.
 
-What is typed filters the list below it, and the arrow keys move through the list meanwhile. Rows
-are drawn when they are seen and for the width that there is, so that thousands cost little.
+Typed text filters the list, and the arrow keys move in it at the same time. Rows are drawn when
+they are visible and for the current width, so that thousands cost little.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ _INPUT_KEYS: Final = "Enter accepts · Esc cancels"
 DrawRow: TypeAlias = Callable[[int, Style], Sequence[Content]]
 """Returns the lines of a row for a width, of which none may be wider; gets a style for details."""
 _MAX_NAME_LENGTH: Final = 1000
-"""Nobody reads more of a name, and making it harmless takes time."""
+"""Longer names are cut before they are sanitized, which takes time."""
 _DETAIL_OPACITY: Final = 0.8
-"""How strong the colour of a detail is, next to that of a name."""
+"""The opacity of a detail next to a name."""
 
 
-# -- what a name may be ------------------------------------------------------------------------
+# -- names ------------------------------------------------------------------------------------
 
 
 def parse_branch_name(typed: str, taken: Collection[str]) -> str:
-    """Return what a new branch is to be called. Raises InvalidValue, Conflict."""
+    """Return the name of a new branch. Raises InvalidValue, Conflict."""
     name = _parse_name(typed, "branch")
     if name in taken:
         raise Conflict(
@@ -53,7 +53,7 @@ def parse_branch_name(typed: str, taken: Collection[str]) -> str:
 
 
 def parse_label(typed: str) -> str:
-    """Return what an entry is to be called. Raises InvalidValue."""
+    """Return a label. Raises InvalidValue."""
     text = _parse_name(typed, "label")
     check_label_text(text)
     return text
@@ -71,7 +71,7 @@ def _parse_name(typed: str, what: str) -> str:
 
 @final
 class InputScreen(ModalScreen[T | None]):
-    """Asks for a line until something can be done with it; None where nobody wants to any more."""
+    """Asks for a line until it is accepted; the result is None if the user leaves."""
 
     DEFAULT_CSS = """
     InputScreen {
@@ -94,10 +94,10 @@ class InputScreen(ModalScreen[T | None]):
         is_offer: bool = True,
         keys: str = _INPUT_KEYS,
     ) -> None:
-        """Take what is asked, what to do with the answer, and an answer to begin with.
+        """Take the question, the function that accepts the line, and a default.
 
-        What `accept` returns is the result; where it raises StenoError, the question stays. An
-        offer gives way to what is typed; anything else is there to be changed.
+        The result of `accept` is the result of the screen; if it raises StenoError, the screen
+        stays. An offer is replaced by typed text; any other default can be edited.
         """
         super().__init__()
         self._question = question
@@ -107,7 +107,7 @@ class InputScreen(ModalScreen[T | None]):
         self._keys = keys
 
     def compose(self) -> ComposeResult:
-        """Put the question above a line to type in, and what was wrong below it."""
+        """Stack the question, the input, and the refusal."""
         with Window():
             yield Static(Content(terminal_line(self._question)), id="question")
             yield LineInput(self._default, select_on_focus=self._is_offer)
@@ -116,7 +116,7 @@ class InputScreen(ModalScreen[T | None]):
 
     @on(Input.Submitted)
     def accept_line(self, event: Input.Submitted) -> None:
-        """Do what the line is for, or say why that cannot be."""
+        """Accept the line, or show the refusal."""
         event.stop()
         try:
             result = self._accept(event.value)
@@ -136,7 +136,7 @@ def fit_name(text: str, width: int) -> str:
 
 @final
 class ListRow(Visual):
-    """A row of a list; it is not drawn before somebody sees it."""
+    """A row of a list; it is drawn when it becomes visible."""
 
     def __init__(self, draw: DrawRow, height: int = 1) -> None:
         self._draw = draw
@@ -146,7 +146,7 @@ class ListRow(Visual):
         self, width: int, height: int | None, style: Style, options: RenderOptions
     ) -> list[Strip]:
         """Draw it; see Visual."""
-        # Made of what the row has, which is another colour where the cursor is.
+        # Based on the style of the row, whose colour differs under the cursor.
         color = style.foreground
         detail = (
             Style() if color is None else Style(foreground=color.multiply_alpha(_DETAIL_OPACITY))
@@ -158,7 +158,7 @@ class ListRow(Visual):
         ]
 
     def get_optimal_width(self, rules: RulesMap, container_width: int) -> int:
-        """Take all the room there is."""
+        """Take the whole width."""
         return container_width
 
     def get_height(self, rules: RulesMap, width: int) -> int:
@@ -168,7 +168,7 @@ class ListRow(Visual):
 
 @final
 class _ColumnHeader(Widget):
-    """What stands above the rows of a list, as wide as they are."""
+    """The header above the rows of a list, as wide as they are."""
 
     def __init__(self, draw: DrawRow, rows: OptionList) -> None:
         super().__init__()
@@ -190,7 +190,7 @@ class _ColumnHeader(Widget):
 
 @final
 class FilteredList(Vertical):
-    """A line to type into, and a list below it. What is typed changes the list: see Input.Changed."""
+    """An input, and a list below it. The owner changes the list on Input.Changed."""
 
     DEFAULT_CSS = """
     FilteredList {
@@ -225,7 +225,7 @@ class FilteredList(Vertical):
             super().__init__()
 
     def __init__(self, placeholder: str = "", head: DrawRow | None = None) -> None:
-        """Take what is said where nothing is typed, and what stands above the rows."""
+        """Take the placeholder of the input, and the header of the rows."""
         super().__init__()
         self._input = LineInput(placeholder=placeholder, select_on_focus=False)
         self._list = OptionList(markup=False)
@@ -241,7 +241,7 @@ class FilteredList(Vertical):
 
     @property
     def typed(self) -> str:
-        """What was typed so far, without blanks around it."""
+        """The typed text, without blanks around it."""
         return self._input.value.strip()
 
     @property
@@ -255,7 +255,7 @@ class FilteredList(Vertical):
         self._list.highlighted = index if self._list.option_count else None
 
     def action_move(self, how: str) -> None:
-        """Move the cursor in the list while the person types."""
+        """Move the cursor in the list while the user types."""
         moves: dict[str, Callable[[], None]] = {
             "cursor_up": self._list.action_cursor_up,
             "cursor_down": self._list.action_cursor_down,
@@ -286,18 +286,18 @@ class PickerChoice(Protocol):
 
     @property
     def text(self) -> str:
-        """Its name, and what comes of picking it."""
+        """The name, which is also the result."""
         ...
 
     @property
     def about(self) -> str:
-        """What there is to know about it."""
+        """A description."""
         ...
 
 
 @final
 class PickerScreen(ModalScreen[str | None]):
-    """Lets a person pick one of several things; its result is the text of it, or None."""
+    """A list to pick from; the result is the text of the choice, or None."""
 
     DEFAULT_CSS = """
     PickerScreen {
@@ -329,12 +329,12 @@ class PickerScreen(ModalScreen[str | None]):
             yield self._note
 
     def on_mount(self) -> None:
-        """Begin with everything, and the cursor on what holds now."""
+        """Show everything, with the cursor on the current choice."""
         self._filter()
 
     @on(Input.Changed)
     def _filter(self) -> None:
-        """Show what holds all the words; first what begins with them."""
+        """Show the choices that contain all words; those that start with them first."""
         words = self._list.typed.lower().split()
         fitting = [one for one in self._all if _matches_words(one, words)]
         if words:

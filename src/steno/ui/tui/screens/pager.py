@@ -1,7 +1,7 @@
-"""A long text to read: it scrolls, and words in it can be found.
+"""A long text: it scrolls, and can be searched.
 
-The keys are those of `less`: `/` searches, `n` and `N` go from match to match, `q` leaves. The text
-looks as it would in the conversation.
+The keys are those of `less`: `/` searches, `n` and `N` move between matches, `q` leaves. The text
+is drawn as in the transcript.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ class PagerContent(Protocol):
 
     @property
     def text(self) -> str:
-        """All of it."""
+        """The whole text."""
         ...
 
     @property
     def title(self) -> str:
-        """What it is about; may be empty."""
+        """The title; may be empty."""
         ...
 
     @property
     def form(self) -> TextForm:
-        """What kind of text it is."""
+        """The form of the text."""
         ...
 
 
@@ -64,7 +64,7 @@ def _render_text(reply: PagerContent, width: int, styles: TranscriptStyles) -> S
 
 @final
 class PagerText(ScrollView, can_focus=True):
-    """The text itself, laid out for the width at hand; only lines that are seen are drawn."""
+    """The text, laid out for the current width; only visible lines are drawn."""
 
     ALLOW_SELECT = False
     COMPONENT_CLASSES: ClassVar[set[str]] = {
@@ -91,7 +91,7 @@ class PagerText(ScrollView, can_focus=True):
 
     @final
     class PositionChanged(Message):
-        """Another part of the text is seen now, or other words are found in it."""
+        """The scroll position or the matches have changed."""
 
     def __init__(self, reply: PagerContent) -> None:
         super().__init__()
@@ -99,15 +99,15 @@ class PagerText(ScrollView, can_focus=True):
         self._lines: Sequence[Strip] = ()
         self._laid_out_for: tuple[int, str] | None = None
         self._pattern: re.Pattern[str] | None = None
-        """What is looked for."""
+        """The search pattern."""
         self._matches: list[int] = []
-        """The lines that hold the words."""
+        """The lines that match."""
         self._current_match = -1
-        """Which of the matches was gone to last."""
+        """The current match."""
 
     @property
     def summary(self) -> str:
-        """Return how far the person has come, and what was found."""
+        """Return the scroll position and the number of matches, as text."""
         share = 100 if self.max_scroll_y == 0 else round(100 * self.scroll_y / self.max_scroll_y)
         parts = [format_count(len(self._lines), "line", "lines"), f"{share} %"]
         if self._matches:
@@ -127,7 +127,7 @@ class PagerText(ScrollView, can_focus=True):
         self._lay_out_text()
 
     def _lay_out_text(self) -> None:
-        """Lay everything out anew, if anything has changed for it."""
+        """Lay out again, if the width or the theme has changed."""
         width = self.scrollable_content_region.width
         wanted = (width, self.app.theme)
         if not width or wanted == self._laid_out_for:
@@ -165,14 +165,14 @@ class PagerText(ScrollView, can_focus=True):
         return Strip.join(pieces)
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """Tell how far the person has come."""
+        """Report the scroll position."""
         super().watch_scroll_y(old_value, new_value)
         self.post_message(self.PositionChanged())
 
     # -- finding
 
     def search_for(self, wanted: str) -> None:
-        """Look for words, whatever their case, and mark them; none end the search."""
+        """Search for a text, ignoring case, and mark it; an empty one ends the search."""
         self._pattern = re.compile(re.escape(wanted), re.IGNORECASE) if wanted else None
         self._find_matches()
 
@@ -206,7 +206,7 @@ class PagerText(ScrollView, can_focus=True):
 
 @final
 class PagerScreen(ModalScreen[None]):
-    """Shows something long until the person has read it."""
+    """Shows a long text."""
 
     DEFAULT_CSS = """
     PagerScreen {
@@ -258,7 +258,7 @@ class PagerScreen(ModalScreen[None]):
         self._text.focus()
 
     def action_search(self) -> None:
-        """Ask for words to find."""
+        """Open the search input."""
         self._input.value = ""
         self._input.add_class("-open")
         self._input.focus()

@@ -1,7 +1,7 @@
-"""All sessions: find one, go on with it, rename it, delete it, or begin another.
+"""All sessions: search, resume, rename, delete, or start another one.
 
-The list is asked for anew whenever the person pauses typing; what comes back for words that have
-changed meanwhile is dropped. Nothing is deleted before its name was shown and a `y` was typed.
+The list is read again whenever the user pauses typing; a result for an older search is dropped. A
+session is deleted only after its name was shown and `y` was typed.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from steno.ui.tui.screens.dialogs import FilteredList, InputScreen, ListRow, fit
 from steno.ui.tui.screens.widgets import ApprovalBanner, KeyHints, Title
 
 _TYPING_PAUSE_S: Final = 0.15
-"""How long nobody types before the search begins."""
+"""The pause after typing that starts the search."""
 _ROW_MARGIN: Final = 3
-"""Columns of a row around its cells: the mark before them, and a blank behind."""
+"""Columns of a row around its cells: the mark before them, and a blank after."""
 _SESSION_KEYS: Final = (
     "Enter go on · F2 rename · Del delete · Ctrl+N new · Tab folder/all · Esc close"
 )
@@ -40,11 +40,11 @@ _Operation: TypeAlias = Callable[[], Awaitable[None]]
 
 
 class HasSessionList(Protocol):
-    """What the screen needs of a desk."""
+    """The part of a session that this screen needs."""
 
     @property
     def status(self) -> SessionStatus:
-        """Where things stand: which session is at hand."""
+        """The status, for the current session."""
         ...
 
     @property
@@ -53,14 +53,14 @@ class HasSessionList(Protocol):
         ...
 
 
-# -- how a session looks -----------------------------------------------------------------------
+# -- drawing of a session ---------------------------------------------------------------------
 
 
 class _SessionColumn(NamedTuple):
     name: str
     width: int
     from_width: int
-    """How wide the list must be for the column to be shown."""
+    """The width from which the column is shown."""
 
 
 _COLUMNS: Final = (
@@ -86,7 +86,7 @@ def _fit_columns(width: int, title: str, cells: Sequence[str]) -> tuple[str, str
 
 
 def _fit_end(text: str, width: int) -> str:
-    """Return as much of the end of a text as fits: of a path that is what tells it apart."""
+    """Return the end of a text that fits: the end of a path identifies it."""
     return fit_name(text[::-1], width)[::-1]
 
 
@@ -109,7 +109,7 @@ def _draw_session(
 
 
 def _underline_matches(text: Content, search: str) -> Content:
-    """Return a text with the words underlined that were searched for."""
+    """Return a text with the searched words underlined."""
     pattern = "|".join(map(re.escape, search.split()))
     return text.highlight_regex(f"(?i){pattern}", style="bold underline") if pattern else text
 
@@ -125,7 +125,7 @@ def _draw_column_names(width: int, detail: Style) -> Sequence[Content]:
 
 @final
 class SessionsScreen(ModalScreen[bool]):
-    """Lets a person pick a session; its result is whether another one is at hand now."""
+    """The list of sessions; the result is whether another session is open now."""
 
     DEFAULT_CSS = """
     SessionsScreen {
@@ -147,10 +147,10 @@ class SessionsScreen(ModalScreen[bool]):
         super().__init__()
         self._session = session
         self._results: Sequence[SessionSummary] = ()
-        """What the shelf gave last, those of this folder first."""
+        """The last result, sessions of this folder first."""
         self._shown: Sequence[SessionSummary] = ()
         self._searched_words: str | None = None
-        """What it was asked for; None while nobody knows."""
+        """The search of that result; None before the first one."""
         self._only_this_folder = False
         self._is_busy = False
         self._search_timer: Timer | None = None
@@ -167,10 +167,10 @@ class SessionsScreen(ModalScreen[bool]):
         yield KeyHints(_SESSION_KEYS)
 
     def on_mount(self) -> None:
-        """Begin with all sessions."""
+        """List all sessions."""
         self._start_search()
 
-    # -- what is shown
+    # -- list -----------------------------------------------------------------------------
 
     @on(Input.Changed)
     def _search_after_pause(self) -> None:
@@ -183,7 +183,7 @@ class SessionsScreen(ModalScreen[bool]):
         self.run_worker(self._fetch(self._list.typed), group="fetch", exclusive=True)
 
     async def _fetch(self, search: str, keep: str | None = None) -> None:
-        """Ask the shelf. A later search ends this one, so that it never shows what is outdated."""
+        """Read the sessions. A later search cancels this one, so that no outdated result is shown."""
         try:
             found = await self._session.session_list.summaries(search)
         except StenoError as exc:
@@ -194,7 +194,7 @@ class SessionsScreen(ModalScreen[bool]):
         self._show_sessions(keep)
 
     def _show_sessions(self, keep: str | None = None, *, index: int = 0) -> None:
-        """Show what was found, with the cursor on the session to keep, or on a row."""
+        """Show the result, with the cursor on a session, or on a row."""
         here = [one for one in self._results if one.is_in_this_folder]
         self._shown = here if self._only_this_folder else self._results
         ids = [one.id for one in self._shown]
@@ -228,14 +228,14 @@ class SessionsScreen(ModalScreen[bool]):
         self._note.update(("✗ " if is_error else "") + terminal_line(text))
         self._note.set_class(is_error, "-trouble")
 
-    # -- what is done
+    # -- actions --------------------------------------------------------------------------
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Let one thing be finished before the next."""
+        """Disable keys while an action is in progress."""
         return not self._is_busy
 
     def action_close(self) -> None:
-        """Go back; everything stays as it is."""
+        """Close the screen without a change."""
         self.dismiss(False)
 
     def action_toggle_here(self) -> None:
@@ -245,14 +245,14 @@ class SessionsScreen(ModalScreen[bool]):
         self._show_sessions(None if summary is None else summary.id)
 
     def action_new(self) -> None:
-        """Begin another session."""
+        """Start another session."""
         self._start_operation(
             partial(self._run_and_close, "beginning a session …", self._session.session_list.new)
         )
 
     @on(FilteredList.Chosen)
     def _choose(self, event: FilteredList.Chosen) -> None:
-        # What is seen must be what was asked for: nobody goes on with a session by accident.
+        # The visible list must match the search: no session is resumed by accident.
         if not self._is_busy and self._searched_words == self._list.typed:
             summary = self._shown[event.index]
             going = partial(self._session.session_list.resume, summary.id)
@@ -261,12 +261,12 @@ class SessionsScreen(ModalScreen[bool]):
             )
 
     def action_rename(self) -> None:
-        """Give the session another title."""
+        """Rename the session."""
         if (summary := self._session_at_cursor()) is not None:
             self._start_operation(partial(self._rename, summary))
 
     def action_delete(self) -> None:
-        """Delete the session, if that is really meant."""
+        """Delete the session after a confirmation."""
         if (summary := self._session_at_cursor()) is not None:
             self._start_operation(partial(self._delete, summary))
 

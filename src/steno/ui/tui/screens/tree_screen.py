@@ -1,7 +1,6 @@
-"""`/tree`: where branches part, and everything that can be done about it.
+"""The branch tree of a session: switch, fork, label, compare, and edit an earlier message.
 
-Move, fork, label, compare, edit an earlier message. What is refused is said at the bottom, and
-nothing has happened then.
+A refusal is shown at the bottom, and has changed nothing.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ _LINE_PARTS: Final = (
     "gist",
     "found",
 )
-"""What a line is made of; each has a style."""
+"""The parts of a line; each has a style."""
 _TREE_KEYS: Final = "Enter go · f fork · e edit · l label · c compare · ? keys · Esc close"
 _ALL_TREE_KEYS: Final = """\
 ↑ ↓ PgUp PgDn Home End  move     ← →  where branches part
@@ -61,7 +60,7 @@ Space  the entry, Tab into it    Esc q  close    ?  less"""
 _LOADING_TEXT: Final = "loading ..."
 _EMPTY_TEXT: Final = "nothing is on record yet"
 _TWO_PANE_WIDTH: Final = 100
-"""How wide a terminal has to be for the tree and an entry beside each other."""
+"""The width from which the tree and an entry are drawn side by side."""
 
 
 @final
@@ -110,16 +109,16 @@ class TreeView(ScrollView, can_focus=True):
         """The cursor is elsewhere, or something else is under it."""
 
     def __init__(self) -> None:
-        """Start with nothing to see; `show` brings the tree."""
+        """Start empty; `show` sets the rows."""
         super().__init__()
         self.lines = TreeLines(())
         self.search_words = ""
-        """What was searched for last."""
+        """The last search."""
         self.marked_branch: str = ""
         """The branch that another is to be compared with."""
         self._active_branch = ""
 
-    # -- what is shown -----------------------------------------------------------------------
+    # -- content --------------------------------------------------------------------------
 
     def show(self, rows: Sequence[BranchTreeRow], active: str, *, entry: str | None = None) -> None:
         """Show a tree, with the cursor at an entry, else at the end of the active branch."""
@@ -133,7 +132,7 @@ class TreeView(ScrollView, can_focus=True):
         return next((stop for stop in stops if branch in rows[stop].branches), len(rows) - 1)
 
     def _lay_out_tree(self, place: int) -> None:
-        """Draw everything anew, with the cursor at a twig."""
+        """Draw everything again, with the cursor at a row."""
         self.virtual_size = Size(0, len(self.lines))
         line = self.lines.line_of(place)
         if line == self.cursor:
@@ -144,12 +143,12 @@ class TreeView(ScrollView, can_focus=True):
 
     @property
     def line(self) -> TreeLine | None:
-        """What is under the cursor; None where there is nothing at all."""
+        """The line under the cursor; None if there is none."""
         return self.lines[self.cursor] if self.cursor < len(self.lines) else None
 
     @property
     def row(self) -> BranchTreeRow | None:
-        """The twig under the cursor; None where that is a folded run."""
+        """The row under the cursor; None on a folded run."""
         line = self.line
         return None if line is None or line.is_run else self.lines.rows[line.first]
 
@@ -159,20 +158,20 @@ class TreeView(ScrollView, can_focus=True):
         return None if self.line is None else self.lines.rows[self.line.first].entry.id
 
     def unfold(self) -> None:
-        """Show what is folded under the cursor."""
+        """Unfold the run under the cursor."""
         line = self.line
         if line is not None and line.is_run:
             self.lines.unfold(line)
             self._lay_out_tree(line.first)
 
     def fold_or_show_all(self) -> None:
-        """Give every twig a line, or fold again whatever can be."""
+        """Give every row a line, or fold them again."""
         place = 0 if self.line is None else self.line.first
         self.lines = TreeLines(self.lines.rows, is_whole=not self.lines.shows_all)
         self._lay_out_tree(place)
 
     def go_to(self, place: int) -> None:
-        """Go to a twig, and show it where it is folded."""
+        """Move the cursor to a row, and unfold it."""
         line = self.lines[self.lines.line_of(place)]
         if line.is_run:
             self.lines.unfold(line)
@@ -185,7 +184,7 @@ class TreeView(ScrollView, can_focus=True):
         return max(0, min(cursor, len(self.lines) - 1))
 
     def watch_cursor(self, before: int, now: int) -> None:
-        """Draw the two lines that look otherwise now, and say so."""
+        """Redraw the old and the new line, and report the move."""
         self.refresh_line(before)
         self.refresh_line(now)
         self._reveal()
@@ -205,7 +204,7 @@ class TreeView(ScrollView, can_focus=True):
         self.cursor += lines
 
     def action_page(self, pages: int) -> None:
-        """Go up or down by what fits on the screen."""
+        """Move by one screen."""
         self.cursor += pages * max(1, self.size.height - 1)
 
     def action_edge(self, is_last: bool) -> None:
@@ -221,7 +220,7 @@ class TreeView(ScrollView, can_focus=True):
                 self.go_to(stops[nearest])
 
     def on_click(self, event: events.Click) -> None:
-        """Put the cursor where somebody points."""
+        """Move the cursor to the clicked line."""
         self.cursor = event.y + self.scroll_offset.y
 
     # -- drawing -----------------------------------------------------------------------------
@@ -269,7 +268,7 @@ class TreeView(ScrollView, can_focus=True):
     def _gist_parts(self, index: int, columns: int) -> Iterator[tuple[str, str]]:
         if columns > 0:
             row = self.lines.rows[index]
-            # What does not fit need not be made harmless either.
+            # Text that does not fit need not be sanitized either.
             gist = truncate_to_width(f"  {terminal_line(row.gist[: 4 * columns])}", columns)
             yield from _split_matches(
                 gist, self.search_words, "active" if row.is_active else "gist"
@@ -277,7 +276,7 @@ class TreeView(ScrollView, can_focus=True):
 
 
 def _draw_rails(rails: str, turns_right: bool, max_width: int) -> str:
-    """Return how far right a twig is, drawn; only the end of it where that is too far."""
+    """Return the rails of a row; only their end if they are too wide."""
     drawn = rails.replace("|", "│")
     if turns_right:
         drawn = f"{drawn[:-2]}├─"
@@ -285,19 +284,19 @@ def _draw_rails(rails: str, turns_right: bool, max_width: int) -> str:
 
 
 def _split_matches(text: str, wanted: str, piece: str) -> Iterator[tuple[str, str]]:
-    """Return a text in pieces, what was searched for apart."""
+    """Return a text in parts, the matches apart."""
     parts = re.split(f"({re.escape(wanted)})", text, flags=re.IGNORECASE) if wanted else [text]
     for number, part in enumerate(parts):
         yield part, "found" if number % 2 else piece
 
 
 class TreeResult(NamedTuple):
-    """What came of looking at the tree."""
+    """The result of the tree screen."""
 
     prompt: PromptInput | None = None
-    """What was said before, to be said otherwise now."""
+    """An earlier prompt to edit."""
     has_moved: bool = False
-    """Whether another branch is the active one now."""
+    """Whether another branch is active now."""
 
 
 @final
@@ -338,16 +337,16 @@ class TreeScreen(ModalScreen[TreeResult]):
     ]
 
     def __init__(self, session: AgentSession) -> None:
-        """Take the desk whose tree is shown."""
+        """Take the session."""
         super().__init__()
         self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (_TWO_PANE_WIDTH, "-wide")]
         self._session = session
         self._shows_keys = False
         self._empty_text = _LOADING_TEXT
-        """What is said where there is no entry."""
+        """The text for a session without entries."""
 
     def compose(self) -> ComposeResult:
-        """Put the tree and an entry between a title and what there is to be told."""
+        """Stack a title, the tree with an entry, and the messages."""
         yield Title()
         with Container(id="panes"):
             yield TreeView()
@@ -394,14 +393,14 @@ class TreeScreen(ModalScreen[TreeResult]):
         self.query_one("#entry", Static).update(folded if row is None else _describe_row(row))
         self.query_one("#detail").scroll_home(animate=False)
 
-    # -- telling -----------------------------------------------------------------------------
+    # -- messages -------------------------------------------------------------------------
 
     def _show_message(self, text: str, *, is_error: bool = False) -> None:
-        """Say something at the bottom; nothing takes back what was said."""
+        """Show a message at the bottom."""
         self.query_one(MessageBar).show_message(text, is_error=is_error)
 
     def _row_at_cursor(self) -> BranchTreeRow | None:
-        """Return the twig that a key is about; say so where there is none."""
+        """Return the row under the cursor; show a message if there is none."""
         row = self._view.row
         if row is None:
             line = self._view.line
@@ -415,7 +414,7 @@ class TreeScreen(ModalScreen[TreeResult]):
     # -- going elsewhere ---------------------------------------------------------------------
 
     def action_go(self) -> None:
-        """Go on from what is under the cursor: in its branch, or in a new one."""
+        """Continue from the row under the cursor: in its branch, or in a new one."""
         line = self._view.line
         if line is not None and line.is_run:
             self._view.unfold()
@@ -440,11 +439,11 @@ class TreeScreen(ModalScreen[TreeResult]):
             self.dismiss(TreeResult(has_moved=True))
 
     def action_branch(self) -> None:
-        """Go over to a branch by its name."""
+        """Switch to a branch by name."""
         self._choose("Go over to", self._session.branches.names(), self._switch)
 
     def _choose(self, question: str, names: Sequence[str], then: Callable[[str], None]) -> None:
-        """Do something with one of several branches; nobody is asked where there is but one."""
+        """Call a function with one of several branches; with a single one, without a question."""
         if len(names) == 1:
             then(names[0])
             return
@@ -457,7 +456,7 @@ class TreeScreen(ModalScreen[TreeResult]):
         self.app.push_screen(PickerScreen(question, candidates, self._session.status.branch), done)
 
     def action_fork(self) -> None:
-        """Begin a branch behind the entry under the cursor."""
+        """Start a branch after the entry under the cursor."""
         row = self._row_at_cursor()
         if row is None:
             return
@@ -473,7 +472,7 @@ class TreeScreen(ModalScreen[TreeResult]):
         )
 
     def action_edit(self) -> None:
-        """Say a message of the person otherwise, in a new branch that begins before it."""
+        """Edit a user message in a new branch before it."""
         row = self._row_at_cursor()
         if row is None:
             return
@@ -492,7 +491,7 @@ class TreeScreen(ModalScreen[TreeResult]):
         )
 
     def _ask_branch_name(self, screen: InputScreen[TreeResult]) -> None:
-        """Ask for the name of a branch, and go there."""
+        """Ask for the name of a branch, and switch to it."""
 
         def done(result: TreeResult | None) -> None:
             if result is not None:
@@ -503,7 +502,7 @@ class TreeScreen(ModalScreen[TreeResult]):
     # -- looking -----------------------------------------------------------------------------
 
     def action_label(self) -> None:
-        """Give the entry under the cursor a name."""
+        """Label the entry under the cursor."""
         row = self._row_at_cursor()
         if row is None:
             return
@@ -520,7 +519,7 @@ class TreeScreen(ModalScreen[TreeResult]):
         self.app.push_screen(InputScreen(f"What to call #{row.number}", label), done)
 
     def action_search(self) -> None:
-        """Ask for words, and go to where they stand."""
+        """Ask for a text, and move to its next match."""
 
         def search(typed: str) -> bool:
             self._find(terminal_line(typed), 1)
@@ -530,7 +529,7 @@ class TreeScreen(ModalScreen[TreeResult]):
         self.app.push_screen(InputScreen("Search for", search, default=self._view.search_words))
 
     def action_again(self, step: int) -> None:
-        """Go to where the words stand next, or stood before."""
+        """Move to the next match, or to the one before."""
         if not self._view.search_words:
             self.action_search()
             return
@@ -551,7 +550,7 @@ class TreeScreen(ModalScreen[TreeResult]):
         view.go_to(place)
 
     def action_all(self) -> None:
-        """Show every entry, or fold again what can be."""
+        """Show every entry, or fold them again."""
         self._view.fold_or_show_all()
 
     def action_detail(self) -> None:
@@ -621,7 +620,7 @@ class TreeScreen(ModalScreen[TreeResult]):
 
 
 def _describe_row(row: BranchTreeRow) -> Content:
-    """Return everything about an entry that a person may want to know, from top to bottom."""
+    """Return everything about an entry, from top to bottom."""
     facts = "".join([f"{fact}\n" for fact in entry_facts(row)])
     return Content.assemble(
         (entry_heading(row), "bold"), "\n", (facts, "$text-muted"), "\n", entry_text(row)

@@ -1,4 +1,4 @@
-"""What screens are put together from: a title, a remark, keys, a small window, a line to type into."""
+"""Widgets that the screens share: title, message bar, key hints, window, input and approval banner."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ _BANNER_TEXT: Final = "steno asks you about a call: Esc leads there"
 
 
 def balance_rows(widths: Sequence[int], total: int, *, gap: int = 0) -> list[slice]:
-    """Return what stands in which row, by how wide things are: as few rows as can be, filled alike."""
+    """Return the slice of each row, by widths: as few rows as possible, filled evenly."""
     rows = _fill_rows(widths, total, gap)
-    # A last row with next to nothing in it looks like a mistake.
+    # An almost empty last row looks like a mistake.
     while total > 1 and len(narrower := _fill_rows(widths, total - 1, gap)) == len(rows):
         total, rows = total - 1, narrower
     return rows
 
 
 def _fill_rows(widths: Sequence[int], total: int, gap: int) -> list[slice]:
-    """Return rows of which each takes what fits, and one thing at least."""
+    """Return rows of which each takes as many widths as fit, and at least one."""
     rows: list[slice] = []
     left = 0
     for at, width in enumerate(widths):
@@ -54,7 +54,7 @@ def _fill_rows(widths: Sequence[int], total: int, gap: int) -> list[slice]:
 
 @final
 class Title(Widget):
-    """What a screen is about, at its top."""
+    """The title of a screen."""
 
     DEFAULT_CSS = """
     Title {
@@ -68,7 +68,7 @@ class Title(Widget):
         self._text = text
 
     def update(self, text: str) -> None:
-        """Say something else."""
+        """Set the text."""
         self._text = text
         self.refresh()
 
@@ -79,7 +79,7 @@ class Title(Widget):
 
 @final
 class MessageBar(Static):
-    """What there is to be said about what somebody did; nothing, most of the time."""
+    """A message about the last action; usually empty."""
 
     DEFAULT_CSS = """
     MessageBar { height: auto; max-height: 4; padding: 0 1; display: none; }
@@ -87,7 +87,7 @@ class MessageBar(Static):
     """
 
     def show_message(self, text: str, *, is_error: bool = False) -> None:
-        """Say something; nothing takes back what was said."""
+        """Set the message."""
         self.update(Content(terminal_line(text)))
         self.set_class(is_error, "-trouble")
         self.display = bool(text)
@@ -95,9 +95,9 @@ class MessageBar(Static):
 
 @final
 class KeyHints(Widget):
-    """Which keys do something, at the bottom of a screen.
+    """The keys of a screen, at its bottom.
 
-    What stands between two dots is never broken where it is narrow.
+    The text between two dots is never broken.
     """
 
     DEFAULT_CSS = "KeyHints { height: auto; padding: 0 1; color: $text-muted; background: $panel; }"
@@ -107,7 +107,7 @@ class KeyHints(Widget):
         self._text = text
 
     def update(self, text: str) -> None:
-        """Say something else."""
+        """Set the text."""
         if text != self._text:
             self._text = text
             self.refresh(layout=True)
@@ -133,7 +133,7 @@ class KeyHints(Widget):
 
 @final
 class Window(Vertical):
-    """A small window over what is there."""
+    """A small window over the screen."""
 
     DEFAULT_CSS = """
     Window {
@@ -155,19 +155,19 @@ class LineInput(Input):
     """
 
     def validate_value(self, value: str) -> str:
-        """Keep out what a terminal would act on; it may be pasted."""
+        """Remove characters that a terminal acts on; they may be pasted."""
         return terminal_text(value).replace("\n", " ")
 
 
 def show_approval_banner(app: App[object], *, is_asked: bool) -> None:
-    """Let all pages say that a question waits, or no longer."""
+    """Show or hide the banner on all screens."""
     if app.has_class(_ASKED_CLASS) != is_asked:
         app.set_class(is_asked, _ASKED_CLASS)
 
 
 @final
 class ApprovalBanner(Static):
-    """Stands above the keys of a page; there is nothing to see unless a question waits."""
+    """A line above the keys of a screen; it is empty unless a request is pending."""
 
     DEFAULT_CSS = f"""
     ApprovalBanner {{
@@ -181,5 +181,5 @@ class ApprovalBanner(Static):
     SCOPED_CSS = False  # it depends on a class of the app
 
     def __init__(self) -> None:
-        """Say always the same."""
+        """Start with the fixed text."""
         super().__init__(_BANNER_TEXT, markup=False)

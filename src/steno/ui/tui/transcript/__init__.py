@@ -1,1 +1,1 @@
-"""The conversation on the screen: blocks, drawn and scrolled."""
+"""The transcript on the screen: items, drawn and scrolled."""

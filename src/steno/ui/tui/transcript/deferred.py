@@ -1,7 +1,7 @@
 """Drawing of Markdown, code and images, imported when the first item needs it.
 
 Rich's Markdown, Pygments and Pillow take longer to import than everything on the first screen
-together. The imports stand inside functions, so that import-linter reads them and the first paint
+together. The imports are inside functions, so that import-linter reads them and the first paint
 does not wait for them.
 """
 

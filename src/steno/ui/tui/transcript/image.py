@@ -1,8 +1,8 @@
 """An image as lines on the screen: two pixels in each character, the upper half and the lower.
 
-That works in every terminal that knows colours, and survives scrolling and being drawn over. The
-bytes may be hostile: their own first bytes say who reads them, nothing is decoded before the size
-was looked at, and whoever calls this does so in a thread. It knows Pillow, and no block.
+That works in every terminal with colours, and survives scrolling. The bytes may be hostile: their
+first bytes select the decoder, nothing is decoded before the size is checked, and callers run this
+in a thread. This is the only module of the interface that imports Pillow.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from rich.style import Style
 from textual.strip import Strip
 
 MAX_PIXELS: Final = 64_000_000
-"""What the largest cameras make."""
+"""As many as the largest cameras have."""
 MAX_SCANS: Final = 100
-"""How often a JPEG may be drawn over; each time takes as long as the first."""
+"""The number of scans of a JPEG; each one takes as long as the first."""
 MAX_ROWS: Final = 24
-"""Lines that an image may take, so that there is room for words."""
+"""The maximal height of an image, so that there is room for text."""
 
 _READERS: Final[Mapping[bytes, tuple[str, Callable[[BytesIO], ImageFile]]]] = {
     b"\x89PNG": ("png", PngImageFile),
@@ -36,16 +36,16 @@ _READERS: Final[Mapping[bytes, tuple[str, Callable[[BytesIO], ImageFile]]]] = {
     b"GIF8": ("gif", GifImageFile),
     b"RIFF": ("webp", WebPImageFile),
 }
-"""Who reads what. Not `Image.open`, which would warn on standard error of what we refuse."""
+"""The decoders by their first bytes. Not `Image.open`, which warns on standard error."""
 _DECODER_ERRORS: Final = (
     *(OSError, SyntaxError, ValueError, TypeError, ArithmeticError, LookupError, EOFError),
     *(AssertionError, MemoryError, struct.error, zlib.error, Warning),
 )
-"""What decoders raise on bytes that are not what they seem."""
+"""Exceptions of decoders for damaged bytes."""
 
 
 def draw_image(data: bytes, width: int, *, has_colours: bool = True) -> Sequence[Strip]:
-    """Return an image that fits, or one line that says what it is and why it is not shown."""
+    """Return an image that fits, or one line with its type and the reason why it is not shown."""
     known = next((known for first, known in _READERS.items() if data.startswith(first)), None)
     if known is None:
         return _caption_lines("[image]")
@@ -85,7 +85,7 @@ def _half_blocks(image: ImageFile, width: int) -> list[Strip]:
 
 
 def _cell(upper: bytes, lower: bytes) -> Segment:
-    """Return two pixels; what can be seen through shows what is behind."""
+    """Return two pixels; transparent ones show the background."""
     match upper[3] > 127, lower[3] > 127:
         case True, True:
             return Segment("▀", Style(color=_colour(upper), bgcolor=_colour(lower)))

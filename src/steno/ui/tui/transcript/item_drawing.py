@@ -1,7 +1,7 @@
-"""A block as lines on the screen.
+"""An item as lines on the screen.
 
-`ItemDrawing` keeps what it has drawn, and draws anew only what has changed. What takes long to load
-(Markdown, colours for code) is loaded when a block asks for it. It knows no view and no scrolling.
+`ItemDrawing` keeps its lines, and draws again only after a change. Slow imports (Markdown, colours
+for code) happen when an item needs them. This module knows no view and no scrolling.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from steno.ui.tui.transcript.text_lines import (
 )
 
 LIVE_LINES: Final = 12
-"""What is shown of a command that runs, folded as it is."""
+"""The lines of a running command that is folded."""
 LIVE_LINES_UNFOLDED: Final = 200
 _UNFOLD_HINT: Final = "Enter unfolds"
 
@@ -51,14 +51,14 @@ STATE_MARKS: Final[Mapping[CallState | None, str]] = {
     CallState.DENIED: "⊘",
     CallState.STOPPED: "■",
 }
-"""How far a call has come, also for those who see no colours."""
+"""The marks of the states, also for terminals without colours."""
 
 DrawImage: TypeAlias = Callable[[ImageLocation, int], Sequence[Strip]]
-"""Brings an image as lines of some width, or what is to be shown until it is there."""
+"""Returns an image as lines of a width, or a placeholder until it is drawn."""
 
 
 def estimate_height(item: TranscriptItem, width: int) -> int:
-    """Return about how many lines a block will take; asking costs next to nothing."""
+    """Return an estimate of the number of lines, at almost no cost."""
     body = item.body
     most = MAX_LINES
     if is_folded(item):
@@ -70,13 +70,13 @@ def estimate_height(item: TranscriptItem, width: int) -> int:
 
 
 def is_folded(item: TranscriptItem) -> bool:
-    """Tell whether only the head of a block is shown, or a part of what a person said or ran."""
+    """Return whether an item shows only its head, or only a part of the user's text or command."""
     return item.is_folded and item.can_fold
 
 
 @final
 class ItemDrawing:
-    """The lines of one block, of one width. `draw` brings them up to date."""
+    """The lines of one item, of one width. `draw` updates them."""
 
     def __init__(
         self, item: TranscriptItem, width: int, styles: TranscriptStyles, pictures: DrawImage
@@ -91,7 +91,7 @@ class ItemDrawing:
         self.is_stale = True
 
     def draw(self) -> None:
-        """Draw what has changed since the last time. The last line of a block is empty."""
+        """Draw the changes since the last time. The last line of an item is empty."""
         item, styles, width = self._item, self._styles, self._width
         body = item.join_chunks()
         match item.kind:
@@ -186,12 +186,12 @@ class ItemDrawing:
         return lines
 
     def _folded_line(self, count: int) -> Strip:
-        """Say how many lines are not shown, and how to see them."""
+        """Return a line with the number of hidden lines, and the key that shows them."""
         left = format_count(count, "more line", "more lines")
         return styled_strip((f"… {left} ({_UNFOLD_HINT})", self._styles.dim))
 
     def _live_output(self, body: str, count: int) -> list[Strip]:
-        """Return the end of what a command that still runs has said."""
+        """Return the end of the output of a running command."""
         if not body:
             return []
         styles = self._styles
@@ -220,7 +220,7 @@ class ItemDrawing:
         return marked + self._omission_line(shown.omission) + list(self._images(self._width))
 
     def _reply(self, body: str) -> list[Strip]:
-        """Return what a command has brought in a frame, with its head in the upper line."""
+        """Return the reply of a command in a frame, with its head in the upper line."""
         styles, inner = self._styles, self._width - 4
         title = fit_head(self._item.head, inner - 2)
         title = f" {title} " if title else ""
@@ -284,7 +284,7 @@ class ItemDrawing:
         return lines + self._omission_line(shown.omission)
 
     def _output_lines(self, body: str, width: int) -> list[Strip]:
-        """Return what a program printed: of very much, the beginning and the end."""
+        """Return the output of a program: of a long one, the beginning and the end."""
         beginning, left_out, end = head_and_tail(body)
         first, last = [
             [styled_strip((line, self._styles.output)) for line in break_lines(text, width)]
@@ -300,7 +300,7 @@ class ItemDrawing:
         shown = take_excerpt(body)
         lines = self._markdown_flow.draw(shown.text)
         if not lines and body.strip():
-            # "42." is a list with an item that says nothing; to whoever asked it is all there is.
+            # "42." is an empty list item in Markdown; to the user it is the whole answer.
             lines = [
                 styled_strip((line, self._styles.base))
                 for line in break_lines(shown.text.strip(), width)
@@ -316,7 +316,7 @@ class ItemDrawing:
 
 @final
 class _WordCounter:
-    """Counts the words of a text that grows, each once."""
+    """Counts the words of a growing text, each once."""
 
     def __init__(self) -> None:
         self._read = 0
@@ -325,7 +325,7 @@ class _WordCounter:
     def count(self, text: str) -> int:
         if len(text) < self._read:
             self._read = self._count = 0
-        # The last word may go on.
+        # The last word may be incomplete.
         end = max(text.rfind(" "), text.rfind("\n"), self._read)
         self._count += len(text[self._read : end].split())
         self._read = end

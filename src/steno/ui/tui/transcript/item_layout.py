@@ -1,7 +1,8 @@
-"""The blocks of a conversation one below the other: which lines they take, and what is in them.
+"""The items of a transcript one below the other: their heights, and the lines at a position.
 
-Only what is asked for is drawn. How high the others are is a guess, or what they were when they
-were last drawn; `settle` draws what is to be seen until no guess is among it. It knows no widget.
+Only requested items are drawn. The height of the others is an estimate, or their last known one;
+`resolve_top` draws the visible items until no estimate is among them. This module imports no
+widget.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from steno.ui.tui.transcript.item_drawing import DrawImage, ItemDrawing, estimat
 from steno.ui.tui.transcript.styles import TranscriptStyles
 
 MAX_DRAWN_ITEMS: Final = 1_000
-"""How many blocks stay drawn; the others are drawn again when somebody scrolls there."""
+"""How many items stay drawn; the others are drawn again when the user scrolls there."""
 DrawImageFor: TypeAlias = Callable[[TranscriptItem], DrawImage]
 
 
@@ -34,7 +35,7 @@ class HeightIndex:
 
     def __init__(self, heights: Iterable[int] = ()) -> None:
         self._heights = list(heights)
-        # sums[i] is what the heights up to i - 1 come to, as many as the lowest bit of i says.
+        # sums[i] is the sum of heights up to i - 1, as many as the lowest bit of i states.
         self._sums = [0, *self._heights]
         for position in range(1, len(self._sums)):
             above = position + (position & -position)
@@ -59,7 +60,7 @@ class HeightIndex:
 
     @property
     def total(self) -> int:
-        """All of them together."""
+        """The sum of all heights."""
         return self.offset(len(self))
 
     def append(self, height: int) -> None:
@@ -70,7 +71,7 @@ class HeightIndex:
         self._sums.append(below + height)
 
     def offset(self, index: int) -> int:
-        """Return the line in which something begins."""
+        """Return the line in which an item begins."""
         total = 0
         while index:
             total += self._sums[index]
@@ -78,7 +79,7 @@ class HeightIndex:
         return total
 
     def find(self, line: int) -> LinePosition:
-        """Return what stands in a line; below the end that is the end of the last."""
+        """Return the item and the line at a position; below the end, the end of the last item."""
         if line >= (total := self.total):
             return LinePosition(len(self) - 1, self._heights[-1] - 1 if total else 0)
         position = 0
@@ -93,7 +94,7 @@ class HeightIndex:
 
 
 class ScrollAnchor(NamedTuple):
-    """What has to stay where it is while heights become known: a line of a block, and its row."""
+    """A line of an item and its row, which stays in place while heights become known."""
 
     item: int
     line: int = 0
@@ -102,7 +103,7 @@ class ScrollAnchor(NamedTuple):
 
 @final
 class ItemLayout:
-    """Blocks, their heights, and the drawings of those that were looked at."""
+    """Items, their heights, and the drawings of those that were visible."""
 
     def __init__(self, pictures_of: DrawImageFor) -> None:
         self._drawer_for = pictures_of
@@ -115,31 +116,31 @@ class ItemLayout:
         self._measured_widths: list[int] = []
         self._drawings: LRUCache[int, ItemDrawing] = LRUCache(MAX_DRAWN_ITEMS)
         self.draw_count = 0
-        """How often a block was drawn so far."""
+        """How often an item was drawn so far."""
 
-    # -- what is in it ---------------------------------------------------------------------
+    # -- items ----------------------------------------------------------------------------
 
     @property
     def items(self) -> Sequence[TranscriptItem]:
-        """All of them, from top to bottom."""
+        """All items, from top to bottom."""
         return self._items
 
     def set_items(self, items: Iterable[TranscriptItem]) -> None:
-        """Take other blocks in place of these."""
+        """Replace the items."""
         self._items = list(items)
         self._index_by_item = {item: index for index, item in enumerate(self._items)}
         self._drawings.clear()
         self.invalidate_heights()
 
     def add(self, item: TranscriptItem) -> None:
-        """Put a block below the others."""
+        """Append an item."""
         self._index_by_item[item] = len(self._items)
         self._items.append(item)
         self._heights.append(estimate_height(item, self._width))
         self._measured_widths.append(0)
 
     def remove(self, item: TranscriptItem) -> None:
-        """Take a block away; those below it are drawn anew."""
+        """Remove an item; those below it are drawn again."""
         index = self._index_by_item.pop(item)
         del self._items[index], self._measured_widths[index]
         self._index_by_item.update({one: at for at, one in enumerate(self._items[index:], index)})
@@ -150,7 +151,7 @@ class ItemLayout:
                 self._drawings.discard(at)
 
     def index_of(self, item: TranscriptItem) -> int | None:
-        """Return where a block is; None where it is not among these."""
+        """Return the index of an item; None if it is not here."""
         return self._index_by_item.get(item)
 
     def fit(self, width: int, styles: TranscriptStyles) -> None:
@@ -161,7 +162,7 @@ class ItemLayout:
         self._styles = styles
 
     def invalidate(self, index: int) -> None:
-        """Draw a block anew when it is looked at the next time."""
+        """Draw an item again when it is next visible."""
         self._measured_widths[index] = 0
         if (drawing := self._drawings.get(index)) is not None:
             drawing.is_stale = True
@@ -177,33 +178,33 @@ class ItemLayout:
 
     @property
     def height(self) -> int:
-        """How many lines all blocks take, as far as that is known."""
+        """The number of lines of all items, as far as it is known."""
         return self._heights.total
 
     def top_of(self, index: int) -> int:
-        """Return the line in which a block begins."""
+        """Return the first line of an item."""
         return self._heights.offset(index)
 
     def bottom_of(self, item: TranscriptItem) -> int:
-        """Return the line behind the last one of a block."""
+        """Return the line after an item."""
         return self._heights.offset(self._index_by_item[item] + 1)
 
     def height_of(self, index: int) -> int:
-        """Return how many lines a block takes; it is drawn if need be."""
+        """Return the height of an item; draws it if necessary."""
         if self._measured_widths[index] != self._width:
             self._heights[index] = len(self._drawing(index).lines)
             self._measured_widths[index] = self._width
         return self._heights[index]
 
     def position_at(self, line: int) -> LinePosition:
-        """Return what stands in a line."""
+        """Return the item and the line at a position."""
         return self._heights.find(line)
 
     def resolve_top(self, anchor: ScrollAnchor | None, rows: int) -> int:
-        """Draw what so many rows show, and return the line at the top.
+        """Draw the items of so many rows, and return the line at the top.
 
-        The anchor stays in its row, as far as there is something to fill the others with; without
-        one the last line is at the bottom.
+        The anchor stays in its row, if enough lines fill the others; without one, the last line is
+        at the bottom.
         """
         while True:
             limit = max(0, self.height - rows)
@@ -227,10 +228,10 @@ class ItemLayout:
             return range(0)
         return range(self.position_at(top).item, self.position_at(top + max(rows, 1) - 1).item + 1)
 
-    # -- what is in the lines --------------------------------------------------------------
+    # -- lines ----------------------------------------------------------------------------
 
     def line_at(self, line: int) -> tuple[LinePosition, Strip]:
-        """Return what is drawn in a line, and whose it is. What has changed may yet be missing."""
+        """Return the item at a line, and its strip. A changed item may still show its old lines."""
         place = self.position_at(line)
         drawing = self._drawings.get(place.item)
         lines = (drawing or self._drawing(place.item)).lines

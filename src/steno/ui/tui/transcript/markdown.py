@@ -1,10 +1,10 @@
-"""Markdown as lines on the screen, also while it is still being written.
+"""Markdown and code as lines on the screen, also while the text is still growing.
 
-Rich draws it. Nothing of the text is hidden: what Rich would leave out (HTML, definitions of links,
-where a picture comes from) is shown as it was written.
+Rich draws it. No text is hidden: parts that Rich would omit (HTML, link definitions, the source of
+an image) are shown as written. Pygments colours code.
 
-`MarkdownFlow` draws a growing text. What stands before the last block of it (paragraph, list, code)
-cannot change any more, whatever follows; it is drawn once and kept.
+`MarkdownFlow` draws a growing text. Everything before its last block (paragraph, list, code) cannot
+change any more; it is drawn once and kept.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ from steno.ui.tui.transcript.text_lines import (
 )
 
 MAX_HIGHLIGHTED: Final = 60_000
-"""What is longer is shown without colours: they would take longer than anybody waits."""
+"""Longer code has no colours: highlighting would take too long."""
 RenderBlock: TypeAlias = Callable[[str, int, TranscriptStyles], Sequence[Strip]]
 """Draws a text, so and so wide."""
 _MAX_NESTING: Final = 16
-"""Of what is nested deeper nothing can be seen on a line."""
+"""Deeper text would be invisible on a line."""
 _MAX_PARAGRAPH: Final = 8_000
 """Some texts take the square of their length to read."""
 
 
 def highlight_code(code: str, language: str, styles: TranscriptStyles) -> Syntax:
-    """Return code to be drawn; a language that nobody knows has no colours."""
+    """Return code to be drawn; an unknown language has no colours."""
     behind = styles.code.bgcolor
     has_ground = behind is not None and not behind.is_default
     return Syntax(
@@ -69,7 +69,7 @@ def code_lines(text: str, language: str, width: int, styles: TranscriptStyles) -
 def _create_parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"html": False, "maxNesting": 100})
     parser.enable(["table", "strikethrough"])
-    # What these read is hidden from the reader, or says a character in another way than by itself.
+    # These rules hide text from the reader, or write a character in another way.
     return parser.disable(["reference", "entity", "autolink", "image", "html_block", "html_inline"])
 
 
@@ -77,11 +77,11 @@ _FULL_PARSER: Final = _create_parser()
 
 
 _BLOCK_PARSER: Final = _create_parser().disable("inline")
-"""Tells where blocks begin, and reads nothing in them."""
+"""Finds the start of each block, and does not parse its content."""
 
 
 def split_blocks(markup: str) -> list[str]:
-    """Return the blocks that a text is made of: paragraphs, lists, tables, code."""
+    """Return the blocks of a text: paragraphs, lists, tables, code."""
     begins = [
         token.map[0]
         for token in _BLOCK_PARSER.parse(markup)
@@ -93,7 +93,7 @@ def split_blocks(markup: str) -> list[str]:
 
 
 def render_block(markup: str, width: int, styles: TranscriptStyles) -> Sequence[Strip]:
-    """Return one block of harmless Markdown as lines; as written, where it is no text for people."""
+    """Return one block of sanitized Markdown as lines; as written, if it is too long or too deep."""
     if any(
         token.level > _MAX_NESTING
         or (token.type == "inline" and len(token.content) > _MAX_PARAGRAPH)
@@ -127,16 +127,16 @@ class MarkdownFlow:
 
     def _reset(self) -> None:
         self._settled: list[Strip] = []
-        # What was taken in for good, as it came: whole lines.
+        # The text that was read for good: whole lines, as received.
         self._read = ""
-        # The last block of it, harmless.
+        # Its last block, sanitized.
         self._last = ""
 
     def draw(self, text: str) -> Sequence[Strip]:
-        """Return all lines; only the last block is drawn anew."""
+        """Return all lines; only the last block is drawn again."""
         if not text.startswith(self._read):
             self._reset()
-        # What a line is may yet change while it is written: `#` is a heading, and `#x` is none.
+        # The meaning of a line may change while it grows: `#` is a heading, and `#x` is not.
         end = text.rfind("\n") + 1
         if end > len(self._read):
             # Line by line harmless is as harmless as all at once, and so it is done once.
@@ -150,7 +150,7 @@ class MarkdownFlow:
         return lines
 
     def _draw_blocks(self, lines: list[Strip], blocks: Sequence[str]) -> None:
-        """Draw blocks below the others, an empty line between each two."""
+        """Draw blocks below the others, with an empty line between."""
         for block in blocks:
             drawn = self._render(block, self._width, self._styles)
             if lines and drawn:
@@ -160,7 +160,7 @@ class MarkdownFlow:
 
 @final
 class _HighlightedCode(CodeBlock):
-    """Code with our colours; Rich asks for the theme only."""
+    """Code in the colours of the theme; Rich only passes on a theme name."""
 
     def __init__(self, lexer_name: str, styles: TranscriptStyles) -> None:
         super().__init__(lexer_name, "")

@@ -1,7 +1,7 @@
-"""How the parts of a conversation look: a style for each, from the theme of the app.
+"""The styles of a transcript, from the theme of the app.
 
-The fields of `TranscriptStyles` are at the same time the names of the component classes of the view, so that
-a theme or a style sheet can say each of them (`.transcript--heading`).
+The fields of `TranscriptStyles` are also the component classes of the view, so that a theme or a
+style sheet can set each of them (`.transcript--heading`).
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from rich.style import Style
 
 
 class TranscriptStyles(NamedTuple):
-    """All the styles that there are."""
+    """One style for each part of a transcript."""
 
     words: Style
-    """What a person said."""
+    """The user's text."""
     mark: Style
-    """What stands before it."""
+    """The mark before it."""
     dim: Style
-    """What matters less: thinking, hints, rules."""
+    """Less important text: thinking, hints, rules."""
     output: Style
-    """What a tool or a command said."""
+    """The output of a tool or a command."""
     head: Style
     heading: Style
     link: Style
     code: Style
-    """Code, and what lies behind it."""
+    """Code and its background."""
     waiting: Style
     running: Style
     done: Style
@@ -39,9 +39,9 @@ class TranscriptStyles(NamedTuple):
     hunk: Style
     frame: Style
     selected: Style
-    """What marks the block that the keys are about."""
+    """The mark of the selected item."""
     base: Style = Style()
-    """Of the view itself."""
+    """The style of the view itself."""
     is_dark: bool = True
 
 
@@ -49,7 +49,7 @@ STYLE_PREFIX: Final = "transcript--"
 STYLE_PARTS: Final = tuple(
     name for name in TranscriptStyles._fields if name not in TranscriptStyles._field_defaults
 )
-"""The fields that a style sheet can say."""
+"""The fields that a style sheet can set."""
 
 STYLE_SHEET: Final = """
 Transcript {

@@ -1,6 +1,6 @@
-"""Text to lines on the screen: made harmless, broken where it is too long, and no more than fits.
+"""Text to lines on the screen: sanitized, wrapped, and limited in length.
 
-Everything that is drawn of a model, a tool or a person goes through here or ends in `safe_strips`.
+All text of a model, a tool or a user passes through here or ends in `safe_strips`.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from steno.render.terminal_text import terminal_line, terminal_text
 from steno.ui.tui.transcript.styles import TranscriptStyles
 
 MAX_LINES: Final = 2_000
-"""What is drawn of one body; nobody reads more of it in a terminal."""
+"""The lines of one body that are drawn."""
 MAX_CHARACTERS: Final = 200_000
 TAB_SIZE: Final = 4
 
 
 class Excerpt(NamedTuple):
-    """What is drawn of a body."""
+    """The part of a body that is drawn."""
 
     text: str
     omission: str
-    """What is to be said of the rest; empty where there is none."""
+    """A line about the rest; empty if there is none."""
 
 
 def take_excerpt(body: str) -> Excerpt:
@@ -50,9 +50,10 @@ def take_excerpt(body: str) -> Excerpt:
 
 
 def head_and_tail(body: str) -> tuple[str, str, str]:
-    """Return the beginning of a body, what is to be said of what is left out, and the end.
+    """Return the beginning of a body, a line about the omitted part, and the end.
 
-    For what a program prints: how it ended stands there. The last two are empty where all is shown.
+    For the output of programs, whose end states how they ended. The last two are empty if nothing
+    is omitted.
     """
     if not take_excerpt(body).omission:
         return body, "", ""
@@ -68,7 +69,7 @@ def head_and_tail(body: str) -> tuple[str, str, str]:
 
 
 def last_lines(body: str, count: int) -> tuple[str, int]:
-    """Return the last lines of a body, and how many stand before them."""
+    """Return the last lines of a body, and the number of lines before them."""
     body = body.removesuffix("\n")
     kept = body.rsplit("\n", count)
     if len(kept) > count:
@@ -78,7 +79,7 @@ def last_lines(body: str, count: int) -> tuple[str, int]:
 
 
 def break_lines(text: str, width: int) -> list[str]:
-    """Return a text as lines that fit, broken anywhere: for what programs print."""
+    """Return a text as lines that fit, broken anywhere: for the output of programs."""
     lines: list[str] = []
     for line in terminal_text(text).split("\n"):
         flat = line.expandtabs(TAB_SIZE)
@@ -90,7 +91,7 @@ def break_lines(text: str, width: int) -> list[str]:
 
 
 def wrap_lines(text: str, width: int) -> list[str]:
-    """Return a text as lines that fit, broken between words: for what people and models say."""
+    """Return a text as lines that fit, broken between words: for text of users and models."""
     lines: list[str] = []
     for line in terminal_text(text).split("\n"):
         flat = line.expandtabs(TAB_SIZE)
@@ -115,10 +116,9 @@ def styled_strip(*parts: tuple[str, Style]) -> Strip:
 
 
 def safe_strips(lines: Iterable[Iterable[Segment]]) -> list[Strip]:
-    """Return rendered lines as strips, with nothing in them that a terminal would act on.
+    """Return rendered lines as strips, without anything that a terminal acts on.
 
-    A renderer may bring back what was made harmless before: Markdown knows ways to write any
-    character.
+    A renderer may restore removed characters: Markdown has several ways to write one.
     """
     return [
         Strip([_safe_segment(segment) for segment in line if not segment.control]) for line in lines
@@ -140,7 +140,7 @@ def _safe_segment(segment: Segment) -> Segment:
 
 @cache
 def plain_console() -> Console:
-    """Return a console that prints nowhere: Rich wants one to draw with."""
+    """Return a console that prints nowhere; Rich needs one to draw."""
     return Console(
         file=StringIO(),
         width=80,
@@ -152,7 +152,7 @@ def plain_console() -> Console:
 
 
 def diff_lines(text: str, width: int, styles: TranscriptStyles) -> list[Strip]:
-    """Return a unified diff as lines; a long one goes on below in the same style."""
+    """Return a unified diff as lines; a wrapped line keeps its style."""
     lines: list[Strip] = []
     for line in text.split("\n"):
         style = _diff_style(line, styles)

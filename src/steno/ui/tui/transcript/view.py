@@ -1,8 +1,9 @@
-"""The conversation on the screen: blocks, drawn line by line and scrolled.
+"""The transcript widget: items, drawn line by line and scrolled.
 
-It follows the end while that is in sight, and stays where it is while somebody reads further up.
-What changes is drawn anew a few dozen times a second at most, and only what is in sight. It knows
-blocks and nothing of where they come from.
+It follows the end while that is visible, and stays in place while the user reads further up.
+Changes are drawn a few dozen times a second at most, and only if they are visible. Images are read
+and drawn in a thread when they become visible, and a few are kept. It does not know where items
+come from.
 """
 
 from __future__ import annotations
@@ -37,26 +38,26 @@ MAX_CACHED_IMAGES: Final = 64
 ReadImageBytes: TypeAlias = Callable[[], bytes | None]
 """Returns the bytes of an image, in any thread; None if they cannot be read."""
 FindImage: TypeAlias = Callable[[str, int], ReadImageBytes | None]
-"""Returns what reads an image: by its entry, and its number among the parts there."""
+"""Returns a reader of an image, by its entry and its number among the blocks there."""
 # Each fits into the narrowest terminal that there is room in.
 GREETING_HINTS: Final = (
     "Say what to do, then Enter; @file points at a file.",
     "/help tells the rest · Esc interrupts · Ctrl+D leaves",
 )
 REDRAW_PAUSE_S: Final = 1 / 30
-"""Between two drawings of what changes all the time."""
+"""Between two drawings of changing items."""
 LEFT_MARGIN: Final = 2
-"""Columns to the left, where the mark of the selected block is."""
+"""Columns on the left for the mark of the selected item."""
 
 
 def find_no_image(entry: str, number: int) -> ReadImageBytes | None:
-    """Return nothing: nobody has any images."""
+    """Return None: there are no images."""
     return None
 
 
 @final
 class ImageCache:
-    """Draws images, and says when one is there."""
+    """Draws images, and reports when one is ready."""
 
     def __init__(
         self,
@@ -65,9 +66,9 @@ class ImageCache:
         *,
         has_colours: Callable[[], bool],
     ) -> None:
-        """Take who starts what takes long, and who is told that a block looks otherwise now."""
+        """Take a function that starts a coroutine, and one that is called when an item has changed."""
         self.find_image: FindImage = find_no_image
-        """Who has the bytes."""
+        """The source of image bytes."""
         self._start = start
         self._on_change = on_change
         self._has_colours = has_colours
@@ -77,7 +78,7 @@ class ImageCache:
         self._pending: dict[tuple[ImageLocation, int], set[TranscriptItem]] = {}
 
     def drawer_for(self, item: TranscriptItem) -> DrawImage:
-        """Return who brings the images of a block: at once, or a word now and them later."""
+        """Return the function that draws the images of an item: at once, or a placeholder first."""
 
         def picture(image: ImageLocation, width: int) -> Sequence[Strip]:
             key = (image, width)
@@ -86,7 +87,7 @@ class ImageCache:
             if key not in self._pending:
                 read = self.find_image(*image)
                 if read is None:
-                    return []  # it may be at hand later
+                    return []  # it may be available later
                 self._pending[key] = set()
                 self._start(self._draw(read, key))
             self._pending[key].add(item)
@@ -103,7 +104,7 @@ class ImageCache:
 
 
 def _read_and_draw(read: ReadImageBytes, width: int, has_colours: bool) -> Sequence[Strip]:
-    """Read and draw an image; to load who can do so takes time as well."""
+    """Read and draw an image; the first call imports the decoders."""
     data = read()
     if data is None:
         return [Strip([Segment("[image; it cannot be read]")])]
@@ -115,14 +116,14 @@ def _read_and_draw(read: ReadImageBytes, width: int, has_colours: bool) -> Seque
 
 
 def greeting_lines(about: str, width: int, styles: TranscriptStyles) -> list[Strip]:
-    """Return it as lines; `about` says what there is to work with, and may be empty."""
+    """Return the greeting as lines; `about` names the folder and the model, and may be empty."""
     lines = [(about, styles.head)] if about else []
     lines += [(line, styles.dim) for line in GREETING_HINTS]
     return [Strip([]), *[styled_strip((fit_head(text, width), style)) for text, style in lines]]
 
 
 class Transcript(ScrollView, can_focus=True):
-    """A conversation that can be scrolled, folded, selected block by block, and copied."""
+    """A transcript that can be scrolled, folded, selected item by item, and copied."""
 
     DEFAULT_CSS = STYLE_SHEET
     COMPONENT_CLASSES: ClassVar[set[str]] = {STYLE_PREFIX + part for part in STYLE_PARTS}
@@ -136,14 +137,14 @@ class Transcript(ScrollView, can_focus=True):
     ]
 
     class UnseenChanged(Message):
-        """So many blocks below the screen are new; none, once the end is in sight again."""
+        """The number of new items below the screen has changed; 0 once the end is visible."""
 
         def __init__(self, count: int) -> None:
             super().__init__()
             self.count = count
 
     class EditRequested(Message):
-        """The person wants to do something about a block: edit it, where it is theirs."""
+        """The user wants to edit an item."""
 
         def __init__(self, item: TranscriptItem) -> None:
             super().__init__()
@@ -160,7 +161,7 @@ class Transcript(ScrollView, can_focus=True):
         self._item_styles: TranscriptStyles | None = None
         self._selected: TranscriptItem | None = None
         self._has_content = False
-        """Whether anybody has told what there is to show."""
+        """Whether items were set."""
         self._greeting_text = ""
         self._changed_items: set[TranscriptItem] = set()
         self._unseen_items: set[TranscriptItem] = set()
@@ -170,30 +171,30 @@ class Transcript(ScrollView, can_focus=True):
         self._awaits_redraw = False
         self._pause_s = REDRAW_PAUSE_S
 
-    # -- blocks ----------------------------------------------------------------------------
+    # -- items ----------------------------------------------------------------------------
 
     @property
     def items(self) -> Sequence[TranscriptItem]:
-        """All blocks, from top to bottom."""
+        """All items, from top to bottom."""
         return self._item_layout.items
 
     @property
     def draw_count(self) -> int:
-        """How often a block was drawn so far."""
+        """How often an item was drawn so far."""
         return self._item_layout.draw_count
 
     @property
     def is_at_end(self) -> bool:
-        """Whether the end is in sight, so that new things are."""
+        """Whether the end is visible, so that new items are."""
         return self._follows_end
 
     @property
     def selected(self) -> TranscriptItem | None:
-        """The block that the keys are about; None while they only scroll."""
+        """The selected item; None while keys only scroll."""
         return self._selected
 
     def set_image_source(self, image_of: FindImage) -> None:
-        """Ask somebody for the bytes of images: when one is drawn, and not before."""
+        """Set the source of images; it is used when an image is drawn, and not before."""
         self._image_cache.find_image = image_of
 
     def _redraw_item(self, item: TranscriptItem) -> None:
@@ -202,7 +203,7 @@ class Transcript(ScrollView, can_focus=True):
             self._redraw_soon()
 
     def show_items(self, items: Sequence[TranscriptItem]) -> None:
-        """Show other blocks in place of these, from the end; where there are none, how to begin."""
+        """Replace the items, and scroll to the end; without items, show the greeting."""
         self._has_content = True
         self._item_layout.set_items(items)
         self._selected = None
@@ -212,26 +213,26 @@ class Transcript(ScrollView, can_focus=True):
         self._lay_out_visible(None)
 
     def show_greeting(self, about: str) -> None:
-        """Say what there is to work with, above how to begin, until there is a block."""
+        """Set the first line of the greeting, which is shown until there is an item."""
         if about != self._greeting_text:
             self._greeting_text = about
             self.refresh()
 
     def add_item(self, item: TranscriptItem) -> None:
-        """Put a block below the others."""
+        """Append an item."""
         self._item_layout.add(item)
         self._unseen_items.add(item)
         self._redraw_soon()
 
     def update_item(self, item: TranscriptItem) -> None:
-        """Draw a block anew soon: it has changed. What is not shown here is no matter."""
+        """Draw a changed item again soon. An unknown item is ignored."""
         if self._item_layout.index_of(item) is not None:
             self._changed_items.add(item)
             self._unseen_items.add(item)
             self._redraw_soon()
 
     def remove_item(self, item: TranscriptItem) -> None:
-        """Take a block away. What is not shown here is no matter."""
+        """Remove an item. An unknown item is ignored."""
         if self._item_layout.index_of(item) is not None:
             self._item_layout.remove(item)
             self._changed_items.discard(item)
@@ -240,7 +241,7 @@ class Transcript(ScrollView, can_focus=True):
             self._redraw_soon()
 
     def fold_all(self, kinds: Container[ItemKind] | None, folded: bool) -> None:
-        """Fold or unfold all blocks of some kinds, or of all."""
+        """Fold or unfold all items of some kinds, or of all."""
         for item in self.items:
             if (kinds is None or item.kind in kinds) and item.can_fold:
                 item.is_folded = folded
@@ -263,17 +264,17 @@ class Transcript(ScrollView, can_focus=True):
                 self._item_layout.invalidate(index)
         self._changed_items.clear()
         self._lay_out_visible(self._anchor())
-        # What takes long to draw is drawn less often, so that there is time for everything else.
+        # A slow drawing is repeated less often, to leave time for everything else.
         self._pause_s = max(REDRAW_PAUSE_S, 3 * (process_time() - started_at))
 
     def _anchor(self) -> ScrollAnchor | None:
-        """Return what is at the top, which is to stay there; None where the end is to be seen."""
+        """Return the anchor at the top, which stays there; None while the end is followed."""
         if not self.items or (self._follows_end and self._selected is None):
             return None
         return ScrollAnchor(*self._item_layout.position_at(self.scroll_offset.y))
 
     def _lay_out_visible(self, anchor: ScrollAnchor | None) -> None:
-        """Draw what is in sight, and put everything in its place."""
+        """Draw the visible items, and update the scroll position."""
         width, rows = self.size
         if not width or not rows:  # it comes again with its size
             return
@@ -300,7 +301,7 @@ class Transcript(ScrollView, can_focus=True):
         self._item_layout.fit(self.scrollable_size.width - LEFT_MARGIN, self._item_styles)
 
     def _report_unseen(self, bottom: int) -> None:
-        """Say how many new blocks go on below the screen, if that is another number now."""
+        """Report the number of new items below the screen, if it has changed."""
         before = self._unseen_count
         self._unseen_items = {
             item for item in self._unseen_items if self._item_layout.bottom_of(item) > bottom
@@ -310,7 +311,7 @@ class Transcript(ScrollView, can_focus=True):
             self.post_message(self.UnseenChanged(self._unseen_count))
 
     def notify_style_update(self) -> None:
-        """Look at the styles again: another theme, perhaps."""
+        """Read the styles again after a change of the theme."""
         super().notify_style_update()
         self._item_styles = None
 
@@ -323,11 +324,11 @@ class Transcript(ScrollView, can_focus=True):
         self._lay_out_visible(self._anchor())
 
     def on_resize(self) -> None:
-        """Draw anew what is in sight, as wide as there is room now."""
+        """Draw the visible items again for the new width."""
         self._lay_out_visible(self._anchor())
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """Draw what has come into sight; what was in sight moves as far as was asked for."""
+        """Draw the items that became visible; the others move by the scrolled distance."""
         super().watch_scroll_y(old_value, new_value)
         if self._is_settling or not self.items:
             return
@@ -335,14 +336,14 @@ class Transcript(ScrollView, can_focus=True):
         if new >= self.max_scroll_y:
             anchor = None
         elif 0 < old - new <= 2 * self.size.height:
-            # Above are guesses perhaps: what was at the top tells how far up is up.
+            # Heights above may be estimates: the old top line determines the distance.
             anchor = ScrollAnchor(*self._item_layout.position_at(old), row=old - new)
         else:
             anchor = ScrollAnchor(*self._item_layout.position_at(new))
         self._lay_out_visible(anchor)
 
     def watch_show_vertical_scrollbar(self, is_shown: bool) -> None:
-        """Let a scrollbar that appears say where we are: it was not there to be told before."""
+        """Set the position of a scrollbar that appears: it did not exist before."""
         if is_shown:
             self.vertical_scrollbar.position = self.scroll_y
 
@@ -370,7 +371,7 @@ class Transcript(ScrollView, can_focus=True):
         return strip.crop_extend(0, width, base).apply_offsets(0, line)
 
     def _row_below_items(self, row: int, styles: TranscriptStyles) -> Strip:
-        """Return a row below all blocks: an empty one, or where there are none, how to begin."""
+        """Return a row below all items: an empty one, or a line of the greeting."""
         if self.items or not self._has_content:
             return Strip([])
         lines = greeting_lines(self._greeting_text, self.size.width - LEFT_MARGIN, styles)[
@@ -378,10 +379,10 @@ class Transcript(ScrollView, can_focus=True):
         ]
         return Strip.join([Strip([Segment(" " * LEFT_MARGIN)]), *lines]).apply_style(styles.base)
 
-    # -- selecting blocks ------------------------------------------------------------------
+    # -- selection ------------------------------------------------------------------------
 
     def select(self, delta: int) -> None:
-        """Select the block so many further down, or up; the first time one that is in sight."""
+        """Select an item further down or up; the first time, a visible one."""
         if not self.items or not self.size.height:
             return
         top, rows = self.scroll_offset.y, self.size.height
@@ -400,14 +401,14 @@ class Transcript(ScrollView, can_focus=True):
         return was_selected
 
     def _bring_into_view(self, index: int) -> None:
-        """Bring a block into sight, its head first; move as little as possible."""
+        """Scroll to an item, its head first; move as little as possible."""
         rows = self.size.height
         height = self._item_layout.height_of(index)
         row = self._item_layout.top_of(index) - self.scroll_offset.y
         self._lay_out_visible(ScrollAnchor(index, row=max(0, min(row, rows - height))))
 
     def fold(self, item: TranscriptItem) -> None:
-        """Fold a block, or unfold it; its head stays where it is."""
+        """Fold or unfold an item; its head stays in place."""
         index = self._item_layout.index_of(item)
         if index is None or not item.can_fold:
             return
@@ -417,7 +418,7 @@ class Transcript(ScrollView, can_focus=True):
         self._lay_out_visible(ScrollAnchor(index, row=max(0, row)))
 
     def on_click(self, event: events.Click) -> None:
-        """Fold or unfold the block whose head is clicked."""
+        """Fold or unfold the item whose head is clicked."""
         offset = event.get_content_offset(self)
         if offset is None or not self.items or self.text_selection is not None:
             return
@@ -427,25 +428,25 @@ class Transcript(ScrollView, can_focus=True):
             self.fold(self.items[place.item])
 
     def action_select(self, delta: int) -> None:
-        """Go to the next block, or the one before."""
+        """Select the next item, or the one before."""
         self.select(delta)
 
     def action_fold(self) -> None:
-        """Fold or unfold the selected block."""
+        """Fold or unfold the selected item."""
         self.fold(self._selected_item())
 
     def action_copy(self) -> None:
-        """Copy the text of the selected block."""
+        """Copy the text of the selected item."""
         item = self._selected_item()
         self.app.copy_to_clipboard(terminal_text(item.join_chunks() or item.head))
         self.notify("Copied.", timeout=2)
 
     def action_choose(self) -> None:
-        """Say that the selected block is to be edited."""
+        """Request to edit the selected item."""
         self.post_message(self.EditRequested(self._selected_item()))
 
     def action_leave(self) -> None:
-        """Select nothing; where nothing was, the key is for somebody else."""
+        """Deselect; without a selection, pass the key on."""
         if not self.deselect():
             raise SkipAction
 
@@ -457,7 +458,7 @@ class Transcript(ScrollView, can_focus=True):
     # -- selecting text --------------------------------------------------------------------
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
-        """Return the text that was marked with the mouse; everything as it was said."""
+        """Return the text selected with the mouse, unwrapped."""
         if selection.start is None and selection.end is None:
             texts = [terminal_text(item.join_chunks() or item.head) for item in self.items]
             return "\n\n".join(texts), "\n"
@@ -471,7 +472,7 @@ class Transcript(ScrollView, can_focus=True):
         return "\n".join(rows), "\n"
 
     def selection_updated(self, selection: Selection | None) -> None:
-        """Show what is marked."""
+        """Show the selection."""
         self.refresh()
 
     def _highlighted(self, strip: Strip, span: tuple[int, int] | None) -> Strip:
