@@ -53,7 +53,10 @@ def name_model_in_errors(name: str, origin: str) -> Generator[None]:
         text, place = str(exc), ""
         if name:
             # An error about the name, or about the vendor where only a vendor was named.
-            text, place = text_without_place(exc, *_ERROR_PLACES, name), f"{origin} {terminal_line(name)}"
+            text, place = (
+                text_without_place(exc, *_ERROR_PLACES, name),
+                f"{origin} {terminal_line(name)}",
+            )
         if isinstance(exc, NotFound):
             raise NotFound(text, code=exc.code, place=place) from exc
         error = UsageError if origin == MODEL_FLAG else InvalidValue
