@@ -155,7 +155,7 @@ def list_sessions(options: argparse.Namespace) -> int:
     folder = str(working_folder()) if options.here else None
     with open_existing_store(options) as store:
         summaries = readable_summaries(
-            store, unreadable, are_meant=lambda header: folder in (None, session_folder(header))
+            store, unreadable, is_wanted=lambda header: folder in (None, session_folder(header))
         )
     listed = summaries[: options.limit]
     if options.json:
