@@ -104,7 +104,7 @@ def _load_images(
 
 def _load_image(image: str | bytes, workspace: Workspace, place: str) -> str | ImageData:
     if isinstance(image, bytes):
-        return ImageData(validate_image(image, f"{place}: what was pasted"))
+        return ImageData(validate_image(image, "what was pasted", place=place))
     if is_url(image):
         return image
     found = read_named_image(image, workspace, place=place)
