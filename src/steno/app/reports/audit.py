@@ -12,9 +12,8 @@ from steno.log.queries import entry_decision, entry_kinds, tools_of
 from steno.messages.call import original_tool_name
 from steno.messages.message import ToolResultMessage
 from steno.records.entry import Approval, Entry
-from steno.render import table_output
 from steno.render.describe import describe_decider, entry_type, summarize_call
-from steno.render.quantities import format_count
+from steno.render.quantities import format_count, format_time
 from steno.render.table_output import Column
 from steno.render.terminal_text import terminal_line, truncate_to_width
 from steno.store import Store
@@ -59,7 +58,7 @@ def audit_row(entry: Entry, log: SessionLog) -> list[str]:
     outcome = payload.outcome if isinstance(payload, ToolResultMessage) else ""
     return [
         log.number(entry.id),
-        table_output.format_time(entry.time),
+        (format_time(entry.time) or "-"),
         kinds,
         terminal_line(entry_decision(entry) or ""),
         terminal_line(", ".join(tools_of(entry, log.tools))),
