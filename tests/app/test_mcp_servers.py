@@ -264,5 +264,5 @@ def test_the_files_in_the_guide_can_be_read(places: ConfigFolders) -> None:
         if kind == "json":
             (places.project / ".mcp.json").write_text(text)
         servers = found(places, places.trusting() if kind == "json" else text)
-        names |= {spec.name for spec in servers.specs if spec.problem != "not trusted"}
+        names |= {spec.name for spec in servers.specs if spec.is_trusted}
     assert names == {"time", "github", "docs", "git"}

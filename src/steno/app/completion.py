@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Final, Generic, NamedTuple, TypeVar, final
 from weakref import WeakKeyDictionary
 
-from steno.app.mcp_servers import prompt_usage
+from steno.app.mcp_servers import prompt_arguments
 from steno.app.session import Suggestion
 from steno.app.session_state import CommandContext
 from steno.errors import ServerFailed, ToolFailed
@@ -324,7 +324,7 @@ async def _match_prompts(servers: Iterable[McpConnection], typed: str) -> list[S
 
 
 def _prompt_suggestion(prompt: McpPrompt) -> Suggestion:
-    needs = prompt_usage(prompt).removeprefix(prompt.command).strip()
+    needs = prompt_arguments(prompt)
     about = truncate_to_width(
         " · ".join(filter(None, [needs, terminal_line(prompt.description)])), _MAX_DESCRIPTION_WIDTH
     )

@@ -1,6 +1,6 @@
-"""Put everything together: settings, a store, a model, tools and who may use them.
+"""Put a run together: settings, a store, a model, tools and permissions.
 
-This is the only place that knows who is who.
+No other module knows all of these parts.
 """
 
 from __future__ import annotations
@@ -56,48 +56,48 @@ _DEFAULT_MCP_OPTIONS: Final = McpOptions()
 
 
 class PreparedRun(NamedTuple):
-    """An agent that is ready to run, and what else there is to know."""
+    """An agent that is ready to run, with its parts."""
 
     agent: Agent
     store: Store
     model_selection: ModelSelection
-    """The model, and how it was found."""
+    """The model, and how it was chosen."""
     target: ModelTarget
     """What is asked of the model, and what it can."""
     tools: tuple[Tool, ...]
     prompt: PreparedPrompt
-    """What is to be said first."""
+    """The prompt of the run."""
     notes: tuple[str, ...]
-    """What a person should know before it begins."""
+    """Notices for the user before the run."""
 
     @property
     def model(self) -> str:
-        """What the record calls the model."""
+        """The name of the model in the log."""
         return self.model_selection.name
 
 
 class AgentEnvironment(NamedTuple):
-    """What it takes to work in a folder, whatever the conversation."""
+    """The parts of an agent that do not depend on the conversation."""
 
     settings: Settings
     model_selection: ModelSelection
     provider: Provider
     builtin_tools: tuple[Tool, ...]
-    """The tools that are always there."""
+    """The tools of steno itself."""
     input_setup: InputSetup
     gate: Gate
     telemetry: Telemetry
     setup_notes: tuple[str, ...] = ()
-    """What a person should know of it, but for servers."""
+    """Notices for the user, except those about servers."""
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        """All tools: its own, and those that servers have brought so far."""
+        """All tools: the built-in ones, and those that servers have listed so far."""
         return (*self.builtin_tools, *self.input_setup.mcp_tools.tools)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a person should know of it."""
+        """Notices for the user."""
         return (*self.setup_notes, *self.input_setup.notes)
 
     @property
@@ -107,17 +107,17 @@ class AgentEnvironment(NamedTuple):
 
     @property
     def supports_tools(self) -> bool:
-        """Whether the model calls any, as far as is known."""
+        """Whether the model calls tools, as far as is known."""
         return self.target.tools is not False
 
-    def with_mcp_tools(self, foreign: McpTools) -> AgentEnvironment:
-        """Return the same with what servers have brought by now."""
-        return self._replace(input_setup=self.input_setup._replace(mcp_tools=foreign))
+    def with_mcp_tools(self, mcp_tools: McpTools) -> AgentEnvironment:
+        """Return the same environment with other tools of servers."""
+        return self._replace(input_setup=self.input_setup._replace(mcp_tools=mcp_tools))
 
     def agent_for(
         self, conversation: Conversation, *, runner: ToolRunner, gate: PermissionGate | None = None
     ) -> Agent:
-        """Make an agent for a conversation; another gate may stand before the usual one."""
+        """Build an agent for a conversation; `gate` replaces the usual one."""
         target = self.target
         return Agent(
             self.provider,
@@ -145,14 +145,14 @@ async def prepare_run(
     mode: str | None = None,
     approver: Approver | None = None,
     read: _ReadPrompt,
-    outside: McpOptions = _DEFAULT_MCP_OPTIONS,
-    say: Callable[[str], object] = lambda _: None,
+    mcp_options: McpOptions = _DEFAULT_MCP_OPTIONS,
+    on_progress: Callable[[str], object] = lambda _: None,
     notify: Callable[[str], object] = lambda _: None,
 ) -> AsyncGenerator[PreparedRun]:
-    """Make an agent for a session; everything is closed behind it.
+    """Build an agent for a session; everything is closed at the end.
 
-    All the rest is found before a session is begun: what fails here leaves nothing behind. Nor
-    does a prompt that cannot be `read`, or of which it is known that the model cannot.
+    A new session begins last: an error before that leaves nothing in the store. Neither does a
+    prompt that `read` refuses, or that does not fit the model.
     """
     settings = loaded.settings
     async with AsyncExitStack() as stack:
@@ -161,75 +161,88 @@ async def prepare_run(
             if start.is_new
             else stack.enter_context(open_settings_store(settings, is_new=False))
         )
-        going_on = None if store is None else open_session(store, start)
-        found = await choose_model(loaded, "" if going_on is None else going_on.model or "")
-        equipment = await stack.enter_async_context(
-            open_environment(loaded, found, start.folder, approver, outside, say=say, notify=notify)
+        resumed = None if store is None else open_session(store, start)
+        model = await choose_model(loaded, "" if resumed is None else resumed.model or "")
+        environment = await stack.enter_async_context(
+            open_environment(
+                loaded,
+                model,
+                start.folder,
+                approver,
+                mcp_options,
+                on_progress=on_progress,
+                notify=notify,
+            )
         )
-        told, notes = read_system_prompt(loaded, start.folder)
-        said = await read(equipment.input_setup, going_on)
-        check_prompt_fits(equipment, said.text if going_on is not None else told + said.text)
+        system_prompt, notes = read_system_prompt(loaded, start.folder)
+        prompt = await read(environment.input_setup, resumed)
+        check_prompt_fits(
+            environment, prompt.text if resumed is not None else system_prompt + prompt.text
+        )
         if store is None:
             store = stack.enter_context(open_settings_store(settings) if keeps else MemoryStore())
-        conversation = going_on  # which is false where it is empty
+        conversation = resumed  # it is false where it is empty
         if conversation is None:
-            conversation = begin_session(store, start.folder, told, settings.mode)
+            conversation = begin_session(store, start.folder, system_prompt, settings.mode)
         apply_start(conversation, start, mode)
-        agent = equipment.agent_for(conversation, runner=Runner(store))
-        notes += (*equipment.notes, *said.notes, *environment_notes(equipment, start.folder))
-        if going_on is not None:
-            notes += tuple(session_notes(store, going_on, start.folder))
-        yield PreparedRun(agent, store, found, equipment.target, equipment.tools, said, notes)
+        agent = environment.agent_for(conversation, runner=Runner(store))
+        notes += (*environment.notes, *prompt.notes, *environment_notes(environment, start.folder))
+        if resumed is not None:
+            notes += tuple(session_notes(store, resumed, start.folder))
+        yield PreparedRun(agent, store, model, environment.target, environment.tools, prompt, notes)
 
 
 @asynccontextmanager
 async def open_environment(
     loaded: LoadedSettings,
-    found: ModelSelection,
+    model: ModelSelection,
     folder: Path,
     approver: Approver | None,
-    outside: McpOptions = _DEFAULT_MCP_OPTIONS,
+    mcp_options: McpOptions = _DEFAULT_MCP_OPTIONS,
     *,
-    say: Callable[[str], object] = lambda _: None,
+    on_progress: Callable[[str], object] = lambda _: None,
     notify: Callable[[str], object] = lambda _: None,
 ) -> AsyncGenerator[AgentEnvironment]:
-    """Make provider, tools and gate for work in a folder; everything is closed behind it.
+    """Open provider, tools and gate for work in a folder; everything is closed at the end.
 
-    Servers are asked for their tools and waited for; `say` is told so, and `notify` what happens
-    to them later on.
+    The servers are started, which `on_progress` reports, and their tools listed; `notify` receives a line
+    about each later event of a server.
     """
-    set_up = set_up_servers(loaded, folder, outside, notify=notify)
-    servers = set_up.servers
-    async with servers, open_environment_beside(loaded, found, folder, approver, set_up) as bare:
-        if not servers.names or not bare.supports_tools:
-            yield bare
+    server_setup = set_up_servers(loaded, folder, mcp_options, notify=notify)
+    servers = server_setup.servers
+    async with (
+        servers,
+        open_environment_beside(loaded, model, folder, approver, server_setup) as environment,
+    ):
+        if not servers.names or not environment.supports_tools:
+            yield environment
             return
-        say(f"starting {', '.join(servers.names)}")
-        yield bare.with_mcp_tools(
-            await list_mcp_tools(servers, prepare_image=bare.input_setup.inputs.prepare_image)
+        on_progress(f"starting {', '.join(servers.names)}")
+        yield environment.with_mcp_tools(
+            await list_mcp_tools(servers, prepare_image=environment.input_setup.inputs.prepare_image)
         )
 
 
 @asynccontextmanager
 async def open_environment_beside(
     loaded: LoadedSettings,
-    found: ModelSelection,
+    model: ModelSelection,
     folder: Path,
     approver: Approver | None,
-    set_up: ServerSetup,
+    server_setup: ServerSetup,
 ) -> AsyncGenerator[AgentEnvironment]:
-    """Make provider, tools and gate beside servers that are not asked here, and outlive it all."""
+    """Open provider, tools and gate beside servers that are started and closed elsewhere."""
     settings = loaded.settings
     async with AsyncExitStack() as stack:
         telemetry = _open_telemetry(settings)
-        provider = found.open()
+        provider = model.open()
         stack.push_async_callback(provider.close)
         workspace = Workspace([folder, *settings.add_dirs])
-        things = build_input_setup(loaded, found, workspace, set_up)
+        input_setup = build_input_setup(loaded, model, workspace, server_setup)
         toolbox = await stack.enter_async_context(
             Toolbox(
                 workspace,
-                prepare_image=things.inputs.prepare_image,
+                prepare_image=input_setup.inputs.prepare_image,
                 sandbox=settings.sandbox,
                 access=CommandAccess(network=settings.network, environment=settings.env),
             )
@@ -238,45 +251,49 @@ async def open_environment_beside(
         permissions = Permissions(role=settings.role, allow=settings.allow, deny=settings.deny)
         gate = Gate(permissions, approver, grants=grants, seal=KeyFileSigner())
         yield AgentEnvironment(
-            settings, found, provider, toolbox.tools, things, gate, telemetry, notes
+            settings, model, provider, toolbox.tools, input_setup, gate, telemetry, notes
         )
 
 
-def environment_target(found: ModelSelection, settings: Settings) -> ModelTarget:
-    """Return what is asked of a model; what the user says of it counts more than its server."""
-    said = unknown_model(found.model) if found.known is None else found.known
-    return build_target(found.name, found.vendor, said, settings)
+def environment_target(model: ModelSelection, settings: Settings) -> ModelTarget:
+    """Return the target of requests to a model; settings of the user count more than its server."""
+    reported = unknown_model(model.model) if model.known is None else model.known
+    return build_target(model.name, model.vendor, reported, settings)
 
 
 def open_settings_store(settings: Settings, *, is_new: bool = True) -> Store:
-    """Open the store; where a session is to go on and there is no store, nothing is in it."""
+    """Open the store of the settings; an empty one where a session is resumed and there is no store."""
     address = default_address() if settings.store is None else read_address(settings.store)
     if not is_new and not address.exists:
         return MemoryStore()
     try:
         return open_store_quietly(address)
     except Unavailable as exc:
-        raise Unavailable(f"{exc}; --no-session does without a store") from exc
+        raise Unavailable(
+            f"{exc.message}; --no-session does without a store", code=exc.code, place=exc.place
+        ) from exc
 
 
-def check_prompt_fits(equipment: AgentEnvironment, said: str) -> None:
-    """Refuse what an embedded model cannot read, before it is loaded. Raises InvalidValue."""
-    found, room = equipment.model_selection, equipment.target.context_tokens
-    if found.vendor != EMBEDDED or room is None:
+def check_prompt_fits(environment: AgentEnvironment, text: str) -> None:
+    """Refuse a prompt that is too long for an embedded model, before that is loaded. Raises InvalidValue."""
+    model, room = environment.model_selection, environment.target.context_tokens
+    if model.vendor != EMBEDDED or room is None:
         return
-    tokens = estimate_tokens(said)
+    tokens = estimate_tokens(text)
     if tokens > room:
         raise InvalidValue(
-            f"prompt: it takes about {tokens:,} tokens, and {found.name} reads {room:,} at once; "
-            "say less, name files instead of their content, or choose another by --model"
+            f"it takes about {tokens:,} tokens, and {model.name} reads {room:,} at once; "
+            "say less, name files instead of their content, or choose another by --model",
+            code="prompt_too_long",
+            place="prompt",
         )
 
 
 def read_system_prompt(loaded: LoadedSettings, folder: Path) -> tuple[str, tuple[str, ...]]:
-    """Return what a model reads first in a folder, and what a person should know of it."""
+    """Return the system prompt for work in a folder, and notices about its instruction files."""
     settings = loaded.settings
-    own = None if loaded.user_file is None else loaded.user_file.parent
-    instructions = read_instructions(folder, loaded.project, own)
+    user_folder = None if loaded.user_file is None else loaded.user_file.parent
+    instructions = read_instructions(folder, loaded.project, user_folder)
     prompt = build_system_prompt(
         PromptEnvironment.current(folder, loaded.project, add_dirs=settings.add_dirs),
         instructions.files,
@@ -287,7 +304,7 @@ def read_system_prompt(loaded: LoadedSettings, folder: Path) -> tuple[str, tuple
 
 
 def _open_grants(folder: Path) -> tuple[GrantsFile | None, tuple[str, ...]]:
-    """Return what was allowed for good, and what to say where that cannot be read: then nothing is."""
+    """Open the file of grants; where it cannot be read, return a notice and no grants."""
     if config_folder(os.environ) is None:
         return None, ()
     grants = GrantsFile(folder)
@@ -304,39 +321,39 @@ def _open_telemetry(settings: Settings) -> Telemetry:
     return build_telemetry(capture_content=settings.capture_content)
 
 
-# -- what a person should know -----------------------------------------------------------------
+# -- notices -----------------------------------------------------------------------------------
 
 
-def environment_notes(equipment: AgentEnvironment, folder: Path) -> Iterator[str]:
-    """Tell of the model and of the folder what may come as a surprise."""
-    settings, found = equipment.settings, equipment.model_selection
-    if found.searched:
-        yield f"no model was named; {found.name} is there ({found.reason}){_setup_advice(found)}"
-    if settings.max_cost is not None and find_price(found.name) is None:
-        yield f"max_cost: nobody knows the price of {found.name}, so this is no limit"
-    target = equipment.target
+def environment_notes(environment: AgentEnvironment, folder: Path) -> Iterator[str]:
+    """Yield notices about the model and the folder that may surprise the user."""
+    settings, model = environment.settings, environment.model_selection
+    if model.searched:
+        yield f"no model was named; {model.name} is there ({model.reason}){_setup_advice(model)}"
+    if settings.max_cost is not None and find_price(model.name) is None:
+        yield f"max_cost: nobody knows the price of {model.name}, so this is no limit"
+    target = environment.target
     if target.answer_tokens != target.max_tokens:
-        yield f"max_tokens: {found.name} says {target.answer_tokens:,} at most, so no more is asked for"
+        yield f"max_tokens: {model.name} says {target.answer_tokens:,} at most, so no more is asked for"
     if (
         target.context_tokens is not None
         and (target.answer_tokens or 0) > target.context_tokens // 2
     ):
-        reads = f"{found.name} reads {target.context_tokens:,} tokens at once, its answer included"
+        reads = f"{model.name} reads {target.context_tokens:,} tokens at once, its answer included"
         yield f"max_tokens: {reads}; half of that is kept free for the answer"
     home = home_folder(os.environ)
     if home is not None and home.resolve().is_relative_to(folder):
         yield f"{folder}: your home folder is in it, with all that it holds; a project is safer"
 
 
-def _setup_advice(found: ModelSelection) -> str:
-    """Say what to do for real work, where what was found is no match for it."""
-    if found.vendor not in (EMBEDDED, OFFLINE):
+def _setup_advice(model: ModelSelection) -> str:
+    """Return advice where only a weak model was found."""
+    if model.vendor not in (EMBEDDED, OFFLINE):
         return ""
     return "; for real work set a key such as ANTHROPIC_API_KEY, or start Ollama: steno models"
 
 
 def session_notes(store: Store, conversation: Conversation, folder: Path) -> Iterator[str]:
-    """Tell if a session that goes on was begun in another folder."""
+    """Yield a notice if a resumed session began in another folder."""
     begun_in = session_folder(store.header(conversation.id))
     if begun_in is not None and begun_in != str(folder):
         yield f"session: it was begun in {begun_in}, and goes on in {folder}"

@@ -1,4 +1,4 @@
-"""What opens what a person points at here: files, images and the servers that are set up."""
+"""Set up everything that resolves references: files, images, OCR and MCP servers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from steno.app.errors import suggest_name
-from steno.app.mcp_servers import NOT_TRUSTED, ConfiguredServers, find_servers
+from steno.app.mcp_servers import ConfiguredServers, find_servers
 from steno.app.optional_parts import build_http_transport
 from steno.app.permissions import MCP_TOOL_PREFIX
 from steno.app.settings import OcrEngineSetting, Settings
@@ -33,102 +33,99 @@ _NO_TOOLS: Final = McpTools((), ())
 
 
 class McpOptions(NamedTuple):
-    """Which servers are wanted."""
+    """The options about MCP servers."""
 
     config_files: tuple[str, ...] = ()
-    """Files that look like `.mcp.json`, by name."""
+    """Paths of files in the form of `.mcp.json`."""
     is_disabled: bool = False
-    """Whether none is, whatever is set up."""
+    """Whether no server is used."""
 
 
 class ServerSetup(NamedTuple):
-    """The servers that are wanted; whoever asks them something ends them."""
+    """The servers of a session; the caller closes them."""
 
     servers: McpServers
     notes: tuple[str, ...]
-    """What a person should know of how they are set up."""
+    """Notices about their configuration."""
 
 
 class InputSetup(NamedTuple):
-    """What opens things, and the tools that servers bring."""
+    """The resolver of references, and the tools of servers."""
 
     workspace: Workspace
     inputs: InputResolver
     server_setup: ServerSetup
     settings: Settings
     mcp_tools: McpTools = _NO_TOOLS
-    """What the servers have brought so far."""
+    """The tools that the servers have listed so far."""
 
     @property
     def servers(self) -> McpServers:
-        """The servers that are set up."""
+        """The configured servers."""
         return self.server_setup.servers
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a person should know of the servers, their tools, and the rules about them."""
+        """Notices about servers, their tools, and rules that match none of them."""
         specs, tools = self.servers.specs.values(), self.mcp_tools.tools
-        strangers = _unmatched_rule_notes(self.settings, specs, tools)
-        return (*self.server_setup.notes, *self.mcp_tools.notes, *strangers)
+        rule_notes = _unmatched_rule_notes(self.settings, specs, tools)
+        return (*self.server_setup.notes, *self.mcp_tools.notes, *rule_notes)
 
 
 def set_up_servers(
-    loaded: LoadedSettings, folder: Path, outside: McpOptions, *, notify: Callable[[str], object]
+    loaded: LoadedSettings, folder: Path, options: McpOptions, *, notify: Callable[[str], object]
 ) -> ServerSetup:
-    """Find the servers that are wanted for work in a folder; none of them is started yet.
+    """Find the servers for work in a folder; none of them is started yet.
 
-    `notify` is told what happens to them later on. Raises InvalidValue.
+    `notify` receives a line about each later event of a server. Raises InvalidValue.
     """
-    named = ConfiguredServers((), ())
-    if not outside.is_disabled:
-        named = find_servers(loaded, os.environ, files=outside.config_files)
+    configured = ConfiguredServers((), ())
+    if not options.is_disabled:
+        configured = find_servers(loaded, os.environ, files=options.config_files)
     problems = [
-        f"mcp {spec.name}: {spec.problem}" for spec in named.specs if _has_unreported_problem(spec)
+        f"mcp {spec.name}: {spec.problem}"
+        for spec in configured.specs
+        if spec.problem and spec.is_trusted
     ]
-    servers = McpServers(named.specs, folder=Workspace(folder).root, notify=notify)
-    return ServerSetup(servers, (*named.notes, *problems))
+    servers = McpServers(configured.specs, folder=Workspace(folder).root, notify=notify)
+    return ServerSetup(servers, (*configured.notes, *problems))
 
 
 def build_input_setup(
-    loaded: LoadedSettings, found: ModelSelection, workspace: Workspace, set_up: ServerSetup
+    loaded: LoadedSettings, model: ModelSelection, workspace: Workspace, server_setup: ServerSetup
 ) -> InputSetup:
-    """Make what opens things in a workspace; no server is asked for anything yet."""
-    inputs = _build_inputs(loaded.settings, found, workspace, set_up.servers)
-    return InputSetup(workspace, inputs, set_up, loaded.settings)
+    """Build the resolver of references in a workspace; no request is sent to a server yet."""
+    inputs = _build_inputs(loaded.settings, model, workspace, server_setup.servers)
+    return InputSetup(workspace, inputs, server_setup, loaded.settings)
 
 
 def _unmatched_rule_notes(
     settings: Settings, specs: Iterable[McpServerSpec], tools: Sequence[McpTool]
 ) -> Iterator[str]:
-    """Tell of rules about servers and tools that there are not: they protect and allow nothing."""
+    """Yield a note on each rule about an unknown server or tool: it protects and allows nothing."""
     known = {mcp_server_name(spec.name): spec.name for spec in specs}
-    asked = {tool.server for tool in tools}
+    listed = {tool.server for tool in tools}
     for rule in (*settings.allow, *settings.deny):
         server = "__".join(rule.tool.split("__")[:2])
         if not server.startswith(MCP_TOOL_PREFIX) or "*" in server:
             continue
         if server not in known:
-            told = (
+            advice = (
                 suggest_name(server.removeprefix(MCP_TOOL_PREFIX), known.values())
                 if known
                 else "none is set up"
             )
-            yield f"rule {rule}: there is no such MCP server; {told}"
+            yield f"rule {rule}: there is no such MCP server; {advice}"
             continue
-        is_about_tools = rule.tool != server and known[server] in asked
+        is_about_tools = rule.tool != server and known[server] in listed
         if is_about_tools and not any(rule.names_tool(tool.definition.name) for tool in tools):
             yield f"rule {rule}: there is no such tool; steno mcp tools {known[server]} lists them"
 
 
-def _has_unreported_problem(spec: McpServerSpec) -> bool:
-    """Tell whether nobody has said yet that a server cannot be used."""
-    return bool(spec.problem) and spec.problem != NOT_TRUSTED
-
-
 def _build_inputs(
-    settings: Settings, found: ModelSelection, workspace: Workspace, servers: McpServers
+    settings: Settings, model: ModelSelection, workspace: Workspace, servers: McpServers
 ) -> InputResolver:
-    vendor = settings.providers.get(found.vendor)
+    vendor = settings.providers.get(model.vendor)
     wire = "" if vendor is None or not isinstance(vendor.wire, str) else vendor.wire
     return InputResolver(
         workspace,
@@ -141,7 +138,7 @@ def _build_inputs(
 
 
 def build_ocr(settings: Settings) -> OcrReader | None:
-    """Return what recognises text; None if that is switched off, or nothing is installed for it."""
+    """Return the reader of text in images; None if it is off, or no engine is installed."""
     if settings.ocr is OcrEngineSetting.OFF:
         return None
     try:
@@ -155,30 +152,36 @@ def _build_transport() -> Transport:
 
 
 def read_named_image(path: str, workspace: Workspace, *, place: str) -> str | bytes:
-    """Return an image that a person names: its path in the workspace, or else its bytes.
+    """Return an image that the user names: its path in the workspace, or else its bytes.
 
-    Whoever types a path at a shell may name any file that he can read. Bytes are looked at before
-    they are kept. `place` is where it was named. Raises OSError, InvalidValue.
+    The user may name any file that they can read. Bytes are checked. `place` names the option in
+    errors. Raises OSError, InvalidValue.
     """
     name = terminal_line(path)
     try:
         real = Path(path).expanduser().resolve(strict=True)
-    except RuntimeError:  # of somebody whom the system does not know
-        raise InvalidValue(f"{place}: {name} is in no home folder there is") from None
+    except RuntimeError:  # the home of an unknown user
+        raise InvalidValue(
+            f"{name} is in no home folder there is", code="home_unknown", place=place
+        ) from None
     if any(real.is_relative_to(root) for root in workspace.roots):
         return workspace.relative_of_real_path(str(real))
-    if not real.is_file():  # a pipe may never say anything, and a device may never end
-        raise InvalidValue(f"{place}: {name} is no file")
+    if not real.is_file():  # a pipe may never have data, and a device may never end
+        raise InvalidValue(f"{name} is no file", code="not_a_file", place=place)
     with real.open("rb") as opened_file:
-        return validate_image(opened_file.read(MAX_IMAGE_FILE_BYTES + 1), f"{place}: {name}")
+        return validate_image(opened_file.read(MAX_IMAGE_FILE_BYTES + 1), name, place=place)
 
 
-def validate_image(data: bytes, name: str) -> bytes:
-    """Return bytes that are an image, and not too many. Raises InvalidValue."""
+def validate_image(data: bytes, name: str, *, place: str) -> bytes:
+    """Return the bytes of an image, if they are one and not too large. Raises InvalidValue."""
     if len(data) > MAX_IMAGE_FILE_BYTES:
-        raise InvalidValue(f"{name} has more than {MAX_IMAGE_FILE_BYTES:,} bytes")
+        raise InvalidValue(
+            f"{name} has more than {MAX_IMAGE_FILE_BYTES:,} bytes",
+            code="image_too_large",
+            place=place,
+        )
     try:
         check_image_type(data)
     except BadImage as exc:
-        raise InvalidValue(f"{name} {exc}") from None
+        raise InvalidValue(f"{name} {exc}", code=exc.code, place=place) from None
     return data

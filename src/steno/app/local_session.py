@@ -169,7 +169,7 @@ def _open_store(loaded_settings: LoadedSettings, *, is_persistent: bool, is_new:
 def _open_stored(
     store: Store, start: SessionStart, on_skipped: Callable[[str], object]
 ) -> Conversation:
-    conversation = open_session(store, start, is_shown=False, tell=on_skipped)
+    conversation = open_session(store, start, is_shown=False, on_skipped=on_skipped)
     conversation.entries_view()  # is read here, and not when it is shown
     return conversation
 

@@ -1,8 +1,8 @@
-"""Which MCP servers there are: those of the settings, of `.mcp.json`, and of files somebody names.
+"""The configured MCP servers: those of the settings, of `.mcp.json`, and of files the user names.
 
-Nothing is started here. What a project brings that nobody trusts is told of, and has a problem
-that keeps it from ever being started. One's own servers are not started in its folder either: most
-programs take settings, and some their own code, from where they are.
+Nothing is started here. The servers of an untrusted project are listed with a problem that keeps
+them from being started. The user's own servers are not started in its folder either: most programs
+take settings, and some their own code, from their working directory.
 """
 
 from __future__ import annotations
@@ -28,36 +28,28 @@ from steno.render.terminal_text import terminal_line, truncate_to_width
 from steno.values import replace_lone_surrogates
 
 MCP_FILE_NAME: Final = ".mcp.json"
-"""Where a project says which servers it wants; other programs read it, too."""
-
-
+"""The file of a project that names its servers; other programs read it, too."""
 NOT_TRUSTED: Final = "not trusted"
 """The problem of a server that an untrusted project brings."""
 _CONFIGURED: Final = "configured"
 """The state of a server that can be started; whether it answers is known when it is asked."""
-
-
 _SERVERS_KEY: Final = "mcpServers"
-
-
 _MAX_FILE_BYTES: Final = 262_144
-
-
 _MAX_NAME_LENGTH: Final = 40
-
-
 _MAX_LIST_LENGTH: Final = 400
-
-
 _MAX_NOTES: Final = 20
-"""About one file; it may be a stranger's, who would like to fill the screen."""
+"""Notes about one file, which may come from a stranger."""
+_MAX_DESCRIPTION_LENGTH: Final = 100
+
+
+# -- finding servers --------------------------------------------------------------------------
 
 
 class ConfiguredServers(NamedTuple):
-    """All servers that anybody has named, and what a person should know of them."""
+    """All configured servers, and notices about them."""
 
     specs: tuple[McpServerSpec, ...]
-    """By name, also those that cannot be used, which say why."""
+    """In the order of their names; those that cannot be used have a problem."""
     notes: tuple[str, ...]
 
 
@@ -66,25 +58,25 @@ def find_servers(
 ) -> ConfiguredServers:
     """Return the servers for work in the project of these settings.
 
-    `files` look like `.mcp.json`; a person named them, so they are trusted, and count most. Behind
-    them come the settings, and last what lies in the project. Raises InvalidValue if one of the
+    `files` have the form of `.mcp.json`; the user named them, so they are trusted and come first.
+    The settings come next, and the file of the project last. Raises InvalidValue if one of the
     named files, or that of a trusted project, cannot be read.
     """
     elsewhere = None if loaded.trusts_project else home_folder(environ) or Path("/")
-    gathered = _ServerCollector(environ)
+    collector = _ServerCollector(environ)
     for file in reversed(files):  # the later one wins, as with all options
         is_inside = loaded.project in Path(os.path.realpath(file)).parents
-        gathered.add_named_file(Path(file), elsewhere=None if is_inside else elsewhere)
-    gathered.add(loaded.settings.mcp_servers, elsewhere=elsewhere)
-    gathered.add_project_file(loaded)
-    specs = tuple([gathered.specs[name] for name in sorted(gathered.specs)])
-    told = [f"{spec.origin}: {spec.name}: {spec.note}" for spec in specs if spec.note]
-    return ConfiguredServers(specs, (*gathered.notes, *told))
+        collector.add_named_file(Path(file), elsewhere=None if is_inside else elsewhere)
+    collector.add(loaded.settings.mcp_servers, elsewhere=elsewhere)
+    collector.add_project_file(loaded)
+    specs = tuple([collector.specs[name] for name in sorted(collector.specs)])
+    spec_notes = [f"{spec.origin}: {spec.name}: {spec.note}" for spec in specs if spec.note]
+    return ConfiguredServers(specs, (*collector.notes, *spec_notes))
 
 
 @final
 class _ServerCollector:
-    """The servers so far: whoever names one first is the one who counts."""
+    """The servers so far: the first server of a name counts."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self.specs: dict[str, McpServerSpec] = {}
@@ -92,7 +84,7 @@ class _ServerCollector:
         self._environ = environ
 
     def add(self, specs: Mapping[str, McpServerSpec], *, elsewhere: Path | None = None) -> None:
-        """Take servers; those that do not say where they work are started there, if given."""
+        """Add servers; those without a working directory are started in `elsewhere`, if given."""
         for name, read in specs.items():
             spec = read if read.cwd is not None else replace(read, cwd=elsewhere)
             first = self.specs.setdefault(name, spec)
@@ -104,7 +96,7 @@ class _ServerCollector:
     def add_named_file(self, file: Path, *, elsewhere: Path | None) -> None:
         table = _read_servers_table(file, inside=None)
         if table is None:
-            raise InvalidValue(f"{file}: there is no such file")
+            raise InvalidValue("there is no such file", code="file_missing", place=str(file))
         folder = file.absolute().parent
         specs = _read_specs_from(table, file, environ=self._environ, base=folder)
         self.add(specs, elsewhere=elsewhere)
@@ -115,28 +107,32 @@ class _ServerCollector:
             table = _read_servers_table(file, inside=loaded.project) or {}
         except InvalidValue as exc:
             if loaded.trusts_project:
-                raise InvalidValue(f"{exc}; --no-mcp does without all servers") from None
-            self.notes.append(str(exc))  # a stranger's slip stops nobody
+                raise InvalidValue(
+                    f"{exc.message}; --no-mcp does without all servers",
+                    code=exc.code,
+                    place=exc.place,
+                ) from None
+            self.notes.append(str(exc))  # the error of a stranger does not stop the user
             return
         if loaded.trusts_project:
             self.add(self._read_each(table, file, self._environ))
             return
-        # No variable is looked up: nothing of the environment gets into a stranger's values.
+        # No variable is expanded: nothing of the environment gets into the values of a stranger.
         strangers = self._read_each(table, file, {})
-        wanted: list[str] = []
+        unused: list[str] = []
         for name, read in strangers.items():
-            spec = replace(read, problem=NOT_TRUSTED, note="")
+            spec = replace(read, problem=NOT_TRUSTED, is_trusted=False, note="")
             if self.specs.setdefault(name, spec) is spec and not spec.disabled:
-                wanted.append(name)
-        if wanted:
-            names = truncate_to_width(", ".join(sorted(wanted)), _MAX_LIST_LENGTH)
-            way_out = describe_how_to_trust(loaded.project, loaded.user_file)
-            self.notes.append(f"{file}: servers not started: {names}; {way_out}")
+                unused.append(name)
+        if unused:
+            names = truncate_to_width(", ".join(sorted(unused)), _MAX_LIST_LENGTH)
+            advice = describe_how_to_trust(loaded.project, loaded.user_file)
+            self.notes.append(f"{file}: servers not started: {names}; {advice}")
 
     def _read_each(
         self, table: Mapping[str, Any], file: Path, environ: Mapping[str, str]
     ) -> dict[str, McpServerSpec]:
-        """Read the servers of a project one by one: what only other programs can use stays out."""
+        """Read the servers of a project one by one; those that steno cannot use are left out."""
         specs: dict[str, McpServerSpec] = {}
         left_out: list[str] = []
         for name, row in table.items():
@@ -150,24 +146,6 @@ class _ServerCollector:
         if more := len(left_out[_MAX_NOTES:]):
             self.notes.append(f"{file}: {more:,} more are left out")
         return specs
-
-
-def describe_server(spec: McpServerSpec) -> dict[str, Any]:
-    """Return what may be known of a server: neither arguments nor variables nor headers."""
-    where: dict[str, Any] = {"kind": ""}  # it is only said to be switched off
-    if spec.url:
-        where = {"kind": "http", "url": spec.redact_secrets(strip_url_secrets(spec.url) or "")}
-    elif spec.command:
-        command = replace_lone_surrogates(spec.redact_secrets(spec.command))
-        where = {"kind": "stdio", "command": command}
-    return {**where, "state": _configured_state(spec), "from": spec.origin}
-
-
-def _configured_state(spec: McpServerSpec) -> str:
-    return "disabled" if spec.disabled else spec.problem or _CONFIGURED
-
-
-# -- files -----------------------------------------------------------------------------------
 
 
 class _McpFile(msgspec.Struct, rename={"servers": _SERVERS_KEY}):
@@ -188,17 +166,28 @@ def _read_servers_table(file: Path, *, inside: Path | None) -> dict[str, Any] | 
     if data is None:
         return None
     if len(data) > _MAX_FILE_BYTES:
-        raise InvalidValue(f"{file}: must not be larger than {_MAX_FILE_BYTES:,} bytes")
+        raise InvalidValue(
+            f"must not be larger than {_MAX_FILE_BYTES:,} bytes",
+            code="file_too_large",
+            place=str(file),
+        )
     try:
         return msgspec.json.decode(data, type=_McpFile).servers
     except msgspec.ValidationError:
         raise InvalidValue(
-            f'{file}: must be an object with a table of servers, "{_SERVERS_KEY}"'
+            f'must be an object with a table of servers, "{_SERVERS_KEY}"',
+            code="not_a_table",
+            place=str(file),
         ) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as exc:
-        raise InvalidValue(f"{file}: is not JSON: {exc}") from None
+        raise InvalidValue(f"is not JSON: {exc}", code="file_not_json", place=str(file)) from None
     except RecursionError:
-        raise InvalidValue(f"{file}: is nested too deeply") from None
+        raise InvalidValue(
+            "is nested too deeply", code="file_too_complex", place=str(file)
+        ) from None
+
+
+# -- status -----------------------------------------------------------------------------------
 
 
 class ServerStatus(NamedTuple):
@@ -223,31 +212,38 @@ def _is_program_found(spec: McpServerSpec) -> bool:
     return shutil.which(command, path=spec.env.get("PATH")) is not None
 
 
-# -- offers ----------------------------------------------------------------------------------------
-#
-# `steno mcp list`, `tools`, `resources` and `prompts`: which servers there are, and what they offer.
-#
-# What servers say is somebody else's words: nothing of it reaches a terminal as it is.
+def _configured_state(spec: McpServerSpec) -> str:
+    return "disabled" if spec.disabled else spec.problem or _CONFIGURED
 
 
-_MAX_DESCRIPTION_LENGTH: Final = 100
+def describe_server(spec: McpServerSpec) -> dict[str, Any]:
+    """Return the public facts of a server: no arguments, variables or headers."""
+    where: dict[str, Any] = {"kind": ""}  # the file only disables it
+    if spec.url:
+        where = {"kind": "http", "url": spec.redact_secrets(strip_url_secrets(spec.url) or "")}
+    elif spec.command:
+        command = replace_lone_surrogates(spec.redact_secrets(spec.command))
+        where = {"kind": "stdio", "command": command}
+    return {**where, "state": _configured_state(spec), "from": spec.origin}
+
+
+# -- rows of tables ---------------------------------------------------------------------------
 
 
 def tool_row(tool: McpTool) -> list[str]:
-    """Return what a table shows of a tool."""
+    """Return the row of a tool in a table."""
     definition = tool.definition
-    said = definition.description.removeprefix(f"[MCP server {tool.server}] ")
-    first = said.partition("\n")[0]
+    first_line = tool.description.partition("\n")[0]
     return [
         definition.name,
         terminal_line(tool.original_name),
         str(tool.capability),
-        truncate_to_width(terminal_line(first), _MAX_DESCRIPTION_LENGTH),
+        truncate_to_width(terminal_line(first_line), _MAX_DESCRIPTION_LENGTH),
     ]
 
 
 def resource_row(server: str, resource: ListedResource) -> list[str]:
-    """Return what a table shows of a resource."""
+    """Return the row of a resource in a table."""
     template = " (fill in what is in braces)" if resource.is_template else ""
     return [
         server,
@@ -258,6 +254,14 @@ def resource_row(server: str, resource: ListedResource) -> list[str]:
 
 
 def prompt_usage(prompt: McpPrompt) -> str:
-    """Return how a prompt is called, and with what."""
-    words = [f"{one.name}=…" if one.is_required else f"[{one.name}=…]" for one in prompt.arguments]
-    return terminal_line(" ".join((prompt.command, *words)))
+    """Return the command of a prompt with its arguments."""
+    return terminal_line(f"{prompt.command} {prompt_arguments(prompt)}")
+
+
+def prompt_arguments(prompt: McpPrompt) -> str:
+    """Return the arguments of a prompt, the optional ones in brackets."""
+    names = [
+        f"{argument.name}=…" if argument.is_required else f"[{argument.name}=…]"
+        for argument in prompt.arguments
+    ]
+    return terminal_line(" ".join(names))

@@ -1,7 +1,4 @@
-"""What is known of a model, put together out of all who say something about it.
-
-This decides whose word counts, for what is shown of a model and for what is asked of it.
-"""
+"""The limits and capabilities of a model, merged from settings, server, catalog and price list."""
 
 from __future__ import annotations
 
@@ -20,55 +17,59 @@ from steno.providers.vendor import UNKNOWN_CAPABILITIES, Capabilities
 
 T = TypeVar("T")
 _EMBEDDED_MAX_TOKENS: Final = 512
-"""How long an answer of an embedded model may be unless somebody says: a small one finds no end."""
+"""The default length of a response of an embedded model: small models do not stop by themselves."""
 
 
 def unknown_model(model: str) -> Model:
-    """Return a model that nobody said anything about."""
+    """Return a model without any known facts."""
     return Model(id=model, raw=JsonObject({}))
 
 
-def apply_model_settings(name: str, vendor: str, said: Model, settings: Settings) -> Model:
-    """Return a model as it is used here, by its whole name and what its server said of it.
+def apply_model_settings(name: str, vendor: str, reported: Model, settings: Settings) -> Model:
+    """Return a model with the facts in force, from its full name and the facts of its server.
 
-    The user's word counts most, then that of the server, then the row of the vendor. How much it
-    reads at once may at last be in the list of prices. How much it says is not for the user to
-    tell: `max_tokens` asks for less.
+    The settings of the user count most, then the server, then the row of the vendor; the size of
+    the context may come from the price list. The user cannot raise the length of a response:
+    `max_tokens` asks for less.
     """
-    own = settings.models.get(name, ModelSettings())
+    user = settings.models.get(name, ModelSettings())
     row = settings.providers.get(vendor)
-    reads, says = (None, None) if row is None else (row.context_tokens, row.max_output_tokens)
-    context = _first_known([own.context_tokens, said.context_tokens, reads])
-    able = (
-        Capabilities(tools=own.tools, vision=own.vision),
-        said.capabilities,
+    vendor_context, vendor_output = (
+        (None, None) if row is None else (row.context_tokens, row.max_output_tokens)
+    )
+    context_tokens = _first_known([user.context_tokens, reported.context_tokens, vendor_context])
+    sources = (
+        Capabilities(tools=user.tools, vision=user.vision),
+        reported.capabilities,
         row.capabilities if row is not None else UNKNOWN_CAPABILITIES,
     )
     return replace(
-        said,
-        context_tokens=find_context_tokens(name) if context is None else context,
-        max_output_tokens=_first_known([said.max_output_tokens, says]),
+        reported,
+        context_tokens=find_context_tokens(name) if context_tokens is None else context_tokens,
+        max_output_tokens=_first_known([reported.max_output_tokens, vendor_output]),
         capabilities=Capabilities(
-            tools=_first_known(one.tools for one in able),
-            vision=_first_known(one.vision for one in able),
-            thinking=_first_known(one.thinking for one in able),
-            strict=_first_known(one.strict for one in able),
+            tools=_first_known(source.tools for source in sources),
+            vision=_first_known(source.vision for source in sources),
+            thinking=_first_known(source.thinking for source in sources),
+            strict=_first_known(source.strict for source in sources),
         ),
     )
 
 
-def apply_settings_to_models(place: DiscoveryResult, settings: Settings) -> DiscoveryResult:
-    """Return a place with its models as they would be used, and not as their server tells them."""
+def apply_settings_to_models(result: DiscoveryResult, settings: Settings) -> DiscoveryResult:
+    """Return a result with the settings of the user applied to its models."""
     models = [
-        apply_model_settings(format_model_name(place.where, model.id), place.where, model, settings)
-        for model in place.models
+        apply_model_settings(
+            format_model_name(result.where, model.id), result.where, model, settings
+        )
+        for model in result.models
     ]
-    return replace(place, models=tuple(models))
+    return replace(result, models=tuple(models))
 
 
-def build_target(name: str, vendor: str, said: Model, settings: Settings) -> ModelTarget:
-    """Return what is asked of a model, by its whole name and what its server said of it."""
-    model = apply_model_settings(name, vendor, said, settings)
+def build_target(name: str, vendor: str, reported: Model, settings: Settings) -> ModelTarget:
+    """Return the target of requests to a model, from its full name and the facts of its server."""
+    model = apply_model_settings(name, vendor, reported, settings)
     return ModelTarget(
         model=model.id,
         context_tokens=model.context_tokens,
@@ -81,6 +82,6 @@ def build_target(name: str, vendor: str, said: Model, settings: Settings) -> Mod
     )
 
 
-def _first_known(words: Iterable[T | None]) -> T | None:
-    """Return the first word that was said at all."""
-    return next((word for word in words if word is not None), None)
+def _first_known(values: Iterable[T | None]) -> T | None:
+    """Return the first value that is not None."""
+    return next((value for value in values if value is not None), None)

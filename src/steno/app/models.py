@@ -1,4 +1,4 @@
-"""The models that there are to choose from, as `steno models` finds and describes them."""
+"""List the models that can be chosen, and change the model or the mode of a session."""
 
 from __future__ import annotations
 
@@ -33,29 +33,33 @@ from steno.render.markdown_escape import escape_markdown, inline_code
 from steno.render.quantities import format_count
 from steno.render.terminal_text import terminal_line
 
+T = TypeVar("T")
+_MAX_DIFFERENCES: Final = 20
 _LOOKUP_TIMEOUTS: Final = DiscoveryTimeouts(local_s=0.5, hosted_s=3)
-"""Somebody sits there and waits."""
+"""The user waits for the list."""
 
 
 async def list_models(loaded: LoadedSettings) -> Sequence[Suggestion]:
-    """Ask every provider that there is a key or a server for, all at once and not for long."""
-    looked = await discover_models(loaded.settings.providers, os.environ, patience=_LOOKUP_TIMEOUTS)
-    # Prices take a moment to load.
-    return await asyncio.to_thread(_model_suggestions, looked, loaded.settings)
+    """Return the models of all providers with a key or a server; those that are slow are left out."""
+    results = await discover_models(
+        loaded.settings.providers, os.environ, patience=_LOOKUP_TIMEOUTS
+    )
+    # The price list is slow to load.
+    return await asyncio.to_thread(_model_suggestions, results, loaded.settings)
 
 
-def _model_suggestions(looked: Sequence[DiscoveryResult], settings: Settings) -> list[Suggestion]:
+def _model_suggestions(results: Sequence[DiscoveryResult], settings: Settings) -> list[Suggestion]:
     return [
-        Suggestion(format_model_name(place.where, model.id), _model_description(place, model))
-        for place in looked
-        if place.is_usable
-        for model in apply_settings_to_models(place, settings).models
-        if model.id.isprintable()  # what cannot be shown cannot be chosen either
+        Suggestion(format_model_name(result.where, model.id), _model_description(result, model))
+        for result in results
+        if result.is_usable
+        for model in apply_settings_to_models(result, settings).models
+        if model.id.isprintable()  # a name that cannot be shown cannot be chosen either
     ]
 
 
-def _model_description(place: DiscoveryResult, model: Model) -> str:
-    return " · ".join(_model_facts(format_model_name(place.where, model.id), model))
+def _model_description(result: DiscoveryResult, model: Model) -> str:
+    return " · ".join(_model_facts(format_model_name(result.where, model.id), model))
 
 
 def _model_facts(name: str, model: Model) -> Iterator[str]:
@@ -75,62 +79,50 @@ def _format_price(amount: Decimal) -> str:
     return f"{amount:.2f}" if amount >= Decimal("0.1") or not amount else f"{amount.normalize():f}"
 
 
-# -- switching -------------------------------------------------------------------------------------
-#
-# Another mode, or another model, from here on.
+def change_mode(state: SessionState, mode: Mode) -> None:
+    """Change the mode of a session, from the next decision on."""
+    with explain_conflicts(state):
+        entry = set_mode(state.conversation, mode)
+    if entry is not None and state.is_recorded:
+        state.emit(EntryRecorded(entry))
 
 
-T = TypeVar("T")
+async def run_interruptible(state: SessionState, search: Coroutine[Any, Any, T]) -> T:
+    """Search for models. Raises StenoError if the user interrupts it: nothing has changed then."""
+    refusal = f"/model: interrupted; {state.environment.model_selection.name} answers as before"
+    return await state.lock.run_cancellable(search, refusal)
 
 
-_MAX_DIFFERENCES: Final = 20
+async def change_model(state: SessionState, name: str) -> CommandReply:
+    """Change the model of a session; return how its context differs from the log.
 
-
-def change_mode(bench: SessionState, mode: Mode) -> None:
-    """Let the agent only plan, or act; it counts from the next decision on."""
-    with explain_conflicts(bench):
-        entry = set_mode(bench.conversation, mode)
-    if entry is not None and bench.is_recorded:
-        bench.emit(EntryRecorded(entry))
-
-
-async def run_interruptible(bench: SessionState, looking: Coroutine[Any, Any, T]) -> T:
-    """Look for models. Raises StenoError if that is stopped: nothing has changed then."""
-    refusal = f"/model: interrupted; {bench.environment.model_selection.name} answers as before"
-    return await bench.lock.run_cancellable(looking, refusal)
-
-
-async def change_model(bench: SessionState, name: str) -> CommandReply:
-    """Let another model answer from here on; return what it will see otherwise.
-
-    As long as it is looked for, that can be stopped. That it answers is recorded when it is asked
-    something.
+    The search for the model can be interrupted. The change is recorded with the next request.
     """
-    async with bench.lock:
-        bench.check_idle()
-        looking = find_model(name, vendors=bench.config.loaded_settings.settings.providers)
+    async with state.lock:
+        state.check_idle()
+        search = find_model(name, vendors=state.config.loaded_settings.settings.providers)
         with name_model_in_errors(name, "/model"):
-            found = await run_interruptible(bench, looking)
-        if found.name == bench.environment.model_selection.name:
-            return CommandReply(f"{inline_code(found.name)} answers already.")
-        await bench.use_model(found)
-        lines = await asyncio.to_thread(_context_differences, bench) if bench.is_recorded else []
-    shown = [f"- {escape_markdown(line)}" for line in lines[:_MAX_DIFFERENCES]]
-    if len(lines) > len(shown):
-        shown.append(f"- and {format_count(len(lines) - len(shown), 'more', 'more')}")
-    told = f"{inline_code(found.name)} answers from here on."
-    if shown:
-        told += "\n\nIt sees otherwise than it is on record:\n\n" + "\n".join(shown)
-    return CommandReply(told, "model")
+            model = await run_interruptible(state, search)
+        if model.name == state.environment.model_selection.name:
+            return CommandReply(f"{inline_code(model.name)} answers already.")
+        await state.use_model(model)
+        lines = await asyncio.to_thread(_context_differences, state) if state.is_recorded else []
+    items = [f"- {escape_markdown(line)}" for line in lines[:_MAX_DIFFERENCES]]
+    if len(lines) > len(items):
+        items.append(f"- and {format_count(len(lines) - len(items), 'more', 'more')}")
+    text = f"{inline_code(model.name)} answers from here on."
+    if items:
+        text += "\n\nIt sees otherwise than it is on record:\n\n" + "\n".join(items)
+    return CommandReply(text, "model")
 
 
-def _context_differences(bench: SessionState) -> list[str]:
-    store, equipment = bench.config.store, bench.environment
-    log = SessionLog(store.header(bench.conversation.id), store.records(bench.conversation.id))
-    vendors = equipment.settings.providers
+def _context_differences(state: SessionState) -> list[str]:
+    store, environment = state.config.store, state.environment
+    log = SessionLog(store.header(state.conversation.id), store.records(state.conversation.id))
+    vendors = environment.settings.providers
     try:
         return list_context_changes(
-            store, log, equipment.model_selection.name, vendors=vendors, target=equipment.target
+            store, log, environment.model_selection.name, vendors=vendors, target=environment.target
         )
-    except InvalidRequest:  # there is nothing yet that it could see
+    except InvalidRequest:  # there is no message yet
         return []

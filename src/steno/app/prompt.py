@@ -1,7 +1,10 @@
-"""The first words that a model reads: what it is here for, where it is, and how to behave.
+"""The system prompt: the role of the model, its environment, and the instructions of a project.
 
-A pure function: the same surroundings give the same text. It names no tools, since each tells
-about itself, and no mode, since that may change while a conversation lasts.
+The instructions of a folder are in its `AGENTS.md`, or else its `CLAUDE.md`. Files are read from the
+working folder up to the root of the project, then the user's; the nearest comes first, and is the
+last to be truncated. A file that is not plain text inside of the project is left out and named in
+the notes. The prompt is a pure function of its arguments. It names no tools, since each describes
+itself, and no mode, since that may change during a conversation.
 """
 
 from __future__ import annotations
@@ -17,108 +20,10 @@ from steno.app.settings_loader import read_plain_file
 from steno.errors import InvalidValue
 from steno.ids import utc_now
 
-# -- instructions ----------------------------------------------------------------------------------
-#
-# `AGENTS.md`: what people have written down for whoever works on a project.
-#
-# The file of a folder is its `AGENTS.md`, or else its `CLAUDE.md`. Files are read from the working
-# folder up to the root of the project, then the user's own; the nearest comes first, and gets its
-# share of the room first. They come with a project: what is not plain text in the project is left
-# out and named in the notes, and nothing in them can break the program.
-
-
 INSTRUCTION_FILE_NAMES: Final = ("AGENTS.md", "CLAUDE.md")
-"""What a file of instructions is called; the first that is there counts."""
-
-
+"""The names of instruction files; the first that exists in a folder counts."""
 MAX_INSTRUCTION_BYTES: Final = 65_536
-"""How much is read, of all files together."""
-
-
-class InstructionFile(NamedTuple):
-    """What one file says."""
-
-    path: Path
-    text: str
-
-
-class Instructions(NamedTuple):
-    """What all files say, the nearest first."""
-
-    files: tuple[InstructionFile, ...] = ()
-    notes: tuple[str, ...] = ()
-    """What was left out, and why; to be told once."""
-
-
-def read_instructions(
-    folder: Path, project: Path, own: Path | None = None, *, most_bytes: int = MAX_INSTRUCTION_BYTES
-) -> Instructions:
-    """Return what applies to work in a folder of a project; `own` is the user's folder of settings."""
-    files: list[InstructionFile] = []
-    notes: list[str] = []
-    room = most_bytes
-    for place, inside in _search_folders(folder, project, own):
-        try:
-            found = _read_folder(place, inside, room)
-        except InvalidValue as exc:
-            notes.append(f"{exc}; it is left out")
-            continue
-        if found is None:
-            continue
-        path, data = found
-        text, is_whole = _decode_truncated(data, room)
-        room -= min(len(data), room)
-        if not is_whole:
-            cut = f"cut: all instructions together may have {most_bytes:,} bytes"
-            notes.append(f"{path}: {cut}")
-            text += f"\n[{cut}]"
-        if text.strip():
-            files.append(InstructionFile(path, text.strip()))
-    return Instructions(tuple(files), tuple(notes))
-
-
-def _search_folders(
-    folder: Path, project: Path, own: Path | None
-) -> Iterator[tuple[Path, Path | None]]:
-    """Return the folders to look into, and what their files may not lead out of."""
-    folder, project = folder.resolve(), project.resolve()
-    for place in (folder, *folder.parents):
-        if not place.is_relative_to(project):
-            break
-        yield place, project
-    if own is not None:
-        yield own, None  # how users arrange their own files is up to them
-
-
-def _read_folder(place: Path, inside: Path | None, room: int) -> tuple[Path, bytes] | None:
-    for name in INSTRUCTION_FILE_NAMES:
-        path = place / name
-        data = read_plain_file(path, inside=inside, most_bytes=room)
-        if data is None:
-            continue
-        if b"\0" in data:
-            raise InvalidValue(f"{path}: is not UTF-8 text")
-        return path, data
-    return None
-
-
-def _decode_truncated(data: bytes, room: int) -> tuple[str, bool]:
-    """Return a text that fits, and whether that is all of it.
-
-    Bytes that are not UTF-8 are replaced: the rest still tells what is meant. A character that is
-    cut in two is none.
-    """
-    if len(data) <= room:
-        return data.decode("utf-8-sig", "replace"), True
-    end = room
-    while end and data[end] & 0xC0 == 0x80:
-        end -= 1
-    return data[:end].decode("utf-8-sig", "replace"), False
-
-
-_INSTRUCTIONS_TAG: Final = re.compile(r"<(\s*/?\s*instructions)", re.IGNORECASE)
-
-
+"""How much is read of all files together."""
 _BASE_PROMPT: Final = """\
 You are steno, a coding agent at a terminal. You help the user with the files of a project by \
 means of the tools that you have.
@@ -139,16 +44,105 @@ you were told to.
 - Ask only if you cannot find out by yourself and a wrong guess would cost much.
 - Answer briefly, in the language of the user, as plain text for a terminal; name places as \
 `path:line`."""
-
-
 _INSTRUCTIONS_INTRO: Final = """\
 Instructions of the user and of the project follow, from the most general to the one nearest to \
 the working folder. Where two of them disagree, the later one counts; what the user says in the \
 conversation counts more than any of them."""
+_INSTRUCTIONS_TAG: Final = re.compile(r"<(\s*/?\s*instructions)", re.IGNORECASE)
+
+
+# -- instruction files ------------------------------------------------------------------------
+
+
+class InstructionFile(NamedTuple):
+    """One file of instructions."""
+
+    path: Path
+    text: str
+
+
+class Instructions(NamedTuple):
+    """All files of instructions, the nearest first."""
+
+    files: tuple[InstructionFile, ...] = ()
+    notes: tuple[str, ...] = ()
+    """Notices on files that were left out; to be printed once."""
+
+
+def read_instructions(
+    folder: Path,
+    project: Path,
+    user_folder: Path | None = None,
+    *,
+    most_bytes: int = MAX_INSTRUCTION_BYTES,
+) -> Instructions:
+    """Return the instructions for work in a folder; `user_folder` is the folder of the user's settings."""
+    files: list[InstructionFile] = []
+    notes: list[str] = []
+    room = most_bytes
+    for place, inside in _search_folders(folder, project, user_folder):
+        try:
+            found = _read_folder(place, inside, room)
+        except InvalidValue as exc:
+            notes.append(f"{exc}; it is left out")
+            continue
+        if found is None:
+            continue
+        path, data = found
+        text, is_whole = _decode_truncated(data, room)
+        room -= min(len(data), room)
+        if not is_whole:
+            cut = f"cut: all instructions together may have {most_bytes:,} bytes"
+            notes.append(f"{path}: {cut}")
+            text += f"\n[{cut}]"
+        if text.strip():
+            files.append(InstructionFile(path, text.strip()))
+    return Instructions(tuple(files), tuple(notes))
+
+
+def _search_folders(
+    folder: Path, project: Path, user_folder: Path | None
+) -> Iterator[tuple[Path, Path | None]]:
+    """Yield the folders to search, each with the folder that its links may not leave."""
+    folder, project = folder.resolve(), project.resolve()
+    for place in (folder, *folder.parents):
+        if not place.is_relative_to(project):
+            break
+        yield place, project
+    if user_folder is not None:
+        yield user_folder, None  # the user's own links may lead anywhere
+
+
+def _read_folder(place: Path, inside: Path | None, room: int) -> tuple[Path, bytes] | None:
+    for name in INSTRUCTION_FILE_NAMES:
+        path = place / name
+        data = read_plain_file(path, inside=inside, most_bytes=room)
+        if data is None:
+            continue
+        if b"\0" in data:
+            raise InvalidValue("is not UTF-8 text", code="file_not_utf8", place=str(path))
+        return path, data
+    return None
+
+
+def _decode_truncated(data: bytes, room: int) -> tuple[str, bool]:
+    """Return a text that fits, and whether it is complete.
+
+    Bytes that are not UTF-8 are replaced: the rest is still useful. No character is cut in two.
+    """
+    if len(data) <= room:
+        return data.decode("utf-8-sig", "replace"), True
+    end = room
+    while end and data[end] & 0xC0 == 0x80:
+        end -= 1
+    return data[:end].decode("utf-8-sig", "replace"), False
+
+
+# -- the system prompt ------------------------------------------------------------------------
 
 
 class PromptEnvironment(NamedTuple):
-    """Where and when a model is to work."""
+    """The place and the date of a conversation."""
 
     folder: Path
     project: Path
@@ -166,13 +160,13 @@ class PromptEnvironment(NamedTuple):
         add_dirs: Sequence[Path] = (),
         now: Callable[[], datetime] = utc_now,
     ) -> PromptEnvironment:
-        """Return the surroundings of this process at this time."""
+        """Return the environment of this process at this time."""
         system = f"{platform.system()} {platform.machine()}".strip()
         return cls(folder, project, system, now().date().isoformat(), tuple(add_dirs))
 
 
 def build_system_prompt(
-    surroundings: PromptEnvironment,
+    environment: PromptEnvironment,
     instructions: Sequence[InstructionFile] = (),
     *,
     replacement: str | None = None,
@@ -180,10 +174,10 @@ def build_system_prompt(
 ) -> str:
     """Return the text of the system message; `instructions` come with the nearest first.
 
-    A replacement stands for everything but the instructions.
+    `replacement` replaces everything except the instructions.
     """
     if replacement is None:
-        parts = [_BASE_PROMPT, _describe_environment(surroundings)]
+        parts = [_BASE_PROMPT, _describe_environment(environment)]
     else:
         parts = [replacement]
     if instructions:
@@ -194,28 +188,28 @@ def build_system_prompt(
     return "\n\n".join([part for part in parts if part])
 
 
-def _describe_environment(surroundings: PromptEnvironment) -> str:
+def _describe_environment(environment: PromptEnvironment) -> str:
     lines = [
-        f"Working folder: {_safe_path(surroundings.folder)}",
+        f"Working folder: {_safe_path(environment.folder)}",
         *(
-            [f"Root of the project: {_safe_path(surroundings.project)}"]
-            if surroundings.project != surroundings.folder
+            [f"Root of the project: {_safe_path(environment.project)}"]
+            if environment.project != environment.folder
             else []
         ),
-        *[f"You may also work in: {_safe_path(path)}" for path in surroundings.add_dirs],
-        f"Platform: {surroundings.platform}",
-        f"Date (UTC): {surroundings.date}",
+        *[f"You may also work in: {_safe_path(path)}" for path in environment.add_dirs],
+        f"Platform: {environment.platform}",
+        f"Date (UTC): {environment.date}",
     ]
     return "\n".join(lines)
 
 
 def _wrap_instructions(instruction: InstructionFile) -> str:
-    # A file must not be able to end its frame and go on in the name of another.
+    # A file must not be able to end its frame and pretend to be another.
     text = _INSTRUCTIONS_TAG.sub(r"<\\\1", instruction.text)
     return f'<instructions path="{_safe_path(instruction.path)}">\n{text}\n</instructions>'
 
 
 def _safe_path(path: Path) -> str:
-    """Return a path that stays on its line, whatever somebody has called a folder."""
+    """Return a path on one line, without characters that could end its frame."""
     text = str(path).encode(errors="replace").decode()
     return "".join([char if char.isprintable() and char not in '"<>' else "?" for char in text])

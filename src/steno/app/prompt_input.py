@@ -1,6 +1,6 @@
-"""Make a message of what a person says at a command line, with what it points at.
+"""Build the message of a prompt, with its references and images.
 
-What is piped in is no more than text, whatever stands in it.
+Piped input is plain text: references in it are not resolved.
 """
 
 from __future__ import annotations
@@ -23,71 +23,75 @@ from steno.tools import Workspace
 
 
 class RawPrompt(NamedTuple):
-    """What a person says, and what only comes along with it."""
+    """A prompt as the user typed it, with piped input and images."""
 
     text: str
     piped: str = ""
     images: tuple[str | bytes, ...] = ()
-    """Files and addresses by name, or what was pasted."""
+    """Paths and URLs, or pasted bytes."""
 
 
 class PreparedPrompt(NamedTuple):
-    """What is to be said first, and what is known of it."""
+    """The message of a prompt, and notes about it."""
 
     message: UserMessage | None
-    """None: something was said before, and waits for an answer."""
+    """None: the last message of the session waits for a response."""
     origin: str | None = None
-    """The command that stands for it, where a server has made it ready."""
+    """The command that the message stands for, where a server expanded it."""
     notes: tuple[str, ...] = ()
-    """What the person should know of it."""
+    """Notices for the user."""
 
     @property
     def text(self) -> str:
-        """Its words, as far as they are known before anything is opened."""
+        """The text of the message, before its references are resolved."""
         return "" if self.message is None else self.message.text or ""
 
 
 async def prepare_prompt(
-    words: RawPrompt, opened: InputSetup, mode: RecognitionMode, *, place: str = "--image"
+    prompt: RawPrompt, input_setup: InputSetup, mode: RecognitionMode, *, place: str = "--image"
 ) -> PreparedPrompt:
-    """Return what a person says: with what it points at, or what a server has made ready.
+    """Return the message of a prompt, with its references, or as a server expands it.
 
-    `place` is where images are named. Raises OSError, StenoError for what cannot be read.
+    `place` names the option of the images in errors. Raises OSError, StenoError.
     """
-    pictures = await asyncio.to_thread(_load_images, words.images, opened.workspace, place)
-    read, servers = opened.inputs.prompt, opened.servers
-    command = parse_prompt_command(words.text)
+    images = await asyncio.to_thread(_load_images, prompt.images, input_setup.workspace, place)
+    read, servers = input_setup.inputs.prompt, input_setup.servers
+    command = parse_prompt_command(prompt.text)
     if command is None or command.server not in servers.specs:
-        prompt = await asyncio.to_thread(
-            read, words.text, appended=words.piped, images=pictures, mode=mode
+        parsed = await asyncio.to_thread(
+            read, prompt.text, appended=prompt.piped, images=images, mode=mode
         )
-        notes = prompt.notes
+        notes = parsed.notes
         if command is not None:
             notes += (f"{command.command}: there is no server of this name; left as text",)
-        return PreparedPrompt(prompt.message, notes=notes)
-    ready = await expand_prompt(command, [servers.get(command.server)])
-    content = with_image_mode(ready, mode).content
-    if words.piped.strip() or pictures:
-        rest = await asyncio.to_thread(read, "", appended=words.piped, images=pictures, mode=mode)
+        return PreparedPrompt(parsed.message, notes=notes)
+    expanded = await expand_prompt(command, [servers.get(command.server)])
+    content = with_image_mode(expanded, mode).content
+    if prompt.piped.strip() or images:
+        rest = await asyncio.to_thread(read, "", appended=prompt.piped, images=images, mode=mode)
         content += rest.message.content
-    return PreparedPrompt(UserMessage(content), origin=words.text.strip())
+    return PreparedPrompt(UserMessage(content), origin=prompt.text.strip())
 
 
 def prepare_retry(
     conversation: Conversation | None, mode: RecognitionMode | None
 ) -> PreparedPrompt:
-    """Return what could not be sent; its images may be shown otherwise now. Raises Misused."""
+    """Return the prompt that could not be sent, in another image mode if given. Raises UsageError."""
     found = None if conversation is None else find_unsent_prompt(conversation)
     if found is None:
         if conversation is None or not is_unanswered(conversation):
-            raise UsageError("--retry: everything that was said last has been sent")
+            raise UsageError(
+                "everything that was said last has been sent",
+                code="nothing_unsent",
+                place="--retry",
+            )
         return PreparedPrompt(None)
     message = found.message if mode is None else with_image_mode(found.message, mode)
     return PreparedPrompt(message, found.audit.get("origin"))
 
 
 def with_image_mode(message: UserMessage, mode: RecognitionMode) -> UserMessage:
-    """Return a message whose images are to be shown in another way."""
+    """Return a message with another mode for its images."""
     blocks = [replace(one, mode=mode) if isinstance(one, Image) else one for one in message.content]
     return replace(message, content=tuple(blocks))
 
@@ -100,7 +104,7 @@ def _load_images(
 
 def _load_image(image: str | bytes, workspace: Workspace, place: str) -> str | ImageData:
     if isinstance(image, bytes):
-        return ImageData(validate_image(image, f"{place}: what was pasted"))
+        return ImageData(validate_image(image, "what was pasted", place=place))
     if is_url(image):
         return image
     found = read_named_image(image, workspace, place=place)

@@ -65,7 +65,7 @@ class LocalSessionList:
         summaries = readable_summaries(
             store,
             unreadable,
-            are_meant=lambda header: snippets is None or header.id in snippets,
+            is_wanted=lambda header: snippets is None or header.id in snippets,
             is_shown=False,
         )
         return [

@@ -1,6 +1,6 @@
-"""All of one session, read once: what its entries are called, and how they hang together.
+"""All records of one session in memory: entries by number, id and label, and the path of a branch.
 
-For people an entry has a number, that of its record: short, and the same for ever.
+The number of an entry is that of its record: short, and always the same.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ENTRY_NUMBER: Final = re.compile(r"#?([1-9][0-9]{0,11})")
 
 @final
 class SessionLog:
-    """The records of a session, and what follows from them."""
+    """The records of a session, with indexes over them."""
 
     def __init__(self, header: Header, records: Iterable[Record]) -> None:
         """Take the records of a session in the order they were written."""
@@ -44,21 +44,21 @@ class SessionLog:
                 self.entries[record.entry.id] = record.entry
                 self.numbers[record.entry.id] = record.seq
         self.heads: Final = heads.all()
-        """The last entry of every branch, the branch that was written to last at the end."""
+        """The last entry of every branch; the branch that was written to last stands at the end."""
         self._by_number: Final = {self.numbers[id]: entry for id, entry in self.entries.items()}
         self.labels: Final = labels_of(self.entries.values())
         self.tools: Final = tools_by_call(self.entries.values())
-        """The name of the tool that each call asks for, by the id of the call."""
+        """The tool of each call, by the id of the call."""
         messages = [entry.message for entry in self.entries.values() if entry.message is not None]
         self.calls: Final = {call.id: call for one in messages for call in one.tool_calls}
-        """What was called, by the id of the call."""
+        """The calls by their ids."""
 
     @classmethod
     def read(cls, store: Store, session: str) -> SessionLog:
-        """Read a session, and show how far that is. Raises Missing, Damaged."""
+        """Read a session, and show the progress. Raises Missing, Damaged."""
         length = count_entries(store, session)
-        with explain_damage(session), show_progress("reading records", length) as shown:
-            return cls(store.header(session), shown.track(store.records(session)))
+        with explain_damage(session), show_progress("reading records", length) as progress:
+            return cls(store.header(session), progress.track(store.records(session)))
 
     @property
     def active(self) -> str:
@@ -66,7 +66,7 @@ class SessionLog:
         return next(reversed(self.heads), MAIN_BRANCH)
 
     def number(self, entry_id: str) -> str:
-        """Return how an entry is called; a question mark if it is not there."""
+        """Return the number of an entry as text; a question mark if there is no such entry."""
         number = self.numbers.get(entry_id)
         return "#?" if number is None else f"#{number}"
 
@@ -75,66 +75,66 @@ class SessionLog:
         name = self.active if branch is None else branch
         if name not in self.heads and name != MAIN_BRANCH:
             known = ", ".join(map(terminal_text, self.heads))
-            raise Missing(f"branch: there is none of this name, but {known or MAIN_BRANCH}")
+            raise Missing(
+                f"there is none of this name, but {known or MAIN_BRANCH}",
+                code="branch_missing",
+                place="branch",
+            )
         path: list[Entry] = []
-        wanted, before = self.heads.get(name), len(self.records) + 1
-        while wanted is not None:
-            number = self.numbers.get(wanted, before)
+        entry_id, before = self.heads.get(name), len(self.records) + 1
+        while entry_id is not None:
+            number = self.numbers.get(entry_id, before)
             if number >= before:
-                raise Damaged("session: what came before an entry is not there; see steno verify")
-            path.append(self.entries[wanted])
-            wanted, before = path[-1].parent, number
+                raise Damaged(
+                    "what came before an entry is not there; see steno verify",
+                    code="entry_parent_missing",
+                    place="session",
+                )
+            path.append(self.entries[entry_id])
+            entry_id, before = path[-1].parent, number
         return path[::-1]
 
     def find_entry(self, name: str) -> Entry:
-        """Return the entry that is meant: by its number, id, label, or the beginning of its id.
+        """Return an entry by its number, id, label, or the beginning of its id.
 
-        A number is what every command prints, so nothing else that reads like one can get in its
-        way. Raises Missing if there is none or more than one.
+        Every command prints numbers, so a number wins over an id or a label that looks like one.
+        Raises Missing if there is none or more than one.
         """
         number = _ENTRY_NUMBER.fullmatch(name)
         if number is not None and int(number[1]) <= len(self.records):
             return self._entry_by_number(int(number[1]))
         if name in self.entries:
             return self.entries[name]
-        found: list[str] = []
+        candidates: list[str] = []
         if number is None:
             if self.labels.get(name) in self.entries:
                 return self.entries[self.labels[name]]
-            found = [id for id in self.entries if name and id.startswith(name)]
+            candidates = [id for id in self.entries if name and id.startswith(name)]
         what = f"entry {terminal_line(name)}".rstrip()
-        return self.entries[pick_one(found, what, "`steno sessions tree` shows them")]
+        return self.entries[pick_one(candidates, what, "`steno sessions tree` shows them")]
 
     def _entry_by_number(self, number: int) -> Entry:
         if number not in self._by_number:
             raise Missing(
-                f"entry #{number}: there a branch begins, which takes a number and is no entry; "
-                "`steno sessions tree` shows the entries"
+                "there a branch begins, which takes a number and is no entry; "
+                "`steno sessions tree` shows the entries",
+                code="not_an_entry",
+                place=f"entry #{number}",
             )
         return self._by_number[number]
 
 
-# -- words -----------------------------------------------------------------------------------------
-#
-# Entries in words: who said it, what was said, called, returned, decided.
-#
-# Everything here is printable; nothing here prints.
-
-
 def summarize_entry(entry: Entry, log: SessionLog) -> str:
-    """Return what an entry says, on one line."""
+    """Return the content of an entry on one line."""
     if isinstance(entry.payload, Message):
         passages = map(block_passage, entry.payload.content)
-        words = [terminal_line(passage.text) for passage in passages if passage.style != "dim"]
-        return " ".join(filter(None, words))
+        texts = [terminal_line(passage.text) for passage in passages if passage.style != "dim"]
+        return " ".join(filter(None, texts))
     return terminal_line(describe_log_entry(entry, log))
 
 
-# -- everything else -------------------------------------------------------------------------
-
-
 def describe_log_entry(entry: Entry, log: SessionLog) -> str:
-    """Return what an entry says that is no message."""
+    """Describe an entry that is no message."""
 
     def call(call_id: str) -> str:
         known = log.calls.get(call_id)
@@ -142,7 +142,7 @@ def describe_log_entry(entry: Entry, log: SessionLog) -> str:
 
     def found(resolution: Resolution) -> EntryDescription:
         target = log.entries.get(resolution.target)
-        told = describe_resolution(None if target is None else target.payload, resolution)
-        return EntryDescription(f"{log.number(resolution.target)}, {told}")
+        text = describe_resolution(None if target is None else target.payload, resolution)
+        return EntryDescription(f"{log.number(resolution.target)}, {text}")
 
     return ": ".join(filter(None, describe_entry(entry, number=log.number, call=call, found=found)))

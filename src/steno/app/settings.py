@@ -1,6 +1,6 @@
-"""What can be set, how two settings of a name become one, and what a stranger's project may set.
+"""The settings: their types and defaults, how two values merge, and what an untrusted project may set.
 
-This file reads nothing: where settings come from is the business of `configuration`.
+This module reads nothing: `settings_loader` does.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _Text: TypeAlias = Annotated[str, Meta(min_length=1)]
 
 @final
 class OcrEngineSetting(StrEnum):
-    """What recognises text in images: whichever is installed, one of them, or nothing."""
+    """The OCR engine: the first that is installed, a named one, or none."""
 
     AUTO = "auto"
     RAPIDOCR = "rapidocr"
@@ -43,7 +43,7 @@ class OcrEngineSetting(StrEnum):
 
 @final
 class ModelSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the user knows about a model, and neither the catalog nor its server says."""
+    """Facts about a model that neither the catalog nor its server knows."""
 
     context_tokens: _Count | None = None
     vision: bool | None = None
@@ -52,12 +52,12 @@ class ModelSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 @final
 class Settings(RedactedRepr, frozen=True, kw_only=True):
-    """Everything that can be set. The names are those of the files; None: nobody said."""
+    """All settings, under their names in the files. None: not set."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"model"})
 
     model: _Text | None = None
-    """`provider/model`; where nobody names one, one is looked for."""
+    """`provider/model`; without one, steno searches for a model."""
     mode: Mode = Mode.ACT
     role: AgentRole = AgentRole.ACTOR
     allow: tuple[PermissionRule, ...] = ()
@@ -67,7 +67,7 @@ class Settings(RedactedRepr, frozen=True, kw_only=True):
     max_seconds: _Amount | None = None
     max_cost: _Amount | None = None
     max_tokens: _Count | None = None
-    """Of one answer."""
+    """Of one response."""
     temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
     store: _Text | None = None
     """The address of a store."""
@@ -80,24 +80,24 @@ class Settings(RedactedRepr, frozen=True, kw_only=True):
     network: bool = False
     """Whether commands in the sandbox may use the network."""
     env: tuple[_Name, ...] = ()
-    """Variables that are passed on to commands, beside the harmless ones."""
+    """Variables that commands receive in addition to the harmless ones."""
     theme: _Text | None = None
-    """How the full-screen terminal looks; see `/theme`."""
+    """The theme of the full-screen terminal; see `/theme`."""
     plain: bool = False
-    """Whether the terminal is used line by line, as screen readers like it."""
+    """Whether the terminal works line by line, as screen readers need it."""
     steering: SteeringPolicy = SteeringPolicy.AFTER_CALLS
     telemetry: bool = False
     capture_content: bool = False
-    """Whether telemetry holds what was said."""
+    """Whether telemetry holds the content of messages."""
     image_mode: RecognitionMode = RecognitionMode.AUTO
-    """How images reach a model where nobody says it of one of them."""
+    """How images reach a model, unless a prompt sets it for one of them."""
     ocr: OcrEngineSetting = OcrEngineSetting.AUTO
     ocr_languages: tuple[_Name, ...] = ()
-    """What Tesseract calls the languages that it looks for; by itself it takes those it has."""
+    """The languages that Tesseract recognises, by its own names; by default all that are installed."""
     resource_ttl_s: Annotated[float, Meta(ge=0)] = 3600
-    """How long what a server's resource holds is used again, where the server does not say."""
+    """How long the content of a resource is reused, where its server sets no time."""
     resource_tokens: _Count | None = None
-    """How much of a conversation resources may be, all together."""
+    """How many tokens of a conversation all resources together may take."""
     providers: Mapping[str, Vendor] = MappingProxyType(CATALOG)
     """All vendors: those of the catalog, and those of the user."""
     models: Mapping[str, ModelSettings] = MappingProxyType({})
@@ -105,11 +105,11 @@ class Settings(RedactedRepr, frozen=True, kw_only=True):
     mcp_servers: Mapping[str, McpServerSpec] = MappingProxyType({})
     """By name. Those of a project's `.mcp.json` are not among them."""
     trusted_projects: tuple[Path, ...] = ()
-    """Projects whose own file counts in full; only the user's file can say so."""
+    """Projects whose file counts in full; only the user's file can set this."""
 
     @property
     def limits(self) -> Limits:
-        """How far one run may go."""
+        """The limits of one run."""
         return Limits(
             turns=self.max_turns,
             tokens=self.max_total_tokens,
@@ -123,11 +123,11 @@ SETTING_NAMES: Final = Settings.__struct_fields__
 SCALAR_NAMES: Final = tuple(
     [name for name in SETTING_NAMES if not isinstance(getattr(DEFAULTS, name), tuple | Mapping)]
 )
-"""What an environment variable can set."""
+"""Settings that have an environment variable."""
 CUMULATIVE_NAMES: Final = frozenset(SETTING_NAMES) - frozenset(SCALAR_NAMES) | {
     "append_system_prompt"
 }
-"""What is not replaced where it is given twice."""
+"""Settings that are merged, not replaced, where they are set twice."""
 
 
 def variable_name(name: str) -> str:
@@ -136,10 +136,10 @@ def variable_name(name: str) -> str:
 
 
 def merge_setting(name: str, old: Any, new: Any) -> Any:
-    """Return what counts where a setting was given twice.
+    """Return the value of a setting that was set twice.
 
-    Lists add up, so that nothing takes a deny rule back; tables are joined by their keys; so are
-    texts whose point it is to be appended. All others are replaced.
+    Lists are joined, so that no file can take a deny rule back; tables are joined by their keys;
+    so are texts that are meant to be appended. All others are replaced.
     """
     if isinstance(old, Mapping):
         return MappingProxyType({**old, **new})
@@ -148,7 +148,7 @@ def merge_setting(name: str, old: Any, new: Any) -> Any:
     return f"{old}\n\n{new}" if name in CUMULATIVE_NAMES and old else new
 
 
-# -- projects that nobody trusts -------------------------------------------------------------------
+# -- untrusted projects ----------------------------------------------------------------------------
 
 _TrustCheck: TypeAlias = Callable[[Any, Any, Path], bool]
 
@@ -184,9 +184,9 @@ ALLOWED_UNTRUSTED: Final[Mapping[str, _TrustCheck]] = {
     "ocr_languages": _allow_always,
     "resource_tokens": _allow_if_lower,
 }
-"""When a setting counts that comes with a project: if it tightens something, or is mere taste.
+"""When a setting of an untrusted project counts: if it tightens something, or is a matter of taste.
 
-The new value, the old one and the root of the project decide. What is not in this table could
-spend the user's money, send keys or words somewhere else, or let commands do more: it never
-counts. `trusted_projects` is not even for a trusted project to set.
+The new value, the old one and the root of the project decide. A setting outside of this table could
+spend the user's money, send keys or messages elsewhere, or let commands do more: it never counts.
+Not even a trusted project can set `trusted_projects`.
 """

@@ -1,7 +1,7 @@
-"""Read the settings: the user's file, the project's, the environment and the command line.
+"""Read the settings: the user's file, the project's file, the environment and the command line.
 
-Later ones win. What a project's file says that nobody trusts counts only as far as it is harmless;
-the rest is named in the notes. Whatever is wrong is said with its place, and never passed over.
+Later ones win. Of the file of an untrusted project only harmless settings count; the others are
+named in the notes. Every error names its place, and none is ignored.
 """
 
 from __future__ import annotations
@@ -42,140 +42,34 @@ from steno.store.locate import read_address
 from steno.tools.workspace import Workspace
 from steno.values import replace_lone_surrogates
 
-# -- in words --------------------------------------------------------------------------------------
-#
-# What msgspec says of a value that does not fit, in words of people who write a settings file.
-#
-# Only its words are known here, and no setting: whoever reads a value says where it stands.
-
-
-_TYPE_NAMES: Final = {
-    "int": "a whole number",
-    "float": "a number",
-    "str": "text",
-    "bool": "true or false",
-    "array": "a list",
-    "object": "a table",
-    "null": "nothing",
-    "datetime": "a time",
-    "date": "a date",
-    "time": "a time",
-}
-
-
-_OR_NULL: Final = " | null"
-
-
-_BOUNDS: Final = {">=": "{} or more", "<=": "{} or less", ">": "above {}", "<": "below {}"}
-
-
-_REPLACEMENTS: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...]] = (
-    (
-        re.compile(r"Expected `([^`]+)`, got `([^`]+)`"),
-        lambda found: f"must be {_type_name(found[1])}, not {_type_name(found[2])}",
-    ),
-    (re.compile(r"Expected `str` of length >= 1"), lambda _: "must not be empty"),
-    (
-        re.compile(r"Expected `str` matching regex .*", re.DOTALL),
-        lambda _: "must be letters, digits and _, and begin with no digit",
-    ),
-    (
-        re.compile(r"Expected `[^`]+` (>=|<=|>|<) ([\d.]+)"),
-        lambda found: f"must be {_BOUNDS[found[1]].format(found[2].removesuffix('.0'))}",
-    ),
-)
-
-
-_UNKNOWN_FIELD: Final = re.compile(r"Object contains unknown field `([^`]*)`")
-
-
-def explain_validation_error(rule: str, fields: Iterable[str] = ()) -> str:
-    """Return what msgspec says in our words; `fields` are those that there could be."""
-    for pattern, told in _REPLACEMENTS:
-        rule = pattern.sub(told, rule)
-    return _UNKNOWN_FIELD.sub(
-        lambda found: (
-            f"there is no field {terminal_line(found[1])}; {suggest_name(found[1], fields)}"
-        ),
-        rule,
-    )
-
-
-def _type_name(name: str) -> str:
-    """Return what a type is called; that it may be missing is no use to anybody."""
-    names = name.removesuffix(_OR_NULL).split(" | ")
-    return " or ".join([_TYPE_NAMES.get(one, one) for one in names])
-
-
-# -- project ---------------------------------------------------------------------------------------
-#
-# How files of a project and of the user are read.
-#
-# What lies in a project came with it, from whoever wrote it: a file there counts only if it is a
-# plain one that really is in the project, and no larger than anybody would write by hand.
-
-
-def read_plain_file(path: Path, *, inside: Path | None, most_bytes: int) -> bytes | None:
-    """Return the beginning of a file, up to one byte more than wanted; None if there is none.
-
-    Links are followed, but not out of `inside`, a folder above the file; where that is None, they
-    may lead anywhere. Raises InvalidValue for what is not a plain file or cannot be read.
-    """
-    if not os.path.lexists(path):
-        return None
-    try:
-        if inside is None:
-            path = path.resolve(strict=True)
-        with Workspace([inside or path.parent]).open_file(str(path)) as file:
-            return file.read(most_bytes + 1)
-    except (ToolFailed, Unavailable) as exc:
-        raise InvalidValue(str(exc)) from exc
-    except (OSError, RuntimeError) as exc:  # RuntimeError: links that lead to each other
-        raise InvalidValue(f"{path}: cannot be read: {exc}") from exc
-
-
 T = TypeVar("T")
-
-
 _MAX_FILE_BYTES: Final = 262_144
-
-
 _FILE_TYPES: Final = get_type_hints(Settings, include_extras=True) | dict.fromkeys(
     ("allow", "deny", "add_dirs", "trusted_projects"), tuple[str, ...]
 )
-"""What a setting looks like in a file."""
-
-
+"""The type of a setting in a file."""
 _FLAG_SPELLINGS: Final = {"add_dirs": "--add-dir"}
-"""Options of another name than the setting, since they are given once for each."""
-
-
+"""Options that have another name than the setting, since each holds one element."""
 _USER_FILE_ONLY: Final = "only your own file may hold that"
-
-
 _PROVIDER_FIELDS: Final = (
     "like",
     *[name for name in Vendor.__struct_fields__ if name not in ("name", "hint")],
     *Capabilities.__struct_fields__,
 )
-"""What may stand in the row of a provider."""
-
-
+"""The fields of a provider."""
 _PROVIDER_MARKERS: Final = frozenset({"like", "wire", "base_url"})
-"""One of these is in every row."""
-
-
+"""Every provider has one of these."""
 _BARE_KEY: Final = re.compile(r"[\w-]+", re.ASCII)
 
 
 class LoadedSettings(NamedTuple):
-    """The settings that count, and where they are from."""
+    """The settings in force, and where they are from."""
 
     settings: Settings
     origins: Mapping[str, tuple[str, ...]]
-    """For each setting that is not left at its default: files, variables and flags."""
+    """The files, variables and flags of each setting that is not at its default."""
     notes: tuple[str, ...]
-    """What a person should know, such as what was ignored; to be told once."""
+    """Notices for the user, such as ignored settings; to be printed once."""
     project: Path
     project_file: Path
     user_file: Path | None
@@ -183,7 +77,7 @@ class LoadedSettings(NamedTuple):
 
     @property
     def trusts_project(self) -> bool:
-        """Whether the user trusts what lies in the project."""
+        """Whether the user trusts the project."""
         return self.project in self.settings.trusted_projects
 
 
@@ -192,65 +86,76 @@ def load_settings(
     *,
     flags: Mapping[str, Any] | None = None,
     environ: Mapping[str, str] | None = None,
-    reads_strangers: bool = True,
+    reads_untrusted: bool = True,
 ) -> LoadedSettings:
     """Return the settings for work in a folder, which is the current one unless given.
 
-    `flags` are settings by their names as the command line has them; what is None or empty was
-    not given. The files need not be there; that of a project that nobody trusts may be left
-    alone. Raises InvalidValue with the place of what is wrong, Misused if that is a flag.
+    `flags` are the settings of the command line by their names; None and empty ones are ignored.
+    The files need not exist. Without `reads_untrusted` the file of an untrusted project is not
+    read. Raises InvalidValue with the place of an error, UsageError if that is a flag.
     """
     folder = (folder or Path.cwd()).resolve()
     environ = os.environ if environ is None else environ
-    own, project = config_folder(environ), find_project(folder)
-    user_file = None if own is None else own / SETTINGS_FILE
+    user_folder, project = config_folder(environ), find_project(folder)
+    user_file = None if user_folder is None else user_folder / SETTINGS_FILE
     project_file = project / ".steno" / SETTINGS_FILE
-    gathered = _SettingsBuilder(environ)
+    builder = _SettingsBuilder(environ)
     if user_file is not None:
-        gathered.add_file(user_file)
-    trusted = project in gathered.settings.trusted_projects
+        builder.add_file(user_file)
+    trusted = project in builder.settings.trusted_projects
     ignored: list[str] = []
-    if trusted or reads_strangers:
-        ignored = gathered.add_file(project_file, project=project, trusted=trusted)
+    if trusted or reads_untrusted:
+        ignored = builder.add_file(project_file, project=project, trusted=trusted)
     if ignored:
-        names, way_out = ", ".join(ignored), describe_how_to_trust(project, user_file)
-        gathered.notes.append(
+        names, advice = ", ".join(ignored), describe_how_to_trust(project, user_file)
+        builder.notes.append(
             f"{project_file}: project settings ignored: {names}; "
-            f"{_USER_FILE_ONLY if trusted else way_out}"
+            f"{_USER_FILE_ONLY if trusted else advice}"
         )
     for name in SCALAR_NAMES:
         if value := environ.get(variable_name(name)):
-            gathered.add_value(name, value, variable_name(name))
+            builder.add_value(name, value, variable_name(name))
     for name, value in (flags or {}).items():
         if value not in (None, (), []):
-            _add_flag(gathered, name, value, folder)
-    notes = tuple(gathered.notes)
+            _add_flag(builder, name, value, folder)
+    notes = tuple(builder.notes)
     return LoadedSettings(
-        gathered.settings, gathered.origins, notes, project, project_file, user_file
+        builder.settings, builder.origins, notes, project, project_file, user_file
     )
 
 
-def _add_flag(gathered: _SettingsBuilder, name: str, value: Any, folder: Path) -> None:
+def load_settings_leniently() -> LoadedSettings:
+    """Return the settings for a command that only reads stores.
+
+    An error in the file of an untrusted project is printed as a notice, and the file is ignored:
+    it cannot choose the store anyway. Raises InvalidValue for an error in any other file.
+    """
+    try:
+        return load_settings()
+    except InvalidValue as exc:
+        loaded = load_settings(reads_untrusted=False)
+        print_notice(f"{terminal_line(str(exc))}; nothing in this file counts here")
+        return loaded
+
+
+def _add_flag(builder: _SettingsBuilder, name: str, value: Any, folder: Path) -> None:
     flag = _FLAG_SPELLINGS.get(name, f"--{name.replace('_', '-')}")
     try:
-        gathered.add_value(_check_setting_name(name, flag), value, flag, base=folder)
+        builder.add_value(_check_setting_name(name, flag), value, flag, base=folder)
     except InvalidValue as exc:
-        raise UsageError(str(exc)) from None
+        raise UsageError(exc.message, code=exc.code, place=exc.place) from None
 
 
 def describe_how_to_trust(project: Path, user_file: Path | None) -> str:
-    """Return what to do for a project to count in full."""
+    """Return how to trust a project."""
     quoted = msgspec.json.encode(replace_lone_surrogates(str(project))).decode()
     place = user_file or "a configuration file of yours"
     return f"if you trust this project, put trusted_projects = [{quoted}] into {place}"
 
 
-# -- layers ----------------------------------------------------------------------------------
-
-
 @final
 class _SettingsBuilder:
-    """What was set so far, and by whom."""
+    """The settings so far, and their origins."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self.settings = DEFAULTS
@@ -262,8 +167,9 @@ class _SettingsBuilder:
     def add_file(
         self, path: Path, *, project: Path | None = None, trusted: bool = True
     ) -> list[str]:
-        """Take what a file says, and return the names of the settings that do not count."""
+        """Add the settings of a file, and return the names of those that are ignored."""
         ignored: list[str] = []
+        origin = replace_lone_surrogates(str(path))
         for key, value in _read_toml(path, inside=project).items():
             place = f"{path}: {terminal_line(key)}"
             _check_misplaced_provider(key, value, place)
@@ -271,28 +177,29 @@ class _SettingsBuilder:
             if not (trusted or name in ALLOWED_UNTRUSTED) or (
                 project and name == "trusted_projects"
             ):
-                ignored.append(name)  # it is not even looked at
+                ignored.append(name)  # its value is not read
                 continue
-            new, old = self._read(name, value, place, base=project), getattr(self.settings, name)
+            new = self._read(name, value, place, origin=origin, base=project)
+            old = getattr(self.settings, name)
             if name == "allow":
                 self._note_unknown_tools(new, place)
             if trusted or (project and ALLOWED_UNTRUSTED[name](new, old, project)):
-                self._set(name, new, replace_lone_surrogates(str(path)))
+                self._set(name, new, origin)
             else:
                 ignored.append(name)
         return ignored
 
     def add_value(self, name: str, value: Any, origin: str, *, base: Path | None = None) -> None:
-        """Take one setting from a variable or a flag, where a number may be a text."""
-        new = self._read(name, value, origin, base=base, is_strict=False)
+        """Add one setting from a variable or a flag, where a number may be a text."""
+        new = self._read(name, value, origin, origin=origin, base=base, is_strict=False)
         if name == "allow":
             for number, rule in enumerate(new):
-                with _prefix_errors(f"{origin}[{number}]: "):
+                with _at_place(f"{origin}[{number}]"):
                     check_rule_tool(rule)
         self._set(name, new, origin)
 
     def _note_unknown_tools(self, rules: Iterable[PermissionRule], place: str) -> None:
-        """Tell of rules that allow nothing: a file may be older, or newer, than this program."""
+        """Note rules about unknown tools: a file may be older, or newer, than this program."""
         for number, rule in enumerate(rules):
             try:
                 check_rule_tool(rule)
@@ -306,13 +213,20 @@ class _SettingsBuilder:
         self.origins[name] = (*before, origin)
 
     def _read(
-        self, name: str, value: Any, place: str, *, base: Path | None, is_strict: bool = True
+        self,
+        name: str,
+        value: Any,
+        place: str,
+        *,
+        origin: str,
+        base: Path | None,
+        is_strict: bool = True,
     ) -> Any:
-        """Return a setting as `Settings` has it; paths are relative to `base`."""
+        """Return a setting in the type of `Settings`; paths are relative to `base`."""
         match name:
             case "providers":
                 table = _convert_value(value, dict[str, Any], place)
-                with _prefix_errors(f"{place}.", fields=_PROVIDER_FIELDS):
+                with _inside_place(place, fields=_PROVIDER_FIELDS):
                     return read_vendors(table, known=self.settings.providers)
             case "models":
                 rows = _convert_value(value, dict[str, Any], place)
@@ -321,10 +235,11 @@ class _SettingsBuilder:
                     for key, row in rows.items()
                 }
             case "mcp_servers":
-                return self._servers(_convert_value(value, dict[str, Any], place), place, base)
+                table = _convert_value(value, dict[str, Any], place)
+                return self._servers(table, place, origin=origin, base=base)
             case "allow":
                 return self._parse_each(name, value, place, PermissionRule.parse)
-            case "deny":  # one that denies nothing would leave somebody in false safety
+            case "deny":  # a rule that denies nothing would give false safety
                 return self._parse_each(name, value, place, _parse_deny_rule)
             case "add_dirs" | "trusted_projects":
                 return self._parse_each(name, value, place, lambda text: self._path(text, base))
@@ -335,11 +250,10 @@ class _SettingsBuilder:
                 return converted
 
     def _servers(
-        self, table: dict[str, Any], place: str, base: Path | None
+        self, table: dict[str, Any], place: str, *, origin: str, base: Path | None
     ) -> dict[str, McpServerSpec]:
-        """Read servers; a project does not replace one that the user has named."""
+        """Read servers; a project cannot replace a server of the user."""
         known = self.settings.mcp_servers
-        origin = replace_lone_surrogates(place.rpartition(": ")[0])
         specs = read_server_specs(
             table, place=place, environ=self._environ, base=base, is_strict=True
         )
@@ -356,7 +270,7 @@ class _SettingsBuilder:
         texts: tuple[str, ...] = _convert_value(value, _FILE_TYPES[name], place)
         parsed: list[T] = []
         for number, text in enumerate(texts):
-            with _prefix_errors(f"{place}[{number}]: "):
+            with _at_place(f"{place}[{number}]"):
                 parsed.append(parse(text))
         return tuple(parsed)
 
@@ -367,49 +281,89 @@ class _SettingsBuilder:
         if base is not None:
             path = base / path
         if not path.is_absolute():
-            raise InvalidValue("must be an absolute path, or begin with ~/")
+            raise InvalidValue("must be an absolute path, or begin with ~/", code="path_relative")
         try:
             return path.resolve()
         except (OSError, RuntimeError, ValueError):
-            raise InvalidValue("must be the path of a folder") from None
+            raise InvalidValue("must be the path of a folder", code="path_invalid") from None
 
 
-# -- files and values ------------------------------------------------------------------------
+# -- files ------------------------------------------------------------------------------------
 
 
 def _read_toml(path: Path, *, inside: Path | None) -> dict[str, Any]:
-    """Return what a file says; nothing if there is none."""
+    """Return the content of a file; an empty table if there is no file."""
     data = read_plain_file(path, inside=inside, most_bytes=_MAX_FILE_BYTES)
     if data is None:
         return {}
     if len(data) > _MAX_FILE_BYTES:
-        raise InvalidValue(f"{path}: must not be larger than {_MAX_FILE_BYTES:,} bytes")
+        raise InvalidValue(
+            f"must not be larger than {_MAX_FILE_BYTES:,} bytes",
+            code="file_too_large",
+            place=str(path),
+        )
     try:
         return tomllib.loads(data.decode())
     except UnicodeDecodeError as exc:
         line = data.count(b"\n", 0, exc.start) + 1
-        raise InvalidValue(f"{path}: is not UTF-8 (at line {line})") from None
-    except tomllib.TOMLDecodeError as exc:
-        raise InvalidValue(f"{path}: is not TOML: {exc}") from None
-    except (RecursionError, ValueError):  # Python has no more to say about either
         raise InvalidValue(
-            f"{path}: is nested too deeply, or has a number that is too long"
+            f"is not UTF-8 (at line {line})", code="file_not_utf8", place=str(path)
+        ) from None
+    except tomllib.TOMLDecodeError as exc:
+        raise InvalidValue(f"is not TOML: {exc}", code="file_not_toml", place=str(path)) from None
+    except (RecursionError, ValueError):  # Python does not tell which of both
+        raise InvalidValue(
+            "is nested too deeply, or has a number that is too long",
+            code="file_too_complex",
+            place=str(path),
         ) from None
 
 
+def read_plain_file(path: Path, *, inside: Path | None, most_bytes: int) -> bytes | None:
+    """Return the beginning of a file, up to one byte more than `most_bytes`; None if there is none.
+
+    Links are followed, but not out of `inside`, a folder above the file; where that is None, they
+    may lead anywhere. Raises InvalidValue for what is not a plain file or cannot be read.
+    """
+    if not os.path.lexists(path):
+        return None
+    try:
+        if inside is None:
+            path = path.resolve(strict=True)
+        with Workspace([inside or path.parent]).open_file(str(path)) as file:
+            return file.read(most_bytes + 1)
+    except (ToolFailed, Unavailable) as exc:
+        raise InvalidValue(exc.message, code=exc.code, place=exc.place) from exc
+    except (OSError, RuntimeError) as exc:  # RuntimeError: links that lead to each other
+        raise InvalidValue(
+            f"cannot be read: {exc}", code="file_unreadable", place=str(path)
+        ) from exc
+
+
+# -- values -----------------------------------------------------------------------------------
+
+
 def _check_setting_name(key: str, place: str) -> str:
-    """Return the name of a setting. Raises InvalidValue if it is none."""
+    """Return the name of a setting. Raises InvalidValue if there is no such setting."""
     if key in SETTING_NAMES:
         return key
-    raise InvalidValue(f"{place}: there is no such setting; {suggest_name(key, SETTING_NAMES)}")
+    raise InvalidValue(
+        f"there is no such setting; {suggest_name(key, SETTING_NAMES)}",
+        code="setting_unknown",
+        place=place,
+    )
 
 
 def _check_misplaced_provider(key: str, value: object, place: str) -> None:
-    """Refuse the row of a provider that stands alone. Raises InvalidValue with where it belongs."""
+    """Refuse a provider outside of `providers`. Raises InvalidValue, which names the right place."""
     if key in SETTING_NAMES or not isinstance(value, dict) or _PROVIDER_MARKERS.isdisjoint(value):
         return
     name = key if _BARE_KEY.fullmatch(key) else msgspec.json.encode(terminal_line(key)).decode()
-    raise InvalidValue(f"{place}: there is no such setting; write [providers.{name}]")
+    raise InvalidValue(
+        f"there is no such setting; write [providers.{name}]",
+        code="provider_misplaced",
+        place=place,
+    )
 
 
 def _parse_deny_rule(text: str) -> PermissionRule:
@@ -418,48 +372,106 @@ def _parse_deny_rule(text: str) -> PermissionRule:
     return rule
 
 
-def _convert_value(value: Any, kind: Any, place: str, *, is_strict: bool = True) -> Any:
-    """Return a value of a file as the type that it should have. Raises InvalidValue."""
-    try:
-        return msgspec.convert(value, kind, strict=is_strict)
-    except msgspec.ValidationError as exc:
-        rule, _, inner = str(exc).partition(" - at `$")
-        if rule.startswith("Invalid enum value"):
-            rule = f"must be {' or '.join(kind)}"
-        told = explain_validation_error(rule, getattr(kind, "__struct_fields__", ()))
-        raise InvalidValue(f"{place}{inner.removesuffix('`')}: {told}") from None
-
-
 def _check_store_address(text: str, place: str) -> None:
     try:
         read_address(text)
     except InvalidValue as exc:
-        raise InvalidValue(f"{place}: {str(exc).removeprefix('store: ')}") from None
+        raise InvalidValue(exc.message, code=exc.code, place=place) from None
+
+
+def _convert_value(value: Any, kind: Any, place: str, *, is_strict: bool = True) -> Any:
+    """Return a value of a file in the type that it should have. Raises InvalidValue."""
+    try:
+        return msgspec.convert(value, kind, strict=is_strict)
+    except msgspec.ValidationError as exc:
+        message, _, inner = str(exc).partition(" - at `$")
+        problem = _explain_validation_error(message, getattr(kind, "__struct_fields__", ()))
+        if message.startswith("Invalid enum value"):
+            problem = _ValidationProblem("not_a_choice", f"must be {' or '.join(kind)}")
+        inner_place = f"{place}{inner.removesuffix('`')}"
+        raise InvalidValue(problem.text, code=problem.code, place=inner_place) from None
 
 
 @contextmanager
-def _prefix_errors(place: str, *, fields: Iterable[str] = ()) -> Generator[None]:
-    """Say where it is that something is wrong, and in our words."""
+def _at_place(place: str) -> Generator[None]:
+    """Name the place of a value in errors about it."""
     try:
         yield
     except InvalidValue as exc:
-        raise InvalidValue(f"{place}{explain_validation_error(str(exc), fields)}") from None
+        raise InvalidValue(str(exc), code=exc.code, place=place) from None
 
 
-# -- looking ---------------------------------------------------------------------------------------
-#
-# Settings for commands that only look at what is kept: a stranger's slip must not stop them.
-
-
-def load_settings_leniently() -> LoadedSettings:
-    """Return the settings; what is wrong in a project that nobody trusts is told, and left aside.
-
-    Such a project has no say in where things are kept anyway. Raises InvalidValue for what is
-    wrong in a file of the user's own, or of a project that is trusted.
-    """
+@contextmanager
+def _inside_place(place: str, *, fields: Iterable[str]) -> Generator[None]:
+    """Name the table of a value in errors about it, and put messages of msgspec in our words."""
     try:
-        return load_settings()
+        yield
     except InvalidValue as exc:
-        loaded = load_settings(reads_strangers=False)
-        print_notice(f"{terminal_line(str(exc))}; nothing in this file counts here")
-        return loaded
+        code, text = _explain_validation_error(exc.message, fields, code=exc.code)
+        inner_place = f"{place}.{exc.place}" if exc.place else place
+        raise InvalidValue(text, code=code, place=inner_place) from None
+
+
+# -- messages of msgspec ----------------------------------------------------------------------
+
+
+_TYPE_NAMES: Final = {
+    "int": "a whole number",
+    "float": "a number",
+    "str": "text",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "a table",
+    "null": "nothing",
+    "datetime": "a time",
+    "date": "a date",
+    "time": "a time",
+}
+_OR_NULL: Final = " | null"
+_BOUNDS: Final = {">=": "{} or more", "<=": "{} or less", ">": "above {}", "<": "below {}"}
+_EXPLANATIONS: Final[tuple[tuple[str, re.Pattern[str], Callable[[re.Match[str]], str]], ...]] = (
+    (
+        "wrong_type",
+        re.compile(r"Expected `([^`]+)`, got `([^`]+)`"),
+        lambda found: f"must be {_type_name(found[1])}, not {_type_name(found[2])}",
+    ),
+    ("empty", re.compile(r"Expected `str` of length >= 1"), lambda _: "must not be empty"),
+    (
+        "name_malformed",
+        re.compile(r"Expected `str` matching regex .*", re.DOTALL),
+        lambda _: "must be letters, digits and _, and begin with no digit",
+    ),
+    (
+        "out_of_range",
+        re.compile(r"Expected `[^`]+` (>=|<=|>|<) ([\d.]+)"),
+        lambda found: f"must be {_BOUNDS[found[1]].format(found[2].removesuffix('.0'))}",
+    ),
+)
+"""A code, the message of msgspec, and the same in words for a settings file."""
+_UNKNOWN_FIELD: Final = re.compile(r"Object contains unknown field `([^`]*)`")
+
+
+class _ValidationProblem(NamedTuple):
+    code: str
+    text: str
+
+
+def _explain_validation_error(
+    message: str, fields: Iterable[str] = (), *, code: str = "invalid_setting"
+) -> _ValidationProblem:
+    """Return a message of msgspec in our words; `fields` are those that a table may have."""
+    for known_code, pattern, explain in _EXPLANATIONS:
+        if pattern.search(message) is not None:
+            code, message = known_code, pattern.sub(explain, message)
+    unknown = _UNKNOWN_FIELD.search(message)
+    if unknown is None:
+        return _ValidationProblem(code, message)
+    hint = f"there is no field {terminal_line(unknown[1])}; {suggest_name(unknown[1], fields)}"
+    start, end = unknown.span()
+    return _ValidationProblem("field_unknown", f"{message[:start]}{hint}{message[end:]}")
+
+
+def _type_name(name: str) -> str:
+    """Return the name of a type in plain words; that it may be null does not matter."""
+    names = name.removesuffix(_OR_NULL).split(" | ")
+    return " or ".join([_TYPE_NAMES.get(one, one) for one in names])

@@ -204,8 +204,8 @@ async def _run_job(job: _HeadlessJob, signals: StopSignals) -> RunResult:
         mode=options.mode,
         approver=_build_approver(options),
         read=partial(_prepare_prompt, job),
-        outside=McpOptions(tuple(options.mcp_config), options.no_mcp),
-        say=reporter.prepare,
+        mcp_options=McpOptions(tuple(options.mcp_config), options.no_mcp),
+        on_progress=reporter.prepare,
         notify=lambda text: reporter.on_event(Notice(NoticeCode.INPUT, text)),
     ) as prepared:
         reporter.begin(_describe_run(prepared, job))

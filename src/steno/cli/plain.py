@@ -1,4 +1,4 @@
-"""`steno --plain`: a person works at the terminal line by line."""
+"""`steno --plain`: work at the terminal line by line."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from steno.ui.plain.session import run_plain
 
 
 def run_plain_mode(options: argparse.Namespace, history: Path | None) -> int:
-    """Let a person work until they leave, and return the exit status."""
+    """Let the user work until they leave, and return the exit status."""
     return asyncio.run(_run_session(options, history))
 
 
 async def _run_session(options: argparse.Namespace, history: Path | None) -> int:
-    # Ctrl-C is for whoever reads the lines: it interrupts, and twice it leaves.
-    with StopSignals((signal.SIGTERM, signal.SIGHUP)) as stopping:
+    # The line reader handles Ctrl-C: it interrupts, and twice it leaves.
+    with StopSignals((signal.SIGTERM, signal.SIGHUP)) as signals:
         try:
-            # What is waited for is not shown: a line that changes is read out again and again.
-            async with open_session_from_options(options, lambda _: None) as desk:
+            # No progress is shown: a screen reader would read a changing line again and again.
+            async with open_session_from_options(options, lambda _: None) as session:
                 return await run_plain(
-                    desk, history=history, is_verbose=options.verbose, first=options.words or ""
+                    session, history=history, is_verbose=options.verbose, first=options.words or ""
                 )
         except asyncio.CancelledError:
-            if stopping.status is None:
+            if signals.status is None:
                 raise
-            return stopping.status
+            return signals.status

@@ -60,12 +60,11 @@ from steno.messages.message import Message, ToolResultMessage
 from steno.messages.outcome import Outcome
 from steno.records.entry import Entry
 from steno.records.stored_record import Header
-from steno.render import table_output
 from steno.render.describe import describe_decider, describe_origin, entry_type
 from steno.render.message_text import ROLE_STYLES, Passage, message_passages
 from steno.render.output import is_shared_target, report_write_errors, write_file
 from steno.render.progress import show_activity, show_progress
-from steno.render.quantities import format_age, format_count
+from steno.render.quantities import format_age, format_count, format_time
 from steno.render.table_output import (
     Column,
     StdoutPrinter,
@@ -154,7 +153,7 @@ def list_sessions(options: argparse.Namespace) -> int:
     folder = str(working_folder()) if options.here else None
     with open_existing_store(options) as store:
         summaries = readable_summaries(
-            store, unreadable, are_meant=lambda header: folder in (None, session_folder(header))
+            store, unreadable, is_wanted=lambda header: folder in (None, session_folder(header))
         )
     listed = summaries[: options.limit]
     if options.json:
@@ -326,7 +325,7 @@ def _print_header(printer: StdoutPrinter, log: SessionLog, branch: str, path: li
     if title:
         printer.line((title, "bold"))
     printer.line(("session ", "dim"), terminal_line(header.id))
-    began = f"begun {table_output.format_time(header.created_at)}, " if header.created_at else ""
+    began = f"begun {(format_time(header.created_at) or '-')}, " if header.created_at else ""
     others = len(log.heads) - 1
     more = f" (and {others} more)" if others > 0 else ""
     entries = format_count(len(path), "entry", "entries")
@@ -339,7 +338,7 @@ def _print_entry(printer: StdoutPrinter, log: SessionLog, entry: Entry, *, is_wh
     pieces: list[StyledText] = [(f"{log.number(entry.id)} ", "dim"), (kind, style)]
     if isinstance(message, ToolResultMessage):
         pieces += _outcome_pieces(message, ", ".join(tools_of(entry, log.tools)))
-    pieces.append((f"  {table_output.format_time(entry.time)}", "dim"))
+    pieces.append((f"  {(format_time(entry.time) or '-')}", "dim"))
     decision = _decision_text(entry)
     if decision:
         pieces.append((f"  {decision}", "dim"))

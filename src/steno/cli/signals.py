@@ -1,4 +1,4 @@
-"""Signals that tell a run to end: the first one in order, the next one at once."""
+"""Signals that stop a run: the first one in order, the next one at once."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @final
 class StopSignals:
-    """Listens to signals as long as a block lasts; inside of a task, which it cancels."""
+    """Handles signals while a block runs, inside of a task, which it cancels."""
 
     def __init__(self, signals: Iterable[signal.Signals] = _SIGNALS) -> None:
-        """Take the task that runs, and which signals it is about."""
+        """Take the current task, and the signals to handle."""
         task = asyncio.current_task()
         assert task is not None
         self._task = task
@@ -24,17 +24,17 @@ class StopSignals:
         self._received: list[signal.Signals] = []
         self._handled: list[signal.Signals] = []
         self.on_first_signal: Callable[[], object] = task.cancel
-        """What to do about the first signal."""
+        """The reaction to the first signal."""
 
     @property
     def status(self) -> int | None:
-        """The exit status that is due; None if nobody wants an end."""
+        """The exit status of the first signal; None if there was none."""
         return 128 + self._received[0] if self._received else None
 
     def __enter__(self) -> Self:
         loop = asyncio.get_running_loop()
         for number in self._signals:
-            # Who is started in the background, or by nohup, is to overhear it.
+            # A process in the background, or under nohup, ignores it.
             if signal.getsignal(number) is not signal.SIG_IGN:
                 loop.add_signal_handler(number, self._on_signal, number)
                 self._handled.append(number)

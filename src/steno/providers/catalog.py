@@ -285,7 +285,9 @@ def _read_vendor(name: str, row: object, known: Mapping[str, Vendor]) -> Vendor:
     like, dialect = said.pop("like", None), said.pop("dialect", None)
     base = _new_vendor(name, said) if like is None else known.get(like)
     if base is None:
-        raise InvalidValue(f"{name}.like: must be one of {', '.join(sorted(known))}")
+        raise InvalidValue(
+            f"must be one of {', '.join(sorted(known))}", code="not_a_choice", place=f"{name}.like"
+        )
     if "auth" in said:
         said["auth"] = _read_auth(said["auth"], name)
     if "capabilities" in said:
@@ -303,7 +305,9 @@ def _new_vendor(name: str, said: dict[str, Any]) -> Vendor:
     """Return what a row begins with that is like no other."""
     for field in ("wire", "base_url"):
         if field not in said:
-            raise InvalidValue(f"{name}.{field}: must be there, or a row to be like")
+            raise InvalidValue(
+                "must be there, or a row to be like", code="field_missing", place=f"{name}.{field}"
+            )
     needs_key = bool(said.get("key_variables"))
     return Vendor(name=name, wire=said["wire"], base_url=said["base_url"], needs_key=needs_key)
 
@@ -312,7 +316,9 @@ def _read_auth(said: str, name: str) -> Auth:
     try:
         return Auth(said)
     except ValueError:
-        raise InvalidValue(f"{name}.auth: must be one of {', '.join(Auth)}") from None
+        raise InvalidValue(
+            f"must be one of {', '.join(Auth)}", code="not_a_choice", place=f"{name}.auth"
+        ) from None
 
 
 def _read_dialect(said: str | dict[str, Any], vendor: Vendor) -> Dialect:
@@ -320,10 +326,12 @@ def _read_dialect(said: str | dict[str, Any], vendor: Vendor) -> Dialect:
     place = f"{vendor.name}.dialect"
     if isinstance(said, str):
         if said not in DIALECTS:
-            raise InvalidValue(f"{place}: must be one of {', '.join(sorted(DIALECTS))}")
+            raise InvalidValue(
+                f"must be one of {', '.join(sorted(DIALECTS))}", code="not_a_choice", place=place
+            )
         return DIALECTS[said]
     if unknown := said.keys() - set(Dialect.__struct_fields__) - {"provider"}:
-        raise InvalidValue(f"{place}: has no field {min(unknown)}")
+        raise InvalidValue(f"has no field {min(unknown)}", code="field_unknown", place=place)
     changed = _convert_row({**said, "provider": vendor.provider_name}, Dialect, place)
     return replace(vendor.chat_dialect, **{name: getattr(changed, name) for name in said})
 
@@ -339,7 +347,7 @@ def _convert_row(value: object, kind: type[T], place: str) -> T:
     except msgspec.ValidationError as exc:
         found = _VALIDATION_ERROR.fullmatch(str(exc))
         assert found is not None
-        raise InvalidValue(f"{place}{found['place'] or ''}: {found['rule']}") from None
+        raise InvalidValue(found["rule"], place=f"{place}{found['place'] or ''}") from None
 
 
 def _compile_pattern(kind: type, value: object) -> object:

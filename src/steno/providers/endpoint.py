@@ -132,11 +132,15 @@ def find_endpoint(vendor: Vendor) -> Endpoint:
     if usual is None and isinstance(wire, str) and "." not in wire and wire not in WIRES:
         known = ", ".join(sorted(ENDPOINTS))
         raise InvalidValue(
-            f"{vendor.name}.wire: must be one of {known}, or a module of yours as package.module"
+            f"must be one of {known}, or a module of yours as package.module",
+            code="wire_unknown",
+            place=f"{vendor.name}.wire",
         )
     if usual is None and not vendor.path:
         raise InvalidValue(
-            f"{vendor.name}.path: must tell where requests go, since this wire has no usual path"
+            "must tell where requests go, since this wire has no usual path",
+            code="field_missing",
+            place=f"{vendor.name}.path",
         )
     endpoint = usual or Endpoint(vendor.path)
     return endpoint._replace(path=vendor.path) if vendor.path else endpoint

@@ -105,21 +105,39 @@ class Vendor(RedactedRepr, frozen=True, kw_only=True):
         """Refuse rows that cannot work. Raises InvalidValue."""
         name: object = self.name
         if not (isinstance(name, str) and _VENDOR_NAME.fullmatch(name)):
-            raise InvalidValue("vendor: name must be small letters, digits and any of . _ -")
+            raise InvalidValue(
+                "name must be small letters, digits and any of . _ -",
+                code="vendor_name_malformed",
+                place="vendor",
+            )
         if self.base_url != "":
             check_base_url(self.base_url, self.name)
         if self.path and not _PATH.fullmatch(self.path):
-            raise InvalidValue(f"{self.name}.path: must begin with / and be written as in a URL")
+            raise InvalidValue(
+                "must begin with / and be written as in a URL",
+                code="path_malformed",
+                place=f"{self.name}.path",
+            )
         if not isinstance(self.key_variables, tuple):
             kind = type(self.key_variables).__name__
-            raise InvalidValue(f"{self.name}.key_variables: must be a tuple of names, not {kind}")
+            raise InvalidValue(
+                f"must be a tuple of names, not {kind}",
+                code="wrong_type",
+                place=f"{self.name}.key_variables",
+            )
         for header, value in self.headers:
             if not _HEADER.fullmatch(header) or not (value.isascii() and value.isprintable()):
-                raise InvalidValue(f"{self.name}.headers: not what a header can carry")
+                raise InvalidValue(
+                    "not what a header can carry",
+                    code="header_malformed",
+                    place=f"{self.name}.headers",
+                )
         for limit in ("context_tokens", "max_output_tokens"):
             tokens: int | None = getattr(self, limit)
             if tokens is not None and tokens < 1:
-                raise InvalidValue(f"{self.name}.{limit}: must be above 0")
+                raise InvalidValue(
+                    "must be above 0", code="out_of_range", place=f"{self.name}.{limit}"
+                )
 
     def needs_model_at(self, base_url: str) -> bool:
         """Tell whether a request has to name a model at another address of this protocol.
@@ -173,7 +191,11 @@ def describe_unknown_vendor(name: str, known: Iterable[str], remedy: str) -> str
 def check_base_url(url: str, place: str) -> None:
     """Refuse what is not the address of a server. Raises InvalidValue."""
     if not isinstance(url, str):
-        raise InvalidValue(f"{place}.base_url: must be a string, not {type(url).__name__}")
+        raise InvalidValue(
+            f"must be a string, not {type(url).__name__}",
+            code="wrong_type",
+            place=f"{place}.base_url",
+        )
     try:
         parts = urlsplit(url)
         is_usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -181,6 +203,14 @@ def check_base_url(url: str, place: str) -> None:
     except ValueError:
         is_usable = is_bare = False
     if not is_usable or not (url.isascii() and url.isprintable()) or " " in url:
-        raise InvalidValue(f"{place}.base_url: must be http:// or https:// with a host")
+        raise InvalidValue(
+            "must be http:// or https:// with a host",
+            code="url_malformed",
+            place=f"{place}.base_url",
+        )
     if not is_bare:
-        raise InvalidValue(f"{place}.base_url: must hold no user, password, query or fragment")
+        raise InvalidValue(
+            "must hold no user, password, query or fragment",
+            code="url_has_secrets",
+            place=f"{place}.base_url",
+        )

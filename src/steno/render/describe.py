@@ -1,7 +1,7 @@
-"""What is on record, in a line for people: what things are called, what was decided and changed.
+"""One line about each part of a log: references, calls, decisions and other entries.
 
-A thing is called the same wherever it is read: on a terminal, on a page, in a list. Everything
-here is printable, and no address shows a password. How it looks is none of our business.
+A thing has the same name wherever it is shown: on a terminal, on a page, in a list. Everything here
+is printable, and no URL shows a password. Styles are added elsewhere.
 """
 
 from __future__ import annotations
@@ -45,39 +45,38 @@ from steno.records.entry import (
 from steno.render.terminal_text import terminal_line, terminal_text, truncate_to_width
 
 AUDIT_ORIGIN_FIELDS: Final = (("by", "actor"), ("from", "origin"))
-"""What is told of how an entry came about, and under which name its audit has that."""
-
-
+"""The words for the origin of an entry, and the members of its audit that hold it."""
 _EXPECTED_STOPS: Final = (None, StopReason.END_TURN, StopReason.TOOL_USE)
-
-
 _WEB_URL: Final = re.compile(r"https?:", re.IGNORECASE)
+_MAX_CALL_SUMMARY: Final = 160
+_MAIN_ARGUMENTS: Final = ("command", "path", "pattern", "url", "uri", "query", "job", "name")
+"""The most important arguments of a call; the first that is present counts."""
 
 
-# -- parts of a message ------------------------------------------------------------------------
+# -- parts of a message -----------------------------------------------------------------------
 
 
-def reference_name(pointer: FileReference | Image | Resource, *, is_sized: bool = True) -> str:
-    """Return what something is called that a message points at.
+def reference_name(reference: FileReference | Image | Resource, *, is_sized: bool = True) -> str:
+    """Return the name of a reference.
 
-    An image that has no name is known by its size, unless that is told elsewhere.
+    An image without a name is known by its size, unless `is_sized` is false.
     """
-    match pointer:
+    match reference:
         case FileReference(path=path, start_line=first, end_line=last):
             end = "" if last is None or last == first else f"-{last}"
             return terminal_line(path) + ("" if first is None else f":{first}{end}")
         case Resource(server=server, uri=uri):
             is_web = _WEB_URL.match(uri) is not None
-            shown = _web_address(uri) if is_web else terminal_line(strip_url_user(uri))
-            return f"{terminal_line(server)}:{shown}"
+            address = _web_address(uri) if is_web else terminal_line(strip_url_user(uri))
+            return f"{terminal_line(server)}:{address}"
         case Image():
-            return _image_name(pointer, is_sized=is_sized)
+            return _image_name(reference, is_sized=is_sized)
         case _:
-            assert_never(pointer)
+            assert_never(reference)
 
 
 def _web_address(url: str) -> str:
-    """Return where something is on the web; what is asked for behind that may be a secret."""
+    """Return a URL without its query, which may hold a secret."""
     return strip_url_secrets(url) or "an address"
 
 
@@ -96,41 +95,69 @@ def _image_name(image: Image, *, is_sized: bool) -> str:
             assert_never(source)
 
 
-def describe_reference(pointer: FileReference | Image | Resource) -> str:
-    """Return what it is that a message points at, and its name."""
-    match pointer:
+def describe_reference(reference: FileReference | Image | Resource) -> str:
+    """Return the kind of a reference, and its name."""
+    match reference:
         case FileReference():
-            return f"file {reference_name(pointer)}"
+            return f"file {reference_name(reference)}"
         case Resource():
-            return f"resource {reference_name(pointer)}"
+            return f"resource {reference_name(reference)}"
         case Image(source=ImageFile() | ImageUrl()):
-            return f"image {reference_name(pointer)}"
-        case Image():  # without a name, which says so itself
-            return reference_name(pointer)
+            return f"image {reference_name(reference)}"
+        case Image():  # without a name, so that the kind is in it already
+            return reference_name(reference)
 
 
 def thinking_text(thinking: Thinking) -> str:
-    """Return what a model thought, as far as that may be known."""
+    """Return the text of a thinking block, unless the provider has redacted it."""
     return "(taken out by the provider)" if thinking.redacted else terminal_text(thinking.text)
 
 
 def describe_opaque(opaque: Opaque) -> str:
-    """Return what is said of something that this version does not know."""
+    """Describe content that this version does not know."""
     kind = terminal_line(opaque.kind)
     return f"not understood: {kind}" if kind else "not understood"
 
 
 def describe_unusual_stop(message: AssistantMessage) -> str:
-    """Return why a model stopped where nobody would expect it; empty where all is well."""
+    """Return an unusual reason why a model stopped; empty for the usual ones."""
     usual = message.stop_reason in _EXPECTED_STOPS
     return "" if usual else f"stopped: {message.stop_reason}"
 
 
-# -- entries -----------------------------------------------------------------------------------
+# -- calls ------------------------------------------------------------------------------------
+
+
+def summarize_call(call: AnyToolCall) -> str:
+    """Return a call on one line: its tool and its main argument."""
+    return truncate_to_width(
+        terminal_line(f"{original_tool_name(call)} {_main_argument(call)}"), _MAX_CALL_SUMMARY
+    )
+
+
+def call_arguments(call: AnyToolCall) -> Mapping[str, Any]:
+    """Return the arguments of a call; none where they are invalid."""
+    if not isinstance(call, ToolCall):
+        return {}
+    try:
+        return call.parsed
+    except InvalidArguments:
+        return {}
+
+
+def _main_argument(call: AnyToolCall) -> str:
+    arguments = call_arguments(call)
+    for name in _MAIN_ARGUMENTS:
+        if isinstance(value := arguments.get(name), str) and value:
+            return value
+    return "" if call.arguments == "{}" else call.arguments[: 4 * _MAX_CALL_SUMMARY]
+
+
+# -- entries ----------------------------------------------------------------------------------
 
 
 def entry_type(entry: Entry) -> str:
-    """Return what an entry is, in one word."""
+    """Return the type of an entry, in one word."""
     payload = entry.payload
     if isinstance(payload, Opaque):
         return terminal_line(payload.kind) or "unknown"
@@ -138,7 +165,7 @@ def entry_type(entry: Entry) -> str:
 
 
 def describe_decider(payload: Payload) -> str:
-    """Return who or which rule decided; empty where a payload does not say so."""
+    """Return the actor or the rule of a decision; empty where a payload has none."""
     actor, rule = getattr(payload, "actor", None), getattr(payload, "rule", None)
     if actor is not None:
         return terminal_line(str(actor))
@@ -146,14 +173,14 @@ def describe_decider(payload: Payload) -> str:
 
 
 def describe_origin(entry: Entry) -> list[str]:
-    """Return how an entry came about, as far as its audit tells: `by ada`, `from steno-0.1`."""
+    """Return the origin of an entry from its audit: `by ada`, `from steno-0.1`."""
     audit = entry.audit or {}
     noted = [(word, audit.get(name)) for word, name in AUDIT_ORIGIN_FIELDS]
     return [f"{word} {terminal_line(who)}" for word, who in noted if isinstance(who, str)]
 
 
 class EntryDescription(NamedTuple):
-    """A line about an entry, and words that somebody put at length; either may be empty."""
+    """A line about an entry, and a longer text; either may be empty."""
 
     summary: str
     text: str = ""
@@ -166,10 +193,10 @@ def describe_entry(
     call: Callable[[str], str],
     found: Callable[[Resolution], EntryDescription],
 ) -> EntryDescription:
-    """Return what an entry says that is no message.
+    """Describe an entry that is no message.
 
-    By their ids `number` and `call` return what other entries and calls are called; `found` tells
-    what became of something that a message points at.
+    `number` and `call` return the names of entries and calls by their ids; `found` describes the
+    resolution of a reference.
     """
     payload = entry.payload
     match payload:
@@ -210,40 +237,3 @@ def describe_entry(
             return EntryDescription("", terminal_text(payload.text or ""))
         case _:
             assert_never(payload)
-
-
-# -- call head -------------------------------------------------------------------------------------
-#
-# A call on one line: its tool, and what it is about.
-
-
-_MAX_CALL_SUMMARY: Final = 160
-
-
-_MAIN_ARGUMENTS: Final = ("command", "path", "pattern", "url", "uri", "query", "job", "name")
-"""Arguments that say most about a call, the first that is there counts."""
-
-
-def summarize_call(call: AnyToolCall) -> str:
-    """Return a call on one line: its tool, and what it is about."""
-    return truncate_to_width(
-        terminal_line(f"{original_tool_name(call)} {_main_argument(call)}"), _MAX_CALL_SUMMARY
-    )
-
-
-def call_arguments(call: AnyToolCall) -> Mapping[str, Any]:
-    """Return what a call asks with; nothing where that makes no sense."""
-    if not isinstance(call, ToolCall):
-        return {}
-    try:
-        return call.parsed
-    except InvalidArguments:
-        return {}
-
-
-def _main_argument(call: AnyToolCall) -> str:
-    arguments = call_arguments(call)
-    for name in _MAIN_ARGUMENTS:
-        if isinstance(value := arguments.get(name), str) and value:
-            return value
-    return "" if call.arguments == "{}" else call.arguments[: 4 * _MAX_CALL_SUMMARY]

@@ -1,7 +1,7 @@
-r"""Somebody else's words in Markdown of ours: they are shown as they are, and mean nothing.
+r"""Put foreign text into our Markdown, so that it has no effect there.
 
-Everything here is one line, and printable. `escape_markdown` is for words in a sentence or a cell, `inline_code`
-for names, paths and rules; `markdown_table` takes either.
+Everything here is one line, and printable. `escape_markdown` is for text in a sentence or a cell,
+`inline_code` for names, paths and rules; `markdown_table` takes either.
 """
 
 from __future__ import annotations
@@ -14,27 +14,27 @@ from steno.render.table_output import Column
 from steno.render.terminal_text import terminal_line
 
 _SPECIAL_CHARACTERS: Final = re.compile(r"[\\`*_\[\]<>&|~:@.]")
-"""What begins something wherever it stands; a colon, an at sign and a dot make links of words."""
+"""Characters with a meaning at any place; a colon, an at sign and a dot make links of words."""
 _LINE_START: Final = re.compile(r"(?:[0-9]{1,9}(?=\))|(?=[#+=-]))(?=[^\s])")
-"""Behind this a backslash keeps a line from being a heading, an item of a list or a rule."""
+"""A backslash after this keeps a line from being a heading, a list item or a rule."""
 _BACKTICKS: Final = re.compile(r"`+")
 
 
 def escape_markdown(text: str) -> str:
-    """Return words on one line of which no reader of Markdown makes anything but words."""
-    words = _SPECIAL_CHARACTERS.sub(r"\\\g<0>", terminal_line(text))
-    beginning = _LINE_START.match(words)
-    return words if beginning is None else f"{beginning[0]}\\{words[beginning.end() :]}"
+    """Return a text on one line that Markdown shows as it is."""
+    line = _SPECIAL_CHARACTERS.sub(r"\\\g<0>", terminal_line(text))
+    beginning = _LINE_START.match(line)
+    return line if beginning is None else f"{beginning[0]}\\{line[beginning.end() :]}"
 
 
 def inline_code(text: str) -> str:
-    """Return a text on one line in the letters of code; nothing where there is none."""
-    words = terminal_line(text)
-    if not words:
+    """Return a text on one line as inline code; empty where there is none."""
+    line = terminal_line(text)
+    if not line:
         return ""
-    ticks = "`" * (max(map(len, _BACKTICKS.findall(words)), default=0) + 1)
-    edge = " " if words.startswith("`") or words.endswith("`") else ""
-    return f"{ticks}{edge}{words}{edge}{ticks}"
+    ticks = "`" * (max(map(len, _BACKTICKS.findall(line)), default=0) + 1)
+    edge = " " if line.startswith("`") or line.endswith("`") else ""
+    return f"{ticks}{edge}{line}{edge}{ticks}"
 
 
 def markdown_table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> str:
@@ -45,5 +45,5 @@ def markdown_table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> 
 
 
 def _table_row(cells: Sequence[str]) -> str:
-    # Whatever stands in a cell, also in code: a bar ends it unless a backslash is before it.
+    # A bar ends a cell, also inside of code, unless a backslash is before it.
     return "| " + " | ".join([cell.replace("|", "\\|") for cell in cells]) + " |"

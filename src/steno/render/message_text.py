@@ -1,7 +1,7 @@
-"""What messages point at, and what was found there, in words.
+"""Messages and resolutions of references as text for people.
 
-Records come from anywhere: of their details only those are told that are what they should be.
-Everything here is printable, nothing is opened, and nothing of what was found is repeated.
+The details of a resolution come from a log, and may be of any type: wrong ones are ignored.
+Everything here is printable, nothing is opened, and nothing is printed.
 """
 
 from __future__ import annotations
@@ -33,174 +33,31 @@ from steno.render.describe import (
 from steno.render.quantities import format_count
 from steno.render.terminal_text import terminal_line, terminal_text
 
-_HASH_LENGTH: Final = 8
-
-
-_NO_DETAILS: Final[Mapping[str, Any]] = {}
-
-
-class ResolutionFacts(NamedTuple):
-    """What the record says of something that was found, in short."""
-
-    how: str = ""
-    """How it was shown: `lines 1-2 of 40, utf-16-le`, `vision`, `ocr rapidocr 3.10.0 0.97 de`, `cache`."""
-    size: int | None = None
-    sha256: str = ""
-
-    @property
-    def short_hash(self) -> str:
-        """Enough of the hash to tell one from another."""
-        return self.sha256[:_HASH_LENGTH]
-
-
-def resolution_facts(details: Mapping[str, Any] | None) -> ResolutionFacts:
-    """Return what the details of a resolution say."""
-    given = _NO_DETAILS if details is None else details
-    size, sha256 = _int_detail(given, "bytes"), _text_detail(given, "sha256")
-    match given.get("kind"):
-        case "file":
-            return ResolutionFacts(_describe_lines(given) + _describe_encoding(given), size, sha256)
-        case "folder":
-            left_out = _int_detail(given, "left_out")
-            rest = f", {left_out:,} more names left out" if left_out else ""
-            return ResolutionFacts(f"listing{rest}", None, sha256)
-        case "pattern":
-            return _pattern_facts(given)
-        case "image":
-            return ResolutionFacts(" ".join(_image_facts(given)), size, sha256)
-        case "resource":
-            shortened = ", shortened" if given.get("shortened") else ""
-            how = "cache" if given.get("from_cache") is True else "read"
-            return ResolutionFacts(how + shortened, size, sha256)
-        case _:
-            return ResolutionFacts("", size, sha256)
-
-
-def describe_resolution(message: object, resolution: Resolution) -> str:
-    """Return what a resolution says about a block of a message, on one line."""
-    name = f"block {resolution.block}"
-    if isinstance(message, UserMessage) and resolution.block < len(message.content):
-        block = message.content[resolution.block]
-        if isinstance(block, FileReference | Image | Resource):
-            name += f": {reference_name(block, is_sized=False)}"
-    if resolution.status is not ResolutionStatus.RESOLVED:
-        error = "" if resolution.error is None else f": {terminal_text(resolution.error)}"
-        return f"{name}: {resolution.status}{error}"
-    told = ", ".join(_describe_details(resolution.details or _NO_DETAILS))
-    return f"{name}: {told or resolution.status}"
-
-
-# -- facts -----------------------------------------------------------------------------------
-
-
-def _describe_lines(details: Mapping[str, Any]) -> str:
-    first, last = _int_detail(details, "first_line"), _int_detail(details, "last_line")
-    count = _int_detail(details, "lines")
-    if count is None:
-        return ""
-    if first is None or last is None:
-        return "empty"
-    if (first, last) == (1, count):
-        return format_count(count, "line", "lines")
-    which = f"line {first:,}" if first == last else f"lines {first:,}-{last:,}"
-    return f"{which} of {count:,}"
-
-
-def _describe_encoding(details: Mapping[str, Any]) -> str:
-    """Return what a file was read as, unless that is what everybody expects."""
-    encoding = _text_detail(details, "encoding")
-    return "" if encoding in ("", "utf-8") else f", {encoding}"
-
-
-def _pattern_facts(details: Mapping[str, Any]) -> ResolutionFacts:
-    listed: Any = details.get("files")
-    files = [file for file in listed if isinstance(file, Mapping)] if _is_list(listed) else []
-    sizes = [_int_detail(file, "bytes") or 0 for file in files]
-    return ResolutionFacts(format_count(len(files), "file", "files"), sum(sizes))
-
-
-def _image_facts(details: Mapping[str, Any]) -> Iterator[str]:
-    if used := _text_detail(details, "used"):
-        yield used
-    if engine := _text_detail(details, "engine"):
-        yield engine
-    confidence = _format_confidence(details)
-    if confidence is not None:
-        yield confidence
-    if language := _text_detail(details, "language"):
-        yield language
-
-
-def _describe_details(details: Mapping[str, Any]) -> Iterator[str]:
-    """Return the facts as `steno sessions show` tells them, where there is room."""
-    facts = resolution_facts(details)
-    if details.get("used") == "ocr":
-        yield f"text recognised by {_text_detail(details, 'engine') or 'OCR'}"
-        confidence = _format_confidence(details)
-        if confidence is not None:
-            yield f"confidence {confidence}"
-        if language := _text_detail(details, "language"):
-            yield language
-    elif facts.how:
-        yield facts.how
-    if facts.size is not None:
-        yield format_count(facts.size, "byte", "bytes")
-    if facts.sha256:
-        yield f"sha256 {facts.short_hash}…"
-    if fallback := _text_detail(details, "fallback"):
-        yield f"since {fallback}"
-
-
-def _format_confidence(details: Mapping[str, Any]) -> str | None:
-    value = details.get("confidence")
-    # It is from 0 to 1; a number of hundreds of digits could not even be written this way.
-    return format_confidence(value) if isinstance(value, float | int) and 0 <= value <= 1 else None
-
-
-def _text_detail(details: Mapping[str, Any], name: str) -> str:
-    value = details.get(name)
-    return terminal_line(value) if isinstance(value, str) else ""
-
-
-def _int_detail(details: Mapping[str, Any], name: str) -> int | None:
-    value = details.get(name)
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _is_list(value: object) -> bool:
-    return isinstance(value, list | tuple)
-
-
-# -- words -----------------------------------------------------------------------------------------
-#
-# Entries in words: who said it, what was said, called, returned, decided.
-#
-# Everything here is printable; nothing here prints.
-
-
 ROLE_STYLES: Final = {
     "system": "magenta",
     "user": "bold blue",
     "assistant": "bold green",
     "tool_result": "bold cyan",
 }
-"""How it looks who speaks."""
+"""The style of each role."""
+_HASH_LENGTH: Final = 8
+_NO_DETAILS: Final[Mapping[str, Any]] = {}
+
+
+# -- messages ---------------------------------------------------------------------------------
 
 
 class Passage(NamedTuple):
-    """Some lines of an entry that look alike."""
+    """Some lines of an entry in one style."""
 
     text: str
     style: str = ""
     is_detail: bool = False
-    """Whether it is there to be looked up, rather than to be read."""
-
-
-# -- messages --------------------------------------------------------------------------------
+    """Whether it is a detail, of which less is shown."""
 
 
 def message_passages(message: Message) -> Iterator[Passage]:
-    """Return what a message says, part by part."""
+    """Yield the content of a message, block by block."""
     for block in message.content:
         passage = block_passage(block)
         if isinstance(message, ToolResultMessage):
@@ -244,3 +101,135 @@ def _call_passage(call: ToolCall | InvalidToolCall) -> Passage:
     if isinstance(call, ToolCall):
         return Passage(shown, "green", is_detail=True)
     return Passage(f"{shown} [invalid: {terminal_line(call.reason)}]", "red", is_detail=True)
+
+
+# -- resolutions ------------------------------------------------------------------------------
+
+
+class ResolutionFacts(NamedTuple):
+    """The facts that a log holds of a resolved reference."""
+
+    how: str = ""
+    """How it was shown: `lines 1-2 of 40, utf-16-le`, `vision`, `ocr rapidocr 3.10.0 0.97 de`, `cache`."""
+    size: int | None = None
+    sha256: str = ""
+
+    @property
+    def short_hash(self) -> str:
+        """The beginning of the hash."""
+        return self.sha256[:_HASH_LENGTH]
+
+
+def resolution_facts(details: Mapping[str, Any] | None) -> ResolutionFacts:
+    """Return the facts in the details of a resolution."""
+    given = _NO_DETAILS if details is None else details
+    size, sha256 = _int_detail(given, "bytes"), _text_detail(given, "sha256")
+    match given.get("kind"):
+        case "file":
+            return ResolutionFacts(_describe_lines(given) + _describe_encoding(given), size, sha256)
+        case "folder":
+            left_out = _int_detail(given, "left_out")
+            rest = f", {left_out:,} more names left out" if left_out else ""
+            return ResolutionFacts(f"listing{rest}", None, sha256)
+        case "pattern":
+            return _pattern_facts(given)
+        case "image":
+            return ResolutionFacts(" ".join(_image_facts(given)), size, sha256)
+        case "resource":
+            shortened = ", shortened" if given.get("shortened") else ""
+            how = "cache" if given.get("from_cache") is True else "read"
+            return ResolutionFacts(how + shortened, size, sha256)
+        case _:
+            return ResolutionFacts("", size, sha256)
+
+
+def describe_resolution(message: object, resolution: Resolution) -> str:
+    """Describe the resolution of a block of a message, on one line."""
+    name = f"block {resolution.block}"
+    if isinstance(message, UserMessage) and resolution.block < len(message.content):
+        block = message.content[resolution.block]
+        if isinstance(block, FileReference | Image | Resource):
+            name += f": {reference_name(block, is_sized=False)}"
+    if resolution.status is not ResolutionStatus.RESOLVED:
+        error = "" if resolution.error is None else f": {terminal_text(resolution.error)}"
+        return f"{name}: {resolution.status}{error}"
+    facts = ", ".join(_describe_details(resolution.details or _NO_DETAILS))
+    return f"{name}: {facts or resolution.status}"
+
+
+def _describe_details(details: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the facts as `steno sessions show` prints them, where there is room."""
+    facts = resolution_facts(details)
+    if details.get("used") == "ocr":
+        yield f"text recognised by {_text_detail(details, 'engine') or 'OCR'}"
+        confidence = _format_confidence(details)
+        if confidence is not None:
+            yield f"confidence {confidence}"
+        if language := _text_detail(details, "language"):
+            yield language
+    elif facts.how:
+        yield facts.how
+    if facts.size is not None:
+        yield format_count(facts.size, "byte", "bytes")
+    if facts.sha256:
+        yield f"sha256 {facts.short_hash}…"
+    if fallback := _text_detail(details, "fallback"):
+        yield f"since {fallback}"
+
+
+def _describe_lines(details: Mapping[str, Any]) -> str:
+    first, last = _int_detail(details, "first_line"), _int_detail(details, "last_line")
+    count = _int_detail(details, "lines")
+    if count is None:
+        return ""
+    if first is None or last is None:
+        return "empty"
+    if (first, last) == (1, count):
+        return format_count(count, "line", "lines")
+    which = f"line {first:,}" if first == last else f"lines {first:,}-{last:,}"
+    return f"{which} of {count:,}"
+
+
+def _describe_encoding(details: Mapping[str, Any]) -> str:
+    """Return the encoding of a file, unless it is UTF-8."""
+    encoding = _text_detail(details, "encoding")
+    return "" if encoding in ("", "utf-8") else f", {encoding}"
+
+
+def _pattern_facts(details: Mapping[str, Any]) -> ResolutionFacts:
+    listed: Any = details.get("files")
+    files = [file for file in listed if isinstance(file, Mapping)] if _is_list(listed) else []
+    sizes = [_int_detail(file, "bytes") or 0 for file in files]
+    return ResolutionFacts(format_count(len(files), "file", "files"), sum(sizes))
+
+
+def _image_facts(details: Mapping[str, Any]) -> Iterator[str]:
+    if used := _text_detail(details, "used"):
+        yield used
+    if engine := _text_detail(details, "engine"):
+        yield engine
+    confidence = _format_confidence(details)
+    if confidence is not None:
+        yield confidence
+    if language := _text_detail(details, "language"):
+        yield language
+
+
+def _format_confidence(details: Mapping[str, Any]) -> str | None:
+    value = details.get("confidence")
+    # It is from 0 to 1; a forged number of hundreds of digits could not be formatted.
+    return format_confidence(value) if isinstance(value, float | int) and 0 <= value <= 1 else None
+
+
+def _text_detail(details: Mapping[str, Any], name: str) -> str:
+    value = details.get(name)
+    return terminal_line(value) if isinstance(value, str) else ""
+
+
+def _int_detail(details: Mapping[str, Any], name: str) -> int | None:
+    value = details.get(name)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, list | tuple)

@@ -1,7 +1,7 @@
-"""Where commands write to: stdout, files, and what is said when there is no room.
+"""Write to stdout and files, and report errors of writing.
 
-A file is replaced as a whole. What somebody else reads from or writes to as well is never replaced:
-a device, a pipe, and what a process has open, by whatever name it goes (`/dev/stdout`).
+A file is replaced as a whole. A device, a pipe, and a file that a process has open, under any name
+(`/dev/stdout`), are never replaced: other processes use them, too.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ import msgspec
 from steno.render.terminal_text import terminal_json
 
 _MAX_LINKS: Final = 40
-"""So many links one behind the other a system follows."""
+"""How many links in a row a system follows."""
 _DESCRIPTOR_PATH: Final = re.compile(
     r"/dev/fd/(\d{1,9})|/proc/(\d+)/(?:task/\d+/)?fd/(\d{1,9})", re.ASCII
 )
-"""What is open, under its number; in `/proc` that of a process, which is told by its own."""
+"""The path of an open descriptor; in `/proc` with the id of its process."""
 _PRINT_DESCRIPTORS: Final = (1, 2)
 """The descriptors of stdout and stderr."""
 
 
 @final
 class OutputError(OSError):
-    """What was to be written could not be: the disk is full, or the place is not ours."""
+    """Output could not be written: the disk is full, or access is denied."""
 
     def __str__(self) -> str:
         return f"{self.filename}: cannot be written: {self.strerror}; make room or write elsewhere"
@@ -39,7 +39,7 @@ class OutputError(OSError):
 
 @contextmanager
 def report_write_errors(place: str) -> Generator[None]:
-    """Say which place it is where nothing can be written. Raises Unwritable."""
+    """Name the place in errors of writing. Raises OutputError."""
     try:
         yield
     except BrokenPipeError:
@@ -49,7 +49,7 @@ def report_write_errors(place: str) -> Generator[None]:
 
 
 def print_json(data: bytes) -> None:
-    """Print JSON: readable on a terminal, one line for a program. Raises Unwritable."""
+    """Print JSON: indented on a terminal, else on one line. Raises OutputError."""
     if sys.stdout.isatty():
         data = terminal_json(msgspec.json.format(data))
     with report_write_errors("stdout"):
@@ -60,9 +60,9 @@ def print_json(data: bytes) -> None:
 
 
 def write_file(target: Path, data: bytes) -> None:
-    """Write a file as a whole, or not at all; nobody else may read it. Raises Unwritable.
+    """Write a file as a whole, or not at all, readable by the user alone. Raises OutputError.
 
-    What is not to be replaced is written to.
+    A shared target is appended to, not replaced.
     """
     with report_write_errors(str(target)):
         if is_shared_target(target):
@@ -72,18 +72,18 @@ def write_file(target: Path, data: bytes) -> None:
 
 
 def is_shared_target(target: Path) -> bool:
-    """Tell whether a place is a device, a pipe or open already: to be written to, not replaced."""
+    """Tell whether a path is a device, a pipe or open already: it must not be replaced."""
     if _match_descriptor_path(target) is not None or _own_descriptor(target) is not None:
         return True
     return target.exists() and not target.is_file() and not target.is_dir()
 
 
 def append_to_shared(target: Path, data: bytes) -> None:
-    """Write behind what is there, and behind what was printed before. Raises Unwritable."""
+    """Append to a shared target, after everything that was printed before. Raises OutputError."""
     with report_write_errors(str(target)):
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
-        # One that is ours is used as it is: opened anew, it would begin elsewhere in the file.
+        # Our own descriptor keeps its position in the file; a new one would not.
         own = _own_descriptor(target)
         descriptor = os.open(target, os.O_WRONLY | os.O_APPEND) if own is None else os.dup(own)
         try:
@@ -91,16 +91,16 @@ def append_to_shared(target: Path, data: bytes) -> None:
                 file.write(data)
         except BrokenPipeError as exc:
             if own in _PRINT_DESCRIPTORS:
-                raise  # who reads what we print has seen enough
+                raise  # the reader of our output is gone
             raise OutputError(exc.errno, exc.strerror, str(target)) from exc
 
 
 def _resolve_links(target: Path) -> Path:
-    """Return the file that links lead to, there or not. Raises OSError if they lead nowhere."""
-    found = Path(os.path.realpath(target))
-    if found.is_symlink():
+    """Return the file that links lead to, whether it exists or not. Raises OSError for a loop."""
+    resolved = Path(os.path.realpath(target))
+    if resolved.is_symlink():
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
-    return found
+    return resolved
 
 
 def _replace_file(target: Path, data: bytes) -> None:
@@ -119,10 +119,10 @@ def _replace_file(target: Path, data: bytes) -> None:
 
 
 def _own_descriptor(target: Path) -> int | None:
-    """Return under which number we have a file open that we may print to; None if we have not."""
-    opened = _match_descriptor_path(target)
-    if opened is not None:
-        number, process, number_there = opened.groups()
+    """Return our own descriptor of a file that we print to; None if we have none."""
+    match = _match_descriptor_path(target)
+    if match is not None:
+        number, process, number_there = match.groups()
         is_ours = process in (None, str(os.getpid()))
         return int(number or number_there) if is_ours else None
     for printed_to in _PRINT_DESCRIPTORS:
@@ -133,14 +133,14 @@ def _own_descriptor(target: Path) -> int | None:
 
 
 def _match_descriptor_path(target: Path) -> re.Match[str] | None:
-    """Return the name of a descriptor that a path leads to, link by link; None if to none.
+    """Return the descriptor path that a path leads to, link by link; None if to none.
 
-    Its own link is not followed: it tells which file that is, and not how it was opened.
+    The link of the descriptor itself is not followed: it names the file, not how it was opened.
     """
     for _ in range(_MAX_LINKS):
         folder = Path(os.path.realpath(target.parent))
-        found = _DESCRIPTOR_PATH.fullmatch(str(folder / target.name))
-        if found is not None or not target.is_symlink():
-            return found
+        match = _DESCRIPTOR_PATH.fullmatch(str(folder / target.name))
+        if match is not None or not target.is_symlink():
+            return match
         target = folder / target.readlink()
     return None

@@ -1,4 +1,4 @@
-"""Show on a terminal how far long work has come, on stderr; nowhere else, and not if it is short."""
+"""Show the progress of long work on stderr, if that is a terminal."""
 
 from __future__ import annotations
 
@@ -15,15 +15,79 @@ from typing import Any, Final, Protocol, TypeVar, final
 
 from steno.render.terminal_text import terminal_line, truncate_to_width
 
-_DELAY_S: Final = 0.5
-"""How long nobody minds to wait."""
-
-
-_REDRAW_INTERVAL_S: Final = 0.1
-"""How often it is shown; to draw costs more than most steps."""
-
-
 T = TypeVar("T")
+_DELAY_S: Final = 0.5
+"""How long nothing is shown."""
+_REDRAW_INTERVAL_S: Final = 0.1
+"""How often it is drawn, which costs more than most steps."""
+_WAIT_INTERVAL_S: Final = 1.0
+"""How long nothing is shown, and how often the time is updated."""
+
+
+# -- counted work -----------------------------------------------------------------------------
+
+
+@contextmanager
+def show_progress(
+    what: str, total: int | None, *, patience_s: float = _DELAY_S, is_shown: bool = True
+) -> Generator[ProgressMeter]:
+    """Show the progress of the block, unless `is_shown` is false."""
+    meter = ProgressMeter(what, total, patience_s=patience_s if is_shown else inf)
+    try:
+        yield meter
+    finally:
+        meter.close()
+
+
+@contextmanager
+def show_activity(what: str, *, patience_s: float = _DELAY_S) -> Generator[None]:
+    """Show that the block is running, where its work cannot be counted."""
+    meter = ProgressMeter(what, None, patience_s=0)
+    timer = Timer(patience_s, meter.show, (0,))
+    timer.daemon = True
+    if sys.stderr.isatty():
+        timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        if timer.ident is not None:
+            timer.join()
+        meter.close()
+
+
+@final
+class ProgressMeter:
+    """Shows how much is done, once the work takes long."""
+
+    def __init__(self, what: str, total: int | None, *, patience_s: float = _DELAY_S) -> None:
+        """Start to measure; the total need not be known."""
+        self._what = what
+        self._total = total
+        self._next = time.monotonic() + patience_s
+        self._bar: _ProgressDisplay | None = None
+
+    def show(self, done: int) -> None:
+        """Show how much is done."""
+        now = time.monotonic()
+        if now < self._next:
+            return
+        self._next = now + _REDRAW_INTERVAL_S
+        if self._bar is None and sys.stderr.isatty():
+            self._bar = _new_bar(self._what, self._total)
+        if self._bar is not None:
+            self._bar.update(done)
+
+    def track(self, items: Iterable[T]) -> Iterator[T]:
+        """Yield items one by one, and show how many there were."""
+        for done, item in enumerate(items, start=1):
+            yield item
+            self.show(done)
+
+    def close(self) -> None:
+        """Remove it from the terminal."""
+        if self._bar is not None:
+            self._bar.close()
 
 
 class _ProgressDisplay(Protocol):
@@ -31,9 +95,18 @@ class _ProgressDisplay(Protocol):
     def close(self) -> None: ...
 
 
+def _new_bar(what: str, total: int | None) -> _ProgressDisplay:
+    try:
+        console = importlib.import_module("rich.console").Console(stderr=True)
+        bar = importlib.import_module("rich.progress").Progress(console=console, transient=True)
+    except ImportError:
+        return _CounterLine(what, total)
+    return _RichBar(bar, what, total)
+
+
 @final
 class _CounterLine:
-    """A line that is written over and over, where there is no rich."""
+    """A line that is overwritten, where rich is not installed."""
 
     def __init__(self, what: str, total: int | None) -> None:
         self._what = what
@@ -49,7 +122,7 @@ class _CounterLine:
 
 @final
 class _RichBar:
-    """A bar of rich."""
+    """A progress bar of rich."""
 
     def __init__(self, progress: Any, what: str, total: int | None) -> None:
         self._progress = progress
@@ -66,95 +139,15 @@ class _RichBar:
         self._progress.stop()
 
 
-@final
-class ProgressMeter:
-    """Shows what has been done, once the work turns out to be long."""
-
-    def __init__(self, what: str, total: int | None, *, patience_s: float = _DELAY_S) -> None:
-        """Start to measure; how much there is to do need not be known."""
-        self._what = what
-        self._total = total
-        self._next = time.monotonic() + patience_s
-        self._bar: _ProgressDisplay | None = None
-
-    def show(self, done: int) -> None:
-        """Show how much is done by now."""
-        now = time.monotonic()
-        if now < self._next:
-            return
-        self._next = now + _REDRAW_INTERVAL_S
-        if self._bar is None and sys.stderr.isatty():
-            self._bar = _new_bar(self._what, self._total)
-        if self._bar is not None:
-            self._bar.update(done)
-
-    def track(self, things: Iterable[T]) -> Iterator[T]:
-        """Return things one by one, and show how many were taken."""
-        for done, thing in enumerate(things, start=1):
-            yield thing
-            self.show(done)
-
-    def close(self) -> None:
-        """Leave nothing of it on the terminal."""
-        if self._bar is not None:
-            self._bar.close()
-
-
-@contextmanager
-def show_progress(
-    what: str, total: int | None, *, patience_s: float = _DELAY_S, is_shown: bool = True
-) -> Generator[ProgressMeter]:
-    """Show how far the work inside has come, unless nothing is to be shown."""
-    shown = ProgressMeter(what, total, patience_s=patience_s if is_shown else inf)
-    try:
-        yield shown
-    finally:
-        shown.close()
-
-
-@contextmanager
-def show_activity(what: str, *, patience_s: float = _DELAY_S) -> Generator[None]:
-    """Show that the work inside goes on, where it cannot be counted."""
-    shown = ProgressMeter(what, None, patience_s=0)
-    timer = Timer(patience_s, shown.show, (0,))
-    timer.daemon = True
-    if sys.stderr.isatty():
-        timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
-        if timer.ident is not None:
-            timer.join()
-        shown.close()
-
-
-def _new_bar(what: str, total: int | None) -> _ProgressDisplay:
-    try:
-        console = importlib.import_module("rich.console").Console(stderr=True)
-        bar = importlib.import_module("rich.progress").Progress(console=console, transient=True)
-    except ImportError:
-        return _CounterLine(what, total)
-    return _RichBar(bar, what, total)
-
-
-# -- waiting ---------------------------------------------------------------------------------------
-#
-# Show on a terminal what is being waited for, once it takes long; on stderr, and nowhere else.
-#
-# It lives in an event loop: nothing runs beside it, and nothing has to be joined.
-
-
-_WAIT_INTERVAL_S: Final = 1.0
-"""How long nobody minds to wait, and how often the time is shown."""
+# -- waiting ----------------------------------------------------------------------------------
 
 
 @final
 class WaitIndicator:
-    """A line with what is waited for, and since when."""
+    """A line that tells what steno waits for, and how long; it needs an event loop, and no thread."""
 
     def __init__(self, *, is_shown: bool = True) -> None:
-        """Show nothing yet; and nothing ever if stderr is no terminal, or it is not wanted."""
+        """Show nothing yet, and nothing at all if stderr is no terminal or `is_shown` is false."""
         self._is_shown = is_shown and sys.stderr.isatty()
         self._timer: asyncio.TimerHandle | None = None
         self._what = ""
@@ -162,7 +155,7 @@ class WaitIndicator:
         self._is_painted = False
 
     def start(self, what: str) -> None:
-        """Begin to wait for something."""
+        """Begin a wait."""
         self.stop()
         if self._is_shown:
             loop = asyncio.get_running_loop()
@@ -170,21 +163,21 @@ class WaitIndicator:
             self._timer = loop.call_later(_WAIT_INTERVAL_S, self._paint)
 
     def stop(self) -> None:
-        """Wait no more."""
+        """End the wait."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         self.clear()
 
     def clear(self) -> None:
-        """Leave the line to somebody else; it comes again if the waiting goes on."""
+        """Clear the line for other output; it appears again while the wait lasts."""
         if self._is_painted:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
             self._is_painted = False
 
     def _paint(self) -> None:
         loop = asyncio.get_running_loop()
-        room = shutil.get_terminal_size().columns - 1  # a line that wraps could not be taken back
+        room = shutil.get_terminal_size().columns - 1  # a wrapped line could not be cleared
         line = truncate_to_width(f"{self._what} … {loop.time() - self._since:.0f} s", room)
         print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
         self._is_painted = True

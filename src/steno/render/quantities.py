@@ -1,8 +1,4 @@
-r"""Make the words of models, tools and files harmless for a terminal.
-
-Colours are dropped. Every other character that a terminal acts on, or that nobody can see, is
-shown as an escape (`\x1b`, `\u202e`): what is hidden from a reader may be what matters.
-"""
+"""Counts, costs and times as people read them."""
 
 from __future__ import annotations
 
@@ -10,22 +6,21 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Final
 
+_AGE_UNITS: Final = ((60, 1, "s"), (3600, 60, "min"), (86_400, 3600, "h"), (2_592_000, 86_400, "d"))
+
 
 def format_count(number: int, one: str, many: str) -> str:
-    """Return a number and what it counts."""
+    """Return a number with its noun, singular or plural."""
     return f"1 {one}" if number == 1 else f"{number:,} {many}"
 
 
 def format_dollars(cost: Decimal) -> str:
-    """Return an amount of money, as exact as it is interesting."""
+    """Return an amount of money; the smaller, the more digits."""
     if cost == 0:
         return "$0"
     if cost < Decimal("0.0001"):
         return "<$0.0001"
     return f"${cost:.4f}" if cost < 1 else f"${cost:,.2f}"
-
-
-_AGE_UNITS: Final = ((60, 1, "s"), (3600, 60, "min"), (86_400, 3600, "h"), (2_592_000, 86_400, "d"))
 
 
 def format_time(time: datetime | None) -> str:
@@ -34,7 +29,7 @@ def format_time(time: datetime | None) -> str:
 
 
 def format_age(time: datetime | None, now: datetime) -> str:
-    """Return how long ago a time is; the day where that is more than a month, or not yet."""
+    """Return how long ago a time was; the date where that is more than a month, or in the future."""
     if time is None:
         return "-"
     seconds = int((now - time).total_seconds())

@@ -1,7 +1,7 @@
-"""What commands print for people and for programs: lines, tables and JSON on stdout.
+"""Lines, tables and JSON on stdout, and notices on stderr.
 
-With rich installed and a terminal to write to there are colours; the words are the same without.
-Whoever prints something that others have written makes it printable first.
+With rich installed and a terminal there are colours; the text is the same without. The caller makes
+foreign text printable first.
 """
 
 from __future__ import annotations
@@ -11,53 +11,31 @@ import io
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from textwrap import wrap
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeAlias, final
 
-from steno.render import quantities
 from steno.render.output import print_json, report_write_errors
 from steno.render.terminal_text import display_width, terminal_json, truncate_to_width
 
-# -- moments ---------------------------------------------------------------------------------------
-#
-# Times, as people read and write them on a command line.
-
-
-def format_time(time: datetime | None) -> str:
-    """Return a time to the second, in UTC; a dash where none is known."""
-    return quantities.format_time(time) or "-"
-
-
 StyledText: TypeAlias = str | tuple[str, str]
-"""A piece of a line: words, or words and their style (`dim`, `bold`, `cyan`, ...)."""
-
-
+"""A piece of a line: a text, or a text and its style (`dim`, `bold`, `cyan`, ...)."""
 _COLUMN_GAP: Final = "  "
-
-
-_NO_TEXTS: Final[Mapping[int, str]] = MappingProxyType({})
-
-
-_MIN_COLUMN_WIDTH: Final = 8
-
-
-_MAX_UNCUT_WIDTH: Final = 100
-"""Where nothing is cut, a cell that is longer than that pushes nothing but its own row aside."""
-
-
 _INDENT: Final = "    "
+_NO_TEXTS: Final[Mapping[int, str]] = MappingProxyType({})
+_MIN_COLUMN_WIDTH: Final = 8
+_MAX_UNCUT_WIDTH: Final = 100
+"""Where nothing is cut, a longer cell does not widen its column."""
 
 
 class Column(NamedTuple):
-    """How a column of a table looks."""
+    """The format of a column of a table."""
 
     title: str
     style: str = ""
     is_number: bool = False
     may_shrink: bool = False
-    """Whether it is cut where the terminal has not enough room."""
+    """Whether it is cut where the terminal is too narrow."""
 
 
 @final
@@ -65,15 +43,15 @@ class StdoutPrinter:
     """Stdout: a terminal, a file or a pipe."""
 
     def __init__(self) -> None:
-        """Find out what stdout is."""
+        """Detect whether stdout is a terminal, and load rich if it is."""
         if isinstance(sys.stdout, io.TextIOWrapper):
             sys.stdout.reconfigure(errors="backslashreplace")  # where it is not UTF-8
         self._rich = _load_rich() if sys.stdout.isatty() else None
         self.width: Final = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-        """How many columns there are; None where a line may be of any length."""
+        """The width of the terminal; None where stdout is no terminal."""
 
     def line(self, *pieces: StyledText, is_cut: bool = False) -> None:
-        """Print a line of pieces one behind the other, if wanted no longer than there is room."""
+        """Print the pieces on one line; `is_cut` cuts it at the width of the terminal."""
         parts = [(piece, "") if isinstance(piece, str) else piece for piece in pieces]
         if is_cut and self.width is not None:
             parts = _cut_parts(parts, self.width)
@@ -92,7 +70,7 @@ class StdoutPrinter:
     ) -> None:
         """Print rows below the titles of their columns, aligned.
 
-        What stands `below` a row, by its number, is never cut, and has lines of its own.
+        The text `below` a row, by its number, has lines of its own and is never cut.
         """
         widths = [
             self._width_of(column, [row[number] for row in rows])
@@ -132,21 +110,9 @@ class StdoutPrinter:
         self.line(*pieces)
 
 
-def print_json_object(data: bytes) -> None:
-    """Print one JSON object, harmless for a terminal and of the same meaning."""
-    print_json(terminal_json(data))
-
-
-def print_notice(text: str) -> None:
-    """Tell something on stderr that is not the result itself, behind what was printed before."""
-    with report_write_errors("stdout"):
-        sys.stdout.flush()
-    print(f"steno: {text}", file=sys.stderr)
-
-
 def _shrink_widths(widths: list[int], columns: Sequence[Column], room: int) -> None:
     excess = sum(widths) + len(_COLUMN_GAP) * (len(widths) - 1) - room
-    # The last ones first: what a row is about stands in front.
+    # The last ones first: the subject of a row stands in front.
     for number, column in reversed([*enumerate(columns)]):
         if column.may_shrink and excess > 0:
             shrunk = max(widths[number] - excess, min(_MIN_COLUMN_WIDTH, widths[number]))
@@ -164,24 +130,36 @@ def _cut_parts(parts: list[tuple[str, str]], room: int) -> list[tuple[str, str]]
     return shown
 
 
-# -- rich ------------------------------------------------------------------------------------
+def print_json_object(data: bytes) -> None:
+    """Print one JSON object, with characters escaped that a terminal would act on."""
+    print_json(terminal_json(data))
+
+
+def print_notice(text: str) -> None:
+    """Print a line on stderr, after everything that was printed on stdout before."""
+    with report_write_errors("stdout"):
+        sys.stdout.flush()
+    print(f"steno: {text}", file=sys.stderr)
+
+
+# -- rich -------------------------------------------------------------------------------------
 
 
 @final
 class _RichConsole:
-    """What rich is used for: styles, as the terminal at hand can show them."""
+    """Prints styled lines with rich."""
 
     def __init__(self, console: Any, text: Any) -> None:
         self._console = console
         self._text = text
 
     def print(self, parts: Sequence[tuple[str, str]]) -> None:
-        """Print a line; wrapping it is left to the terminal."""
+        """Print a line; the terminal wraps it."""
         self._console.print(self._text.assemble(*parts), soft_wrap=True)
 
 
 def _load_rich() -> _RichConsole | None:
-    """Load rich if it is there (`pip install 'steno[cli]'`)."""
+    """Load rich if it is installed (`pip install 'steno[cli]'`)."""
     try:
         console = importlib.import_module("rich.console")
         text = importlib.import_module("rich.text")

@@ -1,7 +1,7 @@
-r"""Make the words of models, tools and files harmless for a terminal.
+r"""Make foreign text harmless for a terminal, and fit it into a width.
 
-Colours are dropped. Every other character that a terminal acts on, or that nobody can see, is
-shown as an escape (`\x1b`, `\u202e`): what is hidden from a reader may be what matters.
+Colours are dropped. Every other character that a terminal acts on, or that is invisible, is shown
+as an escape (`\x1b`, `\u202e`): hidden characters may be what matters.
 """
 
 from __future__ import annotations
@@ -11,35 +11,29 @@ import unicodedata
 from typing import Final
 
 _COLOR_SEQUENCE: Final = re.compile(r"(?:\x1b\[|\x9b)[0-9;:]*m")
-
-
 _UNSAFE_NON_ASCII: Final = (
     "\x7f-\x9f"  # DEL, and the controls of ISO 6429 in one character
     "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # which way the text runs
     "\u200b\u2060-\u2064\ufeff\ufff9-\ufffb\U000e0000-\U000e007f"  # nothing to see
 )
-
-
 _UNSAFE: Final = re.compile(f"[\x00-\x08\x0b-\x1f{_UNSAFE_NON_ASCII}]")
-
-
 _UNSAFE_IN_JSON: Final = re.compile(f"[{_UNSAFE_NON_ASCII}]")
 
 
 def terminal_text(text: str) -> str:
-    """Return a text as it may be printed; line breaks and tabs stay."""
+    """Return a text that is safe to print; line breaks and tabs stay."""
     if text.isprintable():
         return _UNSAFE.sub(_escape, text)
     return _UNSAFE.sub(_escape, _COLOR_SEQUENCE.sub("", text).replace("\r\n", "\n"))
 
 
 def terminal_line(text: str) -> str:
-    """Return a text as it may be printed, with a blank for any number of blanks and breaks."""
+    """Return a text that is safe to print, on one line; every run of white space becomes a blank."""
     return " ".join(terminal_text(text).split())
 
 
 def terminal_json(data: bytes) -> bytes:
-    """Return JSON of the same meaning that may be printed."""
+    """Return JSON of the same value that is safe to print."""
     return _UNSAFE_IN_JSON.sub(_escape_in_json, data.decode()).encode()
 
 
@@ -52,11 +46,11 @@ def _escape_in_json(found: re.Match[str]) -> str:
     return "".join([f"\\u{units[start : start + 4]}" for start in range(0, len(units), 4)])
 
 
-# -- room on a line --------------------------------------------------------------------------
+# -- width -----------------------------------------------------------------------------------
 
 
 def display_width(text: str) -> int:
-    """Return how many columns a text takes."""
+    """Return how many columns of a terminal a text takes."""
     return len(text) if text.isascii() else sum(map(_character_width, text))
 
 
@@ -67,7 +61,7 @@ def _character_width(character: str) -> int:
 
 
 def truncate_to_width(text: str, width: int) -> str:
-    """Return as much of a text as fits into so many columns."""
+    """Return a text, cut with an ellipsis to fit into a number of columns."""
     if display_width(text) <= width:
         return text
     taken = 0

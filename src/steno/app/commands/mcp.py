@@ -116,7 +116,7 @@ def _trust_notice(context: CommandContext) -> list[str]:
 
 
 def _is_untrusted(spec: McpServerSpec) -> bool:
-    return spec.problem == NOT_TRUSTED and not spec.disabled
+    return not spec.is_trusted and not spec.disabled
 
 
 def _trust_hint(context: CommandContext) -> str:

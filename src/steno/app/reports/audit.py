@@ -1,4 +1,4 @@
-"""`steno audit` and `steno verify`: who decided what, and whether the record is as it was."""
+"""The content of `steno audit` and `/audit`: the decisions of a session, and the check of its digests."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from steno.log.queries import entry_decision, entry_kinds, tools_of
 from steno.messages.call import original_tool_name
 from steno.messages.message import ToolResultMessage
 from steno.records.entry import Approval, Entry
-from steno.render import table_output
 from steno.render.describe import describe_decider, entry_type, summarize_call
-from steno.render.quantities import format_count
+from steno.render.quantities import format_count, format_time
 from steno.render.table_output import Column
 from steno.render.terminal_text import terminal_line, truncate_to_width
 from steno.store import Store
@@ -31,25 +30,25 @@ AUDIT_COLUMNS: Final = (
 
 
 DETAILS_COLUMN: Final = Column("about")
-"""What was decided or done. On a terminal it has lines of its own: none of it may be cut there."""
+"""The subject of a decision. On a terminal it has lines of its own, and is never cut."""
 
 
 _MAX_REASON_LENGTH: Final = 60
-"""How much of a reason is shown; `steno sessions show` has all of it."""
+"""How much of a reason is shown; `steno sessions show` prints all of it."""
 
 
 _MAX_DETAILS_LENGTH: Final = 200
-"""How much is shown of what an entry says that is no decision."""
+"""How much is shown of an entry that is no decision."""
 
 
-def describe_missing_decision(wanted: str | None, entries: Sequence[Entry]) -> str:
-    """Return what to say of a decision that nobody took in a session."""
-    found = dict.fromkeys([entry_decision(entry) for entry in entries])
-    if wanted is None or wanted in found:
+def describe_missing_decision(decision: str | None, entries: Sequence[Entry]) -> str:
+    """Return a note on a decision that does not occur in a session."""
+    decisions = dict.fromkeys([entry_decision(entry) for entry in entries])
+    if decision is None or decision in decisions:
         return ""
-    taken = [terminal_line(decision) for decision in found if decision]
+    taken = [terminal_line(decision) for decision in decisions if decision]
     there = f"there are {', '.join(taken)}" if taken else "there is none"
-    return f"; no decision in it is {terminal_line(wanted)}, {there}"
+    return f"; no decision in it is {terminal_line(decision)}, {there}"
 
 
 def audit_row(entry: Entry, log: SessionLog) -> list[str]:
@@ -59,7 +58,7 @@ def audit_row(entry: Entry, log: SessionLog) -> list[str]:
     outcome = payload.outcome if isinstance(payload, ToolResultMessage) else ""
     return [
         log.number(entry.id),
-        table_output.format_time(entry.time),
+        (format_time(entry.time) or "-"),
         kinds,
         terminal_line(entry_decision(entry) or ""),
         terminal_line(", ".join(tools_of(entry, log.tools))),
@@ -69,7 +68,7 @@ def audit_row(entry: Entry, log: SessionLog) -> list[str]:
 
 
 def audit_details(entry: Entry, log: SessionLog) -> str:
-    """Return what was decided, for how long, and why; what else happened, where it is no message."""
+    """Return subject, grant and reason of a decision, or the description of another entry."""
     payload = entry.payload
     if entry.message is not None:
         return ""
@@ -86,7 +85,7 @@ def audit_details(entry: Entry, log: SessionLog) -> str:
 
 
 def _describe_grant(entry: Entry) -> str:
-    """Return what a decision allows beyond the one call; nothing where it was about that alone."""
+    """Return the rule that a decision allows beyond one call; empty where there is none."""
     audit = entry.audit or {}
     scope, rule = audit.get("scope"), audit.get("grant")
     if not isinstance(scope, str) or not isinstance(rule, str):
@@ -105,15 +104,15 @@ def _decided_by(entry: Entry) -> str:
 
 
 class SessionVerification(NamedTuple):
-    """What is to be said about a session."""
+    """The result of verifying a session."""
 
     session: str
     found: Verification | None
     """None where it cannot be read."""
     problem: str | None
-    """None where nothing is wrong."""
+    """None where the session is intact."""
     head_record: int | None = None
-    """The record that has the digest asked for."""
+    """The record with the digest that was searched for."""
 
 
 def verify_session(store: Store, session: str, head: str | None = None) -> SessionVerification:
@@ -139,7 +138,7 @@ def verify_session(store: Store, session: str, head: str | None = None) -> Sessi
 
 
 def describe_verification(found: Verification) -> str:
-    """Say how much was checked, and what could not be."""
+    """Return how many entries were checked, and which could not be."""
     parts = [format_count(found.entries, "entry", "entries")]
     if found.redacted:
         parts.append(f"the content of {found.redacted:,} taken out")
@@ -151,13 +150,13 @@ def describe_verification(found: Verification) -> str:
 _BAD_RECORD_KEYS: Final = ("seq", "entry_id", "problem")
 
 
-def verification_as_json(verdict: SessionVerification) -> dict[str, Any]:
+def verification_as_json(verification: SessionVerification) -> dict[str, Any]:
     """Return what verifying a session found, as JSON."""
-    found = verdict.found
+    found = verification.found
     described: dict[str, Any] = {
-        "session": verdict.session,
-        "intact": verdict.problem is None,
-        "problem": verdict.problem,
+        "session": verification.session,
+        "intact": verification.problem is None,
+        "problem": verification.problem,
     }
     if found is not None:
         bad = found.bad
@@ -168,6 +167,6 @@ def verification_as_json(verdict: SessionVerification) -> dict[str, Any]:
             "heads": dict(found.heads),
             "bad": None if bad is None else {name: getattr(bad, name) for name in _BAD_RECORD_KEYS},
         }
-    if verdict.head_record is not None:
-        described["head_record"] = verdict.head_record
+    if verification.head_record is not None:
+        described["head_record"] = verification.head_record
     return described

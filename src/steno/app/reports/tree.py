@@ -1,7 +1,7 @@
-"""`steno sessions tree`: entries and how they hang together, drawn like `git log --graph`.
+"""The drawing of `steno sessions tree`: the entries of a session, like `git log --graph`.
 
-What goes on stands below, what leads elsewhere is drawn first, one step to the right. Of the ways
-on from an entry, the one to the active branch stays in its column, else the one taken last.
+A child stands below its parent. Where an entry has several children, the one on the active branch
+stays in its column, else the last one; the others are drawn first, one step to the right.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MAX_SUMMARY_LENGTH: Final = 100
 
 
 class GraphRow(NamedTuple):
-    """One line of the drawing: an entry, or a turn to the right where it is None."""
+    """One line of the drawing: an entry, or a step to the right where it is None."""
 
     rails: str
     entry: Entry | None
@@ -33,7 +33,7 @@ class GraphRow(NamedTuple):
 
 @final
 class TreeLayout:
-    """What the drawing of a session follows from."""
+    """The parents, heads and labels that the drawing of a session is made from."""
 
     def __init__(self, log: SessionLog) -> None:
         """Take a session. Raises Damaged if entries are missing from it."""
@@ -41,7 +41,11 @@ class TreeLayout:
         self.children: dict[str | None, list[Entry]] = {None: []}
         for entry in log.entries.values():
             if entry.parent is not None and entry.parent not in self.children:
-                raise Damaged("session: what came before an entry is not there; see steno verify")
+                raise Damaged(
+                    "what came before an entry is not there; see steno verify",
+                    code="entry_parent_missing",
+                    place="session",
+                )
             self.children[entry.parent].append(entry)
             self.children[entry.id] = []
         self.heads: dict[str, list[str]] = {}
@@ -55,7 +59,7 @@ class TreeLayout:
 
     def rows(self) -> Iterator[GraphRow]:
         """Return the lines of the drawing from top to bottom."""
-        # What is still to be drawn, the next one last: an entry, and how far right it is.
+        # The entries to draw, the next one last, and their columns.
         waiting = [(root, 0, False) for root in reversed(self._ordered(None))]
         while waiting:
             entry, depth, turns_right = waiting.pop()
@@ -67,11 +71,11 @@ class TreeLayout:
             waiting += [(child, depth + 1, True) for child in reversed(following[:-1])]
 
     def _ordered(self, parent: str | None) -> list[Entry]:
-        """Return what follows an entry, what stays in its column last."""
+        """Return the children of an entry, the one that stays in its column last."""
         return sorted(self.children[parent], key=lambda child: child.id in self.active_path)
 
     def is_remarkable(self, entry: Entry) -> bool:
-        """Tell whether an entry is drawn wherever it stands."""
+        """Tell whether an entry is never folded."""
         siblings, payload = self.children[entry.parent], entry.payload
         steers = isinstance(payload, (Control, Redacted)) and not isinstance(payload, Label)
         return (
@@ -114,7 +118,7 @@ class TreeLayout:
         ]
 
     def entry_as_json(self, entry: Entry) -> dict[str, object]:
-        """Return what a program wants to know of an entry and its place."""
+        """Return an entry and its place in the tree, as JSON."""
         return {
             "number": self.log.numbers[entry.id],
             "id": entry.id,
@@ -127,24 +131,26 @@ class TreeLayout:
         }
 
 
-def fold_tree(shape: TreeLayout, *, is_whole: bool, advice: str = "") -> Iterator[list[StyledText]]:
-    """Return the lines to print, one for each long run of entries that nothing is special about.
+def fold_tree(
+    layout: TreeLayout, *, is_whole: bool, advice: str = ""
+) -> Iterator[list[StyledText]]:
+    """Yield the lines to print; long runs of ordinary entries are folded into one line each.
 
-    What such a line says ends with `advice` on how to see them.
+    Such a line ends with `advice` on how to see them.
     """
     run: list[GraphRow] = []
-    for row in shape.rows():
-        if row.entry is not None and not is_whole and not shape.is_remarkable(row.entry):
+    for row in layout.rows():
+        if row.entry is not None and not is_whole and not layout.is_remarkable(row.entry):
             run.append(row)
             continue
-        yield from _fold_run(shape, run, advice)
+        yield from _fold_run(layout, run, advice)
         run = []
-        yield shape.row_pieces(row)
-    yield from _fold_run(shape, run, advice)
+        yield layout.row_pieces(row)
+    yield from _fold_run(layout, run, advice)
 
 
-def _fold_run(shape: TreeLayout, run: list[GraphRow], advice: str) -> Iterator[list[StyledText]]:
+def _fold_run(layout: TreeLayout, run: list[GraphRow], advice: str) -> Iterator[list[StyledText]]:
     if len(run) <= _MAX_UNFOLDED:
-        yield from map(shape.row_pieces, run)
+        yield from map(layout.row_pieces, run)
     else:
         yield [(f"{run[0].rails}: … {len(run):,} entries{advice}", "dim")]

@@ -1,6 +1,6 @@
-"""`steno usage`: how many tokens were used, and about what they cost.
+"""The content of `steno usage` and `/usage`: tokens and approximate costs.
 
-Everything that a model said counts, also what was left behind: it was paid for.
+Every response counts, also those of abandoned branches: they were paid for.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ _EARLIEST: Final = datetime.min.replace(tzinfo=UTC)
 
 
 _MIN_SHOWN_COST: Final = Decimal("0.0001")
-"""What is less is said to be less."""
+"""Smaller costs are shown as less than this."""
 
 
 class TurnUsage(NamedTuple):
-    """One answer of a model, and what is known about its cost."""
+    """One response of a model, and its cost."""
 
     session: str
     time: datetime | None
@@ -54,48 +54,48 @@ class TurnUsage(NamedTuple):
 
 
 class UsageSum(NamedTuple):
-    """What some turns have in common, and what they come to."""
+    """The sum of a group of turns."""
 
     name: str
     turns: int
     usage: Usage
     cost: Decimal | None
-    """What the turns with a known price cost; None if there is none among them."""
+    """The cost of the turns with a known price; None if there are none."""
     unpriced: tuple[str, ...]
-    """The models without one."""
+    """The models without a known price."""
 
 
 # -- adding up -------------------------------------------------------------------------------
 
 
 def read_turns(
-    store: Store, headers: list[Header], named: list[str], troubles: UnreadableSessions
+    store: Store, headers: list[Header], ids: list[str], unreadable: UnreadableSessions
 ) -> list[TurnUsage]:
-    """Return the turns of the named sessions, or of all; those that copies share count once."""
-    families = _clone_origins(headers)
-    sessions = [id for id in families if id in named] if named else list(families)
-    sessions += [id for id in named if id not in families]
+    """Return the turns of the named sessions, or of all; turns that clones share count once."""
+    originals = _clone_origins(headers)
+    sessions = [id for id in originals if id in ids] if ids else list(originals)
+    sessions += [id for id in ids if id not in originals]
     turns: dict[tuple[str, str], TurnUsage] = {}
-    with show_progress("reading sessions", len(sessions)) as shown:
-        for session in shown.track(sessions):
-            with troubles.skip_unreadable(session):
+    with show_progress("reading sessions", len(sessions)) as progress:
+        for session in progress.track(sessions):
+            with unreadable.skip_unreadable(session):
                 entries = (record.entry for record in store.records(session))
                 for id, turn in find_turns(session, filter(None, entries)):
-                    turns.setdefault((families.get(session, session), id), turn)
+                    turns.setdefault((originals.get(session, session), id), turn)
     return list(turns.values())
 
 
 def _clone_origins(headers: list[Header]) -> dict[str, str]:
-    """Return what each session is a copy of, in the end; itself if of none. The oldest is first."""
-    families: dict[str, str] = {}
+    """Return the original of each session, by id; the oldest session comes first."""
+    originals: dict[str, str] = {}
     for header in sorted(headers, key=lambda header: (header.created_at or _EARLIEST, header.id)):
         origin = header.cloned_from or header.id
-        families[header.id] = families.get(origin, origin)
-    return families
+        originals[header.id] = originals.get(origin, origin)
+    return originals
 
 
 def find_turns(session: str, entries: Iterable[Entry]) -> Iterator[tuple[str, TurnUsage]]:
-    """Yield all turns of a session; each is that of the model in force on its own branch."""
+    """Yield all turns of a session, each with the model in force on its branch."""
     nodes: dict[str | None, EntryNode] = {}
     for entry in entries:
         nodes[entry.id] = node = EntryNode(entry, nodes.get(entry.parent), None)
@@ -113,19 +113,19 @@ def _price_on_day(model: str, time: datetime | None) -> Price | None:
 
 
 def _noon_of_day(time: datetime) -> datetime:
-    """Return one moment for all of a day: prices change from day to day, and look-ups take long."""
+    """Return one time for all of a day: prices change daily, and looking them up is slow."""
     return time.astimezone(UTC).replace(hour=12, minute=0, second=0, microsecond=0)
 
 
 def group_usage(turns: list[TurnUsage], by: str) -> list[UsageSum]:
-    """Add up turns: days in their order, the rest by size."""
+    """Add up turns by group: days in their order, other groups by size."""
     groups: dict[str, list[TurnUsage]] = {}
     for turn in turns:
         groups.setdefault(_group_key(turn, by), []).append(turn)
-    sums = [sum_usage(name, some) for name, some in groups.items()]
+    sums = [sum_usage(name, members) for name, members in groups.items()]
     if by == "day":
-        return sorted(sums, key=lambda one: one.name)
-    return sorted(sums, key=lambda one: (one.cost or 0, one.usage.total_tokens), reverse=True)
+        return sorted(sums, key=lambda group: group.name)
+    return sorted(sums, key=lambda group: (group.cost or 0, group.usage.total_tokens), reverse=True)
 
 
 def _group_key(turn: TurnUsage, by: str) -> str:
@@ -143,43 +143,48 @@ def sum_usage(name: str, turns: list[TurnUsage]) -> UsageSum:
     return UsageSum(name, len(turns), usage, cost, tuple(sorted(unpriced)))
 
 
-# -- telling ---------------------------------------------------------------------------------
+# -- output ----------------------------------------------------------------------------------
 
 
-def usage_as_json(one: UsageSum, by: str) -> dict[str, Any]:
+def usage_as_json(group: UsageSum, by: str) -> dict[str, Any]:
     """Return the sum of usage of one group, as JSON."""
     counts = {
-        name: getattr(one.usage, name) for name in Usage.__struct_fields__ if name != "unknown"
+        name: getattr(group.usage, name) for name in Usage.__struct_fields__ if name != "unknown"
     }
     return {
-        by: one.name or None,
-        "turns": one.turns,
+        by: group.name or None,
+        "turns": group.turns,
         **counts,
-        "cost_usd": None if one.cost is None else str(one.cost),
-        "unpriced_models": one.unpriced,
+        "cost_usd": None if group.cost is None else str(group.cost),
+        "unpriced_models": group.unpriced,
     }
 
 
-def usage_row(one: UsageSum) -> list[str]:
+def usage_row(group: UsageSum) -> list[str]:
     """Return what a table shows of a sum: its name, and a cell for each of `USAGE_COLUMNS`."""
-    usage = one.usage
+    usage = group.usage
     counts = (usage.input_tokens, usage.cache_read_tokens, usage.output_tokens)
-    shown = [UNKNOWN_NUMBER if count is None else f"{count:,}" for count in counts]
-    return [terminal_line(one.name) or UNKNOWN_NUMBER, f"{one.turns:,}", *shown, _format_cost(one)]
+    cells = [UNKNOWN_NUMBER if count is None else f"{count:,}" for count in counts]
+    return [
+        terminal_line(group.name) or UNKNOWN_NUMBER,
+        f"{group.turns:,}",
+        *cells,
+        _format_cost(group),
+    ]
 
 
-def _format_cost(one: UsageSum) -> str:
-    if one.cost is None:
+def _format_cost(group: UsageSum) -> str:
+    if group.cost is None:
         return UNKNOWN_NUMBER
-    amount = f"<{_MIN_SHOWN_COST}" if 0 < one.cost < _MIN_SHOWN_COST else f"{one.cost:,.4f}"
-    return f"{amount}+" if one.unpriced else amount
+    amount = f"<{_MIN_SHOWN_COST}" if 0 < group.cost < _MIN_SHOWN_COST else f"{group.cost:,.4f}"
+    return f"{amount}+" if group.unpriced else amount
 
 
 def describe_unpriced(total: UsageSum) -> str:
-    """Say why not all of a sum has a price."""
+    """Return why a part of a sum has no price."""
     if not has_prices():
         return "prices are not known here: pip install 'steno[prices]'"
-    named = ", ".join(
+    names = ", ".join(
         [terminal_line(model) or "a model that was not recorded" for model in total.unpriced]
     )
-    return f"no price is known for {named}; such turns are in no sum of costs"
+    return f"no price is known for {names}; such turns are in no sum of costs"

@@ -67,6 +67,8 @@ class McpServerSpec(RedactedRepr, frozen=True, kw_only=True):
     """Which file says so."""
     problem: str = ""
     """Why it cannot be used, and what to do; empty if it can."""
+    is_trusted: bool = True
+    """Whether the project that brings it is trusted; the problem of an untrusted server says so."""
     note: str = ""
     """What the user should know about how it is set up."""
     secrets: tuple[str, ...] = ()

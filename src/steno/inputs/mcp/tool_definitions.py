@@ -34,16 +34,20 @@ def define_tool(server: str, tool: ListedTool) -> ToolDefinition:
     return ToolDefinition(
         name=mcp_tool_name(server, tool.name),
         original_name=mcp_tool_name_for_models(server, tool.name),
-        description=_build_description(server, tool),
+        description=f"{_server_mark(server)} {describe_tool(server, tool)}".rstrip(),
         parameters=_build_parameters(tool.schema),
         strict=False,  # it is theirs: what they do not close stays open
     )
 
 
-def _build_description(server: str, tool: ListedTool) -> str:
-    whose = f"[MCP server {clean_text(server, 64)}]"
-    words = tool.description or tool.title or tool.name
-    return f"{whose} {clean_text(words, MAX_DESCRIPTION_LENGTH - len(whose) - 1)}".rstrip()
+def describe_tool(server: str, tool: ListedTool) -> str:
+    """Return the description that the server gives of a tool, made harmless."""
+    text = tool.description or tool.title or tool.name
+    return clean_text(text, MAX_DESCRIPTION_LENGTH - len(_server_mark(server)) - 1)
+
+
+def _server_mark(server: str) -> str:
+    return f"[MCP server {clean_text(server, 64)}]"
 
 
 def refusal_note(exc: InvalidValue) -> str:

@@ -19,7 +19,12 @@ import msgspec
 from steno.errors import InvalidArguments, InvalidTool, InvalidValue, ServerFailed, ToolFailed
 from steno.inputs.mcp.protocol import CallToolResult, ListedTool, McpServer
 from steno.inputs.mcp.server_spec import matches_wildcard
-from steno.inputs.mcp.tool_definitions import define_tool, mcp_server_name, refusal_note
+from steno.inputs.mcp.tool_definitions import (
+    define_tool,
+    describe_tool,
+    mcp_server_name,
+    refusal_note,
+)
 from steno.inputs.mcp.untrusted_data import clean_text, decode_base64, sanitise_json
 from steno.json_object import encode_json
 from steno.log.blobs import MIN_IMAGE_BLOB_BYTES
@@ -173,6 +178,11 @@ class McpTool:
     def original_name(self) -> str:
         """What the server calls it; may be anything."""
         return self._listed.name
+
+    @property
+    def description(self) -> str:
+        """The description that the server gives of it."""
+        return describe_tool(self.server, self._listed)
 
     def subjects(self, call: ToolCall) -> tuple[str, ...]:
         """Return nothing: only the server knows what its arguments mean."""
