@@ -89,7 +89,7 @@ class HttpTransport:
     def prepare(self) -> None:
         """Load the HTTP client, which takes up to a second, before the first request.
 
-        Call it before you measure the time of a response. Raises ImportError without aiohttp.
+        Call it before you measure the time of a response. Raises MissingExtra without aiohttp.
         """
         self._open_session()
 
