@@ -59,7 +59,7 @@ call = steno.ToolCall(id="call_1", name="edit_file", arguments=TEXT)
 for _ in range(3):
     call.arguments_as(EditFile)
     call.get("path", str)
-    call.parsed.thaw()
+    call.parsed.to_dict()
 print(reads)
 """
 Mode = Literal["replace", "insert", "delete"]

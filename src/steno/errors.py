@@ -237,8 +237,8 @@ class ProviderError(StenoError):
         ]
         return f"{text} ({', '.join(notes)})" if notes else text
 
-    def __reduce__(self) -> tuple[Any, tuple[str], dict[str, Any]]:
-        return type(self), (self.message,), self.__dict__
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+        return type(self), self.args, self.__dict__
 
 
 class AuthenticationFailed(ProviderError):

@@ -124,11 +124,8 @@ class ErrorSource(NamedTuple):
 
 def append_advice(error: StenoError, advice: str) -> None:
     """Say more in an error."""
-    said = error.message if isinstance(error, ProviderError) else str(error)
-    text = f"{said}; {advice}"
-    error.args = (text,)
-    if isinstance(error, ProviderError):
-        error.message = text
+    error.message = f"{error.message}; {advice}"
+    error.args = (f"{error.place}: {error.message}" if error.place else error.message,)
 
 
 def read_content_type(answer: HttpResponse) -> str:

@@ -1,8 +1,8 @@
-"""Which proxy a request goes through, as the environment says it: pure rules over a mapping.
+"""Select the proxy of a request from the environment, without I/O.
 
 As with most programs, `https_proxy`, `http_proxy`, `all_proxy` and `no_proxy` count, in either
-case. Loopback is never sent to a proxy that nobody named for it: a model server beside us is not
-what a company's proxy is for.
+case. A request to loopback uses a proxy only if one is passed: a company's proxy cannot reach a
+model server on this machine.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from urllib.parse import SplitResult, urlsplit
 from steno.errors import InvalidValue
 
 PROXY_AUTH_REQUIRED: Final = 407
-"""The status with which a proxy asks who we are."""
+"""The status with which a proxy asks for credentials."""
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 _UNESCAPED_PASSWORD: Final = re.compile(r"[^:/?#]*://[^/?#]*[/?#].*@", re.DOTALL)
 
 
 class Proxy(NamedTuple):
-    """A proxy and who named it; its text says both, and never its user or password."""
+    """A proxy and where its address comes from; its text never shows user or password."""
 
     url: str
     variable: str | None = None
-    """The variable of the environment that holds the address; without it, it was passed."""
+    """The environment variable with the address; None if it was passed."""
 
     def __str__(self) -> str:
         origin = f"from {self.variable}" if self.variable else "passed as proxy"
@@ -36,17 +36,17 @@ class Proxy(NamedTuple):
         return f"Proxy({self})"
 
     def explain_refusal(self, status: int) -> str:
-        """Say that it answered itself, in the place of the server."""
-        rule = f"{self} answered with status {status}"
+        """Explain that the proxy responded in place of the server."""
+        message = f"{self} answered with status {status}"
         if status != PROXY_AUTH_REQUIRED:
-            return rule
+            return message
         if urlsplit(self.url).username is None:
-            return f"{rule}; put user:password@ into it, before the host"
-        return f"{rule}; check the user:password@ in it"
+            return f"{message}; put user:password@ into it, before the host"
+        return f"{message}; check the user:password@ in it"
 
 
 def proxy_for(url: str, environ: Mapping[str, str]) -> Proxy | None:
-    """Return the proxy for `url`, or None. Raises InvalidValue if its address is none."""
+    """Return the proxy for `url`, or None. Raises InvalidValue for an invalid address."""
     parts = urlsplit(url)
     host = parts.hostname or ""
     if is_loopback(host) or _is_exempt(host, parts.port, _read_variable(environ, "no_proxy")[1]):
@@ -59,16 +59,25 @@ def proxy_for(url: str, environ: Mapping[str, str]) -> Proxy | None:
 
 
 def check_proxy(address: str, variable: str | None = None) -> Proxy:
-    """Return the proxy at an address. Raises InvalidValue for what is not that of an HTTP proxy."""
-    rule = f"{variable or 'proxy'}: must be http:// or https:// with a host"
-    # Else a part of the password would be taken for the host, asked for, and told.
+    """Return the proxy at an address. Raises InvalidValue if it is not that of an HTTP proxy."""
+    place = variable or "proxy"
+    rule = "must be http:// or https:// with a host"
+    # Else a part of the password would be taken for the host, resolved, and shown.
     if _UNESCAPED_PASSWORD.match(address):
-        raise InvalidValue(f"{rule}; in a password, / ? and # are written %2F %3F and %23")
+        raise InvalidValue(
+            f"{rule}; in a password, / ? and # are written %2F %3F and %23",
+            code="unescaped_proxy_password",
+            place=place,
+        )
     parts = _split_address(address)
     if parts is None:
-        raise InvalidValue(rule)
+        raise InvalidValue(rule, code="invalid_proxy", place=place)
     if parts.scheme not in ("http", "https"):
-        raise InvalidValue(f"{rule}, not {parts.scheme}://{_host_and_port(parts)}")
+        raise InvalidValue(
+            f"{rule}, not {parts.scheme}://{_host_and_port(parts)}",
+            code="unsupported_proxy_scheme",
+            place=place,
+        )
     return Proxy(address, variable)
 
 
@@ -83,11 +92,11 @@ def is_loopback(host: str) -> bool:
 
 
 def _split_address(address: str) -> SplitResult | None:
-    """Return the parts of an address; None where there is no host, or a port that is none."""
+    """Return the parts of an address; None without a host, or with an invalid port."""
     try:
         parts = urlsplit(address)
         return parts if parts.hostname and parts.port != 0 and address.isprintable() else None
-    except ValueError:  # its text quotes what may be a password
+    except ValueError:  # its text may quote a password
         return None
 
 
@@ -99,8 +108,8 @@ def _host_and_port(parts: SplitResult) -> str:
 
 
 def _read_variable(environ: Mapping[str, str], name: str) -> tuple[str, str]:
-    """Return the name of a variable as it is written there, and what it holds."""
-    # A CGI program gets the header "Proxy:" of whoever calls it as HTTP_PROXY.
+    """Return the name of a variable, in the case that is set, and its value."""
+    # A CGI program receives the header "Proxy:" of its client as HTTP_PROXY.
     is_forged = name == "http_proxy" and "REQUEST_METHOD" in environ
     if environ.get(name) or is_forged:
         return name, environ.get(name, "")
@@ -108,7 +117,7 @@ def _read_variable(environ: Mapping[str, str], name: str) -> tuple[str, str]:
 
 
 def _is_exempt(host: str, port: int | None, exempt: str) -> bool:
-    """Tell whether `no_proxy` names a host: exactly, as the end of it, with its port, or all."""
+    """Tell whether `no_proxy` lists a host: its name, a domain of it, with its port, or `*`."""
     for entry in exempt.lower().split(","):
         name, _, wanted_port = entry.strip().removeprefix("*").partition(":")
         if wanted_port and wanted_port != str(port):

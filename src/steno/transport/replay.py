@@ -1,6 +1,6 @@
-"""Recorded answers instead of a network: for tests, and to run a session again.
+"""Recorded responses in place of a network: for tests, and to replay a session.
 
-A recording is a list of steps: bytes are given out, numbers are waited for, errors are raised.
+A recording is a list of steps: bytes are returned, numbers are waited for, errors are raised.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from steno.ports import HttpRequest
 from steno.values import RedactedRepr
 
 ReplayStep: TypeAlias = bytes | float | StenoError
-"""A piece of the body; seconds to wait, `math.inf` for a server that fell silent; a fault."""
+"""A chunk of the body; seconds to wait, `math.inf` for a server that stalls; an error."""
 
 
 @final
 class RecordedResponse(RedactedRepr, frozen=True):
-    """One answer of a server."""
+    """One response of a server."""
 
     steps: tuple[ReplayStep, ...]
     status: int = 200
@@ -28,16 +28,20 @@ class RecordedResponse(RedactedRepr, frozen=True):
 
     @classmethod
     def from_http(cls, data: bytes) -> RecordedResponse:
-        """Read a whole HTTP response as it came over the wire, chunk by chunk.
+        """Read the bytes of a whole HTTP response, chunk by chunk.
 
-        Where a chunked body has no end, the connection is lost again. Raises InvalidValue if the
-        data does not begin like an HTTP response.
+        A chunked body without an end loses the connection again. Raises InvalidValue if the data
+        does not start like an HTTP response.
         """
         head, _, body = data.partition(b"\r\n\r\n")
         first, *lines = head.decode("latin-1").split("\r\n")
         protocol, _, status = first.partition(" ")
         if not protocol.startswith("HTTP/1.") or not status[:3].isdigit():
-            raise InvalidValue("recording: must begin with the status line of HTTP")
+            raise InvalidValue(
+                "must begin with the status line of HTTP",
+                code="invalid_recording",
+                place="recording",
+            )
         fields = [line.partition(":") for line in lines]
         headers = {name.strip().lower(): value.strip() for name, _, value in fields}
         is_chunked = headers.get("transfer-encoding", "").lower() == "chunked"
@@ -51,33 +55,35 @@ class RecordedResponse(RedactedRepr, frozen=True):
 
 @final
 class ReplayTransport:
-    """Answers requests with recordings, in order; an error in their place is raised instead."""
+    """Returns recorded responses, in order; an error among them is raised."""
 
     def __init__(
         self,
-        answers: Iterable[RecordedResponse | StenoError],
+        responses: Iterable[RecordedResponse | StenoError],
         *,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
-        """Take the answers. `sleep` is how waiting is done; pass one that does not wait."""
-        self._answers = iter(answers)
+        """Take the responses. Pass a `sleep` that does not wait to play them at once."""
+        self._responses = iter(responses)
         self._sleep = sleep
         self.sent: list[HttpRequest] = []
-        """Every request that was made, keys included."""
+        """Every request that was sent, with its keys."""
         self.opened: list[ReplayedResponse] = []
-        """Every answer that was given."""
+        """Every response that was returned."""
 
-    async def open(self, outgoing: HttpRequest) -> ReplayedResponse:
-        """Give the next answer. Raises Unreachable if none is left."""
-        self.sent.append(outgoing)
-        recorded = next(self._answers, None)
+    async def open(self, request: HttpRequest) -> ReplayedResponse:
+        """Return the next response. Raises Unreachable if none is left."""
+        self.sent.append(request)
+        recorded = next(self._responses, None)
         if recorded is None:
-            raise Unreachable("replay: no recorded answer is left")
+            raise Unreachable(
+                "no recorded answer is left", code="recording_exhausted", place="replay"
+            )
         if isinstance(recorded, StenoError):
             raise recorded
-        answer = ReplayedResponse(recorded, self._sleep)
-        self.opened.append(answer)
-        return answer
+        response = ReplayedResponse(recorded, self._sleep)
+        self.opened.append(response)
+        return response
 
     async def close(self) -> None:
         """Do nothing: there is no connection."""
@@ -85,7 +91,7 @@ class ReplayTransport:
 
 @final
 class ReplayedResponse:
-    """A recording as it is played."""
+    """A recorded response as it is played."""
 
     def __init__(
         self,
@@ -103,7 +109,7 @@ class ReplayedResponse:
         self._waiting: asyncio.Timeout | None = None
 
     async def read(self) -> bytes:
-        """Play the next piece."""
+        """Play the steps up to the next chunk."""
         for step in self._steps:
             if self.is_closed:
                 break
@@ -113,11 +119,11 @@ class ReplayedResponse:
                 return step
             await self._wait(step)
         if self.is_closed:
-            raise Unreachable("replay: closed")
+            raise Unreachable("closed", code="response_closed", place="replay")
         return b""
 
     def close(self) -> None:
-        """End the answer, and a read that waits."""
+        """End the response, and a pending read."""
         self.is_closed = True
         if self._waiting is not None:
             self._waiting.reschedule(0)
@@ -134,7 +140,7 @@ class ReplayedResponse:
 
 
 def _split_chunks(body: bytes) -> tuple[ReplayStep, ...]:
-    """Take the framing off a chunked body."""
+    """Return the chunks of a chunked body."""
     found: list[ReplayStep] = []
     position = 0
     while (line_end := body.find(b"\r\n", position)) >= 0:
@@ -143,4 +149,7 @@ def _split_chunks(body: bytes) -> tuple[ReplayStep, ...]:
             return tuple(found)
         found.append(body[line_end + 2 : line_end + 2 + size])
         position = line_end + 4 + size
-    return *found, Unreachable("replay: the connection was lost", retryable=True)
+    lost = Unreachable(
+        "the connection was lost", code="connection_lost", place="replay", retryable=True
+    )
+    return *found, lost

@@ -1,7 +1,7 @@
-"""Every provider's language: JSON and byte streams to our values and back, without any I/O.
+"""Convert between our values and the JSON and streams of each provider, without I/O.
 
-One module for each protocol, all with the same functions: `openai_chat`, `openai_responses`,
-`anthropic_messages`, `ollama_chat`, `gemini`, and `chat`, our own flat JSON. A module is loaded
+One package for each protocol, all with the same functions: `openai_chat`, `openai_responses`,
+`anthropic_messages`, `ollama_chat`, `gemini`, and `chat`, our own flat JSON. A package is loaded
 when it is used.
 """
 
@@ -48,11 +48,11 @@ WIRES: Final = (
     "openai_chat",
     "openai_responses",
 )
-"""The names of the protocols we speak."""
+"""The names of the protocols that steno has."""
 
 
 class Wire(Protocol):
-    """What a module must have to be a wire. Yours can have it, too."""
+    """The functions that a module needs to be a wire; a module of yours can be one, too."""
 
     @property
     def NAME(self) -> str:  # noqa: N802 - a constant of a module
@@ -65,7 +65,7 @@ class Wire(Protocol):
         provider: str = ...,
         model: str | None = ...,
     ) -> StreamDecoder:
-        """Make a decoder of one answer that comes in pieces."""
+        """Start decoding one streamed response."""
         ...
 
     def decode_response(
@@ -75,15 +75,15 @@ class Wire(Protocol):
         provider: str = ...,
         model: str | None = ...,
     ) -> AssistantMessage:
-        """Decode a whole answer."""
+        """Decode a response that is not streamed."""
         ...
 
     def decode_request(self, data: bytes | str, *, provider: str = ...) -> Request:
-        """Read a recorded request."""
+        """Decode a recorded request."""
         ...
 
     def encode_request(self, request: Request, *, stream: bool | None = ...) -> EncodedRequest:
-        """Write a request, and say what got lost."""
+        """Encode a request, and report the losses."""
         ...
 
     def decode_error(
@@ -92,7 +92,7 @@ class Wire(Protocol):
         body: bytes | str,
         headers: Mapping[str, str] | None = ...,
     ) -> ProviderError:
-        """Make an error of an answer that is one."""
+        """Build an error from the response that reports it."""
         ...
 
 
@@ -102,8 +102,8 @@ _REQUIRED_ATTRIBUTES: Final = tuple(sorted(name for name in vars(Wire) if not na
 def load_wire(wire: str | Wire) -> Wire:
     """Return the wire of that name; a name with a dot is that of a module of yours.
 
-    What is a wire already is given back. Raises InvalidValue, with the names there are, or with
-    what the module lacks.
+    A wire is returned as it is. Raises InvalidValue, which lists the known names, or names the
+    function that the module lacks.
     """
     if isinstance(wire, str):
         wire = _import_wire(wire)
@@ -137,7 +137,7 @@ def _import_wire(name: str) -> Wire:
         return cast("Wire", import_module(name))
     except ModuleNotFoundError as exc:
         if exc.name is None or not f"{name}.".startswith(f"{exc.name}."):
-            raise  # it is there, and misses something itself
+            raise  # the module exists, and an import of its own fails
         raise InvalidValue(
             "there is no module of that name to import;"
             " if it is in the current folder, set PYTHONPATH=.",
@@ -147,23 +147,24 @@ def _import_wire(name: str) -> Wire:
 
 
 def translate(data: bytes | str, *, source: Wire | str, target: Wire | str) -> EncodedRequest:
-    """Say a request of one protocol in another; what the target has no words for is reported.
+    """Translate a request of one protocol to another, and report the losses.
 
-    A wire is a module or its name. What was to come in pieces still is. Raises InvalidRequest if `data` is not a request of the source.
+    A wire is a module or its name. A streamed response stays streamed. Raises InvalidRequest if
+    `data` is not a request of the source.
     """
-    speaker, listener = load_wire(source), load_wire(target)
-    return translate_request(speaker.decode_request(data), source=speaker, target=listener)
+    decoder, encoder = load_wire(source), load_wire(target)
+    return translate_request(decoder.decode_request(data), source=decoder, target=encoder)
 
 
 def translate_request(request: Request, *, source: Wire, target: Wire) -> EncodedRequest:
-    """Say a request that was read from one protocol in another.
+    """Encode a request that was decoded from one protocol for another.
 
-    Whether the answer comes in pieces is nothing that the conversation says: it is asked for anew.
+    The flag for a streamed response is no part of the conversation: it is set anew.
     """
     stream = None
     if source.NAME != target.NAME:
         request, stream = pop_stream_flag(request, source.NAME)
-        meant, heard = (is_streamed(stream, wire.NAME) for wire in (source, target))
-        if meant != heard and None not in (meant, heard):
-            stream = meant  # what one understands without a word, the other has to be told
+        wanted, understood = (is_streamed(stream, wire.NAME) for wire in (source, target))
+        if wanted != understood and None not in (wanted, understood):
+            stream = wanted  # the two protocols differ in what they do by default
     return target.encode_request(request, stream=stream)

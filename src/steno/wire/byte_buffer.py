@@ -1,4 +1,4 @@
-"""Pieces of something that is not whole yet, joined once when it is."""
+"""A buffer for bytes whose end has not arrived, joined once when it has."""
 
 from __future__ import annotations
 
@@ -7,39 +7,43 @@ from typing import Final, NoReturn
 from steno.errors import ProtocolError
 
 MAX_BUFFERED_BYTES: Final = 64 * 1024 * 1024
-"""More than this without an end is a broken or hostile server, not an answer."""
+"""A server that sends more than this without an end is broken or hostile."""
 
 
 class ByteBuffer:
-    """What all splitters share: bytes that wait for their end, however many there are."""
+    """The base of all splitters: holds incomplete bytes, up to a limit."""
 
     __slots__ = ("_held", "_max_bytes", "_size")
 
     def __init__(self, *, max_bytes: int = MAX_BUFFERED_BYTES) -> None:
-        """Start with nothing; `max_bytes` is what may wait for its end."""
+        """Start empty; `max_bytes` limits the bytes held."""
         self._held: list[bytes] = []
         self._size = 0
         self._max_bytes = max_bytes
 
     def _hold(self, data: bytes) -> None:
-        """Keep `data` for later. Raises ProtocolError when it is too much."""
+        """Hold `data` until its end arrives. Raises ProtocolError above the limit."""
         self._held.append(data)
         self._size += len(data)
         if self._size > self._max_bytes:
             self._raise_too_long()
 
     def _join(self, data: bytes) -> bytes:
-        """Return everything held with `data` behind it, and hold nothing."""
+        """Return everything held, followed by `data`, and hold nothing."""
         self._held.append(data)
-        whole = b"".join(self._held)
+        joined = b"".join(self._held)
         self._held = []
         self._size = 0
-        return whole
+        return joined
 
     def _check_lines(self, lines: list[bytes]) -> None:
-        """Refuse a line that came in one piece and would have been refused in many."""
+        """Refuse a line above the limit that arrived in one chunk, as in several."""
         if max(map(len, lines), default=0) > self._max_bytes:
             self._raise_too_long()
 
     def _raise_too_long(self) -> NoReturn:
-        raise ProtocolError(f"stream: more than {self._max_bytes} bytes without an end")
+        raise ProtocolError(
+            f"more than {self._max_bytes} bytes without an end",
+            code="buffer_limit_exceeded",
+            place="stream",
+        )

@@ -1,7 +1,8 @@
-"""Errors of providers, whatever shape they came in, as errors of ours.
+"""Turn the errors of providers, in any shape, into our exceptions.
 
 Five shapes of bodies are in use, and proxies add their own; all of them are read here, for every
-wire. What may be tried again is decided by status and kind, never by the words of the message.
+wire. Status, type and code decide whether a request may be retried, never the text of the message.
+A context overflow is the exception: several servers report it in the message only.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from steno.errors import (
 
 _MAX_MESSAGE_CHARS: Final = 2_000
 _MAX_TITLE_OFFSET: Final = 4_000
-"""How far into a page its title is looked for."""
+"""How far into an HTML page to search for its title."""
 _TITLE: Final = re.compile(r"<title>([^<]*)</title>", re.IGNORECASE)
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
 _CONTEXT_OVERFLOW: Final = re.compile(
@@ -39,6 +40,7 @@ _RETRYABLE_STATUSES: Final = frozenset({408, 409, 425, 500, 502, 503, 504, 520, 
 _NO_CREDIT_CODES: Final = frozenset(
     {"insufficient_quota", "billing_error", "billing_hard_limit_reached", "billing_not_active"}
 )
+_MESSAGE_FIELDS: Final = ("message", "detail", "details", "error_description", "msg")
 _STATUS_OF_TYPE: Final = {
     "authentication_error": 401,
     "permission_error": 403,
@@ -62,7 +64,7 @@ _STATUS_OF_TYPE: Final = {
 
 
 class _ErrorBody(NamedTuple):
-    """What a body says about an error."""
+    """The fields of an error body."""
 
     message: str
     type: str | None = None
@@ -74,34 +76,39 @@ class _ErrorBody(NamedTuple):
 def decode_error(
     status: int, body: bytes | str, headers: Mapping[str, str] | None = None
 ) -> ProviderError:
-    """Make an error of an answer: its status, its body of any shape, its headers."""
+    """Build an error from the status, body and headers of a response."""
     named = {name.lower(): value for name, value in (headers or {}).items()}
-    said = _read_body(body)
-    # Inside a stream that began with 200 only the kind of error tells how bad it is.
-    severity = status if status >= 400 else _infer_status(said)
-    cls, retryable = _classify_error(severity, said)
+    error = _read_body(body)
+    # Inside a stream that began with 200, only type and code tell what kind of error it is.
+    severity = status if status >= 400 else _infer_status(error)
+    cls, retryable = _classify_error(severity, error)
     return cls(
-        said.message or "the provider answered with an error and no explanation",
+        error.message or "the provider answered with an error and no explanation",
         status=status,
-        provider_type=said.type,
-        provider_code=said.code,
-        request_id=said.request_id
+        provider_type=error.type,
+        provider_code=error.code,
+        request_id=error.request_id
         or _first_header(named, "request-id", "x-request-id", "x-goog-request-id"),
         retryable=retryable,
-        retry_after_s=_read_retry_after(named) if said.delay_s is None else said.delay_s,
+        retry_after_s=_read_retry_after(named) if error.delay_s is None else error.delay_s,
     )
 
 
+def decode_error_member(member: msgspec.Raw) -> ProviderError:
+    """Build an error from the member `error` of a response that began well."""
+    return decode_error(200, b'{"error":' + bytes(member) + b"}")
+
+
 def is_error(member: msgspec.Raw | None) -> bool:
-    """Tell whether a member named `error` says that there was one: some servers send it empty."""
+    """Tell whether a member named `error` reports one: some servers send it empty."""
     return member is not None and bytes(member) not in _EMPTY_ERRORS
 
 
-def _classify_error(severity: int, said: _ErrorBody) -> tuple[type[ProviderError], bool]:
-    kinds = {said.type, said.code}
+def _classify_error(severity: int, error: _ErrorBody) -> tuple[type[ProviderError], bool]:
+    kinds = {error.type, error.code}
     if "context_length_exceeded" in kinds or "exceed_context_size_error" in kinds:
         return ContextOverflow, False
-    if severity in (400, 413, 422) and _CONTEXT_OVERFLOW.search(said.message):
+    if severity in (400, 413, 422) and _CONTEXT_OVERFLOW.search(error.message):
         return ContextOverflow, False
     if severity in (401, 403):
         return AuthenticationFailed, False
@@ -114,8 +121,8 @@ def _classify_error(severity: int, said: _ErrorBody) -> tuple[type[ProviderError
     return ProviderError, severity in _RETRYABLE_STATUSES
 
 
-def _infer_status(said: _ErrorBody) -> int:
-    for kind in (said.code, said.type):
+def _infer_status(error: _ErrorBody) -> int:
+    for kind in (error.code, error.type):
         if kind is None:
             continue
         if _STATUS_CODE.fullmatch(kind):
@@ -154,15 +161,12 @@ def _read_body(body: bytes | str) -> _ErrorBody:
     )
 
 
-_MESSAGE_FIELDS: Final = ("message", "detail", "details", "error_description", "msg")
-
-
 def _clean_text(value: object) -> str | None:
     return _clean_line(str(value)) or None if isinstance(value, (str, int)) else None
 
 
 def _clean_line(text: str) -> str:
-    """Return one line without control characters, and not a whole page of HTML."""
+    """Return one line without control characters, of limited length."""
     line = _CONTROL.sub(" ", text).strip()
     return line if len(line) <= _MAX_MESSAGE_CHARS else line[:_MAX_MESSAGE_CHARS] + " …"
 
@@ -175,7 +179,7 @@ def _first_header(headers: Mapping[str, str], *names: str) -> str | None:
 
 
 def _read_retry_after(headers: Mapping[str, str]) -> float | None:
-    """Read how long to wait: milliseconds, seconds, or a date on the server's own clock."""
+    """Read the delay: milliseconds, seconds, or a date on the server's own clock."""
     milliseconds = _parse_number(headers.get("retry-after-ms"))
     if milliseconds is not None:
         return milliseconds / 1000
@@ -197,7 +201,7 @@ def _parse_number(text: str | None) -> float | None:
 
 
 def _read_retry_delay(details: object) -> float | None:
-    """Find the delay that Google asks for among the details of its errors: "34s"."""
+    """Find the delay in the details of Google's errors: "34s"."""
     for detail in details if isinstance(details, list) else ():
         if isinstance(detail, dict):
             delay = detail.get("retryDelay")

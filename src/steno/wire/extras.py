@@ -1,6 +1,6 @@
-"""Extras of requests: what a value carries for one wire, what another misses, what may be added.
+"""Extras of requests: members that a value carries for one wire only.
 
-Extras add to what is said and never contradict it. Members that say nothing are missed by nobody.
+Extras add to the fields of a value and never contradict them. An empty member is no loss.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from steno.values import Sendable
 from steno.wire.report import ChangeCollector
 
 FORM_KEY: Final = "$form"
-"""The member of our extras that tells how something was written, where there are two ways."""
+"""The member of extras that notes how a value was written, where there are two ways."""
 _RESERVED_PREFIX: Final = "$"
-"""What the names begin with that we give to members."""
+"""The prefix of the names of our own notes."""
 _STREAMS_BY_DEFAULT: Final = {
     "anthropic_messages": False,
     "ollama_chat": True,
     "openai_chat": False,
     "openai_responses": False,
 }
-"""Whether an answer comes in pieces if nobody says so."""
+"""Whether a response is streamed if the request does not say."""
 
 
 def select_extras(
@@ -43,13 +43,13 @@ def select_extras(
 
 
 def get_extras(value: Sendable, wire: str) -> Mapping[str, Any]:
-    """Look at the members that `value` carries for a wire; those for others are not the question."""
+    """Return the members that `value` carries for a wire, without copying them."""
     found = None if value.extras is None else value.extras.get(wire)
     return raw_members(found) if isinstance(found, JsonObject) else {}
 
 
 def pop_object(extras: dict[str, Any], name: str) -> dict[str, Any]:
-    """Take out the members that belong further inside, under a name; what is no object stays."""
+    """Take out the members of an object under a name; a value of another type stays."""
     inner = extras.get(name)
     if not isinstance(inner, dict):
         return {}
@@ -58,7 +58,7 @@ def pop_object(extras: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def pop_form(extras: dict[str, Any]) -> dict[str, Any]:
-    """Take the notes on how a value was written out of its extras; what is no note says nothing."""
+    """Take the notes on how a value was written out of its extras."""
     form = extras.pop(FORM_KEY, None)
     return form if isinstance(form, dict) else {}
 
@@ -70,7 +70,7 @@ def get_form(value: Sendable, wire: str) -> dict[str, Any]:
 
 
 def check_reserved_extras(values: Iterable[object], wire: str, *, at: str) -> None:
-    """Refuse values that cannot be written, if they hold notes of ours: nobody else writes those.
+    """Blame our own notes for values that cannot be written: only steno writes such notes.
 
     Raises InvalidRequest.
     """
@@ -78,8 +78,12 @@ def check_reserved_extras(values: Iterable[object], wire: str, *, at: str) -> No
         if isinstance(value, Sendable):
             names = [name for name in get_extras(value, wire) if name.startswith(_RESERVED_PREFIX)]
             if names:
-                advice = "which steno alone writes; leave it out"
-                raise InvalidRequest(f"{at}: the extras for {wire} misuse {names[0]}, {advice}")
+                raise InvalidRequest(
+                    f"the extras for {wire} misuse {names[0]}, which steno alone writes;"
+                    " leave it out",
+                    code="reserved_extras",
+                    place=at,
+                )
 
 
 def replace_extras(request: Request, wire: str, members: Mapping[str, Any]) -> Request:
@@ -88,7 +92,7 @@ def replace_extras(request: Request, wire: str, members: Mapping[str, Any]) -> R
 
 
 def pop_stream_flag(request: Request, wire: str) -> tuple[Request, bool | None]:
-    """Take out of the extras whether the answer was asked for in pieces; None if that is not said."""
+    """Take the flag for a streamed response out of the extras; None if there is none."""
     members = dict(get_extras(request, wire))
     stream = members.pop("stream", None)
     if not isinstance(stream, bool):
@@ -97,9 +101,9 @@ def pop_stream_flag(request: Request, wire: str) -> tuple[Request, bool | None]:
 
 
 def is_streamed(stream: bool | None, wire: str) -> bool | None:
-    """Tell whether a body asks for an answer in pieces, with or without a word about it.
+    """Tell whether a body asks for a streamed response, by its flag or by default.
 
-    None where the body cannot say: in some protocols the address does.
+    None where the body cannot ask: in some protocols the URL does.
     """
     return _STREAMS_BY_DEFAULT.get(wire) if stream is None else stream
 
@@ -153,5 +157,5 @@ def _note_foreign_extras(value: Sendable, wire: str, losses: ChangeCollector, at
 
 
 def is_nonempty(member: object) -> bool:
-    """Tell whether a member says anything: nobody misses null, `""`, `[]` or `{}`."""
+    """Tell whether a member is more than null, `""`, `[]` or `{}`."""
     return member not in (None, "", [], {})

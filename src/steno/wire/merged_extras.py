@@ -1,7 +1,7 @@
-"""What is told about an answer in parts, like its words: sources, log probabilities.
+"""Merge response metadata that arrives in several chunks: sources, log probabilities.
 
-A part that says nothing takes nothing back, and some servers tell everything so far again; of
-what is neither list nor object the latest holds. Parts are text until somebody asks for the whole.
+An empty part changes nothing. Some servers repeat everything so far in each chunk. Of a value that
+is neither a list nor an object the latest holds. Parts stay JSON text until they are merged.
 """
 
 from __future__ import annotations
@@ -16,58 +16,30 @@ from steno.wire.tolerant import parse_extras
 
 _EMPTY_JSON: Final = frozenset({b"", b"null", b'""', b"[]", b"{}"})
 _MAX_EMPTY_LENGTH: Final = 80
-"""Longer than this it is not written, however far it is indented."""
-
-
-def is_nonempty_json(text: Raw) -> bool:
-    """Tell whether JSON is more than null or something empty."""
-    if len(text) > _MAX_EMPTY_LENGTH:
-        return True
-    return b"".join(bytes(text).split()) not in _EMPTY_JSON
-
-
-def merge_values(before: Any, more: Any, *, is_retold: bool = False) -> Any:
-    """Join two parts: objects member by member, lists behind each other; else the later one holds.
-
-    Where everything is told again, a list that begins with the one before replaces it. What was
-    there before is used up.
-    """
-    if not is_nonempty(more):
-        return more if before is None else before
-    if isinstance(before, dict) and isinstance(more, dict):
-        for name, part in more.items():
-            known = name in before
-            before[name] = merge_values(before[name], part, is_retold=is_retold) if known else part
-        return before
-    if not isinstance(before, list) or not isinstance(more, list):
-        return more
-    if is_retold and more[: len(before)] == before:
-        return more
-    before += more
-    return before
+"""No server indents an empty value further than this."""
 
 
 @final
 class MergedExtras:
-    """Members by name, each in as many parts as it came in."""
+    """Members by name, each with the parts that arrived."""
 
-    def __init__(self, *, retold: Collection[str] = (), growing: Collection[str] = ()) -> None:
+    def __init__(self, *, repeated: Collection[str] = (), growing: Collection[str] = ()) -> None:
         """Start without any.
 
-        Of those in `retold`, servers tell all so far once more. Texts of members of theirs that
-        are `growing` go on in the next part.
+        Servers send all parts so far again for the names in `repeated`. A text under a name in
+        `growing`, inside a member, continues the text of the part before.
         """
         self._parts: dict[str, list[Raw]] = {}
-        self._repeated = retold
+        self._repeated = repeated
         self._growing = growing
         self._growing_marks = (b"[", *(name.encode() for name in growing))
-        """What is in a text that adds something even if it is the same as the one before."""
+        """A part that contains one of these adds something even if it equals the part before."""
 
     def __contains__(self, name: str) -> bool:
         return name in self._parts
 
     def add(self, members: Mapping[str, Raw] | None) -> None:
-        """Take more of members, each as the text it was."""
+        """Take more parts of members, each as JSON text."""
         for name, text in (members or {}).items():
             parts = self._parts.get(name)
             if parts is None or (is_nonempty_json(text) and bytes(text)[:1] not in b"[{"):
@@ -76,22 +48,22 @@ class MergedExtras:
                 parts.append(text)
 
     def is_unchanged(self, members: Mapping[str, Raw] | None) -> bool:
-        """Tell whether members are as they were told last: to add them would change nothing."""
+        """Tell whether adding the members would change nothing."""
         return all(self._is_unchanged_member(name, text) for name, text in (members or {}).items())
+
+    def merged(self, names: Collection[str] | None = None) -> dict[str, Any]:
+        """Return all members, or those of these names, as values that extras can hold."""
+        return {
+            name: self._merge_parts(name, parts)
+            for name, parts in self._parts.items()
+            if names is None or name in names
+        }
 
     def _is_unchanged_member(self, name: str, text: Raw) -> bool:
         parts = self._parts.get(name)
         if parts is None or not is_nonempty_json(text):
             return parts is not None
         return parts[-1] == text and not any(mark in bytes(text) for mark in self._growing_marks)
-
-    def merged(self, names: Collection[str] | None = None) -> dict[str, Any]:
-        """Return all members, or those with one of these names, as values that extras can hold."""
-        return {
-            name: self._merge_parts(name, parts)
-            for name, parts in self._parts.items()
-            if names is None or name in names
-        }
 
     def _merge_parts(self, name: str, parts: list[Raw]) -> Any:
         found = None
@@ -100,7 +72,37 @@ class MergedExtras:
             for growing in self._growing if isinstance(part, dict) else ():
                 if isinstance(part.get(growing), str):
                     grown.setdefault(growing, []).append(part[growing])
-            found = merge_values(found, part, is_retold=name in self._repeated)
+            found = merge_values(found, part, is_repeated=name in self._repeated)
         if isinstance(found, dict):
             found |= {growing: "".join(texts) for growing, texts in grown.items()}
         return found
+
+
+def is_nonempty_json(text: Raw) -> bool:
+    """Tell whether JSON is more than null or an empty value."""
+    if len(text) > _MAX_EMPTY_LENGTH:
+        return True
+    return b"".join(bytes(text).split()) not in _EMPTY_JSON
+
+
+def merge_values(before: Any, more: Any, *, is_repeated: bool = False) -> Any:
+    """Merge objects member by member, append lists, and replace any other value by the later one.
+
+    With `is_repeated`, a list that starts with the one before replaces it. `before` is changed.
+    """
+    if not is_nonempty(more):
+        return more if before is None else before
+    if isinstance(before, dict) and isinstance(more, dict):
+        for name, part in more.items():
+            before[name] = (
+                merge_values(before[name], part, is_repeated=is_repeated)
+                if name in before
+                else part
+            )
+        return before
+    if not isinstance(before, list) or not isinstance(more, list):
+        return more
+    if is_repeated and more[: len(before)] == before:
+        return more
+    before += more
+    return before

@@ -1,4 +1,4 @@
-"""What the decoders of requests share: members taken one by one, and what is left kept."""
+"""The base of all request decoders: take members one by one and keep the rest as extras."""
 
 from __future__ import annotations
 
@@ -18,47 +18,45 @@ from steno.messages.content import Image, ImageData, ImageUrl, Opaque
 from steno.messages.message import Message, UserMessage
 from steno.wire.extras import FORM_KEY
 from steno.wire.request_encoder import WHOLE_MESSAGE_KIND
-from steno.wire.tolerant import DECODE_ERRORS, RawMembers, explain_decode_error, raw_text
+from steno.wire.tolerant import (
+    DECODE_ERRORS,
+    DecodeProblem,
+    decode_elements,
+    decode_members,
+    explain_decode_error,
+    raw_text,
+)
 
 T = TypeVar("T")
 
-
-_ASCII_ESCAPE: Final = re.compile(r"\\u00([0-7][0-9A-Fa-f])")
-
-
 _UTF16_BOMS: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-"""How UTF-16 begins; UTF-32 does as well, or with zeros."""
-
-
-_LONE_SURROGATE_RULE: Final = r"holds half of a surrogate pair; replace it, by \ufffd for instance"
-
-
-_decode_members: Final = msgspec.json.Decoder(RawMembers).decode
-
-
-_decode_elements: Final = msgspec.json.Decoder(list[Raw]).decode
+"""The first bytes of UTF-16; UTF-32 starts with one of them, or with zeros."""
+_LONE_SURROGATE: Final = DecodeProblem(
+    "lone_surrogate", r"holds half of a surrogate pair; replace it, by \ufffd for instance"
+)
+_ASCII_ESCAPE: Final = re.compile(r"\\u00([0-7][0-9A-Fa-f])")
 
 
 @final
 class ObjectMembers:
-    """The members of a JSON object, taken one by one; what nobody took is the rest."""
+    """The members of a JSON object, taken one by one; the others become extras."""
 
     def __init__(self, data: bytes | str | Raw, place: str) -> None:
         """Read an object. Raises InvalidRequest, with the place, if it is none."""
         data = data if isinstance(data, Raw) else strip_bom(data, place)
         try:
             self.raw = data if isinstance(data, str) else raw_text(data)
-            self._remaining = _decode_members(data)
+            self._remaining = decode_members(data)
         except DECODE_ERRORS as exc:
-            raise InvalidRequest(f"{place}: {_explain_invalid_json(exc, data)}") from None
-        self._location = place
+            raise _build_invalid_json(exc, data, place) from None
+        self._place = place
         self._form: dict[str, Any] = {}
 
     def __contains__(self, name: str) -> bool:
         return name in self._remaining
 
     def peek(self, name: str, hint: type[T]) -> T | None:
-        """Return a member if it is there and of that type; it stays."""
+        """Return a member if it is present and of that type, without taking it."""
         text = self._remaining.get(name)
         if text is None:
             return None
@@ -68,72 +66,51 @@ class ObjectMembers:
             return None
 
     def take(self, name: str, hint: type[T]) -> T | None:
-        """Take a member out if it is of that type; of any other it stays in the rest."""
+        """Take a member if it is of that type; one of any other type stays among the extras."""
         value = self.peek(name, hint)
         if value is not None:
             del self._remaining[name]
         return value
 
     def take_list(self, name: str) -> list[Raw] | None:
-        """Take an array out, its elements as they were."""
+        """Take an array, its elements as JSON text."""
         return self.take(name, list[Raw])
 
     def put_back(self, name: str, value: object) -> None:
-        """Put a value into the rest that could not be used after all."""
+        """Put a value that could not be used back among the extras."""
         self._remaining[name] = Raw(msgspec.json.encode(value))
 
     def note_form(self, name: str, value: object) -> None:
-        """Note how something was written, so that it can be written so again."""
+        """Note how the value was written, so that the encoder can write it the same way."""
         self._form[name] = value
 
     def extras(self, wire: str) -> dict[str, dict[str, Any]] | None:
-        """Return what is left, as extras of that wire. Raises InvalidRequest for a name of ours."""
+        """Return the other members as extras of that wire. Raises InvalidRequest.
+
+        A member may not have the name of steno's own notes.
+        """
         if FORM_KEY in self._remaining:
-            raise InvalidRequest(f"{self._location}: a member of the name {FORM_KEY} is ours alone")
+            raise InvalidRequest(
+                f"a member of the name {FORM_KEY} is ours alone",
+                code="reserved_name",
+                place=self._place,
+            )
         try:
             left = {name: msgspec.json.decode(text) for name, text in self._remaining.items()}
         except DECODE_ERRORS as exc:
-            raise InvalidRequest(f"{self._location}: {explain_decode_error(exc)}") from None
+            code, message = explain_decode_error(exc)
+            raise InvalidRequest(message, code=code, place=self._place) from None
         if self._form:
             left[FORM_KEY] = self._form
         return {wire: left} if left else None
 
 
-@final
-class CallIdGenerator:
-    """Makes ids for calls without one: the same for the same request, and none that is in it."""
-
-    def __init__(self, request: bytes | str, stem: str) -> None:
-        """Take the text of the request, and what the ids begin with."""
-        self._request = request
-        self._stem = stem
-        self._count = 0
-        self._taken: frozenset[str] | None = None
-
-    def make(self) -> str:
-        """Return one more id."""
-        if self._taken is None:
-            self._taken = self._find_taken()
-        while True:
-            self._count += 1
-            id = f"{self._stem}{self._count}"
-            if id not in self._taken:
-                return id
-
-    def _find_taken(self) -> frozenset[str]:
-        """Find all strings that could be ids of ours, wherever they stand."""
-        data = self._request
-        text = data if isinstance(data, str) else data.decode(errors="replace")
-        text = _ASCII_ESCAPE.sub(lambda match: chr(int(match.group(1), 16)), text)
-        return frozenset(re.findall(rf'"({re.escape(self._stem)}\d+)"', text))
-
-
 def read_elements(data: bytes | str | Raw, place: str) -> list[Raw]:
     """Read an array as its elements. Raises InvalidRequest."""
     try:
-        return _decode_elements(data)
+        return decode_elements(data)
     except DECODE_ERRORS as exc:
-        raise InvalidRequest(f"{place}: {_explain_invalid_json(exc, data)}") from None
+        raise _build_invalid_json(exc, data, place) from None
 
 
 def strip_bom(data: bytes | str, place: str) -> bytes | str:
@@ -144,37 +121,47 @@ def strip_bom(data: bytes | str, place: str) -> bytes | str:
         return data.removeprefix("\ufeff")
     kind = type(data).__name__
     raise InvalidRequest(
-        f"{place}: takes JSON as text or bytes, not {kind}; pass json.dumps(...) of it"
+        f"takes JSON as text or bytes, not {kind}; pass json.dumps(...) of it",
+        code="not_json_text",
+        place=place,
     )
 
 
-def _explain_invalid_json(exc: Exception, data: bytes | str | Raw) -> str:
-    """Say why recorded JSON could not be read; msgspec has many names for half a pair."""
+def build_not_a_list(name: str) -> InvalidRequest:
+    """Build the error of a request without its list of messages."""
+    return InvalidRequest(f"{name} must be a list", code="messages_missing", place="request")
+
+
+def _build_invalid_json(exc: Exception, data: bytes | str | Raw, place: str) -> InvalidRequest:
+    code, message = _explain_invalid_json(exc, data)
+    return InvalidRequest(message, code=code, place=place)
+
+
+def _explain_invalid_json(exc: Exception, data: bytes | str | Raw) -> DecodeProblem:
+    """Explain why recorded JSON could not be read; msgspec reports a lone surrogate in many ways."""
     if isinstance(data, str):
         if isinstance(exc, UnicodeError):
-            return _LONE_SURROGATE_RULE
+            return _LONE_SURROGATE
         data = data.encode()
     data = bytes(data)
     if data.startswith(_UTF16_BOMS) or b"\0" in data[:4]:
-        return "not UTF-8 but UTF-16 or UTF-32; save it as UTF-8"
+        return DecodeProblem("not_utf8", "not UTF-8 but UTF-16 or UTF-32; save it as UTF-8")
     if not data.strip():
-        return "not JSON: there is nothing in it"
+        return DecodeProblem("empty_document", "not JSON: there is nothing in it")
     if type(exc) is msgspec.DecodeError:
-        mended, count = replace_lone_surrogate_escapes(data)
-        if count and is_json_text(mended.decode(errors="replace")):
-            return _LONE_SURROGATE_RULE
+        repaired, count = replace_lone_surrogate_escapes(data)
+        if count and is_json_text(repaired.decode(errors="replace")):
+            return _LONE_SURROGATE
     return explain_decode_error(exc)
 
 
-def build_opaque_message(raw: str, wire: str) -> UserMessage:
-    """Keep a message that our vocabulary cannot say; only its own wire will send it."""
-    return UserMessage((Opaque(kind=WHOLE_MESSAGE_KIND, raw=raw, origin=wire),))
+# -- messages --------------------------------------------------------------------------------
 
 
 def read_message_or_opaque(
     raw: Raw, place: str, wire: str, read: Callable[[ObjectMembers], Message | None]
 ) -> Message:
-    """Read a message; one that our vocabulary cannot say is kept whole."""
+    """Read a message; one that has no equivalent among our values is kept whole."""
     members = ObjectMembers(raw, place)
     try:
         message = read(members)
@@ -183,8 +170,45 @@ def read_message_or_opaque(
     return message or build_opaque_message(members.raw, wire)
 
 
+def build_opaque_message(raw: str, wire: str) -> UserMessage:
+    """Keep a message that has no equivalent among our values; only its own wire sends it."""
+    return UserMessage((Opaque(kind=WHOLE_MESSAGE_KIND, raw=raw, origin=wire),))
+
+
+@final
+class CallIdGenerator:
+    """Generates ids for calls without one: the same for the same request, and none that it holds."""
+
+    def __init__(self, request: bytes | str, prefix: str) -> None:
+        """Take the text of the request, and the prefix of the ids."""
+        self._request = request
+        self._prefix = prefix
+        self._count = 0
+        self._taken: frozenset[str] | None = None
+
+    def make(self) -> str:
+        """Return one more id."""
+        if self._taken is None:
+            self._taken = self._find_taken()
+        while True:
+            self._count += 1
+            id = f"{self._prefix}{self._count}"
+            if id not in self._taken:
+                return id
+
+    def _find_taken(self) -> frozenset[str]:
+        """Find all strings of the request that have the form of our ids."""
+        data = self._request
+        text = data if isinstance(data, str) else data.decode(errors="replace")
+        text = _ASCII_ESCAPE.sub(lambda match: chr(int(match.group(1), 16)), text)
+        return frozenset(re.findall(rf'"({re.escape(self._prefix)}\d+)"', text))
+
+
+# -- blocks ----------------------------------------------------------------------------------
+
+
 def read_image_url(url: str) -> Image | None:
-    """Read the address of an image; None if it is not one that we would write the same way."""
+    """Read the URL of an image; None for one that we would write in another way."""
     if url.startswith(("https://", "http://")):
         return Image(source=ImageUrl(url))
     head, _, data = url.partition(";base64,")
@@ -196,7 +220,7 @@ def read_image_url(url: str) -> Image | None:
 
 
 def read_base64(text: str) -> bytes | None:
-    """Read base64; None if it is none, or would not be written the same way."""
+    """Read base64; None if it is invalid, or we would write it in another way."""
     try:
         data = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
@@ -205,7 +229,7 @@ def read_base64(text: str) -> bytes | None:
 
 
 def take_arguments(function: ObjectMembers) -> tuple[str, str | None]:
-    """Take arguments that should be an object, and how they are written if they are none."""
+    """Take arguments that should be an object, and the form they were written in if they are none."""
     text = function.peek("arguments", str)
     raw = function.peek("arguments", Raw)
     if raw is None or raw_text(raw) == "null" or (text is not None and not text.strip()):

@@ -1,42 +1,49 @@
-"""The part that all stream decoders share: pieces in, events out, faults last."""
+"""The base of all response decoders: bytes in, events out, errors last.
+
+A wire implements a `ResponseReader`, which turns payloads into events, and combines it with a
+splitter, which cuts bytes into payloads. This file knows no provider.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeAlias
 
 from steno.assemble import Assembler
 from steno.errors import CutShort, InvalidValue, ProtocolError, StenoError
 from steno.messages.event import Event
 from steno.messages.message import AssistantMessage
-from steno.messages.usage import Usage
+from steno.messages.usage import StopReason, Usage
 from steno.wire.repeated_events import RepeatedEventReader, TextOnlyEvent
 from steno.wire.sse import SseSplitter
 
 _MAX_CHUNK_BYTES: Final = 32 * 1024
-"""So much is read at once: what is larger is dearer to read, letter by letter."""
+"""Larger chunks are read in parts of this size: they cost more per byte."""
+
+UsageTable: TypeAlias = Mapping[str, tuple[str, ...]]
+"""For each field of `Usage` the paths where a provider sends it; the first that is there counts."""
 
 
 class PayloadSplitter(Protocol):
     """Cuts a byte stream into payloads."""
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Take bytes; return the payloads that are whole now."""
+        """Take bytes; return the payloads that are complete now."""
         ...
 
     def close(self) -> list[bytes]:
-        """Return what is left."""
+        """Return the payloads that have no end of their own."""
         ...
 
 
 class StreamDecoder(ABC):
-    """Turns the bytes of one answer into events, however they are cut into pieces.
+    """Turns the bytes of one response into events, however they are chunked.
 
-    Faults are raised behind the events that came before them: a ProviderError for what the
-    provider reported, a ProtocolError for bytes that make no sense, CutShort for an answer that
-    ends too early. After a fault there is nothing more.
+    Errors are raised after the events that came before them: a ProviderError that the provider
+    reported, a ProtocolError for bytes that are not of the protocol, CutShort for a response that
+    ends too early. After an error there are no more events.
     """
 
     def __init__(
@@ -50,17 +57,17 @@ class StreamDecoder(ABC):
     @property
     @abstractmethod
     def envelope(self) -> dict[str, Any]:
-        """What the provider said about its answer (id, model, ...), for the record."""
+        """The metadata of the response (id, model, ...), for the record."""
 
     @property
     def usage(self) -> Usage | None:
-        """What was counted so far, if that is told on the way: all there is of a broken answer."""
+        """The counts so far, if the provider sends them early: all there is of a broken response."""
         return None
 
     def feed(self, data: bytes) -> Iterator[Event]:
         """Take more bytes; return the events in them."""
         if self._is_over:
-            raise ProtocolError("stream: fed after its end")
+            raise ProtocolError("fed after its end", code="stream_closed", place="stream")
         if type(data) is not bytes:
             data = _as_bytes(data)
         events: list[Event] = []
@@ -68,7 +75,7 @@ class StreamDecoder(ABC):
             if len(data) <= _MAX_CHUNK_BYTES:
                 self._read_chunk(data, events)
             else:
-                # As if it had come so: what is too long to wait for costs nothing before it.
+                # As if it had arrived so: the limit of the buffer applies at the same byte.
                 for start in range(0, len(data), _MAX_CHUNK_BYTES):
                     self._read_chunk(data[start : start + _MAX_CHUNK_BYTES], events)
         except StenoError as exc:
@@ -78,7 +85,7 @@ class StreamDecoder(ABC):
         return iter(events)
 
     def close(self) -> Iterator[Event]:
-        """Say that there are no more bytes; return the last events. Calling it twice is fine."""
+        """Signal the end of the bytes; return the last events. Calling it twice is fine."""
         if self._is_over:
             return iter(())
         self._is_over = True
@@ -92,14 +99,14 @@ class StreamDecoder(ABC):
         return iter(events)
 
     def _read_chunk(self, data: bytes, events: list[Event]) -> None:
-        """Add the events of more bytes; for a wire that knows a shorter way to override."""
+        """Add the events of more bytes; a wire with a faster way overrides this."""
         for payload in self._splitter.feed(data):
             self._decode(payload, events)
 
     def _decode_rest(self, events: list[Event]) -> None:
-        """Decode what has no end of its own, if it is whole: servers forget to end it.
+        """Decode the last payloads if they are complete: servers forget to end them.
 
-        Else it was cut, and what that means is for `_finish` to say.
+        Else the stream was cut, which `_finish` decides.
         """
         with suppress(ProtocolError):
             for payload in self._splitter.close():
@@ -107,26 +114,107 @@ class StreamDecoder(ABC):
 
     @abstractmethod
     def _finish(self, events: list[Event]) -> None:
-        """Add what the end of the bytes means; raise CutShort if it comes too early."""
+        """Add the events of the end of the bytes; raise CutShort if it comes too early."""
 
     def _abandon(  # noqa: B027 - most wires hold nothing back
         self, events: list[Event]
     ) -> None:
-        """Add what was held back and is worth keeping, now that a fault ends it all."""
+        """Add the events of content that was held back, now that an error ends the response."""
 
 
-class SseStreamDecoder(StreamDecoder):
-    """Decodes server-sent events, most of which repeat one another but for a word."""
+def _as_bytes(data: object) -> bytes:
+    if isinstance(data, (bytes, bytearray, memoryview)):
+        return bytes(data)
+    raise InvalidValue(
+        f"takes bytes as they arrive, not {type(data).__name__}", code="not_bytes", place="stream"
+    )
 
-    def __init__(
-        self,
-        decode: Callable[[bytes, list[Event]], None],
-        tell: Callable[[bytes], TextOnlyEvent | None],
+
+def _yield_then_raise(events: list[Event], exc: StenoError) -> Iterator[Event]:
+    yield from events
+    raise exc
+
+
+def build_cut_short() -> CutShort:
+    """Build the error of a stream that ended before the model had finished."""
+    return CutShort("it ended before the model had finished", place="stream")
+
+
+# -- readers ---------------------------------------------------------------------------------
+
+
+class ResponseReader(ABC):
+    """Reads the payloads of one response, and holds its state."""
+
+    @property
+    @abstractmethod
+    def envelope(self) -> dict[str, Any]:
+        """The metadata of the response."""
+
+    @property
+    def usage(self) -> Usage | None:
+        """The counts so far, if the provider sends them before the end."""
+        return None
+
+    @abstractmethod
+    def read(self, payload: bytes, events: list[Event]) -> None:
+        """Add the events of one payload of a stream."""
+
+    @abstractmethod
+    def close(self, events: list[Event]) -> None:
+        """Add the events of the end of the bytes. Raises CutShort if it comes too early."""
+
+    def abandon(  # noqa: B027 - most wires hold nothing back
+        self, events: list[Event]
     ) -> None:
-        """Start with a function that adds the events of a payload; for `tell` see `RepeatedEventReader`."""
+        """Add the events of content that was held back, now that an error ends the response."""
+
+    @abstractmethod
+    def read_whole(self, data: bytes, events: list[Event]) -> None:
+        """Add the events of a response that is not streamed."""
+
+
+class ReaderStreamDecoder(StreamDecoder):
+    """Decodes the payloads of a splitter with the reader of a wire."""
+
+    def __init__(self, splitter: PayloadSplitter, reader: ResponseReader) -> None:
+        """Start a new response."""
+        super().__init__(splitter, reader.read)  # bound once: it runs for every event
+        self._reader = reader
+
+    @property
+    def envelope(self) -> dict[str, Any]:
+        """The metadata of the response (id, model, ...), for the record."""
+        return self._reader.envelope
+
+    @property
+    def usage(self) -> Usage | None:
+        """The counts so far, if the provider sends them before the end."""
+        return self._reader.usage
+
+    def _finish(self, events: list[Event]) -> None:
+        self._reader.close(events)
+
+    def _abandon(self, events: list[Event]) -> None:
+        self._reader.abandon(events)
+
+
+class RepeatingReader(ResponseReader):
+    """Reads a protocol whose events repeat one another, except for a text."""
+
+    @abstractmethod
+    def read_text_only(self, payload: bytes) -> TextOnlyEvent | None:
+        """Return the content of a payload if it is one text and nothing else; change nothing."""
+
+
+class SseStreamDecoder(ReaderStreamDecoder):
+    """Decodes server-sent events, most of which repeat one another, except for a text."""
+
+    def __init__(self, reader: RepeatingReader) -> None:
+        """Start a new response."""
         self._sse_splitter = SseSplitter()
-        super().__init__(self._sse_splitter, decode)
-        self._repeated_events = RepeatedEventReader(tell)
+        super().__init__(self._sse_splitter, reader)
+        self._repeated_events = RepeatedEventReader(reader.read_text_only)
 
     def _read_chunk(self, data: bytes, events: list[Event]) -> None:
         whole = self._sse_splitter.take_whole_events(data)
@@ -144,24 +232,43 @@ class SseStreamDecoder(StreamDecoder):
             )
 
 
-def _as_bytes(data: object) -> bytes:
-    if isinstance(data, (bytes, bytearray, memoryview)):
-        return bytes(data)
-    raise InvalidValue(f"stream: takes bytes as they arrive, not {type(data).__name__}")
-
-
-def _yield_then_raise(events: list[Event], exc: StenoError) -> Iterator[Event]:
-    yield from events
-    raise exc
-
-
-def build_cut_short() -> CutShort:
-    """Make the error of a stream that ended before the model did."""
-    return CutShort("stream: it ended before the model had finished")
+def read_whole_response(reader: ResponseReader, data: bytes | str) -> AssistantMessage:
+    """Read a response that is not streamed. Raises ProviderError or ProtocolError."""
+    events: list[Event] = []
+    reader.read_whole(
+        data.encode(errors="surrogatepass") if isinstance(data, str) else data, events
+    )
+    return assemble_message(events)
 
 
 def assemble_message(events: list[Event]) -> AssistantMessage:
-    """Make the message of a whole turn."""
+    """Assemble the message of all events of a response."""
     assembler = Assembler()
     assembler.feed_all(events)
     return assembler.message()
+
+
+# -- tables ----------------------------------------------------------------------------------
+
+
+def map_stop_reason(table: Mapping[str, StopReason], raw: str | None) -> StopReason:
+    """Return our name for a provider's stop reason; UNKNOWN if the table does not list it."""
+    return table.get(raw or "", StopReason.UNKNOWN)
+
+
+def read_counts(tokens: object, table: UsageTable) -> dict[str, Any]:
+    """Return token counts under our names; a count that is absent or no count is left out."""
+    found: dict[str, Any] = {}
+    for field, paths in table.items():
+        sent = (_value_at(tokens, path) for path in paths)
+        count = next((value for value in sent if value is not None), None)
+        if type(count) is int and count >= 0:
+            found[field] = count
+    return found
+
+
+def _value_at(tokens: object, path: str) -> object:
+    found = tokens
+    for name in path.split("."):
+        found = found.get(name) if isinstance(found, dict) else getattr(found, name, None)
+    return found

@@ -1,22 +1,22 @@
-"""Server-sent events: bytes in any pieces become the payloads of `data:` lines.
+"""Server-sent events: bytes, however they are chunked, become the payloads of `data:` lines.
 
-Takes what real servers do: CRLF, lone CR, comments, a byte order mark, no empty line at the end,
-many events in one piece and one event in many. Lines break at CR and LF alone, so U+2028 inside
-a string stays inside it. This file knows no provider and does not read the JSON.
+Accepts what real servers send: CRLF, lone CR, comments, a byte order mark, no empty line at the
+end, many events in one chunk and one event in many. Lines break at CR and LF only, so U+2028
+inside a string stays inside it. This file knows no provider and does not read the JSON.
 """
 
 from __future__ import annotations
 
 import re
+from codecs import BOM_UTF8
 from typing import Final, Self, final
 
 import msgspec
 
 from steno.wire.byte_buffer import MAX_BUFFERED_BYTES, ByteBuffer
 
-_BOM: Final = b"\xef\xbb\xbf"
 _find_simple_events: Final = re.compile(rb"(?:event: (?!error\n).*\n)?data: (.+)\n\n|.*\n").findall
-"""Finds the data of nearly all events: one line, behind a name or none; else an empty one."""
+"""Finds the data of nearly all events: one line, with or without a name before it; else an empty one."""
 _LF: Final = b"\n"
 _EVENT_END: Final = b"\n\n"
 _CR: Final = ord("\r")
@@ -29,22 +29,22 @@ _LETTER_E: Final = ord("e")
 class ErrorPayload(bytes):
     """The data of an event that the server named "error", which the data may not repeat.
 
-    It is marked, so that it is not JSON any more: nobody takes it for an event like the others.
+    The mark makes it invalid JSON, so that no decoder takes it for another event.
     """
 
     def __new__(cls, data: bytes) -> Self:
-        """Mark the data."""
+        """Put the mark before the data."""
         return super().__new__(cls, b"!" + data)
 
     @property
     def data(self) -> bytes:
-        """The data as it came."""
+        """The data as it arrived."""
         return bytes(self[1:])
 
 
 @final
 class SseSplitter(ByteBuffer):
-    """Collects bytes and gives out whole payloads."""
+    """Splits a byte stream into payloads."""
 
     __slots__ = ("_after_cr", "_is_first")
 
@@ -55,11 +55,11 @@ class SseSplitter(ByteBuffer):
         self._is_first = True
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Take more bytes; return the payloads that are whole now. Raises ProtocolError."""
+        """Take more bytes; return the payloads that are complete now. Raises ProtocolError."""
         return self.split_payloads(self.take_whole_events(data))
 
     def take_whole_events(self, data: bytes) -> bytes:
-        """Take more bytes; return the events that are whole now, as they came but for line ends.
+        """Take more bytes; return the complete events as they arrived, except for line ends.
 
         Raises ProtocolError for an event that has no end.
         """
@@ -84,7 +84,7 @@ class SseSplitter(ByteBuffer):
         return events
 
     def split_payloads(self, events: bytes) -> list[bytes]:
-        """Return the payloads of whole events."""
+        """Return the payloads of complete events."""
         if not events:
             return []
         found: list[bytes] = _find_simple_events(events)
@@ -94,14 +94,14 @@ class SseSplitter(ByteBuffer):
         return self._read_lines(events.split(_LF))
 
     def close(self) -> list[bytes]:
-        """Return what is left at the end: servers forget the last empty line."""
+        """Return the last payloads: servers forget the last empty line."""
         return self._read_lines([*self._join(b"").split(_LF), b""])
 
     def _read_lines(self, lines: list[bytes]) -> list[bytes]:
-        """Read line by line."""
+        """Return the payloads of events, read line by line."""
         if self._is_first:
             self._is_first = False
-            lines[0] = lines[0].removeprefix(_BOM)
+            lines[0] = lines[0].removeprefix(BOM_UTF8)
         found: list[bytes] = []
         data: bytes | None = None
         others: list[bytes] = []
@@ -114,7 +114,7 @@ class SseSplitter(ByteBuffer):
                     found.append(data)
                 data = None
             elif line[0] == _LETTER_E and line != b"event: error" and line.startswith(b"event: "):
-                pass  # what the event is called, its data says as well
+                pass  # the data repeats the name of the event
             elif data is None and line.startswith(b"data: "):
                 data = line[6:]
             else:
@@ -129,12 +129,12 @@ class SseSplitter(ByteBuffer):
             data = data.removeprefix(b"\n")
         self._after_cr = data.endswith(b"\r")
         if _find_lone_cr(data) is None:
-            return data.replace(b"\r", b"")  # half the price of replacing pairs
+            return data.replace(b"\r", b"")  # half the cost of replacing pairs
         return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
 
 def _read_event(data: bytes | None, lines: list[bytes]) -> list[bytes]:
-    """Read an event that has more to it: several lines of data, an error, or no event at all.
+    """Read an unusual event: several lines of data, an error, or no event at all.
 
     `data` is its first line of data, `lines` are the others.
     """

@@ -1,13 +1,14 @@
-"""Structs that keep what they have no name for: how every wire reads JSON.
+"""Structs that keep the members they do not name: how every wire reads JSON.
 
-The fast decoder is strict. What it stumbles over is read member by member: a member without a
-name here, or of another shape than ours, goes into `rest` as the text it was. A wire takes what
-it needs and loses nothing, however a server extends its format.
+The fast decoder is strict. JSON that it refuses is read member by member: a member that the struct
+does not name, or of another type than the struct expects, is kept in `rest` as its JSON text. A
+wire takes the members it needs and loses nothing, however a server extends its format.
 """
 
 from __future__ import annotations
 
 import json
+from codecs import BOM_UTF8
 from collections.abc import Callable, Container, Mapping
 from functools import lru_cache
 from types import UnionType
@@ -38,30 +39,35 @@ S = TypeVar("S", bound="TolerantStruct")
 
 RawMembers = dict[str, Raw]
 
-_BOM: Final = b"\xef\xbb\xbf"
-
 DECODE_ERRORS: Final = (msgspec.MsgspecError, UnicodeError, RecursionError)
-"""What decoding JSON may raise."""
+"""The exceptions that decoding JSON may raise."""
+NULL: Final = Raw(b"null")
+
+decode_members: Final = msgspec.json.Decoder(RawMembers).decode
+decode_elements: Final = msgspec.json.Decoder(list[Raw]).decode
 
 if TYPE_CHECKING:
     _NeverDecoded: TypeAlias = RawMembers | None
 else:
 
     class _NeverDecoded:
-        """What no JSON is read as: what a server calls `rest` is without a name here as well."""
+        """A type that no JSON decodes to: a server's own member `rest` is kept in `rest`, too."""
 
 
 class TolerantStruct(Struct, forbid_unknown_fields=True, kw_only=True, gc=False):
-    """The base of what wires read."""
+    """The base of the structs that wires decode."""
 
     rest: _NeverDecoded = None
-    """Members without a name here, as they came."""
+    """The members that the struct does not name, as JSON text."""
 
 
-def build_reader(cls: type[S], what: str) -> Callable[[bytes | Raw], S]:
-    """Return a function that reads JSON as `cls`; `what` names it in a ProtocolError."""
+# -- reading ---------------------------------------------------------------------------------
+
+
+def build_reader(cls: type[S], place: str) -> Callable[[bytes | Raw], S]:
+    """Return a function that reads JSON as `cls`; its ProtocolError names `place`."""
     decode = msgspec.json.Decoder(cls).decode
-    read_by_member = build_slow_reader(cls, what)
+    read_by_member = build_slow_reader(cls, place)
 
     def read(data: bytes | Raw) -> S:
         try:
@@ -72,28 +78,28 @@ def build_reader(cls: type[S], what: str) -> Callable[[bytes | Raw], S]:
     return read
 
 
-def build_slow_reader(cls: type[S], what: str) -> Callable[[bytes | Raw], S]:
-    """Return the same for what the strict decoder is known to stumble over: it is not tried."""
+def build_slow_reader(cls: type[S], place: str) -> Callable[[bytes | Raw], S]:
+    """Return the same function for JSON that the strict decoder has refused already."""
 
     def read(data: bytes | Raw) -> S:
         try:
             return _read_by_member(data, cls)
         except (*DECODE_ERRORS, TypeError) as exc:
-            raise ProtocolError(f"{what}: {explain_decode_error(exc)}") from None
+            raise build_protocol_error(exc, place) from None
 
     return read
 
 
-def read_members(data: bytes | Raw | str, what: str) -> RawMembers:
-    """Read any JSON object as its members, each as the text it was. Raises ProtocolError."""
+def read_members(data: bytes | Raw | str, place: str) -> RawMembers:
+    """Read a JSON object as its members, each as JSON text. Raises ProtocolError."""
     try:
-        return _decode_members(data)
+        return decode_members(data)
     except DECODE_ERRORS as exc:
-        raise ProtocolError(f"{what}: {explain_decode_error(exc)}") from None
+        raise build_protocol_error(exc, place) from None
 
 
 def read_as(data: bytes | Raw | None, hint: type[T]) -> T | None:
-    """Read a value if it is there and of that type."""
+    """Read a value if it is present and of that type."""
     if data is None:
         return None
     decode: Callable[[bytes | Raw], T] = _cached_decoder(cast("Any", hint))
@@ -113,99 +119,16 @@ def raw_text(data: bytes | Raw) -> str:
     return bytes(data).decode()
 
 
-def parse_members(rest: Mapping[str, Raw] | None) -> dict[str, Any]:
-    """Return members as Python values; what Python has no value for stays text."""
-    return {name: _parse_value(text) for name, text in (rest or {}).items()}
-
-
-def _parse_value(text: Raw) -> Any:
-    try:
-        return msgspec.json.decode(text)
-    except DECODE_ERRORS:  # nested too deeply, or a number beyond all bounds
-        return bytes(text).decode(errors="replace")
-
-
-def parse_extras(rest: Mapping[str, Raw] | None) -> dict[str, Any]:
-    """Return members as Python values that extras can hold; what is too deep for them stays text.
-
-    Raises ProtocolError for a name of ours, under which notes of ours would be looked for.
-    """
-    found = parse_members(rest)
-    check_reserved_names(found)
-    for name, value in found.items():
-        try:
-            check_depth({"": {"": {"": value}}})  # so deep it may come to stand
-        except RecursionError:
-            found[name] = raw_text((rest or {})[name])
-    return found
-
-
-def check_reserved_names(members: Container[str]) -> None:
-    """Refuse members of an answer that would be taken for ours. Raises ProtocolError."""
-    if FORM_KEY in members:
-        raise ProtocolError(f"answer: a member of the name {FORM_KEY} is ours alone")
-
-
-def repair_json(data: bytes, what: str) -> bytes:
-    """Return JSON that can be read to its last string: without lone surrogates.
-
-    A byte order mark and blanks at the end go as well. Raises ProtocolError if it is not UTF-8.
-    """
-    try:
-        data.decode()
-    except UnicodeError as exc:
-        raise ProtocolError(f"{what}: {explain_decode_error(exc)}") from None
-    return replace_lone_surrogate_escapes(data.removeprefix(_BOM).rstrip())[0]
-
-
-@final
-class SplitSurrogates:
-    """JSON as it was before `repair_json`: half of a pair in it may be waiting for the next chunk."""
-
-    def __init__(self, data: bytes) -> None:
-        """Read it once, whatever is looked for in it."""
-        try:
-            self._found: Any = json.loads(data.removeprefix(_BOM))  # msgspec takes no halves
-        except (ValueError, RecursionError):
-            self._found = None
-
-    def text_at(self, *path: str | int) -> str | None:
-        """Return the text at a path; None if there is none."""
-        found = self._found
-        try:
-            for name in path:
-                found = found[name]
-        except (LookupError, TypeError):
-            return None
-        return found if isinstance(found, str) else None
-
-
-def read_split_text(data: bytes, *path: str | int) -> str | None:
-    """Return the only text that is looked for in JSON, as it was before `repair_json`."""
-    return SplitSurrogates(data).text_at(*path)
-
-
-def explain_decode_error(exc: Exception) -> str:
-    """Say why JSON could not be read, without quoting it."""
-    if isinstance(exc, RecursionError):
-        return "nested too deeply"
-    if isinstance(exc, UnicodeError):
-        return "not UTF-8"
-    if isinstance(exc, msgspec.ValidationError):
-        return f"not as expected: {exc}"
-    return f"not JSON: {exc}"
-
-
-# -- the slow path ---------------------------------------------------------------------------
-
-NULL: Final = Raw(b"null")
-
-_decode_members = msgspec.json.Decoder(RawMembers).decode
-_decode_elements = msgspec.json.Decoder(list[Raw]).decode
+def read_arguments_text(raw: Raw) -> str:
+    """Return the arguments of a whole call as JSON text; some servers put it into a string."""
+    text = raw_text(raw)
+    if text == "null":
+        return ""
+    return read_as(raw, str) or "" if text.startswith('"') else text
 
 
 class _FieldReader(NamedTuple):
-    """How to read one member."""
+    """How to read one member of a struct."""
 
     attribute: str
     read: Callable[[Raw], Any]
@@ -216,7 +139,7 @@ def _read_by_member(data: bytes | Raw, cls: type[S]) -> S:
     fields = _field_readers(cls)
     known: dict[str, Any] = {}
     rest: RawMembers = {}
-    for name, text in _decode_members(data).items():
+    for name, text in decode_members(data).items():
         field = fields.get(name)
         if field is None:
             rest[name] = text
@@ -257,17 +180,53 @@ def _build_field_reader(hint: Any) -> Callable[[Raw], Any]:
         if text == NULL:
             return decode(text)
         if lists:
-            return [_read_by_member(element, cls) for element in _decode_elements(text)]
+            return [_read_by_member(element, cls) for element in decode_elements(text)]
         return _read_by_member(text, cls)
 
     return read
 
 
-# -- back again ------------------------------------------------------------------------------
+# -- Python values ---------------------------------------------------------------------------
+
+
+def parse_value(text: Raw) -> Any:
+    """Return JSON as a Python value; text where it is JSON that Python has no value for."""
+    try:
+        return msgspec.json.decode(text)
+    except DECODE_ERRORS:  # nested too deeply, or a number beyond all bounds
+        return bytes(text).decode(errors="replace")
+
+
+def parse_members(members: Mapping[str, Raw] | None) -> dict[str, Any]:
+    """Return members as Python values."""
+    return {name: parse_value(text) for name, text in (members or {}).items()}
+
+
+def parse_extras(members: Mapping[str, Raw] | None) -> dict[str, Any]:
+    """Return members as Python values that extras can hold; JSON too deep for them stays text.
+
+    Raises ProtocolError for a name that steno reserves for its own notes.
+    """
+    found = parse_members(members)
+    check_reserved_names(found)
+    for name, value in found.items():
+        try:
+            check_depth({"": {"": {"": value}}})  # extras may end up as deep as this
+        except RecursionError:
+            found[name] = raw_text((members or {})[name])
+    return found
+
+
+def check_reserved_names(members: Container[str]) -> None:
+    """Refuse members of a response under a name of steno's own notes. Raises ProtocolError."""
+    if FORM_KEY in members:
+        raise ProtocolError(
+            f"a member of the name {FORM_KEY} is ours alone", code="reserved_name", place="answer"
+        )
 
 
 def to_builtins(value: Any) -> Any:
-    """Return what was read as Python values, with the rest in its place and nothing made up."""
+    """Return a struct as Python values, with `rest` among its members and absent ones left out."""
     if isinstance(value, TolerantStruct):
         members = {
             name: to_builtins(found)
@@ -280,3 +239,79 @@ def to_builtins(value: Any) -> Any:
     if isinstance(value, list):
         return [to_builtins(element) for element in value]
     return value
+
+
+# -- split surrogates ------------------------------------------------------------------------
+
+
+def repair_json(data: bytes, place: str) -> bytes:
+    """Return JSON without lone surrogates, a byte order mark and blanks at the end.
+
+    Raises ProtocolError if the data is not UTF-8.
+    """
+    try:
+        data.decode()
+    except UnicodeError as exc:
+        raise build_protocol_error(exc, place) from None
+    return replace_lone_surrogate_escapes(data.removeprefix(BOM_UTF8).rstrip())[0]
+
+
+@final
+class SplitSurrogates:
+    """The texts of JSON before `repair_json`.
+
+    Servers that count in UTF-16 cut a text inside a surrogate pair; the other half of the
+    character arrives with the next chunk.
+    """
+
+    def __init__(self, data: bytes) -> None:
+        """Parse the JSON once, for all texts in it."""
+        try:
+            # Unlike msgspec, json accepts lone surrogates.
+            self._parsed: Any = json.loads(data.removeprefix(BOM_UTF8))
+        except (ValueError, RecursionError):
+            self._parsed = None
+
+    def text_at(self, *path: str | int) -> str | None:
+        """Return the text at a path; None if there is none."""
+        found = self._parsed
+        try:
+            for step in path:
+                found = found[step]
+        except (LookupError, TypeError):
+            return None
+        return found if isinstance(found, str) else None
+
+    def restore(self, value: Struct, attribute: str, *path: str | int) -> None:
+        """Set an attribute that was decoded from repaired JSON to the text at a path."""
+        if text := self.text_at(*path):
+            setattr(value, attribute, text)
+
+
+# -- errors ----------------------------------------------------------------------------------
+
+
+class DecodeProblem(NamedTuple):
+    """Why JSON could not be read; the message does not quote it."""
+
+    code: str
+    message: str
+
+
+def explain_decode_error(exc: Exception) -> DecodeProblem:
+    """Explain one of `DECODE_ERRORS`, or the TypeError of a struct without a required member."""
+    if isinstance(exc, RecursionError):
+        return DecodeProblem("nested_too_deeply", "nested too deeply")
+    if isinstance(exc, UnicodeError):
+        return DecodeProblem("not_utf8", "not UTF-8")
+    if isinstance(exc, msgspec.ValidationError):
+        return DecodeProblem("unexpected_type", f"not as expected: {exc}")
+    if isinstance(exc, TypeError):  # a struct was built without a member that it requires
+        return DecodeProblem("missing_member", f"not JSON: {exc}")
+    return DecodeProblem("invalid_json", f"not JSON: {exc}")
+
+
+def build_protocol_error(exc: Exception, place: str) -> ProtocolError:
+    """Build the error of a response whose JSON could not be read."""
+    code, message = explain_decode_error(exc)
+    return ProtocolError(message, code=code, place=place)

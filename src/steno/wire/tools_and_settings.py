@@ -1,7 +1,7 @@
-"""Settings and tools as most protocols have them: read within our bounds, and written again.
+"""Read and write settings and tools as most protocols have them.
 
-A tool is a function to OpenAI and Ollama: a name, a description and parameters, at once or inside
-of `{"type", "function"}`. What is noted about how one was written is for each wire to say.
+OpenAI and Ollama call a tool a function: a name, a description and parameters, with or without
+`{"type", "function"}` around them. Each wire notes by itself how a tool was written.
 """
 
 from __future__ import annotations
@@ -23,47 +23,101 @@ from steno.wire.extras import get_form
 from steno.wire.report import ChangeCollector
 from steno.wire.request_decoder import ObjectMembers
 from steno.wire.request_encoder import wire_name
+from steno.wire.tolerant import NULL
 
-# -- reading ---------------------------------------------------------------------------------------
-#
-# What the decoders of requests share: members taken one by one, and what is left kept.
+T = TypeVar("T")
+
+_FUNCTION: Final = "function"
+_TOOL_CHOICES: Final = ("auto", "none", "required")
 
 
-def build_tool(
+# -- reading settings ------------------------------------------------------------------------
+
+
+class MemberSource(Protocol):
+    """An object whose members are taken one by one."""
+
+    def peek(self, name: str, hint: type[T]) -> T | None:
+        """Return a member if it is present and of that type, without taking it."""
+        ...
+
+    def take(self, name: str, hint: type[T]) -> T | None:
+        """Take a member if it is of that type."""
+        ...
+
+
+def take_settings(
+    body: MemberSource,
     *,
-    name: str,
-    description: str | None,
-    parameters: Mapping[str, Any] | None,
-    strict: bool,
-    extras: Mapping[str, Any] | None,
-) -> ToolDefinition | None:
-    """Make a definition of what was recorded; None if our vocabulary cannot say it."""
-    try:
-        ours = map_tool_name(name)
-        return ToolDefinition(
-            name=ours,
-            description=description or name,
-            parameters=parameters or {"type": "object", "properties": {}},
-            strict=strict,
-            original_name=None if ours == name else name,
-            extras=extras,
-        )
-    except InvalidValue:
-        return None
+    limit: str,
+    stop: str | None = None,
+    top_p: str = "top_p",
+    highest_temperature: float = 2,
+) -> dict[str, Any]:
+    """Take the settings that every provider has, under the names of this one."""
+    found: dict[str, Any] = {}
+    count = take_token_limit(body, limit)
+    if count is not None:
+        found["max_tokens"] = count
+    found |= take_sampling(body, top_p=top_p, highest_temperature=highest_temperature)
+    sequences = () if stop is None else take_stop_sequences(body, stop)
+    return found | ({"stop": sequences} if sequences else {})
 
 
-def is_closed_schema(schema: dict[str, Any]) -> bool:
-    """Tell whether a strict tool of ours may have a schema: closing it would not change it."""
-    try:
-        return close_objects(schema) == schema
-    except InvalidValue:  # nested beyond reason
-        return False
+def take_model(body: MemberSource) -> str:
+    """Take the name of the model; an empty one stays."""
+    return (body.take("model", str) or "") if body.peek("model", str) else ""
+
+
+def take_token_limit(body: MemberSource, name: str) -> int | None:
+    """Take a number of tokens; one that is not above 0 has a meaning to its server, and stays."""
+    return body.take(name, int) if (body.peek(name, int) or 0) > 0 else None
+
+
+def take_sampling(
+    body: MemberSource, *, top_p: str = "top_p", highest_temperature: float = 2
+) -> dict[str, float]:
+    """Take temperature and top_p; a value beyond our bounds stays."""
+    found: dict[str, float] = {}
+    rows = (("temperature", "temperature", highest_temperature), ("top_p", top_p, 1))
+    for field, name, highest in rows:
+        value = body.peek(name, float)
+        if value is not None and 0 <= value <= highest:
+            body.take(name, float)
+            found[field] = value
+    return found
+
+
+def take_stop_sequences(body: MemberSource, name: str) -> tuple[str, ...]:
+    """Take the stop sequences; an empty list stays."""
+    sequences = body.peek(name, list[str])
+    return tuple(body.take(name, list[str]) or ()) if sequences else ()
+
+
+def take_tool_choice(
+    body: ObjectMembers, tools: tuple[ToolDefinition, ...], named: Callable[[str], dict[str, Any]]
+) -> dict[str, str]:
+    """Take the choice of a tool, which the wire writes as `named`; an ambiguous one stays."""
+    names = {tool.original_name or tool.name: tool.name for tool in tools}
+    mode = body.peek("tool_choice", str)
+    choice = mode if mode in _TOOL_CHOICES and mode not in names.values() else None
+    found = body.peek("tool_choice", dict[str, Any])
+    for theirs, ours in names.items():
+        if found == named(theirs):
+            choice = ours
+    if choice is None:
+        return {}
+    body.take("tool_choice", Raw)
+    return {"tool_choice": choice}
+
+
+# -- reading tools ---------------------------------------------------------------------------
 
 
 def take_tools(
     body: ObjectMembers, read: Callable[[Raw], ToolDefinition | None]
 ) -> tuple[ToolDefinition, ...]:
-    """Take the tools out of a request; those that are none of ours stay, with their position."""
+    """Take the tools of a request; those that `read` refuses stay, each with its position."""
     raws = body.take_list("tools")
     if raws is None:
         return ()
@@ -80,100 +134,8 @@ def take_tools(
     return tuple(tools.values())
 
 
-T = TypeVar("T")
-
-
-_FUNCTION: Final = "function"
-
-
-_TOOL_CHOICES: Final = ("auto", "none", "required")
-
-
-# -- reading settings ------------------------------------------------------------------------
-
-
-class MemberSource(Protocol):
-    """An object that members are taken out of, one by one."""
-
-    def peek(self, name: str, hint: type[T]) -> T | None:
-        """Return a member if it is there and of that type; it stays."""
-        ...
-
-    def take(self, name: str, hint: type[T]) -> T | None:
-        """Take a member out if it is of that type."""
-        ...
-
-
-def take_model(body: MemberSource) -> str:
-    """Take the name of the model; an empty one stays."""
-    return (body.take("model", str) or "") if body.peek("model", str) else ""
-
-
-def take_token_limit(body: MemberSource, name: str) -> int | None:
-    """Take a number of tokens; one that is not above 0 stays, and means something to its server."""
-    return body.take(name, int) if (body.peek(name, int) or 0) > 0 else None
-
-
-def take_sampling(
-    body: MemberSource, *, top_p: str = "top_p", highest_temperature: float = 2
-) -> dict[str, float]:
-    """Take how freely to choose words; what is beyond our bounds stays."""
-    found: dict[str, float] = {}
-    rows = (("temperature", "temperature", highest_temperature), ("top_p", top_p, 1))
-    for field, name, highest in rows:
-        value = body.peek(name, float)
-        if value is not None and 0 <= value <= highest:
-            body.take(name, float)
-            found[field] = value
-    return found
-
-
-def take_stop_sequences(body: MemberSource, name: str) -> tuple[str, ...]:
-    """Take the texts to stop at; an empty list stays."""
-    words = body.peek(name, list[str])
-    return tuple(body.take(name, list[str]) or ()) if words else ()
-
-
-def take_settings(
-    body: MemberSource,
-    *,
-    limit: str,
-    stop: str | None = None,
-    top_p: str = "top_p",
-    highest_temperature: float = 2,
-) -> dict[str, Any]:
-    """Take the settings that every provider has, by the names that this one has for them."""
-    found: dict[str, Any] = {}
-    count = take_token_limit(body, limit)
-    if count is not None:
-        found["max_tokens"] = count
-    found |= take_sampling(body, top_p=top_p, highest_temperature=highest_temperature)
-    words = () if stop is None else take_stop_sequences(body, stop)
-    return found | ({"stop": words} if words else {})
-
-
-def take_tool_choice(
-    body: ObjectMembers, tools: tuple[ToolDefinition, ...], named: Callable[[str], dict[str, Any]]
-) -> dict[str, str]:
-    """Take which tool to call, `named` as the wire does; what could mean another choice stays."""
-    names = {tool.original_name or tool.name: tool.name for tool in tools}
-    word = body.peek("tool_choice", str)
-    choice = word if word in _TOOL_CHOICES and word not in names.values() else None
-    found = body.peek("tool_choice", dict[str, Any])
-    for theirs, ours in names.items():
-        if found == named(theirs):
-            choice = ours
-    if choice is None:
-        return {}
-    body.take("tool_choice", Raw)
-    return {"tool_choice": choice}
-
-
-# -- reading tools ---------------------------------------------------------------------------
-
-
 def read_tool_members(raw: Raw) -> ObjectMembers | None:
-    """Read the members of a tool; None if it has none."""
+    """Read the members of a tool; None if it is no object."""
     try:
         return ObjectMembers(raw, "tool")
     except InvalidRequest:
@@ -185,22 +147,53 @@ def unwrap_function(raw: Raw) -> tuple[ObjectMembers, ObjectMembers] | None:
     members = read_tool_members(raw)
     if members is None or members.take("type", str) != _FUNCTION:
         return None
-    function = read_tool_members(members.take(_FUNCTION, Raw) or Raw(b"null"))
+    function = read_tool_members(members.take(_FUNCTION, Raw) or NULL)
     return None if function is None else (members, function)
+
+
+def build_tool(
+    *,
+    name: str,
+    description: str | None,
+    parameters: Mapping[str, Any] | None,
+    strict: bool,
+    extras: Mapping[str, Any] | None,
+) -> ToolDefinition | None:
+    """Build the definition of a recorded tool; None if it breaks our rules."""
+    try:
+        ours = map_tool_name(name)
+        return ToolDefinition(
+            name=ours,
+            description=description or name,
+            parameters=parameters or {"type": "object", "properties": {}},
+            strict=strict,
+            original_name=None if ours == name else name,
+            extras=extras,
+        )
+    except InvalidValue:
+        return None
+
+
+def is_closed_schema(schema: dict[str, Any]) -> bool:
+    """Tell whether a strict tool may have a schema: closing its objects does not change it."""
+    try:
+        return close_objects(schema) == schema
+    except InvalidValue:  # nested too deeply
+        return False
 
 
 # -- writing ---------------------------------------------------------------------------------
 
 
 def drop_none(**members: Any) -> dict[str, Any]:
-    """Return the members that there are."""
+    """Return the members that are not None."""
     return {name: value for name, value in members.items() if value is not None}
 
 
 def write_tools(
     request: Request, extras: dict[str, Any], write: Callable[[ToolDefinition, str], Any]
 ) -> dict[str, Any]:
-    """Write the tools, with those of the extras among them, if there are any."""
+    """Write the tools, with those of the extras in their positions."""
     if not request.tools and "tools" not in extras:
         return {}
     tools = [write(tool, f".tools[{number}]") for number, tool in enumerate(request.tools)]
@@ -208,12 +201,12 @@ def write_tools(
 
 
 def _insert_unknown_tools(tools: list[Any], others: object) -> Any:
-    """Return the tools with those in between that were read and are none of ours.
+    """Return the tools with the recorded ones that we do not know, each at its position.
 
-    What somebody else put there, without a position, comes last.
+    Those of a caller's extras have no position, and come last.
     """
     if not isinstance(others, list):
-        return tools or others  # no list of tools at all, or nothing
+        return tools or others
     for other in others:
         match other:
             case [int(position), tool]:
@@ -230,7 +223,7 @@ def note_unenforced_schema(tool: ToolDefinition, losses: ChangeCollector, *, at:
 
 
 def write_tool_choice(request: Request, named: Callable[[ToolDefinition], Any]) -> dict[str, Any]:
-    """Write which tool to call, if that was said; `named` writes the choice of one of them."""
+    """Write the choice of a tool, if there is one; `named` writes the choice of a single tool."""
     choice = request.tool_choice
     for tool in request.tools:
         if tool.name == choice:
@@ -252,11 +245,11 @@ def function_name(
     *,
     at: str = "",
 ) -> str:
-    """Return the name that the target sees: as it was recorded there, else one that is legal."""
+    """Return the name to send: as it was recorded for this wire, else one that is legal."""
     recorded: str | None = get_form(tool, wire).get("name")
     return recorded or wire_name(tool, legal, losses, at=at)
 
 
 def wrap_function(function: dict[str, Any]) -> dict[str, Any]:
-    """Put a function into what a tool is."""
+    """Write a tool around a function."""
     return {"type": _FUNCTION, _FUNCTION: function}

@@ -280,7 +280,7 @@ def extras_told(count: int, item: dict[str, Any]) -> int:
         len(members)
         for event in events
         if isinstance(event, ExtrasAdded)
-        for members in event.extras["openai_responses"].thaw().values()
+        for members in event.extras["openai_responses"].to_dict().values()
         if isinstance(members, dict)
     ) + len(events)
 
@@ -294,7 +294,7 @@ def test_only_new_members_are_told_of_an_item() -> None:
     first, second = call("{}"), call("{}", namespace="fs")
     events = decode_events(openai_responses, sse(done(first), done(second), end()))
     [_, extras] = [event for event in events if isinstance(event, ExtrasAdded)]
-    assert extras.extras["openai_responses"].thaw() == {"namespace": "fs"}
+    assert extras.extras["openai_responses"].to_dict() == {"namespace": "fs"}
 
 
 # -- bytes ---------------------------------------------------------------------------------------

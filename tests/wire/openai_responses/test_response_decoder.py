@@ -97,7 +97,7 @@ def whole(*output: dict[str, Any], **members: Any) -> Any:
 
 
 def mine(block: Any) -> Any:
-    return block.extras[NAME].thaw()
+    return block.extras[NAME].to_dict()
 
 
 # -- words ---------------------------------------------------------------------------------------

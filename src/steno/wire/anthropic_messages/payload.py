@@ -1,4 +1,4 @@
-"""The JSON of this protocol, as far as we have names for it."""
+"""The JSON of the Messages API, as far as steno names it, and its tables."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from typing import Any, Final
 from msgspec import Raw, Struct
 
 from steno.messages.usage import StopReason, Usage
+from steno.wire.response_decoder import read_counts
 
 NAME: Final = "anthropic_messages"
 PROVIDER: Final = "anthropic"
-"""Whom we assume to speak this protocol if nobody says otherwise."""
+"""The provider that is assumed unless the caller names one."""
 
 DEFAULT_MAX_TOKENS: Final = 4096
-"""What is asked for where a request leaves it open: the protocol wants a number."""
+"""The limit of a request that sets none: the protocol requires one."""
 MAX_TEMPERATURE: Final = 1
 
 LEGAL_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -22,25 +23,25 @@ LEGAL_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,128}")
 IMAGE_TYPES: Final = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 
 CONTENT_AS_LIST: Final = "parts"
-"""The content was a list, where we would write a string."""
+"""A form: the content was a list, where the encoder writes a string."""
 ABSENT: Final = "absent"
-"""Something was left out that we would write."""
+"""A form: a member was absent that the encoder writes."""
 UNSIGNED: Final = "unsigned"
-"""The member of a form that names the provider and model that did not sign their thinking."""
+"""The note that names the provider and model that did not sign their thinking."""
 VERBATIM: Final = "as_it_was"
-"""The member of a form that keeps text which the provider would not take from us: blanks."""
+"""The note that keeps text which the provider refuses: blanks."""
 JOINS_PREVIOUS: Final = "joins"
-"""The member of a form that tells whether something stood in the message before it."""
+"""The note that tells whether a value was part of the message before it."""
 IN_MESSAGES: Final = "in_messages"
-"""The member of a form that tells that a system message stood among the others."""
+"""The note on a system message that was among the others."""
 
 
 def is_blank(text: str) -> bool:
-    """Tell whether text says nothing; Anthropic refuses such blocks."""
+    """Tell whether text is empty or blank; Anthropic refuses such blocks."""
     return not text or text.isspace()
 
 
-# -- the events that there are many of -------------------------------------------------------
+# -- frequent events -------------------------------------------------------------------------
 
 
 class _Tagged(Struct, tag_field="type", forbid_unknown_fields=True, gc=False):
@@ -93,9 +94,9 @@ class ContentBlockDelta(_Tagged, tag="content_block_delta"):
     delta: DeltaPayload
 
 
-# -- why it stopped, and what it cost --------------------------------------------------------
+# -- tables ----------------------------------------------------------------------------------
 
-_STOP_REASONS: Final = {
+STOP_REASONS: Final = {
     "end_turn": StopReason.END_TURN,
     "stop_sequence": StopReason.END_TURN,
     "max_tokens": StopReason.LENGTH,
@@ -105,29 +106,19 @@ _STOP_REASONS: Final = {
     "pause_turn": StopReason.PAUSE,
     "compaction": StopReason.PAUSE,
 }
-
-
-def map_stop_reason(raw: str | None) -> StopReason:
-    """Map the provider's word for why it stopped."""
-    return _STOP_REASONS.get(raw or "", StopReason.UNKNOWN)
+USAGE: Final = {
+    "input_tokens": ("input_tokens",),
+    "output_tokens": ("output_tokens",),
+    "cache_read_tokens": ("cache_read_input_tokens",),
+    "cache_write_tokens": ("cache_creation_input_tokens",),
+    "thinking_tokens": ("output_tokens_details.thinking_tokens",),
+}
 
 
 def read_usage(tokens: dict[str, Any]) -> Usage:
-    """Read the counts. Input tokens are without what was cached, and so are added up."""
-    fresh = _valid_count(tokens.get("input_tokens"))
-    read = _valid_count(tokens.get("cache_read_input_tokens"))
-    written = _valid_count(tokens.get("cache_creation_input_tokens"))
-    details = tokens.get("output_tokens_details")
-    return Usage(
-        input_tokens=None if fresh is None else fresh + (read or 0) + (written or 0),
-        output_tokens=_valid_count(tokens.get("output_tokens")),
-        cache_read_tokens=read,
-        cache_write_tokens=written,
-        thinking_tokens=_valid_count(details.get("thinking_tokens"))
-        if isinstance(details, dict)
-        else None,
-    )
-
-
-def _valid_count(found: object) -> int | None:
-    return found if type(found) is int and found >= 0 else None
+    """Read the counts. Their input tokens do not include the cache, ours do."""
+    counts = read_counts(tokens, USAGE)
+    if "input_tokens" in counts:
+        counts["input_tokens"] += counts.get("cache_read_tokens", 0)
+        counts["input_tokens"] += counts.get("cache_write_tokens", 0)
+    return Usage(**counts)

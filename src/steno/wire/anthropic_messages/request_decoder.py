@@ -1,7 +1,7 @@
-"""Read the messages of a recorded request.
+"""Decode requests of the Messages API.
 
-One of theirs may be several of ours, since the results of calls stand in messages of the user.
-What was written otherwise than we would write it is noted in its form.
+One message of theirs may be several of ours: tool results are part of a user message. What was
+written in another way than the encoder writes it is noted in the form of the value.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec import Raw
 
-from steno.errors import InvalidRequest, InvalidValue
+from steno.errors import InvalidValue
 from steno.messages.call import AnyToolCall, InvalidToolCall, build_call
 from steno.messages.content import Image, ImageData, ImageUrl, Opaque, Text, Thinking
 from steno.messages.message import (
@@ -45,7 +45,12 @@ from steno.wire.anthropic_messages.payload import (
     is_blank,
 )
 from steno.wire.extras import FORM_KEY
-from steno.wire.request_decoder import ObjectMembers, build_opaque_message, read_base64
+from steno.wire.request_decoder import (
+    ObjectMembers,
+    build_not_a_list,
+    build_opaque_message,
+    read_base64,
+)
 from steno.wire.request_encoder import RequestTarget
 from steno.wire.tolerant import raw_text
 from steno.wire.tools_and_settings import (
@@ -57,32 +62,281 @@ from steno.wire.tools_and_settings import (
     take_tools,
 )
 
-# -- blocks ----------------------------------------------------------------------------------------
-#
-# Read the blocks of a recorded message; what has no name here is kept at its place.
-
-
 S = TypeVar("S", bound=Sendable)
+B = TypeVar("B")
+_TOOL_CHOICES: Final = {"auto": "auto", "none": "none", "any": "required"}
+"""Our names of the modes of `tool_choice`."""
 
 
-def with_form_note(value: S, name: str, entry: object) -> S:
-    """Return the same with a note on how it was written."""
+def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
+    """Decode a recorded request; unknown members stay in extras and opaque blocks.
+
+    Seals in it belong to the provider and model that it was sent to. Raises InvalidRequest if it
+    is not a request of this protocol.
+    """
+    body = ObjectMembers(data, "request")
+    messages = body.take_list("messages")
+    if messages is None:
+        raise build_not_a_list("messages")
+    system = _read_system(body)
+    tools = take_tools(body, _read_tool)
+    settings = _read_settings(body, tools)
+    target = RequestTarget(provider, NAME, settings["model"])
+    return Request(
+        messages=(*system, *_read_messages(messages, target)),
+        tools=tools,
+        **settings,
+        extras=body.extras(NAME),
+    )
+
+
+def _read_system(body: ObjectMembers) -> tuple[SystemMessage, ...]:
+    """Take the system prompt; a blank one stays."""
+    text = body.peek("system", str)
+    blocks = () if text is not None else _read_text_blocks(body.peek("system", list[Raw]) or [])
+    if text is None and blocks and not all(is_blank(block.text) for block in blocks):
+        body.take_list("system")
+        return (SystemMessage(blocks, extras={NAME: {FORM_KEY: {"content": CONTENT_AS_LIST}}}),)
+    if text is None or is_blank(text):
+        return ()
+    body.take("system", str)
+    return (SystemMessage.system(text),)
+
+
+def _read_settings(body: ObjectMembers, tools: tuple[ToolDefinition, ...]) -> dict[str, Any]:
+    if "max_tokens" not in body:
+        body.note_form("max_tokens", ABSENT)
+    found = {"model": take_model(body)} | take_settings(
+        body,
+        limit="max_tokens",
+        stop="stop_sequences",
+        highest_temperature=MAX_TEMPERATURE,
+    )
+    choice = _read_tool_choice(body, tools)
+    return found if choice is None else {**found, "tool_choice": choice}
+
+
+def _read_tool_choice(body: ObjectMembers, tools: tuple[ToolDefinition, ...]) -> str | None:
+    """Take the choice of a tool; an ambiguous one stays."""
+    found = dict(body.peek("tool_choice", dict[str, Any]) or {})
+    kind = found.pop("type", None)
+    names = {tool.original_name or tool.name: tool.name for tool in tools}
+    if kind == "tool":
+        name = found.pop("name", None)
+        choice = names.get(name) if isinstance(name, str) else None
+    else:
+        choice = _TOOL_CHOICES.get(kind) if isinstance(kind, str) else None
+        if choice in names.values():
+            return None
+    if choice is not None:
+        body.take("tool_choice", dict[str, Any])
+        if found:
+            body.note_form("tool_choice", found)
+    return choice
+
+
+def _read_tool(raw: Raw) -> ToolDefinition | None:
+    """Read a tool; None for one that runs at the provider."""
+    members = read_tool_members(raw)
+    if members is None:
+        return None
+    if "type" in members and members.peek("type", str) != "custom":
+        return None
+    name = members.take("name", str) or ""
+    description = members.take("description", str)
+    schema = members.take("input_schema", dict[str, Any])
+    strict = members.take("strict", bool)
+    if not schema:
+        return None
+    if description is None:
+        members.note_form("description", ABSENT)
+    elif is_blank(description):
+        members.put_back("description", description)
+    if strict is False or (strict and not is_closed_schema(schema)):
+        members.put_back("strict", strict)
+        strict = False  # closing it would change it
+    if not LEGAL_NAME.fullmatch(name):
+        members.note_form("name", name)
+    return build_tool(
+        name=name,
+        description=None if description is None or is_blank(description) else description,
+        parameters=schema,
+        strict=bool(strict),
+        extras=members.extras(NAME),
+    )
+
+
+# -- messages ---------------------------------------------------------------------------------
+
+
+def _read_messages(raws: list[Raw], target: RequestTarget) -> list[Message]:
+    """Read messages; one that has no equivalent among our values is kept whole."""
+    found: list[Message] = []
+    for raw in raws:
+        for position, message in enumerate(_read_message_or_opaque(raw, target)):
+            follows_result = bool(found) and isinstance(found[-1], ToolResultMessage)
+            found.append(_note_placement(message, joins=position > 0, would_join=follows_result))
+    if found and isinstance(found[-1], AssistantMessage):
+        found[-1] = _note_trailing_blanks(found[-1])
+    return _note_repeated_ids(found)
+
+
+def _read_message_or_opaque(raw: Raw, target: RequestTarget) -> list[Message]:
+    try:
+        messages = _read_message(ObjectMembers(raw, "message"), target)
+    except InvalidValue:
+        messages = None
+    return messages or [build_opaque_message(raw_text(raw), NAME)]
+
+
+def _read_message(members: ObjectMembers, target: RequestTarget) -> list[Message] | None:
+    match members.take("role", str):
+        case "user":
+            return _read_user(members)
+        case "assistant":
+            blocks = _read_content(members, lambda raw: _read_assistant_block(raw, target))
+            if blocks is None:
+                return None
+            return [AssistantMessage(content=blocks, extras=members.extras(NAME))]
+        case "system":
+            found = _read_content(members, _read_text_block) or ()
+            texts = tuple([text for text in found if text is not None])
+            if len(texts) < len(found):
+                return None
+            members.note_form(IN_MESSAGES, True)
+            return [SystemMessage(texts, extras=members.extras(NAME))]
+        case _:
+            return None
+
+
+def _read_content(members: ObjectMembers, read: Callable[[Raw], B]) -> tuple[B | Text, ...] | None:
+    """Read the content; note a list, since the encoder writes a single text as a string."""
+    text = members.take("content", str)
+    if text is not None:
+        return (_build_text(text),)
+    parts = members.take_list("content")
+    if parts is None:
+        return None
+    members.note_form("content", CONTENT_AS_LIST)
+    return tuple(map(read, parts))
+
+
+def _note_placement(message: Message, *, joins: bool, would_join: bool) -> Message:
+    """Note whether it shared a message with the one before, where the encoder would not guess."""
+    if joins == would_join or not isinstance(message, (UserMessage, ToolResultMessage)):
+        return message
+    return _with_form_note(message, JOINS_PREVIOUS, joins)
+
+
+def _note_trailing_blanks(message: AssistantMessage) -> AssistantMessage:
+    """Note that the last text ends in blanks, which the encoder strips from a turn to continue."""
+    last = message.content[-1]
+    if not isinstance(last, Text) or last.text == last.text.rstrip():
+        return message
+    kept = (*message.content[:-1], _with_form_note(last, VERBATIM, True))
+    return msgspec.structs.replace(message, content=kept)
+
+
+def _note_repeated_ids(messages: list[Message]) -> list[Message]:
+    """Note the ids that several calls share: the encoder would make them distinct."""
+    ids = [
+        call.id
+        for turn in messages
+        if isinstance(turn, AssistantMessage)
+        for call in turn.tool_calls
+    ]
+    if len(set(ids)) == len(ids):
+        return messages
+    repeated = {id for id, count in Counter(ids).items() if count > 1}
+    return [
+        _note_ids(message, repeated) if isinstance(message, AssistantMessage) else message
+        for message in messages
+    ]
+
+
+def _note_ids(message: AssistantMessage, ids: set[str]) -> AssistantMessage:
+    blocks = [
+        _with_form_note(block, "id", block.id)
+        if isinstance(block, AnyToolCall) and block.id in ids
+        else block
+        for block in message.content
+    ]
+    return msgspec.structs.replace(message, content=tuple(blocks))
+
+
+def _with_form_note(value: S, name: str, entry: object) -> S:
+    """Return the value with a note on how it was written."""
     mine: dict[str, Any] = dict((value.extras or {}).get(NAME) or {})
     mine[FORM_KEY] = {**mine.get(FORM_KEY, {}), name: entry}
     return msgspec.structs.replace(value, extras={NAME: mine})
 
 
-def _read_text_blocks(raws: list[Raw]) -> tuple[Text, ...]:
-    """Read blocks of text; nothing if there is any other among them."""
+# -- user messages and tool results -----------------------------------------------------------
+
+
+def _read_user(members: ObjectMembers) -> list[Message] | None:
+    text = members.take("content", str)
+    if text is not None:
+        return [UserMessage((_build_text(text),), extras=members.extras(NAME))]
+    messages: list[Message] = []
+    blocks: list[Raw] = []
+    for raw in members.take_list("content") or []:
+        result = _read_result(raw) if _read_block_type(raw) == "tool_result" else None
+        if result is None:
+            blocks.append(raw)
+            continue
+        messages += _build_user_messages(blocks)
+        messages.append(result)
+        blocks = []
+    messages += _build_user_messages(blocks)
+    if not messages:
+        return None
+    if len(messages) == 1 and isinstance(messages[0], UserMessage):
+        members.note_form("content", CONTENT_AS_LIST)
+    extras = members.extras(NAME)
+    if isinstance(messages[0], UserMessage):
+        messages[0] = msgspec.structs.replace(messages[0], extras=extras)
+    elif extras is not None:
+        messages[0] = _with_form_note(messages[0], "message", extras[NAME])
+    return messages
+
+
+def _build_user_messages(raws: list[Raw]) -> list[Message]:
+    if not raws:
+        return []
     try:
-        texts = [_read_text_block(raw) for raw in raws]
-    except InvalidValue:
-        return ()
-    return () if None in texts else tuple([text for text in texts if text is not None])
+        return [UserMessage(tuple(map(_read_user_block, raws)))]
+    except InvalidValue:  # only blanks
+        return [UserMessage(tuple(map(_read_opaque_block, raws)))]
+
+
+def _read_result(raw: Raw) -> ToolResultMessage | None:
+    members = ObjectMembers(raw, "block")
+    members.take("type", str)
+    call_id = members.take("tool_use_id", str)
+    if not call_id:
+        return None
+    if not LEGAL_ID.fullmatch(call_id):
+        members.note_form("id", call_id)
+    is_error = members.take("is_error", bool)
+    if is_error is False:
+        members.note_form("is_error", False)
+    if "content" not in members:
+        members.note_form("content", ABSENT)
+    content = _read_content(members, _read_user_block)
+    return ToolResultMessage(
+        tool_call_id=call_id,
+        content=content or (),
+        outcome=Outcome.ERROR if is_error else Outcome.OK,
+        extras=members.extras(NAME),
+    )
+
+
+# -- blocks -----------------------------------------------------------------------------------
 
 
 def _read_user_block(raw: Raw) -> UserBlock:
-    """Read what a user or a tool says."""
+    """Read a block of a user message or a tool result."""
     kind = _read_block_type(raw)
     block = (
         _read_text_block(raw) if kind == "text" else _read_image(raw) if kind == "image" else None
@@ -91,7 +345,7 @@ def _read_user_block(raw: Raw) -> UserBlock:
 
 
 def _read_assistant_block(raw: Raw, target: RequestTarget) -> AssistantBlock:
-    """Read what a model says; seals in it are the target's."""
+    """Read a block of the model; seals in it are the target's."""
     members = ObjectMembers(raw, "block")
     kind = members.take("type", str)
     block: AssistantBlock | None = None
@@ -110,13 +364,17 @@ def _read_assistant_block(raw: Raw, target: RequestTarget) -> AssistantBlock:
     return block or _read_opaque_block(raw)
 
 
-def _build_text(text: str) -> Text:
-    """Make text of a string that stands for all of the content."""
-    return with_form_note(Text(text), VERBATIM, True) if is_blank(text) else Text(text)
+def _read_text_blocks(raws: list[Raw]) -> tuple[Text, ...]:
+    """Read text blocks; nothing if there is a block of another type among them."""
+    try:
+        texts = [_read_text_block(raw) for raw in raws]
+    except InvalidValue:
+        return ()
+    return () if None in texts else tuple([text for text in texts if text is not None])
 
 
 def _read_text_block(raw: Raw) -> Text | None:
-    """Read a block of text; None if it is another."""
+    """Read a text block; None if it has another type."""
     members = ObjectMembers(raw, "block")
     return _read_text(members) if members.take("type", str) == "text" else None
 
@@ -128,6 +386,11 @@ def _read_text(members: ObjectMembers) -> Text | None:
     if is_blank(text):
         members.note_form(VERBATIM, True)
     return Text(text, extras=members.extras(NAME))
+
+
+def _build_text(text: str) -> Text:
+    """Build the text of content that is a string."""
+    return _with_form_note(Text(text), VERBATIM, True) if is_blank(text) else Text(text)
 
 
 def _read_thinking(members: ObjectMembers, target: RequestTarget) -> Thinking | None:
@@ -156,7 +419,7 @@ def _read_call(members: ObjectMembers) -> AssistantBlock | None:
         id, name, "" if found is None else raw_text(found), extras=members.extras(NAME)
     )
     if found is not None and isinstance(call, InvalidToolCall):
-        return with_form_note(call, "input", VERBATIM)
+        return _with_form_note(call, "input", VERBATIM)
     return call
 
 
@@ -181,281 +444,10 @@ def _read_image(raw: Raw) -> Image | None:
 
 
 def _read_opaque_block(raw: Raw) -> Opaque:
-    """Keep a block as it is."""
+    """Keep a block as JSON text."""
     return Opaque(kind=_read_block_type(raw), raw=raw_text(raw), origin=NAME)
 
 
 def _read_block_type(raw: Raw) -> str:
-    """Return what a block says it is. Raises InvalidRequest for what is no block."""
+    """Return the type of a block. Raises InvalidRequest if it is no object."""
     return ObjectMembers(raw, "block").take("type", str) or ""
-
-
-B = TypeVar("B")
-
-
-def _read_messages(raws: list[Raw], target: RequestTarget) -> list[Message]:
-    """Read messages; one that our vocabulary cannot say is kept whole."""
-    found: list[Message] = []
-    for raw in raws:
-        for position, message in enumerate(_read_message_or_opaque(raw, target)):
-            follows_result = bool(found) and isinstance(found[-1], ToolResultMessage)
-            found.append(_note_placement(message, joins=position > 0, would_join=follows_result))
-    if found and isinstance(found[-1], AssistantMessage):
-        found[-1] = _note_trailing_blanks(found[-1])
-    return _note_repeated_ids(found)
-
-
-def _note_repeated_ids(messages: list[Message]) -> list[Message]:
-    """Note the ids that several calls have: we would tell them apart."""
-    ids = [
-        call.id
-        for turn in messages
-        if isinstance(turn, AssistantMessage)
-        for call in turn.tool_calls
-    ]
-    if len(set(ids)) == len(ids):
-        return messages
-    repeated = {id for id, count in Counter(ids).items() if count > 1}
-    return [
-        _note_ids(message, repeated) if isinstance(message, AssistantMessage) else message
-        for message in messages
-    ]
-
-
-def _note_ids(message: AssistantMessage, ids: set[str]) -> AssistantMessage:
-    blocks = [
-        with_form_note(block, "id", block.id)
-        if isinstance(block, AnyToolCall) and block.id in ids
-        else block
-        for block in message.content
-    ]
-    return msgspec.structs.replace(message, content=tuple(blocks))
-
-
-def _note_placement(message: Message, *, joins: bool, would_join: bool) -> Message:
-    """Note whether it stood in one message with what came before, where we would not guess so."""
-    if joins == would_join or not isinstance(message, (UserMessage, ToolResultMessage)):
-        return message
-    return with_form_note(message, JOINS_PREVIOUS, joins)
-
-
-def _read_message_or_opaque(raw: Raw, target: RequestTarget) -> list[Message]:
-    try:
-        said = _read_message(ObjectMembers(raw, "message"), target)
-    except InvalidValue:
-        said = None
-    return said or [build_opaque_message(raw_text(raw), NAME)]
-
-
-def _read_message(members: ObjectMembers, target: RequestTarget) -> list[Message] | None:
-    match members.take("role", str):
-        case "user":
-            return _read_user(members)
-        case "assistant":
-            blocks = _read_content(members, lambda raw: _read_assistant_block(raw, target))
-            if blocks is None:
-                return None
-            return [AssistantMessage(content=blocks, extras=members.extras(NAME))]
-        case "system":
-            found = _read_content(members, _read_text_block) or ()
-            texts = tuple([text for text in found if text is not None])
-            if len(texts) < len(found):
-                return None
-            members.note_form(IN_MESSAGES, True)
-            return [SystemMessage(texts, extras=members.extras(NAME))]
-        case _:
-            return None
-
-
-def _note_trailing_blanks(message: AssistantMessage) -> AssistantMessage:
-    """Note that the last words end in blanks, which we would leave out of a turn to go on with."""
-    last = message.content[-1]
-    if not isinstance(last, Text) or last.text == last.text.rstrip():
-        return message
-    kept = (*message.content[:-1], with_form_note(last, VERBATIM, True))
-    return msgspec.structs.replace(message, content=kept)
-
-
-def _read_content(members: ObjectMembers, read: Callable[[Raw], B]) -> tuple[B | Text, ...] | None:
-    """Read the content; a list is noted, since a single text is written as a string."""
-    text = members.take("content", str)
-    if text is not None:
-        return (_build_text(text),)
-    parts = members.take_list("content")
-    if parts is None:
-        return None
-    members.note_form("content", CONTENT_AS_LIST)
-    return tuple(map(read, parts))
-
-
-# -- what the user says, and what tools answer -----------------------------------------------
-
-
-def _read_user(members: ObjectMembers) -> list[Message] | None:
-    text = members.take("content", str)
-    if text is not None:
-        return [UserMessage((_build_text(text),), extras=members.extras(NAME))]
-    said: list[Message] = []
-    waiting: list[Raw] = []
-    for raw in members.take_list("content") or []:
-        result = _read_result(raw) if _read_block_type(raw) == "tool_result" else None
-        if result is None:
-            waiting.append(raw)
-            continue
-        said += _build_user_messages(waiting)
-        said.append(result)
-        waiting = []
-    said += _build_user_messages(waiting)
-    if not said:
-        return None
-    if len(said) == 1 and isinstance(said[0], UserMessage):
-        members.note_form("content", CONTENT_AS_LIST)
-    extras = members.extras(NAME)
-    if isinstance(said[0], UserMessage):
-        said[0] = msgspec.structs.replace(said[0], extras=extras)
-    elif extras is not None:
-        said[0] = with_form_note(said[0], "message", extras[NAME])
-    return said
-
-
-def _build_user_messages(raws: list[Raw]) -> list[Message]:
-    if not raws:
-        return []
-    try:
-        return [UserMessage(tuple(map(_read_user_block, raws)))]
-    except InvalidValue:  # nothing but blanks
-        return [UserMessage(tuple(map(_read_opaque_block, raws)))]
-
-
-def _read_result(raw: Raw) -> ToolResultMessage | None:
-    members = ObjectMembers(raw, "block")
-    members.take("type", str)
-    call_id = members.take("tool_use_id", str)
-    if not call_id:
-        return None
-    if not LEGAL_ID.fullmatch(call_id):
-        members.note_form("id", call_id)
-    is_error = members.take("is_error", bool)
-    if is_error is False:
-        members.note_form("is_error", False)
-    if "content" not in members:
-        members.note_form("content", ABSENT)
-    content = _read_content(members, _read_user_block)
-    return ToolResultMessage(
-        tool_call_id=call_id,
-        content=content or (),
-        outcome=Outcome.ERROR if is_error else Outcome.OK,
-        extras=members.extras(NAME),
-    )
-
-
-# -- history ---------------------------------------------------------------------------------------
-#
-# Read requests: anybody's recorded history becomes values of ours.
-
-
-def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
-    """Read a recorded request; what we have no name for stays in extras and opaque blocks.
-
-    Seals in it are taken as those of the provider and model it was sent to. Raises
-    InvalidRequest if it is not a request of this protocol.
-    """
-    body = ObjectMembers(data, "request")
-    messages = body.take_list("messages")
-    if messages is None:
-        raise InvalidRequest("request: messages must be a list")
-    system = _read_system(body)
-    tools = take_tools(body, _read_tool)
-    settings = _read_settings(body, tools)
-    target = RequestTarget(provider, NAME, settings["model"])
-    return Request(
-        messages=(*system, *_read_messages(messages, target)),
-        tools=tools,
-        **settings,
-        extras=body.extras(NAME),
-    )
-
-
-def _read_system(body: ObjectMembers) -> tuple[SystemMessage, ...]:
-    """Read the system prompt; one without a word in it stays where it is."""
-    text = body.peek("system", str)
-    blocks = () if text is not None else _read_text_blocks(body.peek("system", list[Raw]) or [])
-    if text is None and blocks and not all(is_blank(block.text) for block in blocks):
-        body.take_list("system")
-        return (SystemMessage(blocks, extras={NAME: {FORM_KEY: {"content": CONTENT_AS_LIST}}}),)
-    if text is None or is_blank(text):
-        return ()
-    body.take("system", str)
-    return (SystemMessage.system(text),)
-
-
-# -- settings --------------------------------------------------------------------------------
-
-
-def _read_settings(body: ObjectMembers, tools: tuple[ToolDefinition, ...]) -> dict[str, Any]:
-    if "max_tokens" not in body:
-        body.note_form("max_tokens", ABSENT)
-    found = {"model": take_model(body)} | take_settings(
-        body,
-        limit="max_tokens",
-        stop="stop_sequences",
-        highest_temperature=MAX_TEMPERATURE,
-    )
-    choice = _read_tool_choice(body, tools)
-    return found if choice is None else {**found, "tool_choice": choice}
-
-
-def _read_tool_choice(body: ObjectMembers, tools: tuple[ToolDefinition, ...]) -> str | None:
-    """Read which tool to call; what could be taken for another choice stays as it is."""
-    found = dict(body.peek("tool_choice", dict[str, Any]) or {})
-    kind = found.pop("type", None)
-    names = {tool.original_name or tool.name: tool.name for tool in tools}
-    if kind == "tool":
-        name = found.pop("name", None)
-        choice = names.get(name) if isinstance(name, str) else None
-    else:
-        choice = _TOOL_CHOICES.get(kind) if isinstance(kind, str) else None
-        if choice in names.values():
-            return None
-    if choice is not None:
-        body.take("tool_choice", dict[str, Any])
-        if found:
-            body.note_form("tool_choice", found)
-    return choice
-
-
-_TOOL_CHOICES: Final = {"auto": "auto", "none": "none", "any": "required"}
-
-
-# -- tools -----------------------------------------------------------------------------------
-
-
-def _read_tool(raw: Raw) -> ToolDefinition | None:
-    """Read a tool of ours; those that run at the provider are none."""
-    members = read_tool_members(raw)
-    if members is None:
-        return None
-    if "type" in members and members.peek("type", str) != "custom":
-        return None
-    name = members.take("name", str) or ""
-    description = members.take("description", str)
-    schema = members.take("input_schema", dict[str, Any])
-    strict = members.take("strict", bool)
-    if not schema:
-        return None
-    if description is None:
-        members.note_form("description", ABSENT)
-    elif is_blank(description):
-        members.put_back("description", description)
-    if strict is False or (strict and not is_closed_schema(schema)):
-        members.put_back("strict", strict)
-        strict = False  # closing it would change it
-    if not LEGAL_NAME.fullmatch(name):
-        members.note_form("name", name)
-    return build_tool(
-        name=name,
-        description=None if description is None or is_blank(description) else description,
-        parameters=schema,
-        strict=bool(strict),
-        extras=members.extras(NAME),
-    )

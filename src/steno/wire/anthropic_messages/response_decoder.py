@@ -1,8 +1,8 @@
-"""One answer as it is read, event by event.
+"""Decode responses of the Messages API: streamed and whole, with the same reader.
 
-Nearly all events are more text, thinking or input; they have a decoder of their own. Everything
-else, and whatever that decoder stumbles over, is read member by member, and what has no name
-here is kept.
+Nearly all events are more text, thinking or input; they have a decoder of their own. All other
+events, and those that this decoder refuses, are read member by member, and unknown members are
+kept.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from steno.messages.usage import Usage
 from steno.wire.anthropic_messages.payload import (
     NAME,
     PROVIDER,
+    STOP_REASONS,
     UNSIGNED,
     CitationsDeltaPayload,
     ContentBlockDelta,
@@ -41,7 +42,6 @@ from steno.wire.anthropic_messages.payload import (
     SignatureDeltaPayload,
     TextDeltaPayload,
     ThinkingDeltaPayload,
-    map_stop_reason,
     read_usage,
 )
 from steno.wire.anthropic_messages.unknown_blocks import UnknownBlockBuilder
@@ -49,99 +49,101 @@ from steno.wire.errors import decode_error, is_error
 from steno.wire.extras import FORM_KEY
 from steno.wire.repeated_events import TextOnlyEvent, build_arguments_delta
 from steno.wire.request_encoder import STREAM_EVENT_PREFIX
-from steno.wire.response_decoder import SseStreamDecoder, assemble_message, build_cut_short
+from steno.wire.response_decoder import (
+    RepeatingReader,
+    SseStreamDecoder,
+    build_cut_short,
+    map_stop_reason,
+    read_whole_response,
+)
 from steno.wire.sse import ErrorPayload
 from steno.wire.tolerant import (
     DECODE_ERRORS,
+    NULL,
     RawMembers,
+    SplitSurrogates,
+    build_protocol_error,
     check_reserved_names,
-    explain_decode_error,
     parse_members,
     raw_text,
     read_as,
     read_members,
-    read_split_text,
     repair_json,
 )
 
-# -- members ---------------------------------------------------------------------------------------
-#
-# Members of an answer, taken one by one.
-
-
 T = TypeVar("T")
-
-
-def _take_member(members: RawMembers, name: str, hint: type[T]) -> T | None:
-    """Take a member out if it is of that type; of any other it stays."""
-    value = read_as(members.get(name), hint)
-    if value is not None:
-        del members[name]
-    return value
-
-
-def _has_member(members: RawMembers, name: str) -> bool:
-    """Tell whether a member is there and says something."""
-    return name in members and bytes(members[name]) != b"null"
-
-
-def _parse_values(members: RawMembers) -> dict[str, Any]:
-    """Return members as Python values. Raises ProtocolError for what no value of ours may hold."""
-    try:
-        found = parse_members(members)
-        check_depth(found)
-    except DECODE_ERRORS as exc:
-        raise ProtocolError(f"{NAME}: {explain_decode_error(exc)}") from None
-    return found
-
-
 _decode_delta: Final = msgspec.json.Decoder(ContentBlockDelta).decode
+_DELTA_TYPES: Final[dict[str, tuple[str, Any]]] = {
+    "text_delta": ("text", TextDeltaPayload),
+    "input_json_delta": ("partial_json", InputJsonDeltaPayload),
+    "thinking_delta": ("thinking", ThinkingDeltaPayload),
+    "signature_delta": ("signature", SignatureDeltaPayload),
+    "citations_delta": ("citation", CitationsDeltaPayload),
+}
+
+
+def decode_response(
+    data: bytes | str, *, provider: str = PROVIDER, model: str | None = None
+) -> AssistantMessage:
+    """Decode a response that is not streamed. Raises ProviderError or ProtocolError.
+
+    `provider` and `model` (as the request named it) own the seals.
+    """
+    return read_whole_response(_AnthropicResponseReader(provider, model), data)
+
+
+@final
+class StreamDecoder(SseStreamDecoder):
+    """Decodes a response that is streamed as server-sent events."""
+
+    def __init__(self, *, provider: str = PROVIDER, model: str | None = None) -> None:
+        """Start a new response. `provider` and `model` own the seals."""
+        super().__init__(_AnthropicResponseReader(provider, model))
 
 
 @final
 class _OpenBlock:
-    """What has to be known of a block until it ends."""
+    """The state of a block until it ends."""
 
     __slots__ = ("citations", "input", "is_call", "lacks_signature")
 
     def __init__(self) -> None:
         self.is_call = False
         self.input = ""
-        """What came with the start; what comes later replaces it."""
+        """The input that came with the start; deltas replace it."""
         self.citations: list[Any] = []
         self.lacks_signature = False
-        """It is thinking, and a signature was not even mentioned."""
+        """Whether it is thinking without the member `signature`."""
 
 
 @final
-class _AnthropicResponseReader:
-    """One answer as it is read."""
+class _AnthropicResponseReader(RepeatingReader):
+    """Reads one response."""
 
     def __init__(self, provider: str, model: str | None) -> None:
         self._provider = provider
         self._model = model
-        self.stop_reason: str | None = None
-        self.is_finished = False
+        self._stop_reason: str | None = None
+        self._is_finished = False
         self._metadata: dict[str, Any] = {}
         self._tokens: dict[str, Any] | None = None
         self._open_blocks: dict[int, _OpenBlock] = {}
         self._unknown_blocks: dict[int, UnknownBlockBuilder] = {}
         self._latest_index = 0
         self._indexes_by_call_id: dict[str, int] = {}
-        """The indexes of calls by their ids."""
 
     @property
     def envelope(self) -> dict[str, Any]:
-        """What was said about the answer, beside the message."""
+        """The metadata of the response."""
         return self._metadata | ({} if self._tokens is None else {"usage": self._tokens})
 
     @property
     def usage(self) -> Usage | None:
-        """What was counted so far."""
+        """The counts so far: the input at the start, the output at the end."""
         return None if self._tokens is None else read_usage(self._tokens)
 
     def read_text_only(self, payload: bytes) -> TextOnlyEvent | None:
-        """Return what a payload says, if it is more of a block and nothing else."""
+        """Return the text of a payload that continues a block and holds nothing else."""
         try:
             more = _decode_delta(payload)
         except DECODE_ERRORS:
@@ -165,7 +167,7 @@ class _AnthropicResponseReader:
 
     def read(self, payload: bytes, events: list[Event]) -> None:
         """Add the events of one payload of a stream."""
-        # Flat where it is busy: this runs for every word that a model says.
+        # Flat, because it runs for every token of a response.
         try:
             more = _decode_delta(payload)
         except DECODE_ERRORS:
@@ -180,38 +182,49 @@ class _AnthropicResponseReader:
             self._extend_block(more.index, delta, events)
 
     def read_whole(self, data: bytes, events: list[Event]) -> None:
-        """Add the events of an answer that came at once."""
+        """Add the events of a response that is not streamed."""
         members = read_members(repair_json(data, NAME), NAME)
         kind = _take_member(members, "type", str)
         if kind == "error" or is_error(members.get("error")):
             raise decode_error(200, data)
         if not _has_member(members, "content"):
-            raise ProtocolError(f"{NAME}: an answer has content")
+            raise ProtocolError("an answer has content", code="content_missing", place=NAME)
         self._read_message(members, events)
+        self._finish(events)
 
-    def finish(self, events: list[Event]) -> None:
+    def close(self, events: list[Event]) -> None:
+        """Add the end of the turn. Raises CutShort if no stop reason has arrived."""
+        if not self._is_finished and self._stop_reason is None:
+            raise build_cut_short()
+        self._finish(events)
+
+    def _finish(self, events: list[Event]) -> None:
         """Add the end of the turn, once."""
-        if self.is_finished:
+        if self._is_finished:
             return
-        self.is_finished = True
+        self._is_finished = True
         for index in [*self._open_blocks, *self._unknown_blocks]:
             self._end_block(index, events)
         container = self._metadata.get("container")
         if isinstance(container, dict) and isinstance(container.get("id"), str):
-            # It is for the next request, if that wants the same files: a message has no place for it.
+            # The next request names it to use the same files; a message has no member for it.
             events.append(ExtrasAdded(None, {NAME: {FORM_KEY: {"container": container["id"]}}}))
-        events.append(Finished(map_stop_reason(self.stop_reason), self.stop_reason, self.usage))
+        events.append(
+            Finished(
+                map_stop_reason(STOP_REASONS, self._stop_reason), self._stop_reason, self.usage
+            )
+        )
 
     def abandon(self, events: list[Event]) -> None:
-        """Add what is known of blocks that will not end any more."""
+        """Add the events of blocks that will not end."""
         for index, block in self._open_blocks.items():
             if block.input:
                 events.append(ToolCallDelta(index, arguments_delta=block.input))
             if block.citations:
                 events.append(_build_citations_event(index, block))
         events += [
-            BlockAdded(index, kept.build_unfinished())
-            for index, kept in self._unknown_blocks.items()
+            BlockAdded(index, block.build_unfinished())
+            for index, block in self._unknown_blocks.items()
         ]
         self._open_blocks, self._unknown_blocks = {}, {}
 
@@ -222,12 +235,12 @@ class _AnthropicResponseReader:
             raise decode_error(200, payload.data)
         if not payload.startswith(b"[DONE]"):
             self._read_event(payload, events)
-        elif self.stop_reason is not None:  # from gateways that translate
-            self.finish(events)
+        elif self._stop_reason is not None:  # gateways that translate end a stream like OpenAI
+            self._finish(events)
 
     def _read_event(self, payload: bytes, events: list[Event]) -> None:
-        mended = repair_json(payload, NAME)
-        members = read_members(mended, NAME)
+        repaired = repair_json(payload, NAME)
+        members = read_members(repaired, NAME)
         kind = _take_member(members, "type", str)
         index = _take_member(members, "index", int)
         if index is not None:
@@ -241,21 +254,21 @@ class _AnthropicResponseReader:
                     self._latest_index, members.pop("content_block", Raw(b"{}")), events
                 )
             case "content_block_delta":
-                self._read_delta(members.pop("delta", Raw(b"{}")), payload, mended, events)
+                self._read_delta(members.pop("delta", Raw(b"{}")), payload, repaired, events)
             case "content_block_stop":
                 self._end_block(self._latest_index, events)
             case "message_delta":
                 delta = members.pop("delta", None)
                 self._read_metadata({} if delta is None else read_members(delta, NAME))
             case "message_stop":
-                self.finish(events)
+                self._finish(events)
             case "ping":
                 pass
             case _:
                 if kind == "error" or is_error(members.get("error")):
                     raise decode_error(200, payload)
                 raw = Opaque(
-                    kind=f"{STREAM_EVENT_PREFIX}{kind or ''}", raw=mended.decode(), origin=NAME
+                    kind=f"{STREAM_EVENT_PREFIX}{kind or ''}", raw=repaired.decode(), origin=NAME
                 )
                 events.append(BlockAdded(self._latest_index, raw))
                 return
@@ -263,7 +276,7 @@ class _AnthropicResponseReader:
             self._read_metadata(members)
 
     def _read_message(self, members: RawMembers, events: list[Event]) -> None:
-        """Read a message: a whole one, or the start of one, which may hold blocks as well."""
+        """Read a message: a whole one, or the start of one, which may contain blocks."""
         content = _take_member(members, "content", list[Raw])
         self._read_metadata(members)
         for index, raw in enumerate(content or ()):
@@ -271,19 +284,19 @@ class _AnthropicResponseReader:
             self._end_block(index, events)
 
     def _read_metadata(self, members: RawMembers) -> None:
-        """Read what is said about the message; counts are totals, the latest holds.
+        """Read the metadata of the message; counts are totals, so the latest holds.
 
-        Null takes nothing back: a delta names what it has no news of.
+        Null removes nothing: a delta sends null for members that have not changed.
         """
         tokens = _take_member(members, "usage", dict[str, Any])
         if tokens is not None:
             self._tokens = self._tokens or {}
             _update_known(self._tokens, tokens)
         _update_known(self._metadata, _parse_values(members))
-        self.stop_reason = read_as(members.get("stop_reason"), str) or self.stop_reason
+        self._stop_reason = read_as(members.get("stop_reason"), str) or self._stop_reason
 
-    def _read_delta(self, raw: Raw, payload: bytes, mended: bytes, events: list[Event]) -> None:
-        """Read a delta that has more to it than ours, or less."""
+    def _read_delta(self, raw: Raw, payload: bytes, repaired: bytes, events: list[Event]) -> None:
+        """Read a delta with unknown or missing members."""
         if self._latest_index in self._unknown_blocks:
             self._unknown_blocks[self._latest_index].add(raw)
             return
@@ -291,7 +304,7 @@ class _AnthropicResponseReader:
         kind = _take_member(members, "type", str) or ""
         if kind not in _DELTA_TYPES:
             event = f"{STREAM_EVENT_PREFIX}content_block_delta"
-            block = Opaque(kind=event, raw=mended.decode(), origin=NAME)
+            block = Opaque(kind=event, raw=repaired.decode(), origin=NAME)
             events.append(BlockAdded(self._latest_index, block))
             return
         name, make = _DELTA_TYPES[kind]
@@ -300,17 +313,16 @@ class _AnthropicResponseReader:
                 self._latest_index, CitationsDeltaPayload(members.pop(name, Raw(b"null"))), events
             )
         else:
-            whole = _take_member(members, name, str) or ""
-            if mended not in payload and kind != "signature_delta":
-                # Servers that count in UTF-16 cut there; the other half comes with the next.
-                whole = read_split_text(payload, "delta", name) or whole
-            self._extend_block(self._latest_index, make(whole), events)
+            text = _take_member(members, name, str) or ""
+            if repaired not in payload and kind != "signature_delta":
+                text = SplitSurrogates(payload).text_at("delta", name) or text
+            self._extend_block(self._latest_index, make(text), events)
         self._metadata |= _parse_values(members)
 
     # -- blocks ------------------------------------------------------------------------------
 
     def _begin_block(self, index: int, raw: Raw, events: list[Event]) -> None:
-        self._end_block(index, events)  # of a server that forgot to
+        self._end_block(index, events)  # some servers forget to
         members = read_members(raw, NAME)
         kind = _take_member(members, "type", str) or ""
         block = _OpenBlock()
@@ -320,7 +332,7 @@ class _AnthropicResponseReader:
                 if text:
                     events.append(TextDelta(index, text))
             case "thinking":
-                # An empty one as well: it says where the signature belongs.
+                # Also an empty one: the signature belongs to its block.
                 events.append(ThinkingDelta(index, _take_member(members, "thinking", str) or ""))
                 block.lacks_signature = "signature" not in members
                 signature = _take_member(members, "signature", str)
@@ -333,7 +345,7 @@ class _AnthropicResponseReader:
                 block.is_call = True
                 id, name = _take_member(members, "id", str), _take_member(members, "name", str)
                 if id and self._indexes_by_call_id.setdefault(id, index) != index:
-                    id = None  # two calls of one id, which nobody could answer one by one
+                    id = None  # two calls share an id: their results could not be told apart
                 events.append(ToolCallBegin(index, id, name))
                 block.input = _read_input_text(members.pop("input", None))
             case _:
@@ -374,9 +386,9 @@ class _AnthropicResponseReader:
                 assert_never(delta)
 
     def _end_block(self, index: int, events: list[Event]) -> None:
-        kept = self._unknown_blocks.pop(index, None)
-        if kept is not None:
-            events.append(BlockAdded(index, kept.build()))
+        unknown = self._unknown_blocks.pop(index, None)
+        if unknown is not None:
+            events.append(BlockAdded(index, unknown.build()))
         block = self._open_blocks.pop(index, None)
         if block is None:
             return
@@ -385,8 +397,8 @@ class _AnthropicResponseReader:
         if block.citations:
             events.append(_build_citations_event(index, block))
         if block.lacks_signature:
-            maker = {UNSIGNED: [self._provider, self._requested_model]}
-            events.append(ExtrasAdded(index, {NAME: {FORM_KEY: maker}}))
+            form = {UNSIGNED: [self._provider, self._requested_model]}
+            events.append(ExtrasAdded(index, {NAME: {FORM_KEY: form}}))
         if block.is_call:
             events.append(ToolCallEnd(index))
 
@@ -399,17 +411,8 @@ class _AnthropicResponseReader:
         return Seal(data=data, provider=self._provider, api=NAME, model=self._requested_model)
 
 
-_DELTA_TYPES: Final[dict[str, tuple[str, Any]]] = {
-    "text_delta": ("text", TextDeltaPayload),
-    "input_json_delta": ("partial_json", InputJsonDeltaPayload),
-    "thinking_delta": ("thinking", ThinkingDeltaPayload),
-    "signature_delta": ("signature", SignatureDeltaPayload),
-    "citations_delta": ("citation", CitationsDeltaPayload),
-}
-
-
-def _update_known(known: dict[str, Any], news: dict[str, Any]) -> None:
-    for name, value in news.items():
+def _update_known(known: dict[str, Any], latest: dict[str, Any]) -> None:
+    for name, value in latest.items():
         if value is not None or name not in known:
             known[name] = value
 
@@ -419,55 +422,32 @@ def _build_citations_event(index: int, block: _OpenBlock) -> ExtrasAdded:
 
 
 def _read_input_text(raw: Raw | None) -> str:
-    """Return the input of a call; an empty object in the start says only that more will come."""
+    """Return the input in the start of a call; an empty object there is only a placeholder."""
     text = "" if raw is None else raw_text(raw)
     return "" if text in (NO_ARGUMENTS, "null") else text
 
 
-# -- answer ----------------------------------------------------------------------------------------
-#
-# Read answers: whole ones and streams, by the same steps.
+# -- members ----------------------------------------------------------------------------------
 
 
-def decode_response(
-    data: bytes | str, *, provider: str = PROVIDER, model: str | None = None
-) -> AssistantMessage:
-    """Decode a whole answer. Raises ProviderError if it holds one, ProtocolError if it is none.
-
-    `provider` and `model` (as it was asked for) are whom seals will be for.
-    """
-    turn = _AnthropicResponseReader(provider, model)
-    events: list[Event] = []
-    turn.read_whole(data.encode(errors="surrogatepass") if isinstance(data, str) else data, events)
-    turn.finish(events)
-    return assemble_message(events)
+def _take_member(members: RawMembers, name: str, hint: type[T]) -> T | None:
+    """Take a member if it is of that type; one of any other type stays."""
+    value = read_as(members.get(name), hint)
+    if value is not None:
+        del members[name]
+    return value
 
 
-@final
-class StreamDecoder(SseStreamDecoder):
-    """Decodes an answer that comes as server-sent events."""
+def _has_member(members: RawMembers, name: str) -> bool:
+    """Tell whether a member is present and not null."""
+    return members.get(name, NULL) != NULL
 
-    def __init__(self, *, provider: str = PROVIDER, model: str | None = None) -> None:
-        """Start a new answer. `provider` and `model` are whom seals will be for."""
-        turn = _AnthropicResponseReader(provider, model)
-        super().__init__(turn.read, turn.read_text_only)
-        self._response = turn
 
-    @property
-    def envelope(self) -> dict[str, Any]:
-        """What the provider said about its answer, beside the message."""
-        return self._response.envelope
-
-    @property
-    def usage(self) -> Usage | None:
-        """What was counted so far: the prompt at once, the answer at its end."""
-        return self._response.usage
-
-    def _finish(self, events: list[Event]) -> None:
-        if not self._response.is_finished:
-            if self._response.stop_reason is None:
-                raise build_cut_short()
-            self._response.finish(events)
-
-    def _abandon(self, events: list[Event]) -> None:
-        self._response.abandon(events)
+def _parse_values(members: RawMembers) -> dict[str, Any]:
+    """Return members as Python values. Raises ProtocolError for JSON that is nested too deeply."""
+    try:
+        found = parse_members(members)
+        check_depth(found)
+    except DECODE_ERRORS as exc:
+        raise build_protocol_error(exc, NAME) from None
+    return found

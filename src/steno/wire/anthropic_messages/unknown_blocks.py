@@ -1,7 +1,7 @@
-"""Blocks that we have no name for, put together from a stream and kept word for word.
+"""Blocks of unknown types, assembled from a stream and kept as JSON text.
 
-Tools that run at the provider, their results, compaction, fallback: they come like any other
-block, as a start and deltas, and have to be sent back as if they had come whole.
+Tools that run at the provider, their results, compaction, fallback: they arrive like any other
+block, as a start and deltas, and have to be sent back whole.
 """
 
 from __future__ import annotations
@@ -14,20 +14,19 @@ from steno.json_object import is_json_text
 from steno.messages.content import Opaque
 from steno.wire.anthropic_messages.payload import NAME
 from steno.wire.request_encoder import STREAM_EVENT_PREFIX, encode_json
-from steno.wire.tolerant import RawMembers, raw_text, read_as, read_members
+from steno.wire.tolerant import NULL, RawMembers, raw_text, read_as, read_members
 
 _APPENDED_DELTAS: Final = frozenset(
     {"text_delta", "thinking_delta", "signature_delta", "compaction_delta"}
 )
-"""Deltas whose members are more of the block's members of the same name."""
-_NULL: Final = b"null"
+"""Deltas whose texts continue those of the block under the same names."""
 _UNFINISHED_PREFIX: Final = '{"content_block":'
-"""What the record of a block begins with that could not be put together."""
+"""The start of the JSON of a block that could not be assembled."""
 
 
 @final
 class UnknownBlockBuilder:
-    """One block while it arrives."""
+    """Collects the deltas of one block."""
 
     __slots__ = ("_deltas", "_kind", "_start")
 
@@ -41,21 +40,21 @@ class UnknownBlockBuilder:
         self._deltas.append(delta)
 
     def build(self) -> Opaque:
-        """Return the block; one that could not be sent back so is kept for the record alone."""
+        """Return the block; one that cannot be sent back is kept for the record only."""
         if not self._deltas:
             return Opaque(kind=self._kind, raw=raw_text(self._start), origin=NAME)
-        whole = self._merge_deltas()
-        if whole is None:
+        members = self._merge_deltas()
+        if members is None:
             return self.build_unfinished()
-        return Opaque(kind=self._kind, raw=encode_json(whole).decode(), origin=NAME)
+        return Opaque(kind=self._kind, raw=encode_json(members).decode(), origin=NAME)
 
     def build_unfinished(self) -> Opaque:
-        """Return start and deltas, for the record: it is never sent."""
+        """Return start and deltas for the record; such a block is never sent."""
         raw = encode_json({"content_block": self._start, "deltas": self._deltas}).decode()
         return Opaque(kind=f"{STREAM_EVENT_PREFIX}{self._kind}", raw=raw, origin=NAME)
 
     def _merge_deltas(self) -> RawMembers | None:
-        """Put the deltas into the members that they belong to; None if that is not known."""
+        """Merge the deltas into the members of the block; None for a delta of unknown type."""
         members = read_members(self._start, NAME)
         input_parts: list[str] = []
         citations: list[Raw] = read_as(members.get("citations"), list[Raw]) or []
@@ -84,7 +83,7 @@ class UnknownBlockBuilder:
 
 
 def is_unfinished(block: Opaque) -> bool:
-    """Tell whether this is a block of the model's of which we know the parts alone."""
+    """Tell whether a block holds only start and deltas, because it could not be assembled."""
     return block.kind.startswith(STREAM_EVENT_PREFIX) and block.raw.startswith(_UNFINISHED_PREFIX)
 
 
@@ -94,5 +93,5 @@ def _append_text(members: RawMembers, growing: dict[str, list[str]], name: str, 
         if name not in growing:
             growing[name] = [read_as(members.get(name), str) or ""]
         growing[name].append(text)
-    elif bytes(value) != _NULL:
+    elif value != NULL:
         members[name] = value

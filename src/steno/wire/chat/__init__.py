@@ -1,22 +1,22 @@
-"""The flat chat JSON: role, content, tool_calls and tool_call_id, and no provider's habits.
+"""The flat chat JSON: role, content, tool_calls and tool_call_id, without any provider's habits.
 
-    {"role": "system", "content": "You mend code."}
+    {"role": "system", "content": "You fix code."}
     {"role": "user", "content": "Is it broken?"}
     {"role": "assistant",
      "tool_calls": [{"id": "c1", "name": "run_tests", "arguments": {"path": "tests"}}]}
     {"role": "tool", "tool_call_id": "c1", "content": "3 passed"}
     {"role": "assistant", "content": "All green."}
 
-What is null is left out when it is written, and may be there when it is read; roles are read in
-any case, arguments also as a string, calls also with OpenAI's `function` inside. A result that
-failed has `"is_error": true`.
+Null members are accepted and never written. Roles are accepted in any case, arguments also as a
+string, calls also with OpenAI's `function` inside. A result of a failed call has
+`"is_error": true`.
 
 A request is an object with `messages` and the settings of a `Request` under their own names; a
-bare list of messages is read as well. A tool has name, description and parameters, and
-`"strict": false` if it is not. An answer is one assistant message, which may carry `stop_reason`
-and `usage` as we name them.
+bare list of messages is accepted as well. A tool has name, description and parameters, and
+`"strict": false` if it is not. A response is one assistant message, which may have `stop_reason`
+and `usage` under our names.
 
-No server speaks this. For those who want to stream it: one JSON object a line, each with more of
+No server speaks this protocol. A stream of it is one JSON object a line, each with more of
 the message (`{"content": "All"}`), or a fragment of a call
 (`{"index": 0, "id": "c1", "name": "run_tests", "arguments_delta": "{"}`); the line with a
 `stop_reason` is the last one.

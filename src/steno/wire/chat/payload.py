@@ -1,4 +1,4 @@
-"""The JSON of an answer, as far as we have names for it."""
+"""The JSON of a response, as far as steno names it, and its tables."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from typing import Final
 
 from msgspec import Raw
 
-from steno.messages.usage import StopReason, Usage
+from steno.messages.usage import StopReason
 from steno.wire.tolerant import TolerantStruct
 
 NAME: Final = "chat"
 PROVIDER: Final = "steno"
-"""Nobody but us speaks it."""
+"""The provider of this protocol, which is our own."""
 ANY_NAME: Final = re.compile(r".+", re.DOTALL)
-"""Nobody objects to a name."""
+"""Any name is legal."""
 
 
 class Function(TolerantStruct):
-    """Name and arguments of a call, as OpenAI puts them."""
+    """Name and arguments of a call, in OpenAI's form."""
 
     name: str | None = None
     arguments: Raw = Raw()
@@ -35,7 +35,7 @@ class Call(TolerantStruct):
 
 
 class TokenUsage(TolerantStruct):
-    """What an answer cost, in our own words."""
+    """The tokens of a response, under our own names."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -59,24 +59,14 @@ class MessageChunk(TolerantStruct):
     arguments_delta: str | None = None
 
 
-def map_stop_reason(raw: str) -> StopReason:
-    """Read a reason by our own names."""
-    return StopReason(raw) if raw in _STOP_REASONS else StopReason.UNKNOWN
-
-
-_STOP_REASONS: Final = frozenset(reason.value for reason in StopReason)
-
-
-def read_usage(tokens: TokenUsage) -> Usage:
-    """Read the counts, which mean what ours mean."""
-    return Usage(
-        input_tokens=_valid_count(tokens.input_tokens),
-        output_tokens=_valid_count(tokens.output_tokens),
-        cache_read_tokens=_valid_count(tokens.cache_read_tokens),
-        cache_write_tokens=_valid_count(tokens.cache_write_tokens),
-        thinking_tokens=_valid_count(tokens.thinking_tokens),
+STOP_REASONS: Final = {reason.value: reason for reason in StopReason}
+USAGE: Final = {
+    field: (field,)
+    for field in (
+        "input_tokens",
+        "output_tokens",
+        "cache_read_tokens",
+        "cache_write_tokens",
+        "thinking_tokens",
     )
-
-
-def _valid_count(number: int | None) -> int | None:
-    return number if number is not None and number >= 0 else None
+}

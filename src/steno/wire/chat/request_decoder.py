@@ -1,4 +1,4 @@
-"""Read requests: flat lists of messages become values of ours."""
+"""Decode requests: flat lists of messages."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from steno.wire.chat.payload import NAME, PROVIDER
 from steno.wire.request_decoder import (
     CallIdGenerator,
     ObjectMembers,
+    build_not_a_list,
     read_elements,
     read_message_or_opaque,
     strip_bom,
@@ -40,10 +41,10 @@ from steno.wire.tools_and_settings import (
 
 
 def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
-    """Read a request, or a bare list of messages; what we have no name for is kept.
+    """Decode a request, or a bare list of messages; unknown members stay in extras.
 
-    `provider` is there as in every wire; this protocol seals nothing. Raises InvalidRequest if
-    there are no messages in it.
+    Every wire has `provider`; this protocol seals nothing. Raises InvalidRequest if there are no
+    messages.
     """
     data = strip_bom(data, "request")
     if data.lstrip()[:1] in ("[", b"["):
@@ -54,10 +55,10 @@ def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
         body = ObjectMembers(data, "request")
         messages = body.take_list("messages")
     if messages is None:
-        raise InvalidRequest("request: messages must be a list")
-    history = _ChatMessageReader(CallIdGenerator(data, "unnamed_"))
+        raise build_not_a_list("messages")
+    reader = _ChatMessageReader(CallIdGenerator(data, "unnamed_"))
     return Request(
-        messages=tuple([history.read(raw, f"messages[{n}]") for n, raw in enumerate(messages)]),
+        messages=tuple([reader.read(raw, f"messages[{n}]") for n, raw in enumerate(messages)]),
         tools=take_tools(body, _read_tool),
         **_read_settings(body),
         extras=body.extras(NAME),
@@ -108,7 +109,7 @@ class _ChatMessageReader:
         self._new_ids = new_ids
 
     def read(self, raw: Raw, place: str) -> Message:
-        """Read a message; one that our vocabulary cannot say is kept whole."""
+        """Read a message; one that has no equivalent among our values is kept whole."""
         return read_message_or_opaque(raw, place, NAME, self._read_message)
 
     def _read_message(self, members: ObjectMembers) -> Message | None:
@@ -148,7 +149,7 @@ class _ChatMessageReader:
             members.note_form("function", "inside")
         name = inner.take("name", str)
         if name is None:
-            raise InvalidRequest("call: has no name")
+            raise InvalidRequest("has no name", code="call_name_missing", place="call")
         if not name:
             members.note_form("name", name)
         id = members.take("id", str) if members.peek("id", str) else None
@@ -191,7 +192,7 @@ def _read_result(members: ObjectMembers) -> ToolResultMessage:
 def _read_content(
     members: ObjectMembers, *, is_empty_text: bool = True
 ) -> tuple[Text | Opaque, ...]:
-    """Read text, null or parts; how it was written is noted where there is another way."""
+    """Read text, null or parts; note the form where there are two ways to write the same."""
     text = members.take("content", str)
     if text is not None:
         if text or is_empty_text:
@@ -207,7 +208,7 @@ def _read_content(
     elif raw_text(members.take("content", Raw) or b"") == "null":
         members.note_form("content", "null")
     else:
-        raise InvalidRequest("message: content must be text")
+        raise InvalidRequest("content must be text", code="content_not_text", place="message")
     return ()
 
 

@@ -1,20 +1,19 @@
-r"""How an answer is cut into pieces: server-sent events, or one JSON array that grows.
+r"""Split a stream into payloads: server-sent events, or one JSON array that grows.
 
-The first byte tells which: without `alt=sse` the API streams `[{...},\n{...}]`. An object where
-a stream was asked for is an error, or the answer of a proxy that does not stream.
+The first byte decides: without `alt=sse` the API streams `[{...},\n{...}]`. A single object is an
+error, or the response of a proxy that does not stream.
 """
 
 from __future__ import annotations
 
 import re
+from codecs import BOM_UTF8
 from typing import Final, final
 
 from steno.json_object import is_json_text
 from steno.wire.byte_buffer import MAX_BUFFERED_BYTES, ByteBuffer
 from steno.wire.sse import ErrorPayload, SseSplitter
 
-BOM: Final = b"\xef\xbb\xbf"
-"""What some servers put before everything."""
 _LEADING_BLANKS: Final = re.compile(rb"(?:[ \t\r\n]|\xef\xbb\xbf)*")
 _WHITESPACE: Final = b" \t\r\n"
 _DONE_PAYLOAD: Final = b"[DONE]"
@@ -22,37 +21,37 @@ _DONE_PAYLOAD: Final = b"[DONE]"
 
 @final
 class SseOrArraySplitter:
-    """Cuts an answer in either form into the payloads of its chunks."""
+    """Splits a response of either form into payloads."""
 
     def __init__(self) -> None:
         self._splitter: SseSplitter | JsonObjectSplitter | None = None
         self._start = b""
         self.is_cut = False
-        """Whether the bytes ended inside a chunk; known when closed."""
+        """Whether the bytes ended inside a payload; set by `close`."""
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Take more bytes; return the payloads that are whole now. Raises ProtocolError."""
+        """Take more bytes; return the payloads that are complete now. Raises ProtocolError."""
         if self._splitter is None:
             data = self._start + data
             data = data[_count_leading_blanks(data) :]
-            if BOM.startswith(data):
+            if BOM_UTF8.startswith(data):
                 self._start = data
                 return []
             self._splitter = JsonObjectSplitter() if data[:1] in (b"[", b"{") else SseSplitter()
         return self._splitter.feed(data)
 
     def close(self) -> list[bytes]:
-        """Return what is left, unless the stream broke off inside it."""
-        left = [] if self._splitter is None else self._splitter.close()
-        whole = [payload for payload in left if _is_complete(payload)]
-        self.is_cut = len(whole) < len(left)
-        return whole
+        """Return the last payloads, if they are complete."""
+        rest = [] if self._splitter is None else self._splitter.close()
+        complete = [payload for payload in rest if _is_complete(payload)]
+        self.is_cut = len(complete) < len(rest)
+        return complete
 
 
 def _count_leading_blanks(data: bytes) -> int:
-    """Return how much at the start says nothing: blanks and byte order marks."""
+    """Return the number of blanks and byte order marks at the start."""
     match = _LEADING_BLANKS.match(data)
-    assert match is not None  # the pattern takes nothing as well
+    assert match is not None  # the pattern also matches nothing
     return match.end()
 
 
@@ -63,14 +62,14 @@ def _is_complete(payload: bytes) -> bool:
 
 
 _find_mark: Final = re.compile(rb'["{}]').search
-# Nothing possessive here: Python 3.11 got that wrong in its first releases.
+# Without possessive quantifiers: the first releases of Python 3.11 have a bug in them.
 _match_string_rest: Final = re.compile(rb'[^"\\]*(?:\\.[^"\\]*)*', re.DOTALL).match
 _QUOTE, _OPENING, _BACKSLASH = b'"{\\'
 
 
 @final
 class JsonObjectSplitter(ByteBuffer):
-    """Cuts JSON objects out of an array, or out of nothing around them; each byte is read once."""
+    """Splits a JSON array, or bare objects, into objects; each byte is read once."""
 
     __slots__ = ("_depth", "_in_string", "_is_escaped")
 
@@ -80,10 +79,10 @@ class JsonObjectSplitter(ByteBuffer):
         self._depth = 0
         self._in_string = False
         self._is_escaped = False
-        """Whether a backslash waits for what it escapes."""
+        """Whether the bytes ended with a backslash inside a string."""
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Take more bytes; return the objects that are whole now. Raises ProtocolError."""
+        """Take more bytes; return the objects that are complete now. Raises ProtocolError."""
         if not data:
             return []
         found: list[bytes] = []
@@ -110,13 +109,13 @@ class JsonObjectSplitter(ByteBuffer):
         return found
 
     def close(self) -> list[bytes]:
-        """Return what is left at the end: half an object, or what is none."""
+        """Return the bytes after the last object: half an object, or other text."""
         return _find_text_between(self._join(b""))
 
     def _skip_string(self, data: bytes, at: int) -> int:
-        """Return where a string ends that goes on at `at`: behind its quote, or with the data."""
+        """Return the end of a string that continues at `at`: after its quote, or the end of the data."""
         match = _match_string_rest(data, at + self._is_escaped)
-        assert match is not None  # the pattern takes nothing as well
+        assert match is not None  # the pattern also matches nothing
         end = match.end()
         self._is_escaped = end == len(data) - 1 and data[end] == _BACKSLASH
         self._in_string = data[end : end + 1] != b'"'
@@ -124,5 +123,5 @@ class JsonObjectSplitter(ByteBuffer):
 
 
 def _find_text_between(text: bytes) -> list[bytes]:
-    """Return what stands between two objects, if it is more than punctuation."""
+    """Return the text between two objects, if it is more than punctuation."""
     return [text] if text.strip(_WHITESPACE + b"[],") else []

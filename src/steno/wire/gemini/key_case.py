@@ -1,4 +1,4 @@
-"""Two spellings of one format: Google takes `thoughtSignature` and `thought_signature` alike."""
+"""Read and restore the case of keys: Google accepts `thoughtSignature` and `thought_signature`."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from steno.wire.request_decoder import ObjectMembers
 T = TypeVar("T")
 
 SNAKE_CASE_KEY: Final = "snake"
-"""Where the form of a value lists the names that were written in snake case."""
+"""The note that lists the names that were written in snake case."""
 
 
 @final
 class EitherCaseMembers:
-    """The members of an object, under either spelling; which one it was is noted.
+    """The members of an object, in either case; the case that was used is noted.
 
-    What an object inside it notes is noted here: no name stands in both.
+    An inner object shares the notes of the outer one: no name appears in both.
     """
 
     def __init__(
         self, raw: bytes | str | Raw, place: str, outer: EitherCaseMembers | None = None
     ) -> None:
-        """Read an object. Raises InvalidRequest, with the place, if it is none that we can keep."""
+        """Read an object. Raises InvalidRequest, with the place, if it is none or cannot be kept."""
         self._members = ObjectMembers(raw, place)
         if FORM_KEY in self._members:
-            raise InvalidRequest(f"{place}: {FORM_KEY} is a name of ours")
-        self._location = place
+            raise InvalidRequest(f"{FORM_KEY} is a name of ours", code="reserved_name", place=place)
+        self._place = place
         self._snake_case_names: list[str] = [] if outer is None else outer._snake_case_names
         self._kept: dict[str, Any] = {}
         self.form: dict[str, Any] = {}
@@ -44,26 +44,26 @@ class EitherCaseMembers:
         return self._actual_name(name) in self._members
 
     def peek(self, name: str, hint: type[T]) -> T | None:
-        """Return a member if it is there and of that type; it stays."""
+        """Return a member if it is present and of that type, without taking it."""
         return self._members.peek(self._actual_name(name), hint)
 
     def take(self, name: str, hint: type[T]) -> T | None:
-        """Take a member out if it is of that type; of any other it stays among what is left."""
-        spelled = self._actual_name(name)
-        value = self._members.take(spelled, hint)
-        if value is not None and spelled != name:
+        """Take a member if it is of that type; one of any other type stays."""
+        actual = self._actual_name(name)
+        value = self._members.take(actual, hint)
+        if value is not None and actual != name:
             self._snake_case_names.append(name)
         return value
 
     def take_object(self, name: str) -> EitherCaseMembers | None:
-        """Take an object out, to be read member by member; see `put_back`."""
+        """Take an object, to be read member by member; see `put_back`."""
         if self.peek(name, dict[str, Raw]) is None:
             return None
         raw = self.take(name, Raw)
-        return None if raw is None else EitherCaseMembers(raw, self._location, self)
+        return None if raw is None else EitherCaseMembers(raw, self._place, self)
 
     def take_list(self, name: str) -> list[Raw] | None:
-        """Take an array out, its elements as they were; one object alone is taken for one."""
+        """Take an array, its elements as JSON text; a single object counts as an array of one."""
         found = self.take(name, list[Raw])
         if found is None and self.peek(name, dict[str, Raw]) is not None:
             self.form[name] = "object"
@@ -72,18 +72,18 @@ class EitherCaseMembers:
         return found
 
     def put_back(self, name: str, inner: EitherCaseMembers, *, is_empty_kept: bool = False) -> None:
-        """Keep what is left of an object that was taken out, if anything is."""
+        """Keep the remaining members of an object that was taken, if there are any."""
         left = inner.remaining()
         if left or is_empty_kept:
             self._kept[name] = left
 
     def remaining(self) -> dict[str, Any]:
-        """Return what nobody took."""
+        """Return the members that were not taken."""
         found = (self._members.extras(NAME) or {}).get(NAME, {})
         return found | self._kept
 
     def extras(self) -> dict[str, dict[str, Any]] | None:
-        """Return what is left and how the rest was written, as extras of this wire."""
+        """Return the remaining members and the notes as extras of this wire."""
         form = self.form | (
             {SNAKE_CASE_KEY: sorted(self._snake_case_names)} if self._snake_case_names else {}
         )
@@ -99,17 +99,17 @@ class EitherCaseMembers:
 
 @lru_cache(maxsize=256)
 def to_snake_case(name: str) -> str:
-    """Return the other spelling of a name."""
+    """Return a name in snake case."""
     return re.sub(r"[A-Z]", lambda match: "_" + match.group().lower(), name)
 
 
 def to_camel_case(name: str) -> str:
-    """Return the usual spelling of a name."""
+    """Return a name in camel case."""
     return re.sub(r"_([a-z])", lambda match: match.group(1).upper(), name)
 
 
 def restore_case(members: dict[str, Any], form: dict[str, Any]) -> dict[str, Any]:
-    """Return members under the names they came with."""
+    """Return members in the case they were written in."""
     snake: Collection[str] = form.get(SNAKE_CASE_KEY, ())
     if not snake:
         return members

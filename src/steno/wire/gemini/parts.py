@@ -1,4 +1,4 @@
-"""Read parts: whatever is said that is neither a call nor a result."""
+"""Read parts of a content that are neither calls nor results, in requests and responses."""
 
 from __future__ import annotations
 
@@ -26,19 +26,16 @@ _PLACEHOLDER_SIGNATURES: Final = frozenset(
         base64.b64encode(b"context_engineering_is_the_way_to_go").decode(),
     }
 )
-
-
+"""Values of clients that have no signature to send."""
 _PART_METADATA: Final = frozenset(
     {"thought", THOUGHT_SIGNATURE, "thought_signature", "partMetadata"}
 )
-
-
 _FILES_API_URL: Final = "https://generativelanguage.googleapis.com/"
-"""Where files lie that only the API itself can read."""
+"""The address of files that only the API itself can read."""
 
 
 def take_seal(part: EitherCaseMembers, target: RequestTarget) -> Seal | None:
-    """Take the signature of a part; what only stands for one stays where it is."""
+    """Take the signature of a part; a placeholder stays."""
     data = part.peek(THOUGHT_SIGNATURE, str)
     if not data or data in _PLACEHOLDER_SIGNATURES:
         return None
@@ -47,7 +44,7 @@ def take_seal(part: EitherCaseMembers, target: RequestTarget) -> Seal | None:
 
 
 def read_text_or_thinking(raw: Raw, target: RequestTarget) -> Text | Thinking | None:
-    """Read a part of the model's that is text or thinking, if only a seal of it."""
+    """Read a part of the model that is text or thinking, or only their signature."""
     part = EitherCaseMembers(raw, "part")
     is_thought = part.peek("thought", bool) is True
     text = part.take("text", str)
@@ -57,7 +54,7 @@ def read_text_or_thinking(raw: Raw, target: RequestTarget) -> Text | Thinking | 
             return None
         part.form["text"] = "absent"
     elif not text and seal is None:
-        part.form["text"] = "empty"  # such a part of ours would be left out
+        part.form["text"] = "empty"  # the encoder would leave such a part out
     if is_thought:
         part.take("thought", bool)
         return Thinking(text or "", seal=seal, extras=part.extras())
@@ -65,7 +62,7 @@ def read_text_or_thinking(raw: Raw, target: RequestTarget) -> Text | Thinking | 
 
 
 def read_user_text(raw: Raw) -> Text | None:
-    """Read a part that is text and says something."""
+    """Read a text part of a user; None for any other part."""
     part = EitherCaseMembers(raw, "part")
     if part.peek("thought", bool) is True:
         return None
@@ -74,15 +71,15 @@ def read_user_text(raw: Raw) -> Text | None:
 
 
 def read_image_or_opaque(raw: Raw, target: RequestTarget | None = None) -> Image | Opaque:
-    """Read a part that is an image, or keep it as it is; `target` is whom signatures are for."""
+    """Read an image, or keep the part as JSON text; `target` owns the signatures."""
     try:
         return _read_image(EitherCaseMembers(raw, "part"), target) or read_opaque(raw, target)
-    except InvalidRequest:  # a name of ours among the members
+    except InvalidRequest:  # a reserved name among the members
         return read_opaque(raw, target)
 
 
 def read_opaque(raw: Raw, target: RequestTarget | None = None) -> Opaque:
-    """Keep a part that we have no name for. Raises InvalidRequest if it is not an object."""
+    """Keep a part as JSON text. Raises InvalidRequest if it is not an object."""
     part = ObjectMembers(raw, "part")
     form = _build_signature_note(
         part.peek(THOUGHT_SIGNATURE, str) or part.peek(to_snake_case(THOUGHT_SIGNATURE), str),
@@ -93,20 +90,20 @@ def read_opaque(raw: Raw, target: RequestTarget | None = None) -> Opaque:
 
 
 def _read_part_kind(raw: Raw) -> str:
-    """Return the name of what a part holds, in the usual spelling."""
+    """Return the name of the first content member of a part, in camel case."""
     names = (name for name in read_members(raw, NAME) if name not in _PART_METADATA)
     return to_camel_case(next(names, ""))
 
 
 def _build_signature_note(signature: str | None, target: RequestTarget | None) -> dict[str, Any]:
-    """Note whose signature a block carries that has no seal of its own."""
+    """Note the owner of the signature of a block without a seal."""
     if target is None or not signature or signature in _PLACEHOLDER_SIGNATURES:
         return {}
     return {"signed": [target.provider, target.model]}
 
 
 def _read_image(part: EitherCaseMembers, target: RequestTarget | None) -> Image | None:
-    """Read an image; None for one that would not be written the same way, or was only thought."""
+    """Read an image; None if the encoder would write it in another way, or it is a thought."""
     if part.peek("thought", bool) is True:
         return None
     inline, file = part.take_object("inlineData"), part.take_object("fileData")
@@ -137,7 +134,7 @@ def _read_image(part: EitherCaseMembers, target: RequestTarget | None) -> Image 
 
 
 def _read_urlsafe_base64(text: str) -> bytes | None:
-    """Read base64 with `-` and `_`, as Google's own client writes it."""
+    """Read base64 with `-` and `_`, which Google's own client writes."""
     try:
         data = base64.urlsafe_b64decode(text)
     except (binascii.Error, ValueError):

@@ -1,22 +1,32 @@
-"""The JSON of an answer, as far as we have names for it."""
+"""The JSON of generateContent, as far as steno names it, and its tables."""
 
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import Final
 
-import msgspec
 from msgspec import Raw, field
 
 from steno.messages.usage import StopReason, Usage
-from steno.wire.tolerant import DECODE_ERRORS, TolerantStruct, build_reader
+from steno.wire.response_decoder import read_counts
+from steno.wire.tolerant import TolerantStruct, build_reader
 
+NAME: Final = "gemini"
+PROVIDER: Final = "google"
+"""The provider that is assumed unless the caller names one."""
+LEGAL_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,127}")
+"""The legal names of functions."""
+FUNCTION_CALL: Final = "functionCall"
+FUNCTION_RESPONSE: Final = "functionResponse"
+THOUGHT_SIGNATURE: Final = "thoughtSignature"
+SIGNATURE_SENTINEL: Final = "skip_thought_signature_validator"
+"""Google requires this in place of a signature on calls that another model made."""
 ABSENT: Final = Raw()
-"""What a member that is kept as text is where it did not come; false like everything empty."""
+"""The default of a member that is kept as JSON text; false, like any empty bytes."""
 
 
 class _Camel(TolerantStruct, rename="camel"):
-    """Members are written like `thoughtSignature`."""
+    """A struct whose members are written like `thoughtSignature`."""
 
 
 class PartialArg(_Camel):
@@ -41,7 +51,7 @@ class FunctionCall(_Camel):
 
 
 class Part(_Camel):
-    """One thing that is said; images and what we have no name for are in the rest."""
+    """A part of the content; images and unknown members are in `rest`."""
 
     text: str | None = None
     thought: bool | None = None
@@ -50,14 +60,14 @@ class Part(_Camel):
 
 
 class Content(_Camel):
-    """What a candidate says."""
+    """The content of a candidate."""
 
     parts: list[Part] | None = None
     role: str | None = None
 
 
 class Candidate(_Camel):
-    """One of the answers; all but the first are kept and not read."""
+    """One of the alternatives; all but the first are kept and not read."""
 
     content: Content | None = None
     finish_reason: str | int | None = None
@@ -69,11 +79,11 @@ class Candidate(_Camel):
 
 
 class GenerateContentResponse(_Camel):
-    """A whole answer, or one chunk of it."""
+    """A whole response, or one chunk of it."""
 
     candidates: list[Candidate] = field(default_factory=list)
     usage_metadata: Raw = ABSENT
-    """Not read before the end: every chunk repeats it, and only the last counts."""
+    """Read at the end only: every chunk repeats it, and the last one counts."""
     model_version: str | None = None
     response_id: str | None = None
     create_time: str | None = None
@@ -91,18 +101,9 @@ class _PromptFeedback(_Camel):
     block_reason: str | int | None = None
 
 
-NAME: Final = "gemini"
+# -- tables -----------------------------------------------------------------------------------
 
-
-PROVIDER: Final = "google"
-"""Whom we assume to speak this protocol if nobody says otherwise."""
-
-
-LEGAL_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,127}")
-"""What a function may be called."""
-
-
-_STOP_REASONS: Final = {
+STOP_REASONS: Final = {
     "STOP": StopReason.END_TURN,
     "MAX_TOKENS": StopReason.LENGTH,
     "SAFETY": StopReason.CONTENT_FILTER,
@@ -124,7 +125,7 @@ _STOP_REASONS: Final = {
     "MISSING_THOUGHT_SIGNATURE": StopReason.ERROR,
     "OTHER": StopReason.ERROR,
     "CONTINUATION": StopReason.PAUSE,
-    # Clients may ask for the numbers of enums. Google's two APIs agree on what these come to.
+    # Clients may ask for the numbers of enums. Google's two APIs agree on these.
     "1": StopReason.END_TURN,
     "2": StopReason.LENGTH,
     "3": StopReason.CONTENT_FILTER,
@@ -134,37 +135,27 @@ _STOP_REASONS: Final = {
     "7": StopReason.CONTENT_FILTER,
     "8": StopReason.CONTENT_FILTER,
 }
-
-
-def map_stop_reason(raw: str | None) -> StopReason:
-    """Map the provider's word for why it stopped."""
-    return _STOP_REASONS.get(raw or "", StopReason.UNKNOWN)
-
-
+USAGE: Final = {
+    "input_tokens": ("prompt_token_count",),
+    "output_tokens": ("candidates_token_count",),
+    "cache_read_tokens": ("cached_content_token_count",),
+    "thinking_tokens": ("thoughts_token_count",),
+}
 _read_usage_metadata: Final = build_reader(_UsageMetadata, NAME)
-
-
 _read_prompt_feedback: Final = build_reader(_PromptFeedback, NAME)
 
 
 def read_usage(data: Raw) -> Usage | None:
-    """Read the counts: those of the prompt include what was cached, the candidates' no thoughts.
+    """Read the counts. Their output tokens do not include thinking, ours do.
 
-    What tools of the server's read on the way is counted apart and not part of the input.
+    The input of tools that run at the provider is counted apart, and no part of the input.
     """
     if bytes(data)[:1] != b"{":
         return None
-    tokens = _read_usage_metadata(data)
-    spoken, thought = tokens.candidates_token_count, tokens.thoughts_token_count
-    is_told = spoken is not None or thought is not None
-    counts: dict[str, Any] = {
-        "input_tokens": tokens.prompt_token_count,
-        "output_tokens": (spoken or 0) + (thought or 0) if is_told else None,
-        "cache_read_tokens": tokens.cached_content_token_count,
-        "thinking_tokens": thought,
-    }
-    told = {name: count for name, count in counts.items() if count is not None and count >= 0}
-    return Usage(**told) if told else None
+    counts = read_counts(_read_usage_metadata(data), USAGE)
+    if "thinking_tokens" in counts:
+        counts["output_tokens"] = counts.get("output_tokens", 0) + counts["thinking_tokens"]
+    return Usage(**counts) if counts else None
 
 
 def read_block_reason(feedback: Raw) -> str | None:
@@ -173,29 +164,3 @@ def read_block_reason(feedback: Raw) -> str | None:
         return None
     reason = _read_prompt_feedback(feedback).block_reason
     return None if reason is None else str(reason)
-
-
-def parse_value(data: Raw) -> Any:
-    """Return what was kept for the record; text where it is JSON that Python has no value for."""
-    try:
-        return msgspec.json.decode(data)
-    except DECODE_ERRORS:
-        return bytes(data).decode(errors="replace")
-
-
-# -- parts -----------------------------------------------------------------------------------------
-#
-# Read parts: whatever is said that is neither a call nor a result.
-
-
-FUNCTION_CALL: Final = "functionCall"
-
-
-FUNCTION_RESPONSE: Final = "functionResponse"
-
-
-THOUGHT_SIGNATURE: Final = "thoughtSignature"
-
-
-SIGNATURE_SENTINEL: Final = "skip_thought_signature_validator"
-"""What Google wants in place of a signature on calls that were not made by the model at hand."""

@@ -1,8 +1,8 @@
-"""Read contents: the turns of a recorded history, with calls and their results paired.
+"""Decode requests of generateContent.
 
-Ids are optional here: results belong to calls by id, else by name and order within the turn
-before them. Ours always have one, so calls without get one that depends on nothing but their
-number and the ids beside them; what really stood there is noted where it is something else.
+Ids are optional here: a result belongs to a call by id, else by name and order within the turn
+before it. Our calls always have an id, so calls without one get an id that depends only on their
+number and the ids of the request; what was written in its place is noted.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, final
 import msgspec
 from msgspec import Raw
 
-from steno.errors import InvalidRequest, InvalidValue
+from steno.errors import InvalidValue
 from steno.messages.call import AnyToolCall, InvalidToolCall, build_call
 from steno.messages.content import Text
 from steno.messages.message import (
@@ -47,70 +47,113 @@ from steno.wire.gemini.payload import (
     THOUGHT_SIGNATURE,
 )
 from steno.wire.gemini.tools import read_tools
-from steno.wire.request_decoder import CallIdGenerator, build_opaque_message
+from steno.wire.request_decoder import CallIdGenerator, build_not_a_list, build_opaque_message
 from steno.wire.request_encoder import RequestTarget
 from steno.wire.tolerant import raw_text
 from steno.wire.tools_and_settings import take_settings
 
 _USER_ROLES: Final = frozenset({None, "user", "function", "tool"})
-
-
 _JSON_RESPONSE: Final = "json"
+_TOOL_CHOICE_BY_MODE: Final = {"AUTO": "auto", "NONE": "none", "ANY": "required"}
 
 
-class _PendingCall(NamedTuple):
-    """A call that awaits its result."""
+def decode_request(
+    data: bytes | str, *, provider: str = PROVIDER, model: str | None = None
+) -> Request:
+    """Decode a recorded request; unknown members stay in extras and opaque blocks.
 
-    id: str
-    wire_id: str | None
-    name: str
+    Seals in it belong to the provider and model that it was sent to. The model is part of the
+    URL, not of the body: pass it as `model`. Raises InvalidRequest if it is not a request of
+    this protocol.
+    """
+    body = EitherCaseMembers(data, "request")
+    contents = body.take_list("contents")
+    if contents is None:
+        raise build_not_a_list("contents")
+    named = body.take("model", str)
+    if named is not None:
+        body.form["model"] = "body"
+    tools = read_tools(body)
+    settings = _read_generation_config(body) | _read_tool_choice(body, tools)
+    target = RequestTarget(provider, NAME, named or model or "")
+    reader = _ContentsReader(target, CallIdGenerator(body.raw, f"{NAME}_call_"))
+    messages = _read_system(body)
+    for position, raw in enumerate(contents):
+        messages += reader.read(raw, f"contents[{position}]")
+    return Request(
+        messages=tuple(messages),
+        model=target.model,
+        tools=tools,
+        **settings,
+        extras=body.extras(),
+    )
+
+
+def _read_generation_config(body: EitherCaseMembers) -> dict[str, Any]:
+    """Take the settings that every provider has."""
+    config = body.take_object("generationConfig")
+    if config is None:
+        return {}
+    found = take_settings(config, limit="maxOutputTokens", stop="stopSequences", top_p="topP")
+    body.put_back("generationConfig", config, is_empty_kept=not found)
+    return found
+
+
+def _read_tool_choice(body: EitherCaseMembers, tools: tuple[ToolDefinition, ...]) -> dict[str, Any]:
+    """Take the choice of a tool, if it has an equivalent among ours."""
+    config = body.take_object("toolConfig")
+    if config is None:
+        return {}
+    calling = config.take_object("functionCallingConfig")
+    choice = None
+    if calling is not None:
+        names = calling.peek("allowedFunctionNames", list[str])
+        choice = _TOOL_CHOICE_BY_MODE.get(calling.peek("mode", str) or "")
+        if "allowedFunctionNames" in calling:
+            known = {tool.original_name or tool.name: tool.name for tool in tools}
+            is_one = choice == "required" and names is not None and len(names) == 1
+            choice = known.get(names[0]) if is_one and names else None
+            choice = None if choice in _TOOL_CHOICE_BY_MODE.values() else choice
+        if choice is not None:
+            calling.take("mode", str)
+            calling.take("allowedFunctionNames", list[str])
+        config.put_back("functionCallingConfig", calling, is_empty_kept=choice is None)
+    body.put_back("toolConfig", config, is_empty_kept=calling is None)
+    return {} if choice is None else {"tool_choice": choice}
+
+
+def _read_system(body: EitherCaseMembers) -> list[Message]:
+    """Take the system instruction; it stays if it is more than text."""
+    raw = body.peek("systemInstruction", Raw)
+    if raw is None:
+        return []
+    try:
+        instruction = EitherCaseMembers(raw, "systemInstruction")
+        texts = [read_user_text(part) for part in instruction.take_list("parts") or ()]
+        blocks = tuple([text for text in texts if text is not None])
+        message = SystemMessage(blocks, extras=instruction.extras())
+    except InvalidValue:
+        return []
+    if len(blocks) < len(texts):
+        return []
+    body.take("systemInstruction", Raw)
+    return [message]
+
+
+# -- contents ---------------------------------------------------------------------------------
 
 
 @final
-class _PendingCalls:
-    """Calls that have no result yet: of those alike, the first is answered first."""
-
-    def __init__(self) -> None:
-        self._waiting_calls: dict[tuple[str, str | None], deque[_PendingCall]] = {}
-        self._answered: set[str] = set()
-        """The ids of those that wait under their other key for nothing."""
-
-    def add(self, asked: _PendingCall) -> None:
-        """Let a call wait, under the id that it came with and under its name."""
-        if asked.wire_id:
-            self._waiting_calls.setdefault(("id", asked.wire_id), deque()).append(asked)
-        self._waiting_calls.setdefault(("name", asked.name), deque()).append(asked)
-
-    def take(self, wire_id: str | None, name: str | None) -> _PendingCall | None:
-        """Take out the call that a result answers, if there is one: by id, else by name."""
-        for key in (("id", wire_id), ("name", name)):
-            waiting = self._waiting_calls.get(key)
-            while waiting:
-                asked = waiting.popleft()
-                if asked.id not in self._answered:
-                    self._answered.add(asked.id)
-                    return asked
-        return None
-
-
-class _PartGroup(NamedTuple):
-    """Parts of one content that become one message: a result, or whatever stands between them."""
-
-    parts: list[Raw]
-    is_result: bool
-
-
-@final
-class ContentsReader:
-    """Reads contents one after the other."""
+class _ContentsReader:
+    """Reads contents in order."""
 
     def __init__(self, target: RequestTarget, new_ids: CallIdGenerator) -> None:
-        """Take whom the seals are for, and who makes ids where there are none."""
+        """Take the owner of the seals, and the generator of missing ids."""
         self._target = target
         self._new_ids = new_ids
         self._calls_by_id: dict[str, _PendingCall] = {}
         self._pending = _PendingCalls()
-        """The calls of the latest turn."""
+        """The calls of the latest turn that have no result yet."""
         self._ends_in_result = False
         self._is_unsigned = True
 
@@ -131,8 +174,6 @@ class ContentsReader:
             messages = []
         self._ends_in_result = bool(messages) and isinstance(messages[-1], ToolResultMessage)
         return messages or [build_opaque_message(content.raw, NAME)]
-
-    # -- the model ---------------------------------------------------------------------------
 
     def _read_model_content(self, content: EitherCaseMembers, parts: list[Raw]) -> AssistantMessage:
         self._pending = _PendingCalls()
@@ -173,20 +214,18 @@ class ContentsReader:
         self._pending.add(self._calls_by_id[id])
         return made
 
-    # -- the user and tools ------------------------------------------------------------------
-
     def _read_user_content(self, content: EitherCaseMembers, parts: list[Raw]) -> list[Message]:
         messages: list[Message] = []
         after_result = self._ends_in_result
         for number, group in enumerate(_group_parts(parts)):
-            # By itself a result joins the results before it, and nothing else joins anything.
+            # By default a result joins the results before it, and nothing else joins.
             joins, would_join = number > 0, group.is_result and after_result
             form = {} if joins == would_join else {"content": "joined" if joins else "own"}
-            whole = content if number == 0 else None
+            owner = content if number == 0 else None  # the first message keeps its members
             if group.is_result:
-                messages.append(self._read_result(group.parts[0], whole, form))
+                messages.append(self._read_result(group.parts[0], owner, form))
             else:
-                messages.append(_build_user_message(group.parts, whole, form))
+                messages.append(_build_user_message(group.parts, owner, form))
             after_result = group.is_result
         return messages
 
@@ -197,10 +236,10 @@ class ContentsReader:
         result = part.take_object(FUNCTION_RESPONSE)
         assert result is not None
         wire_id, name = result.take("id", str), result.take("name", str)
-        asked = self._find_call(wire_id, name)
-        if wire_id != asked.wire_id:
+        call = self._find_call(wire_id, name)
+        if wire_id != call.wire_id:
             form["id"] = wire_id
-        if name != asked.name:
+        if name != call.name:
             form["name"] = name
         blocks, outcome = _read_response(result, form)
         media = result.take_list("parts")
@@ -215,7 +254,7 @@ class ContentsReader:
         part.form |= form
         part.put_back(FUNCTION_RESPONSE, result)
         return ToolResultMessage(
-            tool_call_id=asked.id,
+            tool_call_id=call.id,
             content=tuple(blocks),
             outcome=outcome,
             tool_name=name or "",
@@ -223,12 +262,19 @@ class ContentsReader:
         )
 
     def _find_call(self, wire_id: str | None, name: str | None) -> _PendingCall:
-        """Find the call that a result answers: by id, else the first open one of that name."""
+        """Return the call of a result: by id, else the first open one of that name."""
         found = self._pending.take(wire_id, name)
         if found is not None:
             return found
         id = wire_id or self._new_ids.make()
         return self._calls_by_id.get(id) or _PendingCall(id, id, name or "")
+
+
+class _PartGroup(NamedTuple):
+    """Parts of one content that become one message: a result, or the parts between results."""
+
+    parts: list[Raw]
+    is_result: bool
 
 
 def _group_parts(parts: list[Raw]) -> list[_PartGroup]:
@@ -247,7 +293,7 @@ def _build_user_message(
 ) -> UserMessage:
     blocks: list[UserBlock] = [read_user_text(raw) or read_image_or_opaque(raw) for raw in parts]
     if all(isinstance(block, Text) and not block.text.strip() for block in blocks):
-        blocks = [read_opaque(raw) for raw in parts]  # blank text says nothing in our vocabulary
+        blocks = [read_opaque(raw) for raw in parts]  # our messages may not be blank
     if content is not None:
         content.form |= form
         return UserMessage(tuple(blocks), extras=content.extras())
@@ -257,7 +303,7 @@ def _build_user_message(
 def _read_response(
     result: EitherCaseMembers, form: dict[str, Any]
 ) -> tuple[list[ResultBlock], Outcome]:
-    """Read what a tool gave back. By convention it is under `output`, a failure under `error`."""
+    """Read the output of a tool: by convention under `output`, an error under `error`."""
     raw = result.take("response", Raw)
     if raw is None:
         form["response"] = "absent"
@@ -276,92 +322,39 @@ def _read_response(
     return [Text(raw_text(raw))], outcome
 
 
-# -- history ---------------------------------------------------------------------------------------
-#
-# Read requests: anybody's recorded history becomes values of ours.
+# -- pending calls ----------------------------------------------------------------------------
 
 
-_TOOL_CHOICE_BY_MODE: Final = {"AUTO": "auto", "NONE": "none", "ANY": "required"}
+class _PendingCall(NamedTuple):
+    """A call without a result."""
+
+    id: str
+    wire_id: str | None
+    name: str
 
 
-def decode_request(
-    data: bytes | str, *, provider: str = PROVIDER, model: str | None = None
-) -> Request:
-    """Read a recorded request; what we have no name for stays in extras and opaque blocks.
+@final
+class _PendingCalls:
+    """The calls without a result; of those with the same key, the first is taken first."""
 
-    Seals in it are taken as those of the provider and model it was sent to. The model is part
-    of the address, not of the body: `model` tells it. Raises InvalidRequest if it is not a
-    request of this protocol.
-    """
-    body = EitherCaseMembers(data, "request")
-    contents = body.take_list("contents")
-    if contents is None:
-        raise InvalidRequest("request: contents must be a list")
-    named = body.take("model", str)
-    if named is not None:
-        body.form["model"] = "body"
-    tools = read_tools(body)
-    settings = _read_generation_config(body) | _read_tool_choice(body, tools)
-    target = RequestTarget(provider, NAME, named or model or "")
-    reader = ContentsReader(target, CallIdGenerator(body.raw, f"{NAME}_call_"))
-    messages = _read_system(body)
-    for position, raw in enumerate(contents):
-        messages += reader.read(raw, f"contents[{position}]")
-    return Request(
-        messages=tuple(messages),
-        model=target.model,
-        tools=tools,
-        **settings,
-        extras=body.extras(),
-    )
+    def __init__(self) -> None:
+        self._calls: dict[tuple[str, str | None], deque[_PendingCall]] = {}
+        """By id and by name: a call may be under two keys."""
+        self._taken: set[str] = set()
 
+    def add(self, call: _PendingCall) -> None:
+        """Add a call, under the id it came with and under its name."""
+        if call.wire_id:
+            self._calls.setdefault(("id", call.wire_id), deque()).append(call)
+        self._calls.setdefault(("name", call.name), deque()).append(call)
 
-def _read_generation_config(body: EitherCaseMembers) -> dict[str, Any]:
-    """Take the settings that every provider has."""
-    config = body.take_object("generationConfig")
-    if config is None:
-        return {}
-    found = take_settings(config, limit="maxOutputTokens", stop="stopSequences", top_p="topP")
-    body.put_back("generationConfig", config, is_empty_kept=not found)
-    return found
-
-
-def _read_tool_choice(body: EitherCaseMembers, tools: tuple[ToolDefinition, ...]) -> dict[str, Any]:
-    """Take the choice of tools, if it is one that we can say."""
-    config = body.take_object("toolConfig")
-    if config is None:
-        return {}
-    calling = config.take_object("functionCallingConfig")
-    choice = None
-    if calling is not None:
-        names = calling.peek("allowedFunctionNames", list[str])
-        choice = _TOOL_CHOICE_BY_MODE.get(calling.peek("mode", str) or "")
-        if "allowedFunctionNames" in calling:
-            known = {tool.original_name or tool.name: tool.name for tool in tools}
-            is_one = choice == "required" and names is not None and len(names) == 1
-            choice = known.get(names[0]) if is_one and names else None
-            choice = None if choice in _TOOL_CHOICE_BY_MODE.values() else choice
-        if choice is not None:
-            calling.take("mode", str)
-            calling.take("allowedFunctionNames", list[str])
-        config.put_back("functionCallingConfig", calling, is_empty_kept=choice is None)
-    body.put_back("toolConfig", config, is_empty_kept=calling is None)
-    return {} if choice is None else {"tool_choice": choice}
-
-
-def _read_system(body: EitherCaseMembers) -> list[Message]:
-    """Take the system instruction; it stays among the extras if it is more than text."""
-    raw = body.peek("systemInstruction", Raw)
-    if raw is None:
-        return []
-    try:
-        instruction = EitherCaseMembers(raw, "systemInstruction")
-        texts = [read_user_text(part) for part in instruction.take_list("parts") or ()]
-        blocks = tuple([text for text in texts if text is not None])
-        message = SystemMessage(blocks, extras=instruction.extras())
-    except InvalidValue:
-        return []
-    if len(blocks) < len(texts):
-        return []
-    body.take("systemInstruction", Raw)
-    return [message]
+    def take(self, wire_id: str | None, name: str | None) -> _PendingCall | None:
+        """Take the call of a result, if there is one: by id, else by name."""
+        for key in (("id", wire_id), ("name", name)):
+            pending = self._calls.get(key)
+            while pending:
+                call = pending.popleft()
+                if call.id not in self._taken:
+                    self._taken.add(call.id)
+                    return call
+        return None

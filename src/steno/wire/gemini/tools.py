@@ -1,7 +1,7 @@
-"""Tools: declarations of functions, among tools of the server's own.
+"""Read and write tools: declarations of functions, among tools that run at the provider.
 
-Functions are declared in groups, and beside them stand searches and the like. A recorded layout
-is kept as a template, in which the name of a tool stands for its declaration.
+Functions are declared in groups, next to searches and the like. A recorded layout is kept as a
+template, in which the name of a tool replaces its declaration.
 """
 
 from __future__ import annotations
@@ -29,20 +29,35 @@ SchemaJson = dict[str, Any]
 _RewriteValue: TypeAlias = Callable[[str | int], str | int]
 
 LAYOUT_NOTE: Final = "layout"
-"""The note on how tools of ours were laid out."""
+"""The note on the layout of our tools."""
 _DECLARATIONS: Final = "functionDeclarations"
 _DECLARATIONS_NAMES: Final = (_DECLARATIONS, to_snake_case(_DECLARATIONS))
 _JSON_SCHEMA_FIELD: Final = "parametersJsonSchema"
-"""Takes any JSON Schema."""
+"""Accepts any JSON Schema."""
 _OPENAPI_SCHEMA_FIELD: Final = "parameters"
-"""Takes what OpenAPI has, with types in capitals or not."""
+"""Accepts a schema of OpenAPI, with types in upper or lower case."""
+
+_SUBSCHEMA_KEYWORDS: Final = frozenset({"items", "additionalProperties", "not"})
+_SUBSCHEMA_LIST_KEYWORDS: Final = frozenset({"anyOf", "any_of", "oneOf", "allOf", "prefixItems"})
+_SUBSCHEMA_MAP_KEYWORDS: Final = frozenset(
+    {"properties", "$defs", "defs", "definitions", "patternProperties"}
+)
+_TYPE_KEYWORDS: Final = frozenset({"type"})
+_COUNT_KEYWORDS: Final = frozenset(
+    f"{bound}{what}" for bound in ("min", "max") for what in ("Items", "Length", "Properties")
+)
+"""Numbers of 64 bits, which Google's JSON writes as text."""
+_is_count: Final = re.compile("0|[1-9][0-9]{0,17}").fullmatch
+
+_TYPES_BY_NUMBER: Final = ("", "string", "number", "integer", "boolean", "array", "object", "null")
+"""The types by their enum numbers, which Google's clients may send."""
 
 
 # -- reading ---------------------------------------------------------------------------------
 
 
 def read_tools(body: EitherCaseMembers) -> tuple[ToolDefinition, ...]:
-    """Take the tools; how they were laid out is noted unless it is as we would do it."""
+    """Take the tools; note their layout if the encoder would choose another."""
     entries = body.peek("tools", list[dict[str, Raw]])
     if entries is None or not all(map(_has_object_declarations, entries)):
         return ()
@@ -57,7 +72,7 @@ def read_tools(body: EitherCaseMembers) -> tuple[ToolDefinition, ...]:
 
 
 def _has_only_declarations(template: list[dict[str, Any]]) -> bool:
-    """Tell whether there are only tools of ours in it, so that others miss nothing."""
+    """Tell whether a template holds only our tools, so that it is no loss to other wires."""
     return all(
         name in _DECLARATIONS_NAMES
         and isinstance(value, list)
@@ -73,11 +88,12 @@ def _has_object_declarations(entry: dict[str, Raw]) -> bool:
 
 
 def _read_member(name: str, raw: Raw, tools: dict[str, ToolDefinition]) -> Any:
-    """Return the member of a tool, with names for the declarations that we can say."""
+    """Return the member of a tool, with names in place of the declarations that we can read."""
     try:
         value = msgspec.json.decode(raw)
     except DECODE_ERRORS as exc:
-        raise InvalidRequest(f"tools: {explain_decode_error(exc)}") from None
+        code, message = explain_decode_error(exc)
+        raise InvalidRequest(message, code=code, place="tools") from None
     if name not in _DECLARATIONS_NAMES or not isinstance(value, list):
         return value
     for position, declaration in enumerate(msgspec.json.decode(raw, type=list[Raw])):
@@ -116,7 +132,7 @@ def _read_tool(declaration: EitherCaseMembers) -> ToolDefinition | None:
 
 
 def _read_schema(found: SchemaJson, form: dict[str, Any]) -> SchemaJson:
-    """Return a schema as JSON Schema has it: types in small letters, an object at the top."""
+    """Return a schema as JSON Schema: types in lower case, an object at the top."""
     counted = _rewrite_counts(found, _parse_count)
     if counted != found:
         form["counts"] = "text"
@@ -134,7 +150,7 @@ def _read_schema(found: SchemaJson, form: dict[str, Any]) -> SchemaJson:
 
 
 def write_tools(request: Request, template: Any, losses: ChangeCollector) -> list[Any] | None:
-    """Return the tools, laid out as the template says; None where there are none."""
+    """Return the tools in the layout of the template; None if there are none."""
     written = {
         tool.name: _write_tool(tool, losses, f".tools[{number}]")
         for number, tool in enumerate(request.tools)
@@ -159,13 +175,13 @@ def write_tools(request: Request, template: Any, losses: ChangeCollector) -> lis
 
 
 def _fill_declarations(declarations: list[Any], written: dict[str, Any]) -> list[Any]:
-    """Put in the declarations that the names stand for, and take them out of `written`."""
+    """Replace names by their declarations, which are taken out of `written`."""
     filled = [written.pop(d, None) if isinstance(d, str) else d for d in declarations]
     return [declaration for declaration in filled if declaration is not None]
 
 
 def get_declared_name(tool: ToolDefinition, losses: ChangeCollector, at: str = "") -> str:
-    """Return the name under which a tool is declared."""
+    """Return the name in the declaration of a tool."""
     form = get_form(tool, NAME)
     return form["name"] if "name" in form else wire_name(tool, LEGAL_NAME, losses, at=at)
 
@@ -195,21 +211,6 @@ def _write_schema(schema: SchemaJson, form: dict[str, Any]) -> SchemaJson:
 
 # -- schemas ---------------------------------------------------------------------------------
 
-_SUBSCHEMA_KEYWORDS: Final = frozenset({"items", "additionalProperties", "not"})
-_SUBSCHEMA_LIST_KEYWORDS: Final = frozenset({"anyOf", "any_of", "oneOf", "allOf", "prefixItems"})
-_SUBSCHEMA_MAP_KEYWORDS: Final = frozenset(
-    {"properties", "$defs", "defs", "definitions", "patternProperties"}
-)
-_TYPE_KEYWORDS: Final = frozenset({"type"})
-_COUNT_KEYWORDS: Final = frozenset(
-    f"{bound}{what}" for bound in ("min", "max") for what in ("Items", "Length", "Properties")
-)
-"""Numbers of 64 bits, which Google's JSON has as text."""
-_is_count: Final = re.compile("0|[1-9][0-9]{0,17}").fullmatch
-
-_TYPES_BY_NUMBER: Final = ("", "string", "number", "integer", "boolean", "array", "object", "null")
-"""What Google's clients may send numbers for."""
-
 
 def _to_lower_type(name: str | int) -> str:
     if isinstance(name, int):
@@ -226,7 +227,7 @@ def _to_upper_type(name: str | int) -> str | int:
 
 
 _TYPE_STYLES: Final = {"upper": _to_upper_type, "number": _to_type_number}
-"""The other ways to write the types of a schema."""
+"""The other spellings of the types of a schema."""
 
 
 def _parse_count(value: str | int) -> str | int:
@@ -234,12 +235,12 @@ def _parse_count(value: str | int) -> str | int:
 
 
 def _rewrite_types(schema: Any, change: _RewriteValue) -> Any:
-    """Return a schema with every type written in another way."""
+    """Return a schema with every type in another spelling."""
     return _rewrite_keywords(schema, _TYPE_KEYWORDS, change)
 
 
 def _rewrite_counts(schema: Any, change: _RewriteValue) -> Any:
-    """Return a schema with every count written in another way."""
+    """Return a schema with every count in another spelling."""
     return _rewrite_keywords(schema, _COUNT_KEYWORDS, change)
 
 

@@ -1,4 +1,4 @@
-"""The JSON of an answer, as far as we have names for it, and its images."""
+"""The JSON of a response, as far as steno names it, its tables and its images."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from msgspec import Raw, Struct
 from steno.messages.content import Image, ImageData, Opaque
 from steno.messages.usage import StopReason, Usage
 from steno.wire.request_decoder import read_base64
+from steno.wire.response_decoder import read_counts
 from steno.wire.tolerant import TolerantStruct, raw_text
 
 NAME: Final = "ollama_chat"
 PROVIDER: Final = "ollama"
-"""Whom we assume to speak this protocol if nobody says otherwise."""
+"""The provider that is assumed unless the caller names one."""
 OPAQUE_IMAGE_KIND: Final = "image"
-"""The kind of an Opaque block that is an image of a format we do not know."""
+"""The kind of an Opaque block that is an image of an unknown format."""
 
 
 class Function(TolerantStruct):
@@ -29,7 +30,7 @@ class Function(TolerantStruct):
 
 
 class Call(TolerantStruct):
-    """A call. Servers before 0.12.10 gave it no id."""
+    """A call. Servers before 0.12.10 send no id."""
 
     id: str | None = None
     type: str | None = None
@@ -46,7 +47,7 @@ class ResponseMessage(TolerantStruct):
 
 
 class ChatResponse(TolerantStruct):
-    """One line of an answer, or a whole one. The last line counts tokens and nanoseconds."""
+    """One line of a response, or a whole one. The last line counts tokens and nanoseconds."""
 
     model: str | None = None
     created_at: str | None = None
@@ -62,7 +63,7 @@ class ChatResponse(TolerantStruct):
 
 
 class TextMessage(Struct, forbid_unknown_fields=True, gc=False):
-    """A message that says or thinks a word, and nothing else."""
+    """A message with text or thinking, and nothing else."""
 
     role: str | None = None
     content: str | None = None
@@ -70,7 +71,7 @@ class TextMessage(Struct, forbid_unknown_fields=True, gc=False):
 
 
 class TextLine(Struct, forbid_unknown_fields=True, gc=False):
-    """What nearly all lines are. The fewer members there are to read, the faster it goes."""
+    """The shape of nearly all lines. The fewer members a struct has, the faster it decodes."""
 
     model: str | None = None
     created_at: str | None = None
@@ -79,14 +80,14 @@ class TextLine(Struct, forbid_unknown_fields=True, gc=False):
 
 
 class ContentMessage(Struct, forbid_unknown_fields=True, gc=False):
-    """A message that says a word."""
+    """A message with text only."""
 
     content: str
     role: str | None = None
 
 
 class ContentLine(Struct, forbid_unknown_fields=True, gc=False):
-    """A line that says a word, and is not the last."""
+    """A line with text only, and not the last."""
 
     message: ContentMessage
     done: Literal[False]
@@ -94,30 +95,21 @@ class ContentLine(Struct, forbid_unknown_fields=True, gc=False):
     created_at: str | None = None
 
 
-_STOP_REASONS: Final = {
-    "": StopReason.END_TURN,  # older servers give no reason
+STOP_REASONS: Final = {
+    "": StopReason.END_TURN,  # older servers send no reason
     "stop": StopReason.END_TURN,
     "load": StopReason.END_TURN,
     "unload": StopReason.END_TURN,
     "length": StopReason.LENGTH,
     "tool_calls": StopReason.TOOL_USE,
 }
-
-
-def map_stop_reason(raw: str | None) -> StopReason:
-    """Map the server's word for why it stopped."""
-    return _STOP_REASONS.get(raw or "", StopReason.UNKNOWN)
+USAGE: Final = {"input_tokens": ("prompt_eval_count",), "output_tokens": ("eval_count",)}
 
 
 def read_usage(line: ChatResponse) -> Usage | None:
     """Read the counts of the last line; the server leaves out those that are 0."""
-    counts = [
-        count if count is None or count >= 0 else None
-        for count in (line.prompt_eval_count, line.eval_count)
-    ]
-    if counts == [None, None]:
-        return None
-    return Usage(input_tokens=counts[0], output_tokens=counts[1])
+    counts = read_counts(line, USAGE)
+    return Usage(**counts) if counts else None
 
 
 # -- images ----------------------------------------------------------------------------------
@@ -131,7 +123,7 @@ _IMAGE_SIGNATURES: Final = (
 
 
 def read_image(raw: Raw) -> Image | Opaque:
-    """Read an image of a list of them: base64 without a word about its type."""
+    """Read an image: base64 without its type."""
     try:
         data = read_base64(msgspec.json.decode(raw, type=str))
     except msgspec.ValidationError:

@@ -1,4 +1,4 @@
-"""Read requests: anybody's recorded history becomes values of ours."""
+"""Decode requests."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ from steno.wire.ollama_chat.payload import NAME, PROVIDER, read_image
 from steno.wire.request_decoder import (
     CallIdGenerator,
     ObjectMembers,
+    build_not_a_list,
     read_message_or_opaque,
     take_arguments,
 )
@@ -42,62 +43,21 @@ from steno.wire.tools_and_settings import (
     unwrap_function,
 )
 
-# -- tools -----------------------------------------------------------------------------------------
-#
-# Tool definitions, there and back.
-#
-# The server reads a schema into fields of its own and drops the keywords it has none for. They are
-# sent all the same, since newer servers know more of them, and reported.
-
-
-# -- reading ---------------------------------------------------------------------------------
-
-
-def _read_tool(raw: Raw) -> ToolDefinition | None:
-    """Read a definition; None if it is none of ours."""
-    unwrapped = unwrap_function(raw)
-    if unwrapped is None:
-        return None
-    members, function = unwrapped
-    description = (function.peek("description", str) or "").strip()
-    parameters = function.peek("parameters", dict[str, Any]) or {}
-    if description:
-        description = function.take("description", str) or ""
-    else:
-        members.note_form(
-            "description", "absent"
-        )  # or null, or blank, which stays among the members
-    if parameters.get("type") == "object":
-        function.take("parameters", Raw)
-    else:
-        members.note_form("parameters", "absent")  # or null, or empty, or without a type
-    name = function.take("name", str) or ""
-    kept = function.extras(NAME)
-    if kept is not None:
-        members.put_back("function", kept[NAME])
-    return build_tool(
-        name=name,
-        description=description,
-        parameters=parameters and {"type": "object", **parameters},
-        strict=False,
-        extras=members.extras(NAME),
-    )
-
 
 def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
-    """Read a recorded request; what we have no name for stays in extras and opaque blocks.
+    """Decode a recorded request; unknown members stay in extras and opaque blocks.
 
     Calls without an id get one, and so do their results: by the name of the tool, in order.
-    `provider` is there as in every wire; this protocol seals nothing. Raises InvalidRequest if
-    it is not a request of this protocol.
+    Every wire has `provider`; this protocol seals nothing. Raises InvalidRequest if it is not a
+    request of this protocol.
     """
     body = ObjectMembers(data, "request")
     messages = body.take_list("messages")
     if messages is None:
-        raise InvalidRequest("request: messages must be a list")
-    history = _OllamaMessageReader(CallIdGenerator(body.raw, "unnamed_"))
+        raise build_not_a_list("messages")
+    reader = _OllamaMessageReader(CallIdGenerator(body.raw, "unnamed_"))
     return Request(
-        messages=tuple([history.read(raw, f"messages[{n}]") for n, raw in enumerate(messages)]),
+        messages=tuple([reader.read(raw, f"messages[{n}]") for n, raw in enumerate(messages)]),
         tools=take_tools(body, _read_tool),
         **_read_settings(body),
         extras=body.extras(NAME),
@@ -116,9 +76,42 @@ def _read_settings(body: ObjectMembers) -> dict[str, Any]:
     return found
 
 
+def _read_tool(raw: Raw) -> ToolDefinition | None:
+    """Read a tool; None if it is no function."""
+    unwrapped = unwrap_function(raw)
+    if unwrapped is None:
+        return None
+    members, function = unwrapped
+    description = (function.peek("description", str) or "").strip()
+    parameters = function.peek("parameters", dict[str, Any]) or {}
+    if description:
+        description = function.take("description", str) or ""
+    else:
+        # Or null, or blank, which stays among the members.
+        members.note_form("description", "absent")
+    if parameters.get("type") == "object":
+        function.take("parameters", Raw)
+    else:
+        members.note_form("parameters", "absent")  # or null, or empty, or without a type
+    name = function.take("name", str) or ""
+    kept = function.extras(NAME)
+    if kept is not None:
+        members.put_back("function", kept[NAME])
+    return build_tool(
+        name=name,
+        description=description,
+        parameters=parameters and {"type": "object", **parameters},
+        strict=False,
+        extras=members.extras(NAME),
+    )
+
+
+# -- messages ---------------------------------------------------------------------------------
+
+
 @final
 class _OllamaMessageReader:
-    """Reads messages one after the other, and finds the call that a result answers."""
+    """Reads messages in order, and finds the call of each result."""
 
     def __init__(self, new_ids: CallIdGenerator) -> None:
         self._new_ids = new_ids
@@ -126,12 +119,12 @@ class _OllamaMessageReader:
         """Id and name of the calls of the last turn that have no result yet."""
 
     def read(self, raw: Raw, place: str) -> Message:
-        """Read a message; one that our vocabulary cannot say is kept whole."""
+        """Read a message; one that has no equivalent among our values is kept whole."""
         return read_message_or_opaque(raw, place, NAME, self._read_message)
 
     def _read_message(self, members: ObjectMembers) -> Message | None:
         role = members.take("role", str) or ""
-        if role != role.lower():  # the server takes User and USER as well
+        if role != role.lower():  # the server accepts User and USER, too
             members.put_back("role", role)
         match role.lower():
             case "system":
@@ -165,7 +158,7 @@ class _OllamaMessageReader:
         function = ObjectMembers(members.take("function", Raw) or b"null", "call")
         name = function.take("name", str)
         if name is None:
-            raise InvalidRequest("call: has no name")
+            raise InvalidRequest("has no name", code="call_name_missing", place="call")
         if not name:
             members.note_form("name", name)
         id = members.take("id", str) if members.peek("id", str) else None
@@ -195,7 +188,7 @@ class _OllamaMessageReader:
             try:
                 ours = map_tool_name(name)
             except InvalidTool:
-                pass  # no name at all; it stays among the members
+                pass  # not a possible name; it stays among the members
             else:
                 members.take("tool_name", str)
         if ours != name:
@@ -208,7 +201,7 @@ class _OllamaMessageReader:
         )
 
     def _find_call_id(self, id: str | None, name: str | None) -> str:
-        """Find the call of that id, else the next of that name, else (without a name) the next."""
+        """Return the id of the call with that id, else of the next one of that name, else of the next."""
         for position, (open_id, open_name) in enumerate(self._pending):
             if open_id == id or (id is None and (not name or open_name == name)):
                 del self._pending[position]
@@ -216,13 +209,13 @@ class _OllamaMessageReader:
         return id or self._new_ids.make()
 
 
-# -- content ---------------------------------------------------------------------------------
+# -- content ----------------------------------------------------------------------------------
 
 
 def _read_blocks(
     members: ObjectMembers, *, may_be_empty: bool = False
 ) -> tuple[Image | Opaque | Text, ...]:
-    """Read images and text, in the order in which the server puts them before the model."""
+    """Read images and text, in the order in which the server shows them to the model."""
     images = [read_image(raw) for raw in members.peek("images", list[Raw]) or ()]
     if images:
         members.take("images", list[Raw])
@@ -238,5 +231,5 @@ def _read_text(members: ObjectMembers, *, may_be_empty: bool) -> tuple[Text, ...
     elif raw_text(members.take("content", Raw) or b"") == "null":
         members.note_form("content", "null")
     else:
-        raise InvalidRequest("message: content must be text")
+        raise InvalidRequest("content must be text", code="content_not_text", place="message")
     return ()

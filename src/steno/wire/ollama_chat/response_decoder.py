@@ -1,7 +1,8 @@
-"""Read answers: whole ones and streams, by the same steps."""
+"""Decode responses: lines of JSON, or one object over many lines."""
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from typing import Any, Final, final
 
 import msgspec
@@ -27,134 +28,69 @@ from steno.wire.ndjson import LineSplitter
 from steno.wire.ollama_chat.payload import (
     NAME,
     PROVIDER,
+    STOP_REASONS,
     Call,
     ChatResponse,
     ContentLine,
     Function,
     TextLine,
-    map_stop_reason,
     read_image,
     read_usage,
 )
-from steno.wire.response_decoder import StreamDecoder as BaseDecoder
-from steno.wire.response_decoder import assemble_message, build_cut_short
+from steno.wire.response_decoder import (
+    ReaderStreamDecoder,
+    ResponseReader,
+    build_cut_short,
+    map_stop_reason,
+    read_whole_response,
+)
 from steno.wire.tolerant import (
     DECODE_ERRORS,
     RawMembers,
+    SplitSurrogates,
     build_reader,
     parse_extras,
     parse_members,
-    raw_text,
+    parse_value,
+    read_arguments_text,
     read_as,
-    read_split_text,
     repair_json,
     to_builtins,
 )
 
-# -- framing ---------------------------------------------------------------------------------------
-#
-# How an answer is cut into pieces: a JSON object a line, or one object over many lines.
-#
-# The first line tells which: the server writes every object on a line of its own, but a whole
-# answer may have been made readable on its way, and then it begins with a brace alone.
-
-
-_BOM: Final = b"\xef\xbb\xbf"
-
-
-@final
-class LineOrObjectSplitter(ByteBuffer):
-    """Gives out whole lines; those of an answer that is spread over them together, at its end."""
-
-    __slots__ = ("_is_spread", "_lines")
-
-    def __init__(self) -> None:
-        """Start at the beginning of an answer."""
-        super().__init__()
-        self._lines = LineSplitter()
-        self._is_spread: bool | None = None
-        """None before the first line that is not blank."""
-
-    def feed(self, data: bytes) -> list[bytes]:
-        """Take more bytes; return the payloads that are whole now. Raises ProtocolError."""
-        lines = self._lines.feed(data)
-        if self._is_spread is None:
-            self._is_spread = _is_multiline_object(lines)
-        if not self._is_spread:
-            return lines
-        for line in lines:
-            self._hold(line + b"\n")
-        return []
-
-    def close(self) -> list[bytes]:
-        """Return what is left at the end."""
-        left = self._lines.close()
-        return [self._join(b"".join(left))] if self._is_spread else left
-
-
-def _is_multiline_object(lines: list[bytes]) -> bool | None:
-    for line in lines:
-        start = line.removeprefix(_BOM).strip()
-        if start:
-            return start == b"{"
-    return None
-
-
 _TEXT_INDEX: Final = 0
-
-
 _THINKING_INDEX: Final = 1
-
-
 _FIRST_CALL_INDEX: Final = 2
-
-
-_decode_text_line: Final = msgspec.json.Decoder(TextLine).decode
-
-
-_decode_content_line: Final = msgspec.json.Decoder(ContentLine).decode
-
-
-_read_chat_response: Final = build_reader(ChatResponse, NAME)
-
-
 _WRITTEN_FIELDS: Final = frozenset(
     {"role", "content", "thinking", "tool_calls", "images", FORM_KEY}
 )
-"""Members of a message that we write ourselves."""
+"""Members of a message that the encoder writes."""
+_decode_text_line: Final = msgspec.json.Decoder(TextLine).decode
+_decode_content_line: Final = msgspec.json.Decoder(ContentLine).decode
+_read_chat_response: Final = build_reader(ChatResponse, NAME)
 
 
 def decode_response(
     data: bytes | str, *, provider: str = PROVIDER, model: str | None = None
 ) -> AssistantMessage:
-    """Decode a whole answer. Raises ProviderError if it holds one, ProtocolError if it is none.
+    """Decode a response that is not streamed. Raises ProviderError or ProtocolError.
 
-    `provider` and `model` are there as in every wire; this protocol seals nothing.
+    Every wire has `provider` and `model`; this protocol seals nothing.
     """
-    turn = _OllamaResponseReader()
-    events: list[Event] = []
-    turn.read(data.encode(errors="surrogatepass") if isinstance(data, str) else data, events)
-    turn.finish_whole(events)
-    return assemble_message(events)
+    return read_whole_response(_OllamaResponseReader(), data)
 
 
 @final
-class StreamDecoder(BaseDecoder):
-    """Decodes an answer that comes as lines of JSON, the last of them with `done`.
+class StreamDecoder(ReaderStreamDecoder):
+    """Decodes a response that is streamed as lines of JSON, the last of them with `done`.
 
-    A whole answer that is spread over many lines is one to it, too.
+    It also accepts a whole response over many lines.
     """
 
     def __init__(self, *, provider: str = PROVIDER, model: str | None = None) -> None:
-        """Start a new answer. `provider` and `model` are there as in every wire."""
-        turn = _OllamaResponseReader()
-        super().__init__(LineOrObjectSplitter(), turn.read)
-        self._response = turn
-
-    @property
-    def envelope(self) -> dict[str, Any]:
-        """What the server said about its answer, beside the message; durations in nanoseconds."""
-        return self._response.envelope
+        """Start a new response. Every wire has `provider` and `model`."""
+        self._response = _OllamaResponseReader()
+        super().__init__(LineOrObjectSplitter(), self._response)
 
     def _read_chunk(self, data: bytes, events: list[Event]) -> None:
         payloads = self._splitter.feed(data)
@@ -164,39 +100,36 @@ class StreamDecoder(BaseDecoder):
             for payload in payloads:
                 self._decode(payload, events)
 
-    def _finish(self, events: list[Event]) -> None:
-        if self._response.last is None:
-            raise build_cut_short()
-
 
 @final
-class _OllamaResponseReader:
-    """One answer as it is read."""
+class _OllamaResponseReader(ResponseReader):
+    """Reads one response."""
 
     def __init__(self) -> None:
-        self.last: ChatResponse | None = None
         self._first: ChatResponse | None = None
+        self._last: ChatResponse | None = None
         self._call_count = 0
         self._ids: set[str] = set()
         self._unknown: RawMembers = {}
         self._message_members: RawMembers = {}
-        """Members of the message itself, which the server takes back."""
+        """Unknown members of the message itself, which the server accepts in a request."""
         self._logprobs: list[Raw] = []
 
     @property
     def envelope(self) -> dict[str, Any]:
+        """The metadata of the response; durations in nanoseconds."""
         found: dict[str, Any] = {}
-        for line in (self.last, self._first):  # what the first line says was so from the start
+        for line in (self._last, self._first):  # the first line wins
             found |= to_builtins(line) if line is not None else {}
         for name in ("message", "done", "done_reason"):
             found.pop(name, None)
         found |= parse_members(self._unknown)
         if self._logprobs:
-            found["logprobs"] = [parse_members({"": raw})[""] for raw in self._logprobs]
+            found["logprobs"] = [parse_value(raw) for raw in self._logprobs]
         return found
 
     def read_content_lines(self, payloads: list[bytes], events: list[Event]) -> bool:
-        """Add the events of lines that say words and nothing else; False if one says more."""
+        """Add the events of lines that hold only text; False if one holds more."""
         if self._first is None:
             return False
         try:
@@ -210,62 +143,73 @@ class _OllamaResponseReader:
         return True
 
     def read(self, payload: bytes, events: list[Event]) -> None:
-        """Add the events of a line, or of a whole answer."""
+        """Add the events of a line, or of a whole response."""
         try:
             line = _decode_text_line(payload)
         except DECODE_ERRORS:
             self._read_line(payload, events)
             return
-        said = line.message
-        if said is None or line.done or self._first is None:
+        message = line.message
+        if message is None or line.done or self._first is None:
             self._read_line(payload, events)
             return
-        if said.thinking:
-            events.append(ThinkingDelta(_THINKING_INDEX, said.thinking))
-        if said.content:
-            events.append(TextDelta(_TEXT_INDEX, said.content))
+        if message.thinking:
+            events.append(ThinkingDelta(_THINKING_INDEX, message.thinking))
+        if message.content:
+            events.append(TextDelta(_TEXT_INDEX, message.content))
 
     def _read_line(self, payload: bytes, events: list[Event]) -> None:
-        """Read a line of which we do not know what it holds."""
-        mended = repair_json(payload, NAME)
-        if not mended:
+        """Read a line of any kind."""
+        repaired = repair_json(payload, NAME)
+        if not repaired:
             return
-        line = _read_chat_response(mended)
-        said = line.message
-        if said is not None and mended not in payload:  # there are halves of pairs in it
-            said.content = read_split_text(payload, "message", "content") or said.content
-            said.thinking = read_split_text(payload, "message", "thinking") or said.thinking
+        line = _read_chat_response(repaired)
+        message = line.message
+        if message is not None and repaired not in payload:  # it contains lone surrogates
+            texts = SplitSurrogates(payload)
+            texts.restore(message, "content", "message", "content")
+            texts.restore(message, "thinking", "message", "thinking")
         if line.rest is not None:
-            self._read_unknown(mended, line.rest)
-        if said is not None:
-            if said.thinking:
-                events.append(ThinkingDelta(_THINKING_INDEX, said.thinking))
-            if said.rest is not None:
-                images = _take_list(said.rest, "images")
+            self._read_unknown(repaired, line.rest)
+        if message is not None:
+            if message.thinking:
+                events.append(ThinkingDelta(_THINKING_INDEX, message.thinking))
+            if message.rest is not None:
+                images = _take_list(message.rest, "images")
                 events += [BlockAdded(_TEXT_INDEX, read_image(image)) for image in images]
-                self._unknown |= said.rest
-                self._message_members |= said.rest
-            if said.content:
-                events.append(TextDelta(_TEXT_INDEX, said.content))
-            for call in said.tool_calls or ():
+                self._unknown |= message.rest
+                self._message_members |= message.rest
+            if message.content:
+                events.append(TextDelta(_TEXT_INDEX, message.content))
+            for call in message.tool_calls or ():
                 self._read_call(call, events)
-        if line.done and self.last is None:
-            self.last = line
+        if line.done and self._last is None:
+            self._last = line
             self._add_message_extras(events)
-            reason = map_stop_reason(line.done_reason)
+            reason = map_stop_reason(STOP_REASONS, line.done_reason)
             events.append(Finished(reason, line.done_reason, read_usage(line)))
         self._first = self._first or line
 
-    def finish_whole(self, events: list[Event]) -> None:
-        """Add the end of a whole answer that does not say that it is one."""
-        if self.last is None:
+    def read_whole(self, data: bytes, events: list[Event]) -> None:
+        """Add the events of a response that is not streamed, with or without `done`."""
+        self.read(data, events)
+        if self._last is None:
             if self._first is None or self._first.message is None:
-                raise ProtocolError(f"{NAME}: not as expected: there is no message in it")
+                raise ProtocolError(
+                    "not as expected: there is no message in it",
+                    code="message_missing",
+                    place=NAME,
+                )
             self._add_message_extras(events)
             events.append(Finished(StopReason.UNKNOWN))
 
+    def close(self, events: list[Event]) -> None:
+        """Raise CutShort if no line with `done` has arrived."""
+        if self._last is None:
+            raise build_cut_short()
+
     def _add_message_extras(self, events: list[Event]) -> None:
-        """Tell what came with the message and has no name here; what has one is of no use so."""
+        """Add the unknown members of the message; a known one with a wrong type is dropped."""
         extras = {
             name: value
             for name, value in parse_extras(self._message_members).items()
@@ -275,25 +219,26 @@ class _OllamaResponseReader:
             events.append(ExtrasAdded(None, {NAME: extras}))
 
     def _read_call(self, call: Call, events: list[Event]) -> None:
-        """Tell of a call, which is always whole: the server's own index says nothing about it."""
+        """Add the events of a call, which is always whole; the server's own index has no meaning."""
         index = _FIRST_CALL_INDEX + self._call_count
         self._call_count += 1
         id = call.id if call.id not in self._ids else None
         function = call.function or Function()
-        events.append(ToolCallDelta(index, id, function.name, _read_arguments(function.arguments)))
+        events.append(
+            ToolCallDelta(index, id, function.name, read_arguments_text(function.arguments))
+        )
         extras = _read_call_extras(call, function)
         if id:
             self._ids.add(id)
         else:
-            extras.setdefault(FORM_KEY, {})["id"] = (
-                "absent"  # one is made up, and not for the server
-            )
+            # The assembler generates an id, which is not sent to the server.
+            extras.setdefault(FORM_KEY, {})["id"] = "absent"
         if extras:
             events.append(ExtrasAdded(index, {NAME: extras}))
         events.append(ToolCallEnd(index))
 
     def _read_unknown(self, payload: bytes, rest: RawMembers) -> None:
-        """Look for an error; keep all else."""
+        """Find an error; keep all other members."""
         if is_error(rest.get("error")):
             raise decode_error(200, payload)
         self._logprobs += _take_list(rest, "logprobs")
@@ -307,14 +252,6 @@ def _take_list(rest: RawMembers, name: str) -> list[Raw]:
     return found or []
 
 
-def _read_arguments(raw: Raw) -> str:
-    """Return the text of an object as it came; some servers put it into a string."""
-    text = raw_text(raw)
-    if text == "null":
-        return ""
-    return read_as(raw, str) or "" if text.startswith('"') else text
-
-
 def _read_call_extras(call: Call, function: Function) -> dict[str, Any]:
     extras = parse_extras(call.rest)
     if function.rest is not None:
@@ -322,3 +259,48 @@ def _read_call_extras(call: Call, function: Function) -> dict[str, Any]:
     form = {"type": call.type, "index": function.index}
     form = {name: value for name, value in form.items() if value is not None}
     return extras | ({FORM_KEY: form} if form else {})
+
+
+# -- framing ----------------------------------------------------------------------------------
+
+
+@final
+class LineOrObjectSplitter(ByteBuffer):
+    """Splits a stream into lines; an object that spans many lines is one payload.
+
+    The first line decides: the server writes each object on a line of its own, but a proxy may
+    have indented a whole response, and then the first line is a single brace.
+    """
+
+    __slots__ = ("_is_multiline", "_lines")
+
+    def __init__(self) -> None:
+        """Start at the beginning of a response."""
+        super().__init__()
+        self._lines = LineSplitter()
+        self._is_multiline: bool | None = None
+        """None before the first line that is not blank."""
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Take more bytes; return the payloads that are complete now. Raises ProtocolError."""
+        lines = self._lines.feed(data)
+        if self._is_multiline is None:
+            self._is_multiline = _is_multiline_object(lines)
+        if not self._is_multiline:
+            return lines
+        for line in lines:
+            self._hold(line + b"\n")
+        return []
+
+    def close(self) -> list[bytes]:
+        """Return the last payload."""
+        rest = self._lines.close()
+        return [self._join(b"".join(rest))] if self._is_multiline else rest
+
+
+def _is_multiline_object(lines: list[bytes]) -> bool | None:
+    for line in lines:
+        start = line.removeprefix(BOM_UTF8).strip()
+        if start:
+            return start == b"{"
+    return None

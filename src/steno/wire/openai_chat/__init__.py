@@ -1,6 +1,6 @@
 """OpenAI's Chat Completions, which vLLM, llama.cpp, OpenRouter and many others speak as well.
 
-What they do differently is a row in `DIALECTS`.
+Their differences are rows in `DIALECTS`.
 """
 
 from steno.wire.errors import decode_error

@@ -1,4 +1,4 @@
-"""How servers that speak this protocol differ: a row each, and never a question about a name."""
+"""The differences between servers of this protocol: a row for each, never a test of a name."""
 
 from __future__ import annotations
 
@@ -9,37 +9,37 @@ from steno.values import RedactedRepr
 
 DEFAULT_CALL_ID: Final = re.compile(r"[\x21-\x7e]{1,64}")
 MAX_TOKENS_FIELDS: Final = ("max_completion_tokens", "max_tokens")
-"""The names that the most tokens to say have, the newest first."""
+"""The names of the token limit, the newest first."""
 USAGE_STREAM_OPTIONS: Final = {"include_usage": True}
-"""The options of a stream that ends with what it cost, which is what everybody else's do."""
+"""The options of a stream that ends with its usage, which other protocols send anyway."""
 FUNCTION_EXTRAS: Final = "inner"
-"""A note of ours: members of the function of a call, which stand further inside than its others."""
+"""The note that holds unknown members of the function of a call, apart from those of the call."""
 LEGACY_CALL: Final = "function_call"
-"""The only call of a turn, as it was written before there were several with ids.
+"""The only call of a turn, as it was written before calls had ids.
 
-It is a note of ours as well: on a call that was written so, and on a result, with its name.
+It is also a note: on a call in this form, and on a result, with its name.
 """
 _MISTRAL_ID: Final = re.compile(r"[A-Za-z0-9]{9}")
 
 
 @final
 class Dialect(RedactedRepr, frozen=True, kw_only=True):
-    """What a server wants to be told, and how."""
+    """The features and rules of a server."""
 
     provider: str
-    """Who makes the seals, and for whom they are."""
+    """The owner of the seals."""
     max_tokens_field: str = "max_tokens"
     system_role: str = "system"
     thinking_field: str | None = None
-    """The member of a message under which the server takes thinking back; None: it does not."""
+    """The member of a message in which the server accepts thinking; None: it does not."""
     has_strict_tools: bool = True
     has_stream_options: bool = True
     merges_neighbours: bool = False
-    """The server's templates want user and assistant in turn, and one system message, first."""
+    """The server's templates require user and assistant in turn, and one system message, first."""
     parses_arguments: bool = False
-    """The server reads the arguments in the history as JSON and fails if they are not."""
+    """The server parses the arguments in the history as JSON, and fails if they are not."""
     has_custom_tools: bool = False
-    """The server has tools whose input is any text, not JSON."""
+    """The server has tools whose input is any text, not only JSON."""
     call_id: re.Pattern[str] = DEFAULT_CALL_ID
     call_id_length: int = 24
 
@@ -73,6 +73,6 @@ DIALECTS: Final = {
         Dialect(provider="google", has_strict_tools=False),
     )
 }
-"""The servers we know. For another one make a `Dialect` of your own."""
+"""The known servers. For another one, create a `Dialect` of your own."""
 
 OPENAI: Final = DIALECTS["openai"]

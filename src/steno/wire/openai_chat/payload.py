@@ -1,4 +1,4 @@
-"""The JSON of an answer, as far as we have names for it."""
+"""The JSON of a chat completion, as far as steno names it, and its tables."""
 
 from __future__ import annotations
 
@@ -8,7 +8,14 @@ from typing import Final
 from msgspec import field
 
 from steno.messages.usage import StopReason, Usage
+from steno.wire.response_decoder import read_counts
 from steno.wire.tolerant import TolerantStruct
+
+NAME: Final = "openai_chat"
+PROVIDER: Final = "openai"
+"""The provider that is assumed unless the caller names one."""
+LEGAL_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+"""The tool names that OpenAI accepts."""
 
 
 class Function(TolerantStruct):
@@ -39,7 +46,7 @@ class ChoiceMessage(TolerantStruct):
 
 
 class Choice(TolerantStruct):
-    """One of the answers; all but the first are kept and not read."""
+    """One of the alternatives; all but the first are kept and not read."""
 
     index: int = 0
     delta: ChoiceMessage | None = None
@@ -47,31 +54,31 @@ class Choice(TolerantStruct):
     finish_reason: str | None = None
     logprobs: None = None
     token_ids: None = None
-    """vLLM says of every word that nobody asked for them."""
+    """vLLM sends null with every token unless the request asks for them."""
     native_finish_reason: None = None
-    """OpenRouter does so of an end that has not come yet."""
+    """OpenRouter sends null until the end."""
 
 
 class PromptTokensDetails(TolerantStruct):
-    """What the prompt was made of."""
+    """The parts of the prompt tokens."""
 
     cached_tokens: int | None = None
     cache_write_tokens: int | None = None
     created_cache_tokens: int | None = None
+    """vLLM's name for the tokens written to the cache."""
 
 
 class CompletionTokensDetails(TolerantStruct):
-    """What the answer was made of."""
+    """The parts of the completion tokens."""
 
     reasoning_tokens: int | None = None
 
 
 class CompletionUsage(TolerantStruct):
-    """What an answer cost."""
+    """The tokens of a response."""
 
     prompt_cache_hit_tokens: int | None = None
-    """DeepSeek's name for what was cached."""
-
+    """DeepSeek's name for cached tokens."""
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     total_tokens: int | None = None
@@ -80,7 +87,7 @@ class CompletionUsage(TolerantStruct):
 
 
 class ChatCompletion(TolerantStruct):
-    """A whole answer, or one chunk of it."""
+    """A whole response, or one chunk of it."""
 
     choices: list[Choice] = field(default_factory=list)
     id: str | None = None
@@ -91,20 +98,15 @@ class ChatCompletion(TolerantStruct):
     service_tier: str | None = None
     usage: CompletionUsage | None = None
     provider: str | None = None
-    """Whom OpenRouter has asked."""
+    """The provider behind OpenRouter."""
     obfuscation: str | None = None
     p: str | None = None
-    """What Mistral fills events up with."""
+    """Padding of Mistral."""
 
 
-NAME: Final = "openai_chat"
-PROVIDER: Final = "openai"
-"""Whom we assume to speak this protocol if nobody says otherwise."""
+# -- tables -----------------------------------------------------------------------------------
 
-LEGAL_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
-"""What OpenAI takes as the name of a tool."""
-
-_STOP_REASONS: Final = {
+STOP_REASONS: Final = {
     "stop": StopReason.END_TURN,
     "eos": StopReason.END_TURN,
     "end_turn": StopReason.END_TURN,
@@ -119,39 +121,23 @@ _STOP_REASONS: Final = {
     "error": StopReason.ERROR,
     "abort": StopReason.ABORTED,
 }
-
-
-def map_stop_reason(raw: str | None) -> StopReason:
-    """Map the provider's word for why it stopped."""
-    return _STOP_REASONS.get(raw or "", StopReason.UNKNOWN)
+USAGE: Final = {
+    "input_tokens": ("prompt_tokens",),
+    "output_tokens": ("completion_tokens",),
+    "cache_read_tokens": ("prompt_tokens_details.cached_tokens", "prompt_cache_hit_tokens"),
+    "cache_write_tokens": (
+        "prompt_tokens_details.cache_write_tokens",
+        "prompt_tokens_details.created_cache_tokens",
+    ),
+    "thinking_tokens": ("completion_tokens_details.reasoning_tokens",),
+}
 
 
 def read_usage(tokens: CompletionUsage) -> Usage:
-    """Read the counts; prompt tokens include what was cached, completion tokens all thinking."""
-    prompt = tokens.prompt_tokens_details or PromptTokensDetails()
-    completion = tokens.completion_tokens_details or CompletionTokensDetails()
-    written = prompt.cache_write_tokens
-    if written is None:
-        written = prompt.created_cache_tokens  # vLLM's name for it
-    return Usage(
-        input_tokens=_valid_count(tokens.prompt_tokens),
-        output_tokens=_valid_count(_read_output_tokens(tokens, completion.reasoning_tokens)),
-        cache_read_tokens=_valid_count(
-            tokens.prompt_cache_hit_tokens if prompt.cached_tokens is None else prompt.cached_tokens
-        ),
-        cache_write_tokens=_valid_count(written),
-        thinking_tokens=_valid_count(completion.reasoning_tokens),
-    )
-
-
-def _read_output_tokens(tokens: CompletionUsage, thinking: int | None) -> int | None:
-    """Return all that was written: some servers count thinking apart, as their total shows."""
-    read, written = tokens.prompt_tokens, tokens.completion_tokens
-    if thinking and read is not None and written is not None:
-        is_apart = tokens.total_tokens == read + written + thinking
-        return written + thinking if is_apart else written
-    return written
-
-
-def _valid_count(tokens: int | None) -> int | None:
-    return tokens if tokens is None or tokens >= 0 else None
+    """Read the counts. Some servers count thinking apart from the output, as their total shows."""
+    counts = read_counts(tokens, USAGE)
+    if tokens.prompt_tokens is not None and counts.keys() >= {"output_tokens", "thinking_tokens"}:
+        together = counts["output_tokens"] + counts["thinking_tokens"]
+        if tokens.total_tokens == tokens.prompt_tokens + together:
+            counts["output_tokens"] = together
+    return Usage(**counts)

@@ -1,4 +1,4 @@
-"""Read requests: anybody's recorded history becomes values of ours."""
+"""Decode requests of Chat Completions."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ from steno.wire.openai_chat.payload import LEGAL_NAME, NAME, PROVIDER
 from steno.wire.request_decoder import (
     CallIdGenerator,
     ObjectMembers,
+    build_not_a_list,
     read_image_url,
     read_message_or_opaque,
 )
@@ -53,22 +54,22 @@ from steno.wire.tools_and_settings import (
 
 
 def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
-    """Read a recorded request; what we have no name for stays in extras and opaque blocks.
+    """Decode a recorded request; unknown members stay in extras and opaque blocks.
 
-    Seals in it are taken as those of the provider and model it was sent to. Raises
-    InvalidRequest if it is not a request of this protocol.
+    Seals in it belong to the provider and model that it was sent to. Raises InvalidRequest if it
+    is not a request of this protocol.
     """
     body = ObjectMembers(data, "request")
     messages = body.take_list("messages")
     if messages is None:
-        raise InvalidRequest("request: messages must be a list")
+        raise build_not_a_list("messages")
     tools = take_tools(body, _read_tool)
     settings = _read_settings(body, tools)
-    history = _CompletionMessageReader(
+    reader = _CompletionMessageReader(
         RequestTarget(provider, NAME, settings["model"]), CallIdGenerator(body.raw, "unnamed_")
     )
     return Request(
-        messages=tuple([history.read(raw, f"messages[{n}]") for n, raw in enumerate(messages)]),
+        messages=tuple([reader.read(raw, f"messages[{n}]") for n, raw in enumerate(messages)]),
         tools=tools,
         **settings,
         extras=body.extras(NAME),
@@ -85,14 +86,14 @@ def _read_settings(body: ObjectMembers, tools: tuple[ToolDefinition, ...]) -> di
     found |= take_sampling(body)
     if body.peek("stream_options", dict[str, Any]) == USAGE_STREAM_OPTIONS:
         body.take("stream_options", Raw)
-        body.note_form("stream_options", "usage")  # where nobody has to ask for it, it is no loss
+        body.note_form("stream_options", "usage")  # no loss: other protocols always send usage
     stop = body.peek("stop", str)
     if stop is not None:
         body.take("stop", str)
         body.note_form("stop", "string")
         found["stop"] = (stop,)
-    elif words := take_stop_sequences(body, "stop"):
-        found["stop"] = words
+    elif sequences := take_stop_sequences(body, "stop"):
+        found["stop"] = sequences
     return found | take_tool_choice(body, tools, lambda name: wrap_function({"name": name}))
 
 
@@ -119,9 +120,9 @@ def _read_tool(raw: Raw) -> ToolDefinition | None:
     if strict is False:
         kept["strict"] = False
     if description is not None and not description.strip():
-        kept["description"], description = description, None  # ours say what they are for
+        kept["description"], description = description, None  # ours may not be blank
     if parameters is not None and parameters.get("type") != "object":
-        kept["parameters"] = parameters  # not every server wants to be told that it is an object
+        kept["parameters"] = parameters  # it was written without the type
     if name and LEGAL_NAME.fullmatch(name) is None:
         members.note_form("name", name)
     schema = {"type": "object", **(parameters or {})}
@@ -143,7 +144,7 @@ def _read_tool(raw: Raw) -> ToolDefinition | None:
 
 @final
 class _CompletionMessageReader:
-    """Reads messages one after the other, and finds the call that a legacy result answers."""
+    """Reads messages in order, and finds the call of a legacy result."""
 
     def __init__(self, target: RequestTarget, new_ids: CallIdGenerator) -> None:
         self._target = target
@@ -152,7 +153,7 @@ class _CompletionMessageReader:
         """Id and name of the latest legacy call, until it has its result."""
 
     def read(self, raw: Raw, place: str) -> Message:
-        """Read a message; one that our vocabulary cannot say is kept whole."""
+        """Read a message; one that has no equivalent among our values is kept whole."""
         return read_message_or_opaque(raw, place, NAME, self._read_message)
 
     def _read_message(self, members: ObjectMembers) -> Message | None:
@@ -206,19 +207,19 @@ class _CompletionMessageReader:
             self._pending_legacy_call = (legacy.id, name or legacy.name)
         return message
 
-    # -- before there were ids ---------------------------------------------------------------
+    # -- legacy calls ------------------------------------------------------------------------
 
     def _read_legacy_call(self, members: ObjectMembers) -> AnyToolCall | None:
-        """Read the only call of a turn, which has no id: we make one up that is never sent."""
+        """Read the legacy call of a turn; it has no id, so one is generated that is never sent."""
         if not (members.peek(LEGACY_CALL, dict[str, Any]) or {}).get("name"):
-            return None  # some servers have the member without a call in it
+            return None  # some servers send the member without a call
         function = ObjectMembers(members.take(LEGACY_CALL, Raw) or b"{}", "call")
         call = ObjectMembers(b"{}", "call")
         call.note_form(LEGACY_CALL, True)
         return _read_function_call(self._new_ids.make(), call, function, "arguments")
 
     def _read_legacy_result(self, members: ObjectMembers) -> ToolResultMessage:
-        """Read the result of a legacy call: it goes by the name of the function."""
+        """Read the result of a legacy call: it refers to the call by name."""
         name = members.take("name", str)
         members.note_form(LEGACY_CALL, name)
         id, called = self._pending_legacy_call or ("", "")
@@ -235,7 +236,7 @@ class _CompletionMessageReader:
 
 
 def _read_tool_name(name: str | None) -> str:
-    """Return a name as we would say it: to others it is all that tells of a call that is not here."""
+    """Return our form of a name; without the call, the result is the only one to have it."""
     try:
         return map_tool_name(name) if name else ""
     except InvalidTool:
@@ -258,7 +259,7 @@ def _read_call(raw: Raw) -> AnyToolCall:
 def _read_function_call(
     id: str, call: ObjectMembers, function: ObjectMembers, field: str
 ) -> AnyToolCall:
-    """Read name and arguments; what is odd about them is noted with the call."""
+    """Read name and arguments; note what is unusual about them with the call."""
     absent = [member for member in ("name", field) if member not in function]
     if absent:
         call.note_form("absent", absent)
@@ -268,9 +269,9 @@ def _read_function_call(
         arguments = raw_text(function.take("arguments", Raw) or b"{}")
         call.note_form("arguments_are", "object")
     elif arguments is not None and not arguments.strip():
-        call.note_form("arguments", arguments)  # no arguments, said in another way than ours
+        call.note_form("arguments", arguments)  # the encoder writes `{}` for none
     if name is not None and LEGAL_NAME.fullmatch(name) is None:
-        call.note_form("name", name)  # not every server keeps OpenAI's rule
+        call.note_form("name", name)  # not every server enforces OpenAI's rule
     left = function.extras(NAME)
     if left is not None:
         call.note_form(FUNCTION_EXTRAS, left[NAME])
@@ -286,7 +287,7 @@ def _note_unusual_id(members: ObjectMembers, id: str | None) -> None:
 
 
 def _read_content(members: ObjectMembers) -> tuple[Any, ...]:
-    """Read the content; how it was written is noted where there is another way."""
+    """Read the content; note its form where there are two ways to write the same."""
     text = members.take("content", str)
     if text is not None:
         return (Text(text),)
@@ -296,7 +297,7 @@ def _read_content(members: ObjectMembers) -> tuple[Any, ...]:
         return tuple(map(_read_part, parts))
     if "content" in members:
         if raw_text(members.take("content", Raw) or b"null") != "null":
-            raise InvalidRequest("content: neither text nor parts")
+            raise InvalidRequest("neither text nor parts", code="content_not_text", place="content")
     else:
         members.note_form("content", "absent")
     return ()
@@ -308,7 +309,7 @@ def _read_result_content(members: ObjectMembers) -> tuple[ResultBlock, ...]:
         members.note_form("content", "null")
     content: tuple[ResultBlock, ...] = _read_content(members)
     if any(isinstance(block, Image) for block in content):
-        members.note_form("images", "inside")  # not every server refuses that
+        members.note_form("images", "inside")  # some servers accept them here
     return content
 
 

@@ -1,4 +1,4 @@
-"""One answer as it is read: chunk by chunk, or at once."""
+"""Decode chat completions: streamed and whole, with the same reader."""
 
 from __future__ import annotations
 
@@ -23,24 +23,30 @@ from steno.messages.event import (
 )
 from steno.messages.message import AssistantMessage
 from steno.messages.usage import StopReason, Usage
-from steno.wire.errors import decode_error, is_error
+from steno.wire.errors import decode_error, decode_error_member, is_error
 from steno.wire.extras import FORM_KEY, is_nonempty
 from steno.wire.merged_extras import MergedExtras
 from steno.wire.openai_chat.dialect import FUNCTION_EXTRAS, LEGACY_CALL
 from steno.wire.openai_chat.payload import (
     NAME,
     PROVIDER,
+    STOP_REASONS,
     Call,
     ChatCompletion,
     Choice,
     ChoiceMessage,
     CompletionUsage,
     Function,
-    map_stop_reason,
     read_usage,
 )
 from steno.wire.repeated_events import TextOnlyEvent, build_arguments_delta
-from steno.wire.response_decoder import SseStreamDecoder, assemble_message, build_cut_short
+from steno.wire.response_decoder import (
+    RepeatingReader,
+    SseStreamDecoder,
+    build_cut_short,
+    map_stop_reason,
+    read_whole_response,
+)
 from steno.wire.sse import ErrorPayload
 from steno.wire.tolerant import (
     DECODE_ERRORS,
@@ -57,40 +63,404 @@ from steno.wire.tolerant import (
     to_builtins,
 )
 
-# -- calls -----------------------------------------------------------------------------------------
-#
-# Calls in an answer: by function, by custom tool, or in the old way, and all that is said of them.
-
-
+_TEXT_INDEX: Final = 0
+_THINKING_INDEX: Final = 1
+_OTHER_INDEX: Final = 2
 _FIRST_CALL_INDEX: Final = 3
-"""Blocks of words and calls are numbered together, so that a seal or extras find theirs."""
-
-
+"""Texts and calls share the numbers of blocks, so that seals and extras find theirs."""
 _FIRST_UNINDEXED_CALL: Final = 1 << 20
-"""What calls are counted from that have no index: some servers leave it out of streams."""
-
-
+"""Calls without an index are counted from here: some servers leave it out of streams."""
 _MAX_FUNCTION_EXTRAS: Final = 16
-"""So many members of a function are told; no server has more than one or two."""
+"""The limit of unknown members of a function; no server has more than one or two."""
+_ANNOTATIONS: Final = "annotations"
+"""The member with the sources of the text, which is sent back."""
+_AUDIO_FRAGMENT_FIELDS: Final = frozenset({"data", "transcript"})
+"""Members of audio that arrive in fragments."""
+_FRAGMENT_FIELDS: Final = frozenset({"text", "summary", "data"})
+"""Members of a reasoning detail that arrive in fragments."""
+_IDENTITY_FIELDS: Final = (
+    "id",
+    "object",
+    "created",
+    "model",
+    "system_fingerprint",
+    "service_tier",
+    "provider",
+)
+_PART_LIST: Final = list[Raw]
+_DETAIL_OBJECTS: Final = list[dict[str, Any]]
+_JSON_DICT: Final = dict[str, Any]
+_decode: Final = msgspec.json.Decoder(ChatCompletion).decode
+_read_by_member: Final = build_slow_reader(ChatCompletion, NAME)
+_read_function: Final = build_reader(Function, NAME)
+_read_completion_usage: Final = build_reader(CompletionUsage, NAME)
+
+
+def decode_response(
+    data: bytes | str, *, provider: str = PROVIDER, model: str | None = None
+) -> AssistantMessage:
+    """Decode a response that is not streamed. Raises ProviderError or ProtocolError.
+
+    `provider` and `model` (as the request named it) own the seals.
+    """
+    return read_whole_response(CompletionReader(provider, model, is_whole=True), data)
+
+
+@final
+class StreamDecoder(SseStreamDecoder):
+    """Decodes a response that is streamed as server-sent events, with or without a `[DONE]`."""
+
+    def __init__(self, *, provider: str = PROVIDER, model: str | None = None) -> None:
+        """Start a new response. `provider` and `model` own the seals."""
+        super().__init__(CompletionReader(provider, model, is_whole=False))
+
+
+@final
+class CompletionReader(RepeatingReader):
+    """Reads one response."""
+
+    def __init__(self, provider: str, model: str | None, *, is_whole: bool) -> None:
+        self._provider = provider
+        self._model = model
+        self._stop_reason: str | None = None
+        self._is_finished = False
+        self._is_whole = is_whole
+        self._first_chunk: ChatCompletion | None = None
+        self._has_identity = False
+        """Whether that one names the model; Azure's first chunk is about the prompt only."""
+        self._tokens: CompletionUsage | None = None
+        self._unknown: RawMembers = {}
+        self._other_choices: list[Choice] = []
+        self._extras: dict[str, Any] = {}
+        self._metadata = MergedExtras(growing=_AUDIO_FRAGMENT_FIELDS)
+        """Metadata that arrives in parts: log probabilities, sources."""
+        self._refusal: list[str] = []
+        self._details: list[dict[str, Any]] = []
+        self._has_thought = False
+        self._text_index = _TEXT_INDEX
+        """The block that text continues in."""
+        self._other_thinking: list[str] = []
+        self._calls = _ToolCallReader(self._metadata, is_whole=is_whole)
+
+    @property
+    def envelope(self) -> dict[str, Any]:
+        """The metadata of the response."""
+        found = to_builtins(self._first_chunk) if self._first_chunk is not None else {}
+        found.pop("choices", None)
+        found |= parse_members(self._unknown)
+        found |= self._metadata.merged()
+        if self._other_thinking:
+            found["reasoning"] = "".join(self._other_thinking)
+        if self._tokens is not None:
+            found["usage"] = to_builtins(self._tokens)
+        if self._other_choices:
+            found["other_choices"] = to_builtins(self._other_choices)
+        return found
+
+    @property
+    def usage(self) -> Usage | None:
+        """The counts so far: some servers send them with every chunk."""
+        return read_usage(self._tokens) if self._tokens is not None else None
+
+    def read_text_only(self, payload: bytes) -> TextOnlyEvent | None:
+        """Return the text of a chunk that is text or arguments and nothing else."""
+        try:
+            completion = _decode(payload)
+        except DECODE_ERRORS:
+            completion = self._read_known(payload)
+        if (
+            self._first_chunk is None
+            or completion.usage is not None
+            or len(completion.choices) != 1
+        ):
+            return None
+        if completion.model and not self._has_identity:
+            return None  # it also names the model
+        choice, delta = completion.choices[0], completion.choices[0].delta
+        if (
+            delta is None
+            or delta.rest is not None
+            or delta.refusal
+            or choice != Choice(delta=delta)
+        ):
+            return None
+        thinking = delta.reasoning_content or delta.reasoning
+        if delta.reasoning and delta.reasoning != thinking:
+            return None
+        match delta.content or None, thinking or None, delta.tool_calls:
+            case str(text), None, None:
+                return TextOnlyEvent(TextDelta, self._text_index, text)
+            case None, str(text), None:
+                return TextOnlyEvent(ThinkingDelta, _THINKING_INDEX, text)
+            case None, None, [
+                Call(
+                    index=int(index),
+                    id=None,
+                    function=Function(name=None, arguments=str(text), rest=None),
+                    rest=None,
+                )
+            ] if text:
+                return TextOnlyEvent(build_arguments_delta, index + _FIRST_CALL_INDEX, text)
+            case _:
+                return None
+
+    def read(self, payload: bytes, events: list[Event]) -> None:
+        """Add the events of a chunk, or of a whole response."""
+        # One function rather than a few, because it runs for every token of a response.
+        try:
+            completion = _decode(payload)
+        except DECODE_ERRORS:
+            if payload.startswith(b"[DONE]"):
+                self._finish(events)
+                return
+            completion = self._read_unusual(payload)
+        for choice in completion.choices:
+            message = choice.delta
+            if message is None or choice.index != 0 or choice.rest is not None or self._is_whole:
+                message = self._choose(choice)
+            if message is not None:
+                if message.rest is not None:
+                    self._read_unusual_message(message, message.rest, events)
+                elif message.reasoning_content or message.reasoning:
+                    self._read_thinking(message, events)
+                if message.content:
+                    events.append(TextDelta(self._text_index, message.content))
+                if message.tool_calls is not None:
+                    for call in message.tool_calls:
+                        self._calls.read(call, events)
+                if message.refusal:
+                    self._refusal.append(message.refusal)
+            if choice.finish_reason is not None and choice.index == 0:
+                self._stop_reason = choice.finish_reason or self._stop_reason or ""
+                self._read_identity(completion)
+        if completion.usage is not None:
+            self._tokens = completion.usage
+        if completion.usage is not None or not self._has_identity:
+            self._read_identity(completion)
+
+    def read_whole(self, data: bytes, events: list[Event]) -> None:
+        """Add the events of a response that is not streamed."""
+        self.read(data, events)
+        if self._first_chunk is None or not self._first_chunk.choices:
+            raise ProtocolError("an answer has choices", code="choices_missing", place=NAME)
+        self._finish(events)
+
+    def close(self, events: list[Event]) -> None:
+        """Add the end of the turn. Raises CutShort if no stop reason has arrived."""
+        # Some servers send an empty one with every chunk.
+        if not self._is_finished and not self._stop_reason:
+            raise build_cut_short()
+        self._finish(events)
+
+    def _finish(self, events: list[Event]) -> None:
+        """Add the end of the turn, once."""
+        if self._is_finished:
+            return
+        self._is_finished = True
+        self._calls.finish(events)
+        reason = map_stop_reason(STOP_REASONS, self._stop_reason)
+        if self._details:
+            if not self._has_thought:
+                events.append(ThinkingDelta(_THINKING_INDEX, "", redacted=True))
+            events.append(BlockSealed(_THINKING_INDEX, self._seal()))
+        if self._refusal:
+            self._extras["refusal"] = "".join(self._refusal)
+            reason = StopReason.CONTENT_FILTER
+        sources = self._metadata.merged((_ANNOTATIONS,)).get(_ANNOTATIONS)
+        if isinstance(sources, list) and sources:
+            self._extras[_ANNOTATIONS] = sources
+        if self._extras:
+            events.append(ExtrasAdded(None, {NAME: self._extras}))
+        events.append(Finished(reason, self._stop_reason, self.usage))
+
+    def _read_identity(self, completion: ChatCompletion) -> None:
+        """Keep model and id, from the first chunk that has them; more may come at the end."""
+        first = self._first_chunk
+        if first is None or (completion.model and not self._has_identity):
+            self._first_chunk = completion
+            self._has_identity = bool(completion.model)
+            return
+        added = {
+            name: getattr(completion, name)
+            for name in _IDENTITY_FIELDS
+            if getattr(first, name) is None
+        }
+        if any(added.values()):
+            self._first_chunk = replace(first, **added)
+
+    def _choose(self, choice: Choice) -> ChoiceMessage | None:
+        """Return the message of the first choice; keep the others for the record."""
+        if choice.index != 0:
+            self._other_choices.append(choice)
+            return None
+        if choice.rest is not None:
+            _raise_error(choice.rest)
+            self._metadata.add(choice.rest)
+        # Perplexity sends both: in a chunk the message is all so far, in a whole response the delta
+        # is empty.
+        if not self._is_whole:
+            return choice.delta or choice.message
+        return choice.message or choice.delta
+
+    def _read_unusual(self, payload: bytes) -> ChatCompletion:
+        if type(payload) is ErrorPayload:
+            raise decode_error(200, payload.data)
+        repaired = repair_json(payload, NAME)
+        completion = _read_by_member(repaired)
+        if repaired != payload:
+            _restore_surrogates(payload, completion)
+        if completion.rest is not None:
+            self._read_unknown(completion.rest)
+            if "choices" in completion.rest:
+                raise ProtocolError(
+                    "choices must be a list of objects", code="choices_not_a_list", place=NAME
+                )
+        return completion
+
+    def _read_known(self, payload: bytes) -> ChatCompletion:
+        """Read a chunk whose unknown members have not changed; return an empty one if they have."""
+        try:
+            completion = _read_by_member(payload)
+        except ProtocolError:
+            return ChatCompletion()
+        if any(self._unknown.get(name) != text for name, text in (completion.rest or {}).items()):
+            return ChatCompletion()
+        for choice in completion.choices:
+            delta = choice.delta or ChoiceMessage()
+            if not self._metadata.is_unchanged(choice.rest):
+                return ChatCompletion()
+            if not self._metadata.is_unchanged(delta.rest):
+                return ChatCompletion()
+            choice.rest = delta.rest = None
+        return completion
+
+    # -- members of some servers -------------------------------------------------------------
+
+    def _read_unknown(self, rest: RawMembers) -> None:
+        """Find an error and Groq's usage; keep the latest of all unknown members."""
+        _raise_error(rest)
+        self._unknown |= rest
+        if self._tokens is None:
+            self._tokens = _read_groq_usage(rest)
+
+    def _read_thinking(
+        self, message: ChoiceMessage, events: list[Event], detailed: str = ""
+    ) -> None:
+        """Add the thinking of a chunk; a different text in a second member is kept as metadata."""
+        thinking = message.reasoning_content or message.reasoning or detailed
+        if thinking:
+            self._has_thought = True
+            events.append(ThinkingDelta(_THINKING_INDEX, thinking))
+        if message.reasoning and message.reasoning != thinking:
+            self._other_thinking.append(message.reasoning)
+
+    def _read_unusual_message(
+        self, message: ChoiceMessage, rest: RawMembers, events: list[Event]
+    ) -> None:
+        self._read_thinking(message, events, _read_details_text(rest))
+        # Members of other types than these stay in `rest`.
+        if (parts := read_as(rest.get("content"), _PART_LIST)) is not None:
+            del rest["content"]
+            for part in parts:
+                self._read_part(part, events)
+        if read_as(rest.get(LEGACY_CALL), RawMembers) is not None:
+            self._calls.read_legacy(_read_function(rest.pop(LEGACY_CALL)), events)
+        if (details := read_as(rest.get("reasoning_details"), _DETAIL_OBJECTS)) is not None:
+            del rest["reasoning_details"]
+            for detail in details:
+                _add_detail(self._details, detail)
+        audio = read_as(rest.get("audio"), _JSON_DICT)
+        if audio is not None and audio.get("id"):
+            self._extras["audio"] = {"id": audio["id"]}  # a request refers to it by id
+        self._metadata.add(rest)
+
+    def _read_part(self, raw: Raw, events: list[Event]) -> None:
+        """Read a part of content that is a list, as Mistral sends it."""
+        part = read_as(raw, _JSON_DICT) or {}
+        kind, text, thoughts = part.get("type"), part.get("text"), part.get("thinking")
+        if kind == "text" and isinstance(text, str):
+            events.append(TextDelta(self._text_index, text))
+            del part["text"]
+        elif kind == "thinking" and isinstance(thoughts, list):
+            self._has_thought = True
+            texts = [thought["text"] for thought in thoughts if _is_text_part(thought)]
+            events.append(ThinkingDelta(_THINKING_INDEX, "".join(texts)))
+            part["thinking"] = [thought for thought in thoughts if not _is_text_part(thought)]
+        else:
+            block = Opaque(kind=str(kind or ""), raw=raw_text(raw), origin=NAME)
+            events.append(BlockAdded(_OTHER_INDEX, block))
+            self._text_index = min(self._text_index, 0) - 1  # later text follows this block
+            return
+        rest = {
+            name: value for name, value in part.items() if name != "type" and is_nonempty(value)
+        }
+        if rest:
+            self._metadata.add({"content": Raw(msgspec.json.encode([{"type": kind} | rest]))})
+
+    def _seal(self) -> Seal:
+        model = self._model
+        if model is None:  # the request is not known
+            model = (self._first_chunk.model if self._first_chunk else None) or ""
+        details = [_join_detail(detail) for detail in self._details]
+        data = msgspec.json.encode(details).decode()
+        return Seal(data=data, provider=self._provider, api=NAME, model=model)
+
+
+def _raise_error(members: RawMembers) -> None:
+    error = members.get("error")
+    if error is not None and is_error(error):
+        raise decode_error_member(error)
+
+
+def _restore_surrogates(payload: bytes, completion: ChatCompletion) -> None:
+    """Restore lone surrogates that were replaced: their other halves may come next."""
+    texts = SplitSurrogates(payload)
+    for number, choice in enumerate(completion.choices):
+        delta = choice.delta
+        if delta is None:
+            continue
+        path = ("choices", number, "delta")
+        for name in ("content", "reasoning_content", "reasoning"):
+            texts.restore(delta, name, *path, name)
+        for position, call in enumerate(delta.tool_calls or ()):
+            if call.function is not None:
+                texts.restore(
+                    call.function,
+                    "arguments",
+                    *(*path, "tool_calls", position, "function", "arguments"),
+                )
+
+
+def _is_text_part(thought: object) -> bool:
+    return isinstance(thought, dict) and isinstance(thought.get("text"), str)
+
+
+def _read_groq_usage(rest: RawMembers) -> CompletionUsage | None:
+    inner = read_as(rest.get("x_groq"), RawMembers) or {}
+    usage = inner.get("usage", NULL)
+    return None if usage == NULL else _read_completion_usage(usage)
+
+
+# -- calls ------------------------------------------------------------------------------------
 
 
 @final
 class _ToolCallReader:
-    """Reads the calls of one answer."""
+    """Reads the calls of one response: of functions, of custom tools, or the legacy form."""
 
-    def __init__(self, beside: MergedExtras, *, is_whole: bool) -> None:
-        """Start without any; what no call has a place for goes to `beside`."""
-        self._metadata = beside
+    def __init__(self, metadata: MergedExtras, *, is_whole: bool) -> None:
+        """Start without any; members that no call can hold are added to `metadata`."""
+        self._metadata = metadata
         self._is_whole = is_whole
         self._count = 0
         self._indexes_by_id: dict[str, int] = {}
-        """The indexes that calls without one got from us, by their ids."""
+        """The indexes assigned to calls without one, by their ids."""
         self._latest_index: int | None = None
-        """That of the latest such call; None if it got none yet."""
+        """The index of the latest such call; None before it has one."""
         self._unindexed_count = 0
         self._function_extras: dict[int, dict[str, Any]] = {}
         self._blank_inputs: dict[int, str | None] = {}
-        """The inputs of custom tools by index; None where one says something."""
+        """The inputs of custom tools by index; None for one that is not blank."""
 
     def read(self, call: Call, events: list[Event]) -> None:
         """Add the events of a call, or of more of it."""
@@ -125,7 +495,7 @@ class _ToolCallReader:
             events.append(ExtrasAdded(index, {NAME: extras}))
 
     def read_legacy(self, call: Function, events: list[Event]) -> None:
-        """Read the only call of a turn, or more of it; it has no id, and goes back without one."""
+        """Read the legacy call of a turn, or more of it; it has no id, and is sent back without one."""
         arguments, inner = _read_arguments(call), call.rest or {}
         if call.name or arguments:
             events.append(ToolCallDelta(_FIRST_CALL_INDEX, None, call.name, arguments))
@@ -137,7 +507,7 @@ class _ToolCallReader:
             self._metadata.add(inner)
 
     def finish(self, events: list[Event]) -> None:
-        """Add what is known of calls only at their end."""
+        """Add the extras of calls that are known only at the end."""
         for index, text in self._blank_inputs.items():
             if text is not None:
                 inner = self._function_extras.get(index)
@@ -145,14 +515,14 @@ class _ToolCallReader:
                 events.append(ExtrasAdded(index, {NAME: {FORM_KEY: form}}))
 
     def _note_input(self, index: int, more: str) -> None:
-        """Note the input of a custom tool as long as it is blank: text still, and never `{}`."""
+        """Note the input of a custom tool while it is blank: it is sent back as text, not as `{}`."""
         before = self._blank_inputs.get(index, "")
         self._blank_inputs[index] = None if before is None or more.strip() else before + more
 
     def _assign_index(self, call: Call) -> None:
-        """Number a call of a whole answer, where each is one; of two with one id, one loses it.
+        """Number a call of a whole response; the second of two calls with one id loses it.
 
-        Nobody could answer them one by one.
+        Their results could not be told apart.
         """
         call.index = self._count
         self._count += 1
@@ -160,7 +530,7 @@ class _ToolCallReader:
             call.id = None
 
     def _add_function_extras(self, index: int, inner: RawMembers) -> dict[str, Any]:
-        """Return extras with all that was told of the function of a call; after too much, none."""
+        """Return extras with all unknown members of a function so far; none above the limit."""
         known = self._function_extras.setdefault(index, {})
         if len(known) >= _MAX_FUNCTION_EXTRAS or known.keys() >= inner.keys():
             self._metadata.add(inner)
@@ -169,7 +539,7 @@ class _ToolCallReader:
         return {FORM_KEY: {FUNCTION_EXTRAS: dict(known)}}
 
     def _find_index(self, id: str | None, name: str | None) -> int:
-        """Return an index for a call that came without one, for what else is told of it."""
+        """Return an index for a call without one, so that extras find it."""
         if id or name:
             self._latest_index = self._indexes_by_id.get(id or "")
         if self._latest_index is None:
@@ -181,46 +551,37 @@ class _ToolCallReader:
 
 
 def _read_arguments(call: Function) -> str | None:
-    """Return the arguments of a call; an object, where a string is due, is taken as its text."""
+    """Return the arguments of a call; an object in place of a string becomes its JSON text."""
     inner = call.rest or {}
     return raw_text(inner.pop("arguments")) if "arguments" in inner else call.arguments
 
 
 def _take_text(members: RawMembers, name: str) -> str | None:
-    """Take a text out of members; what else stands there as the JSON that it is."""
+    """Take a text out of members; a value of another type as its JSON text."""
     raw = members.pop(name, NULL)
     text = read_as(raw, str)
     return raw_text(raw) if text is None and raw != NULL else text
 
 
-# -- details ---------------------------------------------------------------------------------------
-#
-# Details of reasoning, as OpenRouter sends them: in fragments, and wanted back whole.
-
-
-_FRAGMENT_FIELDS: Final = frozenset({"text", "summary", "data"})
-"""What comes in fragments."""
-
-
-_DETAIL_LIST: Final = list[dict[str, Any]]
+# -- reasoning details ------------------------------------------------------------------------
 
 
 class _TextFragments(list[str]):
-    """A text that grows, told apart from lists that a server sends."""
+    """A text in fragments; a type of its own, to distinguish it from lists of a server."""
 
 
 def _read_details_text(rest: RawMembers) -> str:
-    """Return the words in the details of a message, of servers that say them only there."""
-    details = read_as(rest.get("reasoning_details"), _DETAIL_LIST) or ()
+    """Return the text of reasoning details, for servers that send it only there."""
+    details = read_as(rest.get("reasoning_details"), _DETAIL_OBJECTS) or ()
     texts = [detail.get("text") or detail.get("summary") for detail in details]
     return "".join([text for text in texts if isinstance(text, str)])
 
 
-def _add_detail(details: list[dict[str, Any]], news: dict[str, Any]) -> None:
-    """Add a fragment to the detail it continues: the last one of the same kind and index."""
-    if not details or _begins_new_detail(details[-1], news):
+def _add_detail(details: list[dict[str, Any]], fragment: dict[str, Any]) -> None:
+    """Add a fragment to the detail it continues: the last one, if type and index are the same."""
+    if not details or _begins_new_detail(details[-1], fragment):
         details.append({})
-    for name, value in news.items():
+    for name, value in fragment.items():
         known = details[-1].get(name)
         if name in _FRAGMENT_FIELDS and isinstance(value, str):
             if not isinstance(known, _TextFragments):
@@ -230,416 +591,16 @@ def _add_detail(details: list[dict[str, Any]], news: dict[str, Any]) -> None:
             details[-1][name] = value
 
 
-def _begins_new_detail(last: dict[str, Any], news: dict[str, Any]) -> bool:
-    """Tell whether a fragment begins a detail; an id may come with the first alone."""
-    if any(last.get(key) != news.get(key) for key in ("type", "index")):
+def _begins_new_detail(last: dict[str, Any], fragment: dict[str, Any]) -> bool:
+    """Tell whether a fragment begins a detail; only the first of a detail may have an id."""
+    if any(last.get(key) != fragment.get(key) for key in ("type", "index")):
         return True
-    return None not in (last.get("id"), news.get("id")) and last["id"] != news["id"]
+    return None not in (last.get("id"), fragment.get("id")) and last["id"] != fragment["id"]
 
 
 def _join_detail(detail: dict[str, Any]) -> dict[str, Any]:
-    """Return a detail with its fragments put together."""
+    """Return a detail with its fragments joined."""
     return {
         name: "".join(value) if isinstance(value, _TextFragments) else value
         for name, value in detail.items()
     }
-
-
-# -- halves ----------------------------------------------------------------------------------------
-#
-# Characters that a server cut in two.
-
-
-def _restore_surrogates(payload: bytes, answer: ChatCompletion) -> None:
-    """Put back half characters that were mended away: their other halves may come next."""
-    halves = SplitSurrogates(payload)
-    for number, choice in enumerate(answer.choices):
-        delta = choice.delta
-        if delta is None:
-            continue
-        place = ("choices", number, "delta")
-        for name in ("content", "reasoning_content", "reasoning"):
-            text = halves.text_at(*place, name)
-            if text:
-                setattr(delta, name, text)
-        for position, call in enumerate(delta.tool_calls or ()):
-            if call.function is not None:
-                text = halves.text_at(*place, "tool_calls", position, "function", "arguments")
-                call.function.arguments = text or call.function.arguments
-
-
-_TEXT_INDEX: Final = 0
-
-
-_THINKING_INDEX: Final = 1
-
-
-_OTHER_INDEX: Final = 2
-
-
-_AUDIO_FRAGMENT_FIELDS: Final = frozenset({"data", "transcript"})
-"""What of spoken audio comes in fragments."""
-
-
-_IDENTITY_FIELDS: Final = (
-    "id",
-    "object",
-    "created",
-    "model",
-    "system_fingerprint",
-    "service_tier",
-    "provider",
-)
-
-
-_ANNOTATIONS: Final = "annotations"
-"""What comes beside the words, and goes back with them."""
-
-
-_decode: Final = msgspec.json.Decoder(ChatCompletion).decode
-
-
-_read_by_member: Final = build_slow_reader(ChatCompletion, NAME)
-
-
-_read_function: Final = build_reader(Function, NAME)
-
-
-_read_completion_usage: Final = build_reader(CompletionUsage, NAME)
-
-
-_PART_LIST: Final = list[Raw]
-
-
-_DETAIL_OBJECTS: Final = list[dict[str, Any]]
-
-
-_JSON_DICT: Final = dict[str, Any]
-
-
-@final
-class CompletionReader:
-    """One answer as it is read."""
-
-    def __init__(self, provider: str, model: str | None, *, is_whole: bool) -> None:
-        self._provider = provider
-        self._model = model
-        self.stop_reason: str | None = None
-        self.is_finished = False
-        self._is_whole = is_whole
-        self._first_chunk: ChatCompletion | None = None
-        self._has_identity = False
-        """Whether that one says who answers; Azure's first chunk is about the prompt alone."""
-        self._tokens: CompletionUsage | None = None
-        self._unknown: RawMembers = {}
-        self._other_choices: list[Choice] = []
-        self._extras: dict[str, Any] = {}
-        self._metadata = MergedExtras(growing=_AUDIO_FRAGMENT_FIELDS)
-        """What comes beside the words, and like them in parts: log probabilities, sources."""
-        self._refusal: list[str] = []
-        self._details: list[dict[str, Any]] = []
-        self._has_thought = False
-        self._text_index = _TEXT_INDEX
-        """The block that words go on in."""
-        self._other_thinking: list[str] = []
-        self._calls = _ToolCallReader(self._metadata, is_whole=is_whole)
-
-    @property
-    def has_choices(self) -> bool:
-        """Whether anything was answered at all."""
-        return self._first_chunk is not None and bool(self._first_chunk.choices)
-
-    @property
-    def envelope(self) -> dict[str, Any]:
-        """Everything that was said about the answer."""
-        found = to_builtins(self._first_chunk) if self._first_chunk is not None else {}
-        found.pop("choices", None)
-        found |= parse_members(self._unknown)
-        found |= self._metadata.merged()
-        if self._other_thinking:
-            found["reasoning"] = "".join(self._other_thinking)
-        if self._tokens is not None:
-            found["usage"] = to_builtins(self._tokens)
-        if self._other_choices:
-            found["other_choices"] = to_builtins(self._other_choices)
-        return found
-
-    @property
-    def usage(self) -> Usage | None:
-        """What was counted so far."""
-        return read_usage(self._tokens) if self._tokens is not None else None
-
-    def read_text_only(self, payload: bytes) -> TextOnlyEvent | None:
-        """Return what a chunk says, if that is words or more of a call and nothing else."""
-        try:
-            answer = _decode(payload)
-        except DECODE_ERRORS:
-            answer = self._read_known(payload)
-        if self._first_chunk is None or answer.usage is not None or len(answer.choices) != 1:
-            return None
-        if answer.model and not self._has_identity:
-            return None  # it says who answers, as well
-        choice, said = answer.choices[0], answer.choices[0].delta
-        if said is None or said.rest is not None or said.refusal or choice != Choice(delta=said):
-            return None
-        thinking = said.reasoning_content or said.reasoning
-        if said.reasoning and said.reasoning != thinking:
-            return None
-        match said.content or None, thinking or None, said.tool_calls:
-            case str(text), None, None:
-                return TextOnlyEvent(TextDelta, self._text_index, text)
-            case None, str(text), None:
-                return TextOnlyEvent(ThinkingDelta, _THINKING_INDEX, text)
-            case None, None, [
-                Call(
-                    index=int(index),
-                    id=None,
-                    function=Function(name=None, arguments=str(text), rest=None),
-                    rest=None,
-                )
-            ] if text:
-                return TextOnlyEvent(build_arguments_delta, index + _FIRST_CALL_INDEX, text)
-            case _:
-                return None
-
-    def read(self, payload: bytes, events: list[Event]) -> None:
-        """Add the events of a chunk, or of a whole answer."""
-        # One function rather than a few: this runs for every word that a model says.
-        try:
-            answer = _decode(payload)
-        except DECODE_ERRORS:
-            if payload.startswith(b"[DONE]"):
-                self.finish(events)
-                return
-            answer = self._read_unusual(payload)
-        for choice in answer.choices:
-            said = choice.delta
-            if said is None or choice.index != 0 or choice.rest is not None or self._is_whole:
-                said = self._choose(choice)
-            if said is not None:
-                if said.rest is not None:
-                    self._read_unusual_message(said, said.rest, events)
-                elif said.reasoning_content or said.reasoning:
-                    self._read_thinking(said, events)
-                if said.content:
-                    events.append(TextDelta(self._text_index, said.content))
-                if said.tool_calls is not None:
-                    for call in said.tool_calls:
-                        self._calls.read(call, events)
-                if said.refusal:
-                    self._refusal.append(said.refusal)
-            if choice.finish_reason is not None and choice.index == 0:
-                self.stop_reason = choice.finish_reason or self.stop_reason or ""
-                self._read_identity(answer)
-        if answer.usage is not None:
-            self._tokens = answer.usage
-        if answer.usage is not None or not self._has_identity:
-            self._read_identity(answer)
-
-    def finish(self, events: list[Event]) -> None:
-        """Add the end of the turn, once."""
-        if self.is_finished:
-            return
-        self.is_finished = True
-        self._calls.finish(events)
-        reason = map_stop_reason(self.stop_reason)
-        if self._details:
-            if not self._has_thought:
-                events.append(ThinkingDelta(_THINKING_INDEX, "", redacted=True))
-            events.append(BlockSealed(_THINKING_INDEX, self._seal()))
-        if self._refusal:
-            self._extras["refusal"] = "".join(self._refusal)
-            reason = StopReason.CONTENT_FILTER
-        sources = self._metadata.merged((_ANNOTATIONS,)).get(_ANNOTATIONS)
-        if isinstance(sources, list) and sources:
-            self._extras[_ANNOTATIONS] = sources
-        if self._extras:
-            events.append(ExtrasAdded(None, {NAME: self._extras}))
-        events.append(Finished(reason, self.stop_reason, self.usage))
-
-    def _read_identity(self, answer: ChatCompletion) -> None:
-        """Keep who answers, from the first chunk that says it; more may come at the end."""
-        first = self._first_chunk
-        if first is None or (answer.model and not self._has_identity):
-            self._first_chunk = answer
-            self._has_identity = bool(answer.model)
-            return
-        news = {
-            name: getattr(answer, name) for name in _IDENTITY_FIELDS if getattr(first, name) is None
-        }
-        if any(news.values()):
-            self._first_chunk = replace(first, **news)
-
-    def _choose(self, choice: Choice) -> ChoiceMessage | None:
-        """Return what the first choice says; the others are kept for the record."""
-        if choice.index != 0:
-            self._other_choices.append(choice)
-            return None
-        if choice.rest is not None:
-            self._raise_error(choice.rest)
-            self._metadata.add(choice.rest)
-        # Perplexity sends both: in a chunk the message is all so far, in an answer the delta is empty.
-        if not self._is_whole:
-            return choice.delta or choice.message
-        return choice.message or choice.delta
-
-    def _read_unusual(self, payload: bytes) -> ChatCompletion:
-        if type(payload) is ErrorPayload:
-            raise decode_error(200, payload.data)
-        mended = repair_json(payload, NAME)
-        answer = _read_by_member(mended)
-        if mended != payload:
-            _restore_surrogates(payload, answer)
-        if answer.rest is not None:
-            self._read_unknown(answer.rest)
-            if "choices" in answer.rest:
-                raise ProtocolError(f"{NAME}: choices must be a list of objects")
-        return answer
-
-    def _read_known(self, payload: bytes) -> ChatCompletion:
-        """Read a chunk of which members without a name are as they were; an empty one if not."""
-        try:
-            answer = _read_by_member(payload)
-        except ProtocolError:
-            return ChatCompletion()
-        if any(self._unknown.get(name) != text for name, text in (answer.rest or {}).items()):
-            return ChatCompletion()
-        for choice in answer.choices:
-            said = choice.delta or ChoiceMessage()
-            if not self._metadata.is_unchanged(choice.rest) or not self._metadata.is_unchanged(
-                said.rest
-            ):
-                return ChatCompletion()
-            choice.rest = said.rest = None
-        return answer
-
-    # -- what only some servers say ----------------------------------------------------------
-
-    def _read_unknown(self, rest: RawMembers) -> None:
-        """Look for errors and usage in places of their own; keep all of it, as it was last."""
-        self._raise_error(rest)
-        self._unknown |= rest
-        if self._tokens is None:
-            self._tokens = _read_groq_usage(rest)
-
-    def _raise_error(self, rest: RawMembers) -> None:
-        if is_error(rest.get("error")):
-            raise decode_error(200, b'{"error":' + bytes(rest["error"]) + b"}")
-
-    def _read_thinking(self, said: ChoiceMessage, events: list[Event], detailed: str = "") -> None:
-        """Add what a chunk thinks; what another member says otherwise is kept beside it."""
-        thinking = said.reasoning_content or said.reasoning or detailed
-        if thinking:
-            self._has_thought = True
-            events.append(ThinkingDelta(_THINKING_INDEX, thinking))
-        if said.reasoning and said.reasoning != thinking:
-            self._other_thinking.append(said.reasoning)
-
-    def _read_unusual_message(
-        self, said: ChoiceMessage, rest: RawMembers, events: list[Event]
-    ) -> None:
-        self._read_thinking(said, events, _read_details_text(rest))
-        # What is of another type than these stays with the rest.
-        if (parts := read_as(rest.get("content"), _PART_LIST)) is not None:
-            del rest["content"]
-            for part in parts:
-                self._read_part(part, events)
-        if read_as(rest.get(LEGACY_CALL), RawMembers) is not None:
-            self._calls.read_legacy(_read_function(rest.pop(LEGACY_CALL)), events)
-        if (details := read_as(rest.get("reasoning_details"), _DETAIL_OBJECTS)) is not None:
-            del rest["reasoning_details"]
-            for detail in details:
-                _add_detail(self._details, detail)
-        audio = read_as(rest.get("audio"), _JSON_DICT)
-        if audio is not None and audio.get("id"):
-            self._extras["audio"] = {"id": audio["id"]}  # all that is wanted back
-        self._metadata.add(rest)
-
-    def _read_part(self, raw: Raw, events: list[Event]) -> None:
-        """Read a part of the content, of which Mistral sends lists."""
-        part = read_as(raw, _JSON_DICT) or {}
-        kind, text, thoughts = part.get("type"), part.get("text"), part.get("thinking")
-        if kind == "text" and isinstance(text, str):
-            events.append(TextDelta(self._text_index, text))
-            del part["text"]
-        elif kind == "thinking" and isinstance(thoughts, list):
-            self._has_thought = True
-            words = [thought["text"] for thought in thoughts if _is_text_part(thought)]
-            events.append(ThinkingDelta(_THINKING_INDEX, "".join(words)))
-            part["thinking"] = [thought for thought in thoughts if not _is_text_part(thought)]
-        else:
-            block = Opaque(kind=str(kind or ""), raw=raw_text(raw), origin=NAME)
-            events.append(BlockAdded(_OTHER_INDEX, block))
-            self._text_index = min(self._text_index, 0) - 1  # text from here on stands behind it
-            return
-        left = {
-            name: value for name, value in part.items() if name != "type" and is_nonempty(value)
-        }
-        if left:
-            self._metadata.add({"content": Raw(msgspec.json.encode([{"type": kind} | left]))})
-
-    def _seal(self) -> Seal:
-        model = self._model
-        if model is None:  # read offline: what was asked for is not known
-            model = (self._first_chunk.model if self._first_chunk else None) or ""
-        details = [_join_detail(detail) for detail in self._details]
-        data = msgspec.json.encode(details).decode()
-        return Seal(data=data, provider=self._provider, api=NAME, model=model)
-
-
-def _is_text_part(thought: object) -> bool:
-    return isinstance(thought, dict) and isinstance(thought.get("text"), str)
-
-
-def _read_groq_usage(rest: RawMembers) -> CompletionUsage | None:
-    inner = read_as(rest.get("x_groq"), RawMembers) or {}
-    usage = inner.get("usage", NULL)
-    return None if usage == NULL else _read_completion_usage(usage)
-
-
-# -- answer ----------------------------------------------------------------------------------------
-#
-# Read answers: whole ones and streams, by the same steps.
-
-
-def decode_response(
-    data: bytes | str, *, provider: str = PROVIDER, model: str | None = None
-) -> AssistantMessage:
-    """Decode a whole answer. Raises ProviderError if it holds one, ProtocolError if it is none.
-
-    `provider` and `model` (as it was asked for) are whom seals will be for.
-    """
-    turn = CompletionReader(provider, model, is_whole=True)
-    events: list[Event] = []
-    turn.read(data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data, events)
-    if not turn.has_choices:
-        raise ProtocolError(f"{NAME}: an answer has choices")
-    turn.finish(events)
-    return assemble_message(events)
-
-
-@final
-class StreamDecoder(SseStreamDecoder):
-    """Decodes an answer that comes as server-sent events, with or without a `[DONE]`."""
-
-    def __init__(self, *, provider: str = PROVIDER, model: str | None = None) -> None:
-        """Start a new answer. `provider` and `model` are whom seals will be for."""
-        turn = CompletionReader(provider, model, is_whole=False)
-        super().__init__(turn.read, turn.read_text_only)
-        self._response = turn
-
-    @property
-    def envelope(self) -> dict[str, Any]:
-        """What the provider said about its answer, beside the message."""
-        return self._response.envelope
-
-    @property
-    def usage(self) -> Usage | None:
-        """What was counted so far: some servers tell it with every chunk."""
-        return self._response.usage
-
-    def _finish(self, events: list[Event]) -> None:
-        if not self._response.is_finished:
-            if not self._response.stop_reason:  # some servers say it, empty, with every chunk
-                raise build_cut_short()
-            self._response.finish(events)

@@ -1,34 +1,34 @@
-"""The JSON of an answer, as far as we have names for it."""
+"""The JSON of the Responses API, as far as steno names it, and its tables."""
 
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Raw
 
-from steno.messages.usage import StopReason, Usage
+from steno.messages.usage import StopReason
 from steno.wire.tolerant import NULL, TolerantStruct
 
 NAME: Final = "openai_responses"
 PROVIDER: Final = "openai"
-"""Whom we assume to speak this protocol if nobody says otherwise."""
+"""The provider that is assumed unless the caller names one."""
 
 LEGAL_ID: Final = re.compile(r"[\x21-\x7e]{1,64}")
 LEGAL_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
-"""What a function may be called."""
+"""The legal names of functions."""
 
 ITEM_EXTRAS: Final = "$item"
-"""The extra of the first part of a message item that holds the members of the item itself."""
+"""The extra of the first part of a message item with the unknown members of the item itself."""
 ITEM_TYPE_NOTE: Final = "item"
-"""How that item was written: with the type of a message, which it can do without."""
+"""The note on an item that was written with its type, which is optional for a message."""
 PART_NOTE: Final = "part"
-"""How a part was written that goes on with the item of the part before it."""
+"""The note on a part that belongs to the item of the part before it."""
 PROVIDER_NOTE: Final = "provider"
-"""How a turn was written that another provider than `PROVIDER` made; ids are worth nothing else."""
+"""The note that names the provider of a turn, if not `PROVIDER`: only it knows the ids."""
 
 CUSTOM_TOOL_CALL: Final = "custom_tool_call"
-"""The type of a call whose arguments are any text, its input."""
+"""The type of a call whose arguments are any text."""
 FUNCTION_CALL_OUTPUT: Final = "function_call_output"
 CUSTOM_TOOL_CALL_OUTPUT: Final = "custom_tool_call_output"
 
@@ -40,15 +40,15 @@ REFUSAL_DELTA: Final = "response.refusal.delta"
 REASONING_DELTAS: Final = frozenset(
     {"response.reasoning_summary_text.delta", "response.reasoning_text.delta"}
 )
-TEXT_KIND: Final = "words"
-REASONING_KIND: Final = "thought"
+TEXT_KIND: Final = "text"
+REASONING_KIND: Final = "reasoning"
 CALL_KIND: Final = "call"
 DELTA_KINDS: Final = (
     {TEXT_DELTA: TEXT_KIND, REFUSAL_DELTA: "refusal"}
     | dict.fromkeys(REASONING_DELTAS, REASONING_KIND)
     | dict.fromkeys(ARGUMENTS_DELTAS, CALL_KIND)
 )
-"""Events that say more of something: what that is."""
+"""The kinds of the events that continue a content."""
 DONE_EVENT_FIELDS: Final = {
     "response.output_text.done": "text",
     "response.refusal.done": "refusal",
@@ -57,11 +57,11 @@ DONE_EVENT_FIELDS: Final = {
     "response.reasoning_text.done": "text",
     "response.reasoning_summary_text.done": "text",
 }
-"""Events that say at once what deltas said before, or should have: the member that says it."""
+"""The events that repeat all deltas of a content, and the member with its text."""
 RESPONSE_STATUSES: Final = frozenset(
     {"completed", "failed", "in_progress", "cancelled", "queued", "incomplete"}
 )
-"""How an answer may be; many a server says of its health that its status is ok."""
+"""The statuses of a response; other servers answer with a status of their own."""
 END_EVENTS: Final = frozenset(
     {
         "response.completed",
@@ -75,7 +75,7 @@ START_EVENTS: Final = frozenset({"response.created", "response.queued", "respons
 
 
 class DeltaEvent(TolerantStruct):
-    """The event that nearly all events are: a few characters more of something."""
+    """Nearly all events are deltas: a few more characters of a content."""
 
     type: str
     delta: str
@@ -89,7 +89,7 @@ class DeltaEvent(TolerantStruct):
 
 
 class ItemHead(TolerantStruct, forbid_unknown_fields=False):
-    """What an item is called."""
+    """The type, ids and name of an item."""
 
     type: str | None = None
     id: str | None = None
@@ -98,20 +98,20 @@ class ItemHead(TolerantStruct, forbid_unknown_fields=False):
 
 
 class InputTokensDetails(TolerantStruct, forbid_unknown_fields=False):
-    """What the input was made of."""
+    """The parts of the input tokens."""
 
     cached_tokens: int | None = None
     cache_write_tokens: int | None = None
 
 
 class OutputTokensDetails(TolerantStruct, forbid_unknown_fields=False):
-    """What the output was made of."""
+    """The parts of the output tokens."""
 
     reasoning_tokens: int | None = None
 
 
 class ResponseUsage(TolerantStruct, forbid_unknown_fields=False):
-    """What an answer cost."""
+    """The tokens of a response."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -120,13 +120,13 @@ class ResponseUsage(TolerantStruct, forbid_unknown_fields=False):
 
 
 class IncompleteDetails(TolerantStruct, forbid_unknown_fields=False):
-    """Why an answer is not whole."""
+    """Why a response is incomplete."""
 
     reason: str | None = None
 
 
 class Response(TolerantStruct, forbid_unknown_fields=False):
-    """The members of an answer that become a message; all of them are in the envelope."""
+    """The members of a response that become a message; the envelope has all of them."""
 
     model: str | None = None
     status: str | None = None
@@ -136,44 +136,32 @@ class Response(TolerantStruct, forbid_unknown_fields=False):
     incomplete_details: IncompleteDetails | None = None
 
 
-_STOP_REASONS: Final = {
+# -- tables ----------------------------------------------------------------------------------
+
+STOP_REASONS: Final = {
     "completed": StopReason.END_TURN,
     "failed": StopReason.ERROR,
     "cancelled": StopReason.ABORTED,
     "queued": StopReason.PAUSE,
     "in_progress": StopReason.PAUSE,
 }
-_INCOMPLETE_REASONS: Final = {
+"""By the status of a response; it does not tell that there are calls."""
+INCOMPLETE_REASONS: Final = {
     "max_output_tokens": StopReason.LENGTH,
     "max_tokens": StopReason.LENGTH,
     "content_filter": StopReason.CONTENT_FILTER,
 }
+"""By the reason of a response with the status `incomplete`."""
+USAGE: Final = {
+    "input_tokens": ("input_tokens",),
+    "output_tokens": ("output_tokens",),
+    "cache_read_tokens": ("input_tokens_details.cached_tokens",),
+    "cache_write_tokens": ("input_tokens_details.cache_write_tokens",),
+    "thinking_tokens": ("output_tokens_details.reasoning_tokens",),
+}
 
 
-def map_stop_reason(status: str | None, details: IncompleteDetails | None) -> StopReason:
-    """Map the status of an answer; calls are not told by it."""
-    if status == "incomplete":
-        return _INCOMPLETE_REASONS.get((details and details.reason) or "", StopReason.UNKNOWN)
-    return _STOP_REASONS.get(status or "", StopReason.UNKNOWN)
-
-
-def read_usage(tokens: ResponseUsage) -> Usage:
-    """Read the counts; input tokens include what was cached, output tokens all thinking."""
-    read = tokens.input_tokens_details
-    written = tokens.output_tokens_details
-    counts: dict[str, Any] = {
-        "input_tokens": tokens.input_tokens,
-        "output_tokens": tokens.output_tokens,
-        "cache_read_tokens": read.cached_tokens if read else None,
-        "cache_write_tokens": read.cache_write_tokens if read else None,
-        "thinking_tokens": written.reasoning_tokens if written else None,
-    }
-    return Usage(
-        **{name: count for name, count in counts.items() if count is not None and count >= 0}
-    )
-
-
-# -- events that say nothing of their own ----------------------------------------------------
+# -- events without content of their own -----------------------------------------------------
 
 
 def _build_event_names(item: str, *steps: str) -> list[str]:
@@ -204,7 +192,7 @@ PROGRESS_EVENTS: Final = frozenset(
         *_build_event_names("compaction", "compacting"),
     ]
 )
-"""Events that tell of progress only: what they bring, the item repeats when it is done."""
+"""Events that report progress only: the done item repeats their content."""
 
 REPEATED_FIELDS: Final = frozenset(
     [
@@ -214,4 +202,4 @@ REPEATED_FIELDS: Final = frozenset(
         *("partial_image_b64", "partial_image_index"),
     ]
 )
-"""Members of those events that need not be kept."""
+"""Members of these events that need not be kept."""

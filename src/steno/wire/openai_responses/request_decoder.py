@@ -1,6 +1,6 @@
-"""Read requests: anybody's recorded history becomes values of ours.
+"""Decode requests of the Responses API.
 
-What the model said between two items of anybody else's is one turn, however many items it has.
+All items of the model between two other items are one turn.
 """
 
 from __future__ import annotations
@@ -53,18 +53,20 @@ _MODEL_ITEM_TYPES: Final = frozenset(
         *("program", "program_output", "tool_search_output"),
     ]
 )
-"""Items of a model's turn whose names do not tell; calls of all kinds end in `_call`."""
+"""Item types of the model that do not end in `_call`."""
 
 
 def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
-    """Read a recorded request; what we have no name for stays in extras and opaque blocks.
+    """Decode a recorded request; unknown members stay in extras and opaque blocks.
 
-    Seals in it are taken as those of the provider and model it was sent to. Raises
-    InvalidRequest if it is not a request of this protocol.
+    Seals in it belong to the provider and model that it was sent to. Raises InvalidRequest if it
+    is not a request of this protocol.
     """
     body = ObjectMembers(data, "request")
     if "input" not in body and "instructions" not in body:
-        raise InvalidRequest("request: neither input nor instructions")
+        raise InvalidRequest(
+            "neither input nor instructions", code="messages_missing", place="request"
+        )
     tools = take_tools(body, _read_tool)
     settings = _read_settings(body, tools)
     target = RequestTarget(provider, NAME, settings["model"])
@@ -95,7 +97,7 @@ def _read_tool(raw: Raw) -> ToolDefinition | None:
         members.note_form("absent", absent)
     if name and not LEGAL_NAME.fullmatch(name):
         members.note_form("name", name)
-    # What is empty, or has no type, stays among the members: ours have a description and an object.
+    # An empty description, or a schema without a type, stays: ours may not be so.
     if description and description.strip():
         members.take("description", str)
     else:
@@ -178,7 +180,7 @@ def _build_turn(blocks: list[AssistantBlock], target: RequestTarget) -> Assistan
 
 
 def _read_message_or_opaque(item: ObjectMembers, custom: set[str]) -> Message:
-    """Read what is not of the model; `custom` are the ids of its calls of custom tools."""
+    """Read an item that is not of the model; `custom` are the ids of calls of custom tools."""
     raw = item.raw
     try:
         message = _read_message(item, custom)
@@ -194,7 +196,7 @@ def _read_message(item: ObjectMembers, custom: set[str]) -> Message | None:
     if kind not in ("message", None):
         return None
     if item.take("type", str):
-        item.note_form("type", kind)  # it can do without
+        item.note_form("type", kind)  # it is optional
     if role == "user":
         item.take("role", str)
         return UserMessage(_read_content(item, "content"), extras=item.extras(NAME))
@@ -216,7 +218,7 @@ def _read_result(item: ObjectMembers, custom: set[str]) -> ToolResultMessage:
     if item.peek("type", str) == (
         CUSTOM_TOOL_CALL_OUTPUT if call_id in custom else FUNCTION_CALL_OUTPUT
     ):
-        item.take("type", str)  # as we would write it
+        item.take("type", str)  # the type that the encoder writes
     content: tuple[ResultBlock, ...] = _read_content(item, "output")
     return ToolResultMessage(tool_call_id=call_id, content=content, extras=item.extras(NAME))
 
@@ -225,13 +227,15 @@ def _read_result(item: ObjectMembers, custom: set[str]) -> ToolResultMessage:
 
 
 def _read_content(item: ObjectMembers, name: str) -> tuple[UserBlock, ...]:
-    """Read the content; how it was written is noted where there is another way."""
+    """Read the content; note its form where there are two ways to write the same."""
     text = item.take(name, str)
     if text is not None:
         return (Text(text),)
     parts = item.take_list(name)
     if parts is None:
-        raise InvalidRequest(f"item: {name} is neither text nor a list")
+        raise InvalidRequest(
+            f"{name} is neither text nor a list", code="content_not_text", place="item"
+        )
     item.note_form(name, "parts")
     return tuple(map(_read_part, parts))
 
