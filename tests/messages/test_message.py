@@ -558,7 +558,9 @@ def test_the_details_of_a_result_are_read_only_at_every_depth() -> None:
 @pytest.mark.parametrize(
     ("details", "code"),
     [
-        *((wrong, "not_a_mapping") for wrong in ([], "x", 7)),
+        ([], "not_a_mapping"),
+        ("x", "not_a_mapping"),
+        (7, "not_a_mapping"),
         ({"a": math.nan}, "not_finite"),
         ({"a": {1j}}, "unsupported_type"),
         ({"a": "\ud83d"}, "lone_surrogate"),

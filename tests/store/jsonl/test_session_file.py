@@ -14,7 +14,7 @@ from steno.records.entry import Entry
 from steno.records.stored_record import MAIN_BRANCH, Header
 from steno.store import MemoryStore, Store
 from steno.store.jsonl import JsonlStore
-from steno.store.jsonl.session_file import _scan_record_lines, encode_line
+from steno.store.jsonl.session_file import scan_record_lines, encode_line
 from tests.store.jsonl.sample_sessions import chained_records, lines_of, put_lines
 
 _DIGEST = "0" * 64
@@ -85,7 +85,7 @@ def test_a_file_that_became_another_is_known_by_its_last_line(tmp_path: Path) ->
 def test_a_glance_ends_where_something_is_in_doubt() -> None:
     header = encode_line(Header(id="s"))
     first, second = map(encode_line, chained_records(["a", "b"]))
-    assert [line for line, _ in _scan_record_lines([first, second])] == [first, second]
+    assert [line for line, _ in scan_record_lines([first, second])] == [first, second]
     doubtful = [
         header,
         second[:-1],
@@ -97,4 +97,4 @@ def test_a_glance_ends_where_something_is_in_doubt() -> None:
         b"\0" * 9,
     ]
     for line in [*doubtful, second.replace(b'"b"', b'"c"')]:
-        assert [raw for raw, _ in _scan_record_lines([first, line, second])] == [first]
+        assert [raw for raw, _ in scan_record_lines([first, line, second])] == [first]
