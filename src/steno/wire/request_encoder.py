@@ -1,4 +1,10 @@
-"""What the encoders of all wires share: messages written once, names and ids mapped, blocks told."""
+"""The part of request encoding that all wires share.
+
+An `Encoder` keeps the messages that it has written, so that the next request of a conversation
+costs only its new messages. A `MessageWriter` writes them. The functions below map names and ids
+that a provider forbids, and write the blocks that every wire writes alike; each reports what it
+changed. Nothing here knows a provider.
+"""
 
 from __future__ import annotations
 
@@ -43,33 +49,33 @@ from steno.wire.report import ChangeCollector, EncodedRequest
 WHOLE_MESSAGE_KIND: Final = "message"
 """The kind of an Opaque block that is a whole message of its wire."""
 STREAM_EVENT_PREFIX: Final = "event:"
-"""What the kind of an Opaque block begins with that is an event of a stream and is never sent."""
+"""The kind of an Opaque block that is an event of a stream begins with this; it is never sent."""
 _INVALID_CALL_NAME: Final = "invalid_tool_call"
-"""What a call goes by that nobody can run, if its own name may not be sent."""
+"""The name of an invalid call whose own name may not be sent."""
 
 _MAX_PIECES: Final = 64
 _ALWAYS_WRITTEN: Final = object()
-"""Stands for what is written anyway, and is like nothing in extras."""
+"""A value that differs from anything in extras: the member is written in any case."""
 
 _MALFORMED_NOTE_ERRORS: Final = (TypeError, AttributeError, LookupError)
-"""What comes of notes that are not of the types that we write."""
+"""Errors of the encoder if notes under `$form` are not of the types that steno writes."""
 
 encode_json: Final = msgspec.json.Encoder().encode
 
 
 class RequestTarget(NamedTuple):
-    """Who will read a request: seals are for exactly one of these."""
+    """The reader of a request: a seal is valid for exactly one of these."""
 
     provider: str
     api: str
     model: str
 
     def accepts(self, seal: Seal) -> bool:
-        """Tell whether the target made the seal, and so takes it back."""
+        """Return whether the target made the seal, and so takes it back."""
         return (seal.provider, seal.api, seal.model) == self
 
     def seal(self, data: str) -> Seal:
-        """Make a seal of this target's."""
+        """Return a seal of this target."""
         return Seal(data=data, provider=self.provider, api=self.api, model=self.model)
 
 
@@ -93,9 +99,9 @@ class MessageWriter(ABC):
 
 
 def compact_pieces(pieces: list[bytes]) -> list[bytes]:
-    """Return pieces of an array, few enough to be joined for every request.
+    """Return the pieces of an array, few enough to be joined for every request.
 
-    That copies all of them, and a long conversation is large: it is not done once more than needed.
+    Joining copies a whole conversation, so it happens once in a while and not for every message.
     """
     return [b",".join(pieces)] if len(pieces) > _MAX_PIECES else pieces
 
@@ -126,7 +132,7 @@ class MessageListWriter(MessageWriter):
 
     @abstractmethod
     def _add_prompt(self, message: SystemMessage | UserMessage) -> None:
-        """Write what is said to the model."""
+        """Write a message for the model."""
 
     @abstractmethod
     def _add_assistant(self, message: AssistantMessage) -> None:
@@ -134,13 +140,13 @@ class MessageListWriter(MessageWriter):
 
     @abstractmethod
     def _add_result(self, message: ToolResultMessage) -> None:
-        """Write the answer to a call."""
+        """Write the result of a call."""
 
 
 class Encoder(ABC):
-    """Encodes the requests of a conversation; what was sent before is not written again.
+    """Encodes the requests of a conversation; messages that were sent before are not written again.
 
-    Keep one for each conversation and target. `encode` costs what is new, and a copy.
+    Keep one for each conversation and target. `encode` costs the new messages, and a copy.
     """
 
     def __init__(self) -> None:
@@ -149,11 +155,11 @@ class Encoder(ABC):
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """What is written already: a request that begins with it costs only what is new."""
+        """The messages that are written: a request that begins with them costs only the others."""
         return () if self._writer is None else self._messages
 
     def encode(self, request: Request, *, stream: bool | None = None) -> EncodedRequest:
-        """Return the body to send and what got lost; `stream` asks for an answer in pieces."""
+        """Return the body to send and its losses; `stream` asks for a streamed response."""
         writer = self._write_new_messages(request)
         messages = writer.finish()
         losses = ChangeCollector()
@@ -170,7 +176,7 @@ class Encoder(ABC):
 
     @abstractmethod
     def _target(self, request: Request) -> RequestTarget:
-        """Say who will read the request."""
+        """Return the reader of a request."""
 
     @abstractmethod
     def _new_writer(self, target: RequestTarget) -> MessageWriter:
@@ -185,23 +191,23 @@ class Encoder(ABC):
     def _without_conflicting_extras(
         self, request: Request, messages: bytes, losses: ChangeCollector, *, stream: bool | None
     ) -> Request:
-        """Return the request without extras for what every body is made of: it is written anyway.
+        """Return the request without extras for members that every body has.
 
-        Settings are for the wire to merge: it alone knows under which name it says what.
+        Extras for settings are merged by the wire, which alone knows the names of its members.
         """
         wire = self._target(request).api
         extras, holder = get_extras(request, wire), messages_field(wire)
-        said: dict[str, Any] = {} if stream is None else {"stream": stream}
+        written: dict[str, Any] = {} if stream is None else {"stream": stream}
         if request.model:
-            said["model"] = request.model
+            written["model"] = request.model
         if messages or get_form(request, wire).get(holder) != "absent":
-            said[holder] = _ALWAYS_WRITTEN
+            written[holder] = _ALWAYS_WRITTEN
         if request.tools and not isinstance(extras.get("tools"), list):
-            said["tools"] = _ALWAYS_WRITTEN  # a list would be merged
-        if said.keys().isdisjoint(extras):
+            written["tools"] = _ALWAYS_WRITTEN  # a list would be merged
+        if written.keys().isdisjoint(extras):
             return request
-        note_conflicting_extras(said, extras, losses)
-        kept = {name: member for name, member in extras.items() if name not in said}
+        note_conflicting_extras(written, extras, losses)
+        kept = {name: member for name, member in extras.items() if name not in written}
         return replace_extras(request, wire, kept)
 
     def _write_new_messages(self, request: Request) -> MessageWriter:
@@ -241,7 +247,7 @@ def wire_name(
     *,
     at: str = "",
 ) -> str:
-    """Return the name that the target sees: the original one if it may stand there, else ours."""
+    """Return the name to send: the original one if the target allows it, else the one of steno."""
     if value.original_name is None:
         return value.name
     if legal.fullmatch(value.original_name):
@@ -253,7 +259,7 @@ def wire_name(
 def call_name(
     call: AnyToolCall, legal: re.Pattern[str], losses: ChangeCollector, *, at: str = ""
 ) -> str:
-    """Return the name that the target sees in a call, whether or not the model gave it one."""
+    """Return the name to send for a call, whether or not the call is valid."""
     if isinstance(call, ToolCall):
         return wire_name(call, legal, losses, at=at)
     if legal.fullmatch(call.name):
@@ -263,7 +269,7 @@ def call_name(
 
 
 def wire_id(id: str, legal: re.Pattern[str], losses: ChangeCollector, *, length: int = 24) -> str:
-    """Return the id that the target sees: the same, or a hash of it where it is forbidden."""
+    """Return the id to send: the same, or a hash of it where the target forbids it."""
     if legal.fullmatch(id):
         return id
     mapped = hashlib.sha256(id.encode()).hexdigest()[:length]
@@ -273,21 +279,21 @@ def wire_id(id: str, legal: re.Pattern[str], losses: ChangeCollector, *, length:
 
 @final
 class AnonymousCalls:
-    """Calls that are sent without an id: their results are known by name and order alone."""
+    """Calls that are sent without an id: the target matches their results by name and order."""
 
     def __init__(self, losses: ChangeCollector) -> None:
-        """Start without any; results that will be mixed up are noted in `losses`."""
+        """Start without any; a result that the target will mistake is noted in `losses`."""
         self._losses = losses
         self._names: dict[str, str] = {}
         self._waiting: dict[str, dict[str, None]] = {}
 
     def add_call(self, id: str, name: str) -> None:
-        """Take a call that is sent without its id."""
+        """Add a call that is sent without its id."""
         self._names[id] = name
         self._waiting.setdefault(name, {})[id] = None
 
     def add_result(self, id: str) -> None:
-        """Take a result."""
+        """Add a result, and note it if an earlier call of the same tool has none yet."""
         name = self._names.pop(id, None)
         if name is None:
             return
@@ -301,7 +307,7 @@ class AnonymousCalls:
 
 
 def reference_text(block: FileReference | Resource, losses: ChangeCollector, *, at: str) -> str:
-    """Return words for what was to be resolved before it is sent."""
+    """Return text for a reference that should have been resolved before the request was built."""
     if isinstance(block, Resource):
         if block.text is None:
             losses.note(ChangeCode.REFERENCE, "resource_address", at=at)
@@ -324,7 +330,7 @@ def image_url(image: Image) -> str | None:
 
 
 def is_sendable(block: Opaque, wire: str, losses: ChangeCollector, *, at: str) -> bool:
-    """Tell whether a block that is not understood goes back to where it came from."""
+    """Return whether an opaque block is sent: only to the protocol that it came from."""
     if block.origin == wire and not block.kind.startswith(STREAM_EVENT_PREFIX):
         return True
     if block.origin != wire:
@@ -333,7 +339,7 @@ def is_sendable(block: Opaque, wire: str, losses: ChangeCollector, *, at: str) -
 
 
 def raw_arguments(call: AnyToolCall, losses: ChangeCollector, *, at: str) -> msgspec.Raw:
-    """Return arguments as an object; what is not one becomes the only member of one."""
+    """Return arguments as a JSON object; invalid arguments become its only member."""
     if isinstance(call, ToolCall):
         return msgspec.Raw(call.arguments.encode())
     losses.note(ChangeCode.INVALID_CALL, "raw_text_as_only_argument", at=at)
@@ -343,7 +349,7 @@ def raw_arguments(call: AnyToolCall, losses: ChangeCollector, *, at: str) -> msg
 def write_arguments(
     call: AnyToolCall, form: str | None, losses: ChangeCollector, *, at: str
 ) -> dict[str, Any]:
-    """Return arguments that should be an object as a member, in the form they were read in."""
+    """Return the member `arguments`, in the form in which it was read."""
     match form:
         case "absent":
             return {}

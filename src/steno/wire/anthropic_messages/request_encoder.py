@@ -1,7 +1,10 @@
-"""Write blocks as the parts of a message's content.
+"""Encode requests for the Anthropic Messages API.
 
-What the provider would refuse is left out or said otherwise, and reported: seals of other
-models, blank text, kinds of images, ids and names. What was recorded is written as it was.
+Results of calls are content of the user here: those of one turn stand in one message, first, and
+the next text of the user joins them there. Role comes first and content last, so that a message
+that grows begins with the same bytes. What the provider would refuse is left out or replaced, and
+reported: seals of other models, blank text, types of images, ids and names. What was recorded is
+written as it was.
 """
 
 from __future__ import annotations
@@ -79,6 +82,295 @@ from steno.wire.tools_and_settings import (
 )
 
 PartJson = dict[str, Any] | msgspec.Raw
+_TOOL_CHOICES: Final = {"auto": "auto", "none": "none", "required": "any"}
+_FORCED_CHOICES: Final = frozenset({"any", "tool"})
+
+
+def encode_request(
+    request: Request,
+    *,
+    provider: str = PROVIDER,
+    stream: bool | None = None,
+    strict_tools: bool = True,
+) -> EncodedRequest:
+    """Encode one request; an `Encoder` does the same for every turn of a conversation."""
+    return Encoder(provider=provider, strict_tools=strict_tools).encode(request, stream=stream)
+
+
+@final
+class Encoder(BaseEncoder):
+    """Encodes the requests of a conversation, each message once."""
+
+    def __init__(self, *, provider: str = PROVIDER, strict_tools: bool = True) -> None:
+        """Take the provider that seals are for, and whether it enforces the schema of a strict tool."""
+        super().__init__()
+        self._provider = provider
+        self._has_strict_tools = strict_tools
+
+    def _target(self, request: Request) -> RequestTarget:
+        return RequestTarget(self._provider, NAME, request.model)
+
+    def _new_writer(self, target: RequestTarget) -> MessageWriter:
+        return AnthropicMessageWriter(target)
+
+    def _body(
+        self, request: Request, messages: bytes, losses: ChangeCollector, *, stream: bool | None
+    ) -> bytes:
+        extras = select_extras(request, NAME, losses)
+        form = pop_form(extras)
+        members = self._write_settings(request, extras, form, losses)
+        members |= drop_none(stream=stream, system=self._write_system(request, losses))
+        members = merge_extras(members, extras, losses)
+        # Messages last: the body of the next turn then begins with the bytes of this one.
+        head = encode_json(members)[:-1]
+        return b"".join([head, b"," if members else b"", b'"messages":[', messages, b"]}"])
+
+    def _write_settings(
+        self,
+        request: Request,
+        extras: dict[str, Any],
+        form: dict[str, Any],
+        losses: ChangeCollector,
+    ) -> dict[str, Any]:
+        limit, temperature = request.max_tokens, request.temperature
+        if limit is None and "max_tokens" not in extras and form.get("max_tokens") != ABSENT:
+            limit = DEFAULT_MAX_TOKENS
+        if temperature is not None and temperature > MAX_TEMPERATURE:
+            temperature = MAX_TEMPERATURE
+            losses.note(
+                ChangeCode.SETTING, "temperature_lowered", at=".temperature", number=MAX_TEMPERATURE
+            )
+        members = drop_none(
+            model=request.model or None,
+            max_tokens=limit,
+            temperature=temperature,
+            top_p=request.top_p,
+            stop_sequences=list(request.stop) or None,
+        )
+        members |= write_tools(request, extras, lambda tool, at: self._write_tool(tool, losses, at))
+        if request.tool_choice is not None:
+            members["tool_choice"] = _write_tool_choice(request) | form.get("tool_choice", {})
+            if (
+                _has_thinking_enabled(extras)
+                and members["tool_choice"].get("type") in _FORCED_CHOICES
+            ):
+                losses.note(ChangeCode.SETTING, "forced_call_with_thinking", at=".tool_choice")
+        return members
+
+    def _write_system(
+        self, request: Request, losses: ChangeCollector
+    ) -> str | list[PartJson] | None:
+        """Return the system prompt: the system messages before all others."""
+        lifted = [
+            m
+            for m in takewhile(_is_system_prompt, request.messages)
+            if isinstance(m, SystemMessage)
+        ]
+        writer = AnthropicMessageWriter(self._target(request))
+        prompt = writer.write_system(lifted)
+        losses.found += writer.losses.found
+        return prompt
+
+    def _write_tool(self, tool: ToolDefinition, losses: ChangeCollector, at: str) -> dict[str, Any]:
+        extras = select_extras(tool, NAME, losses, at=at)
+        form = pop_form(extras)
+        members: dict[str, Any] = {"name": _tool_name(tool, losses, at)}
+        if form.get("description") != ABSENT:
+            members["description"] = tool.description
+        members["input_schema"] = raw_members(as_json_object(tool.parameters))
+        if not self._has_strict_tools:
+            note_unenforced_schema(tool, losses, at=at)
+        elif tool.strict:
+            members["strict"] = True
+        return members | extras
+
+
+def _tool_name(tool: ToolDefinition, losses: ChangeCollector, at: str) -> str:
+    return function_name(tool, NAME, LEGAL_NAME, losses, at=at)
+
+
+def _write_tool_choice(request: Request) -> dict[str, Any]:
+    choice = request.tool_choice or ""
+    for tool in request.tools:
+        if tool.name == choice:
+            return {"type": "tool", "name": _tool_name(tool, ChangeCollector(), "")}
+    if choice in _TOOL_CHOICES:
+        return {"type": _TOOL_CHOICES[choice]}
+    return {"type": "tool", "name": choice}
+
+
+def _has_thinking_enabled(extras: dict[str, Any]) -> bool:
+    thinking = extras.get("thinking")
+    return isinstance(thinking, dict) and thinking.get("type") in ("enabled", "adaptive")
+
+
+# -- messages --------------------------------------------------------------------------------------
+
+
+@final
+class AnthropicMessageWriter(MessageWriter):
+    """Writes one object for each turn."""
+
+    def __init__(self, target: RequestTarget) -> None:
+        super().__init__(target)
+        self._blocks = ContentBlockWriter(target, self.losses)
+        self._written: list[bytes] = []
+        self._latest: dict[str, Any] | bytes | None = None
+        """The newest message, which may still grow."""
+        self._is_leading = True
+        self._follows_result = False
+        self._keeps_trailing_blanks = False
+        """The newest message was recorded with blanks at its end."""
+        self._trim_loss: Change | None = None
+
+    def add(self, message: Message) -> None:
+        """Write one more message; those of the system prompt are written elsewhere."""
+        if self._is_leading and _is_system_prompt(message):
+            return
+        self._is_leading = False
+        match message:
+            case SystemMessage():
+                self._add_system(message)
+            case UserMessage():
+                self._add_user(message)
+            case AssistantMessage():
+                self._add_assistant(message)
+            case ToolResultMessage():
+                self._add_result(message)
+            case _:
+                assert_never(message)
+        self._follows_result = isinstance(message, ToolResultMessage)
+
+    def finish(self) -> bytes:
+        """Return everything written; more may follow."""
+        self._written = compact_pieces(self._written)
+        newest = self._trim_trailing_blanks(self._latest)
+        return b",".join([*self._written, *([] if newest is None else [_to_bytes(newest)])])
+
+    def write_system(self, messages: list[SystemMessage]) -> str | list[PartJson] | None:
+        """Return the system prompt of these messages."""
+        parts: list[PartJson] = []
+        forms = [get_form(message, NAME) for message in messages]
+        for position, message in enumerate(messages):
+            self.losses.place = f"messages[{position}]"
+            parts += self._blocks.write_user_blocks(message.content)
+            if select_extras(message, NAME, self.losses).keys() - {FORM_KEY}:
+                self.losses.note(ChangeCode.EXTRAS, "no_place_in_prompt")
+        return _collapse_content(parts, forms[0] if forms else {}) or None
+
+    # -- turns -------------------------------------------------------------------------------
+
+    def _add_system(self, message: SystemMessage) -> None:
+        extras = select_extras(message, NAME, self.losses)
+        form = pop_form(extras)
+        parts = self._blocks.write_user_blocks(message.content)
+        if form.get(IN_MESSAGES):
+            self._write("system", _collapse_content(parts, form), extras)
+        else:
+            self.losses.note(ChangeCode.SYSTEM, "sent_as_user")
+            self._write("user", _collapse_content(parts, form), extras, joins=self._follows_result)
+
+    def _add_user(self, message: UserMessage) -> None:
+        first = message.content[0]
+        if isinstance(first, Opaque) and first.kind == WHOLE_MESSAGE_KIND:
+            if is_sendable(first, NAME, self.losses, at=".content[0]"):
+                self._append(first.raw.encode())
+            return
+        extras = select_extras(message, NAME, self.losses)
+        form = pop_form(extras)
+        content = _collapse_content(self._blocks.write_user_blocks(message.content), form)
+        self._write("user", content, extras, joins=form.get(JOINS_PREVIOUS, self._follows_result))
+
+    def _add_assistant(self, message: AssistantMessage) -> None:
+        extras = select_extras(message, NAME, self.losses)
+        form = pop_form(extras)
+        parts = self._blocks.write_assistant_blocks(message.content)
+        self._keeps_trailing_blanks = bool(message.content) and VERBATIM in get_form(
+            message.content[-1], NAME
+        )
+        self._write("assistant", _collapse_content(parts, form), extras)
+
+    def _add_result(self, message: ToolResultMessage) -> None:
+        extras = select_extras(message, NAME, self.losses)
+        form = pop_form(extras)
+        members: dict[str, Any] = {
+            "type": "tool_result",
+            "tool_use_id": self._blocks.result_id(message.tool_call_id, form),
+        }
+        if message.is_error or "is_error" in form:
+            members["is_error"] = message.is_error
+        parts = self._blocks.write_user_blocks(message.content)
+        if parts or form.get("content") == CONTENT_AS_LIST:
+            members["content"] = _collapse_content(parts, form)
+        elif message.is_error and form.get("content") != ABSENT and "content" not in extras:
+            members["content"] = str(
+                message.outcome
+            )  # the provider refuses an error without content
+        joins = form.get(JOINS_PREVIOUS, self._follows_result)
+        part = merge_extras(members, extras, self.losses)
+        self._write("user", [part], pop_object(form, "message"), joins=joins)
+
+    # -- the message being written -----------------------------------------------------------
+
+    def _write(
+        self,
+        role: str,
+        content: str | list[PartJson],
+        extras: dict[str, Any],
+        *,
+        joins: bool = False,
+    ) -> None:
+        latest = self._latest
+        if not content and isinstance(content, list):
+            self.losses.note(ChangeCode.BLANK, "empty_message")
+        elif joins and isinstance(latest, dict) and latest["role"] == role:
+            latest["content"] = [*_expand_content(latest["content"]), *_expand_content(content)]
+            latest |= extras
+        else:
+            self._append({"role": role, **extras, "content": content})
+
+    def _append(self, message: dict[str, Any] | bytes) -> None:
+        if self._latest is not None:
+            self._written.append(_to_bytes(self._latest))
+        self._latest = message
+
+    def _trim_trailing_blanks(
+        self, message: dict[str, Any] | bytes | None
+    ) -> dict[str, Any] | bytes | None:
+        """Cut blanks off the end of a turn that the model shall continue: the provider refuses them."""
+        if self._trim_loss is not None:
+            self.losses.found.remove(self._trim_loss)  # the turn is no longer the last one
+            self._trim_loss = None
+        if (
+            not isinstance(message, dict)
+            or message["role"] != "assistant"
+            or self._keeps_trailing_blanks
+        ):
+            return message
+        parts = _expand_content(message["content"])
+        last = parts[-1]
+        if not isinstance(last, dict) or last["type"] != "text":
+            return message
+        text = last["text"].rstrip()
+        if text == last["text"]:
+            return message
+        self.losses.note(ChangeCode.BLANK, "trailing_blanks")
+        self._trim_loss = self.losses.found[-1]
+        if isinstance(message["content"], str):
+            return message | {"content": text}
+        return message | {"content": [*parts[:-1], last | {"text": text}]}
+
+
+def _is_system_prompt(message: Message) -> bool:
+    """Return whether a message at the start belongs to the system prompt."""
+    return isinstance(message, SystemMessage) and not get_form(message, NAME).get(IN_MESSAGES)
+
+
+def _to_bytes(message: dict[str, Any] | bytes) -> bytes:
+    return message if isinstance(message, bytes) else encode_json(message)
+
+
+# -- blocks ----------------------------------------------------------------------------------------
 
 
 @final
@@ -91,12 +383,12 @@ class ContentBlockWriter:
         self._recorded_ids: set[str] = set()
         """Forbidden ids that were recorded, and so are sent as they were."""
         self._uses: Counter[str] = Counter()
-        """How many calls have an id: some models count theirs anew in every turn."""
+        """How many calls have each id: some models count from the start in every turn."""
         self._unanswered_ids: dict[str, deque[str]] = {}
         """The ids that calls of this turn were sent under and that have no result yet."""
 
     def write_user_blocks(self, blocks: tuple[UserBlock, ...]) -> list[PartJson]:
-        """Write what users and tools say."""
+        """Write blocks of users and tools."""
         parts: list[PartJson] = []
         for number, block in enumerate(blocks):
             at = f".content[{number}]"
@@ -116,7 +408,7 @@ class ContentBlockWriter:
         return parts
 
     def write_assistant_blocks(self, blocks: tuple[AssistantBlock, ...]) -> list[PartJson]:
-        """Write what a model says, in the order it came."""
+        """Write blocks of a model, in their order."""
         parts: list[PartJson] = []
         self._unanswered_ids.clear()
         for number, block in enumerate(blocks):
@@ -137,7 +429,7 @@ class ContentBlockWriter:
         return parts
 
     def result_id(self, id: str, form: dict[str, Any]) -> str:
-        """Return the id that the target sees of the call that a result is for."""
+        """Return the id that the call of a result was sent under."""
         waiting = self._unanswered_ids.get(id)
         if waiting:
             sent = waiting.popleft()
@@ -147,7 +439,7 @@ class ContentBlockWriter:
         return self._legal_id(id, form)
 
     def _call_id(self, id: str, form: dict[str, Any]) -> str:
-        """Return the id that the target sees of one more call: no other has the same."""
+        """Return the id to send for one more call: no other call has the same."""
         if "id" in form:
             self._recorded_ids.add(id)
         self._uses[id] += 1
@@ -252,303 +544,5 @@ def _collapse_content(parts: list[PartJson], form: dict[str, Any]) -> str | list
 
 
 def _expand_content(content: str | list[PartJson]) -> list[PartJson]:
-    """Return content as a list, however it was written."""
+    """Return content as a list."""
     return [{"type": "text", "text": content}] if isinstance(content, str) else content
-
-
-# -- writer ----------------------------------------------------------------------------------------
-#
-# Write messages, one for each turn; results of calls are words of the user here.
-#
-# The results of a turn stand in one message, first, and what the user says next joins them there.
-# Role first and content last, so that a message that grows begins with the same bytes.
-
-
-def _is_system_prompt(message: Message) -> bool:
-    """Tell whether a message at the start belongs to the system prompt."""
-    return isinstance(message, SystemMessage) and not get_form(message, NAME).get(IN_MESSAGES)
-
-
-@final
-class AnthropicMessageWriter(MessageWriter):
-    """Writes one object for each turn."""
-
-    def __init__(self, target: RequestTarget) -> None:
-        super().__init__(target)
-        self._blocks = ContentBlockWriter(target, self.losses)
-        self._written: list[bytes] = []
-        self._latest: dict[str, Any] | bytes | None = None
-        """The newest message, which may still grow."""
-        self._is_leading = True
-        self._follows_result = False
-        self._keeps_trailing_blanks = False
-        """The newest message was recorded with blanks at its end."""
-        self._trim_loss: Change | None = None
-
-    def add(self, message: Message) -> None:
-        """Write one more message; those of the system prompt are not among them."""
-        if self._is_leading and _is_system_prompt(message):
-            return
-        self._is_leading = False
-        match message:
-            case SystemMessage():
-                self._add_system(message)
-            case UserMessage():
-                self._add_user(message)
-            case AssistantMessage():
-                self._add_assistant(message)
-            case ToolResultMessage():
-                self._add_result(message)
-            case _:
-                assert_never(message)
-        self._follows_result = isinstance(message, ToolResultMessage)
-
-    def finish(self) -> bytes:
-        """Return everything written; more may follow."""
-        self._written = compact_pieces(self._written)
-        newest = self._trim_trailing_blanks(self._latest)
-        return b",".join([*self._written, *([] if newest is None else [_to_bytes(newest)])])
-
-    def write_system(self, messages: list[SystemMessage]) -> str | list[PartJson] | None:
-        """Return the system prompt that the first messages make up."""
-        parts: list[PartJson] = []
-        forms = [get_form(message, NAME) for message in messages]
-        for position, message in enumerate(messages):
-            self.losses.place = f"messages[{position}]"
-            parts += self._blocks.write_user_blocks(message.content)
-            if select_extras(message, NAME, self.losses).keys() - {FORM_KEY}:
-                self.losses.note(ChangeCode.EXTRAS, "no_place_in_prompt")
-        return _collapse_content(parts, forms[0] if forms else {}) or None
-
-    # -- turns -------------------------------------------------------------------------------
-
-    def _add_system(self, message: SystemMessage) -> None:
-        extras = select_extras(message, NAME, self.losses)
-        form = pop_form(extras)
-        parts = self._blocks.write_user_blocks(message.content)
-        if form.get(IN_MESSAGES):
-            self._write("system", _collapse_content(parts, form), extras)
-        else:
-            self.losses.note(ChangeCode.SYSTEM, "sent_as_user")
-            self._write("user", _collapse_content(parts, form), extras, joins=self._follows_result)
-
-    def _add_user(self, message: UserMessage) -> None:
-        first = message.content[0]
-        if isinstance(first, Opaque) and first.kind == WHOLE_MESSAGE_KIND:
-            if is_sendable(first, NAME, self.losses, at=".content[0]"):
-                self._append(first.raw.encode())
-            return
-        extras = select_extras(message, NAME, self.losses)
-        form = pop_form(extras)
-        content = _collapse_content(self._blocks.write_user_blocks(message.content), form)
-        self._write("user", content, extras, joins=form.get(JOINS_PREVIOUS, self._follows_result))
-
-    def _add_assistant(self, message: AssistantMessage) -> None:
-        extras = select_extras(message, NAME, self.losses)
-        form = pop_form(extras)
-        parts = self._blocks.write_assistant_blocks(message.content)
-        self._keeps_trailing_blanks = bool(message.content) and VERBATIM in get_form(
-            message.content[-1], NAME
-        )
-        self._write("assistant", _collapse_content(parts, form), extras)
-
-    def _add_result(self, message: ToolResultMessage) -> None:
-        extras = select_extras(message, NAME, self.losses)
-        form = pop_form(extras)
-        members: dict[str, Any] = {
-            "type": "tool_result",
-            "tool_use_id": self._blocks.result_id(message.tool_call_id, form),
-        }
-        if message.is_error or "is_error" in form:
-            members["is_error"] = message.is_error
-        parts = self._blocks.write_user_blocks(message.content)
-        if parts or form.get("content") == CONTENT_AS_LIST:
-            members["content"] = _collapse_content(parts, form)
-        elif message.is_error and form.get("content") != ABSENT and "content" not in extras:
-            members["content"] = str(message.outcome)  # an error without a word is refused
-        joins = form.get(JOINS_PREVIOUS, self._follows_result)
-        part = merge_extras(members, extras, self.losses)
-        self._write("user", [part], pop_object(form, "message"), joins=joins)
-
-    # -- the message being written -----------------------------------------------------------
-
-    def _write(
-        self,
-        role: str,
-        content: str | list[PartJson],
-        extras: dict[str, Any],
-        *,
-        joins: bool = False,
-    ) -> None:
-        latest = self._latest
-        if not content and isinstance(content, list):
-            self.losses.note(ChangeCode.BLANK, "empty_message")
-        elif joins and isinstance(latest, dict) and latest["role"] == role:
-            latest["content"] = [*_expand_content(latest["content"]), *_expand_content(content)]
-            latest |= extras
-        else:
-            self._append({"role": role, **extras, "content": content})
-
-    def _append(self, message: dict[str, Any] | bytes) -> None:
-        if self._latest is not None:
-            self._written.append(_to_bytes(self._latest))
-        self._latest = message
-
-    def _trim_trailing_blanks(
-        self, message: dict[str, Any] | bytes | None
-    ) -> dict[str, Any] | bytes | None:
-        """Cut blanks off the end of a turn that the model is to go on with: they are refused."""
-        if self._trim_loss is not None:
-            self.losses.found.remove(self._trim_loss)  # the turn is not the last one any more
-            self._trim_loss = None
-        if (
-            not isinstance(message, dict)
-            or message["role"] != "assistant"
-            or self._keeps_trailing_blanks
-        ):
-            return message
-        parts = _expand_content(message["content"])
-        last = parts[-1]
-        if not isinstance(last, dict) or last["type"] != "text":
-            return message
-        text = last["text"].rstrip()
-        if text == last["text"]:
-            return message
-        self.losses.note(ChangeCode.BLANK, "trailing_blanks")
-        self._trim_loss = self.losses.found[-1]
-        if isinstance(message["content"], str):
-            return message | {"content": text}
-        return message | {"content": [*parts[:-1], last | {"text": text}]}
-
-
-def _to_bytes(message: dict[str, Any] | bytes) -> bytes:
-    return message if isinstance(message, bytes) else encode_json(message)
-
-
-# -- request ---------------------------------------------------------------------------------------
-#
-# Write requests: settings, tools and the system prompt; `writer` has the messages.
-
-
-def encode_request(
-    request: Request,
-    *,
-    provider: str = PROVIDER,
-    stream: bool | None = None,
-    strict_tools: bool = True,
-) -> EncodedRequest:
-    """Encode one request; an `Encoder` does the same for every turn of a conversation."""
-    return Encoder(provider=provider, strict_tools=strict_tools).encode(request, stream=stream)
-
-
-@final
-class Encoder(BaseEncoder):
-    """Encodes the requests of a conversation, each message once."""
-
-    def __init__(self, *, provider: str = PROVIDER, strict_tools: bool = True) -> None:
-        """Take whom seals are for, and whether the model can be held to the schema of a tool."""
-        super().__init__()
-        self._provider = provider
-        self._has_strict_tools = strict_tools
-
-    def _target(self, request: Request) -> RequestTarget:
-        return RequestTarget(self._provider, NAME, request.model)
-
-    def _new_writer(self, target: RequestTarget) -> MessageWriter:
-        return AnthropicMessageWriter(target)
-
-    def _body(
-        self, request: Request, messages: bytes, losses: ChangeCollector, *, stream: bool | None
-    ) -> bytes:
-        extras = select_extras(request, NAME, losses)
-        form = pop_form(extras)
-        members = self._write_settings(request, extras, form, losses)
-        members |= drop_none(stream=stream, system=self._write_system(request, losses))
-        members = merge_extras(members, extras, losses)
-        # Messages last: the body of the next turn then begins with the bytes of this one.
-        head = encode_json(members)[:-1]
-        return b"".join([head, b"," if members else b"", b'"messages":[', messages, b"]}"])
-
-    def _write_settings(
-        self,
-        request: Request,
-        extras: dict[str, Any],
-        form: dict[str, Any],
-        losses: ChangeCollector,
-    ) -> dict[str, Any]:
-        limit, temperature = request.max_tokens, request.temperature
-        if limit is None and "max_tokens" not in extras and form.get("max_tokens") != ABSENT:
-            limit = DEFAULT_MAX_TOKENS
-        if temperature is not None and temperature > MAX_TEMPERATURE:
-            temperature = MAX_TEMPERATURE
-            losses.note(
-                ChangeCode.SETTING, "temperature_lowered", at=".temperature", number=MAX_TEMPERATURE
-            )
-        members = drop_none(
-            model=request.model or None,
-            max_tokens=limit,
-            temperature=temperature,
-            top_p=request.top_p,
-            stop_sequences=list(request.stop) or None,
-        )
-        members |= write_tools(request, extras, lambda tool, at: self._write_tool(tool, losses, at))
-        if request.tool_choice is not None:
-            members["tool_choice"] = _write_tool_choice(request) | form.get("tool_choice", {})
-            if (
-                _has_thinking_enabled(extras)
-                and members["tool_choice"].get("type") in _FORCED_CHOICES
-            ):
-                losses.note(ChangeCode.SETTING, "forced_call_with_thinking", at=".tool_choice")
-        return members
-
-    def _write_system(
-        self, request: Request, losses: ChangeCollector
-    ) -> str | list[PartJson] | None:
-        """Return the system prompt: the messages that stand before all others."""
-        lifted = [
-            m
-            for m in takewhile(_is_system_prompt, request.messages)
-            if isinstance(m, SystemMessage)
-        ]
-        writer = AnthropicMessageWriter(self._target(request))
-        prompt = writer.write_system(lifted)
-        losses.found += writer.losses.found
-        return prompt
-
-    def _write_tool(self, tool: ToolDefinition, losses: ChangeCollector, at: str) -> dict[str, Any]:
-        extras = select_extras(tool, NAME, losses, at=at)
-        form = pop_form(extras)
-        members: dict[str, Any] = {"name": _tool_name(tool, losses, at)}
-        if form.get("description") != ABSENT:
-            members["description"] = tool.description
-        members["input_schema"] = raw_members(as_json_object(tool.parameters))
-        if not self._has_strict_tools:
-            note_unenforced_schema(tool, losses, at=at)
-        elif tool.strict:
-            members["strict"] = True
-        return members | extras
-
-
-def _tool_name(tool: ToolDefinition, losses: ChangeCollector, at: str) -> str:
-    return function_name(tool, NAME, LEGAL_NAME, losses, at=at)
-
-
-def _write_tool_choice(request: Request) -> dict[str, Any]:
-    choice = request.tool_choice or ""
-    for tool in request.tools:
-        if tool.name == choice:
-            return {"type": "tool", "name": _tool_name(tool, ChangeCollector(), "")}
-    if choice in _TOOL_CHOICES:
-        return {"type": _TOOL_CHOICES[choice]}
-    return {"type": "tool", "name": choice}
-
-
-def _has_thinking_enabled(extras: dict[str, Any]) -> bool:
-    thinking = extras.get("thinking")
-    return isinstance(thinking, dict) and thinking.get("type") in ("enabled", "adaptive")
-
-
-_TOOL_CHOICES: Final = {"auto": "auto", "none": "none", "required": "any"}
-
-
-_FORCED_CHOICES: Final = frozenset({"any", "tool"})

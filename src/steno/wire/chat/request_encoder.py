@@ -1,4 +1,4 @@
-"""Write requests."""
+"""Encode requests as the flat JSON of steno: text, with calls and results beside it."""
 
 from __future__ import annotations
 
@@ -38,14 +38,13 @@ from steno.wire.request_encoder import Encoder as BaseEncoder
 from steno.wire.tools_and_settings import drop_none, write_function, write_tools
 
 _TEXT_SEPARATOR: Final = "\n\n"
-"""What stands between the texts of a user or a tool; those of a model are one text cut up."""
+"""Between the texts of a user or a tool; those of a model are pieces of one text."""
 _EMPTY_CONTENT: Final[dict[str, dict[str, Any]]] = {
     "absent": {},
     "null": {"content": None},
     "empty": {"content": ""},
 }
-"""How content that says nothing was written."""
-
+"""Empty content, by the form in which it was read."""
 PartJson = dict[str, Any] | Raw
 
 
@@ -102,7 +101,7 @@ def _write_tool(tool: ToolDefinition, losses: ChangeCollector, at: str) -> dict[
     return members | ({} if strict == "absent" else {"strict": strict}) | extras
 
 
-# -- messages --------------------------------------------------------------------------------
+# -- messages --------------------------------------------------------------------------------------
 
 
 @final
@@ -139,8 +138,8 @@ class _ChatMessageWriter(MessageListWriter):
         members = {} if form.get("id") == "absent" else {"id": call.id}
         inner = {"name": name} | write_arguments(call, form.get("arguments"), self.losses, at=at)
         if form.get("function") == "inside":
-            told = pop_object(extras, "function")
-            inner = {"function": merge_extras(inner, told, self.losses, at=at)}
+            members_inside = pop_object(extras, "function")
+            inner = {"function": merge_extras(inner, members_inside, self.losses, at=at)}
         return merge_extras(members | inner, extras, self.losses, at=at)
 
     def _add_result(self, message: ToolResultMessage) -> None:
@@ -196,7 +195,7 @@ class _ChatMessageWriter(MessageListWriter):
         return parts
 
     def _join_texts(self, parts: list[PartJson], separator: str) -> str:
-        """Make one text of several."""
+        """Join several texts."""
         texts = [part for part in parts if isinstance(part, dict)]
         if len(texts) > 1:
             self.losses.note(ChangeCode.ORDER, "texts_joined")

@@ -1,4 +1,10 @@
-"""Write contents: messages become turns of `user` and `model`, made of parts."""
+"""Encode requests for the Gemini API: messages become contents of `user` and `model`.
+
+Every block becomes one part, and a seal is sent to the model that made it. Gemini 3 refuses a step
+whose first call carries no signature. A call of another model gets the sentinel that Google
+documents for it; a call that this model made without a signature is sent as it was, and so is
+everything that was recorded.
+"""
 
 from __future__ import annotations
 
@@ -58,166 +64,157 @@ from steno.wire.request_encoder import Encoder as BaseEncoder
 from steno.wire.tolerant import read_members
 from steno.wire.tools_and_settings import drop_none, note_unenforced_schema
 
-# -- blocks ----------------------------------------------------------------------------------------
-#
-# Write blocks: each becomes one part, and seals go back to those who made them.
-#
-# Gemini 3 refuses a step whose first call carries no signature of its own. Calls that came from
-# elsewhere, or lost the signature of another model, get the sentinel that Google has for them; a
-# call that this very model made without one is sent as it was, and so is what was recorded.
-
-
 PartJson: TypeAlias = dict[str, Any] | Raw
-
-
 Form: TypeAlias = dict[str, Any]
+_CALLING_CONFIG: Final = "functionCallingConfig"
+_NESTED_OBJECTS: Final = ("generationConfig", "toolConfig", _CALLING_CONFIG)
+_MODE_BY_TOOL_CHOICE: Final = {"auto": "AUTO", "none": "NONE", "required": "ANY"}
+_SCHEMA_ENFORCING_MODES: Final = ("ANY", "VALIDATED")
+"""The modes in which constrained decoding enforces the schemas of the tools."""
+
+
+def encode_request(
+    request: Request, *, provider: str = PROVIDER, stream: bool | None = None
+) -> EncodedRequest:
+    """Encode one request; an `Encoder` does the same for every turn of a conversation."""
+    return Encoder(provider=provider).encode(request, stream=stream)
 
 
 @final
-class PartWriter:
-    """Writes blocks for one target."""
+class Encoder(BaseEncoder):
+    """Encodes the requests of a conversation, each message once.
 
-    def __init__(self, target: RequestTarget, losses: ChangeCollector) -> None:
-        self._target = target
-        self._losses = losses
-        self.sent_calls: dict[str, tuple[str | None, str]] = {}
-        """The ids and names under which calls were sent, by the ids that we have for them."""
-        self.anonymous_calls = AnonymousCalls(losses)
+    Model and streaming are part of the address, not of the body.
+    """
 
-    def read_extras(self, value: Sendable, at: str = "") -> tuple[dict[str, Any], Form]:
-        """Return the members that a value has for this wire, and how it was written."""
-        extras = select_extras(value, NAME, self._losses, at=at)
+    def __init__(self, *, provider: str = PROVIDER) -> None:
+        """Take the provider, which decides whose seals are sent."""
+        super().__init__()
+        self._provider = provider
+        self._contents: ContentsWriter | None = None
+
+    def _target(self, request: Request) -> RequestTarget:
+        return RequestTarget(self._provider, NAME, request.model)
+
+    def _new_writer(self, target: RequestTarget) -> MessageWriter:
+        self._contents = ContentsWriter(target)
+        return self._contents
+
+    def _body(
+        self, request: Request, messages: bytes, losses: ChangeCollector, *, stream: bool | None
+    ) -> bytes:
+        extras = select_extras(request, NAME, losses)
         form = pop_form(extras)
-        return extras, form
+        members = _write_settings(request, extras, form, losses)
+        contents = self._contents
+        assert contents is not None  # it has written the messages
+        if contents.system is not None:
+            members["systemInstruction"] = contents.system
+        # Contents last: the body of the next turn then begins with the bytes of this one.
+        head = encode_json(_add_extras(members, extras, form, losses))[:-1]
+        comma = b"" if head == b"{" else b","
+        if form.get("contents") == "object" and contents.count == 1:
+            return b"".join([head, comma, b'"contents":', messages, b"}"])
+        return b"".join([head, comma, b'"contents":[', messages, b"]}"])
 
-    def write_text(self, block: Text, at: str) -> PartJson:
-        """Write what a user or a system prompt says."""
-        extras, form = self.read_extras(block, at)
-        self._write_signature(block.seal, at)
-        return restore_case({"text": block.text}, form) | extras
 
-    def write_assistant_text(self, block: Text | Thinking, at: str) -> list[PartJson]:
-        """Write what a model says or thinks; what says nothing and proves nothing is left out."""
-        extras, form = self.read_extras(block, at)
-        signature = self._write_signature(block.seal, at)
-        if not block.text and not signature and not extras and "text" not in form:
-            return []
-        part: dict[str, Any] = {} if form.get("text") == "absent" else {"text": block.text}
-        if isinstance(block, Thinking):
-            part["thought"] = True
-        return [restore_case(part | signature, form) | extras]
+def _write_settings(
+    request: Request, extras: dict[str, Any], form: dict[str, Any], losses: ChangeCollector
+) -> dict[str, Any]:
+    """Return the members of the body, with the extras that belong inside them."""
+    members: dict[str, Any] = {}
+    if form.get("model") == "body":
+        members["model"] = request.model
+    tools = write_tools(request, form.get("tools", form.get(LAYOUT_NOTE)), losses)
+    if tools is not None:
+        others = extras.pop("tools", None) if isinstance(extras.get("tools"), list) else None
+        members["tools"] = tools + (others or [])
+    settings = drop_none(
+        maxOutputTokens=request.max_tokens,
+        temperature=request.temperature,
+        topP=request.top_p,
+        stopSequences=list(request.stop) or None,
+    )
+    calling = _write_tool_choice(request, losses)
+    for name, found in (("generationConfig", settings), ("toolConfig", calling)):
+        kept = _pop_object_of_either_case(extras, name)
+        if found or kept is not None:
+            members[name] = _merge_nested(found, kept or {}, losses, f".{name}")
+    if (
+        _get_calling_config(members.get("toolConfig", {})).get("mode")
+        not in _SCHEMA_ENFORCING_MODES
+    ):
+        for number, tool in enumerate(request.tools):
+            note_unenforced_schema(tool, losses, at=f".tools[{number}]")
+    return members
 
-    def write_call(self, call: AnyToolCall, at: str, *, is_first: bool) -> PartJson:
-        """Write a call; the first of a step has to be signed."""
-        extras, form = self.read_extras(call, at)
-        signature = self._write_signature(call.seal, at)
-        is_signed = (
-            signature or THOUGHT_SIGNATURE in extras or to_snake_case(THOUGHT_SIGNATURE) in extras
-        )
-        # A signature may have come later than the first of a call, and thus than that note.
-        is_as_made = call.seal is None and form.get("unsigned") == self._target.model
-        if is_first and not is_signed and not is_as_made:
-            signature = {THOUGHT_SIGNATURE: SIGNATURE_SENTINEL}
-        id: str | None = form.get("id", call.id)
-        name: str | None = (
-            form["name"] if "name" in form else call_name(call, LEGAL_NAME, self._losses, at=at)
-        )
-        self.sent_calls[call.id] = id, name or ""
-        if id is None:
-            self.anonymous_calls.add_call(call.id, name or "")
-        inner = {key: value for key, value in (("id", id), ("name", name)) if value is not None}
-        inner |= self._write_arguments(call, form, at)
-        return (
-            restore_case(
-                {FUNCTION_CALL: inner | pop_object(extras, FUNCTION_CALL)} | signature, form
-            )
-            | extras
-        )
 
-    def write_image(self, block: Image, at: str) -> list[PartJson]:
-        """Write an image, if it can be reached."""
-        extras, form = self.read_extras(block, at)
-        name, inner = "", dict[str, Any]()
-        if isinstance(block.source, ImageData):
-            encode = base64.urlsafe_b64encode if "base64" in form else base64.b64encode
-            name, inner = "inlineData", {"data": encode(block.source.data).decode()}
-        elif isinstance(block.source, ImageUrl):
-            name, inner = "fileData", {"fileUri": block.source.url}
-        else:
-            self._losses.note(ChangeCode.IMAGE, "bytes_missing", at=at)
-            return []
-        if block.mime_type is not None:
-            inner["mimeType"] = block.mime_type
-        if not self._is_signed_for_target(form):
-            self._drop_signature(extras, at)
-        return [
-            restore_case({name: restore_case(inner, form) | pop_object(extras, name)}, form)
-            | extras
-        ]
+def _pop_object_of_either_case(extras: dict[str, Any], name: str) -> dict[str, Any] | None:
+    """Take an object out of the extras, under either spelling."""
+    for spelled in (name, to_snake_case(name)):
+        if isinstance(extras.get(spelled), dict):
+            found: dict[str, Any] = extras.pop(spelled)
+            return found
+    return None
 
-    def write_reference(self, block: FileReference | Resource, at: str) -> dict[str, Any]:
-        """Write what was to be resolved; the bytes of a resource are sent as they are."""
-        self.read_extras(block, at)
-        if isinstance(block, Resource) and block.data is not None and block.mime_type is not None:
-            data = base64.b64encode(block.data).decode()
-            return {"inlineData": {"mimeType": block.mime_type, "data": data}}
-        return {"text": reference_text(block, self._losses, at=at)}
 
-    def write_opaque(self, block: Opaque, at: str) -> list[PartJson]:
-        """Write a part that we have no name for, if it is one of this protocol."""
-        if not is_sendable(block, NAME, self._losses, at=at):
-            return []
-        _, form = self.read_extras(block, at)
-        if self._is_signed_for_target(form):
-            return [Raw(block.raw.encode())]
-        members: dict[str, Any] = dict(read_members(block.raw, NAME))
-        self._drop_signature(members, at)
-        return [members]
-
-    # -- seals -------------------------------------------------------------------------------
-
-    def _write_signature(self, seal: Seal | None, at: str) -> dict[str, Any]:
-        if seal is None:
-            return {}
-        if self._target.accepts(seal):
-            return {THOUGHT_SIGNATURE: seal.data}
-        self._losses.note(ChangeCode.SEAL, "other_model", at=at)
+def _write_tool_choice(request: Request, losses: ChangeCollector) -> dict[str, Any]:
+    choice = request.tool_choice
+    if choice is None:
         return {}
+    if choice in _MODE_BY_TOOL_CHOICE:
+        return {_CALLING_CONFIG: {"mode": _MODE_BY_TOOL_CHOICE[choice]}}
+    names = [get_declared_name(tool, losses) for tool in request.tools if tool.name == choice]
+    return {_CALLING_CONFIG: {"mode": "ANY", "allowedFunctionNames": names or [choice]}}
 
-    def _is_signed_for_target(self, form: Form) -> bool:
-        """Tell whether a block without a seal of its own carries no signature of another model."""
-        target = [self._target.provider, self._target.model]
-        return bool(form.get("signed", target) == target)
 
-    def _drop_signature(self, members: dict[str, Any], at: str) -> None:
-        self._losses.note(ChangeCode.SEAL, "other_model", at=at)
-        members.pop(THOUGHT_SIGNATURE, None)
-        members.pop(to_snake_case(THOUGHT_SIGNATURE), None)
+def _merge_nested(
+    ours: dict[str, Any], kept: dict[str, Any], losses: ChangeCollector, at: str
+) -> dict[str, Any]:
+    """Merge the members of the request and those of the extras, also one level further down."""
+    if _CALLING_CONFIG in ours:
+        both = merge_extras(ours[_CALLING_CONFIG], _get_calling_config(kept), losses, at=at)
+        ours, kept = {_CALLING_CONFIG: both}, kept | {_CALLING_CONFIG: both}
+    return merge_extras(ours, kept, losses, at=at)
 
-    # -- calls -------------------------------------------------------------------------------
 
-    def _write_arguments(self, call: AnyToolCall, form: Form, at: str) -> dict[str, Any]:
-        match form.get("args", "object"):
-            case "absent":
-                return {}
-            case None:
-                return {"args": None}
-            case "verbatim":
-                return {"args": Raw(call.arguments.encode())}
-            case _:
-                return {"args": raw_arguments(call, self._losses, at=at)}
+def _get_calling_config(config: dict[str, Any]) -> dict[str, Any]:
+    found = config.get(_CALLING_CONFIG)
+    return found if isinstance(found, dict) else {}
+
+
+def _add_extras(
+    members: dict[str, Any], extras: dict[str, Any], form: dict[str, Any], losses: ChangeCollector
+) -> dict[str, Any]:
+    """Add the extras under the spelling they came with; no name stands in two spellings."""
+    written = _restore_nested_case(members, form)
+    names = {to_camel_case(name): name for name in written}
+    spelled = {names.get(to_camel_case(name), name): value for name, value in extras.items()}
+    return merge_extras(written, spelled, losses)
+
+
+def _restore_nested_case(members: dict[str, Any], form: dict[str, Any]) -> dict[str, Any]:
+    inner = {
+        name: _restore_nested_case(members[name], form)
+        for name in _NESTED_OBJECTS
+        if isinstance(members.get(name), dict)
+    }
+    return restore_case(members | inner, form)
+
+
+# -- messages --------------------------------------------------------------------------------------
 
 
 @final
 class ContentsWriter(MessageWriter):
-    """Writes contents; results of one turn share one, and leading system messages none."""
+    """Writes contents; results of one turn share one, leading system messages are the instruction."""
 
     def __init__(self, target: RequestTarget) -> None:
         super().__init__(target)
         self.system: dict[str, Any] | None = None
-        """The instruction that stands beside the contents."""
+        """The system instruction, which stands beside the contents."""
         self.count = 0
-        """How many contents there are."""
+        """The number of contents."""
         self._blocks = PartWriter(target, self.losses)
         self._written: list[bytes] = []
         self._latest: dict[str, Any] | None = None
@@ -360,7 +357,7 @@ class ContentsWriter(MessageWriter):
         self._write("user", [part], content, form, joins=self._ends_in_result)
 
     def _write_result_content(self, message: ToolResultMessage) -> tuple[list[str], list[PartJson]]:
-        """Return what goes into the response, and what stands beside it."""
+        """Return the texts that go into the response, and the parts beside it."""
         texts: list[str] = []
         media: list[PartJson] = []
         for number, block in enumerate(message.content):
@@ -385,7 +382,7 @@ class ContentsWriter(MessageWriter):
 
 
 def _write_response(message: ToolResultMessage, text: str, form: Form) -> Any:
-    """Return what a tool gave back as an object; by convention under `output` or `error`."""
+    """Return a result as an object: by convention under `output` or `error`."""
     match form.get("response"):
         case "absent" if not text:
             return None
@@ -397,148 +394,139 @@ def _write_response(message: ToolResultMessage, text: str, form: Form) -> Any:
             return {"output": text}
 
 
-# -- request ---------------------------------------------------------------------------------------
-#
-# Write requests: everything beside the contents.
-
-
-_CALLING_CONFIG: Final = "functionCallingConfig"
-
-
-_NESTED_OBJECTS: Final = ("generationConfig", "toolConfig", _CALLING_CONFIG)
-
-
-_MODE_BY_TOOL_CHOICE: Final = {"auto": "AUTO", "none": "NONE", "required": "ANY"}
-
-
-_SCHEMA_ENFORCING_MODES: Final = ("ANY", "VALIDATED")
-"""The modes in which calls keep to the schemas of the tools, by constrained decoding."""
-
-
-def encode_request(
-    request: Request, *, provider: str = PROVIDER, stream: bool | None = None
-) -> EncodedRequest:
-    """Encode one request; an `Encoder` does the same for every turn of a conversation."""
-    return Encoder(provider=provider).encode(request, stream=stream)
+# -- blocks ----------------------------------------------------------------------------------------
 
 
 @final
-class Encoder(BaseEncoder):
-    """Encodes the requests of a conversation, each message once.
+class PartWriter:
+    """Writes blocks for one target."""
 
-    Model and streaming are part of the address, not of the body.
-    """
+    def __init__(self, target: RequestTarget, losses: ChangeCollector) -> None:
+        self._target = target
+        self._losses = losses
+        self.sent_calls: dict[str, tuple[str | None, str]] = {}
+        """The ids and names that calls were sent under, by their ids in the log."""
+        self.anonymous_calls = AnonymousCalls(losses)
 
-    def __init__(self, *, provider: str = PROVIDER) -> None:
-        """Take who will read the requests, which decides whose seals are sent."""
-        super().__init__()
-        self._provider = provider
-        self._contents: ContentsWriter | None = None
-
-    def _target(self, request: Request) -> RequestTarget:
-        return RequestTarget(self._provider, NAME, request.model)
-
-    def _new_writer(self, target: RequestTarget) -> MessageWriter:
-        self._contents = ContentsWriter(target)
-        return self._contents
-
-    def _body(
-        self, request: Request, messages: bytes, losses: ChangeCollector, *, stream: bool | None
-    ) -> bytes:
-        extras = select_extras(request, NAME, losses)
+    def read_extras(self, value: Sendable, at: str = "") -> tuple[dict[str, Any], Form]:
+        """Return the extras of a value for this wire, and the notes on its form."""
+        extras = select_extras(value, NAME, self._losses, at=at)
         form = pop_form(extras)
-        members = _write_settings(request, extras, form, losses)
-        contents = self._contents
-        assert contents is not None  # it is what wrote the messages
-        if contents.system is not None:
-            members["systemInstruction"] = contents.system
-        # Contents last: the body of the next turn then begins with the bytes of this one.
-        head = encode_json(_add_extras(members, extras, form, losses))[:-1]
-        comma = b"" if head == b"{" else b","
-        if form.get("contents") == "object" and contents.count == 1:
-            return b"".join([head, comma, b'"contents":', messages, b"}"])
-        return b"".join([head, comma, b'"contents":[', messages, b"]}"])
+        return extras, form
 
+    def write_text(self, block: Text, at: str) -> PartJson:
+        """Write text of a user or a system prompt."""
+        extras, form = self.read_extras(block, at)
+        self._write_signature(block.seal, at)
+        return restore_case({"text": block.text}, form) | extras
 
-def _write_settings(
-    request: Request, extras: dict[str, Any], form: dict[str, Any], losses: ChangeCollector
-) -> dict[str, Any]:
-    """Return the members of the body, with those of the extras that stand inside them."""
-    members: dict[str, Any] = {}
-    if form.get("model") == "body":
-        members["model"] = request.model
-    tools = write_tools(request, form.get("tools", form.get(LAYOUT_NOTE)), losses)
-    if tools is not None:
-        others = extras.pop("tools", None) if isinstance(extras.get("tools"), list) else None
-        members["tools"] = tools + (others or [])
-    told = drop_none(
-        maxOutputTokens=request.max_tokens,
-        temperature=request.temperature,
-        topP=request.top_p,
-        stopSequences=list(request.stop) or None,
-    )
-    calling = _write_tool_choice(request, losses)
-    for name, found in (("generationConfig", told), ("toolConfig", calling)):
-        kept = _pop_object_of_either_case(extras, name)
-        if found or kept is not None:
-            members[name] = _merge_nested(found, kept or {}, losses, f".{name}")
-    if (
-        _get_calling_config(members.get("toolConfig", {})).get("mode")
-        not in _SCHEMA_ENFORCING_MODES
-    ):
-        for number, tool in enumerate(request.tools):
-            note_unenforced_schema(tool, losses, at=f".tools[{number}]")
-    return members
+    def write_assistant_text(self, block: Text | Thinking, at: str) -> list[PartJson]:
+        """Write text or thinking of a model; a block without text and signature is left out."""
+        extras, form = self.read_extras(block, at)
+        signature = self._write_signature(block.seal, at)
+        if not block.text and not signature and not extras and "text" not in form:
+            return []
+        part: dict[str, Any] = {} if form.get("text") == "absent" else {"text": block.text}
+        if isinstance(block, Thinking):
+            part["thought"] = True
+        return [restore_case(part | signature, form) | extras]
 
+    def write_call(self, call: AnyToolCall, at: str, *, is_first: bool) -> PartJson:
+        """Write a call; the first of a step has to be signed."""
+        extras, form = self.read_extras(call, at)
+        signature = self._write_signature(call.seal, at)
+        is_signed = (
+            signature or THOUGHT_SIGNATURE in extras or to_snake_case(THOUGHT_SIGNATURE) in extras
+        )
+        # A signature may arrive after the first piece of a call, and so after that note.
+        is_as_made = call.seal is None and form.get("unsigned") == self._target.model
+        if is_first and not is_signed and not is_as_made:
+            signature = {THOUGHT_SIGNATURE: SIGNATURE_SENTINEL}
+        id: str | None = form.get("id", call.id)
+        name: str | None = (
+            form["name"] if "name" in form else call_name(call, LEGAL_NAME, self._losses, at=at)
+        )
+        self.sent_calls[call.id] = id, name or ""
+        if id is None:
+            self.anonymous_calls.add_call(call.id, name or "")
+        inner = {key: value for key, value in (("id", id), ("name", name)) if value is not None}
+        inner |= self._write_arguments(call, form, at)
+        return (
+            restore_case(
+                {FUNCTION_CALL: inner | pop_object(extras, FUNCTION_CALL)} | signature, form
+            )
+            | extras
+        )
 
-def _pop_object_of_either_case(extras: dict[str, Any], name: str) -> dict[str, Any] | None:
-    """Take an object out of the extras, under either spelling."""
-    for spelled in (name, to_snake_case(name)):
-        if isinstance(extras.get(spelled), dict):
-            found: dict[str, Any] = extras.pop(spelled)
-            return found
-    return None
+    def write_image(self, block: Image, at: str) -> list[PartJson]:
+        """Write an image, if the request can hold its bytes or its address."""
+        extras, form = self.read_extras(block, at)
+        name, inner = "", dict[str, Any]()
+        if isinstance(block.source, ImageData):
+            encode = base64.urlsafe_b64encode if "base64" in form else base64.b64encode
+            name, inner = "inlineData", {"data": encode(block.source.data).decode()}
+        elif isinstance(block.source, ImageUrl):
+            name, inner = "fileData", {"fileUri": block.source.url}
+        else:
+            self._losses.note(ChangeCode.IMAGE, "bytes_missing", at=at)
+            return []
+        if block.mime_type is not None:
+            inner["mimeType"] = block.mime_type
+        if not self._is_signed_for_target(form):
+            self._drop_signature(extras, at)
+        return [
+            restore_case({name: restore_case(inner, form) | pop_object(extras, name)}, form)
+            | extras
+        ]
 
+    def write_reference(self, block: FileReference | Resource, at: str) -> dict[str, Any]:
+        """Write an unresolved reference; the bytes of a resource are sent as they are."""
+        self.read_extras(block, at)
+        if isinstance(block, Resource) and block.data is not None and block.mime_type is not None:
+            data = base64.b64encode(block.data).decode()
+            return {"inlineData": {"mimeType": block.mime_type, "data": data}}
+        return {"text": reference_text(block, self._losses, at=at)}
 
-def _write_tool_choice(request: Request, losses: ChangeCollector) -> dict[str, Any]:
-    choice = request.tool_choice
-    if choice is None:
+    def write_opaque(self, block: Opaque, at: str) -> list[PartJson]:
+        """Write a part that steno has no type for, if it is one of this protocol."""
+        if not is_sendable(block, NAME, self._losses, at=at):
+            return []
+        _, form = self.read_extras(block, at)
+        if self._is_signed_for_target(form):
+            return [Raw(block.raw.encode())]
+        members: dict[str, Any] = dict(read_members(block.raw, NAME))
+        self._drop_signature(members, at)
+        return [members]
+
+    # -- seals -------------------------------------------------------------------------------
+
+    def _write_signature(self, seal: Seal | None, at: str) -> dict[str, Any]:
+        if seal is None:
+            return {}
+        if self._target.accepts(seal):
+            return {THOUGHT_SIGNATURE: seal.data}
+        self._losses.note(ChangeCode.SEAL, "other_model", at=at)
         return {}
-    if choice in _MODE_BY_TOOL_CHOICE:
-        return {_CALLING_CONFIG: {"mode": _MODE_BY_TOOL_CHOICE[choice]}}
-    names = [get_declared_name(tool, losses) for tool in request.tools if tool.name == choice]
-    return {_CALLING_CONFIG: {"mode": "ANY", "allowedFunctionNames": names or [choice]}}
 
+    def _is_signed_for_target(self, form: Form) -> bool:
+        """Return whether a block without a seal carries no signature of another model."""
+        target = [self._target.provider, self._target.model]
+        return bool(form.get("signed", target) == target)
 
-def _merge_nested(
-    ours: dict[str, Any], kept: dict[str, Any], losses: ChangeCollector, at: str
-) -> dict[str, Any]:
-    """Put together what we say and what was kept, also one level further down."""
-    if _CALLING_CONFIG in ours:
-        both = merge_extras(ours[_CALLING_CONFIG], _get_calling_config(kept), losses, at=at)
-        ours, kept = {_CALLING_CONFIG: both}, kept | {_CALLING_CONFIG: both}
-    return merge_extras(ours, kept, losses, at=at)
+    def _drop_signature(self, members: dict[str, Any], at: str) -> None:
+        self._losses.note(ChangeCode.SEAL, "other_model", at=at)
+        members.pop(THOUGHT_SIGNATURE, None)
+        members.pop(to_snake_case(THOUGHT_SIGNATURE), None)
 
+    # -- calls -------------------------------------------------------------------------------
 
-def _get_calling_config(config: dict[str, Any]) -> dict[str, Any]:
-    found = config.get(_CALLING_CONFIG)
-    return found if isinstance(found, dict) else {}
-
-
-def _add_extras(
-    members: dict[str, Any], extras: dict[str, Any], form: dict[str, Any], losses: ChangeCollector
-) -> dict[str, Any]:
-    """Add the extras to members under the names they came with; no name stands in two spellings."""
-    said = _restore_nested_case(members, form)
-    names = {to_camel_case(name): name for name in said}
-    spelled = {names.get(to_camel_case(name), name): value for name, value in extras.items()}
-    return merge_extras(said, spelled, losses)
-
-
-def _restore_nested_case(members: dict[str, Any], form: dict[str, Any]) -> dict[str, Any]:
-    inner = {
-        name: _restore_nested_case(members[name], form)
-        for name in _NESTED_OBJECTS
-        if isinstance(members.get(name), dict)
-    }
-    return restore_case(members | inner, form)
+    def _write_arguments(self, call: AnyToolCall, form: Form, at: str) -> dict[str, Any]:
+        match form.get("args", "object"):
+            case "absent":
+                return {}
+            case None:
+                return {"args": None}
+            case "verbatim":
+                return {"args": Raw(call.arguments.encode())}
+            case _:
+                return {"args": raw_arguments(call, self._losses, at=at)}

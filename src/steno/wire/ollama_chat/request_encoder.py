@@ -1,4 +1,10 @@
-"""Write requests."""
+"""Encode requests for the chat API of Ollama.
+
+A message is one text, with thinking, images and calls beside it. Their order cannot be written: the
+server puts images before the text and calls after it, and another order is reported. The server
+also reads a schema into fields of its own and drops keywords that it has no field for. They are
+sent all the same, since newer servers know more of them, and reported.
+"""
 
 from __future__ import annotations
 
@@ -51,200 +57,28 @@ from steno.wire.request_encoder import (
 from steno.wire.request_encoder import Encoder as BaseEncoder
 from steno.wire.tools_and_settings import drop_none, wrap_function, write_function, write_tools
 
-# -- parts -----------------------------------------------------------------------------------------
-#
-# What a message is made of here: one text, and beside it thinking, images and calls.
-#
-# Their order among each other cannot be said: the server puts images before the text and calls
-# behind it. What stood otherwise is reported.
-
-
-_THINKING_POSITION: Final = 0
-
-
-_IMAGES_POSITION: Final = 1
-
-
-_TEXT_POSITION: Final = 2
-
-
-_CALLS_POSITION: Final = 3
-
-
-@final
-class MessageParts:
-    """Collects the parts of one message, block by block."""
-
-    def __init__(self, losses: ChangeCollector, separator: str) -> None:
-        """Start with nothing. `separator` stands between two texts that become one."""
-        self._losses = losses
-        self._separator = separator
-        self._texts: list[str] = []
-        self._thinking: list[str] = []
-        self._images: list[str | Raw] = []
-        self._calls: list[dict[str, Any]] = []
-        self._latest_position = _THINKING_POSITION
-        self._is_reordered = False
-
-    def add(self, block: UserBlock, at: str) -> None:
-        """Add a block of a user or a tool."""
-        match block:
-            case Text():
-                self.add_text(block, at)
-            case Image():
-                self.add_image(block, at)
-            case FileReference() | Resource():
-                self._note_position(_TEXT_POSITION)
-                self._note_extras_loss(block, at)
-                self._texts.append(reference_text(block, self._losses, at=at))
-            case Opaque():
-                self.add_opaque(block, at)
-            case _:
-                assert_never(block)
-
-    def add_text(self, block: Text, at: str) -> None:
-        """Add a text."""
-        self._note_position(_TEXT_POSITION)
-        self.note_seal_loss(block, at)
-        self._note_extras_loss(block, at)
-        self._texts.append(block.text)
-
-    def add_thinking(self, block: Thinking, at: str) -> None:
-        """Add what a model thought: this one takes it, whoever thought it."""
-        self._note_position(_THINKING_POSITION)
-        self.note_seal_loss(block, at)
-        self._note_extras_loss(block, at)
-        self._thinking.append(block.text)
-
-    def add_image(self, block: Image, at: str) -> None:
-        """Add an image, if its bytes are here."""
-        match block.source:
-            case ImageData():
-                self._note_position(_IMAGES_POSITION)
-                self._note_extras_loss(block, at)
-                self._images.append(base64.b64encode(block.source.data).decode())
-            case ImageUrl():
-                self._losses.note(ChangeCode.IMAGE, "not_fetched", at=at)
-            case ImageBlob() | ImageFile():
-                self._losses.note(ChangeCode.IMAGE, "bytes_required", at=at)
-            case _:
-                assert_never(block.source)
-
-    def add_opaque(self, block: Opaque, at: str) -> None:
-        """Add an image of a format that we do not know."""
-        if not is_sendable(block, NAME, self._losses, at=at):
-            return
-        if block.kind == OPAQUE_IMAGE_KIND:
-            self._note_position(_IMAGES_POSITION)
-            self._images.append(Raw(block.raw.encode()))
-        else:
-            self._losses.note(ChangeCode.OPAQUE, "no_place_in_message", at=at)
-
-    def add_call(self, call: dict[str, Any]) -> None:
-        """Add a call, written already."""
-        self._note_position(_CALLS_POSITION)
-        self._calls.append(call)
-
-    def members(self, form: dict[str, Any], *, otherwise: str = "") -> dict[str, Any]:
-        """Return it all as members of a message, and note what was moved or joined.
-
-        `form` tells how a message without text was written, `otherwise` is its text else.
-        """
-        if self._is_reordered:
-            self._losses.note(ChangeCode.ORDER, "parts_reordered")
-        if len(self._texts) > 1:
-            self._losses.note(ChangeCode.ORDER, "texts_joined")
-        members: dict[str, Any] = {}
-        text = self._separator.join(self._texts) or otherwise
-        if text or "content" not in form:
-            members["content"] = text
-        elif form["content"] == "null":
-            members["content"] = None
-        thinking = "".join(self._thinking)
-        if thinking:
-            members["thinking"] = thinking
-        if self._images:
-            members["images"] = self._images
-        if self._calls:
-            members["tool_calls"] = self._calls
-        return members
-
-    def note_seal_loss(self, block: Text | Thinking | AnyToolCall, at: str) -> None:
-        """Note that a seal is left out: there are none here."""
-        if block.seal is not None:
-            self._losses.note(ChangeCode.SEAL, "other_model", at=at)
-
-    def _note_extras_loss(self, block: UserBlock | Thinking, at: str) -> None:
-        if select_extras(block, NAME, self._losses, at=at):
-            self._losses.note(ChangeCode.EXTRAS, "no_place_in_blocks", at=at)
-
-    def _note_position(self, place: int) -> None:
-        """Note whether a part follows those that the server puts before it."""
-        self._is_reordered = self._is_reordered or place < self._latest_position
-        self._latest_position = max(place, self._latest_position)
-
-
-# -- tools -----------------------------------------------------------------------------------------
-#
-# Tool definitions, there and back.
-#
-# The server reads a schema into fields of its own and drops the keywords it has none for. They are
-# sent all the same, since newer servers know more of them, and reported.
-
-
 ANY_NAME: Final = re.compile(r".+", re.DOTALL)
 """The server takes every name."""
-
-
+_TEXT_SEPARATOR: Final = "\n\n"
+"""Between the texts of a user or a tool; those of a model are pieces of one text."""
 _ANNOTATION_KEYWORDS: Final = frozenset({"$schema", "$id", "$comment", "title"})
-"""Keywords that nobody misses."""
-
-
+"""Keywords without an effect on the model."""
 _TOP_LEVEL_KEYWORDS: Final = (
     frozenset({"type", "$defs", "items", "required", "properties"}) | _ANNOTATION_KEYWORDS
 )
-
-
 _PROPERTY_KEYWORDS: Final = _ANNOTATION_KEYWORDS | frozenset(
     {"anyOf", "type", "items", "description", "enum", "properties", "required"}
 )
-
-
-# -- writing ---------------------------------------------------------------------------------
-
-
-def _write_tool(tool: ToolDefinition, losses: ChangeCollector, at: str) -> dict[str, Any]:
-    """Write a definition, and note what of it the server will not see."""
-    extras = select_extras(tool, NAME, losses, at=at)
-    form = pop_form(extras)
-    function = write_function(tool, wire_name(tool, ANY_NAME, losses, at=at))
-    ignored = sorted(set(_find_ignored_keywords(function["parameters"], _TOP_LEVEL_KEYWORDS)))
-    function = {name: value for name, value in function.items() if form.get(name) != "absent"}
-    if ignored:
-        losses.note(ChangeCode.TOOL, "keywords_ignored", at=at, names=tuple(ignored))
-    return wrap_function(function | pop_object(extras, "function")) | extras
-
-
-def _find_ignored_keywords(schema: object, known: frozenset[str]) -> Iterator[str]:
-    """Return the keywords without effect; `$defs` and `items` reach the model as they are."""
-    if not isinstance(schema, Mapping):
-        return
-    yield from schema.keys() - known
-    properties, choices = schema.get("properties"), schema.get("anyOf")
-    for inner in properties.values() if isinstance(properties, Mapping) else ():
-        yield from _find_ignored_keywords(inner, _PROPERTY_KEYWORDS)
-    for inner in choices if isinstance(choices, list) and "anyOf" in known else ():
-        yield from _find_ignored_keywords(inner, _PROPERTY_KEYWORDS)
-
-
-_TEXT_SEPARATOR: Final = "\n\n"
-"""What stands between the texts of a user or a tool; those of a model are one text cut up."""
+_THINKING_POSITION: Final = 0
+_IMAGES_POSITION: Final = 1
+_TEXT_POSITION: Final = 2
+_CALLS_POSITION: Final = 3
 
 
 def encode_request(request: Request, *, stream: bool | None = None) -> EncodedRequest:
     """Encode one request; an `Encoder` does the same for every turn of a conversation.
 
-    Without a word about `stream` the server streams: ask for a whole answer with False.
+    The server streams unless `stream` is False.
     """
     return Encoder().encode(request, stream=stream)
 
@@ -288,7 +122,31 @@ def _write_settings(request: Request, losses: ChangeCollector) -> dict[str, Any]
     return merge_extras(members | drop_none(options=options or None), extras, losses)
 
 
-# -- messages --------------------------------------------------------------------------------
+def _write_tool(tool: ToolDefinition, losses: ChangeCollector, at: str) -> dict[str, Any]:
+    """Write a definition, and note the keywords that the server ignores."""
+    extras = select_extras(tool, NAME, losses, at=at)
+    form = pop_form(extras)
+    function = write_function(tool, wire_name(tool, ANY_NAME, losses, at=at))
+    ignored = sorted(set(_find_ignored_keywords(function["parameters"], _TOP_LEVEL_KEYWORDS)))
+    function = {name: value for name, value in function.items() if form.get(name) != "absent"}
+    if ignored:
+        losses.note(ChangeCode.TOOL, "keywords_ignored", at=at, names=tuple(ignored))
+    return wrap_function(function | pop_object(extras, "function")) | extras
+
+
+def _find_ignored_keywords(schema: object, known: frozenset[str]) -> Iterator[str]:
+    """Return the keywords without effect; `$defs` and `items` reach the model as they are."""
+    if not isinstance(schema, Mapping):
+        return
+    yield from schema.keys() - known
+    properties, choices = schema.get("properties"), schema.get("anyOf")
+    for inner in properties.values() if isinstance(properties, Mapping) else ():
+        yield from _find_ignored_keywords(inner, _PROPERTY_KEYWORDS)
+    for inner in choices if isinstance(choices, list) and "anyOf" in known else ():
+        yield from _find_ignored_keywords(inner, _PROPERTY_KEYWORDS)
+
+
+# -- messages --------------------------------------------------------------------------------------
 
 
 @final
@@ -298,9 +156,9 @@ class _OllamaMessageWriter(MessageListWriter):
     def __init__(self, target: RequestTarget) -> None:
         super().__init__(target)
         self._names: dict[str, tuple[str, str]] = {}
-        """By the id of a call: the name of its tool, ours and the server's."""
+        """By the id of a call: the name of its tool in the log, and the one that was sent."""
         self._generated_ids: set[str] = set()
-        """Ids that the server never gave, and is not told."""
+        """Ids that steno made up, and that are not sent."""
         self._anonymous_calls = AnonymousCalls(self.losses)
 
     def _add_prompt(self, message: SystemMessage | UserMessage) -> None:
@@ -377,7 +235,7 @@ class _OllamaMessageWriter(MessageListWriter):
         self._write(members, parts.members(form, otherwise=otherwise), extras)
 
     def _tool_name(self, message: ToolResultMessage) -> str:
-        """Return the name that the server knows the tool by."""
+        """Return the name that the server has for the tool."""
         ours, theirs = self._names.get(message.tool_call_id, ("", ""))
         return theirs if message.tool_name in ("", ours) else message.tool_name
 
@@ -386,3 +244,119 @@ class _OllamaMessageWriter(MessageListWriter):
         for some in members:
             written |= some
         self._written.append(encode_json(written))
+
+
+# -- parts of a message ----------------------------------------------------------------------------
+
+
+@final
+class MessageParts:
+    """Collects the parts of one message, block by block."""
+
+    def __init__(self, losses: ChangeCollector, separator: str) -> None:
+        """Start empty. `separator` stands between two texts that are joined."""
+        self._losses = losses
+        self._separator = separator
+        self._texts: list[str] = []
+        self._thinking: list[str] = []
+        self._images: list[str | Raw] = []
+        self._calls: list[dict[str, Any]] = []
+        self._latest_position = _THINKING_POSITION
+        self._is_reordered = False
+
+    def add(self, block: UserBlock, at: str) -> None:
+        """Add a block of a user or a tool."""
+        match block:
+            case Text():
+                self.add_text(block, at)
+            case Image():
+                self.add_image(block, at)
+            case FileReference() | Resource():
+                self._note_position(_TEXT_POSITION)
+                self._note_extras_loss(block, at)
+                self._texts.append(reference_text(block, self._losses, at=at))
+            case Opaque():
+                self.add_opaque(block, at)
+            case _:
+                assert_never(block)
+
+    def add_text(self, block: Text, at: str) -> None:
+        """Add a text."""
+        self._note_position(_TEXT_POSITION)
+        self.note_seal_loss(block, at)
+        self._note_extras_loss(block, at)
+        self._texts.append(block.text)
+
+    def add_thinking(self, block: Thinking, at: str) -> None:
+        """Add thinking, of this model or another: the server takes both."""
+        self._note_position(_THINKING_POSITION)
+        self.note_seal_loss(block, at)
+        self._note_extras_loss(block, at)
+        self._thinking.append(block.text)
+
+    def add_image(self, block: Image, at: str) -> None:
+        """Add an image, if it holds its bytes."""
+        match block.source:
+            case ImageData():
+                self._note_position(_IMAGES_POSITION)
+                self._note_extras_loss(block, at)
+                self._images.append(base64.b64encode(block.source.data).decode())
+            case ImageUrl():
+                self._losses.note(ChangeCode.IMAGE, "not_fetched", at=at)
+            case ImageBlob() | ImageFile():
+                self._losses.note(ChangeCode.IMAGE, "bytes_required", at=at)
+            case _:
+                assert_never(block.source)
+
+    def add_opaque(self, block: Opaque, at: str) -> None:
+        """Add an opaque block: an image in an unknown format is sent."""
+        if not is_sendable(block, NAME, self._losses, at=at):
+            return
+        if block.kind == OPAQUE_IMAGE_KIND:
+            self._note_position(_IMAGES_POSITION)
+            self._images.append(Raw(block.raw.encode()))
+        else:
+            self._losses.note(ChangeCode.OPAQUE, "no_place_in_message", at=at)
+
+    def add_call(self, call: dict[str, Any]) -> None:
+        """Add a call that is written."""
+        self._note_position(_CALLS_POSITION)
+        self._calls.append(call)
+
+    def members(self, form: dict[str, Any], *, otherwise: str = "") -> dict[str, Any]:
+        """Return the members of a message, and note what was moved or joined.
+
+        `form` has the form of a message without text; `otherwise` is the text if there is none.
+        """
+        if self._is_reordered:
+            self._losses.note(ChangeCode.ORDER, "parts_reordered")
+        if len(self._texts) > 1:
+            self._losses.note(ChangeCode.ORDER, "texts_joined")
+        members: dict[str, Any] = {}
+        text = self._separator.join(self._texts) or otherwise
+        if text or "content" not in form:
+            members["content"] = text
+        elif form["content"] == "null":
+            members["content"] = None
+        thinking = "".join(self._thinking)
+        if thinking:
+            members["thinking"] = thinking
+        if self._images:
+            members["images"] = self._images
+        if self._calls:
+            members["tool_calls"] = self._calls
+        return members
+
+    def note_seal_loss(self, block: Text | Thinking | AnyToolCall, at: str) -> None:
+        """Note that a seal is left out: the server has none."""
+        if block.seal is not None:
+            self._losses.note(ChangeCode.SEAL, "other_model", at=at)
+
+    def _note_extras_loss(self, block: UserBlock | Thinking, at: str) -> None:
+        if select_extras(block, NAME, self._losses, at=at):
+            self._losses.note(ChangeCode.EXTRAS, "no_place_in_blocks", at=at)
+
+    def _note_position(self, place: int) -> None:
+        """Note whether a part stands after one that the server puts behind it."""
+        self._is_reordered = self._is_reordered or place < self._latest_position
+        self._latest_position = max(place, self._latest_position)

@@ -1,4 +1,8 @@
-"""Write the messages of a request."""
+"""Encode requests for the OpenAI chat completions API, in the dialect of a server.
+
+The server of some dialects wants user and assistant to take turns: adjacent messages of one role
+become one there.
+"""
 
 from __future__ import annotations
 
@@ -56,43 +60,88 @@ from steno.wire.tools_and_settings import (
     write_tools,
 )
 
-# -- neighbours ------------------------------------------------------------------------------------
-#
-# Messages side by side that some servers want as one, since their templates take turns.
-
-
 PartJson = dict[str, Any] | Raw
 
 
-def _can_merge(first: dict[str, Any], second: dict[str, Any], thinking: str | None) -> bool:
-    """Tell whether two messages are one turn, and have nothing that would get lost in one."""
-    if first["role"] != second["role"] or first["role"] not in ("user", "assistant"):
-        return False
-    merged = {"role", "content", "tool_calls", thinking}
-    return all(
-        first.get(name) == second.get(name) for name in (first.keys() | second.keys()) - merged
+def encode_request(
+    request: Request, *, dialect: Dialect = OPENAI, stream: bool | None = None
+) -> EncodedRequest:
+    """Encode one request; an `Encoder` does the same for every turn of a conversation."""
+    return Encoder(dialect).encode(request, stream=stream)
+
+
+@final
+class Encoder(BaseEncoder):
+    """Encodes the requests of a conversation, each message once."""
+
+    def __init__(self, dialect: Dialect = OPENAI) -> None:
+        """Take the dialect of the server."""
+        super().__init__()
+        self._dialect = dialect
+
+    def _target(self, request: Request) -> RequestTarget:
+        return RequestTarget(self._dialect.provider, NAME, request.model)
+
+    def _new_writer(self, target: RequestTarget) -> MessageWriter:
+        return CompletionMessageWriter(target, self._dialect)
+
+    def _body(
+        self, request: Request, messages: bytes, losses: ChangeCollector, *, stream: bool | None
+    ) -> bytes:
+        members = _write_settings(request, self._dialect, losses)
+        if stream is not None:
+            members["stream"] = stream
+            if stream and self._dialect.has_stream_options:
+                members.setdefault("stream_options", USAGE_STREAM_OPTIONS)
+        # Messages last: the body of the next turn then begins with the bytes of this one.
+        head = encode_json(members)[:-1]
+        return b"".join([head, b"," if members else b"", b'"messages":[', messages, b"]}"])
+
+
+def _write_settings(request: Request, dialect: Dialect, losses: ChangeCollector) -> dict[str, Any]:
+    extras = select_extras(request, NAME, losses)
+    form = pop_form(extras)
+    limit: str = form.get("max_tokens", dialect.max_tokens_field)
+    is_string = form.get("stop") == "string" and len(request.stop) == 1
+    members = drop_none(
+        model=request.model or None,
+        **{limit: request.max_tokens},
+        temperature=request.temperature,
+        top_p=request.top_p,
+        stop=request.stop[0] if is_string else list(request.stop) or None,
+        stream_options=USAGE_STREAM_OPTIONS if "stream_options" in form else None,
     )
+    members |= write_tools(request, extras, lambda tool, at: _write_tool(tool, dialect, losses, at))
+    members |= write_tool_choice(
+        request, lambda tool: wrap_function({"name": _write_tool_name(tool, losses)})
+    )
+    if "max_tokens" not in form and limit in members:
+        # No server takes a limit under both names, unless a recording shows that it does.
+        extras = {
+            limit if name in MAX_TOKENS_FIELDS else name: value for name, value in extras.items()
+        }
+    return merge_extras(members, extras, losses)
 
 
-def _merge_adjacent(
-    first: dict[str, Any], second: dict[str, Any], thinking: str | None
+def _write_tool(
+    tool: ToolDefinition, dialect: Dialect, losses: ChangeCollector, at: str
 ) -> dict[str, Any]:
-    """Make one message of two neighbours."""
-    contents = [message["content"] for message in (first, second) if message.get("content")]
-    merged = first | second
-    if all(isinstance(content, str) for content in contents):
-        merged["content"] = "\n\n".join(contents) if contents else None
-    else:
-        merged["content"] = [part for content in contents for part in _expand_content(content)]
-    calls = [*(first.get("tool_calls") or ()), *(second.get("tool_calls") or ())]
-    if thinking is not None:
-        thoughts = [message[thinking] for message in (first, second) if message.get(thinking)]
-        merged |= {thinking: "\n\n".join(thoughts)} if thoughts else {}
-    return merged | ({"tool_calls": calls} if calls else {})
+    extras = select_extras(tool, NAME, losses, at=at)
+    form = pop_form(extras)
+    function = write_function(tool, _write_tool_name(tool, losses, at=at))
+    if not dialect.has_strict_tools:
+        note_unenforced_schema(tool, losses, at=at)
+    elif tool.strict:
+        function["strict"] = True
+    function = _omit(form.get("absent", []), function) | pop_object(form, "function")
+    return wrap_function(function) | extras
 
 
-def _expand_content(content: str | list[PartJson]) -> list[PartJson]:
-    return [{"type": "text", "text": content}] if isinstance(content, str) else content
+def _write_tool_name(tool: ToolDefinition, losses: ChangeCollector, *, at: str = "") -> str:
+    return function_name(tool, NAME, LEGAL_NAME, losses, at=at)
+
+
+# -- messages --------------------------------------------------------------------------------------
 
 
 @final
@@ -103,14 +152,14 @@ class CompletionMessageWriter(MessageWriter):
         super().__init__(target)
         self._dialect = dialect
         self._parsed_fields = {"arguments"} if dialect.parses_arguments else set[str]()
-        """What the server reads as JSON; the input of a custom tool is any text."""
+        """The fields that the server parses as JSON; the input of a custom tool is any text."""
         self._written: list[bytes] = []
         self._latest: dict[str, Any] | bytes | None = None
-        """The newest message, which a neighbour may be merged into."""
+        """The newest message, which the next one may be merged into."""
         self._images: list[PartJson] = []
-        """Images of tool results, which have to wait until all results are told."""
+        """Images of tool results, which follow the last result."""
         self._legacy_names: dict[str, str | None] = {}
-        """The name that a legacy call goes by, by the id that we made up for it."""
+        """The name of each legacy call, by the id that steno made up for it."""
 
     def add(self, message: Message) -> None:
         """Write one more message."""
@@ -175,11 +224,11 @@ class CompletionMessageWriter(MessageWriter):
         return self._with_content({"role": "user"}, parts, form) | extras
 
     def _note_empty_message(self) -> None:
-        """Note that nothing is left of a message, which is not sent then: servers refuse null."""
+        """Note a message without content, which is not sent: servers refuse null."""
         self.losses.note(ChangeCode.BLANK, "empty_message")
 
     def _write_parts(self, block: UserBlock, at: str) -> list[PartJson]:
-        """Write what a user or a tool says."""
+        """Write a block of a user or a tool."""
         match block:
             case Text():
                 return [self._write_text(block, at)]
@@ -243,7 +292,7 @@ class CompletionMessageWriter(MessageWriter):
         return []
 
     def _write_details(self, message: AssistantMessage) -> list[msgspec.Raw]:
-        """Return the seals of what the model thought: lists of details, in the order they came."""
+        """Return the seals of thinking: lists of reasoning details, in their order."""
         found: list[msgspec.Raw] = []
         for number, block in enumerate(message.content):
             if isinstance(block, Thinking) and block.seal and self.target.accepts(block.seal):
@@ -318,7 +367,7 @@ class CompletionMessageWriter(MessageWriter):
     def _write_call_reference(
         self, message: ToolResultMessage, form: dict[str, Any]
     ) -> dict[str, Any]:
-        """Say which call a result is of: by its id, or by name if the call is a legacy one."""
+        """Return the members that name the call of a result: by id, or by name for a legacy call."""
         id = message.tool_call_id
         if LEGACY_CALL in form or id in self._legacy_names:
             name = form.get(LEGACY_CALL, self._legacy_names.get(id))
@@ -326,7 +375,7 @@ class CompletionMessageWriter(MessageWriter):
         return {"role": "tool", "tool_call_id": self._write_call_id(id, form)}
 
     def _write_call_id(self, id: str, form: dict[str, Any]) -> str:
-        """Return the id of a call; one that was recorded here and breaks the rule stays."""
+        """Return the id to send; a recorded id that breaks the rule stays."""
         legal, length = self._dialect.call_id, self._dialect.call_id_length
         if "id" in form and legal is DEFAULT_CALL_ID:
             return id
@@ -376,7 +425,7 @@ def _is_legacy_call(call: ToolCall | InvalidToolCall) -> bool:
 
 
 def _omit(absent: list[str], members: dict[str, Any]) -> dict[str, Any]:
-    """Leave out the members that were not there where it was recorded."""
+    """Leave out the members that the recording did not have."""
     return {name: value for name, value in members.items() if name not in absent}
 
 
@@ -384,87 +433,35 @@ def _to_bytes(message: dict[str, Any] | bytes) -> bytes:
     return message if isinstance(message, bytes) else encode_json(message)
 
 
-# -- request ---------------------------------------------------------------------------------------
-#
-# Write requests.
+# -- adjacent messages -----------------------------------------------------------------------------
 
 
-def encode_request(
-    request: Request, *, dialect: Dialect = OPENAI, stream: bool | None = None
-) -> EncodedRequest:
-    """Encode one request; an `Encoder` does the same for every turn of a conversation."""
-    return Encoder(dialect).encode(request, stream=stream)
-
-
-@final
-class Encoder(BaseEncoder):
-    """Encodes the requests of a conversation, each message once."""
-
-    def __init__(self, dialect: Dialect = OPENAI) -> None:
-        """Take the dialect of the server."""
-        super().__init__()
-        self._dialect = dialect
-
-    def _target(self, request: Request) -> RequestTarget:
-        return RequestTarget(self._dialect.provider, NAME, request.model)
-
-    def _new_writer(self, target: RequestTarget) -> MessageWriter:
-        return CompletionMessageWriter(target, self._dialect)
-
-    def _body(
-        self, request: Request, messages: bytes, losses: ChangeCollector, *, stream: bool | None
-    ) -> bytes:
-        members = _write_settings(request, self._dialect, losses)
-        if stream is not None:
-            members["stream"] = stream
-            if stream and self._dialect.has_stream_options:
-                members.setdefault("stream_options", USAGE_STREAM_OPTIONS)
-        # Messages last: the body of the next turn then begins with the bytes of this one.
-        head = encode_json(members)[:-1]
-        return b"".join([head, b"," if members else b"", b'"messages":[', messages, b"]}"])
-
-
-# -- settings and tools ----------------------------------------------------------------------
-
-
-def _write_settings(request: Request, dialect: Dialect, losses: ChangeCollector) -> dict[str, Any]:
-    extras = select_extras(request, NAME, losses)
-    form = pop_form(extras)
-    limit: str = form.get("max_tokens", dialect.max_tokens_field)
-    is_word = form.get("stop") == "string" and len(request.stop) == 1
-    members = drop_none(
-        model=request.model or None,
-        **{limit: request.max_tokens},
-        temperature=request.temperature,
-        top_p=request.top_p,
-        stop=request.stop[0] if is_word else list(request.stop) or None,
-        stream_options=USAGE_STREAM_OPTIONS if "stream_options" in form else None,
+def _can_merge(first: dict[str, Any], second: dict[str, Any], thinking: str | None) -> bool:
+    """Return whether two messages can become one without a loss."""
+    if first["role"] != second["role"] or first["role"] not in ("user", "assistant"):
+        return False
+    merged = {"role", "content", "tool_calls", thinking}
+    return all(
+        first.get(name) == second.get(name) for name in (first.keys() | second.keys()) - merged
     )
-    members |= write_tools(request, extras, lambda tool, at: _write_tool(tool, dialect, losses, at))
-    members |= write_tool_choice(
-        request, lambda tool: wrap_function({"name": _write_tool_name(tool, losses)})
-    )
-    if "max_tokens" not in form and limit in members:
-        # No server takes a limit under both names, unless somebody recorded that it does.
-        extras = {
-            limit if name in MAX_TOKENS_FIELDS else name: value for name, value in extras.items()
-        }
-    return merge_extras(members, extras, losses)
 
 
-def _write_tool(
-    tool: ToolDefinition, dialect: Dialect, losses: ChangeCollector, at: str
+def _merge_adjacent(
+    first: dict[str, Any], second: dict[str, Any], thinking: str | None
 ) -> dict[str, Any]:
-    extras = select_extras(tool, NAME, losses, at=at)
-    form = pop_form(extras)
-    function = write_function(tool, _write_tool_name(tool, losses, at=at))
-    if not dialect.has_strict_tools:
-        note_unenforced_schema(tool, losses, at=at)
-    elif tool.strict:
-        function["strict"] = True
-    function = _omit(form.get("absent", []), function) | pop_object(form, "function")
-    return wrap_function(function) | extras
+    """Merge two adjacent messages."""
+    contents = [message["content"] for message in (first, second) if message.get("content")]
+    merged = first | second
+    if all(isinstance(content, str) for content in contents):
+        merged["content"] = "\n\n".join(contents) if contents else None
+    else:
+        merged["content"] = [part for content in contents for part in _expand_content(content)]
+    calls = [*(first.get("tool_calls") or ()), *(second.get("tool_calls") or ())]
+    if thinking is not None:
+        thoughts = [message[thinking] for message in (first, second) if message.get(thinking)]
+        merged |= {thinking: "\n\n".join(thoughts)} if thoughts else {}
+    return merged | ({"tool_calls": calls} if calls else {})
 
 
-def _write_tool_name(tool: ToolDefinition, losses: ChangeCollector, *, at: str = "") -> str:
-    return function_name(tool, NAME, LEGAL_NAME, losses, at=at)
+def _expand_content(content: str | list[PartJson]) -> list[PartJson]:
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content

@@ -1,4 +1,8 @@
-"""Write turns of the model: as many items for each as it had."""
+"""Encode requests for the OpenAI Responses API.
+
+A message of a user or a tool is one item, a turn of the model as many as it had. The text of a
+single leading system message is sent as `instructions`.
+"""
 
 from __future__ import annotations
 
@@ -63,208 +67,91 @@ from steno.wire.tools_and_settings import (
 _CUT_OFF_REASONS: Final = frozenset(
     {StopReason.LENGTH, StopReason.ERROR, StopReason.ABORTED, StopReason.UNKNOWN}
 )
-
-
 ItemJson = dict[str, Any]
 
 
+def encode_request(
+    request: Request, *, provider: str = PROVIDER, stream: bool | None = None
+) -> EncodedRequest:
+    """Encode one request; an `Encoder` does the same for every turn of a conversation."""
+    return Encoder(provider).encode(request, stream=stream)
+
+
 @final
-class TurnItemWriter:
-    """Writes one turn of the model's."""
+class Encoder(BaseEncoder):
+    """Encodes the requests of a conversation, each message once."""
 
-    def __init__(
-        self,
-        message: AssistantMessage,
-        target: RequestTarget,
-        losses: ChangeCollector,
-        sent: dict[str, str],
-    ) -> None:
-        self._message = message
-        self._sent_ids = sent
-        """The ids under which calls are sent, for their results."""
-        self._target = target
-        self._losses = losses
-        extras = select_extras(message, NAME, losses)
+    def __init__(self, provider: str = PROVIDER) -> None:
+        """Take the name of the provider: seals of other providers are not sent."""
+        super().__init__()
+        self._provider = provider
+
+    def _target(self, request: Request) -> RequestTarget:
+        return RequestTarget(self._provider, NAME, request.model)
+
+    def _new_writer(self, target: RequestTarget) -> MessageWriter:
+        return InputItemWriter(target)
+
+    def _body(
+        self, request: Request, messages: bytes, losses: ChangeCollector, *, stream: bool | None
+    ) -> bytes:
+        extras = select_extras(request, NAME, losses)
         form = pop_form(extras)
-        if extras:
-            losses.note(ChangeCode.EXTRAS, "no_place_in_items")
-        self._is_foreign = form.get(PROVIDER_NOTE, PROVIDER) != target.provider
-        # An item without the reasoning that it followed is refused, if it says who it was.
-        self._drops_ids = self._is_foreign or any(
-            isinstance(block, Thinking) and not self._is_from_target(block)
-            for block in message.content
-        )
-
-    def write_items(self) -> list[ItemJson | Raw]:
-        """Return the items of the turn."""
-        items: list[ItemJson | Raw] = []
-        for number, block in enumerate(self._message.content):
-            at = f".content[{number}]"
-            match block:
-                case Text():
-                    self._add_text(items, block, at)
-                case Thinking():
-                    items += self._write_reasoning(block, at)
-                case ToolCall() | InvalidToolCall():
-                    items.append(self._write_call(block, at))
-                case Image():
-                    self._losses.note(ChangeCode.IMAGE, "from_model", at=at)
-                case Opaque():
-                    self._add_opaque(items, block, at)
-                case _:
-                    assert_never(block)
-        return self._drop_trailing_reasoning(items)
-
-    def _drop_trailing_reasoning(self, items: list[ItemJson | Raw]) -> list[ItemJson | Raw]:
-        """Leave out the reasoning of an answer that was cut off: with nothing behind it is refused."""
-        while items and self._message.stop_reason in _CUT_OFF_REASONS and _is_reasoning(items[-1]):
-            self._losses.note(ChangeCode.ORDER, "trailing_thinking")
-            items.pop()
-        return items
-
-    def _add_text(self, items: list[ItemJson | Raw], block: Text, at: str) -> None:
-        if block.seal is not None and not self._target.accepts(block.seal):
-            self._losses.note(ChangeCode.SEAL, "other_model", at=at)
-        extras = self._select_own_extras(block, at)
-        form = pop_form(extras)
-        members: ItemJson | None = extras.pop(ITEM_EXTRAS, None)
-        if members is not None and form.get("content") == "string" and not extras:
-            items.append(
-                {"role": "assistant", "content": block.text} | self._write_head(members, form)
-            )
-        elif members is None and not extras and PART_NOTE not in form:
-            # The one form that every server takes: vLLM wants an id with a list of parts, and
-            # llama.cpp a type.
-            items.append({"type": "message", "role": "assistant", "content": block.text})
-        else:
-            part = {"type": "output_text", "text": block.text} | extras
-            self._add_part(items, part, members, form)
-
-    def _add_opaque(self, items: list[ItemJson | Raw], block: Opaque, at: str) -> None:
-        if not is_sendable(block, NAME, self._losses, at=at):
-            return
-        raw = Raw(block.raw.encode())
-        extras = select_extras(block, NAME, self._losses, at=at)
-        form = pop_form(extras)
-        is_part = ITEM_EXTRAS in extras or PART_NOTE in form
-        if is_part and self._is_foreign:
-            self._losses.note(ChangeCode.OPAQUE, "other_provider_part", at=at)
-        elif is_part:
-            self._add_part(items, raw, extras.get(ITEM_EXTRAS), form)
-        elif self._drops_ids:
-            items += self._without_id(raw, at)
-        else:
-            items.append(raw)
-
-    def _add_part(
-        self,
-        items: list[ItemJson | Raw],
-        part: ItemJson | Raw,
-        members: ItemJson | None,
-        form: ItemJson,
-    ) -> None:
-        last = items[-1] if items else None
-        if PART_NOTE in form and isinstance(last, dict) and isinstance(last.get("content"), list):
-            last["content"].append(part)
-            return
-        items.append({"role": "assistant", "content": [part]} | self._write_head(members, form))
-
-    def _write_head(self, members: ItemJson | None, form: ItemJson) -> ItemJson:
-        """Return the members of a message beside what it says, as they were."""
-        if members is None:
-            return {"type": "message"}
-        return drop_none(type=form.get(ITEM_TYPE_NOTE)) | self._write_members(members)
-
-    def _write_reasoning(self, block: Thinking, at: str) -> list[ItemJson | Raw]:
-        if not self._is_from_target(block):
-            code = ChangeCode.THINKING if block.seal is None else ChangeCode.SEAL
-            self._losses.note(code, "other_model_thinking", at=at)
-            return []
-        extras = select_extras(block, NAME, self._losses, at=at)
-        form = pop_form(extras)
-        item: ItemJson = {"type": "reasoning", "summary": build_summary(block.text)}
-        if form.get("summary") == "absent":
-            del item["summary"]
-        if block.seal is not None:
-            item["encrypted_content"] = block.seal.data
-        return [item | self._write_members(extras)]
-
-    def _is_from_target(self, block: Thinking) -> bool:
-        """Tell whether the target thought this: by its seal, or as an item that it knows."""
-        if block.seal is not None:
-            return self._target.accepts(block.seal)
-        return not self._is_foreign and NAME in (block.extras or {})
-
-    def _write_call(self, call: ToolCall | InvalidToolCall, at: str) -> ItemJson:
-        if call.seal is not None and not self._target.accepts(call.seal):
-            self._losses.note(ChangeCode.SEAL, "other_model", at=at)
-        kind, field = (
-            (CUSTOM_TOOL_CALL, "input") if is_custom_call(call) else ("function_call", "arguments")
-        )
-        extras = self._select_own_extras(call, at)
-        form = pop_form(extras)
-        item: ItemJson = {
-            "type": kind,
-            "call_id": self._write_call_id(call.id, form),
-            "name": self._write_name(call, form, at),
-            field: call.arguments,
-        }
-        # The item may have had an object where its deltas said something else, which was first.
-        if form.get("arguments") == "object" and is_json_text(call.arguments):
-            item[field] = Raw(call.arguments.encode())
-        elif "blank" in form and call.arguments == NO_ARGUMENTS:
-            item[field] = form["blank"]
-        for name in form.get("absent", ()):
-            if name != "name" or name in form:  # it has to have one, unless it was recorded so
-                del item[name]
-        return item | self._write_members(extras)
-
-    def _write_call_id(self, id: str, form: ItemJson) -> str:
-        is_kept = form.get("call_id") == id
-        sent = self._sent_ids[id] = id if is_kept else wire_id(id, LEGAL_ID, self._losses)
-        return sent
-
-    def _write_name(self, call: ToolCall | InvalidToolCall, form: ItemJson, at: str) -> str:
-        if "name" in form:
-            return str(form["name"])
-        return call_name(call, LEGAL_NAME, self._losses, at=at)
-
-    # -- what only the target knows ----------------------------------------------------------
-
-    def _select_own_extras(self, block: Text | ToolCall | InvalidToolCall, at: str) -> ItemJson:
-        """Return the extras of a block, if the target made it."""
-        extras = select_extras(block, NAME, self._losses, at=at)
-        if not self._is_foreign or not extras:
-            return extras
-        self._losses.note(ChangeCode.EXTRAS, "other_provider", at=at)
-        return {}
-
-    def _write_members(self, members: ItemJson) -> ItemJson:
-        """Return the members of an item, without its id if that would have it refused."""
-        if not self._drops_ids:
-            return members
-        return {name: value for name, value in members.items() if name != "id"}
-
-    def _without_id(self, raw: Raw, at: str) -> list[ItemJson | Raw]:
-        """Write an item without its id, if it goes by that of a call, which has a result."""
-        members: ItemJson = msgspec.json.decode(raw)
-        if "call_id" not in members:
-            self._losses.note(ChangeCode.OPAQUE, "other_provider_item", at=at)
-            return []
-        return [self._write_members(members)]
+        members = _write_settings(request, extras, losses) | drop_none(stream=stream)
+        # Messages last: the body of the next turn then begins with the bytes of this one.
+        head = encode_json(merge_extras(members, extras, losses))[:-1]
+        if not messages and form.get("input") == "absent":
+            return head + b"}"
+        comma = b"," if len(head) > 1 else b""
+        return b"".join([head, comma, b'"input":', *_write_input(request, messages, form), b"}"])
 
 
-def _is_reasoning(item: ItemJson | Raw) -> bool:
-    return isinstance(item, dict) and item.get("type") == "reasoning"
+def _write_input(request: Request, messages: bytes, form: dict[str, Any]) -> tuple[bytes, ...]:
+    first, last = request.messages[0], request.messages[-1]
+    is_alone = len(request.messages) == (1 if _get_instructions(first) is None else 2)
+    if (
+        form.get("input") == "string"
+        and is_alone
+        and last == UserMessage((Text(last.text or " "),))
+    ):
+        return (encode_json(last.text),)
+    return b"[", messages, b"]"
 
 
-# -- messages --------------------------------------------------------------------------------------
-#
-# Write messages: one item for each of what people and tools say, turns as they were.
+def _write_settings(
+    request: Request, extras: dict[str, Any], losses: ChangeCollector
+) -> dict[str, Any]:
+    members = drop_none(
+        model=request.model or None,
+        instructions=_get_instructions(request.messages[0]),
+        max_output_tokens=request.max_tokens,
+        temperature=request.temperature,
+        top_p=request.top_p,
+    )
+    if request.stop:
+        losses.note(ChangeCode.SETTING, "stop_left_out", at=".stop")
+    members |= write_tools(request, extras, lambda tool, at: _write_tool(tool, losses, at))
+    return members | write_tool_choice(
+        request, lambda tool: {"type": "function", "name": _write_tool_name(tool, losses)}
+    )
+
+
+def _write_tool(tool: ToolDefinition, losses: ChangeCollector, at: str) -> dict[str, Any]:
+    extras = select_extras(tool, NAME, losses, at=at)
+    form = pop_form(extras)
+    # Always written: the default of this API is strict.
+    function = write_function(tool, _write_tool_name(tool, losses, at=at)) | {"strict": tool.strict}
+    for name in form.get("absent", ()):
+        function.pop(name, None)
+    return {"type": "function"} | function | extras
+
+
+def _write_tool_name(tool: ToolDefinition, losses: ChangeCollector, *, at: str = "") -> str:
+    return function_name(tool, NAME, LEGAL_NAME, losses, at=at)
 
 
 def _get_instructions(message: Message) -> str | None:
-    """Return the words that go out of band if this message is the first; None if it stays."""
+    """Return the text of a message that is sent as `instructions` if it is the first; else None."""
     if not isinstance(message, SystemMessage) or len(message.content) != 1:
         return None
     mine = (message.extras or {}).get(NAME)
@@ -273,9 +160,12 @@ def _get_instructions(message: Message) -> str | None:
     return None if NAME in (message.content[0].extras or {}) else message.text
 
 
+# -- messages --------------------------------------------------------------------------------------
+
+
 @final
 class InputItemWriter(MessageWriter):
-    """Writes the items of messages; words that go out of band are left to the request."""
+    """Writes the items of messages, without the one that is sent as `instructions`."""
 
     def __init__(self, target: RequestTarget) -> None:
         super().__init__(target)
@@ -316,7 +206,7 @@ class InputItemWriter(MessageWriter):
         if item is not None:
             self._written.append(encode_json(item))
 
-    # -- what others say ---------------------------------------------------------------------
+    # -- users and tools ---------------------------------------------------------------------
 
     def _write_user(self, message: UserMessage) -> ItemJson | Raw | None:
         first = message.content[0]
@@ -388,7 +278,7 @@ class InputItemWriter(MessageWriter):
                     self.losses.note(ChangeCode.IMAGE, "bytes_missing", at=at)
                     return []
                 extras = select_extras(block, NAME, self.losses, at=at)
-                # OpenAI's own types want the detail; other servers' recordings do without.
+                # The types of OpenAI require the detail; recordings of other servers lack it.
                 detail = {} if extras.pop(FORM_KEY, None) else {"detail": "auto"}
                 return [{"type": "input_image", "image_url": url} | detail | extras]
             case FileReference() | Resource():
@@ -401,89 +291,194 @@ class InputItemWriter(MessageWriter):
                 assert_never(block)
 
 
-# -- request ---------------------------------------------------------------------------------------
-#
-# Write requests.
-
-
-def encode_request(
-    request: Request, *, provider: str = PROVIDER, stream: bool | None = None
-) -> EncodedRequest:
-    """Encode one request; an `Encoder` does the same for every turn of a conversation."""
-    return Encoder(provider).encode(request, stream=stream)
+# -- turns of the model ----------------------------------------------------------------------------
 
 
 @final
-class Encoder(BaseEncoder):
-    """Encodes the requests of a conversation, each message once."""
+class TurnItemWriter:
+    """Writes one turn of the model."""
 
-    def __init__(self, provider: str = PROVIDER) -> None:
-        """Take the name of who will read the requests: what others sealed is not for them."""
-        super().__init__()
-        self._provider = provider
-
-    def _target(self, request: Request) -> RequestTarget:
-        return RequestTarget(self._provider, NAME, request.model)
-
-    def _new_writer(self, target: RequestTarget) -> MessageWriter:
-        return InputItemWriter(target)
-
-    def _body(
-        self, request: Request, messages: bytes, losses: ChangeCollector, *, stream: bool | None
-    ) -> bytes:
-        extras = select_extras(request, NAME, losses)
+    def __init__(
+        self,
+        message: AssistantMessage,
+        target: RequestTarget,
+        losses: ChangeCollector,
+        sent_ids: dict[str, str],
+    ) -> None:
+        self._message = message
+        self._sent_ids = sent_ids
+        """The ids under which calls are sent, for their results."""
+        self._target = target
+        self._losses = losses
+        extras = select_extras(message, NAME, losses)
         form = pop_form(extras)
-        members = _write_settings(request, extras, losses) | drop_none(stream=stream)
-        # Messages last: the body of the next turn then begins with the bytes of this one.
-        head = encode_json(merge_extras(members, extras, losses))[:-1]
-        if not messages and form.get("input") == "absent":
-            return head + b"}"
-        comma = b"," if len(head) > 1 else b""
-        return b"".join([head, comma, b'"input":', *_write_input(request, messages, form), b"}"])
+        if extras:
+            losses.note(ChangeCode.EXTRAS, "no_place_in_items")
+        self._is_foreign = form.get(PROVIDER_NOTE, PROVIDER) != target.provider
+        # The provider refuses an item with an id if the reasoning before it is missing.
+        self._drops_ids = self._is_foreign or any(
+            isinstance(block, Thinking) and not self._is_from_target(block)
+            for block in message.content
+        )
+
+    def write_items(self) -> list[ItemJson | Raw]:
+        """Return the items of the turn."""
+        items: list[ItemJson | Raw] = []
+        for number, block in enumerate(self._message.content):
+            at = f".content[{number}]"
+            match block:
+                case Text():
+                    self._add_text(items, block, at)
+                case Thinking():
+                    items += self._write_reasoning(block, at)
+                case ToolCall() | InvalidToolCall():
+                    items.append(self._write_call(block, at))
+                case Image():
+                    self._losses.note(ChangeCode.IMAGE, "from_model", at=at)
+                case Opaque():
+                    self._add_opaque(items, block, at)
+                case _:
+                    assert_never(block)
+        return self._drop_trailing_reasoning(items)
+
+    def _drop_trailing_reasoning(self, items: list[ItemJson | Raw]) -> list[ItemJson | Raw]:
+        """Leave out the reasoning at the end of a response that was cut off: the provider refuses it."""
+        while items and self._message.stop_reason in _CUT_OFF_REASONS and _is_reasoning(items[-1]):
+            self._losses.note(ChangeCode.ORDER, "trailing_thinking")
+            items.pop()
+        return items
+
+    def _add_text(self, items: list[ItemJson | Raw], block: Text, at: str) -> None:
+        if block.seal is not None and not self._target.accepts(block.seal):
+            self._losses.note(ChangeCode.SEAL, "other_model", at=at)
+        extras = self._select_own_extras(block, at)
+        form = pop_form(extras)
+        members: ItemJson | None = extras.pop(ITEM_EXTRAS, None)
+        if members is not None and form.get("content") == "string" and not extras:
+            items.append(
+                {"role": "assistant", "content": block.text} | self._write_head(members, form)
+            )
+        elif members is None and not extras and PART_NOTE not in form:
+            # The one form that every server takes: vLLM wants an id with a list of parts, and
+            # llama.cpp a type.
+            items.append({"type": "message", "role": "assistant", "content": block.text})
+        else:
+            part = {"type": "output_text", "text": block.text} | extras
+            self._add_part(items, part, members, form)
+
+    def _add_opaque(self, items: list[ItemJson | Raw], block: Opaque, at: str) -> None:
+        if not is_sendable(block, NAME, self._losses, at=at):
+            return
+        raw = Raw(block.raw.encode())
+        extras = select_extras(block, NAME, self._losses, at=at)
+        form = pop_form(extras)
+        is_part = ITEM_EXTRAS in extras or PART_NOTE in form
+        if is_part and self._is_foreign:
+            self._losses.note(ChangeCode.OPAQUE, "other_provider_part", at=at)
+        elif is_part:
+            self._add_part(items, raw, extras.get(ITEM_EXTRAS), form)
+        elif self._drops_ids:
+            items += self._without_id(raw, at)
+        else:
+            items.append(raw)
+
+    def _add_part(
+        self,
+        items: list[ItemJson | Raw],
+        part: ItemJson | Raw,
+        members: ItemJson | None,
+        form: ItemJson,
+    ) -> None:
+        last = items[-1] if items else None
+        if PART_NOTE in form and isinstance(last, dict) and isinstance(last.get("content"), list):
+            last["content"].append(part)
+            return
+        items.append({"role": "assistant", "content": [part]} | self._write_head(members, form))
+
+    def _write_head(self, members: ItemJson | None, form: ItemJson) -> ItemJson:
+        """Return the members of a message item beside its content."""
+        if members is None:
+            return {"type": "message"}
+        return drop_none(type=form.get(ITEM_TYPE_NOTE)) | self._write_members(members)
+
+    def _write_reasoning(self, block: Thinking, at: str) -> list[ItemJson | Raw]:
+        if not self._is_from_target(block):
+            code = ChangeCode.THINKING if block.seal is None else ChangeCode.SEAL
+            self._losses.note(code, "other_model_thinking", at=at)
+            return []
+        extras = select_extras(block, NAME, self._losses, at=at)
+        form = pop_form(extras)
+        item: ItemJson = {"type": "reasoning", "summary": build_summary(block.text)}
+        if form.get("summary") == "absent":
+            del item["summary"]
+        if block.seal is not None:
+            item["encrypted_content"] = block.seal.data
+        return [item | self._write_members(extras)]
+
+    def _is_from_target(self, block: Thinking) -> bool:
+        """Return whether thinking is of the target: by its seal, or as an item that it knows."""
+        if block.seal is not None:
+            return self._target.accepts(block.seal)
+        return not self._is_foreign and NAME in (block.extras or {})
+
+    def _write_call(self, call: ToolCall | InvalidToolCall, at: str) -> ItemJson:
+        if call.seal is not None and not self._target.accepts(call.seal):
+            self._losses.note(ChangeCode.SEAL, "other_model", at=at)
+        kind, field = (
+            (CUSTOM_TOOL_CALL, "input") if is_custom_call(call) else ("function_call", "arguments")
+        )
+        extras = self._select_own_extras(call, at)
+        form = pop_form(extras)
+        item: ItemJson = {
+            "type": kind,
+            "call_id": self._write_call_id(call.id, form),
+            "name": self._write_name(call, form, at),
+            field: call.arguments,
+        }
+        # The item may hold an object where its deltas held other text, which came first.
+        if form.get("arguments") == "object" and is_json_text(call.arguments):
+            item[field] = Raw(call.arguments.encode())
+        elif "blank" in form and call.arguments == NO_ARGUMENTS:
+            item[field] = form["blank"]
+        for name in form.get("absent", ()):
+            if name != "name" or name in form:  # a name is required, unless the recording has none
+                del item[name]
+        return item | self._write_members(extras)
+
+    def _write_call_id(self, id: str, form: ItemJson) -> str:
+        is_kept = form.get("call_id") == id
+        sent = self._sent_ids[id] = id if is_kept else wire_id(id, LEGAL_ID, self._losses)
+        return sent
+
+    def _write_name(self, call: ToolCall | InvalidToolCall, form: ItemJson, at: str) -> str:
+        if "name" in form:
+            return str(form["name"])
+        return call_name(call, LEGAL_NAME, self._losses, at=at)
+
+    # -- members that only the target knows --------------------------------------------------
+
+    def _select_own_extras(self, block: Text | ToolCall | InvalidToolCall, at: str) -> ItemJson:
+        """Return the extras of a block, if the target made it."""
+        extras = select_extras(block, NAME, self._losses, at=at)
+        if not self._is_foreign or not extras:
+            return extras
+        self._losses.note(ChangeCode.EXTRAS, "other_provider", at=at)
+        return {}
+
+    def _write_members(self, members: ItemJson) -> ItemJson:
+        """Return the members of an item, without its id where the provider would refuse it."""
+        if not self._drops_ids:
+            return members
+        return {name: value for name, value in members.items() if name != "id"}
+
+    def _without_id(self, raw: Raw, at: str) -> list[ItemJson | Raw]:
+        """Write an item without its id, if it has the id of a call; else leave it out."""
+        members: ItemJson = msgspec.json.decode(raw)
+        if "call_id" not in members:
+            self._losses.note(ChangeCode.OPAQUE, "other_provider_item", at=at)
+            return []
+        return [self._write_members(members)]
 
 
-def _write_input(request: Request, messages: bytes, form: dict[str, Any]) -> tuple[bytes, ...]:
-    first, last = request.messages[0], request.messages[-1]
-    is_alone = len(request.messages) == (1 if _get_instructions(first) is None else 2)
-    if (
-        form.get("input") == "string"
-        and is_alone
-        and last == UserMessage((Text(last.text or " "),))
-    ):
-        return (encode_json(last.text),)
-    return b"[", messages, b"]"
-
-
-# -- settings and tools ----------------------------------------------------------------------
-
-
-def _write_settings(
-    request: Request, extras: dict[str, Any], losses: ChangeCollector
-) -> dict[str, Any]:
-    members = drop_none(
-        model=request.model or None,
-        instructions=_get_instructions(request.messages[0]),
-        max_output_tokens=request.max_tokens,
-        temperature=request.temperature,
-        top_p=request.top_p,
-    )
-    if request.stop:
-        losses.note(ChangeCode.SETTING, "stop_left_out", at=".stop")
-    members |= write_tools(request, extras, lambda tool, at: _write_tool(tool, losses, at))
-    return members | write_tool_choice(
-        request, lambda tool: {"type": "function", "name": _write_tool_name(tool, losses)}
-    )
-
-
-def _write_tool(tool: ToolDefinition, losses: ChangeCollector, at: str) -> dict[str, Any]:
-    extras = select_extras(tool, NAME, losses, at=at)
-    form = pop_form(extras)
-    # Written out either way: here a tool is strict unless it says otherwise.
-    function = write_function(tool, _write_tool_name(tool, losses, at=at)) | {"strict": tool.strict}
-    for name in form.get("absent", ()):
-        function.pop(name, None)
-    return {"type": "function"} | function | extras
-
-
-def _write_tool_name(tool: ToolDefinition, losses: ChangeCollector, *, at: str = "") -> str:
-    return function_name(tool, NAME, LEGAL_NAME, losses, at=at)
+def _is_reasoning(item: ItemJson | Raw) -> bool:
+    return isinstance(item, dict) and item.get("type") == "reasoning"
