@@ -20,7 +20,7 @@ from steno import (
 from steno.errors import CutShort
 from steno.wire import anthropic_messages
 from steno.wire.anthropic_messages import NAME, StreamDecoder, decode_response
-from tests.wire.anthropic_messages.test_response_decoder import (
+from tests.wire.anthropic_messages.response_events import (
     FOUND,
     SEARCH,
     START,
