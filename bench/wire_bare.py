@@ -19,8 +19,8 @@ from msgspec import Struct
 from steno.wire import load_wire
 
 Made = dict[type, Any]
-_REFUSED = {"Words": ("tool_calls",), "Spoken": ("tool_calls",)}
-"""Members that a struct of ours refuses because it is for nothing but words."""
+_REFUSED = {"TextMessage": ("tool_calls",), "ContentMessage": ("tool_calls",)}
+"""Members that a struct of ours refuses because it is for text only."""
 
 
 def bare(hint: Any, made: Made, *, without: Container[str] = ()) -> Any:

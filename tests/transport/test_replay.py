@@ -1,4 +1,4 @@
-"""Recordings are played like answers of a server."""
+"""Recordings are replayed like responses of a server."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from tests.transport.http_server import END, STREAM, chat_chunks, chunk, run
 
 
 def playing(
-    *answers: RecordedResponse | StenoError, patience: RecordedSleep | None = None
+    *responses: RecordedResponse | StenoError, patience: RecordedSleep | None = None
 ) -> HttpProvider:
     sleep = (patience or RecordedSleep()).sleep
     return HttpProvider(
-        vendor_row("http://lab.example"), transport=ReplayTransport(answers), sleep=sleep
+        vendor_row("http://lab.example"), transport=ReplayTransport(responses), sleep=sleep
     )
 
 
@@ -59,9 +59,10 @@ def test_a_server_that_could_not_be_reached_is_tried_again() -> None:
     assert run(provider.stream(REQUEST).collect()).text == "Hello"
 
 
-def test_when_no_recording_is_left_nobody_answers() -> None:
-    with pytest.raises(Unreachable, match="no recorded answer is left"):
+def test_without_another_recording_the_server_is_unreachable() -> None:
+    with pytest.raises(Unreachable) as caught:
         run(playing().stream(REQUEST).collect())
+    assert caught.value.code == "recording_exhausted"
 
 
 def test_closing_ends_a_pause() -> None:
@@ -77,8 +78,9 @@ def test_closing_ends_a_pause() -> None:
         stream.close()
         assert (await reader).stop_reason is StopReason.ABORTED
         assert transport.opened[0].is_closed
-        with pytest.raises(Unreachable):
+        with pytest.raises(Unreachable) as caught:
             await transport.opened[0].read()
+        assert caught.value.code == "response_closed"
 
     run(main())
 
@@ -104,26 +106,28 @@ def test_a_recording_that_broke_off_breaks_off_again() -> None:
         transport = ReplayTransport(
             [RecordedResponse.from_http(STREAM + chunk(b"one") + b"5\r\ntw")]
         )
-        answer = await transport.open(HttpRequest("POST", "http://lab.example", {}))
-        assert [await answer.read(), await answer.read()] == [b"one", b"tw"]
-        with pytest.raises(Unreachable):
-            await answer.read()
+        response = await transport.open(HttpRequest("POST", "http://lab.example", {}))
+        assert [await response.read(), await response.read()] == [b"one", b"tw"]
+        with pytest.raises(Unreachable) as caught:
+            await response.read()
+        assert caught.value.code == "connection_lost"
 
     run(main())
 
 
 @pytest.mark.parametrize("data", [b"", b"GET / HTTP/1.1\r\n\r\n", b"HTTP/1.1 OK\r\n\r\n"])
 def test_what_is_no_response_is_no_recording(data: bytes) -> None:
-    with pytest.raises(InvalidValue, match=r"^recording: "):
+    with pytest.raises(InvalidValue) as caught:
         RecordedResponse.from_http(data)
+    assert caught.value.code == "invalid_recording"
 
 
-# -- whole answers -------------------------------------------------------------------------------
+# -- whole responses -----------------------------------------------------------------------------
 
 
 @given(assistant_messages())
-def test_a_whole_answer_told_as_events_is_the_same_message(message: AssistantMessage) -> None:
-    """Equal up to what a stream cannot say: what it assembles, it tells again unchanged."""
+def test_a_whole_response_as_events_is_the_same_message(message: AssistantMessage) -> None:
+    """Equal except for what a stream cannot express: an assembled message stays unchanged."""
     once = assembled(message)
     assert assembled(once) == once
     assert (once.text or "") == (message.text or "")

@@ -250,8 +250,9 @@ def test_an_error_that_says_nothing_is_none(name: str, empty: Any) -> None:
     body = json.dumps(answer | {"error": empty})
     message = wire.decode_response(body)
     assert (message.text, message.stop_reason) == ("Hi", StopReason.END_TURN)
-    with pytest.raises(ProviderError, match="no more"):
+    with pytest.raises(ProviderError) as caught:
         wire.decode_response(json.dumps(answer | {"error": {"message": "no more"}}))
+    assert caught.value.message == "no more"
 
 
 @pytest.mark.parametrize("code", ["²", "٥٠٣", "9" * 5000, "-1", "503"])

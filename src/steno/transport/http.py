@@ -122,7 +122,7 @@ class HttpTransport:
             # Without TLS there is no tunnel: the proxy responds in place of the server.
             response.close()
             error: StenoError = context.unreachable(
-                "proxy_refused", proxy.explain_refusal(response.status), retryable=False
+                *proxy.explain_refusal(response.status), retryable=False
             )
         except (aiohttp.ClientError, OSError) as exc:
             error = context.no_first_byte() if timeout.expired() else _translate_error(exc, context)
@@ -296,8 +296,7 @@ def _translate_error(exc: Exception, context: _ErrorContext) -> StenoError:
             message = f"{proxy} cannot be reached{_os_reason(exc)}"
             return unreachable("proxy_unreachable", message)
         case aiohttp.ClientHttpProxyError() if proxy:
-            message = proxy.explain_refusal(exc.status)
-            return unreachable("proxy_refused", message, retryable=exc.status >= 500)
+            return unreachable(*proxy.explain_refusal(exc.status), retryable=exc.status >= 500)
         case aiohttp.ConnectionTimeoutError():
             message = f"no connection within {context.limits.connect_s:g} s"
             return unreachable("connect_timeout", message)

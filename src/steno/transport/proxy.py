@@ -35,14 +35,15 @@ class Proxy(NamedTuple):
     def __repr__(self) -> str:
         return f"Proxy({self})"
 
-    def explain_refusal(self, status: int) -> str:
-        """Explain that the proxy responded in place of the server."""
+    def explain_refusal(self, status: int) -> tuple[str, str]:
+        """Return code and message of an error that the proxy sent in place of the server."""
         message = f"{self} answered with status {status}"
         if status != PROXY_AUTH_REQUIRED:
-            return message
+            return "proxy_refused", message
         if urlsplit(self.url).username is None:
-            return f"{message}; put user:password@ into it, before the host"
-        return f"{message}; check the user:password@ in it"
+            advice = "put user:password@ into it, before the host"
+            return "proxy_credentials_missing", f"{message}; {advice}"
+        return "proxy_credentials_refused", f"{message}; check the user:password@ in it"
 
 
 def proxy_for(url: str, environ: Mapping[str, str]) -> Proxy | None:

@@ -145,7 +145,7 @@ def _explain_invalid_json(exc: Exception, data: bytes | str | Raw) -> DecodeProb
         data = data.encode()
     data = bytes(data)
     if data.startswith(_UTF16_BOMS) or b"\0" in data[:4]:
-        return DecodeProblem("not_utf8", "not UTF-8 but UTF-16 or UTF-32; save it as UTF-8")
+        return DecodeProblem("utf16_document", "not UTF-8 but UTF-16 or UTF-32; save it as UTF-8")
     if not data.strip():
         return DecodeProblem("empty_document", "not JSON: there is nothing in it")
     if type(exc) is msgspec.DecodeError:

@@ -106,10 +106,20 @@ def test_a_request_without_limit_or_model_stays_without() -> None:
     assert encode_request(decode_request(msgspec.json.encode(recorded))).json == recorded
 
 
-@pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"messages":"Hi"}', b'{"messages":[]}'])
-def test_what_is_no_request_is_refused(body: bytes) -> None:
-    with pytest.raises(InvalidRequest):
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        (b"", "empty_document"),
+        (b"[]", "unexpected_type"),
+        (b"{}", "messages_missing"),
+        (b'{"messages":"Hi"}', "messages_missing"),
+        (b'{"messages":[]}', "empty"),
+    ],
+)
+def test_what_is_no_request_is_refused(body: bytes, code: str) -> None:
+    with pytest.raises(InvalidRequest) as caught:
         decode_request(body)
+    assert (caught.value.code, caught.value.place) == (code, "request")
 
 
 @pytest.mark.parametrize(

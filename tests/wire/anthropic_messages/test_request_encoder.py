@@ -38,7 +38,7 @@ from steno.wire.anthropic_messages import (
     decode_request,
     encode_request,
 )
-from tests.wire.anthropic_messages.test_response_decoder import end, read, text
+from tests.wire.anthropic_messages.response_events import end, read, text
 
 MODEL = "claude-1"
 HI = ChatMessage.user("Hi")

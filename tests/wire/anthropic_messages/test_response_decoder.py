@@ -22,61 +22,25 @@ from steno import (
     ToolCallEnd,
 )
 from steno.wire import anthropic_messages
-from steno.wire.anthropic_messages import NAME, StreamDecoder, decode_response
+from steno.wire.anthropic_messages import NAME, StreamDecoder
+from tests.wire.anthropic_messages.response_events import (
+    FOUND,
+    MODEL,
+    SEARCH,
+    START,
+    STOP,
+    delta,
+    end,
+    less,
+    read,
+    start,
+    stop,
+    text,
+    whole,
+)
 from tests.wire.decode_helpers import assemble_message, decode_events, sse
 
-MODEL = "claude-1"
 NONE: tuple[Any, ...] = (None, [])
-START: dict[str, Any] = {
-    "type": "message_start",
-    "message": {
-        "id": "msg_1",
-        "type": "message",
-        "role": "assistant",
-        "model": MODEL,
-        "content": [],
-        "stop_reason": None,
-        "stop_sequence": None,
-        "usage": {"input_tokens": 10, "output_tokens": 1},
-    },
-}
-STOP = {"type": "message_stop"}
-SEARCH = {"type": "server_tool_use", "id": "srv_1", "name": "web_search", "input": {}}
-FOUND = {"type": "web_search_tool_result", "tool_use_id": "srv_1", "content": [{"url": "u"}]}
-
-
-def start(index: int, kind: str, **members: Any) -> dict[str, Any]:
-    block = {"type": kind} | members
-    return {"type": "content_block_start", "index": index, "content_block": block}
-
-
-def delta(index: int, kind: str, **members: Any) -> dict[str, Any]:
-    return {"type": "content_block_delta", "index": index, "delta": {"type": kind} | members}
-
-
-def stop(index: int) -> dict[str, Any]:
-    return {"type": "content_block_stop", "index": index}
-
-
-def end(reason: str = "end_turn", *, usage: dict[str, Any] | None = None, **more: Any) -> Any:
-    told = {"stop_reason": reason, "stop_sequence": None} | more
-    return {"type": "message_delta", "delta": told, "usage": usage or {"output_tokens": 5}}
-
-
-def text(index: int, *pieces: str) -> list[dict[str, Any]]:
-    deltas = [delta(index, "text_delta", text=piece) for piece in pieces]
-    return [start(index, "text", text=""), *deltas, stop(index)]
-
-
-def read(*payloads: Any, **settings: Any) -> AssistantMessage:
-    """Decode a stream that ends as it should."""
-    body = sse(START, *payloads, STOP)
-    return assemble_message(decode_events(anthropic_messages, body, **settings))
-
-
-def whole(*blocks: dict[str, Any], reason: str = "end_turn", **settings: Any) -> AssistantMessage:
-    answer = START["message"] | {"content": blocks, "stop_reason": reason}
-    return decode_response(msgspec.json.encode(answer), **settings)
 
 
 def only(message: AssistantMessage) -> Any:
@@ -252,10 +216,6 @@ def test_members_of_a_call_that_have_no_name_here_are_kept() -> None:
         read(start(0, **{"kind": "tool_use"} | less(block)), stop(0), end()),
     ):
         assert only(message).extras[NAME]["caller"] == caller
-
-
-def less(block: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in block.items() if name != "type"}
 
 
 # -- what we have no name for --------------------------------------------------------------------

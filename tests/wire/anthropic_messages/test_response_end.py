@@ -17,10 +17,10 @@ from steno import (
     TextDelta,
     Usage,
 )
-from steno.errors import CutShort
+from steno.errors import CutShort, Overloaded
 from steno.wire import anthropic_messages
 from steno.wire.anthropic_messages import NAME, StreamDecoder, decode_response
-from tests.wire.anthropic_messages.test_response_decoder import (
+from tests.wire.anthropic_messages.response_events import (
     FOUND,
     SEARCH,
     START,
@@ -180,8 +180,9 @@ def test_an_error_inside_an_answer_is_raised_behind_what_came(
 
 def test_an_error_in_place_of_a_whole_answer_is_raised() -> None:
     body = b'{"type":"error","error":{"type":"overloaded_error","message":"busy"},"request_id":"r"}'
-    with pytest.raises(ProviderError, match="busy"):
+    with pytest.raises(Overloaded) as caught:
         decode_response(body)
+    assert caught.value.message == "busy"
     error = anthropic_messages.decode_error(529, body)
     assert (error.provider_type, error.request_id, error.retryable) == (
         "overloaded_error",
@@ -191,34 +192,47 @@ def test_an_error_in_place_of_a_whole_answer_is_raised() -> None:
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"no", b"[]", b"{}", b'{"type":"message","content":null}', b'{"a":"\xff"}']
+    ("body", "code"),
+    [
+        (b"", "invalid_json"),
+        (b"no", "invalid_json"),
+        (b"[]", "unexpected_type"),
+        (b"{}", "content_missing"),
+        (b'{"type":"message","content":null}', "content_missing"),
+        (b'{"a":"\xff"}', "not_utf8"),
+    ],
 )
-def test_what_is_no_answer_is_refused_without_a_quotation(body: bytes) -> None:
+def test_what_is_no_response_is_refused_without_a_quotation(body: bytes, code: str) -> None:
     with pytest.raises(ProtocolError) as caught:
         decode_response(body)
-    assert "message" not in str(caught.value).removeprefix(NAME)
+    assert (caught.value.code, caught.value.place) == (code, NAME)
+    assert "message" not in caught.value.message
 
 
 @pytest.mark.parametrize(
-    "payload",
+    ("payload", "code"),
     [
-        b"{",
-        b"5",
-        b"secret",
-        b'{"type":"message_delta","delta":{"a":"\xff"}}',
-        b'{"type":"content_block_start","index":0,"content_block":5}',
-        b'{"type":"content_block_start","index":0,"content_block":{"type":"text","a":'
-        + b"[" * 300
-        + b"]" * 300
-        + b"}}",
+        (b"{", "invalid_json"),
+        (b"5", "unexpected_type"),
+        (b"secret", "invalid_json"),
+        (b'{"type":"message_delta","delta":{"a":"\xff"}}', "not_utf8"),
+        (b'{"type":"content_block_start","index":0,"content_block":5}', "unexpected_type"),
+        (
+            b'{"type":"content_block_start","index":0,"content_block":{"type":"text","a":'
+            + b"[" * 300
+            + b"]" * 300
+            + b"}}",
+            "nested_too_deeply",
+        ),
     ],
 )
-def test_bytes_that_make_no_sense_are_an_error_behind_what_came(payload: bytes) -> None:
+def test_bytes_that_make_no_sense_are_an_error_after_what_came(payload: bytes, code: str) -> None:
     body = sse(START, delta(0, "text_delta", text="Hi")) + b"data: " + payload + b"\n\n"
     events = StreamDecoder().feed(body)
     assert next(events) == TextDelta(0, "Hi")
     with pytest.raises(ProtocolError) as caught:
         list(events)
+    assert caught.value.code == code
     assert "secret" not in str(caught.value)
 
 
@@ -227,7 +241,7 @@ def test_a_stream_that_ends_too_early_says_so_and_keeps_what_came() -> None:
     search.append(delta(1, "input_json_delta", partial_json='{"que'))
     body = sse(START, start(0, "text", text="Hi"), stop(0), *search)
     for tail in (b"", b"data: {", b'event: content_block_delta\ndata: {"type":"cont'):
-        events, error = _heard(body + tail)
+        events, error = decode_to_error(body + tail)
         assert isinstance(error, CutShort)
         message = assemble_message(events)
         assert message.text == "Hi"
@@ -244,7 +258,7 @@ def test_the_last_event_may_be_missing_or_lack_its_end() -> None:
         b"data: [DONE]\n\n",
         sse(STOP)[:-2],
     ):
-        events, error = _heard(body + tail)
+        events, error = decode_to_error(body + tail)
         assert error is None
         assert assemble_message(events).stop_reason is StopReason.END_TURN
 
@@ -275,7 +289,7 @@ HALF = RICH.index(b"\n\n", 500) + 2
 
 @pytest.mark.parametrize("body", [RICH, RICH[:-200], RICH[:HALF] + b"data: {\n\n" + RICH[HALF:]])
 def test_events_and_errors_do_not_depend_on_the_pieces(body: bytes) -> None:
-    events, error = _heard(body)
+    events, error = decode_to_error(body)
     ways = [
         [body[at : at + 1] for at in range(len(body))],
         [body[at : at + 97] for at in range(0, len(body), 97)],
@@ -285,19 +299,19 @@ def test_events_and_errors_do_not_depend_on_the_pieces(body: bytes) -> None:
     ]
     ways += [[body[:at], body[at:]] for at in range(len(body))]
     for pieces in ways:
-        found, fault = _heard(*pieces)
+        found, other = decode_to_error(*pieces)
         assert found == events
-        assert (type(fault), str(fault)) == (type(error), str(error))
+        assert (type(other), str(other)) == (type(error), str(error))
 
 
 def test_wherever_a_stream_ends_there_is_a_message() -> None:
     for length in range(len(RICH)):
-        events, error = _heard(RICH[:length])
+        events, error = decode_to_error(RICH[:length])
         assert error is None or isinstance(error, CutShort)
         assert "a\u2028b😀".startswith(assemble_message(events).text or "")
 
 
-def _heard(*pieces: bytes) -> tuple[list[Event], Exception | None]:
+def decode_to_error(*pieces: bytes) -> tuple[list[Event], Exception | None]:
     decoder = StreamDecoder()
     events: list[Event] = []
     try:

@@ -354,11 +354,21 @@ def test_it_can_be_said_in_the_words_of_a_provider() -> None:
 
 
 @pytest.mark.parametrize(
-    "data", ["", "{}", "[]", "[7]", '[{"role": "user"}', '{"messages": 7}', "[\ud800]"]
+    ("data", "code", "place"),
+    [
+        ("", "empty_document", "request"),
+        ("{}", "messages_missing", "request"),
+        ("[]", "empty", "request"),
+        ("[7]", "unexpected_type", "messages[0]"),
+        ('[{"role": "user"}', "invalid_json", "request"),
+        ('{"messages": 7}', "messages_missing", "request"),
+        ("[\ud800]", "lone_surrogate", "request"),
+    ],
 )
-def test_what_is_no_request_is_refused(data: str) -> None:
-    with pytest.raises(InvalidRequest):
+def test_what_is_no_request_is_refused(data: str, code: str, place: str) -> None:
+    with pytest.raises(InvalidRequest) as caught:
         chat.decode_request(data)
+    assert (caught.value.code, caught.value.place) == (code, place)
 
 
 def test_ids_that_are_made_up_are_none_of_those_in_the_request() -> None:

@@ -116,16 +116,25 @@ def test_a_member_that_is_nested_beyond_reason_is_kept_as_text() -> None:
 
 
 @pytest.mark.parametrize(
-    "data", ["", "[]", "{}", '{"role": "user", "content": "Hi"}', '{"stop_reason": "end_turn"}']
+    ("data", "code"),
+    [
+        ("", "message_missing"),
+        ("[]", "unexpected_type"),
+        ("{}", "message_missing"),
+        ('{"role": "user", "content": "Hi"}', "unexpected_role"),
+        ('{"stop_reason": "end_turn"}', "message_missing"),
+    ],
 )
-def test_what_is_no_answer_is_a_protocol_error(data: str) -> None:
-    with pytest.raises(ProtocolError):
+def test_what_is_no_response_is_a_protocol_error(data: str, code: str) -> None:
+    with pytest.raises(ProtocolError) as caught:
         chat.decode_response(data)
+    assert (caught.value.code, caught.value.place) == (code, "chat")
 
 
 def test_an_error_in_place_of_an_answer_is_raised() -> None:
-    with pytest.raises(ProviderError, match="no such model"):
+    with pytest.raises(ProviderError) as caught:
         chat.decode_response('{"error": "no such model"}')
+    assert caught.value.message == "no such model"
 
 
 # -- line by line --------------------------------------------------------------------------------
@@ -175,8 +184,9 @@ def test_an_error_is_raised_behind_what_came_before_it() -> None:
     decoder = chat.StreamDecoder()
     events = decoder.feed(ndjson({"content": "Hal"}, {"error": {"message": "it died"}}))
     assert assemble_message([next(events)]).text == "Hal"
-    with pytest.raises(ProviderError, match="it died"):
+    with pytest.raises(ProviderError) as caught:
         next(events)
+    assert caught.value.message == "it died"
     assert list(decoder.close()) == []
 
 
@@ -189,11 +199,21 @@ def test_members_without_a_name_are_kept_for_the_record() -> None:
     assert decoder.envelope == {"id": "msg_1", "model": "m-1", "usage": usage}
 
 
-@pytest.mark.parametrize("data", [b"nonsense", b"[1]", b'{"content"', b'{"role":"user"}', b"\xff"])
-def test_bytes_that_make_no_sense_are_a_protocol_error(data: bytes) -> None:
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        (b"nonsense", "invalid_json"),
+        (b"[1]", "unexpected_type"),
+        (b'{"content"', "invalid_json"),
+        (b'{"role":"user"}', "unexpected_role"),
+        (b"\xff", "not_utf8"),
+    ],
+)
+def test_bytes_that_make_no_sense_are_a_protocol_error(data: bytes, code: str) -> None:
     decoder = chat.StreamDecoder()
-    with pytest.raises(ProtocolError):
+    with pytest.raises(ProtocolError) as caught:
         list(decoder.feed(data + b"\n"))
+    assert caught.value.code == code
 
 
 ANSWER = ndjson(

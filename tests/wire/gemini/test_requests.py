@@ -739,12 +739,19 @@ def test_a_sentinel_is_nobody_s_seal() -> None:
 
 
 @pytest.mark.parametrize(
-    "body",
-    [b"[]", b"{}", b'{"contents": []}', b'{"contents": ["Hi"]}', b'{"contents": 1, "$form": 1}'],
+    ("body", "code", "place"),
+    [
+        (b"[]", "unexpected_type", "request"),
+        (b"{}", "messages_missing", "request"),
+        (b'{"contents": []}', "empty", "request"),
+        (b'{"contents": ["Hi"]}', "unexpected_type", "contents[0]"),
+        (b'{"contents": 1, "$form": 1}', "reserved_name", "request"),
+    ],
 )
-def test_what_is_no_request_is_refused(body: bytes) -> None:
-    with pytest.raises(InvalidRequest):
+def test_what_is_no_request_is_refused(body: bytes, code: str, place: str) -> None:
+    with pytest.raises(InvalidRequest) as caught:
         gemini.decode_request(body)
+    assert (caught.value.code, caught.value.place) == (code, place)
 
 
 def test_a_name_of_ours_in_a_message_is_kept_with_it() -> None:

@@ -498,10 +498,20 @@ def test_another_provider_sees_the_ids_that_were_made_up() -> None:
     assert turn["tool_calls"][0]["function"] == {"name": "a", "arguments": "{}"}
 
 
-@pytest.mark.parametrize("data", ["", "[]", "{}", '{"messages": 7}', '{"messages": [7]}'])
-def test_what_is_no_request_is_refused_with_its_place(data: str) -> None:
-    with pytest.raises(InvalidRequest):
+@pytest.mark.parametrize(
+    ("data", "code", "place"),
+    [
+        ("", "empty_document", "request"),
+        ("[]", "unexpected_type", "request"),
+        ("{}", "messages_missing", "request"),
+        ('{"messages": 7}', "messages_missing", "request"),
+        ('{"messages": [7]}', "unexpected_type", "messages[0]"),
+    ],
+)
+def test_what_is_no_request_is_refused_with_its_place(data: str, code: str, place: str) -> None:
+    with pytest.raises(InvalidRequest) as caught:
         ollama_chat.decode_request(data)
+    assert (caught.value.code, caught.value.place) == (code, place)
 
 
 def test_ids_that_are_made_up_are_none_of_those_in_the_request() -> None:

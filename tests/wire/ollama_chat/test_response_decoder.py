@@ -90,13 +90,15 @@ def test_an_answer_that_is_spread_and_cut_is_cut_short() -> None:
 
 
 def test_an_error_may_be_spread_over_many_lines() -> None:
-    with pytest.raises(ProviderError, match="overloaded"):
+    with pytest.raises(ProviderError) as caught:
         decode_events(ollama_chat, b'{\n  "error": "overloaded"\n}\n')
+    assert caught.value.message == "overloaded"
 
 
 def test_a_brace_alone_behind_the_first_line_is_no_answer() -> None:
-    with pytest.raises(ProtocolError, match="not JSON"):
+    with pytest.raises(ProtocolError) as caught:
         decode_events(ollama_chat, ndjson(line("Hi")), b"{\n", ndjson(STOP))
+    assert caught.value.code == "invalid_json"
 
 
 # -- words ---------------------------------------------------------------------------------------
@@ -263,9 +265,9 @@ def test_an_error_after_200_is_raised_behind_what_came_before_it() -> None:
     decoder = ollama_chat.StreamDecoder()
     events = decoder.feed(ndjson(line("Hal"), {"error": "the runner has died"}))
     assert next(events) == TextDelta(0, "Hal")
-    with pytest.raises(ProviderError, match="the runner has died") as caught:
+    with pytest.raises(ProviderError) as caught:
         next(events)
-    assert caught.value.status == 200
+    assert (caught.value.message, caught.value.status) == ("the runner has died", 200)
     assert list(decoder.close()) == []
 
 
@@ -279,11 +281,21 @@ def test_a_model_that_is_not_there_is_not_found() -> None:
     assert error.message == "model 'm' not found"
 
 
-@pytest.mark.parametrize("data", [b"nonsense", b"[1]", b'{"message":7}x', b'{"message"', b"\xff"])
-def test_bytes_that_make_no_sense_are_a_protocol_error(data: bytes) -> None:
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        (b"nonsense", "invalid_json"),
+        (b"[1]", "unexpected_type"),
+        (b'{"message":7}x', "invalid_json"),
+        (b'{"message"', "invalid_json"),
+        (b"\xff", "not_utf8"),
+    ],
+)
+def test_bytes_that_make_no_sense_are_a_protocol_error(data: bytes, code: str) -> None:
     decoder = ollama_chat.StreamDecoder()
-    with pytest.raises(ProtocolError):
+    with pytest.raises(ProtocolError) as caught:
         list(decoder.feed(data + b"\n"))
+    assert caught.value.code == code
     assert list(decoder.close()) == []
 
 
@@ -385,12 +397,24 @@ def test_a_whole_answer_need_not_say_that_it_is_done() -> None:
     assert (message.text, message.stop_reason) == ("Hi", StopReason.UNKNOWN)
 
 
-@pytest.mark.parametrize("data", ["", "[]", "{}", '{"message": 7}', '{"response": "Hi"}', "\ud800"])
-def test_what_is_no_answer_is_a_protocol_error(data: str) -> None:
-    with pytest.raises(ProtocolError):
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        ("", "message_missing"),
+        ("[]", "unexpected_type"),
+        ("{}", "message_missing"),
+        ('{"message": 7}', "message_missing"),
+        ('{"response": "Hi"}', "message_missing"),
+        ("\ud800", "not_utf8"),
+    ],
+)
+def test_what_is_no_response_is_a_protocol_error(data: str, code: str) -> None:
+    with pytest.raises(ProtocolError) as caught:
         ollama_chat.decode_response(data)
+    assert caught.value.code == code
 
 
 def test_an_error_in_place_of_an_answer_is_raised() -> None:
-    with pytest.raises(ProviderError, match="does not support thinking"):
+    with pytest.raises(ProviderError) as caught:
         ollama_chat.decode_response('{"error": "\\"m\\" does not support thinking"}')
+    assert caught.value.message == '"m" does not support thinking'

@@ -448,10 +448,20 @@ def test_an_answer_can_be_sent_back() -> None:
     ]
 
 
-@pytest.mark.parametrize("data", ["", "[]", "{}", '{"messages": 7}', '{"messages": [7]}'])
-def test_what_is_no_request_is_refused_with_its_place(data: str) -> None:
-    with pytest.raises(InvalidRequest):
+@pytest.mark.parametrize(
+    ("data", "code", "place"),
+    [
+        ("", "empty_document", "request"),
+        ("[]", "unexpected_type", "request"),
+        ("{}", "messages_missing", "request"),
+        ('{"messages": 7}', "messages_missing", "request"),
+        ('{"messages": [7]}', "unexpected_type", "messages[0]"),
+    ],
+)
+def test_what_is_no_request_is_refused_with_its_place(data: str, code: str, place: str) -> None:
+    with pytest.raises(InvalidRequest) as caught:
         openai_chat.decode_request(data)
+    assert (caught.value.code, caught.value.place) == (code, place)
 
 
 def sealed(data: str, model: str = "m") -> Thinking:

@@ -434,18 +434,28 @@ def test_an_error_after_200_is_raised_behind_what_came_before_it(body: bytes) ->
     decoder = openai_chat.StreamDecoder()
     events = decoder.feed(sse(chunk(content="Hal")) + body)
     assert next(events) == TextDelta(0, "Hal")
-    with pytest.raises(ProviderError, match="engine died") as caught:
+    with pytest.raises(ProviderError) as caught:
         next(events)
-    assert caught.value.status == 200
+    assert (caught.value.message, caught.value.status) == ("engine died", 200)
     assert caught.value.retryable
     assert list(decoder.close()) == []
 
 
-@pytest.mark.parametrize("data", [b"nonsense", b"[1]", b'{"choices":7}', b'{"choices"', b"\xff"])
-def test_bytes_that_make_no_sense_are_a_protocol_error(data: bytes) -> None:
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        (b"nonsense", "invalid_json"),
+        (b"[1]", "unexpected_type"),
+        (b'{"choices":7}', "choices_not_a_list"),
+        (b'{"choices"', "invalid_json"),
+        (b"\xff", "not_utf8"),
+    ],
+)
+def test_bytes_that_make_no_sense_are_a_protocol_error(data: bytes, code: str) -> None:
     decoder = openai_chat.StreamDecoder()
-    with pytest.raises(ProtocolError):
+    with pytest.raises(ProtocolError) as caught:
         list(decoder.feed(b"data: " + data + b"\n\n"))
+    assert caught.value.code == code
     assert list(decoder.close()) == []
 
 
@@ -522,12 +532,23 @@ def test_a_whole_answer_is_read_by_the_same_rules() -> None:
     assert message.usage == Usage(input_tokens=5, output_tokens=3)
 
 
-@pytest.mark.parametrize("data", ["", "[]", "{}", '{"choices": []}', '{"choices": [7]}'])
-def test_what_is_no_answer_is_a_protocol_error(data: str) -> None:
-    with pytest.raises(ProtocolError):
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        ("", "invalid_json"),
+        ("[]", "unexpected_type"),
+        ("{}", "choices_missing"),
+        ('{"choices": []}', "choices_missing"),
+        ('{"choices": [7]}', "choices_not_a_list"),
+    ],
+)
+def test_what_is_no_response_is_a_protocol_error(data: str, code: str) -> None:
+    with pytest.raises(ProtocolError) as caught:
         openai_chat.decode_response(data)
+    assert caught.value.code == code
 
 
 def test_an_error_in_place_of_an_answer_is_raised() -> None:
-    with pytest.raises(ProviderError, match="no such model"):
+    with pytest.raises(ProviderError) as caught:
         openai_chat.decode_response('{"error": {"message": "no such model"}}')
+    assert caught.value.message == "no such model"

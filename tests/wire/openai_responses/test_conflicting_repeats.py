@@ -12,7 +12,7 @@ from steno.errors import CutShort
 from steno.messages.event import Event, ExtrasAdded
 from steno.wire import openai_responses
 from tests.wire.decode_helpers import assemble_message, decode_events, sse
-from tests.wire.openai_responses.test_response_decoder import (
+from tests.wire.openai_responses.response_events import (
     added,
     arguments,
     call,

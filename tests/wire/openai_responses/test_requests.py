@@ -542,12 +542,21 @@ def test_a_string_becomes_a_list_when_the_conversation_goes_on() -> None:
 
 
 @pytest.mark.parametrize(
-    "data",
-    ["", "[]", "{}", '{"input": 7}', '{"input": [7]}', '{"input": []}', b'{"input": "\xff"}'],
+    ("data", "code", "place"),
+    [
+        ("", "empty_document", "request"),
+        ("[]", "unexpected_type", "request"),
+        ("{}", "messages_missing", "request"),
+        ('{"input": 7}', "empty", "request"),
+        ('{"input": [7]}', "unexpected_type", "input[0]"),
+        ('{"input": []}', "empty", "request"),
+        (b'{"input": "\xff"}', "not_utf8", "request"),
+    ],
 )
-def test_what_is_no_request_is_refused(data: bytes | str) -> None:
-    with pytest.raises(InvalidRequest):
+def test_what_is_no_request_is_refused(data: bytes | str, code: str, place: str) -> None:
+    with pytest.raises(InvalidRequest) as caught:
         openai_responses.decode_request(data)
+    assert (caught.value.code, caught.value.place) == (code, place)
 
 
 @pytest.mark.parametrize("member", [{}, {"name": ""}, {"name": "a b"}, {"name": "fs.read"}])

@@ -29,76 +29,25 @@ from steno import (
 from steno.errors import CutShort, RateLimited
 from steno.wire import openai_responses
 from tests.wire.decode_helpers import assemble_message, decode_events, sse
-
-NAME = "openai_responses"
-
-
-def created(**members: Any) -> dict[str, Any]:
-    return event("created", response={"id": "resp_1", "model": "m-1-2026", "output": []} | members)
-
-
-def event(kind: str, **members: Any) -> dict[str, Any]:
-    return {"type": f"response.{kind}"} | members
-
-
-def end(status: str = "completed", *output: dict[str, Any], **members: Any) -> dict[str, Any]:
-    response = {"id": "resp_1", "model": "m-1-2026", "status": status, "output": list(output)}
-    return event(status, response=response | members)
-
-
-def text_part(text: str = "", **members: Any) -> dict[str, Any]:
-    return {"type": "output_text", "text": text, "annotations": []} | members
-
-
-def message(*parts: dict[str, Any], id: str = "msg_1", **members: Any) -> dict[str, Any]:
-    item = {"type": "message", "id": id, "role": "assistant", "status": "completed"}
-    return item | {"content": list(parts)} | members
-
-
-def call(arguments: str = "", **members: Any) -> dict[str, Any]:
-    item = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "read"}
-    return item | {"arguments": arguments, "status": "completed"} | members
-
-
-def reasoning(*summary: str, **members: Any) -> dict[str, Any]:
-    parts = [{"type": "summary_text", "text": text} for text in summary]
-    return {"type": "reasoning", "id": "rs_1", "summary": parts} | members
-
-
-def added(item: dict[str, Any], index: int = 0) -> dict[str, Any]:
-    return event("output_item.added", output_index=index, item=item)
-
-
-def done(item: dict[str, Any], index: int = 0) -> dict[str, Any]:
-    return event("output_item.done", output_index=index, item=item)
-
-
-def say(text: str, index: int = 0, part: int = 0, id: str = "msg_1") -> dict[str, Any]:
-    places = {"item_id": id, "output_index": index, "content_index": part}
-    return event("output_text.delta", **places, delta=text, logprobs=[], obfuscation="xyz")
-
-
-def arguments(text: str, index: int = 0, id: str = "fc_1") -> dict[str, Any]:
-    return event("function_call_arguments.delta", item_id=id, output_index=index, delta=text)
-
-
-def think(text: str, index: int = 0, part: int = 0) -> dict[str, Any]:
-    places = {"item_id": "rs_1", "output_index": index, "summary_index": part}
-    return event("reasoning_summary_text.delta", **places, delta=text)
-
-
-def decode(*payloads: Any, **settings: Any) -> Any:
-    return assemble_message(decode_events(openai_responses, sse(*payloads), **settings))
-
-
-def whole(*output: dict[str, Any], **members: Any) -> Any:
-    answer = {"id": "resp_1", "model": "m-1-2026", "status": "completed", "output": list(output)}
-    return openai_responses.decode_response(msgspec.json.encode(answer | members), model="m-1")
-
-
-def mine(block: Any) -> Any:
-    return block.extras[NAME].to_dict()
-
+from tests.wire.openai_responses.response_events import (
+    NAME,
+    added,
+    arguments,
+    call,
+    created,
+    decode,
+    done,
+    end,
+    event,
+    message,
+    mine,
+    reasoning,
+    refuse,
+    say,
+    text_part,
+    think,
+    whole,
+)
 
 # -- words ---------------------------------------------------------------------------------------
 
@@ -385,10 +334,6 @@ def test_what_is_said_about_the_answer_is_kept_for_the_record() -> None:
 # -- refusals ------------------------------------------------------------------------------------
 
 
-def refuse(text: str) -> dict[str, Any]:
-    return event("refusal.delta", item_id="msg_1", output_index=0, content_index=0, delta=text)
-
-
 def test_a_refusal_is_no_text_but_is_kept() -> None:
     item = message({"type": "refusal", "refusal": "I will not."})
     found = decode(added(message()), refuse("I will"), refuse(" not."), done(item), end())
@@ -549,9 +494,9 @@ def test_an_error_after_200_is_raised_behind_what_came_before_it(body: bytes) ->
     decoder = openai_responses.StreamDecoder()
     events = chain(decoder.feed(sse(say("Hal")) + body), decoder.close())
     assert next(events) == TextDelta(0, "Hal")
-    with pytest.raises(ProviderError, match="engine died") as caught:
+    with pytest.raises(ProviderError) as caught:
         list(events)
-    assert caught.value.status == 200
+    assert (caught.value.message, caught.value.status) == ("engine died", 200)
     assert caught.value.retryable
 
 
@@ -575,22 +520,25 @@ def test_a_failure_without_a_reason_is_one_too() -> None:
 
 
 @pytest.mark.parametrize(
-    "data",
+    ("data", "code"),
     [
-        b"nonsense",
-        b"[1]",
-        b"\xff",
-        b'{"type":"response.output_item.done"}',
-        b'{"type":"response.output_text.delta","delta":7}',
-        b'{"type":"hologram","x":"\xff"}',
-        b'{"type":"response.output_item.done","item":' + b'{"a":' * 300 + b"1" + b"}" * 301,
+        (b"nonsense", "invalid_json"),
+        (b"[1]", "unexpected_type"),
+        (b"\xff", "not_utf8"),
+        (b'{"type":"response.output_item.done"}', "unexpected_type"),
+        (b'{"type":"response.output_text.delta","delta":7}', "unexpected_type"),
+        (b'{"type":"hologram","x":"\xff"}', "not_utf8"),
+        (
+            b'{"type":"response.output_item.done","item":' + b'{"a":' * 300 + b"1" + b"}" * 301,
+            "nested_too_deeply",
+        ),
     ],
 )
-def test_bytes_that_make_no_sense_are_a_protocol_error(data: bytes) -> None:
+def test_bytes_that_make_no_sense_are_a_protocol_error(data: bytes, code: str) -> None:
     decoder = openai_responses.StreamDecoder()
     with pytest.raises(ProtocolError) as caught:
         list(decoder.feed(b"data: " + data + b"\n\n"))
-    assert not isinstance(caught.value, CutShort)
+    assert (caught.value.code, caught.value.place) == (code, NAME)
     assert list(decoder.close()) == []
 
 
@@ -613,16 +561,28 @@ def test_a_whole_answer_is_read_by_the_same_rules() -> None:
 
 
 def test_a_whole_answer_may_hold_an_error() -> None:
-    with pytest.raises(ProviderError, match="no credit"):
+    with pytest.raises(ProviderError) as caught:
         openai_responses.decode_response('{"error":{"message":"no credit","type":"x"}}')
-    with pytest.raises(ProviderError, match="too much"):
+    assert (caught.value.message, caught.value.provider_type) == ("no credit", "x")
+    with pytest.raises(RateLimited) as caught:
         whole(status="failed", error={"code": "rate_limit_exceeded", "message": "too much"})
+    assert caught.value.message == "too much"
 
 
-@pytest.mark.parametrize("data", ["", "[]", "{}", '{"choices":[]}', b'{"output":"\xff"}'])
-def test_what_is_no_answer_is_a_protocol_error(data: bytes | str) -> None:
-    with pytest.raises(ProtocolError):
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        ("", "invalid_json"),
+        ("[]", "unexpected_type"),
+        ("{}", "output_missing"),
+        ('{"choices":[]}', "output_missing"),
+        (b'{"output":"\xff"}', "not_utf8"),
+    ],
+)
+def test_what_is_no_response_is_a_protocol_error(data: bytes | str, code: str) -> None:
+    with pytest.raises(ProtocolError) as caught:
         openai_responses.decode_response(data)
+    assert (caught.value.code, caught.value.place) == (code, NAME)
 
 
 def test_a_lone_half_of_a_character_is_replaced() -> None:

@@ -183,7 +183,7 @@ class _PartialCall:
         return {}
 
     def add_events(self, events: list[Event], *, is_whole: bool) -> None:
-        """Add what was not told yet: the arguments behind their first brace, and extras."""
+        """Add the events of the arguments after their first brace, and of the later extras."""
         if self._has_more_extras:
             events.append(ExtrasAdded(self.index, {NAME: self._extras}))
         text = msgspec.json.encode(self._arguments, enc_hook=str).decode()

@@ -1,4 +1,4 @@
-"""OpenAI's Chat Completions, which vLLM, llama.cpp, OpenRouter and many others speak as well.
+"""OpenAI's Chat Completions API, which vLLM, llama.cpp, OpenRouter and many others implement.
 
 Their differences are rows in `DIALECTS`.
 """

@@ -1,4 +1,4 @@
-"""OpenAI's Responses, which vLLM, llama.cpp, xAI, OpenRouter and others speak as well."""
+"""OpenAI's Responses API, which vLLM, llama.cpp, xAI, OpenRouter and others also implement."""
 
 from steno.wire.errors import decode_error
 from steno.wire.openai_responses.payload import NAME
