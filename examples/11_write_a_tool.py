@@ -45,5 +45,5 @@ def watch(event: LoopEvent) -> None:
 
 
 print("parameters:", *remember.definition.parameters["properties"])
-print(asyncio.run(agent.run("Remember how I like my tea.", watch=watch)).text)
+print(asyncio.run(agent.run("Remember how I like my tea.", on_event=watch)).text)
 print(notes)

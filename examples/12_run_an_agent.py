@@ -45,7 +45,7 @@ async def mend(project: Path) -> None:
                 runner=Runner(store),
                 model="offline/assistant",
             )
-            result = await agent.run(TASK, watch=show)
+            result = await agent.run(TASK, on_event=show)
         print(f"\n\n{result.ending} after {result.turns} turns; on disk now:")
         print((project / "greet.sh").read_text().strip())
 

@@ -44,10 +44,10 @@ async def main(folder: Path) -> None:
     async with Toolbox(Workspace([folder])) as toolbox:
         agent = Agent(provider, conversation, tools=toolbox.tools, gate=gate)
         print("act mode")
-        await agent.run("Write four files.", watch=show)
+        await agent.run("Write four files.", on_event=show)
         print("plan mode")
         conversation.change_mode(Mode.PLAN)
-        await agent.run("One more.", watch=show)
+        await agent.run("One more.", on_event=show)
         print("  the model is told of", [tool.name for tool in provider.requests[-1].tools])
     print("on record")
     for entry in conversation.entries():

@@ -40,7 +40,7 @@ async def main(folder: Path) -> None:
 
     print("a prompt that points at two things")
     prompt = inputs.prompt("Does @prices.csv:1-2 explain @receipt.png?")
-    await agent.run(prompt.message, watch=show)
+    await agent.run(prompt.message, on_event=show)
     print("what the model sees")
     for block in provider.requests[0].messages[-1].content:
         print(indent(getattr(block, "text", "").strip(), "  "))
@@ -52,13 +52,13 @@ async def main(folder: Path) -> None:
             print("  ", entry.payload.status, details["kind"], details.get("used", ""))
 
     print("a file that is not there")
-    result = await agent.run(inputs.prompt("And @missing.csv?").message, watch=show)
+    result = await agent.run(inputs.prompt("And @missing.csv?").message, on_event=show)
     print("  ", result.ending, "-", result.reason)
     print("   requests so far:", len(provider.requests))
 
     print("a file that has changed since")
     (folder / "prices.csv").write_text("tea,4\n", encoding="utf-8")
-    await agent.run("Go on.", watch=show)
+    await agent.run("Go on.", on_event=show)
 
 
 with TemporaryDirectory() as folder:

@@ -56,7 +56,7 @@ async def main() -> None:
             resolver=inputs,
         )
         asked = inputs.prompt("By @library:library://rules, what may I read, and how long?")
-        result = await agent.run(asked.message, watch=show)
+        result = await agent.run(asked.message, on_event=show)
         print("  the model saw:", (provider.requests[0].messages[-1].text or "").split("\n")[3])
         print("  and says:", result.text)
 

@@ -75,7 +75,7 @@ class AgentHarness:
         self.events: list[LoopEvent] = []
 
     async def run(self, prompt: Any = "Go.") -> RunResult:
-        return await self.agent.run(prompt, watch=self.events.append)
+        return await self.agent.run(prompt, on_event=self.events.append)
 
     def told(self, kind: type[T]) -> list[T]:
         return [event for event in self.events if isinstance(event, kind)]

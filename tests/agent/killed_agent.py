@@ -67,7 +67,7 @@ async def main(address: str, session: str, url: str) -> None:
         provider = HttpProvider(vendor, model="m")
         gate = Gate(approver=CallbackApprover(decide))
         agent = Agent(provider, store.open(session), tools=TOOLS, gate=gate)
-        await agent.run("Go.", watch=watch)
+        await agent.run("Go.", on_event=watch)
 
 
 if __name__ == "__main__":

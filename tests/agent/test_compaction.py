@@ -35,7 +35,7 @@ def test_a_summary_takes_the_place_of_all_but_the_last_message() -> None:
             [ChatMessage.assistant("They count.", usage=TOOK), "Three."], model="lab/m"
         )
         talk(desk)
-        entry = await desk.agent.compact(watch=desk.events.append)
+        entry = await desk.agent.compact(on_event=desk.events.append)
         assert entry is not None
         assert entry.payload == summary(desk)
         assert (summary(desk).summary, summary(desk).usage) == ("They count.", TOOK)
@@ -56,7 +56,7 @@ def test_who_watches_is_told_of_the_entries_and_of_no_run() -> None:
     async def main() -> None:
         desk = AgentHarness(["They count."], model="lab/m")
         talk(desk)
-        await desk.agent.compact(watch=desk.events.append)
+        await desk.agent.compact(on_event=desk.events.append)
         payloads = [event.entry.payload for event in desk.told(EntryRecorded)]
         assert [type(payload) for payload in payloads] == [ModelChange, Compaction]
         assert desk.told(RunEnded) == []
@@ -93,7 +93,7 @@ def test_a_summary_that_cannot_be_made_is_told_and_changes_nothing() -> None:
         desk = AgentHarness([ProviderError("not today")])
         talk(desk)
         before = desk.conversation.entries()
-        assert await desk.agent.compact(watch=desk.events.append) is None
+        assert await desk.agent.compact(on_event=desk.events.append) is None
         [notice] = desk.told(Notice)
         assert (notice.code, notice.reason) == (NoticeCode.CONTEXT, "summary_failed")
         assert desk.conversation.entries() == before
@@ -128,10 +128,12 @@ def test_to_sum_up_can_be_interrupted() -> None:
         task = asyncio.create_task(desk.agent.compact())
         await asked.wait()
         assert desk.agent.is_running
-        with pytest.raises(StenoError, match="at work"):
+        with pytest.raises(StenoError) as caught:
             await desk.agent.compact()
-        with pytest.raises(StenoError, match="at work"):
+        assert (caught.value.code, caught.value.place) == ("agent_busy", "agent")
+        with pytest.raises(StenoError) as caught:
             await desk.run("Now?")
+        assert (caught.value.code, caught.value.place) == ("agent_busy", "agent")
         desk.agent.interrupt()
         assert await task is None
         assert not desk.agent.is_running
@@ -151,7 +153,7 @@ def test_what_is_said_meanwhile_is_on_record_for_the_next_run() -> None:
         talk(desk)
         task = asyncio.create_task(desk.agent.compact())
         await asked.wait()
-        desk.agent.steer("Three?", noted={"origin": "/lab:three"})
+        desk.agent.steer("Three?", audit={"origin": "/lab:three"})
         desk.agent.interrupt()
         await task
         last = desk.conversation.entries()[-1]
@@ -168,7 +170,7 @@ def test_what_is_noted_beside_words_that_steer_a_run_is_on_record() -> None:
         desk = AgentHarness([turn_with_calls(call("c1", "read")), "Done."], tool, actor="ada")
         task = asyncio.create_task(desk.run("Read."))
         await tool.begun.wait()
-        desk.agent.steer("$ ls", noted={"shell": "ls", "status": 0})
+        desk.agent.steer("$ ls", audit={"shell": "ls", "status": 0})
         go.set()
         await task
         [entry] = [e for e in desk.conversation.entries() if e.payload == ChatMessage.user("$ ls")]

@@ -11,7 +11,7 @@ import pytest
 
 from steno import ChatMessage, Outcome
 from steno.agent import Agent, ApprovalRequest, CallbackApprover, EndReason, Gate
-from steno.agent.dispatch import OUTCOME_UNKNOWN_TEXT
+from steno.agent.results import ResultCode, result_code
 from steno.log.conversation import Conversation
 from steno.log.queries import pending_approvals
 from steno.messages.message import AssistantMessage
@@ -122,7 +122,9 @@ def test_killed_while_a_tool_runs_or_somebody_is_asked(killed: Killed, tmp_path:
             assert [str(result.outcome) for result in results] == killed.outcomes
             assert sorted(c.id for tool in tools for c in tool.calls) == killed.runs
             assert all(
-                r.text == OUTCOME_UNKNOWN_TEXT for r in results if r.outcome is Outcome.CANCELLED
+                result_code(r) == ResultCode.OUTCOME_UNKNOWN
+                for r in results
+                if r.outcome is Outcome.CANCELLED
             )
 
     run(main(), 60)
@@ -160,9 +162,7 @@ def test_killed_again_and_again_a_session_still_goes_on(tmp_path: Path) -> None:
             assert store.verify(session).is_intact
             conversation = store.open(session)
             await go_on(store, conversation)
-            assert [r.text for r in results_of(conversation)] == [
-                OUTCOME_UNKNOWN_TEXT,
-                OUTCOME_UNKNOWN_TEXT,
-            ]
+            codes = [result_code(result) for result in results_of(conversation)]
+            assert codes == [ResultCode.OUTCOME_UNKNOWN, ResultCode.OUTCOME_UNKNOWN]
 
     run(main(), 60)

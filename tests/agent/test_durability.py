@@ -9,7 +9,7 @@ import pytest
 
 from steno import ChatMessage, ToolResultMessage
 from steno.agent import Agent, ApprovalRequest, ApprovalRequested, CallbackApprover, EndReason, Gate
-from steno.agent.dispatch import OUTCOME_UNKNOWN_TEXT
+from steno.agent.results import ResultCode, result_code
 from steno.errors import Conflict, LogError, Overloaded, Unavailable
 from steno.log.conversation import Conversation
 from steno.messages.call import ToolCall
@@ -216,7 +216,7 @@ def test_somebody_else_who_writes_to_the_session_ends_the_run_and_nothing_is_los
     again = AgentHarness(["I look."], tool, store=store, conversation=store.open(conversation.id))
     assert run(again.run("And?")).text == "I look."
     assert tool.calls == []  # it may have been run, and was
-    assert again.result.text == OUTCOME_UNKNOWN_TEXT
+    assert result_code(again.result) == ResultCode.OUTCOME_UNKNOWN
     assert again.conversation.labels == {"mine": conversation.entries()[0].id}
     again.check()
 

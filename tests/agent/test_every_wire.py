@@ -161,7 +161,7 @@ def test_a_conversation_goes_on_with_one_provider_after_the_other(first: int, fo
                     tools=tools_in(folder),
                     model=f"{wire}/m",
                 )
-                result = await agent.run(f"Read it, {wire}.", watch=heard.append)
+                result = await agent.run(f"Read it, {wire}.", on_event=heard.append)
             assert (result.ending, result.text) == (EndReason.DONE, f"{wire} has read it.")
             last = messages_sent_to(server, wire)[-1]
             people = [m for m in last if isinstance(m, UserMessage)]
@@ -191,7 +191,7 @@ def test_thinking_that_the_next_provider_cannot_take_is_told_once(wire: str, fol
         answers = [server_response(wire, *LOOK), server_response(wire, TextPiece("Fine."))]
         async with run_provider(wire, *answers) as (_, provider):
             agent = Agent(provider, conversation, tools=tools_in(folder))
-            assert (await agent.run("Go on.", watch=heard.append)).text == "Fine."
+            assert (await agent.run("Go on.", on_event=heard.append)).text == "Fine."
         lost = losses_in(heard)
         assert len(lost) == len(set(lost))
         assert bool(lost) is (wire != "anthropic_messages")

@@ -46,7 +46,7 @@ def test_a_watcher_that_raises_ends_the_run_and_hears_no_more(kind: type) -> Non
     turn = ChatMessage.assistant("I look.", [call("c1", "read"), call("c2", "read")])
     desk = AgentHarness([turn, "Done."], read_tool("read", speak, speak))
     with pytest.raises(Broken):
-        run(desk.agent.run("Go.", watch=watch))
+        run(desk.agent.run("Go.", on_event=watch))
     assert isinstance(heard[-1], kind)
     assert not desk.agent.is_running
     desk.check()
@@ -68,7 +68,7 @@ def test_a_watcher_that_raises_takes_no_result_away() -> None:
         [turn_with_calls(call("c1", "read"), call("c2", "read"), call("c3", "read"))], tool
     )
     with pytest.raises(Broken):
-        run(desk.agent.run("Go.", watch=watch))
+        run(desk.agent.run("Go.", on_event=watch))
     assert [r.text for r in desk.results[:2]] == ["ok", "ok"]
     desk.check()
 

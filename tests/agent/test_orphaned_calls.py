@@ -15,8 +15,8 @@ from steno.agent import (
     Gate,
     Permissions,
 )
-from steno.agent.dispatch import OUTCOME_UNKNOWN_TEXT
 from steno.agent.permissions.gate import decide_later
+from steno.agent.results import ResultCode, result_code
 from steno.errors import Missing
 from steno.log.conversation import Conversation
 from steno.log.queries import pending_approvals
@@ -156,8 +156,9 @@ def test_a_no_that_was_on_record_when_the_program_ended_is_not_asked_again() -> 
 
 def test_only_outstanding_calls_can_be_decided_later() -> None:
     conversation = left_behind(MemoryStore(), call("c1", "write"))
-    with pytest.raises(Missing, match="no call of this id"):
+    with pytest.raises(Missing) as caught:
         decide_later(conversation, "c2", allowed=True, actor="eva")
+    assert (caught.value.code, caught.value.place) == ("no_pending_call", "approval")
 
 
 @pytest.mark.requirement("S2-18")
@@ -179,7 +180,7 @@ def test_what_was_approved_and_killed_is_not_run_again_unless_it_reads(mode: Mod
         ("c2", Outcome.OK),
         ("c3", Outcome.CANCELLED),
     ]
-    assert desk.results[0].text == OUTCOME_UNKNOWN_TEXT
+    assert result_code(desk.results[0]) == ResultCode.OUTCOME_UNKNOWN
     desk.check()
 
 
@@ -200,7 +201,8 @@ def test_a_yes_that_was_acted_on_once_is_not_acted_on_again() -> None:
 
     desk = AgentHarness(["I look."], tool, store=store, conversation=run(main()))
     run(desk.run())
-    assert (tool.calls, desk.result.text) == ([], OUTCOME_UNKNOWN_TEXT)
+    assert tool.calls == []
+    assert result_code(desk.result) == ResultCode.OUTCOME_UNKNOWN
 
 
 @pytest.mark.requirement("S2-18")

@@ -143,8 +143,9 @@ def test_calls_that_cannot_be_run_stand_among_the_others() -> None:
 
 
 def test_two_tools_of_one_name_are_refused() -> None:
-    with pytest.raises(InvalidValue, match="two have the name read"):
+    with pytest.raises(InvalidValue) as caught:
         AgentHarness([], read_tool(), read_tool())
+    assert (caught.value.code, caught.value.place) == ("duplicate_tool", "tools")
 
 
 # -- test very many calls --------------------------------------------------------------------------
@@ -166,7 +167,7 @@ def test_who_stops_a_turn_is_heard_before_all_its_calls_are_decided_about() -> N
             if isinstance(event, EntryRecorded) and isinstance(event.entry.payload, Approval):
                 loop.call_soon(task.cancel)
 
-        await desk.agent.run("Go.", watch=watch)
+        await desk.agent.run("Go.", on_event=watch)
 
     with pytest.raises(asyncio.CancelledError):
         run(main())

@@ -18,7 +18,7 @@ from steno import (
     Usage,
 )
 from steno.agent import ContextChanged, EndReason, ModelTarget, Notice, NoticeCode
-from steno.agent.loop import CALL_NOT_RUN_TEXT
+from steno.agent.results import ResultCode, result_code
 from steno.errors import (
     AuthenticationFailed,
     ContextOverflow,
@@ -30,7 +30,7 @@ from steno.errors import (
     RateLimited,
 )
 from steno.messages.change import Change, ChangeCode
-from steno.messages.message import AssistantMessage, Message
+from steno.messages.message import AssistantMessage, Message, ToolResultMessage
 from steno.messages.request import Request
 from steno.ports import Stream
 from steno.records.entry import Compaction, Repair, Rewind
@@ -111,8 +111,8 @@ def test_calls_of_a_turn_that_broke_off_are_never_run() -> None:
     entries = desk.conversation.entries()
     (rewind,) = [e.payload for e in entries if isinstance(e.payload, Rewind)]
     left = desk.conversation.entry(rewind.left).message
-    assert left is not None
-    assert (left.tool_call_id, left.text) == ("c1", CALL_NOT_RUN_TEXT)  # it is in order there, too
+    assert isinstance(left, ToolResultMessage)
+    assert (left.tool_call_id, result_code(left)) == ("c1", ResultCode.CALL_NOT_RUN)
     desk.check()
 
 
@@ -129,7 +129,8 @@ def test_a_turn_that_breaks_off_again_and_again_is_surfaced_with_what_came_last(
     result = run(desk.run())
     assert (result.ending, result.error) == (EndReason.FAILED, BUSY)
     assert result.text == "I look."
-    assert (desk.result.text, desk.result.outcome) == (CALL_NOT_RUN_TEXT, Outcome.CANCELLED)
+    assert result_code(desk.result) == ResultCode.CALL_NOT_RUN
+    assert desk.result.outcome is Outcome.CANCELLED
     assert len(desk.provider.requests) == 3
     desk.check()
 

@@ -51,7 +51,7 @@ async def steered(
     task = asyncio.ensure_future(desk.run(PROMPT))
     await resolver.begun.wait()
     desk.agent.steer("And be brief.", policy)
-    desk.agent.steer("$ ls\n", noted={SHELL_AUDIT_KEY: "ls"}, asks=False)
+    desk.agent.steer("$ ls\n", audit={SHELL_AUDIT_KEY: "ls"}, wants_answer=False)
     return task
 
 

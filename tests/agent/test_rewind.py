@@ -11,7 +11,7 @@ import pytest
 from steno import ChatMessage, Conversation
 from steno.agent import CallbackApprover, EndReason, Gate
 from steno.agent.permissions.rules import PermissionRule
-from steno.agent.rewind import UnsentPrompt, find_unsent_prompt, rewind_branch
+from steno.agent.recorder import UnsentPrompt, find_unsent_prompt, rewind_branch
 from steno.errors import Overloaded, Unavailable, Unresolved
 from steno.log.queries import SHELL_AUDIT_KEY
 from steno.messages.event import TextDelta
@@ -185,7 +185,5 @@ def test_who_goes_back_and_loses_the_mode_is_told_so_and_which_it_is_now() -> No
     change_mode(conversation)
     with pytest.raises(Unavailable) as caught:
         rewind_branch(conversation, start)
-    assert str(caught.value) == (
-        "mode: plan could not be recorded again, and it is act here; "
-        "set it before you go on (journal: the disk is full)"
-    )
+    assert (caught.value.code, caught.value.place) == ("mode_not_restored", "mode")
+    assert conversation.mode is Mode.ACT

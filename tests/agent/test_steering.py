@@ -30,11 +30,11 @@ def asked_once(agent: list[Agent], then: str) -> Gate:
         match then:
             case "withdraw":
                 agent[0].steer("rather not")
-                agent[0].steer("$ ls", noted={"shell": "ls"}, asks=False)
+                agent[0].steer("$ ls", audit={"shell": "ls"}, wants_answer=False)
                 (taken,) = agent[0].withdraw()
                 assert taken.text == "rather not"
             case "aside":
-                agent[0].steer("$ ls", noted={"shell": "ls"}, asks=False)
+                agent[0].steer("$ ls", audit={"shell": "ls"}, wants_answer=False)
             case _:
                 agent[0].conversation.change_mode(Mode.PLAN)
         return True
@@ -61,7 +61,7 @@ def test_what_wants_no_answer_does_not_keep_the_model_at_work() -> None:
     async def main() -> EndReason:
         async for event in agent.events("Go."):
             if type(event).__name__ == "TextDelta":
-                agent.steer("$ ls", noted={"shell": "ls"}, asks=False)
+                agent.steer("$ ls", audit={"shell": "ls"}, wants_answer=False)
         await asyncio.sleep(0)
         return EndReason.DONE
 

@@ -10,11 +10,11 @@ import asyncio
 from collections.abc import Callable
 from contextlib import aclosing
 from itertools import count, repeat
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 
-from steno import Finished, Outcome, StopReason, TextDelta, ToolCallDelta
+from steno import Outcome
 from steno.agent import (
     ApprovalRequest,
     CallbackApprover,
@@ -24,53 +24,12 @@ from steno.agent import (
     SteeringPolicy,
     TurnStarted,
 )
-from steno.agent.dispatch import CALL_STOPPED_TEXT, PARTIAL_OUTPUT_HEADING
-from steno.agent.loop import CALL_NOT_RUN_TEXT
-from steno.messages.call import ToolCall
+from steno.agent.results import PARTIAL_OUTPUT_HEADING, ResultCode, result_code
 from steno.messages.content import Text
-from steno.messages.message import ToolResultMessage, UserMessage
-from steno.messages.request import Request
-from steno.ports import ToolContext
+from steno.messages.message import UserMessage
 from steno.testing import ScriptedTool
-from steno.testing.doubles import ScriptedStep, ScriptedTurn
 from tests.agent.agent_setup import AgentHarness, run, write_tool
-
-
-class Pause(asyncio.Event):
-    """Lets others have a turn, and waits for nobody."""
-
-    async def wait(self) -> Literal[True]:
-        await asyncio.sleep(0)
-        return True
-
-
-def turn(*calls: tuple[str, str], text: str) -> list[ScriptedStep]:
-    """Say a text and call for something, piece by piece."""
-    steps: list[ScriptedStep] = [Pause(), TextDelta(0, text[:2]), Pause(), TextDelta(0, text[2:])]
-    for index, (id, name) in enumerate(calls):
-        steps += [Pause(), ToolCallDelta(index, id, name, '{"a":'), Pause()]
-        steps += [ToolCallDelta(index, None, None, " 1}")]
-    reason = StopReason.TOOL_USE if calls else StopReason.END_TURN
-    return [*steps, Pause(), Finished(reason), Pause()]
-
-
-def answer(request: Request) -> ScriptedTurn:
-    last = request.messages[-1]
-    if isinstance(last, UserMessage) and last.text != "Go.":
-        return turn(text="Well.")
-    answered = sum(isinstance(message, ToolResultMessage) for message in request.messages)
-    if answered == 0:
-        return turn(("c1", "read"), ("c2", "read"), text="I look.")
-    if answered == 2:
-        return turn(("c3", "write"), ("c4", "read"), text="I write.")
-    return turn(text="Done.")
-
-
-async def work(call: ToolCall, stage: ToolContext) -> str:
-    await asyncio.sleep(0)
-    stage.report_output("half")
-    await asyncio.sleep(0)
-    return f"result of {call.id}"
+from tests.agent.stepwise_session import answer, ticks, work
 
 
 async def decide(question: ApprovalRequest) -> bool:
@@ -100,11 +59,11 @@ class Session(AgentHarness):
                 assert result.text == f"result of {result.tool_call_id}"
             else:
                 assert result.outcome is Outcome.CANCELLED
-                first, *more = [block.text for block in result.content if isinstance(block, Text)]
-                assert first in (CALL_STOPPED_TEXT, CALL_NOT_RUN_TEXT)
+                _, *more = [block.text for block in result.content if isinstance(block, Text)]
+                assert result_code(result) in (ResultCode.CALL_STOPPED, ResultCode.CALL_NOT_RUN)
                 assert more in ([], [f"{PARTIAL_OUTPUT_HEADING}\nhalf"])
             if result.tool_call_id in begun:
-                assert result.text != CALL_NOT_RUN_TEXT
+                assert result_code(result) != ResultCode.CALL_NOT_RUN
         said = [m.text for m in self.conversation.messages() if isinstance(m, UserMessage)]
         assert said[:1] == (["Go."] if self.was_begun else [])
         assert {r.tool_call_id for r in self.results} >= begun
@@ -119,11 +78,6 @@ class Session(AgentHarness):
         assert (await later.run("And now?")).text == "Well."
         later.check()
         assert len(self.write.calls) == written
-
-
-async def ticks(number: int) -> None:
-    for _ in range(number):
-        await asyncio.sleep(0)
 
 
 Stop = Callable[[Session, "asyncio.Task[Any]"], object]
@@ -173,7 +127,7 @@ def test_a_run_can_be_stopped_at_every_event(stop: Stop) -> None:
             if len(seen) == number + 1:
                 stop(session, task)
 
-        task = asyncio.create_task(session.agent.run("Go.", watch=watch))
+        task = asyncio.create_task(session.agent.run("Go.", on_event=watch))
         ending = await ending_of(task)
         was_reached = len(seen) > number
         if was_reached:

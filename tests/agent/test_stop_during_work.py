@@ -18,9 +18,8 @@ from steno.agent import (
     LoopEvent,
     RunResult,
 )
-from steno.agent.dispatch import CALL_STOPPED_TEXT, PARTIAL_OUTPUT_HEADING
-from steno.agent.loop import CALL_NOT_RUN_TEXT
 from steno.agent.replay.verify import replay
+from steno.agent.results import PARTIAL_OUTPUT_HEADING, RESULT_TEXTS, ResultCode, result_code
 from steno.messages.call import ToolCall
 from steno.messages.content import Text
 from steno.messages.event import Event
@@ -39,7 +38,7 @@ from tests.agent.agent_setup import (
     turn_with_calls,
     write_tool,
 )
-from tests.agent.test_stop import answer, ticks, work
+from tests.agent.stepwise_session import answer, ticks, work
 
 
 def test_a_tool_that_is_stopped_may_end_what_it_began() -> None:
@@ -64,7 +63,8 @@ def test_a_tool_that_is_stopped_may_end_what_it_began() -> None:
         with pytest.raises(asyncio.CancelledError):
             await task
         assert cleaned == ["c1"]
-        assert (desk.result.text, desk.result.outcome) == (CALL_STOPPED_TEXT, Outcome.CANCELLED)
+        assert result_code(desk.result) == ResultCode.CALL_STOPPED
+        assert desk.result.outcome is Outcome.CANCELLED
         desk.check()
 
     run(main())
@@ -92,10 +92,11 @@ def test_a_call_that_is_stopped_has_what_it_said_in_its_result() -> None:
         desk.agent.interrupt()
         await task
         text = f"{PARTIAL_OUTPUT_HEADING}\none\ntwo \ufffd\nand the last\n"
-        assert desk.result.content == (Text(CALL_STOPPED_TEXT), Text(text))
+        assert result_code(desk.result) == ResultCode.CALL_STOPPED
+        assert desk.result.content[1:] == (Text(text),)
         assert [event.text for event in desk.told(CallOutput)][:2] == ["one\n", "two \ufffd\n"]
         assert desk.result.failure is not None
-        assert desk.result.failure.message == CALL_STOPPED_TEXT
+        assert desk.result.content[0] == Text(desk.result.failure.message)
         desk.check()
         records = list(desk.store.records(desk.conversation.id))
         again = await replay(records)
@@ -120,7 +121,11 @@ def test_of_what_a_stopped_call_said_only_so_much_is_kept() -> None:
         desk.agent.interrupt()
         await task
         lines = desk.result.text.split("\n")
-        assert lines[:3] == [f"{CALL_STOPPED_TEXT}{PARTIAL_OUTPUT_HEADING}", "0", "1"]
+        assert lines[:3] == [
+            f"{RESULT_TEXTS[ResultCode.CALL_STOPPED]}{PARTIAL_OUTPUT_HEADING}",
+            "0",
+            "1",
+        ]
         assert lines[-2:] == ["29999", ""]
         assert len([line for line in lines if line.endswith("characters left out here ...]")]) == 1
         assert len(desk.result.text) < 21_000
@@ -169,7 +174,8 @@ def test_what_was_done_in_the_last_moment_is_recorded_as_done() -> None:
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert [r.text for r in desk.results] == ["done all the same", CALL_NOT_RUN_TEXT]
+        assert desk.results[0].text == "done all the same"
+        assert list(map(result_code, desk.results)) == [None, ResultCode.CALL_NOT_RUN]
         assert len(desk.provider.requests) == 1
         desk.check()
 
@@ -187,10 +193,11 @@ def test_readers_that_ended_before_the_others_were_stopped_keep_their_results() 
         await ticks(2)
         desk.agent.interrupt()
         assert (await task).ending is EndReason.INTERRUPTED
-        assert [(r.text, r.outcome) for r in desk.results] == [
-            (CALL_STOPPED_TEXT, Outcome.CANCELLED),
-            ("soon", Outcome.OK),
+        assert [(result_code(r), r.outcome) for r in desk.results] == [
+            (ResultCode.CALL_STOPPED, Outcome.CANCELLED),
+            (None, Outcome.OK),
         ]
+        assert desk.results[1].text == "soon"
         assert hanging.stopped
         desk.check()
 
@@ -218,7 +225,7 @@ def out_of_time(desk: AgentHarness, kind: type[LoopEvent]) -> RunResult:
                 loop.leapt_s = 11
 
         async with asyncio.timeout(LIMIT_S):
-            return await desk.agent.run("Go.", watch=watch)
+            return await desk.agent.run("Go.", on_event=watch)
 
     with asyncio.Runner(loop_factory=Leaping) as runner:
         return runner.run(main())
@@ -230,7 +237,7 @@ def test_a_tool_that_runs_when_time_is_up_is_stopped() -> None:
     desk = AgentHarness([turn_with_calls(call("c1", "read"))], tool, limits=Limits(seconds=10))
     result = out_of_time(desk, CallStarted)
     assert (result.ending, result.reason) == (EndReason.LIMIT, "10 seconds")
-    assert desk.result.text == CALL_STOPPED_TEXT
+    assert result_code(desk.result) == ResultCode.CALL_STOPPED
     assert len(tool.stopped) == 1
     desk.check()
 
@@ -273,7 +280,10 @@ def test_an_interruption_while_old_calls_are_settled_keeps_the_prompt(prompt: st
         assert (result.ending, result.turns) == (EndReason.INTERRUPTED, 0)
         said = [m.text for m in desk.conversation.messages() if isinstance(m, UserMessage)]
         assert said == ["Go.", *([] if prompt is None else [prompt])]
-        assert [r.text for r in desk.results] == [CALL_STOPPED_TEXT, CALL_NOT_RUN_TEXT]
+        assert list(map(result_code, desk.results)) == [
+            ResultCode.CALL_STOPPED,
+            ResultCode.CALL_NOT_RUN,
+        ]
         desk.check()
 
     run(main())
@@ -289,7 +299,7 @@ def test_an_interruption_from_between_two_steps_is_not_lost() -> None:
         elif isinstance(message, UserMessage) and message.text == "Later.":
             desk.agent.interrupt()  # it was just heard: no step is under way
 
-    result = run(desk.agent.run("Go.", watch=watch))
+    result = run(desk.agent.run("Go.", on_event=watch))
     assert (result.ending, result.turns) == (EndReason.INTERRUPTED, 1)
     check_record(desk.conversation, desk.store)
 

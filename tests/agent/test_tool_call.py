@@ -19,7 +19,7 @@ from steno.agent import (
     Runner,
     TurnStarted,
 )
-from steno.agent.dispatch import SUBJECTS_CHANGED_TEXT
+from steno.agent.results import ResultCode, result_code
 from steno.errors import Missing, ToolFailed
 from steno.messages.call import InvalidToolCall, ToolCall
 from steno.messages.content import Text
@@ -249,7 +249,8 @@ def test_a_call_about_something_else_than_was_decided_is_not_run() -> None:
     )
     run(desk.run())
     assert tool.calls == []
-    assert (desk.result.text, desk.result.outcome) == (SUBJECTS_CHANGED_TEXT, Outcome.DENIED)
+    assert result_code(desk.result) == ResultCode.SUBJECTS_CHANGED
+    assert desk.result.outcome is Outcome.DENIED
 
 
 # -- while it runs -------------------------------------------------------------------------------

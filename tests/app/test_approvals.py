@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from steno.agent import EndReason
-from steno.agent.permissions.policy import DENIED_PREFIX
+from steno.agent.permissions.rules import DENIED_PREFIX
 from steno.app.session import PendingCallsChanged, PromptInput
 from steno.errors import InvalidValue, Missing
 from steno.log.queries import pending_approvals

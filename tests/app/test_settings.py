@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from steno import InvalidValue
-from steno.agent.permissions.policy import AgentRole
+from steno.agent.permissions.rules import AgentRole
 from steno.agent.steering import SteeringPolicy
 from steno.app.folders import config_folder, find_project
 from steno.app.settings import (

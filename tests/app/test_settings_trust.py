@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from steno import InvalidValue
-from steno.agent.permissions.policy import AgentRole
+from steno.agent.permissions.rules import AgentRole
 from steno.app.settings import ALLOWED_UNTRUSTED, SETTING_NAMES
 from steno.app.settings_loader import load_settings
 from steno.records.entry import Mode

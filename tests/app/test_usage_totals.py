@@ -10,7 +10,7 @@ import pytest
 
 from steno import ChatMessage, Conversation, ToolCall, Usage
 from steno.agent import EntryRecorded
-from steno.agent.rewind import rewind_branch
+from steno.agent.recorder import rewind_branch
 from steno.app.approval_queue import ApprovalQueue
 from steno.app.input_setup import McpOptions
 from steno.app.select_model import choose_model

@@ -14,7 +14,7 @@ from steno.store import Store, open_store
 from steno.tools import Workspace
 from steno.tools.read import ReadTool
 from steno.tools.write import WriteTool
-from tests.live.test_llama_cpp import CHAT, MESSAGES, RESPONSES, every_protocol, provider_for
+from tests.live.llama_providers import CHAT, MESSAGES, RESPONSES, every_protocol, provider_for
 from tests.transport.http_server import run
 
 pytestmark = pytest.mark.live

@@ -19,14 +19,12 @@ from steno import (
     ToolResult,
 )
 from steno.errors import ContextOverflow, NotFound, ProviderError
-from steno.providers import CATALOG, HttpProvider, HttpTransport, connect
+from steno.providers import HttpTransport, connect
 from steno.transport.http import TimeLimits
+from tests.live.llama_providers import CHAT, MESSAGES, RESPONSES, every_protocol, provider_for
 from tests.transport.http_server import run
 
 pytestmark = pytest.mark.live
-
-CHAT, MESSAGES, RESPONSES = "llama.cpp", "llama.cpp-messages", "llama.cpp-responses"
-every_protocol = pytest.mark.parametrize("protocol", [CHAT, MESSAGES, RESPONSES])
 
 TOOLS = tuple(
     ToolDefinition(
@@ -41,11 +39,6 @@ TOOLS = tuple(
     for name in ("read", "list")
 )
 LONG = " ".join(["the lantern and the harbour"] * 60)
-
-
-def provider_for(protocol: str, url: str) -> HttpProvider:
-    path = CATALOG[protocol].base_url.partition(":8080")[2]
-    return connect(protocol, model="puppet", base_url=url + path, environ={})
 
 
 def request(*messages: Message, **settings: Any) -> Request:

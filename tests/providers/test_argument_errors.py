@@ -19,74 +19,91 @@ MODEL = Model(id="m", raw=JsonObject({}))
 LAB = vendor_row("http://lab.example")
 ANYHOW: Any = connect
 
-MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
+MISTAKES: dict[str, tuple[Callable[[], object], str, str]] = {
     "no vendor": (
         lambda: ANYHOW(None),
-        'connect: takes a name such as "openai", or a Vendor, not NoneType',
+        "connect",
+        "wrong_type",
     ),
-    "a class": (lambda: ANYHOW(Vendor), "connect: takes a name"),
+    "a class": (lambda: ANYHOW(Vendor), "connect", "wrong_type"),
     "retries": (
         lambda: ANYHOW("vllm", retries=3),
-        "retries: must be Retries, such as Retries(most=3), not int",
+        "retries",
+        "wrong_type",
     ),
     "fewer than no retries": (
         lambda: Retries(most=-1),
-        "retries.most: must be a whole number, 0 or more",
+        "retries.most",
+        "invalid_retries",
     ),
     "half a retry": (
         lambda: Retries(most=0.5),  # type: ignore[arg-type]  # wrong on purpose
-        "retries.most: must be a whole number, 0 or more",
+        "retries.most",
+        "invalid_retries",
     ),
     "a wait into the past": (
         lambda: Retries(first_wait_s=-1),
-        "retries.first_wait_s: must be 0 or more, in seconds",
+        "retries.first_wait_s",
+        "invalid_retries",
     ),
     "a wait that is no number": (
         lambda: Retries(longest_retry_after_s=float("nan")),
-        "retries.longest_retry_after_s: must be 0 or more, in seconds",
+        "retries.longest_retry_after_s",
+        "invalid_retries",
     ),
-    "no model": (lambda: ANYHOW("vllm", model=None), "model: must be a string, not NoneType"),
+    "no model": (lambda: ANYHOW("vllm", model=None), "model", "wrong_type"),
     "a model": (
         lambda: ANYHOW("vllm", model=MODEL),
-        "model: must be a string, not Model; pass its id",
+        "model",
+        "wrong_type",
     ),
-    "key": (lambda: ANYHOW("vllm", key=7), "key: must be a string, not int"),
+    "key": (lambda: ANYHOW("vllm", key=7), "key", "wrong_type"),
     "key of a provider": (
         lambda: HttpProvider(LAB, key="sk-x"),  # type: ignore[arg-type]  # wrong on purpose
-        "key: must be a Key, not str",
+        "key",
+        "wrong_type",
     ),
     "name for a row": (
         lambda: HttpProvider("openai"),  # type: ignore[arg-type]  # wrong on purpose
-        "vendor: must be a Vendor, not str; connect takes names as well",
+        "vendor",
+        "wrong_type",
     ),
     "first_event_s": (
         lambda: ANYHOW("vllm", first_event_s="1 s"),
-        "first_event_s: must be above 0, in seconds, or None",
+        "first_event_s",
+        "limit_not_positive",
     ),
-    "base_url": (lambda: ANYHOW("vllm", base_url=7), "vllm.base_url: must be a string, not int"),
+    "base_url": (lambda: ANYHOW("vllm", base_url=7), "vllm.base_url", "wrong_type"),
     "transport": (
         lambda: ANYHOW("vllm", transport="http"),
-        "transport: must be one, such as HttpTransport(), not str",
+        "transport",
+        "wrong_type",
     ),
     "limits": (
         lambda: HttpTransport(limits=30),  # type: ignore[arg-type]  # wrong on purpose
-        "limits: must be TimeLimits, such as TimeLimits(idle_s=60), not int",
+        "limits",
+        "invalid_value",
     ),
     "one variable": (
         lambda: vendor_row("http://lab.example", key_variables="LAB_KEY"),
-        "lab.key_variables: must be a tuple of names, not str",
+        "lab.key_variables",
+        "wrong_type",
     ),
-    "no name": (lambda: vendor_row("http://lab.example", name=None), "vendor: name must be"),
-    "no address": (lambda: vendor_row(None), "lab.base_url: must be a string, not NoneType"),  # type: ignore[arg-type]  # wrong on purpose
+    "no name": (
+        lambda: vendor_row("http://lab.example", name=None),
+        "vendor",
+        "vendor_name_malformed",
+    ),
+    "no address": (lambda: vendor_row(None), "lab.base_url", "wrong_type"),  # type: ignore[arg-type]  # wrong on purpose
 }
 
 
 @pytest.mark.parametrize("name", MISTAKES)
 def test_settings_of_the_wrong_kind_are_refused_with_what_to_pass(name: str) -> None:
-    make, message = MISTAKES[name]
+    make, place, code = MISTAKES[name]
     with pytest.raises(InvalidValue) as caught:
         make()
-    assert str(caught.value).startswith(message)
+    assert (caught.value.place, caught.value.code) == (place, code)
 
 
 @pytest.mark.parametrize(
@@ -104,13 +121,15 @@ def test_only_a_request_is_streamed(wrong: Any, kind: str) -> None:
     provider = connect("vllm", transport=ReplayTransport(()))
     with pytest.raises(InvalidRequest) as caught:
         provider.stream(wrong)
-    assert str(caught.value) == f"stream: takes a Request(messages=(…,)), not {kind}"
+    assert (caught.value.code, caught.value.place) == ("wrong_type", "stream")
+    assert caught.value.message.endswith(f"not {kind}")
 
 
 def test_a_model_is_described_by_its_id() -> None:
     provider: Any = connect("vllm", transport=ReplayTransport(()))
-    with pytest.raises(InvalidValue, match="must be a string, not Model; pass its id"):
+    with pytest.raises(InvalidValue) as caught:
         run(provider.describe(MODEL))
+    assert (caught.value.code, caught.value.place) == ("wrong_type", "model")
 
 
 def test_the_key_in_what_led_to_an_error_is_hidden_as_well() -> None:

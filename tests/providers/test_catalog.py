@@ -205,9 +205,10 @@ def test_a_path_cannot_be_made_of_what_names_no_model(model: str) -> None:
 
 
 def test_an_unknown_vendor_is_refused_with_the_known_ones() -> None:
-    rule = "^vendor: there is no vendor of this name; there are anthropic, azure, .*; or pass a"
-    with pytest.raises(InvalidValue, match=rule):
+    with pytest.raises(InvalidValue) as caught:
         connect("nobody")
+    assert (caught.value.code, caught.value.place) == ("vendor_unknown", "vendor")
+    assert all(name in caught.value.message for name in CATALOG)
 
 
 @pytest.mark.parametrize(("name", "near"), [("opnai", "openai"), ("Anthropic", "anthropic")])
@@ -216,19 +217,22 @@ def test_a_slip_in_the_name_of_a_vendor_is_answered_with_what_is_meant(
 ) -> None:
     with pytest.raises(InvalidValue) as caught:
         connect(name)
-    rule = "vendor: there is no vendor of this name"
-    assert str(caught.value) == f"{rule}; do you mean {near}?"
+    assert (caught.value.code, caught.value.place) == ("vendor_unknown", "vendor")
+    assert caught.value.message.endswith(f" {near}?")
 
 
 def test_a_slip_may_be_in_the_name_of_a_row_of_your_own() -> None:
     vendors = read_vendors({"laboratory": {"like": "vllm"}})
-    with pytest.raises(InvalidValue, match=r"do you mean laboratory\?$"):
+    with pytest.raises(InvalidValue) as caught:
         connect("labratory", vendors=vendors)
+    assert (caught.value.code, caught.value.place) == ("vendor_unknown", "vendor")
+    assert caught.value.message.endswith(" laboratory?")
 
 
 def test_a_vendor_without_an_address_wants_one() -> None:
-    with pytest.raises(InvalidValue, match=r"^azure\.base_url"):
+    with pytest.raises(InvalidValue) as caught:
         connect("azure", key="k")
+    assert (caught.value.code, caught.value.place) == ("base_url_missing", "azure.base_url")
 
 
 @pytest.mark.parametrize(
@@ -240,8 +244,9 @@ def test_a_vendor_without_an_address_wants_one() -> None:
     ],
 )
 def test_an_address_that_is_none_is_refused(url: str) -> None:
-    with pytest.raises(InvalidValue, match="base_url"):
+    with pytest.raises(InvalidValue) as caught:
         connect("vllm", base_url=url)
+    assert caught.value.place == "vllm.base_url"
 
 
 def test_the_providers_are_loaded_only_when_they_are_used() -> None:
@@ -320,46 +325,56 @@ def test_a_row_of_a_known_name_takes_its_place() -> None:
 
 
 @pytest.mark.parametrize(
-    ("row", "message"),
+    ("row", "place", "code"),
     [
-        ({"like": "vllm", "base_url": 7}, "lab.base_url: Expected `str`, got `int`"),
-        ({"like": "vllm", "basurl": "x"}, "lab: Object contains unknown field `basurl`"),
-        ({"like": "nobody"}, "lab.like: must be one of anthropic, "),
-        ({"wire": "openai_chat"}, "lab.base_url: must be there"),
-        ({"base_url": "http://x.example"}, "lab.wire: must be there"),
-        ({"wire": "smoke", "base_url": "http://x.example"}, "lab.wire: must be one of anthropic_"),
-        ({"wire": "gemini", "base_url": "x.example"}, "lab.base_url: must be http"),
+        ({"like": "vllm", "base_url": 7}, "lab.base_url", "invalid_value"),
+        ({"like": "vllm", "basurl": "x"}, "lab", "invalid_value"),
+        ({"like": "nobody"}, "lab.like", "not_a_choice"),
+        ({"wire": "openai_chat"}, "lab.base_url", "field_missing"),
+        ({"base_url": "http://x.example"}, "lab.wire", "field_missing"),
+        ({"wire": "smoke", "base_url": "http://x.example"}, "lab.wire", "wire_unknown"),
+        ({"wire": "gemini", "base_url": "x.example"}, "lab.base_url", "url_malformed"),
         (
             {"like": "vllm", "auth": "basic"},
-            "lab.auth: must be one of bearer, x-api-key, x-goog-api-key, api-key, none",
+            "lab.auth",
+            "not_a_choice",
         ),
-        ({"like": "vllm", "auth": 1}, "lab.auth: Expected `str`"),
-        ({"like": "vllm", "key_variables": "KEY"}, "lab.key_variables: Expected `array`"),
-        ({"like": "vllm", "key_variables": [1]}, "lab.key_variables[0]: Expected `str`"),
-        ({"like": "vllm", "capabilities": {"tols": True}}, "lab.capabilities: Object contains"),
-        ({"like": "vllm", "capabilities": {"thinking": 1}}, "lab.capabilities.thinking: Expected"),
-        ({"like": "vllm", "context_tokens": 0}, "lab.context_tokens: must be above 0"),
-        ({"like": "vllm", "max_output_tokens": 0}, "lab.max_output_tokens: must be above 0"),
-        ({"like": "vllm", "max_output_tokens": "4k"}, "lab.max_output_tokens: Expected `int`"),
-        ({"like": "vllm", "max_output_tokens": True}, "lab.max_output_tokens: Expected `int`"),
-        ({"like": "vllm", "path": "tell"}, "lab.path: must begin with /"),
-        ({"wire": "a.b", "base_url": "http://x.example"}, "lab.path: must tell where requests"),
-        ({"like": "vllm", "headers": {"a b": "c"}}, "lab.headers: not what a header can carry"),
-        ({"like": "vllm", "headers": {"a": "b\nc"}}, "lab.headers: not what a header can carry"),
-        ({"like": "vllm", "dialect": "klingon"}, "lab.dialect: must be one of deepseek"),
-        ({"like": "vllm", "dialect": {"verbs": 1}}, "lab.dialect: has no field verbs"),
-        ({"like": "vllm", "dialect": {"call_id": "["}}, "lab.dialect.call_id: Not a regular"),
-        ({"like": "vllm", "dialect": {"call_id": 1}}, "lab.dialect.call_id: Expected `str`"),
-        ({"like": "vllm", "dialect": {"system_role": 1}}, "lab.dialect.system_role: Expected"),
-        ("vllm", "lab: Expected `object`, got `str`"),
+        ({"like": "vllm", "auth": 1}, "lab.auth", "invalid_value"),
+        ({"like": "vllm", "key_variables": "KEY"}, "lab.key_variables", "invalid_value"),
+        ({"like": "vllm", "key_variables": [1]}, "lab.key_variables[0]", "invalid_value"),
+        ({"like": "vllm", "capabilities": {"tols": True}}, "lab.capabilities", "invalid_value"),
+        (
+            {"like": "vllm", "capabilities": {"thinking": 1}},
+            "lab.capabilities.thinking",
+            "invalid_value",
+        ),
+        ({"like": "vllm", "context_tokens": 0}, "lab.context_tokens", "out_of_range"),
+        ({"like": "vllm", "max_output_tokens": 0}, "lab.max_output_tokens", "out_of_range"),
+        ({"like": "vllm", "max_output_tokens": "4k"}, "lab.max_output_tokens", "invalid_value"),
+        ({"like": "vllm", "max_output_tokens": True}, "lab.max_output_tokens", "invalid_value"),
+        ({"like": "vllm", "path": "tell"}, "lab.path", "path_malformed"),
+        ({"wire": "a.b", "base_url": "http://x.example"}, "lab.path", "field_missing"),
+        ({"like": "vllm", "headers": {"a b": "c"}}, "lab.headers", "header_malformed"),
+        ({"like": "vllm", "headers": {"a": "b\nc"}}, "lab.headers", "header_malformed"),
+        ({"like": "vllm", "dialect": "klingon"}, "lab.dialect", "not_a_choice"),
+        ({"like": "vllm", "dialect": {"verbs": 1}}, "lab.dialect", "field_unknown"),
+        ({"like": "vllm", "dialect": {"call_id": "["}}, "lab.dialect.call_id", "invalid_value"),
+        ({"like": "vllm", "dialect": {"call_id": 1}}, "lab.dialect.call_id", "invalid_value"),
+        (
+            {"like": "vllm", "dialect": {"system_role": 1}},
+            "lab.dialect.system_role",
+            "invalid_value",
+        ),
+        ("vllm", "lab", "invalid_value"),
     ],
 )
-def test_a_row_that_is_wrong_is_refused_with_its_place(row: Any, message: str) -> None:
+def test_a_row_that_is_wrong_is_refused_with_its_place(row: Any, place: str, code: str) -> None:
     with pytest.raises(InvalidValue) as caught:
         read_vendors({"lab": row})
-    assert str(caught.value).startswith(message)
+    assert (caught.value.place, caught.value.code) == (place, code)
 
 
 def test_the_name_of_a_row_has_a_rule_too() -> None:
-    with pytest.raises(InvalidValue, match=r"^vendor: name must be"):
+    with pytest.raises(InvalidValue) as caught:
         read_vendors({"My Lab": {"like": "vllm"}})
+    assert (caught.value.code, caught.value.place) == ("vendor_name_malformed", "vendor")

@@ -80,7 +80,7 @@ def test_models_asked_in_turn_keep_a_writer_each() -> None:
 
 def test_what_is_kept_is_bounded_by_bytes_and_the_oldest_goes() -> None:
     workshop = Workshop()
-    conversations = EncoderCache(workshop, most_bytes=2500)
+    conversations = EncoderCache(workshop, max_bytes=2500)
     for text in "abcd":
         ask(conversations, text * 1000)
     assert workshop.kept == [2, 3]
@@ -91,7 +91,7 @@ def test_what_is_kept_is_bounded_by_bytes_and_the_oldest_goes() -> None:
 
 def test_the_newest_is_kept_however_large_it_is() -> None:
     workshop = Workshop()
-    conversations = EncoderCache(workshop, most_bytes=10)
+    conversations = EncoderCache(workshop, max_bytes=10)
     ask(conversations, "a")
     ask(conversations, "b")
     ask(conversations, "b", "c")

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from itertools import chain, repeat
 from typing import Any
 
@@ -334,34 +335,33 @@ def test_a_redirect_is_an_error_and_the_key_goes_nowhere_else() -> None:
             async with run_provider(script) as (server, provider):
                 with pytest.raises(ProviderError) as caught:
                     await provider.stream(REQUEST).collect()
-            assert caught.value.status == 307
-            assert caught.value.message == (
-                f"{server.url}/chat/completions: it redirects to {other.url}/login; redirects are"
-                " not followed, as a key is for one host only; if that is the right address, pass"
-                " its beginning as the base URL"
-            )
+            assert (caught.value.code, caught.value.status) == ("redirected", 307)
+            assert caught.value.place == f"{server.url}/chat/completions"
+            assert f"{other.url}/login;" in caught.value.message
+            assert "s3cret" not in str(caught.value)
             assert other.seen == []
 
     run(main())
 
 
 @pytest.mark.parametrize(
-    ("location", "said"),
+    ("location", "target"),
     [
-        ("http://lab.example/v1", "redirects to http://lab.example/v1, where the key would travel"),
-        ("/login?next=x", "redirects to https://lab.example/login; redirects are not followed"),
-        ("https://user:word@other.example/", "redirects to https://other.example/; redirects"),
-        ("", "it redirects; redirects are not followed, as a key is for one host only; check the"),
-        ("https://[", "it redirects; redirects are not followed"),
+        ("http://lab.example/v1", "http://lab.example/v1, where the key"),
+        ("/login?next=x", "https://lab.example/login;"),
+        ("https://user:word@other.example/", "https://other.example/;"),
+        ("", "it redirects;"),
+        ("https://[", "it redirects;"),
     ],
 )
-def test_where_a_redirect_leads_is_said_without_secrets(location: str, said: str) -> None:
+def test_where_a_redirect_leads_is_said_without_secrets(location: str, target: str) -> None:
     headers = (("location", location),)
     transport = ReplayTransport([RecordedResponse((), 302, "text/html", headers)])
     provider = connect("vllm", base_url="https://lab.example/v1", transport=transport)
     with pytest.raises(ProviderError) as caught:
         run(provider.stream(REQUEST).collect())
-    assert said in str(caught.value)
+    assert (caught.value.code, caught.value.status) == ("redirected", 302)
+    assert target in caught.value.message
     assert "word" not in str(caught.value)
     assert len(transport.sent) == 1
 
@@ -391,10 +391,12 @@ def test_a_page_instead_of_a_stream_is_a_protocol_error_that_says_where(
     recorded = RecordedResponse((body,), 200, content_type)
     transport = ReplayTransport([recorded] * 3)
     provider = connect(vendor, key=KEY, base_url="http://lab.example/v1", transport=transport)
-    with pytest.raises(ProtocolError, match=r"^http://lab\.example/v1/") as caught:
+    with pytest.raises(ProtocolError) as caught:
         run(provider.stream(REQUEST).collect())
+    assert caught.value.place.startswith("http://lab.example/v1/")
     assert not isinstance(caught.value, CutShort)
-    assert f"does not speak {provider.vendor.wire}; what came ({shown})" in str(caught.value)
+    assert caught.value.code == "wrong_protocol"
+    assert f"{provider.vendor.wire}; what came ({shown})" in caught.value.message
     assert "?" not in str(caught.value)
     assert len(transport.sent) == 1
 
@@ -426,8 +428,9 @@ def test_what_is_not_found_is_said_with_its_address() -> None:
             "404 & gone; asked https://generativelanguage.googleapis.com/v1beta/models/m:"
             "streamGenerateContent, check the base URL and the model"
         )
-        with pytest.raises(NotFound, match=r"asked https://[^?]*/v1beta/models, check the base"):
+        with pytest.raises(NotFound) as caught:
             await provider.models()
+        assert "/v1beta/models, " in caught.value.message
 
     run(main())
 
@@ -441,8 +444,10 @@ def test_all_that_is_said_of_an_error_is_one_line() -> None:
         ):
             with pytest.raises(ProviderError) as caught:
                 await provider.stream(REQUEST).collect()
-        assert str(caught.value) == "a b (status 400, e f, request g h)"
-        assert caught.value.provider_type == "c [31md"
+        error = caught.value
+        assert (error.message, error.status, error.request_id) == ("a b", 400, "g h")
+        assert (error.provider_type, error.provider_code) == ("c [31md", "e f")
+        assert "\n" not in str(error)
 
     run(main())
 
@@ -483,8 +488,9 @@ def test_an_error_whose_explanation_breaks_off_is_still_that_error() -> None:
     async def main() -> None:
         script: Script = [response_head(401, content_length="500"), b"wrong k", HANG_UP]
         async with run_provider(script) as (_, provider):
-            with pytest.raises(AuthenticationFailed, match="wrong k"):
+            with pytest.raises(AuthenticationFailed) as caught:
                 await provider.stream(REQUEST).collect()
+            assert caught.value.message.startswith("wrong k")
 
     run(main())
 
@@ -615,9 +621,9 @@ def test_a_provider_that_asks_for_time_gets_it(
 @pytest.mark.parametrize(
     ("headers", "text"),
     [
-        ({"retry_after": "90"}, "; it asks to wait 90 s"),
-        ({"retry_after_ms": "90250"}, "; it asks to wait 90.25 s"),
-        ({"retry_after": "1234567"}, "; it asks to wait 1234567 s"),
+        ({"retry_after": "90"}, " 90 s"),
+        ({"retry_after_ms": "90250"}, " 90.25 s"),
+        ({"retry_after": "1234567"}, " 1234567 s"),
     ],
 )
 def test_how_long_a_provider_asks_to_wait_is_told_once_with_the_status(
@@ -627,9 +633,8 @@ def test_how_long_a_provider_asks_to_wait_is_told_once_with_the_status(
         async with run_provider(reply(429, b"", **headers)) as (_, provider):
             with pytest.raises(RateLimited) as caught:
                 await provider.stream(REQUEST).collect()
-        assert str(caught.value) == (
-            f"the provider answered with an error and no explanation{text} (status 429)"
-        )
+        assert caught.value.status == 429
+        assert str(caught.value).count(text) == 1
 
     run(main())
 
@@ -731,8 +736,9 @@ def test_a_server_that_only_keeps_the_connection_alive_is_given_up(
         fed, patience = Fed(read, content_type), RecordedSleep()
         settings: dict[str, Any] = {"transport": fed, "patience": patience, "first_event_s": 0.01}
         async with make_provider("http://lab.example", **settings) as provider:
-            with pytest.raises(Unreachable, match=r"^lab: no event within 0\.01 s") as caught:
+            with pytest.raises(Unreachable) as caught:
                 await provider.stream(REQUEST).collect()
+            assert (caught.value.code, caught.value.place) == ("no_event", "lab")
         assert not caught.value.retryable
         assert (fed.opened, patience.waited) == (1, [])
         assert fed.is_closed
@@ -742,8 +748,9 @@ def test_a_server_that_only_keeps_the_connection_alive_is_given_up(
 
 @pytest.mark.parametrize("seconds", [0, -1])
 def test_a_limit_that_leaves_no_time_is_refused(seconds: float) -> None:
-    with pytest.raises(InvalidValue, match="first_event_s: must be above 0"):
+    with pytest.raises(InvalidValue) as caught:
         connect("vllm", first_event_s=seconds)
+    assert (caught.value.code, caught.value.place) == ("limit_not_positive", "first_event_s")
     connect("vllm", first_event_s=None)
 
 
@@ -896,17 +903,20 @@ def test_a_closed_provider_says_so_at_once() -> None:
             async with connect("vllm", base_url=server.url, environ={}) as provider:
                 await provider.stream(REQUEST).collect()
                 unread = provider.stream(REQUEST)
-            is_closed = pytest.raises(StenoError, match=r"^vllm: the provider is closed; connect")
-            with is_closed:
+            uses: list[Callable[[], Awaitable[object]]] = [
+                unread.collect,
+                provider.models,
+                partial(provider.describe, "m"),
+                provider.__aenter__,
+            ]
+            with pytest.raises(StenoError) as caught:
                 provider.stream(REQUEST)
-            with is_closed:
-                await unread.collect()
-            with is_closed:
-                await provider.models()
-            with is_closed:
-                await provider.describe("m")
-            with is_closed:
-                await provider.__aenter__()
+            errors = [caught.value]
+            for use in uses:
+                with pytest.raises(StenoError) as caught:
+                    await use()
+                errors.append(caught.value)
+            assert {(error.code, error.place) for error in errors} == {("provider_closed", "vllm")}
             await provider.close()
         assert len(server.seen) == 1
 
@@ -922,8 +932,9 @@ def test_closing_a_provider_ends_what_waits_and_nothing_is_opened_again(where: s
             await server.stalled.wait()
             await asyncio.sleep(0)  # let it begin to wait
             await provider.close()
-            with pytest.raises(StenoError, match="the provider is closed"):
+            with pytest.raises(StenoError) as caught:
                 await reader
+            assert caught.value.code == "provider_closed"
         assert len(server.seen) == 1
 
     run(main())

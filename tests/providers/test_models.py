@@ -203,8 +203,9 @@ def test_odd_values_count_as_not_said() -> None:
 @pytest.mark.parametrize("answer", [{}, [], 7, {"data": {}}, {"data": None}, "text"])
 @pytest.mark.parametrize("vendor", ["anthropic", "google", "ollama"])
 def test_an_answer_that_is_no_list_is_a_protocol_error(vendor: str, answer: object) -> None:
-    with pytest.raises(ProtocolError, match=r"^models: no list"):
+    with pytest.raises(ProtocolError) as caught:
         listed(vendor, answer)
+    assert (caught.value.code, caught.value.place) == ("models_malformed", "models")
 
 
 def test_an_answer_that_is_no_json_is_a_protocol_error() -> None:
@@ -213,9 +214,8 @@ def test_an_answer_that_is_no_json_is_a_protocol_error() -> None:
     )
     with pytest.raises(ProtocolError) as caught:
         run(provider.models())
-    assert str(caught.value).startswith(
-        "http://localhost:8000/v1/models: does not speak openai_chat; what came (text/html)"
-    )
+    assert caught.value.code == "wrong_protocol"
+    assert caught.value.place == "http://localhost:8000/v1/models"
 
 
 def test_a_list_without_end_is_given_up() -> None:
@@ -314,8 +314,10 @@ def test_a_model_described_too_deeply_is_a_protocol_error(vendor: str) -> None:
     for _ in range(300):
         deep = [deep]
     entry = {"id": "a", "name": "a", "deep": deep}
-    with pytest.raises(ProtocolError, match="models: "):
+    with pytest.raises(ProtocolError) as caught:
         listed(vendor, {"data": [entry], "models": [entry]})
+    assert (caught.value.code, caught.value.place) == ("models_malformed", "models")
     provider = connect("ollama", transport=ReplayTransport([said(entry)]))
-    with pytest.raises(ProtocolError, match="models: "):
+    with pytest.raises(ProtocolError) as caught:
         run(provider.describe("a"))
+    assert (caught.value.code, caught.value.place) == ("models_malformed", "models")

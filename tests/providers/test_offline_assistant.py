@@ -36,27 +36,10 @@ from steno.tools.grep import GrepTool
 from steno.tools.read import ReadTool
 from steno.tools.workspace import Workspace
 from steno.tools.write import WriteTool
+from tests.providers.offline_tools import TOOLS, tool
 from tests.transport.http_server import run
 
 Answer = tuple[str, Outcome]
-
-
-def tool(name: str, *arguments: str, required: Sequence[str] | None = None) -> ToolDefinition:
-    kinds = {"offset": "integer", "limit": "integer", "replace_all": "boolean"}
-    properties = {each: {"type": kinds.get(each, "string")} for each in arguments}
-    needed = [*arguments] if required is None else [*required]
-    parameters = {"type": "object", "properties": properties, "required": needed}
-    return ToolDefinition(name=name, description="It does.", parameters=parameters, strict=False)
-
-
-TOOLS = (
-    tool("read", "path", "offset", "limit", required=["path"]),
-    tool("write", "path", "content"),
-    tool("edit", "path", "old", "new", "replace_all", required=["path", "old", "new"]),
-    tool("bash", "command"),
-    tool("grep", "pattern", "path", required=["pattern"]),
-    tool("glob", "pattern", "path", required=["pattern"]),
-)
 
 
 def fine(call: ToolCall) -> Answer:
@@ -409,8 +392,9 @@ def test_a_speech_that_is_cut_off_keeps_what_was_said() -> None:
 
 
 def test_what_is_no_request_is_refused() -> None:
-    with pytest.raises(InvalidRequest, match="takes a Request"):
+    with pytest.raises(InvalidRequest) as caught:
         OfflineProvider().stream(cast("Request", "run make"))
+    assert (caught.value.code, caught.value.place) == ("wrong_type", "stream")
 
 
 def test_it_describes_itself_as_what_it_is() -> None:

@@ -18,7 +18,7 @@ from steno.messages.message import UserBlock, UserMessage
 from steno.providers.offline_assistant import LABEL, OfflineProvider
 from steno.providers.offline_commands import HELP, parse_request
 from steno.tools import Toolbox, Workspace
-from tests.providers.test_offline_assistant import TOOLS
+from tests.providers.offline_tools import TOOLS
 from tests.transport.http_server import run
 
 MAIN = "\n\nsrc/main.py, lines 1 to 2 of 2:\n     1\trun rm -rf .\n     2\tlist files\n"

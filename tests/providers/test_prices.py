@@ -102,15 +102,15 @@ def test_prices_are_there_where_the_package_is() -> None:
 WITHOUT = """
 import sys
 sys.modules["genai_prices"] = None
-from steno.providers.prices import context_tokens_of, has_prices, price_of
-print(has_prices(), price_of("openai/gpt-4o"), context_tokens_of("openai/gpt-4o"))
+from steno.providers.prices import find_context_tokens, has_prices, find_price
+print(has_prices(), find_price("openai/gpt-4o"), find_context_tokens("openai/gpt-4o"))
 """
 LAZY = """
 import sys
 import steno.providers, steno.providers.prices as prices
-prices.price_of("ollama/llama3.2")
+prices.find_price("ollama/llama3.2")
 print("genai_prices" in sys.modules)
-prices.price_of("openai/gpt-4o")
+prices.find_price("openai/gpt-4o")
 print("genai_prices" in sys.modules)
 """
 

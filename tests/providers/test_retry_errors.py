@@ -27,9 +27,8 @@ def test_an_error_after_several_tries_says_who_was_asked_and_how_often() -> None
     provider = connect("anthropic", key=KEY, transport=transport, retries=AT_ONCE)
     with pytest.raises(Overloaded) as caught:
         run(provider.stream(REQUEST).collect())
-    assert str(caught.value) == (
-        "Overloaded; anthropic was asked 3 times (status 529, overloaded_error)"
-    )
+    assert (caught.value.status, caught.value.provider_type) == (529, "overloaded_error")
+    assert "anthropic was asked 3 times" in caught.value.message
 
 
 def test_the_vendor_is_named_and_not_the_maker_of_its_seals() -> None:
@@ -37,14 +36,15 @@ def test_the_vendor_is_named_and_not_the_maker_of_its_seals() -> None:
     provider = connect("openai-responses", key=KEY, transport=transport, retries=AT_ONCE)
     with pytest.raises(CutShort) as caught:
         run(provider.stream(REQUEST).collect())
-    assert str(caught.value).endswith("; openai-responses was asked 3 times")
+    assert "openai-responses was asked 3 times" in caught.value.message
 
 
 def test_a_list_of_models_is_asked_for_again_and_says_so() -> None:
     transport = ReplayTransport([BUSY, NO_KEY])
     provider = connect("anthropic", key=KEY, transport=transport, retries=AT_ONCE)
-    with pytest.raises(ProviderError, match="; anthropic was asked 2 times") as caught:
+    with pytest.raises(ProviderError) as caught:
         run(provider.models())
+    assert "anthropic was asked 2 times" in caught.value.message
     assert caught.value.status == 401
 
 
@@ -80,8 +80,9 @@ def test_an_answer_that_failed_before_it_began_is_an_error(
 ) -> None:
     transport = ReplayTransport([failing(code)] * 3)
     provider = connect("openai-responses", key=KEY, transport=transport, retries=AT_ONCE)
-    with pytest.raises(cls, match="boom"):
+    with pytest.raises(cls) as caught:
         run(provider.stream(REQUEST).collect())
+    assert caught.value.provider_code == code
     assert len(transport.sent) == tries
 
 
@@ -97,8 +98,9 @@ def test_an_answer_that_failed_after_some_words_keeps_them_and_is_an_error() -> 
     stream = connect("openai-responses", key=KEY, transport=transport, retries=AT_ONCE).stream(
         REQUEST
     )
-    with pytest.raises(Overloaded, match="boom"):
+    with pytest.raises(Overloaded) as caught:
         run(stream.collect())
+    assert caught.value.provider_code == "server_error"
     message = stream.message()
     assert (message.text, message.stop_reason) == ("Hel", StopReason.ERROR)
     assert len(transport.sent) == 1

@@ -13,7 +13,7 @@ from steno.messages.event import BlockAdded
 from steno.providers import HttpProvider, Retries, connect
 from steno.transport.replay import RecordedResponse, ReplayTransport
 from tests.providers.provider_setup import KEY, REQUEST
-from tests.providers.test_every_wire import CASES
+from tests.providers.wire_cases import CASES
 from tests.transport.http_server import run
 
 AT_ONCE = Retries(most=2, first_wait_s=0)
@@ -35,11 +35,9 @@ def check_refused(vendor: str, *pieces: bytes, kind: str) -> None:
     with pytest.raises(ProtocolError) as caught:
         run(stream.collect())
     assert not caught.value.retryable
-    assert str(caught.value) == (
-        f"{transport.sent[0].address}: does not speak {provider.vendor.wire}; what came ({kind})"
-        " is no answer; check the base URL, the wire, and what stands between, such as a proxy or"
-        " a login page"
-    )
+    assert caught.value.code == "wrong_protocol"
+    assert caught.value.place == transport.sent[0].address
+    assert f"{provider.vendor.wire}; what came ({kind})" in caught.value.message
     assert len(transport.sent) == 1
     assert stream.message().content == ()
 

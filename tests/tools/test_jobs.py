@@ -11,7 +11,7 @@ import pytest
 
 from steno import ToolCall
 from steno.agent import Agent, CallOutput, Gate, LoopEvent, Permissions
-from steno.agent.dispatch import CALL_STOPPED_TEXT, PARTIAL_OUTPUT_HEADING
+from steno.agent.results import PARTIAL_OUTPUT_HEADING, ResultCode, result_code
 from steno.log.conversation import Conversation
 from steno.messages.outcome import Outcome
 from steno.ports import Capability, ToolOutput
@@ -134,14 +134,15 @@ def test_a_command_that_is_interrupted_leaves_what_it_wrote(workspace: Workspace
             if isinstance(event, CallOutput):
                 agent.interrupt()
 
-        await agent.run("Go.", watch=watch)
+        await agent.run("Go.", on_event=watch)
         await tool.aclose()
         return ToolOutput.of("")
 
     bounded(main())
     (result,) = results_of(conversation)
     assert result.outcome is Outcome.CANCELLED
-    assert result.text == f"{CALL_STOPPED_TEXT}{PARTIAL_OUTPUT_HEADING}\nbegun\n"
+    assert result_code(result) == ResultCode.CALL_STOPPED
+    assert result.text.endswith(f"{PARTIAL_OUTPUT_HEADING}\nbegun\n")
 
 
 def test_a_toolbox_hands_on_what_commands_may_use_and_see(

@@ -1,11 +1,11 @@
-"""Let a model work: ask it, check and run what it calls for, record everything, and go on.
+"""Run a model with tools: send requests, check and run its calls, and record everything.
 
     from steno.agent import Agent, Gate, Permissions
 
     agent = Agent(provider, conversation, tools=tools, gate=Gate(Permissions.of(allow=["write"])))
-    result = await agent.run("Mend the test.")
+    result = await agent.run("Fix the test.")
 
-Nothing here knows a provider, a store or a tool: those are ports (`steno.ports`).
+Providers, stores and tools are ports (`steno.ports`): nothing here knows one of them.
 """
 
 from steno.agent.agent import Agent
@@ -24,10 +24,14 @@ from steno.agent.events import (
     RunResult,
     TurnStarted,
 )
-from steno.agent.permissions.approvers import AllowingApprover, CallbackApprover, DenyingApprover
-from steno.agent.permissions.gate import Gate, decide_later
-from steno.agent.permissions.policy import AgentRole, Permissions
-from steno.agent.permissions.rules import PermissionRule
+from steno.agent.permissions.gate import (
+    AllowingApprover,
+    CallbackApprover,
+    DenyingApprover,
+    Gate,
+    decide_later,
+)
+from steno.agent.permissions.rules import AgentRole, PermissionRule, Permissions
 from steno.agent.run_config import Limits
 from steno.agent.runner import Runner
 from steno.agent.steering import SteeringPolicy

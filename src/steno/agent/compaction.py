@@ -1,7 +1,7 @@
-"""Let a model sum up what was said so far, so that a long conversation can go on.
+"""Replace the oldest messages of a conversation by a summary of the model, so that it can continue.
 
-What is too long to be read at once is summed up piece by piece: each piece with the summary of
-those before it. No call is parted from its results.
+A conversation that does not fit into one request is summarised piece by piece: each piece with the
+summary of those before it. A call stays with its results.
 """
 
 from __future__ import annotations
@@ -40,74 +40,74 @@ they are; what was tried and failed; and what is to be done next. If a summary o
 before stands above, take over all of it that still matters. Do not call tools. Do not address \
 anybody."""
 _GROUPS_KEPT_ON_REQUEST: Final = 1
-"""How many groups stay as they are where somebody asks for a summary."""
+"""How many groups of messages stay when the user asks for a summary."""
 _MAX_SUMMARY_SHARE: Final = 0.25
-"""How much of the room a summary of earlier pieces may take, with the task."""
+"""The share of the room for the summary of earlier pieces and the prompt."""
 
 
 async def compact(
-    setup: RunConfig,
-    notebook: RunRecorder,
+    config: RunConfig,
+    recorder: RunRecorder,
     target: ModelTarget,
     *,
     room: int | None,
     keep: int = KEPT_GROUPS,
 ) -> Entry | None:
-    """Record a summary in place of what is oldest; return its entry, None if there is none.
+    """Record a summary of the oldest messages; return its entry, None if there is none.
 
-    `room` is how many tokens of what was said the model reads at once; the last groups of
-    messages stay as they are, as many as `keep` says.
+    `room` is how many tokens of messages fit into one request; the last `keep` groups of messages
+    stay as they are.
     """
-    through = compaction_point(notebook.conversation.entries_view(), keep=keep)
-    old = None if through is None else _build_request_through(through, setup, notebook, target)
+    through = compaction_point(recorder.conversation.entries_view(), keep=keep)
+    old = None if through is None else _build_request_through(through, config, recorder, target)
     if through is None or old is None:
         return None
     try:
-        with setup.telemetry.turn(old, setup.model) as span:
+        with config.telemetry.turn(old, config.model) as span:
             summary, usage = await summarise(
-                setup.provider, old, room=room, count=setup.count_tokens
+                config.provider, old, room=room, count=config.count_tokens
             )
             span.record_result(ChatMessage.assistant(summary, usage=usage))
     except (ProviderError, ProtocolError, InvalidRequest) as exc:
-        notebook.emit(
+        recorder.emit(
             Notice(NoticeCode.CONTEXT, f"no summary could be made: {exc}", "summary_failed")
         )
         return None
     payload = Compaction(through=through, summary=summary, usage=usage)
-    return notebook.record(payload, audit={"model": setup.model} if setup.model else None)
+    return recorder.record(payload, audit={"model": config.model} if config.model else None)
 
 
-async def compact_now(setup: RunConfig, notebook: RunRecorder) -> Entry | None:
-    """Record a summary in place of all but what was said last, however much room there is."""
-    conversation = notebook.conversation
+async def compact_now(config: RunConfig, recorder: RunRecorder) -> Entry | None:
+    """Record a summary of all but the last messages, however much room there is."""
+    conversation = recorder.conversation
     if compaction_point(conversation.entries_view(), keep=_GROUPS_KEPT_ON_REQUEST) is None:
         return None
-    notebook.record_model(setup.model)
-    built = setup.context_builder.build(
+    recorder.record_model(config.model)
+    built = config.context_builder.build(
         conversation.entries_view(),
-        setup.target,
-        setup.dispatcher.offered_definitions(conversation.mode),
+        config.target,
+        config.dispatcher.offered_definitions(conversation.mode),
         restore_blobs=conversation.restore_blobs,
     )
     return await compact(
-        setup, notebook, setup.target, room=built.room, keep=_GROUPS_KEPT_ON_REQUEST
+        config, recorder, config.target, room=built.room, keep=_GROUPS_KEPT_ON_REQUEST
     )
 
 
 def _build_request_through(
-    through: str, setup: RunConfig, notebook: RunRecorder, target: ModelTarget
+    through: str, config: RunConfig, recorder: RunRecorder, target: ModelTarget
 ) -> Request | None:
-    """Return everything that the model would see up to an entry, had it all the room.
+    """Return the request up to an entry, as it would be with unlimited room.
 
-    The last summary is part of it, wherever in the log that stands. None if there is nothing
-    else: to sum up a summary helps nobody.
+    The last summary is part of it, wherever in the log it stands. None if there is nothing else:
+    a summary of a summary has no use.
     """
-    conversation = notebook.conversation
+    conversation = recorder.conversation
     entries = conversation.entries_view()
-    whole = ContextBuilder(count=setup.count_tokens).build(
+    whole = ContextBuilder(count=config.count_tokens).build(
         entries,
         replace(target, context_tokens=None),
-        setup.dispatcher.offered_definitions(conversation.mode),
+        config.dispatcher.offered_definitions(conversation.mode),
         restore_blobs=conversation.restore_blobs,
     )
     past = next(number for number, entry in enumerate(entries) if entry.id == through) + 1
@@ -118,38 +118,38 @@ def _build_request_through(
     return replace(whole.request, messages=whole.request.messages[: last + 1])
 
 
-# -- the summary -----------------------------------------------------------------------------
+# -- the summary --------------------------------------------------------------------------------
 
 
 async def summarise(
     provider: Provider, request: Request, *, room: int | None, count: CountTokens
 ) -> tuple[str, Usage]:
-    """Ask for a summary of what a request holds; return it and what it took.
+    """Request a summary of the messages of a request; return it and its usage.
 
-    `room` is how many tokens of messages the model reads at once; None if that is not known.
-    Raises ProviderError and ProtocolError, also where the model says nothing.
+    `room` is how many tokens of messages fit into one request; None if that is not known.
+    Raises ProviderError and ProtocolError, also for an empty summary.
     """
     lead = tuple(takewhile(lambda message: isinstance(message, SystemMessage), request.messages))
     summary, usage = "", Usage()
     for piece in _split_to_fit(request.messages[len(lead) :], room, count):
         before = (summary_message(summary),) if summary else ()
-        asked = replace(
+        part = replace(
             request,
             messages=(*lead, *before, *piece, ChatMessage.user(_SUMMARY_PROMPT)),
             tool_choice="none" if request.tools else None,
         )
-        async with provider.stream(asked) as stream:
+        async with provider.stream(part) as stream:
             message = await stream.collect()
         summary, usage = (message.text or "").strip(), usage + (message.usage or Usage())
         if not summary:
-            raise ProtocolError("summary: the model said nothing")
+            raise ProtocolError("the model said nothing", place="summary", code="empty_summary")
     return summary, usage
 
 
 def _split_to_fit(
     messages: Sequence[Message], room: int | None, count: CountTokens
 ) -> Iterator[list[Message]]:
-    """Yield messages in pieces that fit; what is too large by itself is shortened."""
+    """Yield messages in pieces that fit; the results of a group that is too large are shortened."""
     if room is None:
         yield list(messages)
         return

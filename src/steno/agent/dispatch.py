@@ -1,8 +1,12 @@
-"""Answer the calls of one turn: each is checked, decided about, run and recorded.
+"""Answer the calls of one turn: check each call, decide about it, run it and record the result.
 
-Calls are taken in their order. Readers that stand together run together, everything else runs
-alone; results are recorded in the order of the calls. However this ends, every call that was
-begun has its result on record.
+Calls are taken in their order. Neighbouring calls that only read run together, all others run
+alone; results are recorded in the order of the calls. However this ends, every call that began has
+its result on record.
+
+`finish_orphaned_calls` answers the calls of an earlier run that was killed. A call without a
+decision is decided now, and a decision that was recorded meanwhile holds. A call that had been
+approved may have run, in part or to its end: only a call that reads is run again.
 """
 
 from __future__ import annotations
@@ -16,51 +20,38 @@ from typing import Final, NamedTuple, TypeAlias, final
 
 from msgspec.structs import replace
 
-from steno.agent.bounded_text import BoundedText
 from steno.agent.events import CallEnded, CallOutput, CallStarted
 from steno.agent.permissions.gate import PermissionGate, ToolFault, is_deferred, last_decision
-from steno.agent.permissions.policy import DENIED_PREFIX
+from steno.agent.permissions.rules import DENIED_PREFIX
 from steno.agent.recorder import RunRecorder
-from steno.agent.runner import (
-    CallContext,
-    ToolRunner,
+from steno.agent.results import (
+    PARTIAL_OUTPUT_HEADING,
+    ResultCode,
+    build_agent_result,
+    build_cancelled_result,
     build_failure_result,
     build_fault_result,
-    is_cancelled,
 )
+from steno.agent.runner import BoundedText, CallContext, ToolRunner, is_cancelled
 from steno.agent.telemetry.spans import Telemetry
 from steno.errors import InvalidValue, OutOfOrder, ToolFailed
 from steno.log.conversation import Conversation
 from steno.messages.call import AnyToolCall, InvalidToolCall, ToolCall
 from steno.messages.content import Text
-from steno.messages.message import AssistantMessage, ToolResult, ToolResultMessage
+from steno.messages.message import AssistantMessage, ToolResultMessage
 from steno.messages.outcome import Outcome
 from steno.messages.tool import ToolDefinition
 from steno.ports import Capability, Tool
 from steno.records.entry import Approval, ApprovalStatus, Mode, Redacted
 
-CALL_STOPPED_TEXT: Final = "The call was stopped while it ran. It may have taken effect in part."
-
-
-PARTIAL_OUTPUT_HEADING: Final = "Until then it said:"
-"""Begins a block of its own, behind the one that says that a call was stopped."""
-
-
-SUBJECTS_CHANGED_TEXT: Final = (
-    f"{DENIED_PREFIX}: what the call is about has changed since it was allowed"
-)
-
-
 _STOP_TIMEOUT_S: Final = 10.0
-"""How long to wait for tools that were told to stop."""
-
-
+"""How long to wait for tools that were cancelled."""
 _DECISION_BY_OUTCOME: Final = {
     Outcome.OK: "executed",
     Outcome.ERROR: "failed",
     Outcome.UNAVAILABLE: "failed",
 }
-"""What the record calls an outcome; the others go by their own names."""
+"""The decision that is recorded for an outcome; the others go by their own names."""
 
 
 class _ApprovedCall(NamedTuple):
@@ -69,11 +60,11 @@ class _ApprovedCall(NamedTuple):
     tool: Tool
     call: ToolCall
     subjects: tuple[str, ...] | None
-    """What was decided about; None where nobody looked."""
+    """What was decided about; None where the gate did not look."""
 
 
 _CheckedCall: TypeAlias = tuple[AnyToolCall, ToolResultMessage | None]
-"""A call, and its result if nobody can run it."""
+"""A call, and its result if it cannot be run."""
 
 
 class _RunningCall(NamedTuple):
@@ -102,7 +93,7 @@ class Dispatcher:
         self._runner = runner
         self._telemetry = telemetry
         self.consecutive_invalid_turns = 0
-        """How many turns, up to the last one, called for nothing that could be run at all."""
+        """How many turns, up to the last one, had calls of which none could be run at all."""
 
     @property
     def tools(self) -> tuple[Tool, ...]:
@@ -110,196 +101,182 @@ class Dispatcher:
         return tuple(self._tools.values())
 
     def offered_definitions(self, mode: Mode) -> tuple[ToolDefinition, ...]:
-        """Return what a model is told about the tools that it may use in a mode."""
+        """Return the definitions of the tools that the model may use in a mode."""
         return tuple([tool.definition for tool in self.tools if self._gate.offers(tool, mode)])
 
-    async def answer_calls(self, calls: Sequence[AnyToolCall], notebook: RunRecorder) -> None:
-        """Answer calls that await their result. What it raises leaves the rest unanswered."""
-        looked_at = [(call, self._refusal(call)) for call in calls]
-        is_all_invalid = all(refusal is not None for _, refusal in looked_at)
+    async def answer_calls(self, calls: Sequence[AnyToolCall], recorder: RunRecorder) -> None:
+        """Answer calls that await their result. An exception leaves the rest unanswered."""
+        checked = [(call, self._refuse(call)) for call in calls]
+        is_all_invalid = all(refusal is not None for _, refusal in checked)
         self.consecutive_invalid_turns = self.consecutive_invalid_turns + 1 if is_all_invalid else 0
-        for batch in self._batches(looked_at):
-            checked = [
-                (call, refusal or await self._check(call, notebook)) for call, refusal in batch
+        for batch in self._batches(checked):
+            decided = [
+                (call, refusal or await self._decide(call, recorder)) for call, refusal in batch
             ]
-            await self._run_batch(checked, notebook)
+            await self._run_batch(decided, recorder)
+
+    def _refuse(self, call: AnyToolCall) -> ToolResultMessage | None:
+        """Return the result of a call that cannot be run; None if it can be run."""
+        if isinstance(call, InvalidToolCall):
+            text = f"The call could not be run: {call.reason}"
+            return build_agent_result(call.id, ResultCode.INVALID_CALL, text)
+        tool = self._tools.get(call.name)
+        if tool is None:
+            known = ", ".join(self._tools) or "none"
+            text = f"There is no tool of this name. The tools are: {known}."
+            return build_agent_result(call.id, ResultCode.UNKNOWN_TOOL, text, Outcome.UNAVAILABLE)
+        problems = tool.definition.check(call)
+        if problems:
+            text = "\n".join(["The arguments do not fit:", *map(str, problems)])
+            return build_agent_result(call.id, ResultCode.INVALID_ARGUMENTS, text)
+        return None
 
     def _batches(self, calls: Iterable[_CheckedCall]) -> Iterator[list[_CheckedCall]]:
-        """Group neighbours that only read; nothing else shares its time with another call."""
-        for is_reader, together in groupby(
-            calls, lambda looked_at: self.is_read_only(looked_at[0])
-        ):
+        """Group neighbours that only read; any other call is a batch of its own."""
+        for is_reader, group in groupby(calls, lambda checked: self.is_read_only(checked[0])):
             if is_reader:
-                yield list(together)
+                yield list(group)
             else:
-                yield from ([call] for call in together)
+                yield from ([call] for call in group)
 
     def is_read_only(self, call: AnyToolCall) -> bool:
-        """Tell whether a call does no more than look; one of an unknown tool does not count."""
+        """Return whether the tool of a call only reads; False for an unknown tool."""
         tool = self._tools.get(call.name)
         return tool is not None and tool.capability is Capability.READ
 
-    async def _check(
-        self, call: AnyToolCall, notebook: RunRecorder
+    async def _decide(
+        self, call: AnyToolCall, recorder: RunRecorder
     ) -> _ApprovedCall | ToolResultMessage:
-        """Return a call that could run as one that may, or the result that says why not."""
+        """Return the call if it may run, else the result that says why not."""
         assert isinstance(call, ToolCall)
         tool = self._tools[call.name]
         try:
-            ruling = await self._gate.decide(tool, call, notebook)
-        except ToolFailed as exc:  # what it names is not there, or not to be named
+            decision = await self._gate.decide(tool, call, recorder)
+        except ToolFailed as exc:  # the subject that it names does not exist, or may not be named
             return build_failure_result(call, exc)
         except ToolFault as exc:
             return build_fault_result(call, exc.fault)
-        if is_cancelled():  # and whoever was asked took no notice
+        if is_cancelled():  # and the approver caught the exception
             raise asyncio.CancelledError
-        if not ruling.allowed:
-            return ToolResult.error(call.id, ruling.reason, outcome=Outcome.DENIED)
-        return _ApprovedCall(tool, call, ruling.subjects)
-
-    def _refusal(self, call: AnyToolCall) -> ToolResultMessage | None:
-        """Return the result of a call that nobody can run; None if it can be run."""
-        tool = self._tools.get(call.name)
-        if isinstance(call, InvalidToolCall):
-            return ToolResult.error(call.id, f"The call could not be run: {call.reason}")
-        if tool is None:
-            known = ", ".join(self._tools) or "none"
-            said = f"There is no tool of this name. The tools are: {known}."
-            return ToolResult.error(call.id, said, outcome=Outcome.UNAVAILABLE)
-        problems = tool.definition.check(call)
-        if problems:
-            said = "\n".join(["The arguments do not fit:", *map(str, problems)])
-            return ToolResult.error(call.id, said)
-        return None
+        if not decision.allowed:
+            return build_agent_result(call.id, decision.code, decision.reason, Outcome.DENIED)
+        return _ApprovedCall(tool, call, decision.subjects)
 
     async def _run_batch(
         self,
-        checked: Sequence[tuple[AnyToolCall, _ApprovedCall | ToolResultMessage]],
-        notebook: RunRecorder,
+        decided: Sequence[tuple[AnyToolCall, _ApprovedCall | ToolResultMessage]],
+        recorder: RunRecorder,
     ) -> None:
-        begun = [self._start_call(call, it, notebook) for call, it in checked]
+        running = [self._start_call(call, checked, recorder) for call, checked in decided]
         try:
-            for one in begun:
-                # Who stops us is heard at once, whatever the tool makes of it.
+            for one in running:
+                # `wait` is cancelled at once, whatever the tool does about its own cancellation.
                 await asyncio.wait([one.task])
-                self._record(one.call, one.task.result(), notebook)
+                self._record(one.call, one.task.result(), recorder)
         except BaseException:
-            await self._stop_calls(begun, notebook)
+            await self._stop_calls(running, recorder)
             raise
 
     def _start_call(
-        self, call: AnyToolCall, checked: _ApprovedCall | ToolResultMessage, notebook: RunRecorder
+        self, call: AnyToolCall, decided: _ApprovedCall | ToolResultMessage, recorder: RunRecorder
     ) -> _RunningCall:
-        said = BoundedText(lambda text: notebook.emit_from_callback(CallOutput(call.id, text)))
-        return _RunningCall(
-            call, said, asyncio.ensure_future(self._result(checked, notebook, said))
-        )
+        output = BoundedText(lambda text: recorder.emit_from_callback(CallOutput(call.id, text)))
+        task = asyncio.ensure_future(self._run_call(decided, recorder, output))
+        return _RunningCall(call, output, task)
 
-    async def _stop_calls(self, begun: Sequence[_RunningCall], notebook: RunRecorder) -> None:
-        """End calls that run, and record what came of those that have no result yet."""
-        for one in begun:
-            one.task.cancel()
-        try:
-            # Tools that are told to stop may need a moment to end what they began.
-            await asyncio.wait([one.task for one in begun], timeout=_STOP_TIMEOUT_S)
-        finally:
-            for one in begun:
-                with suppress(OutOfOrder):  # it has its result
-                    self._record(one.call, _result_after_stop(one), notebook)
-
-    async def _result(
-        self, checked: _ApprovedCall | ToolResultMessage, notebook: RunRecorder, said: BoundedText
+    async def _run_call(
+        self,
+        decided: _ApprovedCall | ToolResultMessage,
+        recorder: RunRecorder,
+        output: BoundedText,
     ) -> ToolResultMessage:
-        if isinstance(checked, ToolResultMessage):
-            return checked
-        tool, call, subjects = checked
+        if isinstance(decided, ToolResultMessage):
+            return decided
+        tool, call, subjects = decided
         if subjects is not None and _current_subjects(tool, call) != subjects:
-            return ToolResult.error(call.id, SUBJECTS_CHANGED_TEXT, outcome=Outcome.DENIED)
-        notebook.emit(CallStarted(call))
+            text = f"{DENIED_PREFIX}: what the call is about has changed since it was allowed"
+            return build_agent_result(call.id, ResultCode.SUBJECTS_CHANGED, text, Outcome.DENIED)
+        recorder.emit(CallStarted(call))
         with self._telemetry.call(tool, call) as span:
-            around = CallContext(said.add, partial(self._gate.denies, tool), subjects)
-            result = await self._runner.run(tool, call, around)
+            context = CallContext(output.add, partial(self._gate.denies, tool), subjects)
+            result = await self._runner.run(tool, call, context)
             span.record_result(result)
         return result
 
-    def _record(self, call: AnyToolCall, result: ToolResultMessage, notebook: RunRecorder) -> None:
-        notebook.record(
+    async def _stop_calls(self, running: Sequence[_RunningCall], recorder: RunRecorder) -> None:
+        """Cancel calls that run, and record results for those that have none yet."""
+        for one in running:
+            one.task.cancel()
+        try:
+            # A cancelled tool may need a moment to end its work.
+            await asyncio.wait([one.task for one in running], timeout=_STOP_TIMEOUT_S)
+        finally:
+            for one in running:
+                with suppress(OutOfOrder):  # it has its result
+                    self._record(one.call, _result_after_stop(one), recorder)
+
+    def _record(self, call: AnyToolCall, result: ToolResultMessage, recorder: RunRecorder) -> None:
+        recorder.record(
             result, decision=_DECISION_BY_OUTCOME.get(result.outcome, str(result.outcome))
         )
-        notebook.emit(CallEnded(call, result))
-
-
-def _current_subjects(tool: Tool, call: ToolCall) -> tuple[str, ...] | None:
-    """Return what a call is about now: while others were asked, a link may have been moved."""
-    try:
-        return tool.subjects(call)
-    except Exception:  # noqa: BLE001 - it made sense when it was decided about
-        return None
-
-
-def _result_after_stop(begun: _RunningCall) -> ToolResultMessage:
-    """Return what came of a call after all, in the moment that everything was stopped.
-
-    What it had said by then may be all that there is of its work.
-    """
-    task, said = begun.task, begun.output.text
-    if task.done() and not task.cancelled() and task.exception() is None:
-        return task.result()
-    stopped = ToolResult.error(begun.call.id, CALL_STOPPED_TEXT, outcome=Outcome.CANCELLED)
-    if not said:
-        return stopped
-    return replace(stopped, content=(*stopped.content, Text(f"{PARTIAL_OUTPUT_HEADING}\n{said}")))
+        recorder.emit(CallEnded(call, result))
 
 
 def _index_by_name(tools: Iterable[Tool]) -> dict[str, Tool]:
     found: dict[str, Tool] = {}
     for tool in tools:
-        if tool.definition.name in found:
-            raise InvalidValue(f"tools: two have the name {tool.definition.name}")
-        found[tool.definition.name] = tool
+        name = tool.definition.name
+        if name in found:
+            raise InvalidValue(f"two have the name {name}", place="tools", code="duplicate_tool")
+        found[name] = tool
     return found
 
 
-# -- interrupted -----------------------------------------------------------------------------------
-#
-# Answer the calls that an earlier run left behind, because it was killed or lost its power.
-#
-# What was not decided about is decided about now, and what was decided meanwhile holds. What had
-# been approved when it was left may have been run, in part or to its end, and nobody knows: only
-# what reads is run again.
+def _current_subjects(tool: Tool, call: ToolCall) -> tuple[str, ...] | None:
+    """Return what a call is about now: a link may have been moved since the decision."""
+    try:
+        return tool.subjects(call)
+    except Exception:  # noqa: BLE001 - it succeeded when the gate decided
+        return None
 
 
-RESULT_REDACTED_TEXT: Final = (
-    "A result of this turn was taken out of the record; it is not there any more."
-)
+def _result_after_stop(running: _RunningCall) -> ToolResultMessage:
+    """Return the result of a call that was cancelled; it may have ended all the same.
+
+    Its output up to then is part of it: that may be all that is known of its work.
+    """
+    task, output = running.task, running.output.text
+    if task.done() and not task.cancelled() and task.exception() is None:
+        return task.result()
+    stopped = build_cancelled_result(running.call.id, ResultCode.CALL_STOPPED)
+    if not output:
+        return stopped
+    return replace(stopped, content=(*stopped.content, Text(f"{PARTIAL_OUTPUT_HEADING}\n{output}")))
 
 
-OUTCOME_UNKNOWN_TEXT: Final = (
-    "The program ended while this call ran. It may have taken effect, in part or as a whole; "
-    "look before you repeat it."
-)
+# -- calls of an earlier run -----------------------------------------------------------------------
 
 
-async def finish_orphaned_calls(dispatcher: Dispatcher, notebook: RunRecorder) -> None:
+async def finish_orphaned_calls(dispatcher: Dispatcher, recorder: RunRecorder) -> None:
     """Answer every call of the active branch that awaits its result."""
-    conversation = notebook.conversation
+    conversation = recorder.conversation
     for call_id in conversation.outstanding:
         call = conversation.outstanding_call(call_id)
         if _has_redacted_result(conversation):
-            result = ToolResult.error(call.id, RESULT_REDACTED_TEXT, outcome=Outcome.CANCELLED)
-            notebook.record(result, decision="cancelled")
+            result = build_cancelled_result(call.id, ResultCode.RESULT_REDACTED)
+            recorder.record(result, decision="cancelled")
         elif _may_have_run(conversation, call) and not dispatcher.is_read_only(call):
-            result = ToolResult.error(call.id, OUTCOME_UNKNOWN_TEXT, outcome=Outcome.CANCELLED)
-            notebook.record(result, decision="cancelled")
+            result = build_cancelled_result(call.id, ResultCode.OUTCOME_UNKNOWN)
+            recorder.record(result, decision="cancelled")
         else:
-            await dispatcher.answer_calls([call], notebook)
+            await dispatcher.answer_calls([call], recorder)
 
 
 def _has_redacted_result(conversation: Conversation) -> bool:
-    """Tell whether a result of the last turn was taken out of the record.
+    """Return whether a result of the last turn was taken out of the record.
 
-    Which call it answered is not known any more. To run any of them again could bring back what
-    somebody wanted to be gone.
+    The record does not say which call it answered. To run any of them again could bring back the
+    content that was taken out.
     """
     for entry in reversed(conversation.entries_view()):
         if isinstance(entry.payload, AssistantMessage):

@@ -1,6 +1,6 @@
-"""What happens while an agent works, for whoever watches: a terminal, a program, a test.
+"""Events of a run, for a terminal, a program or a test.
 
-`LoopEvent` is what a model says while it speaks (`Event`), and what the harness does about it.
+`LoopEvent` is an event of the model's stream (`Event`), or an action of the agent.
 """
 
 from __future__ import annotations
@@ -19,10 +19,6 @@ from steno.ports import ApprovalRequest
 from steno.records.entry import Entry
 from steno.values import RedactedRepr
 
-# -- limits ----------------------------------------------------------------------------------------
-#
-# How far a run may go, and how one can end.
-
 
 class EndReason(StrEnum):
     """Why a run ended."""
@@ -36,22 +32,22 @@ class EndReason(StrEnum):
 
 
 class RunResult(NamedTuple):
-    """What came of a run. The conversation is in order, however it ended."""
+    """The result of a run. The conversation is in order, however the run ended."""
 
     ending: EndReason
     message: AssistantMessage | None
-    """The last thing that the model said in this run."""
+    """The last response in this run."""
     turns: int
     usage: Usage
     cost: Decimal | None = None
     """None where the price of the model is not known."""
     reason: str = ""
-    """Which limit it was, what went wrong, or why the last answer is not whole; else empty."""
+    """The limit, the error, or why the last response is incomplete; else empty."""
     error: StenoError | None = None
 
     @property
     def text(self) -> str:
-        """The last words of the model; empty if there were none."""
+        """The text of the last response; empty if there is none."""
         return (self.message.text if self.message is not None else None) or ""
 
 
@@ -64,14 +60,14 @@ class TurnStarted(RedactedRepr, frozen=True):
 
 @final
 class EntryRecorded(RedactedRepr, frozen=True):
-    """An entry is in the log, for good."""
+    """An entry was written to the log."""
 
     entry: Entry
 
 
 @final
 class ApprovalRequested(RedactedRepr, frozen=True):
-    """Somebody has to decide about a call."""
+    """A call needs approval."""
 
     question: ApprovalRequest
 
@@ -85,7 +81,7 @@ class CallStarted(RedactedRepr, frozen=True):
 
 @final
 class CallOutput(RedactedRepr, frozen=True):
-    """A tool that still runs has said something."""
+    """A running tool has produced output."""
 
     call_id: str
     text: str
@@ -100,23 +96,23 @@ class CallEnded(RedactedRepr, frozen=True):
 
 
 class NoticeCode(StrEnum):
-    """What kind of thing a notice is about."""
+    """The subject of a notice."""
 
     CONTEXT = "context"
     """How the next request comes about, where no `Change` reports it."""
     RETRY = "retry"
-    """A turn failed and is tried again."""
+    """A turn failed and is repeated."""
     LIMIT = "limit"
     """A limit was reached, or does not hold."""
     INPUT = "input"
-    """Something that a message points at: what is done about it, or that it has changed."""
+    """A reference of a message: its resolution, or a change of its target."""
     PERMISSION = "permission"
-    """A decision reaches less far than somebody may think."""
+    """A decision has less effect than the user may expect."""
 
 
 @final
 class Notice(RedactedRepr, frozen=True):
-    """Something that a person would want to know."""
+    """Information for the user."""
 
     code: NoticeCode
     text: str
@@ -133,7 +129,7 @@ class ContextChanged(RedactedRepr, frozen=True):
 
 @final
 class RunEnded(RedactedRepr, frozen=True):
-    """The run is over; nothing comes behind this."""
+    """The run is over; this is the last event."""
 
     result: RunResult
 

@@ -1,13 +1,13 @@
-"""The loop: ask the model, record what it says, answer its calls, and again until it is done.
+"""The loop: send a request, record the response, run its calls, and repeat until the model is done.
 
-    look up   what messages point at: files, images, resources  (steno.agent.references)
-    request   what the model gets to see of the log            (steno.context)
-    message   its answer, durable before anything is done about it
-    results   its calls: checked, decided about, run, durable before the next request
+    references  files, images and resources of messages       (steno.agent.references)
+    request     the part of the log that the model sees        (steno.context)
+    response    recorded before any of its calls runs
+    results     of its calls: checked, decided, run, recorded before the next request
 
-Wherever this ends, at a limit, a failure, a cancellation or with the process, the log is one that
-can be gone on with: what was said is kept as far as it came, and every call has its answer, now
-or when the next run begins.
+Wherever a run ends, at a limit, an error, a cancellation or with the process, the conversation can
+continue: the response is recorded as far as it came, and every call gets a result, now or when the
+next run begins.
 """
 
 from __future__ import annotations
@@ -57,30 +57,37 @@ from steno.messages.usage import StopReason, Usage
 from steno.ports import Stream
 from steno.records.entry import Entry, Repair
 
-# -- reporting -------------------------------------------------------------------------------------
-#
-# Tell people once what a model sees otherwise than it is on record, and record what was mended.
-
-
 _SILENT_CHANGES: Final = (ChangeCode.RESOLVED,)
-"""What nobody has to be told: that what is pointed at is shown."""
-
-
+"""Changes without a notice: the model sees a resolved reference."""
 _RECORDED_CHANGES: Final = (ChangeCode.REPAIRED, ChangeCode.RESOURCE_LEFT_OUT)
-"""What the record tells of, too."""
+"""Changes that are recorded, too."""
+_UNKNOWN_PRICE_TEXT: Final = "the price of the model is not known, so the cost is not limited"
+_INCOMPLETE_REASONS: Final = {
+    StopReason.LENGTH: "the answer was cut off at its greatest length",
+    StopReason.CONTENT_FILTER: "a filter of the provider ended the answer",
+    StopReason.ERROR: "the answer ended with an error of the provider",
+    StopReason.ABORTED: "the answer was broken off",
+}
+_MAX_ATTEMPTS: Final = 3
+"""For one turn, where the connection broke in the middle of it."""
+_SHRINK_FACTOR: Final = 0.8
+"""The share of a request that was too long for the next attempt."""
+
+_RunStep: TypeAlias = Callable[[], Coroutine[Any, Any, bool]]
+"""Does one step, and returns whether the run continues."""
 
 
 @final
 class ContextNotices:
-    """What was told in one run."""
+    """Reports changes of the context, each once per run."""
 
-    def __init__(self, notebook: RunRecorder) -> None:
-        """Begin with nothing told."""
-        self._recorder = notebook
+    def __init__(self, recorder: RunRecorder) -> None:
+        """Begin with none."""
+        self._recorder = recorder
         self._sent: set[Change] = set()
 
     def report(self, built: BuiltRequest) -> None:
-        """Tell what is new about a request."""
+        """Report each new change of a request, and record the repairs."""
         shown = [change for change in built.changes if change.code not in _SILENT_CHANGES]
         news = [change for change in shown if self.send_once(change)]
         repairs = [_build_repair(change) for change in news if change.code in _RECORDED_CHANGES]
@@ -111,50 +118,26 @@ def explain_repair(change: Change) -> str:
     return f"block {change.number}: the resource is left out to save room, which is said instead"
 
 
-CALL_NOT_RUN_TEXT: Final = "The call was not run: the turn was stopped before."
-
-
-UNKNOWN_PRICE_TEXT: Final = "the price of the model is not known, so the cost is not limited"
-
-
-_INCOMPLETE_REASONS: Final = {
-    StopReason.LENGTH: "the answer was cut off at its greatest length",
-    StopReason.CONTENT_FILTER: "a filter of the provider ended the answer",
-    StopReason.ERROR: "the answer ended with an error of the provider",
-    StopReason.ABORTED: "the answer was broken off",
-}
-
-
-_MAX_ATTEMPTS: Final = 3
-"""Of one turn, where the connection broke in the middle of it."""
-
-
-_SHRINK_FACTOR: Final = 0.8
-"""How much of a request that was too long is tried next."""
-
-
-_RunStep: TypeAlias = Callable[[], Coroutine[Any, Any, bool]]
-"""Does something, and tells whether the model is to go on."""
-
-
 @final
 class AgentRun:
-    """One run: from something that a person said until the model is done with it."""
+    """One run: from a prompt until the model is done with it."""
 
-    def __init__(self, setup: RunConfig, notebook: RunRecorder, wheel: SteeringQueue) -> None:
-        """Take what there is to work with; nothing happens yet."""
-        self._config = setup
-        self._recorder = notebook
-        opens = setup.references is not None
-        self._input = InputRecorder(notebook, wheel, actor=setup.actor, opens=opens)
-        self._target = setup.target
+    def __init__(self, config: RunConfig, recorder: RunRecorder, queue: SteeringQueue) -> None:
+        """Take the configuration, the log and the queue; nothing happens yet."""
+        self._config = config
+        self._recorder = recorder
+        resolves = config.references is not None
+        self._input = InputRecorder(
+            recorder, queue, actor=config.actor, resolves_references=resolves
+        )
+        self._target = config.target
         self._retries_references = False
-        """Whether to try once more what could not be opened before."""
+        """Whether to resolve references again that failed before."""
         self._image_refusal = ""
-        """Why the model took no images, if it did not."""
+        """The error with which the model refused images; empty if it did not."""
         self._step: asyncio.Task[bool] | None = None
         self._is_interrupted = False
-        self._context_notices = ContextNotices(notebook)
+        self._context_notices = ContextNotices(recorder)
         self._turns = 0
         self._usage = Usage()
         self._message: AssistantMessage | None = None
@@ -162,15 +145,19 @@ class AgentRun:
     # -- the loop ----------------------------------------------------------------------------
 
     async def execute(
-        self, prompt: UserMessage | None, *, origin: str | None = None, again: bool = True
+        self,
+        prompt: UserMessage | None,
+        *,
+        origin: str | None = None,
+        retry_references: bool = True,
     ) -> RunResult:
-        """Work until the model is done, or something else ends it.
+        """Run until the model is done, or the run ends for another reason.
 
-        Without a prompt, what could not be opened before is tried `again`.
+        Without a prompt, references that failed before are resolved again if `retry_references`.
         """
         if prompt is not None:
             self._input.set_prompt(prompt, origin)
-        self._retries_references = again and prompt is None
+        self._retries_references = retry_references and prompt is None
         timeout = asyncio.timeout(self._config.limits.seconds)
         try:
             async with timeout:
@@ -182,18 +169,18 @@ class AgentRun:
                 raise
             return self._build_result(EndReason.LIMIT, f"{self._config.limits.seconds:g} seconds")
         finally:
-            with suppress(LogError, OutOfOrder):  # whatever it was that raised says more
+            with suppress(LogError, OutOfOrder):  # the exception that ended the run says more
                 self._close_log()
 
     async def _run_turns(self) -> RunResult:
-        is_to_go_on = await self._run_step(self._prepare)
+        continues = await self._run_step(self._prepare)
         self._record_prompt()
         self._config.dispatcher.consecutive_invalid_turns = 0
         while True:
             was_interrupted, self._is_interrupted = self._is_interrupted, False
-            is_to_go_on = is_to_go_on and not was_interrupted
-            is_to_go_on |= self._input.record_due(is_over=not is_to_go_on)
-            if not is_to_go_on:
+            continues = continues and not was_interrupted
+            continues |= self._input.record_due(is_over=not continues)
+            if not continues:
                 if was_interrupted:
                     return self._build_result(EndReason.INTERRUPTED)
                 return self._build_result(EndReason.DONE, self._incomplete_reason())
@@ -205,18 +192,18 @@ class AgentRun:
             )
             if limit is not None:
                 return self._build_result(EndReason.LIMIT, limit)
-            is_to_go_on = await self._run_step(self._run_turn)
+            continues = await self._run_step(self._run_turn)
 
     def interrupt(self) -> None:
-        """Stop what is being said and done; the run ends, unless something else was said."""
+        """Stop the response and the tools; the run ends, unless a message is waiting."""
         self._is_interrupted = True
         if self._step is not None:
             self._step.cancel()
 
     async def compact(self) -> Entry | None:
-        """Record a summary in place of what was said before, and do nothing else.
+        """Record a summary of the conversation, and do nothing else.
 
-        Return its entry; None if there is nothing to sum up, it failed, or it was interrupted.
+        Return its entry; None if there is nothing to summarise, it failed, or it was interrupted.
         """
         made: list[Entry | None] = []
 
@@ -229,10 +216,10 @@ class AgentRun:
         return made[0] if made else None
 
     async def _prepare(self) -> bool:
-        """Answer what an earlier run left behind, and look at what has changed since; go on."""
+        """Finish the calls of an earlier run, and refresh references; return True."""
         self._recorder.record_model(self._config.model)
         if self._config.limits.cost is not None and self._cost() is None:
-            self._recorder.emit(Notice(NoticeCode.LIMIT, UNKNOWN_PRICE_TEXT, "price_unknown"))
+            self._recorder.emit(Notice(NoticeCode.LIMIT, _UNKNOWN_PRICE_TEXT, "price_unknown"))
         await finish_orphaned_calls(self._config.dispatcher, self._recorder)
         if self._config.references is not None:
             await self._config.references.refresh_outdated(self._recorder, self._image_support)
@@ -240,12 +227,12 @@ class AgentRun:
         return True
 
     def _record_prompt(self) -> None:
-        """Record what a person said to begin with, whatever became of the calls before it."""
-        self._recorder.answer_outstanding(CALL_NOT_RUN_TEXT)
+        """Record the prompt, after results for all calls before it."""
+        self._recorder.cancel_outstanding()
         self._input.record_prompt()
 
     async def _run_step(self, step: _RunStep) -> bool:
-        """Do one step in a task of its own, so that it can be stopped and the run can go on."""
+        """Do one step in a task of its own, so that it can be stopped while the run continues."""
         if self._is_interrupted:
             return False
         task = asyncio.current_task()
@@ -253,68 +240,68 @@ class AgentRun:
         stops = task.cancelling()
         self._step = asyncio.create_task(step())
         try:
-            is_to_go_on = await self._step
+            continues = await self._step
         except asyncio.CancelledError:
             if not self._is_interrupted or task.cancelling() > stops:
                 raise
-            self._recorder.answer_outstanding(CALL_NOT_RUN_TEXT)
+            self._recorder.cancel_outstanding()
             return False
         finally:
             self._step = None
-        if task.cancelling() > stops:  # and whoever was at work took no notice
+        if task.cancelling() > stops:  # and the step caught the exception
             raise asyncio.CancelledError
-        return is_to_go_on
+        return continues
 
     async def _run_turn(self) -> bool:
-        """Get one answer and answer its calls; tell whether the model is to go on."""
+        """Get one response and run its calls; return whether the run continues."""
         await self._resolve_references()
         self._input.release()
-        message = self._message = await self._request_answer()
+        message = self._message = await self._request_response()
         calls = message.tool_calls
         if calls:
             await self._config.dispatcher.answer_calls(calls, self._recorder)
         return bool(calls) or message.stop_reason is StopReason.PAUSE
 
-    # -- what messages point at --------------------------------------------------------------
+    # -- references --------------------------------------------------------------------------
 
     @property
     def _image_support(self) -> ImageSupport:
         return ImageSupport(self._target.vision, self._image_refusal)
 
     async def _resolve_references(self) -> None:
-        """Open what messages point at; then what was held behind the prompt goes along with it."""
-        lookup = self._config.references
-        if lookup is None:
+        """Resolve the references of messages, then record the messages that the prompt held back."""
+        references = self._config.references
+        if references is None:
             return
-        again, self._retries_references = self._retries_references, False
-        look = partial(
-            lookup.resolve_unanswered, self._recorder, self._image_support, self._input.prompt
+        retry, self._retries_references = self._retries_references, False
+        resolve = partial(
+            references.resolve_unanswered, self._recorder, self._image_support, self._input.prompt
         )
-        await look(is_first=self._turns == 0, again=again)
-        # Where the model is shown images, it may yet refuse them.
-        if self._input.is_held and not lookup.has_images(self._recorder):
+        await resolve(is_first=self._turns == 0, retry=retry)
+        # The model may refuse images; then the prompt may still be taken back.
+        if self._input.is_held and not references.has_images(self._recorder):
             self._input.release()
             if self._input.record_due(is_over=False):
-                await look(is_first=False, again=False)
+                await resolve(is_first=False, retry=False)
 
     async def _replace_refused_images(self, exc: StenoError) -> bool:
-        """Show as text what a model would not take as an image, if that may be why it said no."""
-        lookup = self._config.references
-        if lookup is None or self._image_refusal or not is_image_refusal(exc):
+        """Replace images by text if the model may have refused them; return whether it did."""
+        references = self._config.references
+        if references is None or self._image_refusal or not is_image_refusal(exc):
             return False
-        if not lookup.has_images(self._recorder):
+        if not references.has_images(self._recorder):
             return False
         self._image_refusal = str(exc)
         self._target = replace(self._target, vision=False)
-        await lookup.replace_images(
+        await references.replace_images(
             self._recorder, self._image_support, self._input.prompt, is_first=self._turns == 1
         )
         return True
 
     # -- one turn ----------------------------------------------------------------------------
 
-    async def _request_answer(self) -> AssistantMessage:
-        """Send the request of this turn and record the answer. Raises what cannot be helped."""
+    async def _request_response(self) -> AssistantMessage:
+        """Send the request of this turn and record the response. Raises the last error."""
         self._turns += 1
         self._recorder.emit(TurnStarted(self._turns))
         refused: ContextOverflow | None = None
@@ -325,7 +312,7 @@ class AgentRun:
             last, before = self._last_entry(), self._message
             try:
                 with self._config.telemetry.turn(built.request, self._config.model) as span:
-                    message = await self._receive_answer(built.request, span)
+                    message = await self._receive_response(built.request, span)
             except (ProviderError, ProtocolError) as exc:
                 has_begun = self._message is not before
                 if not has_begun and await self._replace_refused_images(exc):
@@ -333,7 +320,7 @@ class AgentRun:
                 overflow = exc if isinstance(exc, ContextOverflow) else None
                 if number == _MAX_ATTEMPTS or not (overflow or (has_begun and exc.retryable)):
                     raise
-                if has_begun:  # what came is left beside the branch
+                if has_begun:  # the partial response is left beside the branch
                     assert last is not None
                     self._recorder.rewind(last)
                 if overflow is not None:
@@ -345,42 +332,42 @@ class AgentRun:
                 return message
         raise AssertionError("unreachable")
 
-    async def _receive_answer(self, request: Request, span: TelemetrySpan) -> AssistantMessage:
+    async def _receive_response(self, request: Request, span: TelemetrySpan) -> AssistantMessage:
         stream = self._config.provider.stream(request)
         for loss in getattr(stream, "losses", ()):
             self._context_notices.send_once(loss)
-        tell = self._recorder.emit
+        emit = self._recorder.emit
         try:
             async with stream:
                 async for event in stream:
-                    tell(event)
+                    emit(event)
         except BaseException:
             self._record_partial(stream, span)
             raise
         message = stream.message()
-        self._record_answer(message, stream, span)
+        self._record_response(message, stream, span)
         return message
 
     def _record_partial(self, stream: Stream, span: TelemetrySpan) -> None:
-        """Record as much of an answer as was read; what it calls for is not run any more."""
+        """Record as much of a response as was read; its calls are not run."""
         try:
             partial = stream.message()
         except StenoError:
             return
         if partial.content:
-            self._record_answer(partial, stream, span)
-            self._recorder.answer_outstanding(CALL_NOT_RUN_TEXT)
+            self._record_response(partial, stream, span)
+            self._recorder.cancel_outstanding()
 
-    def _record_answer(
+    def _record_response(
         self, message: AssistantMessage, stream: Stream, span: TelemetrySpan
     ) -> None:
         envelope: dict[str, Any] = getattr(stream, "envelope", {})
-        said = {
+        members = {
             "model": self._config.model,
             "response_model": envelope.get("model") or envelope.get("modelVersion"),
             "response_id": envelope.get("id") or envelope.get("responseId"),
         }
-        audit = {name: value for name, value in said.items() if value and isinstance(value, str)}
+        audit = {name: value for name, value in members.items() if value and isinstance(value, str)}
         self._recorder.record(message, audit=audit or None)
         named = {name: audit.get(name) for name in ("response_id", "response_model")}
         span.record_result(message, **named)
@@ -389,7 +376,7 @@ class AgentRun:
             self._usage += message.usage
 
     async def _wait_before_retry(self, exc: ProviderError | ProtocolError, number: int) -> None:
-        """Wait as long as was asked for, before the turn is tried again."""
+        """Wait before the turn is repeated, as long as the provider asks for."""
         self._recorder.emit(Notice(NoticeCode.RETRY, f"{exc}; trying again", "turn_retried"))
         wait_s = getattr(exc, "retry_after_s", None)
         await self._config.sleep(float(2 ** (number - 1)) if wait_s is None else wait_s)
@@ -398,7 +385,7 @@ class AgentRun:
         conversation = self._recorder.conversation
         return conversation.branches[conversation.branch]
 
-    # -- what the model sees -----------------------------------------------------------------
+    # -- the request -------------------------------------------------------------------------
 
     async def _build_request(self) -> BuiltRequest:
         built = self._build_uncompacted()
@@ -411,36 +398,36 @@ class AgentRun:
         return built
 
     def _build_uncompacted(self) -> BuiltRequest:
-        conversation, setup = self._recorder.conversation, self._config
-        return setup.context_builder.build(
+        conversation, config = self._recorder.conversation, self._config
+        return config.context_builder.build(
             conversation.entries_view(),
             self._target,
-            setup.dispatcher.offered_definitions(conversation.mode),
+            config.dispatcher.offered_definitions(conversation.mode),
             restore_blobs=conversation.restore_blobs,
         )
 
     def _shrink_target(self, built: BuiltRequest) -> None:
-        """Let the next try be shorter: the provider knows better than our estimate."""
+        """Make the next attempt shorter: the provider knows better than our estimate."""
         room = max(int(built.tokens * _SHRINK_FACTOR), 1)
-        # An answer as long as all else may be what was too much.
+        # The room for a long response may be the reason.
         answer = self._target.answer_tokens and min(self._target.answer_tokens, room)
         self._target = replace(self._target, context_tokens=room + (answer or 0), max_tokens=answer)
 
     def _check_shorter(self, built: BuiltRequest, refused: ContextOverflow) -> None:
-        """Tell that less is sent than was refused. Raises ContextOverflow if nothing can go."""
+        """Report that less is sent than was refused. Raises ContextOverflow if nothing can be left out."""
         if not built.is_over_budget:
             text = f"{refused}; trying again with less"
             self._recorder.emit(Notice(NoticeCode.CONTEXT, text, "request_shortened"))
             return
-        setup = self._config
-        words = explain_over_budget(
+        config = self._config
+        message = explain_over_budget(
             built.request.messages[-1],
             built.last_tokens,
-            model=setup.model,
-            most=setup.target.context_tokens,
+            model=config.model,
+            most=config.target.context_tokens,
         )
         raise ContextOverflow(
-            words, status=refused.status, provider_code=refused.provider_code
+            message, status=refused.status, provider_code=refused.provider_code
         ) from refused
 
     # -- the end -----------------------------------------------------------------------------
@@ -450,12 +437,12 @@ class AgentRun:
         return None if price is None else cost_of(self._usage, price)
 
     def _close_log(self) -> None:
-        """Answer what nobody will run any more, and record what was said and not heard yet."""
+        """Record results for outstanding calls, and the messages that are left."""
         self._record_prompt()
         self._input.record_rest()
 
     def _incomplete_reason(self) -> str:
-        """Return why the last answer may not be all that the model had to say; empty if it is."""
+        """Return why the last response may be incomplete; empty if it is not."""
         stop_reason = None if self._message is None else self._message.stop_reason
         return "" if stop_reason is None else _INCOMPLETE_REASONS.get(stop_reason, "")
 

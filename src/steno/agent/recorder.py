@@ -1,41 +1,47 @@
-"""What the parts of a run share: the log that they write to, and whoever watches."""
+"""Write the log of a run: append entries, rewind the branch, and report each entry as an event.
+
+A rewind leaves messages and results behind, and keeps the mode and the shell commands of the user
+that were recorded since. Revoked grants need nothing here: a revocation holds on every branch.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import takewhile
-from typing import Any, NoReturn, TypeAlias, final
+from typing import Any, NamedTuple, NoReturn, TypeAlias, final
 
 from steno.agent.events import EntryRecorded, LoopEvent
-from steno.agent.rewind import rewind_branch
+from steno.agent.results import ResultCode, build_cancelled_result
+from steno.errors import LogError, Unavailable
 from steno.log.conversation import Conversation
-from steno.messages.message import ChatMessage
-from steno.records.entry import ApprovalStatus, Entry, Payload
+from steno.log.queries import SHELL_AUDIT_KEY
+from steno.messages.message import AssistantMessage, ChatMessage, UserMessage
+from steno.records.entry import ApprovalStatus, Entry, Mode, Payload, Resolution, Rewind
 
 OnEvent: TypeAlias = Callable[[LoopEvent], object]
-"""Is told what happens, as it happens; whatever it raises ends the run, and is the last it hears."""
+"""Receives events as they happen. An exception that it raises ends the run and its events."""
 
 
 def ignore_event(_: LoopEvent) -> None:
-    """Look away."""
+    """Do nothing."""
 
 
 @final
 class RunRecorder:
-    """Writes to the log of one run, and tells who watches.
+    """Writes to the log of one run, and reports each entry.
 
     Every write is done when it returns, and in the thread of the loop: the order in the program
-    is the order on disk, and no cancellation comes between a deed and its record.
+    is the order on disk, and no cancellation comes between an action and its record.
     """
 
-    def __init__(self, conversation: Conversation, watch: OnEvent) -> None:
+    def __init__(self, conversation: Conversation, on_event: OnEvent) -> None:
         """Take the log to write to."""
         self.conversation = conversation
-        self._on_event = watch
+        self._on_event = on_event
 
     def emit(self, event: LoopEvent) -> None:
-        """Tell who watches. Who raised is told no more: the rest is recorded all the same."""
+        """Report an event. After the receiver has raised, the rest is recorded and not reported."""
         try:
             self._on_event(event)
         except BaseException:
@@ -43,14 +49,14 @@ class RunRecorder:
             raise
 
     def emit_from_callback(self, event: LoopEvent) -> None:
-        """Tell something where nobody would catch what is raised: that comes with the next event."""
+        """Report an event where no caller catches exceptions: the next event raises them."""
         try:
             self.emit(event)
-        except BaseException as exc:  # noqa: BLE001 - it is not lost, only late
+        except BaseException as exc:  # noqa: BLE001 - it is raised with the next event
             self._on_event = partial(_raise_deferred, exc)
 
     def close(self) -> None:
-        """Tell nobody any more: the run is over."""
+        """Report no further events: the run is over."""
         self._on_event = ignore_event
 
     def record(
@@ -83,24 +89,29 @@ class RunRecorder:
         )
 
     def record_model(self, model: str) -> None:
-        """Record who answers from here on, if it was another one before."""
+        """Record the model that responds from here on, if it is not the one before."""
         if model and self.conversation.model != model:
             self._emit_recorded(self.conversation.change_model(model))
 
     def is_on_branch(self, entry: Entry) -> bool:
-        """Tell whether an entry that was recorded lately is still part of the active branch."""
+        """Return whether a recent entry is still part of the active branch."""
         past = reversed(self.conversation.entries_view())
         since = takewhile(lambda one: one.id != entry.parent, past)
         return any(one.id == entry.id for one in since)
 
     def rewind(self, to: str) -> None:
-        """Let the branch go on from an earlier entry; what a person has settled since stays."""
+        """Continue the branch from an earlier entry; see `rewind_branch`."""
         for entry in rewind_branch(self.conversation, to):
             self._emit_recorded(entry)
 
-    def answer_outstanding(self, text: str) -> None:
-        """Answer the calls that nobody will run any more."""
-        for entry in self.conversation.answer_outstanding(text):
+    def cancel_outstanding(self) -> None:
+        """Record that the calls without a result are not run any more."""
+        # All of them are in the log before the first event, which may raise.
+        entries = [
+            self.conversation.append(build_cancelled_result(call_id, ResultCode.CALL_NOT_RUN))
+            for call_id in self.conversation.outstanding
+        ]
+        for entry in entries:
             self._emit_recorded(entry)
 
     def _emit_recorded(self, entry: Entry) -> Entry:
@@ -110,3 +121,92 @@ class RunRecorder:
 
 def _raise_deferred(exc: BaseException, _: LoopEvent) -> NoReturn:
     raise exc
+
+
+# -- rewind ----------------------------------------------------------------------------------------
+
+
+def rewind_branch(conversation: Conversation, to: str) -> list[Entry]:
+    """Rewind the active branch, and record again what stays; return the new entries.
+
+    Raises LogError if that cannot be recorded, with the code `mode_not_restored` if the branch went
+    back and its mode could not be set again.
+    """
+    mode = conversation.mode
+    left_behind = takewhile(lambda entry: entry.id != to, reversed(conversation.entries_view()))
+    staying = [entry for entry in left_behind if _is_shell_command(entry)]
+    written = [conversation.rewind(to)]
+    if conversation.mode is not mode:
+        written.append(_restore_mode(conversation, mode))
+    for entry in reversed(staying):
+        repeated = conversation.append(entry.payload, decision=entry.decision, audit=entry.audit)
+        written.append(repeated)
+    return written
+
+
+def _is_shell_command(entry: Entry) -> bool:
+    """Return whether an entry is a shell command of the user, with its output."""
+    return isinstance(entry.payload, UserMessage) and SHELL_AUDIT_KEY in (entry.audit or {})
+
+
+def _restore_mode(conversation: Conversation, mode: Mode) -> Entry:
+    try:
+        return conversation.change_mode(mode)
+    except LogError as exc:
+        # Not the original class: after a Conflict a caller would continue in a mode that was not
+        # set by the user.
+        raise Unavailable(
+            f"{mode} could not be recorded again, and it is {conversation.mode} here; "
+            f"set it before you go on ({exc})",
+            place="mode",
+            code="mode_not_restored",
+        ) from exc
+
+
+class UnsentPrompt(NamedTuple):
+    """A prompt that the branch was rewound behind, because its references could not be resolved."""
+
+    message: UserMessage
+    audit: Mapping[str, Any]
+    """The audit of its entry."""
+
+
+def find_unsent_prompt(conversation: Conversation) -> UnsentPrompt | None:
+    """Return the last prompt that could not be resolved, if there is no message after it."""
+    last = _last_main_entry(conversation)
+    if last is None or not isinstance(last.payload, Rewind):
+        return None
+    entry, failed = conversation.entry(last.payload.left), set[str]()
+    while entry.parent is not None and entry.parent != last.parent:
+        if isinstance(entry.payload, AssistantMessage):
+            return None  # the user went back behind a response
+        if isinstance(entry.payload, Resolution) and entry.payload.error is not None:
+            failed.add(entry.payload.target)
+        entry = conversation.entry(entry.parent)
+    if entry.id not in failed or not isinstance(entry.payload, UserMessage):
+        return None
+    return UnsentPrompt(conversation.restore_blobs(entry.payload), entry.audit or {})
+
+
+def _last_main_entry(conversation: Conversation) -> Entry | None:
+    """Return the last rewind or message of the branch that is no shell command."""
+    return next(
+        (
+            entry
+            for entry in reversed(conversation.entries_view())
+            if isinstance(entry.payload, Rewind) or not _is_side_entry(entry)
+        ),
+        None,
+    )
+
+
+def _is_side_entry(entry: Entry) -> bool:
+    """Return whether an entry is neither a message of the user to the model nor of the model."""
+    return entry.message is None or _is_shell_command(entry)
+
+
+def is_unanswered(conversation: Conversation) -> bool:
+    """Return whether the last message of the branch is the user's, so that a run can continue."""
+    messages = (entry.message for entry in reversed(conversation.entries_view()))
+    last = next((message for message in messages if message is not None), None)
+    return isinstance(last, UserMessage)

@@ -1,7 +1,10 @@
-"""Find out what messages point at before a model is asked, and put what was found on record.
+"""Resolve the references of messages before a request, and record the resolutions.
 
-What a prompt points at and cannot be opened ends the run before anything is sent. What was found
-in earlier messages is looked at again where it no longer serves; if that fails, it stays as it is.
+A reference of the prompt that cannot be resolved ends the run before anything is sent. A resolution
+of an earlier message is refreshed when it is out of date; if that fails, the old one stays.
+
+    ReferenceTracker    the references of a branch and their resolutions, read from the log
+    ReferenceResolver   resolves them through a port, with the permission of the gate
 """
 
 from __future__ import annotations
@@ -42,91 +45,48 @@ from steno.ports import (
 from steno.records.entry import Compaction, Entry, ModeChange, Resolution, ResolutionStatus
 from steno.values import replace_lone_surrogates
 
-# -- admission -------------------------------------------------------------------------------------
-#
-# Ask the gate about something that a person points at, by the rules for tools.
-#
-# A rule such as `read(secrets/**)` counts for a file whoever names it. To the gate it looks like a
-# call of the tool that opens such things.
-
-
-_MAX_DESCRIPTION_LENGTH: Final = 200
-
-
-_SUBJECT_SCHEMA: Final = {"type": "object", "properties": {"subject": {"type": "string"}}}
-
-
-def build_input_authorizer(gate: PermissionGate, notebook: RunRecorder) -> InputAuthorizer:
-    """Return who lets things be opened in a conversation."""
-
-    async def permits(tool: str, capability: Capability, subject: str, *, preview: str = "") -> str:
-        opening = _InputTool(map_tool_name(tool), capability, subject, preview)
-        ruling = await gate.admit(opening, opening.call, notebook)
-        if not ruling.allowed:
-            raise ToolFailed(ruling.reason)
-        return ruling.reason
-
-    return permits
-
-
-@final
-class _InputTool:
-    """What is to be opened, as a tool that does just that (`steno.ports.Tool`)."""
-
-    def __init__(self, name: str, capability: Capability, subject: str, preview: str) -> None:
-        self.definition: Final = ToolDefinition(
-            name=name,
-            description=f"opens {subject}"[:_MAX_DESCRIPTION_LENGTH],
-            parameters=_SUBJECT_SCHEMA,
-        )
-        self.capability: Final = capability
-        self.ruled_as: Final[tuple[str, ...]] = ()
-        self.call: Final = ToolCall.create(name, {"subject": subject})
-        self._subject = subject
-        self._preview = preview
-
-    def subjects(self, call: ToolCall) -> tuple[str, ...]:
-        return (self._subject,)
-
-    async def preview(self, call: ToolCall) -> str:
-        return self._preview or f"{self.definition.name} {self._subject}"
-
-    async def run(self, call: ToolCall, stage: ToolContext) -> ToolOutput:
-        raise AssertionError("whoever asked opens it")
-
-
-# -- pointing --------------------------------------------------------------------------------------
-#
-# What the messages of a branch point at, and what is on record about it.
-#
-# Read once for each entry, so that a turn costs what is new in it. Nothing here opens anything.
-
-
 _REFERENCE_TYPES: Final = frozenset({FileReference, Image, Resource})
+_MAX_REASON_LENGTH: Final = 1_000
+_MAX_REPORTED_ERRORS: Final = 5
+_MAX_DESCRIPTION_LENGTH: Final = 200
+_SUBJECT_SCHEMA: Final = {"type": "object", "properties": {"subject": {"type": "string"}}}
+_IMAGE_ERROR: Final = re.compile(
+    r"imag|picture|vision|visual|multi-?modal|mmproj|content\b.{0,40}\bstring",
+    re.IGNORECASE | re.DOTALL,
+)
+"""Text of providers that refuse an image; none of them has a code for it, and few agree."""
+_UNRELATED_ERRORS: Final = (AuthenticationFailed, ContextOverflow, RateLimited, Unreachable)
+"""Errors with another reason, whatever the name of the model in their text."""
+
+
+# -- the references of a branch --------------------------------------------------------------------
 
 
 class TrackedReference(NamedTuple):
-    """One block that points at something."""
+    """A reference block of a message, and its last resolution."""
 
     entry: Entry
     """The entry of its message."""
     block: int
     reference: ReferenceBlock
-    """As it is on record: the bytes of an image may lie elsewhere."""
+    """As it is on record: the bytes of an image may be in a blob."""
     resolution: Resolution | None = None
-    """What was found out about it last."""
+    """Its last resolution."""
     known_files: frozenset[str] = frozenset()
-    """Files that were read, changed or pointed at since: the model knows of those by now."""
+    """Files that were read, changed or referred to since, so that the model knows them."""
 
     @property
     def is_resolved(self) -> bool:
-        """Whether the model sees what it points at."""
+        """Whether the model sees its target."""
         return self.resolution is not None and self.resolution.status is ResolutionStatus.RESOLVED
 
 
 @final
 class ReferenceTracker:
-    """All that the messages of one branch point at, but for those that a summary stands for."""
+    """The references of the messages of one branch, without those that a summary replaces.
+
+    Each entry is read once, so that a turn costs as much as is new in it. Nothing is opened.
+    """
 
     def __init__(self) -> None:
         """Begin before the first entry."""
@@ -136,13 +96,13 @@ class ReferenceTracker:
         self._found: dict[tuple[str, int], TrackedReference] = {}
         self._found_at: dict[tuple[str, int], int] = {}
         self._shown_at: dict[str, int] = {}
-        """When something was found out, and when the model came to know a file, by entries."""
+        """The entry number of each resolution, and that with which the model came to know a file."""
         self._unanswered_ids: list[str] = []
-        """The user messages that no answer has followed yet."""
+        """The user messages after the last response."""
         self._read_position: tuple[int, Entry | None] = (0, None)
 
     def read(self, entries: Sequence[Entry]) -> None:
-        """Read what is new; all of it if this is another branch than before, or shorter."""
+        """Read the new entries; all of them if the branch is another one than before, or shorter."""
         count, last = self._read_position
         if count > len(entries) or (count and entries[count - 1] is not last):
             self._reset()
@@ -162,11 +122,11 @@ class ReferenceTracker:
         self._read_position = (len(entries), entries[-1] if entries else None)
 
     def unanswered(self) -> tuple[TrackedReference, ...]:
-        """Return what stands in messages that the model has not answered yet."""
+        """Return the references of messages without a response."""
         return tuple([one for one in self._found.values() if one.entry.id in self._unanswered_ids])
 
     def resolved(self) -> tuple[TrackedReference, ...]:
-        """Return all that the model sees."""
+        """Return the references that the model sees."""
         return tuple([self._with_known(one) for one in self._found.values() if one.is_resolved])
 
     def _with_known(self, one: TrackedReference) -> TrackedReference:
@@ -190,12 +150,12 @@ class ReferenceTracker:
                 self._mark_known(resolution.details, number)
 
     def _mark_known(self, details: Mapping[str, Any] | None, number: int) -> None:
-        """Take note that the model knows files by now, whoever has shown them."""
+        """Note the files that the model has seen."""
         for path in _iterate_paths(details or {}):
             self._shown_at[path] = number
 
     def _drop_compacted(self, entries: Sequence[Entry], through: str) -> None:
-        """Forget what a summary stands for: nobody sees it any more."""
+        """Forget the references of messages that a summary replaces."""
         if not self._found:
             return
         gone = {entry.id for entry in _entries_through(entries, through)}
@@ -203,7 +163,7 @@ class ReferenceTracker:
 
 
 def _iterate_paths(details: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the files that something is about, by the names that the workspace has for them."""
+    """Yield the paths in the details of a result or a resolution."""
     files = details.get("files")
     for row in (details, *(files if isinstance(files, Sequence) else ())):
         path = row.get("path") if isinstance(row, Mapping) else None
@@ -218,207 +178,195 @@ def _entries_through(entries: Sequence[Entry], through: str) -> Sequence[Entry]:
     return ()
 
 
-_MAX_REASON_LENGTH: Final = 1_000
-
-
-_MAX_REPORTED_ERRORS: Final = 5
+# -- resolving -------------------------------------------------------------------------------------
 
 
 class ImageSupport(NamedTuple):
-    """The model that is to read it."""
+    """Whether the model takes images."""
 
     vision: bool | None
     image_refusal: str = ""
-    """Why it took no images that were sent to it."""
+    """The error with which it refused images; empty if it did not."""
 
 
 @final
 class ReferenceResolver:
-    """Looks up what the messages of one conversation point at."""
+    """Resolves the references of one conversation."""
 
     def __init__(self, resolver: Resolver, gate: PermissionGate) -> None:
-        """Take who opens things, and who allows it."""
+        """Take the port that opens targets, and the gate that permits it."""
         self._resolver = resolver
         self._gate = gate
         self._tracker = ReferenceTracker()
 
-    async def refresh_outdated(self, notebook: RunRecorder, reader: ImageSupport) -> None:
-        """Look again at what no longer serves: too old, or the model cannot see it."""
-        viewer = self._viewer(notebook, reader)
-        for one in self._read_log(notebook).resolved():
+    async def refresh_outdated(self, recorder: RunRecorder, support: ImageSupport) -> None:
+        """Resolve references again whose resolution is out of date, or of no use to the model."""
+        context = self._resolve_context(recorder, support)
+        for one in self._read_log(recorder).resolved():
             assert one.resolution is not None
-            if not self._resolver.is_current(one.reference, one.resolution, viewer):
-                await self._refresh(one, notebook, viewer)
+            if not self._resolver.is_current(one.reference, one.resolution, context):
+                await self._refresh(one, recorder, context)
 
-    async def report_changes(self, notebook: RunRecorder) -> None:
-        """Tell people what has changed since the model was shown it."""
-        for one in self._read_log(notebook).resolved():
+    async def report_changes(self, recorder: RunRecorder) -> None:
+        """Report targets that have changed since the model saw them."""
+        for one in self._read_log(recorder).resolved():
             assert one.resolution is not None
             changes = await self._resolver.changes(
                 one.reference, one.resolution, known=one.known_files
             )
             for change in changes:
-                _send_notice(notebook, change, "reference_changed")
+                _send_notice(recorder, change, "reference_changed")
 
     async def resolve_unanswered(
         self,
-        notebook: RunRecorder,
-        reader: ImageSupport,
+        recorder: RunRecorder,
+        support: ImageSupport,
         prompt: Entry | None,
         *,
         is_first: bool,
-        again: bool,
+        retry: bool,
     ) -> None:
-        """Find out about everything in messages that are not answered yet.
+        """Resolve the references of messages without a response.
 
-        Raises Unresolved if in the first turn something cannot be opened that the run is about:
-        what the prompt points at, or without one what is tried `again`. Then the branch is as it was
-        before the prompt, which may be said again. Of anything else people and the model are told.
+        Raises Unresolved if in the first turn a reference of the prompt fails, or without a prompt
+        one that is tried again because of `retry`. Then the branch is as it was before the prompt,
+        which can be sent again. Any other failure is reported to the user and the model.
         """
-        unanswered = self._read_log(notebook).unanswered()
+        unanswered = self._read_log(recorder).unanswered()
         wanted = [
-            one for one in unanswered if not one.is_resolved and (again or not _has_failed(one))
+            one for one in unanswered if not one.is_resolved and (retry or not _has_failed(one))
         ]
-        await self._resolve_all(wanted, notebook, reader, _TurnInput(prompt, is_first))
+        await self._resolve_all(wanted, recorder, support, _TurnInput(prompt, is_first))
 
     async def replace_images(
-        self, notebook: RunRecorder, reader: ImageSupport, prompt: Entry | None, *, is_first: bool
+        self, recorder: RunRecorder, support: ImageSupport, prompt: Entry | None, *, is_first: bool
     ) -> None:
-        """Find something else in place of images, which the model has refused.
+        """Resolve images again as something else, because the model has refused them.
 
-        Raises Unresolved as `open` does. Images that were answered before are not worth that.
+        Raises Unresolved as `resolve_unanswered` does, except for images in earlier messages.
         """
-        viewer = self._viewer(notebook, reader)
-        pointers = self._read_log(notebook)
-        unanswered = pointers.unanswered()
+        context = self._resolve_context(recorder, support)
+        tracker = self._read_log(recorder)
+        unanswered = tracker.unanswered()
         waiting = {(one.entry.id, one.block) for one in unanswered}
-        for one in pointers.resolved():
+        for one in tracker.resolved():
             if _is_shown_as_image(one) and (one.entry.id, one.block) not in waiting:
-                await self._refresh(one, notebook, viewer)
+                await self._refresh(one, recorder, context)
         wanted = [one for one in unanswered if _is_shown_as_image(one)]
-        await self._resolve_all(wanted, notebook, reader, _TurnInput(prompt, is_first))
+        await self._resolve_all(wanted, recorder, support, _TurnInput(prompt, is_first))
 
-    def has_images(self, notebook: RunRecorder) -> bool:
-        """Tell whether the model is shown an image that could be shown in another way."""
-        return any(map(_is_shown_as_image, self._read_log(notebook).resolved()))
+    def has_images(self, recorder: RunRecorder) -> bool:
+        """Return whether the model sees an image that could be resolved in another way."""
+        return any(map(_is_shown_as_image, self._read_log(recorder).resolved()))
 
     async def _resolve_all(
         self,
         wanted: Sequence[TrackedReference],
-        notebook: RunRecorder,
-        reader: ImageSupport,
-        subject: _TurnInput,
+        recorder: RunRecorder,
+        support: ImageSupport,
+        turn: _TurnInput,
     ) -> None:
-        viewer = self._viewer(notebook, reader)
+        context = self._resolve_context(recorder, support)
         failed: dict[str, list[str]] = {}
-        whole = _BlobLoader(notebook)
+        load = _BlobLoader(recorder)
         for one in wanted:
             try:
-                finding = await self._resolve(whole(one), viewer)
-                resolution = _build_resolution(one, finding)
+                resolved = await self._resolve(load(one), context)
+                resolution = _build_resolution(one, resolved)
             except Exception as exc:
-                # Without this it would be tried, and fail, in every run to come.
+                # Without a record it would be tried, and fail, in every later run.
                 fault = ResolvedReference(
                     error=f"a fault came up while it was opened: {type(exc).__name__}"
                 )
-                notebook.record(_build_resolution(one, fault))
-                subject.rewind_prompt(notebook)
+                recorder.record(_build_resolution(one, fault))
+                turn.rewind_prompt(recorder)
                 raise
-            notebook.record(resolution)
-            if finding.error is not None:
-                failed.setdefault(one.entry.id, []).append(finding.error)
-        errors = subject.errors(failed)
+            recorder.record(resolution)
+            if resolved.error is not None:
+                failed.setdefault(one.entry.id, []).append(resolved.error)
+        errors = turn.errors(failed)
         if errors:
-            subject.rewind_prompt(notebook)
-            raise Unresolved(
-                f"{reader.image_refusal or 'nothing was sent'}: {_join_errors(errors)}"
-            )
+            turn.rewind_prompt(recorder)
+            problem = support.image_refusal or "nothing was sent"
+            code = "images_refused" if support.image_refusal else None
+            raise Unresolved(f"{problem}: {_join_errors(errors)}", code=code)
         for error in chain.from_iterable(failed.values()):
-            _send_notice(notebook, error, "reference_failed")
+            _send_notice(recorder, error, "reference_failed")
 
     async def _refresh(
-        self, one: TrackedReference, notebook: RunRecorder, viewer: ResolveContext
+        self, one: TrackedReference, recorder: RunRecorder, context: ResolveContext
     ) -> None:
-        finding = await self._resolve(_BlobLoader(notebook)(one), viewer)
-        if finding.error is None:
-            notebook.record(_build_resolution(one, finding))
+        resolved = await self._resolve(_BlobLoader(recorder)(one), context)
+        if resolved.error is None:
+            recorder.record(_build_resolution(one, resolved))
         else:
             _send_notice(
-                notebook, f"{finding.error}; what was found before stays", "reference_kept"
+                recorder, f"{resolved.error}; what was found before stays", "reference_kept"
             )
 
-    def _read_log(self, notebook: RunRecorder) -> ReferenceTracker:
-        self._tracker.read(notebook.conversation.entries_view())
+    def _read_log(self, recorder: RunRecorder) -> ReferenceTracker:
+        self._tracker.read(recorder.conversation.entries_view())
         return self._tracker
 
-    def _viewer(self, notebook: RunRecorder, reader: ImageSupport) -> ResolveContext:
+    def _resolve_context(self, recorder: RunRecorder, support: ImageSupport) -> ResolveContext:
         return ResolveContext(
-            authorize=build_input_authorizer(self._gate, notebook),
-            vision=reader.vision,
-            image_refusal=reader.image_refusal,
-            report_progress=partial(_send_notice, notebook, reason="progress"),
+            authorize=build_input_authorizer(self._gate, recorder),
+            vision=support.vision,
+            image_refusal=support.image_refusal,
+            report_progress=partial(_send_notice, recorder, reason="progress"),
         )
 
-    async def _resolve(self, pointer: ReferenceBlock, viewer: ResolveContext) -> ResolvedReference:
+    async def _resolve(
+        self, reference: ReferenceBlock, context: ResolveContext
+    ) -> ResolvedReference:
         try:
-            finding = await self._resolver.resolve(pointer, viewer)
+            resolved = await self._resolver.resolve(reference, context)
         except StenoError as exc:
             return ResolvedReference(error=str(exc))
-        if finding.note:
-            viewer.report_progress(finding.note)
-        return finding
+        if resolved.note:
+            context.report_progress(resolved.note)
+        return resolved
 
 
 class _TurnInput(NamedTuple):
-    """What a turn is about."""
+    """The prompt of a run, and whether it is in its first turn."""
 
     prompt: Entry | None
     is_first: bool
 
     def errors(self, failed: Mapping[str, list[str]]) -> list[str]:
-        """Return what went wrong with that; what failed goes by the entry of its message."""
+        """Return the errors that end the run, of those by the entry of their message."""
         if not self.is_first:
             return []
         about = failed if self.prompt is None else [self.prompt.id]
         return [error for entry_id in about for error in failed.get(entry_id, ())]
 
-    def rewind_prompt(self, notebook: RunRecorder) -> None:
-        """Let the branch be as it was before the prompt."""
+    def rewind_prompt(self, recorder: RunRecorder) -> None:
+        """Rewind the branch to before the prompt."""
         if self.is_first and self.prompt is not None:
             assert self.prompt.parent is not None
-            notebook.rewind(self.prompt.parent)
+            recorder.rewind(self.prompt.parent)
 
 
 def has_references(prompt: Entry | None) -> bool:
-    """Tell whether there is something to open in a prompt, so that it may have to be taken back."""
+    """Return whether a prompt has references, so that it may have to be taken back."""
     message = None if prompt is None else prompt.message
     return isinstance(message, UserMessage) and _has_reference_blocks(message)
 
 
-def ensure_rewind_target(prompt: UserMessage, notebook: RunRecorder) -> None:
-    """See that there is something to go back to, if a prompt that points at things comes first."""
-    conversation = notebook.conversation
+def ensure_rewind_target(prompt: UserMessage, recorder: RunRecorder) -> None:
+    """Record an entry to go back to, if a prompt with references would be the first one."""
+    conversation = recorder.conversation
     if not conversation.entries_view() and _has_reference_blocks(prompt):
-        notebook.record(ModeChange(old=conversation.mode, new=conversation.mode))
+        recorder.record(ModeChange(old=conversation.mode, new=conversation.mode))
 
 
 def _has_reference_blocks(message: UserMessage) -> bool:
     return any(isinstance(block, ReferenceBlock) for block in message.content)
 
 
-_IMAGE_ERROR: Final = re.compile(
-    r"imag|picture|vision|visual|multi-?modal|mmproj|content\b.{0,40}\bstring",
-    re.IGNORECASE | re.DOTALL,
-)
-"""What providers say that take none: few say it in the same words."""
-
-
-_UNRELATED_ERRORS: Final = (AuthenticationFailed, ContextOverflow, RateLimited, Unreachable)
-"""What has other reasons, whatever the model is called."""
-
-
 def is_image_refusal(exc: StenoError) -> bool:
-    """Tell whether a provider may have said no because of an image."""
+    """Return whether a provider may have refused a request because of an image."""
     if not isinstance(exc, ProviderError) or isinstance(exc, _UNRELATED_ERRORS):
         return False
     return _IMAGE_ERROR.search(str(exc)) is not None
@@ -433,10 +381,10 @@ def _join_errors(errors: Sequence[str]) -> str:
 
 @final
 class _BlobLoader:
-    """Returns pointers with all of their bytes; those of one message are brought back together."""
+    """Returns references with their blobs; those of one message are restored together."""
 
-    def __init__(self, notebook: RunRecorder) -> None:
-        self._recorder = notebook
+    def __init__(self, recorder: RunRecorder) -> None:
+        self._recorder = recorder
         self._last: tuple[str, UserMessage] | None = None
 
     def __call__(self, one: TrackedReference) -> ReferenceBlock:
@@ -444,9 +392,9 @@ class _BlobLoader:
             message = one.entry.payload
             assert isinstance(message, UserMessage)
             self._last = (one.entry.id, self._recorder.conversation.restore_blobs(message))
-        pointer = self._last[1].content[one.block]
-        assert isinstance(pointer, ReferenceBlock)
-        return pointer
+        reference = self._last[1].content[one.block]
+        assert isinstance(reference, ReferenceBlock)
+        return reference
 
 
 def _has_failed(one: TrackedReference) -> bool:
@@ -458,18 +406,66 @@ def _is_shown_as_image(one: TrackedReference) -> bool:
     return isinstance(one.reference, Image) and any(isinstance(block, Image) for block in content)
 
 
-def _build_resolution(one: TrackedReference, finding: ResolvedReference) -> Resolution:
-    """Return a finding for the record. Raises InvalidValue for what is none."""
-    error = finding.error
+def _build_resolution(one: TrackedReference, resolved: ResolvedReference) -> Resolution:
+    """Return the payload for the record. Raises InvalidValue for content that is none."""
+    error = resolved.error
     return Resolution(
         target=one.entry.id,
         block=one.block,
         status=ResolutionStatus.RESOLVED if error is None else ResolutionStatus.FAILED,
-        content=finding.content if error is None else (),
+        content=resolved.content if error is None else (),
         error=None if error is None else replace_lone_surrogates(error[:_MAX_REASON_LENGTH]),
-        details=finding.details,
+        details=resolved.details,
     )
 
 
-def _send_notice(notebook: RunRecorder, text: str, reason: str) -> None:
-    notebook.emit(Notice(NoticeCode.INPUT, text, reason))
+def _send_notice(recorder: RunRecorder, text: str, reason: str) -> None:
+    recorder.emit(Notice(NoticeCode.INPUT, text, reason))
+
+
+# -- permission ------------------------------------------------------------------------------------
+
+
+def build_input_authorizer(gate: PermissionGate, recorder: RunRecorder) -> InputAuthorizer:
+    """Return a function that asks the gate for permission to open a target.
+
+    A rule such as `read(secrets/**)` counts for a file whoever names it, so the gate sees a call of
+    the tool that opens such targets.
+    """
+
+    async def authorize(
+        tool: str, capability: Capability, subject: str, *, preview: str = ""
+    ) -> str:
+        opening = _InputTool(map_tool_name(tool), capability, subject, preview)
+        decision = await gate.admit(opening, opening.call, recorder)
+        if not decision.allowed:
+            raise ToolFailed(decision.reason, code=str(decision.code))
+        return decision.reason
+
+    return authorize
+
+
+@final
+class _InputTool:
+    """The opening of one target, as a tool (`steno.ports.Tool`)."""
+
+    def __init__(self, name: str, capability: Capability, subject: str, preview: str) -> None:
+        self.definition: Final = ToolDefinition(
+            name=name,
+            description=f"opens {subject}"[:_MAX_DESCRIPTION_LENGTH],
+            parameters=_SUBJECT_SCHEMA,
+        )
+        self.capability: Final = capability
+        self.ruled_as: Final[tuple[str, ...]] = ()
+        self.call: Final = ToolCall.create(name, {"subject": subject})
+        self._subject = subject
+        self._preview = preview
+
+    def subjects(self, call: ToolCall) -> tuple[str, ...]:
+        return (self._subject,)
+
+    async def preview(self, call: ToolCall) -> str:
+        return self._preview or f"{self.definition.name} {self._subject}"
+
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
+        raise AssertionError("the resolver opens it")

@@ -1,4 +1,4 @@
-"""How far a run may go, and how one can end."""
+"""The configuration of a run: its parts and its limits."""
 
 from __future__ import annotations
 
@@ -22,44 +22,48 @@ _LIMIT_TYPES: Final[Mapping[str, tuple[tuple[type, ...], str]]] = {
     "cost": ((int, Decimal), 'a Decimal, such as Decimal("0.50")'),
     "invalid_calls": ((int,), "a whole number"),
 }
-"""What a limit is, for programs and for people."""
+"""The types of each limit, and their description."""
 
 
 @final
 class Limits(RedactedRepr, frozen=True, kw_only=True):
-    """What one run may use at most; None means as much as it takes."""
+    """The most that one run may use; None means no limit."""
 
     shown: ClassVar[frozenset[str]] = frozenset(
         {"turns", "tokens", "seconds", "cost", "invalid_calls"}
     )
 
     turns: int | None = 50
-    """Answers of the model."""
+    """Responses of the model."""
     tokens: int | None = None
-    """Read and written by the model, as its provider counts."""
+    """Input and output tokens, as the provider counts them."""
     seconds: float | None = None
     cost: Decimal | None = None
     """In the currency of the prices."""
     invalid_calls: int = 3
-    """Turns in a row of which no call can be run: no such tool, arguments that do not fit. So often
-    the model is told, and the next time the run ends."""
+    """Turns in a row in which no call can be run: unknown tools, arguments that do not fit. The model
+    gets as many error results; at the next such turn the run ends."""
 
     def __post_init__(self) -> None:
-        """Refuse limits that nothing could keep. Raises InvalidValue."""
-        for name, (kinds, words) in _LIMIT_TYPES.items():
+        """Refuse limits that cannot be kept. Raises InvalidValue."""
+        for name, (kinds, expected) in _LIMIT_TYPES.items():
             limit = getattr(self, name)
             if limit is None and name != "invalid_calls":
                 continue
             if not isinstance(limit, kinds) or isinstance(limit, bool):
                 kind = type(limit).__name__
-                raise InvalidValue(f"limits.{name}: must be {words}, not {kind}")
+                raise InvalidValue(
+                    f"must be {expected}, not {kind}", place=f"limits.{name}", code="limit_type"
+                )
             if not _is_positive(limit):
-                raise InvalidValue(f"limits.{name}: must be above 0")
+                raise InvalidValue(
+                    "must be above 0", place=f"limits.{name}", code="limit_not_positive"
+                )
 
     def describe_reached(
         self, *, turns: int, tokens: int, cost: Decimal | None, invalid_calls: int
     ) -> str | None:
-        """Return which limit a run has reached, in words; None if it may go on."""
+        """Return a description of the limit that a run has reached; None if it may continue."""
         if self.turns is not None and turns >= self.turns:
             return f"{self.turns} turns"
         if self.tokens is not None and tokens >= self.tokens:
@@ -72,29 +76,23 @@ class Limits(RedactedRepr, frozen=True, kw_only=True):
 
 
 def _is_positive(limit: Any) -> bool:
-    if isinstance(limit, Decimal) and limit.is_nan():  # which must not even be compared
+    if isinstance(limit, Decimal) and limit.is_nan():  # a comparison with it raises
         return False
     return bool(limit > 0)
 
 
-# -- setup -----------------------------------------------------------------------------------------
-#
-# Everything that a run is made with.
-
-
 class RunConfig(NamedTuple):
-    """Everything that a run is made with."""
+    """The parts and settings of an agent that every run uses."""
 
     provider: Provider
     dispatcher: Dispatcher
     references: ReferenceResolver | None
-    """Opens what messages point at; None where nobody does."""
+    """Resolves the references of messages; None where they are not resolved."""
     context_builder: ContextBuilder
     count_tokens: CountTokens
-    """Counts tokens."""
     target: ModelTarget
     model: str
-    """What the record calls the model."""
+    """The name of the model in the record."""
     limits: Limits
     telemetry: Telemetry
     price_of: Callable[[str], Price | None]

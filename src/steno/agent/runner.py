@@ -1,33 +1,31 @@
-"""Run one tool, and make a result of whatever comes of it."""
+"""Run one tool: its context, its output while it runs, and the result of whatever happens."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-import traceback
 from collections.abc import Callable
 from datetime import datetime
 from hashlib import sha256
-from typing import Any, Final, NamedTuple, Protocol, final
+from threading import get_ident
+from typing import Final, NamedTuple, Protocol, final
 
 from msgspec.structs import replace
 
+from steno.agent.results import build_failure_result, build_fault_result, build_output_result
 from steno.errors import Missing, ToolFailed
 from steno.ids import utc_now
 from steno.messages.call import ToolCall
-from steno.messages.content import Text
 from steno.messages.message import ToolResultMessage
-from steno.messages.outcome import Failure, Outcome
-from steno.ports import BlobStore, Tool, ToolOutput
+from steno.ports import BlobStore, Tool
 from steno.values import replace_lone_surrogates
 
-_MAX_SUMMARY_LENGTH: Final = 200
-_MAX_ERROR_LENGTH: Final = 10_000
-"""Of what an exception says: what is long belongs into an output, where it is cut with care."""
+_MAX_AT_EITHER_END: Final = 10_000
+"""In characters; some 5,000 tokens in all."""
 
 
 class CallContext(NamedTuple):
-    """What only those know of a call who let it run; `steno.ports.ToolContext` says what it is for."""
+    """Per-call context from the dispatcher; `steno.ports.ToolContext` says what it is for."""
 
     report_output: Callable[[str], None]
     is_denied: Callable[[str], bool]
@@ -35,9 +33,9 @@ class CallContext(NamedTuple):
 
 
 class ToolRunner(Protocol):
-    """Whoever turns an approved call into a result."""
+    """Turns an approved call into a result."""
 
-    async def run(self, tool: Tool, call: ToolCall, around: CallContext) -> ToolResultMessage:
+    async def run(self, tool: Tool, call: ToolCall, context: CallContext) -> ToolResultMessage:
         """Return the result, whatever happens but cancellation."""
         ...
 
@@ -53,21 +51,20 @@ class Runner:
         now: Callable[[], datetime] = utc_now,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Take the place for what is too long to be told: a store, or else memory."""
+        """Take the place for output that is too long for a message: a store, or else memory."""
         self._blobs = _MemoryBlobs() if blobs is None else blobs
         self._now = now
         self._clock = clock
 
-    async def run(self, tool: Tool, call: ToolCall, around: CallContext) -> ToolResultMessage:
-        """Run a tool. What it reports and what it stumbles over are both results.
+    async def run(self, tool: Tool, call: ToolCall, context: CallContext) -> ToolResultMessage:
+        """Run a tool. Its output, its failure and its faults all become results.
 
-        A failure that the tool tells of has no traceback; a fault of the tool has one.
+        A failure that the tool reports has no traceback; a fault of the tool has one.
         """
         started_at, start = self._now(), self._clock()
         try:
-            result = _build_result(
-                call, await tool.run(call, _RunningToolContext(self._blobs, around))
-            )
+            output = await tool.run(call, _RunningToolContext(self._blobs, context))
+            result = build_output_result(call, output)
         except ToolFailed as exc:
             result = build_failure_result(call, exc)
         except (Exception, SystemExit, asyncio.CancelledError) as exc:
@@ -79,82 +76,59 @@ class Runner:
 
 
 def is_cancelled() -> bool:
-    """Tell whether this task was cancelled, whatever became of that."""
+    """Return whether this task was cancelled, even if the exception was caught since."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 
 
-# -- results -------------------------------------------------------------------------------------
+@final
+class BoundedText:
+    """The output of one call so far: its beginning and its end, passed on as it arrives.
 
+    It is made in the event loop; any thread may add to it.
+    """
 
-def build_failure_result(call: ToolCall, exc: ToolFailed) -> ToolResultMessage:
-    """Return the result of a call that came to nothing, as the tool itself says."""
-    told = _truncate_text(str(exc)) or "The tool failed, and did not say why."
-    return _build_error_result(call, Failure(message=told, recoverable=exc.recoverable))
+    def __init__(self, on_text: Callable[[str], None]) -> None:
+        """Take the function that receives each piece, in the event loop."""
+        self._on_text = on_text
+        self._loop = asyncio.get_running_loop()
+        self._thread = get_ident()
+        self._head = ""
+        self._tail = ""
+        self._omitted = 0
 
+    @property
+    def text(self) -> str:
+        """All of it, or its beginning and its end."""
+        if not self._omitted:
+            return self._head + self._tail
+        gap = f"\n[... {self._omitted:,} characters left out here ...]\n"
+        return self._head + gap + self._tail
 
-def build_fault_result(call: ToolCall, exc: BaseException) -> ToolResultMessage:
-    """Return the result of a call that a tool stumbled over; the traceback is for people."""
-    # These cope with exceptions that cannot even be printed.
-    told = _truncate_text("".join(traceback.format_exception_only(exc)).strip())
-    found: Any = exc.__traceback__
-    if found is not None:  # our own frame, the first, tells nobody anything
-        found = found.tb_next or found
-    trace = _truncate_text("".join(traceback.format_exception(type(exc), exc, found)))
-    return _build_error_result(call, Failure(message=told, traceback=trace, recoverable=False))
+    def add(self, text: str) -> None:
+        """Add a piece of output."""
+        if get_ident() == self._thread:
+            self._append(replace_lone_surrogates(text))
+        else:
+            self._loop.call_soon_threadsafe(self._append, replace_lone_surrogates(text))
 
-
-def _build_error_result(call: ToolCall, failure: Failure) -> ToolResultMessage:
-    return ToolResultMessage(
-        tool_call_id=call.id,
-        tool_name=call.name,
-        content=(Text(failure.message),),
-        outcome=Outcome.ERROR,
-        failure=failure,
-    )
-
-
-def _build_result(call: ToolCall, output: ToolOutput) -> ToolResultMessage:
-    """Return what a tool says as a result. Raises TypeError, InvalidMessage for what is none."""
-    if not isinstance(output, ToolOutput):
-        raise TypeError(f"tool: it must return a ToolOutput, not {type(output).__name__}")
-    is_ok = output.outcome is Outcome.OK
-    return ToolResultMessage(
-        tool_call_id=call.id,
-        tool_name=call.name,
-        content=output.content,
-        outcome=output.outcome,
-        details=output.details,
-        failure=None if is_ok else Failure(message=_first_line(output)),
-    )
-
-
-def _truncate_text(text: str) -> str:
-    """Return a text from anywhere as one that may stand in a message: legal, and not too long."""
-    if len(text) > _MAX_ERROR_LENGTH:
-        half = _MAX_ERROR_LENGTH // 2
-        text = f"{text[:half]}\n[…]\n{text[-half:]}"
-    return replace_lone_surrogates(text)
-
-
-def _first_line(output: ToolOutput) -> str:
-    """Return the first line of what a tool says that reports a failure."""
-    said = "".join([block.text for block in output.content if isinstance(block, Text)])
-    first = said.strip().partition("\n")[0]
-    return first[:_MAX_SUMMARY_LENGTH] or f"the tool reported: {output.outcome}"
-
-
-# -- what a tool has around it -------------------------------------------------------------------
+    def _append(self, text: str) -> None:
+        room = _MAX_AT_EITHER_END - len(self._head)
+        self._head += text[:room]
+        tail = self._tail + text[room:]
+        self._tail = tail[-_MAX_AT_EITHER_END:]
+        self._omitted += len(tail) - len(self._tail)
+        self._on_text(text)
 
 
 @final
 class _RunningToolContext:
-    """What a running tool has around it (`steno.ports.ToolContext`)."""
+    """The context of a running tool (`steno.ports.ToolContext`)."""
 
-    def __init__(self, blobs: BlobStore, around: CallContext) -> None:
+    def __init__(self, blobs: BlobStore, context: CallContext) -> None:
         self._blobs = blobs
-        self._context = around
-        self.subjects: Final = around.subjects
+        self._context = context
+        self.subjects: Final = context.subjects
 
     def is_denied(self, subject: str) -> bool:
         return self._context.is_denied(subject)
@@ -171,7 +145,7 @@ class _RunningToolContext:
 
 @final
 class _MemoryBlobs:
-    """Keeps bytes as long as the program runs (`steno.ports.BlobStore`)."""
+    """Blobs that last as long as the program (`steno.ports.BlobStore`)."""
 
     def __init__(self) -> None:
         self._blobs: dict[str, bytes] = {}
@@ -183,5 +157,5 @@ class _MemoryBlobs:
 
     def blob(self, sha256: str) -> bytes:
         if sha256 not in self._blobs:
-            raise Missing("blob: there is none of this name")
+            raise Missing("there is none of this name", place="blob", code="unknown_blob")
         return self._blobs[sha256]

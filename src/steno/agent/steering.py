@@ -1,4 +1,8 @@
-"""What a person says while the model is at work, and when it is to be heard."""
+"""Input of the user for a run: the prompt, and messages that steer the run while it works.
+
+A prompt with references may have to be taken back. Messages that were sent after it are held until
+that is clear; else the rewind would take them back as well, unnoticed.
+"""
 
 from __future__ import annotations
 
@@ -14,70 +18,63 @@ from steno.records.entry import Entry
 
 
 class SteeringPolicy(StrEnum):
-    """When a message that comes while a turn runs reaches the model."""
+    """When a message that is sent during a run reaches the model."""
 
     AFTER_CALLS = "after_calls"
-    """With the next request: when the calls of this turn have been answered."""
+    """With the next request: when the calls of this turn have their results."""
     AFTER_RUN = "after_run"
-    """When the model would be done; it then goes on."""
+    """When the model would be done; the run then continues."""
     INTERRUPT = "interrupt"
-    """At once: what the model says and what tools do is stopped, and stays on record."""
+    """At once: the response and the tools are stopped, and recorded as far as they came."""
 
 
 class SteeringMessage(NamedTuple):
-    """A message that is to be heard, and what is noted beside it in the record."""
+    """A message for the model, and the audit of its entry."""
 
     message: UserMessage
     audit: Mapping[str, Any]
     wants_answer: bool = True
-    """Whether it wants an answer; else it is heard, and nobody goes on because of it."""
+    """Whether the model has to respond; else the message is recorded, and no turn follows from it."""
 
 
 @final
 class SteeringQueue:
-    """Holds messages until it is time for them."""
+    """The messages of one agent that are not recorded yet, by policy. It outlives a run."""
 
     def __init__(self) -> None:
-        """Start with none."""
+        """Begin empty."""
         self._waiting: dict[SteeringPolicy, deque[SteeringMessage]] = {
             policy: deque() for policy in SteeringPolicy
         }
 
-    def put(self, steered: SteeringMessage, policy: SteeringPolicy) -> None:
-        """Take a message."""
-        self._waiting[policy].append(steered)
+    def put(self, message: SteeringMessage, policy: SteeringPolicy) -> None:
+        """Add a message."""
+        self._waiting[policy].append(message)
 
     @property
     def wants_answer(self) -> bool:
-        """Whether any of them wants an answer."""
+        """Whether any message wants an answer."""
         return any(one.wants_answer for waiting in self._waiting.values() for one in waiting)
 
     def take_due(self, *, is_over: bool) -> list[SteeringMessage]:
-        """Return what is to be heard now: all of it at the end."""
-        return self.take_all() if is_over else self.take_after_calls()
-
-    def take_after_calls(self) -> list[SteeringMessage]:
-        """Return what is to be heard before the next request."""
-        return self._take(SteeringPolicy.INTERRUPT) + self._take(SteeringPolicy.AFTER_CALLS)
-
-    def take_all(self) -> list[SteeringMessage]:
-        """Return everything that has not been heard."""
-        return self.take_after_calls() + self._take(SteeringPolicy.AFTER_RUN)
+        """Take the messages that are due before the next request; all of them at the end."""
+        due = self._take(SteeringPolicy.INTERRUPT) + self._take(SteeringPolicy.AFTER_CALLS)
+        return due + self._take(SteeringPolicy.AFTER_RUN) if is_over else due
 
     def withdraw(self) -> list[SteeringMessage]:
-        """Take back everything that wants an answer and has not been heard."""
-        return self._take_where(asks=True)
+        """Take back every message that wants an answer."""
+        return self._take_where(wants_answer=True)
 
     def take_without_answer(self) -> list[SteeringMessage]:
-        """Return what is to be heard and wants no answer; what wants one waits on."""
-        return self._take_where(asks=False)
+        """Take the messages that want no answer; the others stay."""
+        return self._take_where(wants_answer=False)
 
-    def _take_where(self, *, asks: bool) -> list[SteeringMessage]:
+    def _take_where(self, *, wants_answer: bool) -> list[SteeringMessage]:
         everything = [(policy, one) for policy in SteeringPolicy for one in self._take(policy)]
         for policy, one in everything:
-            if one.wants_answer is not asks:
+            if one.wants_answer is not wants_answer:
                 self.put(one, policy)
-        return [one for _, one in everything if one.wants_answer is asks]
+        return [one for _, one in everything if one.wants_answer is wants_answer]
 
     def _take(self, policy: SteeringPolicy) -> list[SteeringMessage]:
         taken = list(self._waiting[policy])
@@ -85,39 +82,36 @@ class SteeringQueue:
         return taken
 
 
-# -- hearing ---------------------------------------------------------------------------------------
-#
-# What a person says in one run, and when it goes on record: the prompt first, then what is steered.
-#
-# A prompt that points at something may have to be taken back. What is said behind it is held until
-# that is clear, or it would be taken back as well, and nobody would know.
-
-
 @final
 class InputRecorder:
-    """Records what is said in one run."""
+    """Records the input of one run: its prompt, then the messages of the queue."""
 
     def __init__(
-        self, notebook: RunRecorder, wheel: SteeringQueue, *, actor: str | None, opens: bool
+        self,
+        recorder: RunRecorder,
+        queue: SteeringQueue,
+        *,
+        actor: str | None,
+        resolves_references: bool,
     ) -> None:
-        """Take the log and what is steered; `opens` if a prompt that cannot be opened goes back."""
-        self._recorder = notebook
-        self._queue = wheel
+        """Take the log and the queue, and whether a prompt that cannot be resolved is taken back."""
+        self._recorder = recorder
+        self._queue = queue
         self._actor = actor
-        self._resolves_references = opens
+        self._resolves_references = resolves_references
         self._pending_prompt: SteeringMessage | None = None
-        """What is to be heard first; None once it is on record."""
+        """The prompt until it is recorded."""
         self.is_held = False
-        """Whether what is said behind the prompt has to wait."""
+        """Whether messages after the prompt have to wait."""
         self.prompt: Entry | None = None
-        """What was heard first."""
+        """The entry of the prompt."""
 
     def set_prompt(self, prompt: UserMessage, origin: str | None) -> None:
-        """Take what is to be heard first; `origin` is where its words are from."""
+        """Take the prompt; `origin` is the source of its text, such as a template."""
         self._pending_prompt = SteeringMessage(prompt, {"origin": origin})
 
     def record_prompt(self) -> None:
-        """Record what a person said to begin with, unless that is done."""
+        """Record the prompt, unless that is done."""
         first, self._pending_prompt = self._pending_prompt, None
         if first is None:
             return
@@ -127,32 +121,32 @@ class InputRecorder:
         self.is_held = self._resolves_references and has_references(self.prompt)
 
     def record_due(self, *, is_over: bool) -> bool:
-        """Record what is to be heard now, unless it is held; tell whether an answer is wanted."""
+        """Record the messages that are due, unless they are held; return whether one wants an answer."""
         if self.is_held:
             return self._queue.wants_answer
         return self._record_all(self._queue.take_due(is_over=is_over))
 
     def release(self) -> None:
-        """Hold nothing any more: the prompt stays, or is about to be sent."""
+        """Hold no messages any more: the prompt stays, or is about to be sent."""
         self.is_held = False
 
     def record_rest(self) -> None:
-        """Record what was said and not heard.
+        """Record the messages that are left at the end of the run.
 
-        Behind a prompt that was taken back, what wants an answer waits: it is withdrawn, or heard
-        in the next run.
+        If the prompt was taken back, those that want an answer stay in the queue: they are withdrawn,
+        or recorded in the next run.
         """
-        is_there = self.prompt is None or self._recorder.is_on_branch(self.prompt)
+        is_kept = self.prompt is None or self._recorder.is_on_branch(self.prompt)
         self._record_all(
-            self._queue.take_due(is_over=True) if is_there else self._queue.take_without_answer()
+            self._queue.take_due(is_over=True) if is_kept else self._queue.take_without_answer()
         )
 
-    def _record_all(self, said: Sequence[SteeringMessage]) -> bool:
-        for one in said:
+    def _record_all(self, messages: Sequence[SteeringMessage]) -> bool:
+        for one in messages:
             self._record_message(one.message, one.audit)
-        return any(one.wants_answer for one in said)
+        return any(one.wants_answer for one in messages)
 
-    def _record_message(self, said: UserMessage, noted: Mapping[str, Any]) -> Entry:
-        about = {"actor": self._actor, **noted}
-        audit = {name: what for name, what in about.items() if what is not None}
-        return self._recorder.record(said, audit=audit or None)
+    def _record_message(self, message: UserMessage, audit: Mapping[str, Any]) -> Entry:
+        members = {"actor": self._actor, **audit}
+        known = {name: value for name, value in members.items() if value is not None}
+        return self._recorder.record(message, audit=known or None)

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple, final
 
 from steno.agent import CallEnded, EntryRecorded, LoopEvent, Notice, NoticeCode, RunEnded
-from steno.agent.bounded_text import BoundedText as Heard
-from steno.agent.rewind import UnsentPrompt, find_unsent_prompt, rewind_branch
+from steno.agent.recorder import UnsentPrompt, find_unsent_prompt, rewind_branch
+from steno.agent.runner import BoundedText as Heard
 from steno.app import prompt_input
 from steno.app.branch_tree import prompt_from_message
 from steno.app.folders import display_folder
@@ -132,7 +132,7 @@ class ActiveRun:
 
     def _steer(self, steered: _SteeredPrompt) -> None:
         steering = self._state.environment.settings.steering
-        self._state.agent.steer(steered.message, steering, noted={"origin": steered.origin})
+        self._state.agent.steer(steered.message, steering, audit={"origin": steered.origin})
         self._steered.append(steered)
 
     async def _read_prompt(self, prompt: PromptInput) -> prompt_input.PreparedPrompt:
@@ -200,7 +200,7 @@ class ActiveRun:
             if not state.is_recorded:
                 return None
             state.is_agent_running = True
-            summing_up = asyncio.create_task(state.agent.compact(watch=state.emit))
+            summing_up = asyncio.create_task(state.agent.compact(on_event=state.emit))
             self._run = summing_up
             try:
                 with explain_conflicts(state):
@@ -242,7 +242,7 @@ class ActiveRun:
             if self._state.start_mcp():
                 _report_start(started, None)
             with explain_conflicts(self._state):
-                await self._state.agent.run(message, watch=self._on_event, origin=origin)
+                await self._state.agent.run(message, on_event=self._on_event, origin=origin)
         except Exception as exc:  # noqa: BLE001 - whatever it was, somebody has to be told
             error = _as_steno_error(exc)
         finally:
@@ -372,7 +372,7 @@ class ActiveRun:
             {} if result.status is None else {SHELL_STATUS_AUDIT_KEY: result.status}
         )
         if state.is_agent_running and state.agent.is_running:
-            state.agent.steer(message, noted=shell_audit, asks=False)
+            state.agent.steer(message, audit=shell_audit, wants_answer=False)
             return
         state.ensure_recorded()
         audit = {"actor": state.actor, **shell_audit}

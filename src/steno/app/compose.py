@@ -251,7 +251,7 @@ async def open_environment_beside(
         )
         grants, notes = _open_grants(folder)
         permissions = Permissions(role=settings.role, allow=settings.allow, deny=settings.deny)
-        gate = Gate(permissions, approver, grants=grants, seal=KeyFileSigner())
+        gate = Gate(permissions, approver, grants=grants, sign_text=KeyFileSigner())
         yield AgentEnvironment(
             settings, model, provider, toolbox.tools, input_setup, gate, telemetry, notes
         )

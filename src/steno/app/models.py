@@ -42,7 +42,7 @@ _LOOKUP_TIMEOUTS: Final = DiscoveryTimeouts(local_s=0.5, hosted_s=3)
 async def list_models(loaded: LoadedSettings) -> Sequence[Suggestion]:
     """Return the models of all providers with a key or a server; those that are slow are left out."""
     results = await discover_models(
-        loaded.settings.providers, os.environ, patience=_LOOKUP_TIMEOUTS
+        loaded.settings.providers, os.environ, timeouts=_LOOKUP_TIMEOUTS
     )
     # The price list is slow to load.
     return await asyncio.to_thread(_model_suggestions, results, loaded.settings)

@@ -22,13 +22,12 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, NoReturn, final
 
 from steno.agent.events import CallEnded, Notice, NoticeCode
-from steno.agent.permissions.gate import NO_APPROVER
 from steno.agent.permissions.rules import PermissionRule, find_covering_rules
+from steno.agent.results import ResultCode, result_code
 from steno.app.errors import suggest_name, text_without_place
 from steno.app.folders import config_folder
 from steno.errors import InvalidDocument, InvalidValue, Unavailable
 from steno.messages.call import ToolCall
-from steno.messages.outcome import Outcome
 from steno.ports import GrantScope, Tool
 from steno.store.atomic_files import make_folder, open_draft, open_locked, translate_os_errors
 from steno.values import is_utf8_text
@@ -90,7 +89,7 @@ def build_rule_hint(
     """Return a notice on a call that the rules allow only in part, and that could not be approved."""
     call, result = event.call, event.result
     tool = tools.get(call.name)
-    is_unasked = result.outcome is Outcome.DENIED and NO_APPROVER in result.text
+    is_unasked = result_code(result) == ResultCode.NO_APPROVER
     if tool is None or not isinstance(call, ToolCall) or not is_unasked:
         return None
     rules = [rule for rule in allow if rule.names_tool(call.name)]

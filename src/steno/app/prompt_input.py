@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from steno.agent.rewind import find_unsent_prompt, is_unanswered
+from steno.agent.recorder import find_unsent_prompt, is_unanswered
 from steno.app.errors import UsageError
 from steno.app.input_setup import InputSetup, read_named_image, validate_image
 from steno.inputs.mcp.prompts import expand_prompt, parse_prompt_command

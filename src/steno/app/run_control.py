@@ -148,7 +148,7 @@ class DeferredAgent:
         self._is_expected, self._is_interrupted = True, False
 
     async def run(
-        self, prompt: UserMessage | None, *, watch: OnEvent, origin: str | None = None
+        self, prompt: UserMessage | None, *, on_event: OnEvent, origin: str | None = None
     ) -> RunResult:
         """Run the agent; see `Agent.run`.
 
@@ -158,7 +158,7 @@ class DeferredAgent:
             await self._await_tools()
             self._refresh_agent()
             return await self._agent.run(
-                prompt, watch=partial(self._forward_event, watch), origin=origin
+                prompt, on_event=partial(self._forward_event, on_event), origin=origin
             )
         finally:
             self._is_expected = self._is_interrupted = False
@@ -184,32 +184,32 @@ class DeferredAgent:
         if self._is_interrupted:
             raise interrupted_before_start()
 
-    def _forward_event(self, watch: OnEvent, event: LoopEvent) -> None:
+    def _forward_event(self, on_event: OnEvent, event: LoopEvent) -> None:
         while self._queued:  # the run has started, and can be steered
-            message, policy, noted, asks = self._queued.pop(0)
-            self._agent.steer(message, policy, noted=noted, asks=asks)
-        watch(event)
+            message, policy, audit, wants_answer = self._queued.pop(0)
+            self._agent.steer(message, policy, audit=audit, wants_answer=wants_answer)
+        on_event(event)
 
-    async def compact(self, *, watch: OnEvent) -> Entry | None:
+    async def compact(self, *, on_event: OnEvent) -> Entry | None:
         """Summarize the conversation; see `Agent.compact`."""
         self._refresh_agent()
-        return await self._agent.compact(watch=watch)
+        return await self._agent.compact(on_event=on_event)
 
     def steer(
         self,
         message: UserMessage,
         policy: SteeringPolicy = SteeringPolicy.AFTER_CALLS,
         *,
-        noted: Mapping[str, Any] | None = None,
-        asks: bool = True,
+        audit: Mapping[str, Any] | None = None,
+        wants_answer: bool = True,
     ) -> None:
         """Steer the current or expected run. Raises StenoError if there is none."""
         if self._is_expected or self._queued:
             # There is nothing yet that it could interrupt.
             due = SteeringPolicy.AFTER_CALLS if policy is SteeringPolicy.INTERRUPT else policy
-            self._queued.append(_QueuedInput(message, due, noted, asks))
+            self._queued.append(_QueuedInput(message, due, audit, wants_answer))
         else:
-            self._agent.steer(message, policy, noted=noted, asks=asks)
+            self._agent.steer(message, policy, audit=audit, wants_answer=wants_answer)
 
     def withdraw(self) -> tuple[UserMessage, ...]:
         """Withdraw the steering messages that no model has read."""

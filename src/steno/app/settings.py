@@ -14,8 +14,7 @@ from typing import Annotated, Any, ClassVar, Final, TypeAlias, final
 
 from msgspec import Meta, Struct
 
-from steno.agent.permissions.policy import AgentRole
-from steno.agent.permissions.rules import PermissionRule
+from steno.agent.permissions.rules import AgentRole, PermissionRule
 from steno.agent.run_config import Limits
 from steno.agent.steering import SteeringPolicy
 from steno.inputs.mcp.server_spec import McpServerSpec

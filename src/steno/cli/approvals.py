@@ -64,7 +64,7 @@ def _record_decisions(options: argparse.Namespace, conversation: Conversation) -
             allowed=allowed,
             actor=user_name() or "somebody",
             reason=options.reason,
-            seal=KeyFileSigner(),
+            sign_text=KeyFileSigner(),
         )
     waiting = _waiting_calls(conversation)
     for call in waiting:

@@ -9,6 +9,7 @@ from typing import Final, get_args
 
 import msgspec
 
+from steno.agent.results import without_result_code
 from steno.app.reports.audit import (
     AUDIT_COLUMNS,
     DETAILS_COLUMN,
@@ -138,7 +139,8 @@ def _run_audit(options: argparse.Namespace) -> int:
     if kind is not None and query.kind is None:
         entries = tuple([entry for entry in entries if entry_type(entry) == kind])
     if options.json:
-        print_json_object(audit_format.encode(log.header, entries).data)
+        shown = [without_result_code(entry) for entry in entries]
+        print_json_object(audit_format.encode(log.header, shown).data)
     elif entries:
         _print_entries(entries, log)
     else:

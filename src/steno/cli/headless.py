@@ -234,7 +234,7 @@ async def _run_and_report(prepared: PreparedRun, job: _HeadlessJob) -> RunResult
 
     try:
         prompt = prepared.prompt
-        result = await prepared.agent.run(prompt.message, watch=on_event, origin=prompt.origin)
+        result = await prepared.agent.run(prompt.message, on_event=on_event, origin=prompt.origin)
     except (BrokenPipeError, OutputError):
         raise  # nobody reads the output
     except asyncio.CancelledError:

@@ -258,7 +258,7 @@ async def _compare_models(
                 name=name,
                 branch=options.branch,
                 price_of=cache(find_price),
-                watch=reporter.on_event,
+                on_event=reporter.on_event,
             )
         finally:
             reporter.close()

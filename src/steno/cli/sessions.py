@@ -18,6 +18,7 @@ from typing import Final, NamedTuple, cast
 import msgspec
 from msgspec.structs import replace
 
+from steno.agent.results import without_result_code
 from steno.app.errors import UsageError
 from steno.app.folders import display_folder, working_folder
 from steno.app.reports.tree import TreeLayout, fold_tree
@@ -296,7 +297,7 @@ def show_session(options: argparse.Namespace) -> int:
             path = [_restore_result(store, entry) for entry in path]
     if options.json:
         for entry in path:
-            print_json_object(encode_entry(entry))
+            print_json_object(encode_entry(without_result_code(entry)))
         return ExitStatus.OK
     printer = StdoutPrinter()
     branch = log.active if options.branch is None else options.branch

@@ -12,7 +12,6 @@
 Needs the extra `steno[http]`, unless another transport is passed in.
 """
 
-from steno.providers.api_key import ApiKey
 from steno.providers.catalog import CATALOG, read_vendors
 from steno.providers.embedded import EmbeddedProvider
 from steno.providers.http_provider import HttpProvider, HttpStream, connect
@@ -22,7 +21,7 @@ from steno.providers.offline_assistant import OfflineProvider
 from steno.providers.prices import find_context_tokens, find_price
 from steno.providers.retry import Retries
 from steno.providers.stream import Source, SourceStream
-from steno.providers.vendor import Auth, Capabilities, Vendor
+from steno.providers.vendor import ApiKey, Auth, Capabilities, Vendor
 from steno.transport.http import HttpTransport, TimeLimits
 
 __all__ = [

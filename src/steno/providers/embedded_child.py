@@ -1,9 +1,9 @@
 """The program in which an embedded model runs: llama.cpp's own server, on loopback.
 
-It gets one line of JSON on standard input, says one on standard output when the model can be
-asked, and ends when standard input does, whatever became of its parent. It imports nothing of
-steno. Why a process: loading holds the interpreter's lock for seconds, llama.cpp ends its process
-where it finds something impossible, and its server cannot stop while an answer is half read.
+It reads one line of JSON from standard input, writes one to standard output when the model is loaded,
+and ends when standard input does, whatever happened to its parent. It imports nothing of steno. Why a
+process: loading holds the interpreter's lock for seconds, llama.cpp ends its process on an internal
+error, and its server cannot stop while a response is half read.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
-xllamacpp: Any = import_module("xllamacpp")  # it is Cython and says nothing about types
+xllamacpp: Any = import_module("xllamacpp")  # it is Cython, without types
 
 _ERRORS_ONLY = 1
 
@@ -30,21 +30,21 @@ def main() -> None:
     # It has loaded the model and listens by now, on a port that the system chose.
     _write_line({"address": server.listening_address})
     sys.stdin.read()
-    os._exit(0)  # its destructor would wait for answers that nobody reads any more
+    os._exit(0)  # its destructor would wait for the readers of open responses
 
 
-def _parameters(wanted: Mapping[str, Any]) -> Any:
+def _parameters(settings: Mapping[str, Any]) -> Any:
     parameters: Any = xllamacpp.CommonParams()
-    parameters.model.path = wanted["path"]
-    parameters.model_alias = {wanted["name"]}
+    parameters.model.path = settings["path"]
+    parameters.model_alias = {settings["name"]}
     parameters.hostnames = ["127.0.0.1"]
     parameters.port = 0
-    parameters.api_keys = [wanted["key"]]  # others on this machine can reach the port as well
-    parameters.n_ctx = wanted["context_tokens"]
-    parameters.n_predict = wanted["most_tokens"]
+    parameters.api_keys = [settings["key"]]  # others on this machine can reach the port as well
+    parameters.n_ctx = settings["context_tokens"]
+    parameters.n_predict = settings["most_tokens"]
     parameters.n_parallel = 1
-    parameters.cpuparams.n_threads = wanted["threads"]
-    parameters.cpuparams_batch.n_threads = wanted["threads"]
+    parameters.cpuparams.n_threads = settings["threads"]
+    parameters.cpuparams_batch.n_threads = settings["threads"]
     parameters.cache_ram_mib = 256
     parameters.use_jinja = True
     parameters.offline = True
@@ -55,8 +55,8 @@ def _parameters(wanted: Mapping[str, Any]) -> Any:
     return parameters
 
 
-def _write_line(answer: Mapping[str, str]) -> None:
-    sys.stdout.write(json.dumps(answer) + "\n")
+def _write_line(reply: Mapping[str, str]) -> None:
+    sys.stdout.write(json.dumps(reply) + "\n")
     sys.stdout.flush()
 
 

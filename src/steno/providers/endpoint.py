@@ -1,4 +1,4 @@
-"""How each wire is spoken over HTTP: which paths, which headers, what its encoder wants to know."""
+"""The HTTP endpoint of each wire: its paths, its headers, and the settings of its encoder."""
 
 from __future__ import annotations
 
@@ -24,35 +24,39 @@ from steno.wire import WIRES, EncodedRequest, Encoder, Wire
 
 
 class Endpoint(NamedTuple):
-    """One protocol, as far as HTTP is concerned."""
+    """The HTTP side of one wire."""
 
     path: str
-    """Where requests go, behind the base URL; `{model}` stands for the model asked for."""
+    """The path of requests after the base URL; `{model}` stands for the model."""
     models_path: str | None = None
-    """Where models are listed; None where that is not known."""
+    """The path of the list of models; None where that is not known."""
     read_models: Callable[[Any], ModelPage] = read_openai_models
     encoder_settings: Callable[[Vendor], dict[str, Any]] | None = None
-    """What the encoder of the wire wants to know; None if there may be no encoder."""
+    """Returns the settings of the wire's encoder; None if it may have none."""
     show_path: str | None = None
-    """Where one model is asked about by its name, where lists do not say enough."""
+    """The path for one model, where the list does not say enough."""
     headers: Mapping[str, str] = MappingProxyType({})
     requires_max_tokens: bool = False
-    """Whether every request has to say how long its answer may be."""
+    """Whether every request needs a limit for its response."""
     whole_event: bytes | None = None
-    """A whole answer as the one event of a stream, which tells as much about it.
+    """A template that makes a response without a stream the only event of a stream.
 
-    None where a stream is JSON too, and its decoder takes a whole answer as a short one.
+    None where a stream is JSON too, so that its decoder takes such a response as a short one.
     """
     stream_marker: re.Pattern[bytes] | None = None
-    """What no stream of this protocol is without, and one of any other is; None if not known."""
+    """A pattern that every stream of this wire matches, and none of another; None if not known."""
 
     def path_for(self, model: str) -> str:
-        """Return where requests to a model go. Raises InvalidRequest if it has to be named."""
+        """Return the path of requests to a model. Raises InvalidRequest if the model is missing."""
         if "{model}" not in self.path:
             return self.path
         name = model if "/" in model else f"models/{model}"
         if any(part in ("", ".", "..") for part in name.split("/")):
-            raise InvalidRequest("request: model must name one, this protocol has it in the path")
+            raise InvalidRequest(
+                "model must name one, this protocol has it in the path",
+                place="request",
+                code="model_missing",
+            )
         return self.path.replace("{model}", quote(name))
 
 
@@ -118,13 +122,13 @@ ENDPOINTS: Final = {
         stream_marker=re.compile(rb'"done"'),
     ),
 }
-"""The protocols that vendors are spoken to in, by the name of the wire."""
+"""The endpoints by the name of the wire."""
 
 
 def find_endpoint(vendor: Vendor) -> Endpoint:
-    """Return how a vendor is spoken to; no module of anybody's is loaded yet.
+    """Return the endpoint of a vendor; a wire of the user is not loaded yet.
 
-    Raises InvalidValue if its wire can be none, or does not tell where requests go.
+    Raises InvalidValue if its wire is unknown, or has no path.
     """
     wire: object = vendor.wire
     name = wire if isinstance(wire, str) else getattr(wire, "__name__", "")
@@ -133,21 +137,21 @@ def find_endpoint(vendor: Vendor) -> Endpoint:
         known = ", ".join(sorted(ENDPOINTS))
         raise InvalidValue(
             f"must be one of {known}, or a module of yours as package.module",
-            code="wire_unknown",
             place=f"{vendor.name}.wire",
+            code="wire_unknown",
         )
     if usual is None and not vendor.path:
         raise InvalidValue(
             "must tell where requests go, since this wire has no usual path",
-            code="field_missing",
             place=f"{vendor.name}.path",
+            code="field_missing",
         )
     endpoint = usual or Endpoint(vendor.path)
     return endpoint._replace(path=vendor.path) if vendor.path else endpoint
 
 
 def build_encoder(vendor: Vendor, wire: Wire) -> ConversationEncoder:
-    """Make an encoder that writes for a vendor."""
+    """Return an encoder for a vendor."""
     settings_of = find_endpoint(vendor).encoder_settings
     if settings_of is None:
         return _StatelessEncoder(wire)
@@ -164,7 +168,7 @@ class _WireWithEncoder(Wire, Protocol):
 
 @final
 class _StatelessEncoder:
-    """Writes every request anew: all that a wire has to be able to do."""
+    """Encodes every request anew, for wires without an encoder of their own."""
 
     messages: tuple[Message, ...] = ()
 

@@ -1,7 +1,8 @@
-"""One exchange with a server: send, read, and send again as long as nothing was told.
+"""One exchange with a server: send the request, read the response, and retry until the first event.
 
-The first event that reaches the caller is the border: before it a failed try leaves no trace but
-time, after it a fault is the caller's to see.
+Before the first event reaches the caller, a failed attempt costs nothing but time; after it, an error
+is the caller's to see. The wire decodes the errors of a server. Facts that only this side knows are
+added here: the address, the variable of the key, and that a response is none of the protocol.
 """
 
 from __future__ import annotations
@@ -31,178 +32,37 @@ from steno.messages.event import BlockAdded, Event, Finished
 from steno.messages.message import AssistantMessage
 from steno.messages.usage import StopReason, Usage
 from steno.ports import HttpRequest, HttpResponse, strip_url_secrets
-from steno.providers.api_key import ApiKey
 from steno.providers.retry import Retries
-from steno.providers.vendor import Vendor
+from steno.providers.vendor import ApiKey, Vendor
 from steno.wire import StreamDecoder, Wire
 from steno.wire.response_decoder import build_cut_short
 
-# -- fault -----------------------------------------------------------------------------------------
-#
-# What is wrong with an answer, said so that somebody can set it right: where we asked, what came.
-#
-# The wire reads what a server says about its errors. What only we know is added here: the address,
-# the variable that holds the key, and that an answer is none at all; and how long we are asked to
-# wait, which stands in a header.
-
-
 MAX_ERROR_BYTES: Final = 1024 * 1024
-"""What is read of an answer that is an error; the rest explains nothing."""
-
-
+"""The most that is read of an error response; the rest explains nothing."""
 BOM: Final = b"\xef\xbb\xbf"
-
-
+_MAX_SNIFFED_BYTES: Final = 64 * 1024
+"""So much of a body shows its protocol."""
 _CONTENT_TYPE: Final = re.compile(r"[\w.+-]{1,60}/[\w.+-]{1,60}", re.ASCII)
-
-
 _DOCUMENT_TYPE: Final = re.compile(r"text/(?:html|plain)|.+[/+](?:json|xml)")
-
-
 _STREAM_PREFIXES: Final = (b"data:", b"event:", b"id:", b"retry:", b"{", b"[")
-"""How streams begin, in any protocol."""
-
-
+"""The beginnings of streams, in any protocol."""
 _EMPTY_EVENTS: Final = re.compile(
     rb"\A(?:\s|(?:(?:retry|id|event)?:|data:(?=[ \t]*[\r\n]))[^\r\n]*(?=[\r\n]|\Z))*"
 )
-"""Comments, and events of which only a number or a name came."""
-
-
-_search_event_end: Final = re.compile(rb"\r?\n\r?\n").search
-
-
-class ErrorSource(NamedTuple):
-    """Whom we speak with, as far as errors have to tell it."""
-
-    vendor: Vendor
-    wire: Wire
-    key: ApiKey
-
-    async def read_error(self, answer: HttpResponse, outgoing: HttpRequest) -> ProviderError:
-        """Make an error of an answer that is one, from as much of its body as there is."""
-        if 300 <= answer.status < 400:
-            return _build_redirect_error(answer, outgoing)
-        pieces: list[bytes] = []
-        left = MAX_ERROR_BYTES
-        try:
-            while left > 0 and (piece := await answer.read()):
-                pieces.append(piece)
-                left -= len(piece)
-        except Unreachable:
-            pass  # the status says more than the fact that its explanation broke off
-        error = self.wire.decode_error(answer.status, b"".join(pieces), answer.headers)
-        self._add_advice(error, outgoing)
-        return error
-
-    def add_vendor_hint(self, error: Unreachable) -> None:
-        """Say what to do where nobody answers at all, if that is known of this vendor."""
-        if self.vendor.hint:
-            append_advice(error, self.vendor.hint)
-
-    def build_protocol_error(self, answer: HttpResponse, outgoing: HttpRequest) -> ProtocolError:
-        """Make the error of an answer that is neither a stream nor anything else of the protocol."""
-        return ProtocolError(
-            f"{outgoing.address}: does not speak {self.wire.NAME}; what came"
-            f" ({read_content_type(answer) or 'without a content type'}) is no answer; check the base URL,"
-            " the wire, and what stands between, such as a proxy or a login page"
-        )
-
-    def _add_advice(self, error: ProviderError, outgoing: HttpRequest) -> None:
-        if error.retry_after_s:
-            append_advice(error, f"it asks to wait {error.retry_after_s:.10g} s")
-        match error:
-            case NotFound() | ProviderError(status=405):
-                append_advice(error, f"asked {outgoing.address}, check the base URL and the model")
-            case AuthenticationFailed():
-                is_sent = bool(self.vendor.auth.header(self.key.reveal()))
-                state = "check the key" if is_sent else "no key was sent"
-                append_advice(error, f"{state}: {self.vendor.key_advice}")
-            case _:
-                pass
-
-
-def append_advice(error: StenoError, advice: str) -> None:
-    """Say more in an error."""
-    error.message = f"{error.message}; {advice}"
-    error.args = (f"{error.place}: {error.message}" if error.place else error.message,)
-
-
-def read_content_type(answer: HttpResponse) -> str:
-    """Return the content type of an answer, without parameters; empty where there is none."""
-    kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
-    return kind if _CONTENT_TYPE.fullmatch(kind) else ""
-
-
-def is_html(first: bytes) -> bool:
-    """Tell whether a body begins like HTML, whatever it calls itself."""
-    return first.removeprefix(BOM).lstrip()[:14].lower().startswith((b"<!doctype html", b"<html"))
-
-
-def is_cut_off(heard: bytes) -> bool:
-    """Tell whether a body may have been cut before it said anything.
-
-    It holds half an event, or comments, which keep a connection alive: so may any stream begin.
-    """
-    said = _EMPTY_EVENTS.sub(b"", heard.removeprefix(BOM), count=1)
-    if not said:
-        return True
-    is_stream = any(said.startswith(start) or start.startswith(said) for start in _STREAM_PREFIXES)
-    if not is_stream or _search_event_end(said):
-        return False
-    return said[:1] not in (b"{", b"[") or (
-        _is_truncated_json(said) and _is_truncated_json(said.splitlines()[0])
-    )
-
-
-def _is_truncated_json(text: bytes) -> bool:
-    """Tell whether JSON is good as far as it goes."""
-    try:
-        msgspec.json.decode(text)
-    except msgspec.DecodeError as exc:
-        return "truncated" in str(exc)
-    except (UnicodeError, RecursionError):
-        pass
-    return False
-
-
-def is_document(answer: HttpResponse) -> bool:
-    """Tell whether an answer calls itself anything but a stream, which could have been cut short."""
-    return _DOCUMENT_TYPE.fullmatch(read_content_type(answer)) is not None
-
-
-def _build_redirect_error(answer: HttpResponse, outgoing: HttpRequest) -> ProviderError:
-    try:
-        target = strip_url_secrets(urljoin(outgoing.url, answer.headers.get("location", "")))
-    except ValueError:  # an address that is none
-        target = None
-    if target is None or target == outgoing.address:
-        what, advice = "it redirects", "check the base URL"
-    elif outgoing.url.startswith("https:") and target.startswith("http:"):
-        what = f"it redirects to {target}, where the key would travel unencrypted"
-        advice = "check the base URL, or have the server stay with https"
-    else:
-        what = f"it redirects to {target}"
-        advice = "if that is the right address, pass its beginning as the base URL"
-    rule = f"{outgoing.address}: {what}; redirects are not followed, as a key is for one host only"
-    return ProviderError(f"{rule}; {advice}", status=answer.status)
-
+"""Comments, and events with only a number or a name."""
+_NEWLINES_TO_SPACES: Final = bytes.maketrans(b"\r\n", b"  ")
 
 T = TypeVar("T")
 
-
+_search_event_end: Final = re.compile(rb"\r?\n\r?\n").search
 _logger = logging.getLogger("steno.providers")
 
 
-_MAX_SNIFFED_BYTES: Final = 64 * 1024
-"""So much of a body tells whose it is."""
-
-
-_NEWLINES_TO_SPACES: Final = bytes.maketrans(b"\r\n", b"  ")
+# -- the exchange ----------------------------------------------------------------------------------
 
 
 class RequestPolicy(NamedTuple):
-    """How to behave towards servers: what a test replaces."""
+    """How requests are sent and repeated; a test replaces its parts."""
 
     open: Callable[[HttpRequest], Awaitable[HttpResponse]]
     retries: Retries
@@ -210,12 +70,12 @@ class RequestPolicy(NamedTuple):
     jitter: Callable[[], float]
     """A number from 0 to 1, a new one each time."""
     first_event_s: float | None = None
-    """From the first byte of the body to the first event; the transport limits all other waits."""
+    """The time from the first byte of the body to the first event; the transport limits all others."""
 
-    async def retry(self, attempt: Callable[[], Awaitable[T]], whom: str) -> T:
-        """Make an attempt until it succeeds or is of no use. Raises its last StenoError.
+    async def retry(self, attempt: Callable[[], Awaitable[T]], vendor: str) -> T:
+        """Repeat an attempt until it succeeds or a repetition has no use. Raises its last StenoError.
 
-        After more than one it says who was asked, and how often.
+        After more than one attempt the error names the vendor and their number.
         """
         for tried in count():
             try:
@@ -224,42 +84,42 @@ class RequestPolicy(NamedTuple):
                 wait_s = self.retries.wait_s(exc, tried, self.jitter())
                 if wait_s is None:
                     if tried:
-                        append_advice(exc, f"{whom} was asked {tried + 1} times")
+                        append_advice(exc, f"{vendor} was asked {tried + 1} times")
                     raise
-                # The kind and no more: what a provider says may echo what it was asked.
-                _logger.info("%s: %s, again in %.1f s", whom, type(exc).__name__, wait_s)
+                # The class and no more: the text of a provider may echo the request.
+                _logger.info("%s: %s, again in %.1f s", vendor, type(exc).__name__, wait_s)
             await self.sleep(wait_s)
         raise AssertionError("count has no end")
 
 
 class ReadOptions(NamedTuple):
-    """How to read an answer."""
+    """How a response is read."""
 
     wire: Wire
     provider: str
-    """Whom its seals will be for."""
+    """The origin of its seals."""
     model: str | None
     whole_event: bytes | None
-    """A whole answer as an event (see `Endpoint`), or None if the decoder of streams takes it."""
+    """The event for a response that is no stream (see `Endpoint`); None if the stream decoder takes it."""
     stream_marker: re.Pattern[bytes] | None
-    """What a stream of the wire cannot be without, if that is known."""
+    """A pattern that every stream of the wire matches, if there is one."""
 
     def new_decoder(self) -> StreamDecoder:
-        """Begin to read a stream."""
+        """Return a decoder for a stream."""
         return self.wire.StreamDecoder(provider=self.provider, model=self.model)
 
     def decode_whole(self, body: bytes) -> AssistantMessage:
-        """Read an answer that came at once."""
+        """Decode a response that is no stream."""
         return self.wire.decode_response(body, provider=self.provider, model=self.model)
 
-    def may_match(self, heard: bytes) -> bool:
-        """Tell whether a body may be one of this wire, by what came of it so far."""
-        return self.stream_marker is None or self.stream_marker.search(heard) is not None
+    def may_match(self, body: bytes) -> bool:
+        """Return whether the beginning of a body may be one of this wire."""
+        return self.stream_marker is None or self.stream_marker.search(body) is not None
 
     def decode_as_stream(self, body: bytes) -> StreamDecoder:
-        """Return a decoder that heard a whole answer as a stream: for its envelope, nothing else."""
+        """Return a decoder that was fed a whole response: for its envelope only."""
         assert self.whole_event is not None
-        # In JSON a line ends between two tokens or not at all, and there a blank does as well.
+        # JSON has line breaks only between tokens, where a blank does as well.
         line = self.whole_event % body.translate(_NEWLINES_TO_SPACES)
         decoder = self.new_decoder()
         decoder.feed(b"data: " + line + b"\n\n")
@@ -268,57 +128,57 @@ class ReadOptions(NamedTuple):
 
 @final
 class HttpExchange:
-    """The source of events of one answer."""
+    """The source of events of one response."""
 
     def __init__(
         self,
-        outgoing: HttpRequest,
-        reading: ReadOptions,
+        request: HttpRequest,
+        options: ReadOptions,
         *,
-        conduct: RequestPolicy,
-        party: ErrorSource,
+        policy: RequestPolicy,
+        error_source: ErrorSource,
     ) -> None:
-        """Take what to send and how to read the answer; nothing is sent yet."""
-        self._request = outgoing
-        self._options = reading
-        self._policy = conduct
-        self._error_source = party
+        """Take the request, and how to read the response; nothing is sent yet."""
+        self._request = request
+        self._options = options
+        self._policy = policy
+        self._error_source = error_source
         self._response: HttpResponse | None = None
         self._decoder: StreamDecoder | None = None
         self._sniffed = b""
-        """What a body begins with, up to its first event."""
+        """The beginning of the body, up to its first event."""
         self._is_at_end = False
         self._is_closed = False
         self._first_event_timeout: asyncio.Timeout | None = None
-        """While the first event is waited for: a deadline, set when somebody closes the stream."""
+        """A deadline during the wait for the first event; closing the stream sets it."""
 
     @property
     def envelope(self) -> dict[str, Any]:
-        """What the provider said about its answer (id, model, ...) beside the message."""
+        """The metadata of the response (id, model, ...) beside the message."""
         return {} if self._decoder is None else self._decoder.envelope
 
     @property
     def usage(self) -> Usage | None:
-        """What was counted so far, if the provider tells it before the end."""
+        """The usage so far, if the provider sends it before the end."""
         return None if self._decoder is None else self._decoder.usage
 
     async def read(self) -> Iterable[Event] | None:
         """Return more events; the first time, send the request and wait for the first of them."""
         if self._response is not None:
             return await self._read_more(self._response)
-        self._first_event_timeout = beginning = asyncio.timeout(None)
+        self._first_event_timeout = timeout = asyncio.timeout(None)
         try:
-            async with beginning:
+            async with timeout:
                 return await self._policy.retry(self._attempt, self._error_source.vendor.name)
         except TimeoutError:
-            if not beginning.expired():
+            if not timeout.expired():
                 raise
             return None
         finally:
             self._first_event_timeout = None
 
     def redact(self, error: Exception) -> None:
-        """Hide the key if the server, or anybody, put it into an error."""
+        """Replace the key in the text of an error."""
         self._error_source.key.redact_error(error)
 
     def close(self) -> None:
@@ -333,71 +193,75 @@ class HttpExchange:
 
     async def _attempt(self) -> Iterator[Event]:
         self._is_at_end = False
-        answer = await self._policy.open(self._request)
+        response = await self._policy.open(self._request)
         try:
-            events = await self._read_first(answer)
+            events = await self._read_first(response)
         except BaseException:
-            answer.close()
+            response.close()
             raise
-        self._response = answer
+        self._response = response
         if self._is_closed:
             # Its bytes came in the same turn of the loop as `close`, too late to be cancelled.
-            answer.close()
+            response.close()
         return events
 
-    async def _read_first(self, answer: HttpResponse) -> Iterator[Event]:
-        if not 200 <= answer.status < 300:
-            raise await self._error_source.read_error(answer, self._request)
-        first = await answer.read()
+    async def _read_first(self, response: HttpResponse) -> Iterator[Event]:
+        if not 200 <= response.status < 300:
+            raise await self._error_source.read_error(response, self._request)
+        first = await response.read()
         if is_html(first):
-            raise self._error_source.build_protocol_error(answer, self._request)
+            raise self._error_source.build_protocol_error(response, self._request)
         limit_s = self._policy.first_event_s
-        patience = asyncio.timeout(limit_s)
+        timeout = asyncio.timeout(limit_s)
         try:
-            async with patience:
-                return await self._read_first_event(answer, first)
+            async with timeout:
+                return await self._read_first_event(response, first)
         except TimeoutError:
-            if not patience.expired():
+            if not timeout.expired():
                 raise
         except ProtocolError as exc:
-            if not first or not self._is_other_protocol(answer, exc):
+            if not first or not self._is_other_protocol(response, exc):
                 raise
-            raise self._error_source.build_protocol_error(answer, self._request) from exc
-        # Not tried again: who waited for so long would wait for so long once more.
-        rule = f"no event within {limit_s:g} s, though the connection was kept alive"
-        raise Unreachable(f"{self._options.provider}: {rule}", retryable=False)
+            raise self._error_source.build_protocol_error(response, self._request) from exc
+        # Not repeated: the next attempt would take as long.
+        raise Unreachable(
+            f"no event within {limit_s:g} s, though the connection was kept alive",
+            retryable=False,
+            code="no_event",
+            place=self._options.provider,
+        )
 
-    async def _read_first_event(self, answer: HttpResponse, first: bytes) -> Iterator[Event]:
+    async def _read_first_event(self, response: HttpResponse, first: bytes) -> Iterator[Event]:
         if self._options.whole_event is not None and _starts_like_json(first):
-            return await self._read_whole(answer, first)
+            return await self._read_whole(response, first)
         self._decoder = self._options.new_decoder()
         self._sniffed = first
         events: Iterator[Event] = self._decode(first)
         held: list[Event] = []
         while True:
-            # Once for each piece: a stream of a thousand unknown events is looked at no oftener.
+            # Once for each piece, however many unknown events it holds.
             is_ours = self._options.may_match(self._sniffed)
             for event in events:
                 held.append(event)
                 if isinstance(event, Finished) and event.stop_reason is StopReason.ERROR:
-                    return iter([*held, *events])  # what it was follows, and may be tried again
+                    return iter([*held, *events])  # the error follows, and may be retryable
                 if is_ours or not _is_unknown_event(event):
                     return chain(held, events)
             if self._is_at_end:
                 return iter(held)
-            piece = await answer.read()
+            piece = await response.read()
             if len(self._sniffed) < _MAX_SNIFFED_BYTES:
                 self._sniffed += piece[:_MAX_SNIFFED_BYTES]
             events = self._decode(piece)
 
-    def _is_other_protocol(self, answer: HttpResponse, error: ProtocolError) -> bool:
-        """Tell whether all that came before an error was said in another protocol, or in none."""
+    def _is_other_protocol(self, response: HttpResponse, error: ProtocolError) -> bool:
+        """Return whether the bytes before an error are of another protocol, or of none."""
         if isinstance(error, CutShort) and is_cut_off(self._sniffed):
             return False
-        return is_document(answer) or not self._options.may_match(self._sniffed)
+        return is_document(response) or not self._options.may_match(self._sniffed)
 
-    async def _read_more(self, answer: HttpResponse) -> Iterator[Event] | None:
-        return None if self._is_at_end else self._decode(await answer.read())
+    async def _read_more(self, response: HttpResponse) -> Iterator[Event] | None:
+        return None if self._is_at_end else self._decode(await response.read())
 
     def _decode(self, piece: bytes) -> Iterator[Event]:
         assert self._decoder is not None
@@ -406,12 +270,12 @@ class HttpExchange:
         self._is_at_end = True
         return self._decoder.close()
 
-    # -- answers that are no stream ----------------------------------------------------------
+    # -- responses that are no stream --------------------------------------------------------
 
-    async def _read_whole(self, answer: HttpResponse, first: bytes) -> Iterator[Event]:
+    async def _read_whole(self, response: HttpResponse, first: bytes) -> Iterator[Event]:
         pieces = [first]
         while pieces[-1]:
-            pieces.append(await answer.read())
+            pieces.append(await response.read())
         self._is_at_end = True
         body = b"".join(pieces)
         self._sniffed = body[:_MAX_SNIFFED_BYTES]
@@ -425,28 +289,151 @@ class HttpExchange:
         return events_from_message(message)
 
 
-async def fetch_json(conduct: RequestPolicy, outgoing: HttpRequest, party: ErrorSource) -> Any:
-    """Send a request once and return the JSON that comes back. Raises ProviderError, ProtocolError."""
-    answer = await conduct.open(outgoing)
+async def fetch_json(policy: RequestPolicy, request: HttpRequest, error_source: ErrorSource) -> Any:
+    """Send a request once and return the JSON of the response. Raises ProviderError, ProtocolError."""
+    response = await policy.open(request)
     try:
-        if not 200 <= answer.status < 300:
-            raise await party.read_error(answer, outgoing)
+        if not 200 <= response.status < 300:
+            raise await error_source.read_error(response, request)
         pieces: list[bytes] = []
-        while piece := await answer.read():
+        while piece := await response.read():
             pieces.append(piece)
     finally:
-        answer.close()
+        response.close()
     try:
         return msgspec.json.decode(b"".join(pieces))
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        raise party.build_protocol_error(answer, outgoing) from None
+        raise error_source.build_protocol_error(response, request) from None
 
 
 def _is_unknown_event(event: Event) -> bool:
-    """Tell whether an event is kept because nobody knows what it means."""
+    """Return whether an event of the wire is unknown."""
     return isinstance(event, BlockAdded) and isinstance(event.block, Opaque)
 
 
 def _starts_like_json(first: bytes) -> bool:
-    """Tell whether a whole answer came where events were asked for, whatever it calls itself."""
+    """Return whether a body begins like JSON instead of a stream, whatever its content type."""
     return first.removeprefix(BOM).lstrip()[:1] in (b"{", b"[")
+
+
+# -- errors of a response --------------------------------------------------------------------------
+
+
+class ErrorSource(NamedTuple):
+    """The vendor, wire and key that errors of a response name."""
+
+    vendor: Vendor
+    wire: Wire
+    key: ApiKey
+
+    async def read_error(self, response: HttpResponse, request: HttpRequest) -> ProviderError:
+        """Return the error of an error response, from as much of its body as there is."""
+        if 300 <= response.status < 400:
+            return _build_redirect_error(response, request)
+        pieces: list[bytes] = []
+        left = MAX_ERROR_BYTES
+        try:
+            while left > 0 and (piece := await response.read()):
+                pieces.append(piece)
+                left -= len(piece)
+        except Unreachable:
+            pass  # the status says more than the end of the connection
+        error = self.wire.decode_error(response.status, b"".join(pieces), response.headers)
+        self._add_advice(error, request)
+        return error
+
+    def add_vendor_hint(self, error: Unreachable) -> None:
+        """Add the vendor's advice for a server that does not respond."""
+        if self.vendor.hint:
+            append_advice(error, self.vendor.hint)
+
+    def build_protocol_error(self, response: HttpResponse, request: HttpRequest) -> ProtocolError:
+        """Return the error of a response that is not of the protocol."""
+        kind = read_content_type(response) or "without a content type"
+        return ProtocolError(
+            f"does not speak {self.wire.NAME}; what came ({kind}) is no answer; check the base URL,"
+            " the wire, and what stands between, such as a proxy or a login page",
+            code="wrong_protocol",
+            place=request.address,
+        )
+
+    def _add_advice(self, error: ProviderError, request: HttpRequest) -> None:
+        if error.retry_after_s:
+            append_advice(error, f"it asks to wait {error.retry_after_s:.10g} s")
+        match error:
+            case NotFound() | ProviderError(status=405):
+                append_advice(error, f"asked {request.address}, check the base URL and the model")
+            case AuthenticationFailed():
+                is_sent = bool(self.vendor.auth.header(self.key.reveal()))
+                state = "check the key" if is_sent else "no key was sent"
+                append_advice(error, f"{state}: {self.vendor.key_advice}")
+            case _:
+                pass
+
+
+def append_advice(error: StenoError, advice: str) -> None:
+    """Add advice to the message of an error."""
+    error.message = f"{error.message}; {advice}"
+    error.args = (f"{error.place}: {error.message}" if error.place else error.message,)
+
+
+def read_content_type(response: HttpResponse) -> str:
+    """Return the content type of a response, without parameters; empty where there is none."""
+    kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    return kind if _CONTENT_TYPE.fullmatch(kind) else ""
+
+
+def is_html(first: bytes) -> bool:
+    """Return whether a body begins like HTML, whatever its content type."""
+    return first.removeprefix(BOM).lstrip()[:14].lower().startswith((b"<!doctype html", b"<html"))
+
+
+def is_cut_off(body: bytes) -> bool:
+    """Return whether a body may have been cut off before its first event.
+
+    It holds half an event, or comments, which keep a connection alive: any stream may begin so.
+    """
+    rest = _EMPTY_EVENTS.sub(b"", body.removeprefix(BOM), count=1)
+    if not rest:
+        return True
+    is_stream = any(rest.startswith(start) or start.startswith(rest) for start in _STREAM_PREFIXES)
+    if not is_stream or _search_event_end(rest):
+        return False
+    return rest[:1] not in (b"{", b"[") or (
+        _is_truncated_json(rest) and _is_truncated_json(rest.splitlines()[0])
+    )
+
+
+def _is_truncated_json(text: bytes) -> bool:
+    """Return whether JSON is valid up to its end, and incomplete."""
+    try:
+        msgspec.json.decode(text)
+    except msgspec.DecodeError as exc:
+        return "truncated" in str(exc)  # msgspec has no other sign of it
+    except (UnicodeError, RecursionError):
+        pass
+    return False
+
+
+def is_document(response: HttpResponse) -> bool:
+    """Return whether the content type of a response is that of a document, not of a stream."""
+    return _DOCUMENT_TYPE.fullmatch(read_content_type(response)) is not None
+
+
+def _build_redirect_error(response: HttpResponse, request: HttpRequest) -> ProviderError:
+    try:
+        target = strip_url_secrets(urljoin(request.url, response.headers.get("location", "")))
+    except ValueError:  # the location is no address
+        target = None
+    if target is None or target == request.address:
+        what, advice = "it redirects", "check the base URL"
+    elif request.url.startswith("https:") and target.startswith("http:"):
+        what = f"it redirects to {target}, where the key would travel unencrypted"
+        advice = "check the base URL, or have the server stay with https"
+    else:
+        what = f"it redirects to {target}"
+        advice = "if that is the right address, pass its beginning as the base URL"
+    rule = f"{what}; redirects are not followed, as a key is for one host only"
+    return ProviderError(
+        f"{rule}; {advice}", status=response.status, code="redirected", place=request.address
+    )

@@ -1,7 +1,7 @@
-"""The one HTTP provider: every vendor is a row, and a row is all it takes.
+"""The HTTP provider of every vendor, and `connect`, which makes one from the name of a vendor.
 
-It joins what the other files know: the row says where and in which words, the wire writes and
-reads them, the transport carries them, the exchange tries again, the stream hands them out.
+A vendor is a row of the catalog. The row gives address and wire, the wire encodes and decodes, the
+transport carries bytes, the exchange retries, and the stream returns the events.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ from steno.messages.change import Change, ChangeCode
 from steno.messages.request import Request
 from steno.messages.usage import Usage
 from steno.ports import HttpRequest, HttpResponse, Transport
-from steno.providers.api_key import ApiKey, find_key
 from steno.providers.catalog import CATALOG
 from steno.providers.encoder_cache import EncoderCache
 from steno.providers.endpoint import build_encoder, find_endpoint
@@ -43,18 +42,14 @@ from steno.providers.exchange import (
 from steno.providers.models import Model, read_ollama_model
 from steno.providers.retry import DEFAULT_RETRIES, Retries
 from steno.providers.stream import SourceStream
-from steno.providers.vendor import Vendor, check_base_url, describe_unknown_vendor
+from steno.providers.vendor import ApiKey, Vendor, check_base_url, describe_unknown_vendor, find_key
 from steno.transport.http import HttpTransport
 from steno.values import PRECHECKED
 from steno.wire import load_wire
 
 FIRST_EVENT_S: Final = 1800
-"""Models that think unseen take many minutes, and their servers keep the connection alive."""
-
-
+"""Models that think without output take many minutes; their servers keep the connection alive."""
 _MAX_PAGES: Final = 50
-
-
 _HEADERS: Final = {
     "accept": "text/event-stream, application/json",
     "accept-encoding": "identity",  # a compressed stream waits until a block of it is full
@@ -62,9 +57,71 @@ _HEADERS: Final = {
 }
 
 
+def connect(
+    vendor: str | Vendor,
+    *,
+    model: str = "",
+    key: str | None = None,
+    base_url: str | None = None,
+    transport: Transport | None = None,
+    retries: Retries = DEFAULT_RETRIES,
+    first_event_s: float | None = FIRST_EVENT_S,
+    vendors: Mapping[str, Vendor] = CATALOG,
+    environ: Mapping[str, str] | None = None,
+) -> HttpProvider:
+    """Return a provider for a vendor, by name or as a row of your own; nothing is sent yet.
+
+        async with connect("anthropic", model="…") as provider:
+            message = await provider.stream(request).collect()
+
+    `model` is used where a request names none. Without `key` the key comes from `environ`, by
+    default that of the process. A server that keeps the connection alive without an event fails after
+    `first_event_s`. Raises InvalidValue for an unknown vendor, an invalid address or a limit that is
+    not above 0, AuthenticationFailed if a key is needed and there is none.
+    """
+    if not isinstance(vendor, (str, Vendor)):
+        kind = type(vendor).__name__
+        raise InvalidValue(
+            f'takes a name such as "openai", or a Vendor, not {kind}',
+            place="connect",
+            code="wrong_type",
+        )
+    if isinstance(vendor, str):
+        if vendor not in vendors:
+            rule = describe_unknown_vendor(vendor, sorted(vendors), "or pass a Vendor of your own")
+            raise InvalidValue(rule, place="vendor", code="vendor_unknown")
+        vendor = vendors[vendor]
+    if base_url is not None:
+        check_base_url(base_url, vendor.name)
+        vendor = replace(vendor, base_url=base_url, needs_model=vendor.needs_model_at(base_url))
+    if not vendor.base_url:
+        raise InvalidValue(
+            "everybody has one of their own, pass it",
+            place=f"{vendor.name}.base_url",
+            code="base_url_missing",
+        )
+    return HttpProvider(
+        vendor,
+        model=model,
+        key=_find_vendor_key(vendor, key, os.environ if environ is None else environ),
+        transport=transport,
+        retries=retries,
+        first_event_s=first_event_s,
+    )
+
+
+def _find_vendor_key(vendor: Vendor, passed: str | None, environ: Mapping[str, str]) -> ApiKey:
+    key = find_key(vendor.key_variables, environ) if passed is None else ApiKey(passed)
+    if vendor.needs_key and not key:
+        raise AuthenticationFailed(
+            f"no key; {vendor.key_advice}", place=vendor.name, code="key_missing"
+        )
+    return key
+
+
 @final
 class HttpProvider:
-    """Speaks with one vendor; `connect` makes one. `async with` closes its connections."""
+    """The provider of one vendor; `connect` makes one. `async with` closes its connections."""
 
     def __init__(
         self,
@@ -78,18 +135,18 @@ class HttpProvider:
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
         jitter: Callable[[], float] = random.random,
     ) -> None:
-        """Take a row and everything that acts. A transport that is given stays open.
+        """Take a vendor and the parts that act. A transport that is passed stays open.
 
-        `first_event_s` is how long a server may send bytes that say nothing, such as comments
-        that keep a connection alive, before the first event; None for as long as it likes.
-        Raises InvalidValue if the row names a wire that there is not, or a limit is not above 0.
+        `first_event_s` is how long a server may send bytes without an event, such as comments that
+        keep a connection alive, before the first event; None for no limit. Raises InvalidValue if the
+        vendor has an unknown wire, or a limit is not above 0.
         """
         _check_vendor(vendor)
         _check_model(model)
         _check_policy(key, transport, retries, first_event_s)
         self.vendor = vendor
         self.model = model
-        """What is asked for where a request names no model."""
+        """The model of requests that name none."""
         self._endpoint = find_endpoint(vendor)
         self._error_source = ErrorSource(vendor, load_wire(vendor.wire), key or ApiKey())
         self._owns_transport = transport is None
@@ -109,30 +166,33 @@ class HttpProvider:
         await self.close()
 
     async def close(self) -> None:
-        """Let go of what was written, and of the connections; nothing can be asked any more.
-
-        Those of a transport that was passed in stay.
-        """
+        """Close the connections, except those of a transport that was passed; no request can follow."""
         self._is_closed = True
         self._encoders.clear()
         if self._owns_transport:
             await self._transport.close()
 
     def stream(self, request: Request) -> HttpStream:
-        """Return the answer to a request, to be read; it is sent when the first event is wanted.
+        """Return the response to a request, as a stream; it is sent when the first event is read.
 
-        Raises InvalidRequest for what cannot be put into the words of this vendor, StenoError if
-        the provider is closed.
+        Raises InvalidRequest for a request that this vendor cannot take, StenoError
+        (`provider_closed`) if the provider is closed.
         """
         self._check_open()
         if not isinstance(request, Request):
             kind = type(request).__name__
-            raise InvalidRequest(f"stream: takes a Request(messages=(…,)), not {kind}")
+            raise InvalidRequest(
+                f"takes a Request(messages=(…,)), not {kind}", place="stream", code="wrong_type"
+            )
         if not request.model and self.model:
             request = _with_settings(request, model=self.model)
         if not request.model and self.vendor.needs_model:
             remedy = "name it there, or pass model to connect"
-            raise InvalidRequest(f"request: model must name one of {self.vendor.name}; {remedy}")
+            raise InvalidRequest(
+                f"model must name one of {self.vendor.name}; {remedy}",
+                place="request",
+                code="model_missing",
+            )
         request, losses = self._within_limit(request)
         path = self._endpoint.path_for(request.model)
         encoded = self._encoders.encode(request)
@@ -145,13 +205,13 @@ class HttpProvider:
                 self._endpoint.whole_event,
                 self._endpoint.stream_marker,
             ),
-            conduct=self._policy,
-            party=self._error_source,
+            policy=self._policy,
+            error_source=self._error_source,
         )
         return HttpStream(exchange, (*losses, *encoded.losses))
 
     def _within_limit(self, request: Request) -> tuple[Request, tuple[Change, ...]]:
-        """Return a request that asks for no more than the vendor's models say at once."""
+        """Return a request whose limit is not above that of the vendor's models."""
         most, asked = self.vendor.max_output_tokens, request.max_tokens
         if most is None or (asked is None and not self._endpoint.requires_max_tokens):
             return request, ()
@@ -171,12 +231,16 @@ class HttpProvider:
     # -- models ------------------------------------------------------------------------------
 
     async def models(self) -> tuple[Model, ...]:
-        """Ask the server which models it has. Raises ProviderError, ProtocolError.
+        """Request the models of the server. Raises ProviderError, ProtocolError.
 
-        Where it does not tell their limits, those of the vendor's row are theirs.
+        Limits that it does not give are those of the vendor's row.
         """
         if self._endpoint.models_path is None:
-            raise NotFound(f"{self.vendor.name}: where its models are listed is not known")
+            raise NotFound(
+                "where its models are listed is not known",
+                place=self.vendor.name,
+                code="models_path_unknown",
+            )
         path, _, query = self._endpoint.models_path.partition("?")
         page = self._endpoint.read_models(await self._fetch("GET", f"{path}?{query}".rstrip("?")))
         found = list(page.models)
@@ -189,20 +253,22 @@ class HttpProvider:
         return tuple([self._with_limits(model) for model in found])
 
     async def describe(self, model: str = "") -> Model:
-        """Ask the server about one model, that of the provider unless named.
+        """Request the facts about one model, by default that of the provider.
 
-        Raises NotFound if it does not have it.
+        Raises NotFound if the server does not have it.
         """
         _check_model(model)
         name = model or self.model
         if self._endpoint.show_path is not None:
             body = msgspec.json.encode({"model": name})
-            answer = await self._fetch("POST", self._endpoint.show_path, body)
-            return self._with_limits(read_ollama_model(name, answer))
+            facts = await self._fetch("POST", self._endpoint.show_path, body)
+            return self._with_limits(read_ollama_model(name, facts))
         for known in await self.models():
             if known.id == name:
                 return known
-        raise NotFound(f"{self.vendor.name}: the server lists no model of this name")
+        raise NotFound(
+            "the server lists no model of this name", place=self.vendor.name, code="model_unknown"
+        )
 
     def _with_limits(self, model: Model) -> Model:
         return msgspec.structs.replace(
@@ -212,26 +278,30 @@ class HttpProvider:
         )
 
     async def _fetch(self, method: str, path: str, body: bytes = b"") -> Any:
-        outgoing = self._build_request(method, path, body)
+        request = self._build_request(method, path, body)
         try:
             return await self._policy.retry(
-                lambda: fetch_json(self._policy, outgoing, self._error_source), self.vendor.name
+                lambda: fetch_json(self._policy, request, self._error_source), self.vendor.name
             )
         except Exception as exc:
             self._error_source.key.redact_error(exc)
             raise
 
-    async def _open(self, outgoing: HttpRequest) -> HttpResponse:
+    async def _open(self, request: HttpRequest) -> HttpResponse:
         self._check_open()
         try:
-            return await self._transport.open(outgoing)
+            return await self._transport.open(request)
         except Unreachable as exc:
             self._error_source.add_vendor_hint(exc)
             raise
 
     def _check_open(self) -> None:
         if self._is_closed:
-            raise StenoError(f"{self.vendor.name}: the provider is closed; connect again")
+            raise StenoError(
+                "the provider is closed; connect again",
+                place=self.vendor.name,
+                code="provider_closed",
+            )
 
     def _build_request(self, method: str, path: str, body: bytes) -> HttpRequest:
         headers = {
@@ -245,7 +315,7 @@ class HttpProvider:
 
 
 def _with_settings(request: Request, **settings: Any) -> Request:
-    """Return a request with other settings; its messages were looked at when it was made."""
+    """Return a request with other settings; its messages were checked when it was made."""
     token = PRECHECKED.set(True)
     try:
         return msgspec.structs.replace(request, **settings)
@@ -255,18 +325,18 @@ def _with_settings(request: Request, **settings: Any) -> Request:
 
 @final
 class HttpStream(SourceStream):
-    """The answer of a vendor, and what is known beside its events."""
+    """The response of a vendor as a stream, with its losses and its envelope."""
 
     def __init__(self, exchange: HttpExchange, losses: tuple[Change, ...]) -> None:
-        """Take the exchange, not begun yet."""
+        """Take the exchange before it begins."""
         super().__init__(exchange)
         self._exchange = exchange
         self.losses = losses
-        """What the model will not see as it is in the request."""
+        """The parts of the request that the model does not see as they are."""
 
     @property
     def envelope(self) -> dict[str, Any]:
-        """What the provider said about its answer (id, model, ...), for the record."""
+        """The metadata of the response (id, model, ...), for the record."""
         return self._exchange.envelope
 
     @property
@@ -274,89 +344,51 @@ class HttpStream(SourceStream):
         return self._exchange.usage
 
 
-# -- at the door -----------------------------------------------------------------------------
+# -- arguments ------------------------------------------------------------------------------------
 
 
 def _check_vendor(vendor: object) -> None:
     if not isinstance(vendor, Vendor):
         kind = type(vendor).__name__
-        raise InvalidValue(f"vendor: must be a Vendor, not {kind}; connect takes names as well")
+        raise InvalidValue(
+            f"must be a Vendor, not {kind}; connect takes names as well",
+            place="vendor",
+            code="wrong_type",
+        )
 
 
 def _check_model(model: object) -> None:
     if not isinstance(model, str):
         advice = "; pass its id" if isinstance(model, Model) else ""
-        raise InvalidValue(f"model: must be a string, not {type(model).__name__}{advice}")
+        raise InvalidValue(
+            f"must be a string, not {type(model).__name__}{advice}",
+            place="model",
+            code="wrong_type",
+        )
 
 
 def _check_policy(key: object, transport: object, retries: object, first_event_s: object) -> None:
     if key is not None and not isinstance(key, ApiKey):
-        raise InvalidValue(f"key: must be a Key, not {type(key).__name__}")
+        raise InvalidValue(
+            f"must be a Key, not {type(key).__name__}", place="key", code="wrong_type"
+        )
     if transport is not None and not hasattr(transport, "open"):
         kind = type(transport).__name__
-        raise InvalidValue(f"transport: must be one, such as HttpTransport(), not {kind}")
+        raise InvalidValue(
+            f"must be one, such as HttpTransport(), not {kind}",
+            place="transport",
+            code="wrong_type",
+        )
     if not isinstance(retries, Retries):
         kind = type(retries).__name__
-        raise InvalidValue(f"retries: must be Retries, such as Retries(most=3), not {kind}")
+        raise InvalidValue(
+            f"must be Retries, such as Retries(most=3), not {kind}",
+            place="retries",
+            code="wrong_type",
+        )
     if first_event_s is None:
         return
     if not isinstance(first_event_s, (int, float)) or first_event_s <= 0:
-        raise InvalidValue("first_event_s: must be above 0, in seconds, or None")
-
-
-# -- connect ---------------------------------------------------------------------------------------
-#
-# From the name of a vendor to a provider, with the key that the environment holds.
-
-
-def connect(
-    vendor: str | Vendor,
-    *,
-    model: str = "",
-    key: str | None = None,
-    base_url: str | None = None,
-    transport: Transport | None = None,
-    retries: Retries = DEFAULT_RETRIES,
-    first_event_s: float | None = FIRST_EVENT_S,
-    vendors: Mapping[str, Vendor] = CATALOG,
-    environ: Mapping[str, str] | None = None,
-) -> HttpProvider:
-    """Make a provider of a vendor, by name or as a row of your own; nothing is sent yet.
-
-        async with connect("anthropic", model="…") as provider:
-            message = await provider.stream(request).collect()
-
-    `model` is asked for where a request names none. The key comes from `environ`, that of the
-    process unless given, if none is passed. A server that keeps the connection alive and says
-    nothing is given up after `first_event_s`. Raises InvalidValue for a vendor that is not known,
-    an address that is none or a limit that is not above 0, AuthenticationFailed if a key is
-    needed and there is none.
-    """
-    if not isinstance(vendor, (str, Vendor)):
-        kind = type(vendor).__name__
-        raise InvalidValue(f'connect: takes a name such as "openai", or a Vendor, not {kind}')
-    if isinstance(vendor, str):
-        if vendor not in vendors:
-            rule = describe_unknown_vendor(vendor, sorted(vendors), "or pass a Vendor of your own")
-            raise InvalidValue(f"vendor: {rule}")
-        vendor = vendors[vendor]
-    if base_url is not None:
-        check_base_url(base_url, vendor.name)
-        vendor = replace(vendor, base_url=base_url, needs_model=vendor.needs_model_at(base_url))
-    if not vendor.base_url:
-        raise InvalidValue(f"{vendor.name}.base_url: everybody has one of their own, pass it")
-    return HttpProvider(
-        vendor,
-        model=model,
-        key=_find_vendor_key(vendor, key, os.environ if environ is None else environ),
-        transport=transport,
-        retries=retries,
-        first_event_s=first_event_s,
-    )
-
-
-def _find_vendor_key(vendor: Vendor, passed: str | None, environ: Mapping[str, str]) -> ApiKey:
-    key = find_key(vendor.key_variables, environ) if passed is None else ApiKey(passed)
-    if vendor.needs_key and not key:
-        raise AuthenticationFailed(f"{vendor.name}: no key; {vendor.key_advice}")
-    return key
+        raise InvalidValue(
+            "must be above 0, in seconds, or None", place="first_event_s", code="limit_not_positive"
+        )

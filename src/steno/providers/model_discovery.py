@@ -1,6 +1,10 @@
-"""Look what models there are: ask every server that could be asked, all at once and not for long.
+"""Find a model: discover the models of all known servers, and select one.
 
-Nothing here raises because of a server, and nothing here chooses between two of them.
+`discover_models` asks every server that can be asked, all at once and not for long; no error of a
+server is raised. `find_model` selects a model in this order: the one that is named, the one that is
+configured, vendors of the configuration, vendors with a key in the environment, a server on this
+machine (Ollama first), the embedded model, and the offline assistant, which is always there. So with
+nothing configured there is a model.
 """
 
 from __future__ import annotations
@@ -15,11 +19,8 @@ from pathlib import Path
 from typing import ClassVar, Final, NamedTuple, Protocol, final
 from urllib.parse import urlsplit
 
-from msgspec.structs import replace
-
 from steno.errors import AuthenticationFailed, InvalidValue, NotFound, StenoError
 from steno.ports import Provider
-from steno.providers.api_key import find_key
 from steno.providers.catalog import CATALOG
 from steno.providers.embedded import EmbeddedProvider, find_bundled_model
 from steno.providers.endpoint import find_endpoint
@@ -27,20 +28,16 @@ from steno.providers.http_provider import HttpProvider, connect
 from steno.providers.models import Model
 from steno.providers.offline_assistant import OfflineProvider
 from steno.providers.retry import Retries
-from steno.providers.vendor import Vendor, describe_unknown_vendor, suggest_vendor
+from steno.providers.vendor import Vendor, describe_unknown_vendor, find_key, suggest_vendor
 from steno.transport.http import HttpTransport
 from steno.transport.proxy import is_loopback
 from steno.values import RedactedRepr
 
 EMBEDDED: Final = "embedded"
-
-
 OFFLINE: Final = "offline"
-
-
+_ADD_VENDOR_HINT: Final = "a row [providers.NAME] in the configuration adds one"
 _MAX_DESCRIBED: Final = 8
-
-
+"""How many models are asked about one by one, where a list does not say enough."""
 _PREFERRED_FAMILIES: Final = {
     "anthropic": (re.compile(r"claude-sonnet-[\d-]+"),),
     # Its price list names one that is always the newest, which sees images and costs least.
@@ -54,24 +51,20 @@ _PREFERRED_FAMILIES: Final = {
     "openai": (re.compile(r"gpt-[\d.]+"),),
     "xai": (re.compile(r"grok-[\d.-]+"),),
 }
-"""Which models of a vendor are all-rounders, the best first.
+"""The families of general models of a vendor, the best first.
 
-Of the first family that its server lists any of, the newest is taken.
+The newest model of the first family that its server lists is selected.
 """
-
-
 _NOT_FOR_CHAT: Final = re.compile(
     r"embed|whisper|tts|transcri|moderation|dall-e|image|audio|realtime|rerank|guard|ocr|sora",
     re.IGNORECASE,
 )
-
-
 _NUMBER: Final = re.compile(r"\d+")
 
 
 @final
 class DiscoveryResult(RedactedRepr, frozen=True, kw_only=True):
-    """Where was looked for models, and what was found there."""
+    """The models of one vendor, or why there are none."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"where", "outcome", "choice"})
 
@@ -79,12 +72,18 @@ class DiscoveryResult(RedactedRepr, frozen=True, kw_only=True):
     """The name of a vendor, "embedded" or "offline"."""
     title: str = ""
     outcome: str
-    """In words; where there is nothing to use, why, and what to do about it."""
+    """A sentence for people; where there is no model to use, the reason and a remedy."""
+    code: str = "found"
+    """The outcome for programs: `found`, `key_missing`, `base_url_missing`, `timeout`,
+    `no_chat_model`, `missing_extra`, or the code of an error."""
     models: tuple[Model, ...] = ()
     choice: str = ""
-    """The model that is taken where nobody names one; empty if there is none to use."""
-    lacks_key: bool = False
-    """Whether no key is set for a vendor that needs one."""
+    """The model that is selected by default; empty if there is none to use."""
+
+    @property
+    def lacks_key(self) -> bool:
+        """Whether no key is set for a vendor that needs one."""
+        return self.code == "key_missing"
 
     @property
     def is_usable(self) -> bool:
@@ -108,23 +107,23 @@ async def discover_models(
     vendors: Mapping[str, Vendor],
     environ: Mapping[str, str],
     *,
-    patience: DiscoveryTimeouts = DEFAULT_DISCOVERY_TIMEOUTS,
-    bundled: Callable[[], Path] = find_bundled_model,
+    timeouts: DiscoveryTimeouts = DEFAULT_DISCOVERY_TIMEOUTS,
+    bundled_model: Callable[[], Path] = find_bundled_model,
 ) -> tuple[DiscoveryResult, ...]:
-    """Look everywhere, in the order in which models are found."""
-    async with open_vendor_probe(environ, patience) as look:
-        hosted = await asyncio.gather(*map(look, order_vendors(vendors)))
-    return (*hosted, await probe_embedded(bundled), await probe_offline())
+    """Return the models of every vendor, in the order of selection."""
+    async with open_vendor_probe(environ, timeouts) as probe:
+        hosted = await asyncio.gather(*map(probe, order_vendors(vendors)))
+    return (*hosted, await probe_embedded(bundled_model), await probe_offline())
 
 
 def order_vendors(vendors: Mapping[str, Vendor]) -> Iterable[Vendor]:
-    """Return whom to ask: first the user's own, then those with a key, then this machine."""
+    """Return the vendors to ask: first the user's own, then those with a key, then this machine."""
     own = [vendor for name, vendor in vendors.items() if name not in CATALOG]
     return dict.fromkeys([*own, *_first_protocol_of_each(vendors.values())])
 
 
 def _first_protocol_of_each(rows: Iterable[Vendor]) -> Iterator[Vendor]:
-    """Yield those with a key before those on this machine; a server only in its first protocol."""
+    """Yield those that need a key before those on this machine; a server only in its first protocol."""
     seen: set[tuple[str, str]] = set()
     for vendor in sorted(rows, key=lambda row: not row.needs_key):
         server = (vendor.provider_name, urlsplit(vendor.base_url).netloc)
@@ -134,11 +133,11 @@ def _first_protocol_of_each(rows: Iterable[Vendor]) -> Iterator[Vendor]:
 
 
 def find_key_variable(vendor: Vendor, environ: Mapping[str, str]) -> str:
-    """Return which variable holds the key of a vendor; empty if none does."""
+    """Return the variable that holds the key of a vendor; empty if none does."""
     return next((name for name in vendor.key_variables if environ.get(name, "").strip()), "")
 
 
-# -- servers ---------------------------------------------------------------------------------
+# -- servers ---------------------------------------------------------------------------------------
 
 
 @final
@@ -146,36 +145,39 @@ class VendorProbe:
     """Asks vendors which models they have."""
 
     def __init__(
-        self, environ: Mapping[str, str], patience: DiscoveryTimeouts, transport: HttpTransport
+        self, environ: Mapping[str, str], timeouts: DiscoveryTimeouts, transport: HttpTransport
     ) -> None:
         self._environ = environ
-        self._timeouts = patience
+        self._timeouts = timeouts
         self._transport = transport
 
     async def __call__(self, vendor: Vendor) -> DiscoveryResult:
-        """Return what a vendor has. Raises nothing."""
+        """Return the models of a vendor. Raises nothing."""
         if vendor.needs_key and not find_key(vendor.key_variables, self._environ):
             outcome = f"no key; set {' or '.join(vendor.key_variables) or 'one'}"
-            return replace(_build_unusable(vendor, outcome), lacks_key=True)
+            return _build_unusable(vendor, "key_missing", outcome)
         if not vendor.base_url:
             outcome = "everybody has an address of their own: set base_url in the configuration"
-            return _build_unusable(vendor, outcome)
+            return _build_unusable(vendor, "base_url_missing", outcome)
         is_here = is_loopback(urlsplit(vendor.base_url).hostname or "")
         limit_s = self._timeouts.local_s if is_here else self._timeouts.hosted_s
         try:
-            self._transport.prepare()  # it may take longer than all of the patience
+            self._transport.prepare()  # loading the client may take longer than the time limit
             async with asyncio.timeout(limit_s):
                 models = await self._list_models(vendor)
         except TimeoutError:
-            return _build_unusable(vendor, f"no answer within {limit_s:g} s from {vendor.base_url}")
+            outcome = f"no answer within {limit_s:g} s from {vendor.base_url}"
+            return _build_unusable(vendor, "timeout", outcome)
         except ImportError as exc:
-            held = find_key_variable(vendor, self._environ)
-            return _build_unusable(vendor, f"the key is in {held}, but {exc}" if held else str(exc))
+            variable = find_key_variable(vendor, self._environ)
+            outcome = f"the key is in {variable}, but {exc}" if variable else str(exc)
+            return _build_unusable(vendor, "missing_extra", outcome)
         except StenoError as exc:
-            return _build_unusable(vendor, str(exc).removeprefix(f"{vendor.name}: "))
+            return _build_unusable(vendor, exc.code, _text_without_place(exc, vendor.name))
         choice = choose_model(vendor.provider_name, models)
         if not choice:
-            return _build_unusable(vendor, f"{vendor.base_url} lists no model to talk to", models)
+            outcome = f"{vendor.base_url} lists no model to talk to"
+            return _build_unusable(vendor, "no_chat_model", outcome, models)
         return DiscoveryResult(
             where=vendor.name,
             title=vendor.title,
@@ -198,12 +200,12 @@ class VendorProbe:
 
 @asynccontextmanager
 async def open_vendor_probe(
-    environ: Mapping[str, str], patience: DiscoveryTimeouts
+    environ: Mapping[str, str], timeouts: DiscoveryTimeouts
 ) -> AsyncGenerator[VendorProbe]:
-    """Return what asks vendors, over connections that are closed at the end."""
+    """Return a probe whose connections are closed at the end."""
     transport = HttpTransport(environ=environ)
     try:
-        yield VendorProbe(environ, patience, transport)
+        yield VendorProbe(environ, timeouts, transport)
     finally:
         await transport.close()
 
@@ -216,41 +218,49 @@ async def _describe_model(provider: HttpProvider, model: Model) -> Model:
 
 
 def _build_unusable(
-    vendor: Vendor, outcome: str, models: tuple[Model, ...] = ()
+    vendor: Vendor, code: str, outcome: str, models: tuple[Model, ...] = ()
 ) -> DiscoveryResult:
-    return DiscoveryResult(where=vendor.name, title=vendor.title, outcome=outcome, models=models)
+    return DiscoveryResult(
+        where=vendor.name, title=vendor.title, outcome=outcome, code=code, models=models
+    )
+
+
+def _text_without_place(error: StenoError, place: str) -> str:
+    """Return the text of an error, without its place if a reader knows that already."""
+    text = str(error)
+    return text[len(f"{place}: ") :] if error.place == place else text
 
 
 def choose_model(maker: str, models: Sequence[Model]) -> str:
-    """Return the model to take of those that a maker's server lists: empty if none is for talking."""
+    """Return the default model among those of a maker's server: empty if none is for chat."""
     usable = [model for model in models if not _NOT_FOR_CHAT.search(model.id)]
     for family in _PREFERRED_FAMILIES.get(maker, ()):
         known = [model.id for model in usable if family.fullmatch(model.id)]
         if known:
             return max(known, key=_version)
-    # Without tools a model can still talk; who knows that it has none comes last.
+    # A model without tools can still chat; those that say so come last.
     usable.sort(key=lambda model: model.capabilities.tools is False)
     return usable[0].id if usable else ""
 
 
 def _version(name: str) -> tuple[list[int], int]:
-    """Return what newer models have more of; a date is no version, and the short name is better."""
+    """Return a key that is higher for newer models; a date is no version, and short names win."""
     numbers = [int(digits) for digits in _NUMBER.findall(name) if len(digits) < 6]
     return numbers, -len(name)
 
 
-# -- without a server ------------------------------------------------------------------------
+# -- without a server ------------------------------------------------------------------------------
 
 
-async def probe_embedded(bundled: Callable[[], Path] = find_bundled_model) -> DiscoveryResult:
-    """Return whether there is a model that runs in this program's care."""
+async def probe_embedded(bundled_model: Callable[[], Path] = find_bundled_model) -> DiscoveryResult:
+    """Return the embedded model, or why there is none."""
     title = "Embedded (llama.cpp)"
     try:
-        provider = EmbeddedProvider(bundled())
+        provider = EmbeddedProvider(bundled_model())
         models = await provider.models()
         await provider.close()
     except StenoError as exc:
-        return DiscoveryResult(where=EMBEDDED, title=title, outcome=str(exc))
+        return DiscoveryResult(where=EMBEDDED, title=title, outcome=str(exc), code=exc.code)
     outcome = "runs on this machine, without a network"
     return DiscoveryResult(
         where=EMBEDDED, title=title, outcome=outcome, models=models, choice=provider.model
@@ -269,69 +279,63 @@ async def probe_offline() -> DiscoveryResult:
     )
 
 
-# -- finding ---------------------------------------------------------------------------------------
-#
-# Find a model to talk to: the one that was asked for, else the best that there is.
-#
-# In this order: the one named, the one configured, vendors of the configuration, vendors for whom
-# the environment holds a key, a server on this machine (Ollama first), the embedded model, and at
-# last the offline assistant, which is always there. So with nothing configured something answers.
-
-
-_ADD_VENDOR_HINT: Final = "a row [providers.NAME] in the configuration adds one"
+# -- selection -------------------------------------------------------------------------------------
 
 
 class ModelProvider(Provider, Protocol):
-    """A provider that knows about its model, and is closed when it is not needed any more."""
+    """A provider that describes its model and can be closed."""
 
     async def describe(self) -> Model:
-        """Return what is known of the model."""
+        """Return the facts about the model."""
         ...
 
     async def close(self) -> None:
-        """Let go of everything."""
+        """Release all resources."""
         ...
 
 
 class ModelSelection(NamedTuple):
-    """A model, and how it was found."""
+    """A model, and why it was selected."""
 
     vendor: str
     model: str
     """Its id; of an embedded model the path, empty for the one that comes in a package."""
     reason: str
-    """Why this one, in words."""
+    """The reason for the selection, for people."""
     open: Callable[[], ModelProvider]
-    """Make a provider that asks it; nothing is sent or loaded yet."""
+    """Makes a provider of the model; nothing is sent or loaded yet."""
     known: Model | None = None
-    """What its server said about it, where it was asked."""
+    """The facts of its server, where that was asked."""
     searched: tuple[DiscoveryResult, ...] = ()
-    """Where was looked before."""
+    """The results of the discovery, up to this model."""
+    code: str = ""
+    """The reason for programs: `asked_for`, `configured`, `key_found`, `server_found`,
+    `embedded_found`, `nothing_else_found`, or `key_unused` if a key is set and of no use."""
 
     @property
     def name(self) -> str:
-        """What to ask for it by the next time: `vendor/model`."""
+        """The name to select it by: `vendor/model`."""
         return format_model_name(self.vendor, self.model)
 
 
 def format_model_name(vendor: str, model: str) -> str:
-    """Return what `parse_model_name` reads; the embedded model has no name, only a path."""
+    """Return the text that `parse_model_name` reads; the embedded model has a path instead of a name."""
     if vendor != EMBEDDED:
         return f"{vendor}/{model}"
     return f"{EMBEDDED}:{model}" if Path(model).is_absolute() else EMBEDDED
 
 
 class ModelName(NamedTuple):
-    """`vendor/model` taken apart; the model is empty where only the vendor was named."""
+    """The parts of `vendor/model`; the model is empty where only the vendor was named."""
 
     vendor: str
     model: str = ""
 
 
 def parse_model_name(text: str, vendors: Mapping[str, Vendor] = CATALOG) -> ModelName:
-    """Read `vendor/model`, `embedded`, `embedded:/path.gguf` or `offline`. Raises InvalidValue.
+    """Parse `vendor/model`, `embedded`, `embedded:/path.gguf` or `offline`. Raises InvalidValue.
 
-    The model is everything behind the first slash: `openrouter/meta/llama`.
+    The model is everything after the first slash: `openrouter/meta/llama`.
     """
     if text in (OFFLINE, f"{OFFLINE}/assistant"):
         return ModelName(OFFLINE, "assistant")
@@ -362,49 +366,49 @@ async def find_model(
     configured: str = "",
     vendors: Mapping[str, Vendor] = CATALOG,
     environ: Mapping[str, str] | None = None,
-    patience: DiscoveryTimeouts = DEFAULT_DISCOVERY_TIMEOUTS,
-    bundled: Callable[[], Path] = find_bundled_model,
+    timeouts: DiscoveryTimeouts = DEFAULT_DISCOVERY_TIMEOUTS,
+    bundled_model: Callable[[], Path] = find_bundled_model,
 ) -> ModelSelection:
-    """Find a model. `wanted` is what a person named: `vendor/model`, `embedded`, `offline`.
+    """Select a model. `wanted` is the name from the user: `vendor/model`, `embedded`, `offline`.
 
-    If nothing is wanted, what is `configured` counts. A model that is named is taken without
-    asking anybody; a vendor that is named without a model is asked which ones it has. `vendors`
-    are all that are known, those of the user included. Raises InvalidValue for a vendor that is
-    not among them, AuthenticationFailed if its key is missing, NotFound if there is no such file
-    or the vendor has no model to use.
+    If it is empty, `configured` counts. A named model is selected without a request; a vendor that
+    is named without a model is asked for its list. `vendors` are all known vendors, those of the
+    user included. Raises InvalidValue for an unknown vendor, AuthenticationFailed if its key is
+    missing, NotFound if there is no such file or the vendor has no model to use.
     """
     environ = os.environ if environ is None else environ
-    named, how = (wanted, "asked for") if wanted else (configured, "configured")
-    async with open_vendor_probe(environ, patience) as look:
+    named, reason = (wanted, "asked for") if wanted else (configured, "configured")
+    code = "asked_for" if wanted else "configured"
+    async with open_vendor_probe(environ, timeouts) as probe:
         if named:
-            return await _select_named(
-                parse_model_name(named, vendors), how, vendors, environ, look
-            )
-        looked = await _first_usable(look, order_vendors(vendors))
-    if not (looked and looked[-1].is_usable):
-        looked.append(await probe_embedded(bundled))
-    if not looked[-1].is_usable:
-        looked.append(await probe_offline())
-    return _select_last(looked, vendors, environ, bundled)
+            name = parse_model_name(named, vendors)
+            selected = await _select_named(name, reason, vendors, environ, probe)
+            return selected._replace(code=code)
+        searched = await _first_usable(probe, order_vendors(vendors))
+    if not (searched and searched[-1].is_usable):
+        searched.append(await probe_embedded(bundled_model))
+    if not searched[-1].is_usable:
+        searched.append(await probe_offline())
+    return _select_last(searched, vendors, environ, bundled_model)
 
 
 async def _select_named(
     name: ModelName,
-    how: str,
+    reason: str,
     vendors: Mapping[str, Vendor],
     environ: Mapping[str, str],
-    look: VendorProbe,
+    probe: VendorProbe,
 ) -> ModelSelection:
-    """Return what was named; only a vendor without a model has to be asked."""
+    """Return the named model; only a vendor without a model has to be asked."""
     if name.vendor == OFFLINE:
         return ModelSelection(
-            OFFLINE, name.model, how, OfflineProvider, await OfflineProvider().describe()
+            OFFLINE, name.model, reason, OfflineProvider, await OfflineProvider().describe()
         )
     if name.vendor == EMBEDDED:
         provider = EmbeddedProvider(name.model or None)  # raises for what is missing
         path = str(provider.path) if name.model else ""
         open_ = partial(EmbeddedProvider, path or None)
-        return ModelSelection(EMBEDDED, path, how, open_, await provider.describe())
+        return ModelSelection(EMBEDDED, path, reason, open_, await provider.describe())
     vendor = vendors[name.vendor]
     if vendor.needs_key and not find_key_variable(vendor, environ):
         names = " or ".join(vendor.key_variables)
@@ -413,65 +417,71 @@ async def _select_named(
     if name.model:
         connect(vendor, model=name.model, environ=environ)  # raises for what is missing
         return ModelSelection(
-            vendor.name, name.model, how, _provider_factory(vendor, name.model, environ)
+            vendor.name, name.model, reason, _provider_factory(vendor, name.model, environ)
         )
-    looked = await look(vendor)
-    if not looked.is_usable:
-        raise NotFound(looked.outcome, code="model_missing", place=vendor.name)
-    open_there = _provider_factory(vendor, looked.choice, environ)
-    how = f"{how} as {vendor.name} alone; {looked.outcome}"
+    found = await probe(vendor)
+    if not found.is_usable:
+        raise NotFound(found.outcome, code="model_missing", place=vendor.name)
+    open_there = _provider_factory(vendor, found.choice, environ)
+    reason = f"{reason} as {vendor.name} alone; {found.outcome}"
     return ModelSelection(
-        vendor.name, looked.choice, how, open_there, _find_chosen_model(looked), (looked,)
+        vendor.name, found.choice, reason, open_there, _find_chosen_model(found), (found,)
     )
 
 
-async def _first_usable(look: VendorProbe, rows: Iterable[Vendor]) -> list[DiscoveryResult]:
-    """Ask all of them at once, and return the answers up to the first that is of use."""
-    tasks = [asyncio.create_task(look(vendor)) for vendor in rows]
-    looked: list[DiscoveryResult] = []
+async def _first_usable(probe: VendorProbe, vendors: Iterable[Vendor]) -> list[DiscoveryResult]:
+    """Ask all vendors at once, and return the results up to the first that is usable."""
+    tasks = [asyncio.create_task(probe(vendor)) for vendor in vendors]
+    searched: list[DiscoveryResult] = []
     try:
         for task in tasks:
-            looked.append(await task)
-            if looked[-1].is_usable:
+            searched.append(await task)
+            if searched[-1].is_usable:
                 break
     finally:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-    return looked
+    return searched
 
 
 def _select_last(
-    looked: Sequence[DiscoveryResult],
+    searched: Sequence[DiscoveryResult],
     vendors: Mapping[str, Vendor],
     environ: Mapping[str, str],
-    bundled: Callable[[], Path],
+    bundled_model: Callable[[], Path],
 ) -> ModelSelection:
-    """Return what the last look has found."""
-    last = looked[-1]
-    known, trail = _find_chosen_model(last), tuple(looked)
+    """Return the model of the last result."""
+    last = searched[-1]
+    known, trail = _find_chosen_model(last), tuple(searched)
     if last.where == OFFLINE:
-        how = _explain_unused_key(looked, vendors, environ) or "nothing else found"
-        return ModelSelection(OFFLINE, last.choice, how, OfflineProvider, known, trail)
+        unused = _explain_unused_key(searched, vendors, environ)
+        code = "key_unused" if unused else "nothing_else_found"
+        reason = unused or "nothing else found"
+        return ModelSelection(OFFLINE, last.choice, reason, OfflineProvider, known, trail, code)
     if last.where == EMBEDDED:
-        how = _explain_unused_key(looked, vendors, environ) or "no key and no server found"
-        return ModelSelection(EMBEDDED, "", how, lambda: EmbeddedProvider(bundled()), known, trail)
+        unused = _explain_unused_key(searched, vendors, environ)
+        code = "key_unused" if unused else "embedded_found"
+        reason = unused or "no key and no server found"
+        return ModelSelection(
+            EMBEDDED, "", reason, lambda: EmbeddedProvider(bundled_model()), known, trail, code
+        )
     vendor = vendors[last.where]
-    how = f"server at {vendor.base_url}"
+    code, reason = "server_found", f"server at {vendor.base_url}"
     if vendor.needs_key:
-        how = f"key in {find_key_variable(vendor, environ)}"
+        code, reason = "key_found", f"key in {find_key_variable(vendor, environ)}"
     open_there = _provider_factory(vendor, last.choice, environ)
-    return ModelSelection(vendor.name, last.choice, how, open_there, known, trail)
+    return ModelSelection(vendor.name, last.choice, reason, open_there, known, trail, code)
 
 
 def _explain_unused_key(
-    looked: Iterable[DiscoveryResult], vendors: Mapping[str, Vendor], environ: Mapping[str, str]
+    searched: Iterable[DiscoveryResult], vendors: Mapping[str, Vendor], environ: Mapping[str, str]
 ) -> str:
-    """Say why somebody who has set a key does not get the model that it is for."""
-    for place in looked:
-        vendor = vendors.get(place.where)
+    """Return why a vendor whose key is set was not selected; empty if there is none."""
+    for result in searched:
+        vendor = vendors.get(result.where)
         if vendor is not None and find_key_variable(vendor, environ):
-            return f"{place.where}: {place.outcome}"
+            return f"{result.where}: {result.outcome}"
     return ""
 
 
@@ -481,5 +491,5 @@ def _provider_factory(
     return partial(connect, vendor, model=model, environ=environ)
 
 
-def _find_chosen_model(looked: DiscoveryResult) -> Model | None:
-    return next((model for model in looked.models if model.id == looked.choice), None)
+def _find_chosen_model(result: DiscoveryResult) -> Model | None:
+    return next((model for model in result.models if model.id == result.choice), None)

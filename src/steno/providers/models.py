@@ -1,4 +1,4 @@
-"""Read what servers say about their models, in each of the four ways they say it."""
+"""The models of a server, read from the four formats in which servers list them."""
 
 from __future__ import annotations
 
@@ -15,62 +15,62 @@ Json = Mapping[str, Any]
 
 @final
 class Model(RedactedRepr, frozen=True, kw_only=True):
-    """A model that a server offers. What it did not say is None."""
+    """A model of a server. Facts that the server does not give are None."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"id", "title"})
 
     id: str
-    """What to ask for it by: `Request.model`."""
+    """The name in a request: `Request.model`."""
     title: str | None = None
     context_tokens: int | None = None
     max_output_tokens: int | None = None
     capabilities: Capabilities = UNKNOWN_CAPABILITIES
     raw: JsonObject
-    """Everything the server said about it."""
+    """The facts as the server sent them."""
 
 
 class ModelPage(NamedTuple):
-    """A part of a list, and how to ask for the next one."""
+    """One page of a list, and the query for the next one."""
 
     models: tuple[Model, ...]
     next_query: dict[str, str] | None = None
 
 
-def read_openai_models(answer: Any) -> ModelPage:
+def read_openai_models(body: Any) -> ModelPage:
     """Read `/models` of OpenAI and those who copy it, some without the envelope."""
-    entries = answer if isinstance(answer, list) else _read_list(answer, "data")
+    entries = body if isinstance(body, list) else _read_list(body, "data")
     return ModelPage(tuple(map(_openai_model, _named_objects(entries, "id"))))
 
 
-def read_anthropic_models(answer: Any) -> ModelPage:
+def read_anthropic_models(body: Any) -> ModelPage:
     """Read one page of Anthropic's `/v1/models`."""
-    models = tuple(map(_anthropic_model, _named_objects(_read_list(answer, "data"), "id")))
-    last = answer.get("last_id")
-    if answer.get("has_more") is True and isinstance(last, str) and models:
+    models = tuple(map(_anthropic_model, _named_objects(_read_list(body, "data"), "id")))
+    last = body.get("last_id")
+    if body.get("has_more") is True and isinstance(last, str) and models:
         return ModelPage(models, {"after_id": last})
     return ModelPage(models)
 
 
-def read_gemini_models(answer: Any) -> ModelPage:
+def read_gemini_models(body: Any) -> ModelPage:
     """Read one page of Gemini's `/models`; those that do not generate are left out."""
-    entries = _named_objects(_read_list(answer, "models"), "name")
+    entries = _named_objects(_read_list(body, "models"), "name")
     models = tuple([_gemini_model(entry) for entry in entries if _can_generate(entry)])
-    token = answer.get("nextPageToken")
+    token = body.get("nextPageToken")
     return ModelPage(models, {"pageToken": token} if isinstance(token, str) and token else None)
 
 
-def read_ollama_models(answer: Any) -> ModelPage:
-    """Read Ollama's `/api/tags`, which says nothing about what a model can do."""
-    entries = _named_objects(_read_list(answer, "models"), "name")
+def read_ollama_models(body: Any) -> ModelPage:
+    """Read Ollama's `/api/tags`, which has no capabilities."""
+    entries = _named_objects(_read_list(body, "models"), "name")
     return ModelPage(tuple([Model(id=entry["name"], raw=_copy_json(entry)) for entry in entries]))
 
 
-def read_ollama_model(model: str, answer: Any) -> Model:
-    """Read Ollama's `/api/show`: capabilities as words, the rest under the architecture's name."""
-    if not isinstance(answer, dict):
-        raise ProtocolError("models: not an object")
-    words = answer.get("capabilities")
-    facts = _read_object(answer, "model_info")
+def read_ollama_model(model: str, body: Any) -> Model:
+    """Read Ollama's `/api/show`: capabilities as a list, the rest under the architecture's name."""
+    if not isinstance(body, dict):
+        raise ProtocolError("not an object", place="models", code="models_malformed")
+    names = body.get("capabilities")
+    facts = _read_object(body, "model_info")
     lengths = [
         _read_count(value) for name, value in facts.items() if name.endswith(".context_length")
     ]
@@ -78,18 +78,18 @@ def read_ollama_model(model: str, answer: Any) -> Model:
         id=model,
         context_tokens=next(filter(None, lengths), None),
         capabilities=Capabilities(
-            tools="tools" in words,
-            vision="vision" in words,
-            thinking="thinking" in words,
+            tools="tools" in names,
+            vision="vision" in names,
+            thinking="thinking" in names,
             strict=False,
         )
-        if isinstance(words, list)
+        if isinstance(names, list)
         else UNKNOWN_CAPABILITIES,
-        raw=_copy_json(answer),
+        raw=_copy_json(body),
     )
 
 
-# -- one model -------------------------------------------------------------------------------
+# -- one model -------------------------------------------------------------------------------------
 
 _CONTEXT_FIELDS: Final = (
     "context_length",  # OpenRouter, Together, Fireworks
@@ -129,16 +129,16 @@ def _openai_capabilities(entry: Json) -> Capabilities:
             thinking="reasoning" in parameters,
             strict="structured_outputs" in parameters,
         )
-    said = _read_object(entry, "capabilities")  # Mistral
+    listed = _read_object(entry, "capabilities")  # Mistral
     return Capabilities(
-        tools=_read_bool(said.get("function_calling", entry.get("supports_tools"))),
-        vision=_read_bool(said.get("vision", entry.get("supports_image_input"))),
-        thinking=_read_bool(said.get("reasoning")),
+        tools=_read_bool(listed.get("function_calling", entry.get("supports_tools"))),
+        vision=_read_bool(listed.get("vision", entry.get("supports_image_input"))),
+        thinking=_read_bool(listed.get("reasoning")),
     )
 
 
 def _anthropic_model(entry: Json) -> Model:
-    said = _read_object(entry, "capabilities")
+    listed = _read_object(entry, "capabilities")
     title = entry.get("display_name")
     return Model(
         id=entry["id"],
@@ -146,9 +146,9 @@ def _anthropic_model(entry: Json) -> Model:
         context_tokens=_read_count(entry.get("max_input_tokens")),
         max_output_tokens=_read_count(entry.get("max_tokens")),
         capabilities=Capabilities(
-            vision=_read_bool(_read_object(said, "image_input").get("supported")),
-            thinking=_read_bool(_read_object(said, "thinking").get("supported")),
-            strict=_read_bool(_read_object(said, "structured_outputs").get("supported")),
+            vision=_read_bool(_read_object(listed, "image_input").get("supported")),
+            thinking=_read_bool(_read_object(listed, "thinking").get("supported")),
+            strict=_read_bool(_read_object(listed, "structured_outputs").get("supported")),
         ),
         raw=_copy_json(entry),
     )
@@ -172,28 +172,28 @@ def _can_generate(entry: Json) -> bool:
     return is_named and (not isinstance(methods, list) or "generateContent" in methods)
 
 
-# -- values of any shape ---------------------------------------------------------------------
+# -- values of any shape ---------------------------------------------------------------------------
 
 
-def _read_list(answer: Any, name: str) -> list[Any]:
-    found = answer.get(name) if isinstance(answer, dict) else None
+def _read_list(body: Any, name: str) -> list[Any]:
+    found = body.get(name) if isinstance(body, dict) else None
     if not isinstance(found, list):
-        raise ProtocolError(f"models: no list of {name}")
+        raise ProtocolError(f"no list of {name}", place="models", code="models_malformed")
     return found
 
 
 def _named_objects(entries: list[Any], key: str) -> Iterator[Json]:
-    """Yield the entries that name a model; what else a server lists is of no use here."""
+    """Yield the entries that name a model."""
     for entry in entries:
         if isinstance(entry, dict) and isinstance(entry.get(key), str) and entry[key]:
             yield entry
 
 
-def _copy_json(said: Json) -> JsonObject:
+def _copy_json(facts: Json) -> JsonObject:
     try:
-        return JsonObject(said)
+        return JsonObject(facts)
     except InvalidValue:
-        raise ProtocolError("models: nested too deeply") from None
+        raise ProtocolError("nested too deeply", place="models", code="models_malformed") from None
 
 
 def _read_object(entry: Json, name: str) -> Json:

@@ -1,11 +1,11 @@
-"""The offline assistant: it does what it is told, word for word, and is no language model.
+"""The offline assistant: it carries out commands literally, and is no language model.
 
     provider = OfflineProvider()
 
-It works with nothing installed and nothing configured, and drives the same loop and the same
-tools as a model does. All it knows is in the request: what the last user message asks for, what
-is shown with it, and what became of the calls since. It obeys the words of the person and nothing
-else. The same request has the same answer, to the last byte.
+It works with nothing installed and nothing configured, and drives the same loop and the same tools
+as a model does. All it knows is in the request: the commands of the last user message, its
+attachments, and the results of the calls since. It obeys the text of the user and nothing else. The
+same request has the same response, to the last byte.
 """
 
 from __future__ import annotations
@@ -49,199 +49,11 @@ from steno.providers.stream import SourceStream
 from steno.providers.vendor import Capabilities
 from steno.schema.convert import parse_text_arguments
 
-# -- offline shown ---------------------------------------------------------------------------------
-#
-# What a person said, told apart from what is shown beside it.
-#
-# A message begins with the person's words. What they point at, such as files, the text of images
-# and resources of servers, stands in blocks of its own behind them. That is material: none of it is
-# ever taken for something to do, whatever it says.
-
-
-_FRAME_ENDS: Final = ("[end of the resource, mark ", "[end of the image, mark ")
-"""What stands below what was shown."""
-
-
-_MAX_TITLE_LENGTH: Final = 200
-
-
-_MAX_EXCERPT_LINES: Final = 20
-
-
-_MAX_LINE_LENGTH: Final = 200
-
-
-_MAX_TITLES: Final = 10
-
-
-_ATTACHMENT_START: Final = re.compile(
-    r"\[|[^\n]*(?:, lines? [\d,]+(?: to [\d,]+)? of [\d,]+|/ holds [^\n]* ignored):(?:\n|\Z)"
-)
-"""How blocks begin that nobody said: a message need not have any words of a person."""
-
-
-_FRAME_NOTE: Final = re.compile(r"\. The system provides .*", re.DOTALL)
-"""What a frame tells a model beside the name of what it is around."""
-
-
-class AttachmentExcerpt(NamedTuple):
-    """Something that a message points at."""
-
-    title: str
-    """What it is: `src/main.py, lines 1 to 6 of 6`."""
-    lines: tuple[str, ...] = ()
-
-
-class OfflinePrompt(NamedTuple):
-    """A message of a person."""
-
-    text: str = ""
-    attachments: tuple[AttachmentExcerpt, ...] = ()
-
-
-def read_prompt(message: UserMessage) -> OfflinePrompt:
-    """Tell the words of a person apart from what they are about."""
-    blocks: Sequence[object] = message.content
-    words = ""
-    if blocks and isinstance(blocks[0], Text) and not _ATTACHMENT_START.match(blocks[0].text):
-        words, blocks = blocks[0].text, blocks[1:]
-    shown: list[AttachmentExcerpt] = []
-    for block in blocks:
-        if isinstance(block, Text):
-            shown.append(_read_attachment(block.text))
-        elif isinstance(block, Image):
-            shown.append(AttachmentExcerpt("an image, which I cannot see"))
-    return OfflinePrompt(words, tuple(shown))
-
-
-def _read_attachment(text: str) -> AttachmentExcerpt:
-    title, *lines = text.strip("\n").splitlines() or [""]
-    if title.startswith("["):
-        title = _FRAME_NOTE.sub("", title[1:].removesuffix("]"))
-        if lines and lines[-1].startswith(_FRAME_ENDS):
-            lines.pop()
-    return AttachmentExcerpt(title.removesuffix(":")[:_MAX_TITLE_LENGTH], tuple(lines))
-
-
-# -- what is said about it -------------------------------------------------------------------
-
-
-def list_attachments(shown: Sequence[AttachmentExcerpt]) -> str:
-    """Return one sentence that names everything."""
-    titles = [one.title for one in shown[:_MAX_TITLES]]
-    more = len(shown) - len(titles)
-    return f"I was shown: {'; '.join(titles)}{f'; and {more:,} more' if more else ''}."
-
-
-def format_excerpts(shown: Sequence[AttachmentExcerpt]) -> str:
-    """Return how each begins, under its name."""
-    parts: list[str] = []
-    for one in shown[:_MAX_TITLES]:
-        parts.append(f"{one.title}{':' if one.lines else ''}")
-        if one.lines:
-            parts.append(fence_lines(_first_excerpt_lines(one.lines)))
-    if more := len(shown[_MAX_TITLES:]):
-        parts.append(f"… and {more:,} more")
-    return "\n\n".join(parts)
-
-
-def _first_excerpt_lines(lines: Sequence[str]) -> list[str]:
-    left = len(lines) - _MAX_EXCERPT_LINES
-    return [*lines[:_MAX_EXCERPT_LINES], *([f"… {left:,} more lines"] if left > 0 else [])]
-
-
-def fence_lines(lines: Sequence[str]) -> str:
-    """Return lines as a block that none of them can end; long ones are cut."""
-    shown = [line[:_MAX_LINE_LENGTH] for line in lines]
-    fence = "`" * max(3, 1 + max(map(_longest_backtick_run, shown)))
-    return "\n".join([fence, *shown, fence])
-
-
-def _longest_backtick_run(line: str) -> int:
-    """Return how many backticks follow each other in a line, at most."""
-    return max(map(len, re.findall("`+", line)), default=0)
-
-
-# -- offline report --------------------------------------------------------------------------------
-#
-# What the offline assistant says at the end: what was done, what came of it, what was not done.
-
-
-_MAX_OUTPUT_LINES: Final = 40
-
-
-_FAILURE_TEXTS: Final = {
-    Outcome.ERROR: "it failed",
-    Outcome.DENIED: "it was not allowed",
-    Outcome.SKIPPED: "it was skipped",
-    Outcome.TIMEOUT: "it took too long",
-    Outcome.CANCELLED: "it was cancelled",
-    Outcome.UNAVAILABLE: "the tool cannot be used here",
-}
-
-
-class CompletedStep(NamedTuple):
-    """A step, by its number, and what came of it."""
-
-    number: int
-    result: ToolResultMessage
-
-
-def build_report(
-    steps: Sequence[OfflineStep], done: Sequence[CompletedStep], *, failed_at: int | None
-) -> str:
-    """Return the last words about some steps, of which at least one was done."""
-    lines = [
-        f"- {steps[step.number].description}: {_summarise_result(step.result)}" for step in done
-    ]
-    parts = ["\n".join(lines) if len(done) > 1 else lines[0].removeprefix("- ")]
-    last = done[-1]
-    parts += _format_output(last.result, from_the_end=steps[last.number].tool == "bash")
-    if failed_at is not None:
-        left = [step.description for step in steps[failed_at + 1 :] if step.only_if_failed is None]
-        parts.append("I stopped there." + "".join([f"\n- not done: {doing}" for doing in left]))
-    return "\n\n".join(parts)
-
-
-def _summarise_result(result: ToolResultMessage) -> str:
-    """Return what came of a call, in a few words."""
-    if result.outcome is not Outcome.OK:
-        return _FAILURE_TEXTS.get(result.outcome, "it failed")
-    count = len(result.text.splitlines())
-    return f"done, {count} line{'' if count == 1 else 's'} of output" if count else "done"
-
-
-def _format_output(result: ToolResultMessage, *, from_the_end: bool) -> list[str]:
-    """Return the output of a call as a block, or the part of it where the news is."""
-    lines = result.text.splitlines()
-    if not lines:
-        return []
-    return [fence_lines(_last_lines(lines) if from_the_end else _first_lines(lines))]
-
-
-def _first_lines(lines: list[str]) -> list[str]:
-    left = len(lines) - _MAX_OUTPUT_LINES
-    return lines if left <= 0 else [*lines[:_MAX_OUTPUT_LINES], f"… {left} more lines"]
-
-
-def _last_lines(lines: list[str]) -> list[str]:
-    left = len(lines) - _MAX_OUTPUT_LINES
-    return lines if left <= 0 else [f"… {left} lines before these", *lines[-_MAX_OUTPUT_LINES:]]
-
-
 MODEL_NAME: Final = "offline/assistant"
-
-
 LABEL: Final = "[offline assistant, not a language model]"
-
-
 _CONTEXT_TOKENS: Final = 1_000_000
-"""It reads everything and is none the wiser for it; some number has to stand here."""
-
-
+"""It reads every request, but callers need a number."""
 _WORD_AND_SPACE: Final = re.compile(r"\S+\s*|\s+")
-
-
 _ARGUMENT_NAMES: Final = {
     "path": ("path", "file_path", "filename", "file"),
     "pattern": ("pattern", "regex", "query"),
@@ -253,12 +65,33 @@ _ARGUMENT_NAMES: Final = {
     "limit": ("limit", "lines"),
     "replace_all": ("replace_all", "all"),
 }
-"""What tools call their arguments, by role; the first name that the definition has counts."""
+"""The names of arguments by role; the first name that the definition has counts."""
+_FRAME_ENDS: Final = ("[end of the resource, mark ", "[end of the image, mark ")
+"""The lines below an attachment."""
+_ATTACHMENT_START: Final = re.compile(
+    r"\[|[^\n]*(?:, lines? [\d,]+(?: to [\d,]+)? of [\d,]+|/ holds [^\n]* ignored):(?:\n|\Z)"
+)
+"""The beginnings of attachments: a message may have no text of the user."""
+_FRAME_NOTE: Final = re.compile(r"\. The system provides .*", re.DOTALL)
+"""The note for the model in the first line of a frame."""
+_MAX_TITLE_LENGTH: Final = 200
+_MAX_EXCERPT_LINES: Final = 20
+_MAX_LINE_LENGTH: Final = 200
+_MAX_TITLES: Final = 10
+_MAX_OUTPUT_LINES: Final = 40
+_FAILURE_TEXTS: Final = {
+    Outcome.ERROR: "it failed",
+    Outcome.DENIED: "it was not allowed",
+    Outcome.SKIPPED: "it was skipped",
+    Outcome.TIMEOUT: "it took too long",
+    Outcome.CANCELLED: "it was cancelled",
+    Outcome.UNAVAILABLE: "the tool cannot be used here",
+}
 
 
 @final
 class OfflineProvider:
-    """Answers requests by doing literally what the last user message says."""
+    """A provider that carries out the commands of the last user message literally."""
 
     model: Final = MODEL_NAME
 
@@ -275,18 +108,20 @@ class OfflineProvider:
         """Do nothing: there is nothing to close."""
 
     def stream(self, request: Request) -> SourceStream:
-        """Return the answer to a request, to be read word by word. Raises InvalidRequest."""
+        """Return the response to a request, as a stream of words. Raises InvalidRequest."""
         if not isinstance(request, Request):
             kind = type(request).__name__
-            raise InvalidRequest(f"stream: takes a Request(messages=(…,)), not {kind}")
+            raise InvalidRequest(
+                f"takes a Request(messages=(…,)), not {kind}", place="stream", code="wrong_type"
+            )
         return SourceStream(_AnswerSource(request))
 
     async def models(self) -> tuple[Model, ...]:
-        """Return the one that there is."""
+        """Return its one model."""
         return (await self.describe(),)
 
     async def describe(self) -> Model:
-        """Return what there is to know about it."""
+        """Return the facts about its model."""
         return Model(
             id="assistant",
             title="Offline assistant (not a language model)",
@@ -298,7 +133,7 @@ class OfflineProvider:
 
 @final
 class _AnswerSource:
-    """Tells one answer, an event at a time."""
+    """Yields one response, an event at a time."""
 
     def __init__(self, request: Request) -> None:
         self._request = request
@@ -307,19 +142,19 @@ class _AnswerSource:
     async def read(self) -> Iterable[Event] | None:
         if self._events is None:
             self._events = _build_events(_build_answer(self._request), self._request)
-        await asyncio.sleep(0)  # so that whoever shows the words, or stops them, gets a turn
+        await asyncio.sleep(0)  # so that the tasks that show or stop the response can run
         event = next(self._events, None)
         return None if event is None else (event,)
 
     def redact(self, error: Exception) -> None:
-        """Leave it: there is nothing secret."""
+        """Do nothing: there are no secrets."""
 
     def close(self) -> None:
         self._events = iter(())
 
 
 class _OfflineAnswer(NamedTuple):
-    """What is said, and what is called for."""
+    """The text and the calls of a response."""
 
     text: str
     calls: tuple[ToolCall, ...] = ()
@@ -333,48 +168,46 @@ def _build_events(answer: _OfflineAnswer, request: Request) -> Iterator[Event]:
         yield ToolCallBegin(index, call.id, call.name)
         yield ToolCallDelta(index, arguments_delta=call.arguments)
         yield ToolCallEnd(index, call.id)
-    # Whoever counts gets words, the only tokens that there are here.
-    heard = sum([len((message.text or "").split()) for message in request.messages])
-    said = len(pieces) + sum([len(call.arguments.split()) for call in answer.calls])
+    # Usage is counted in words.
+    read = sum([len((message.text or "").split()) for message in request.messages])
+    written = len(pieces) + sum([len(call.arguments.split()) for call in answer.calls])
     reason = StopReason.TOOL_USE if answer.calls else StopReason.END_TURN
-    yield Finished(reason, None, Usage(input_tokens=heard, output_tokens=said))
+    yield Finished(reason, None, Usage(input_tokens=read, output_tokens=written))
 
 
-# -- what to do next -------------------------------------------------------------------------
+# -- the next step -------------------------------------------------------------------------------
 
 
 class _Progress(NamedTuple):
-    """How far the steps have come."""
+    """The steps that are done, and the next ones."""
 
     done: tuple[CompletedStep, ...]
     upcoming: tuple[int, ...] = ()
-    """The steps whose turn it is; none if there is nothing left to do."""
+    """The numbers of the next steps; empty if all is done."""
     failed_at: int | None = None
 
 
 def _build_answer(request: Request) -> _OfflineAnswer:
-    heard, since = _find_last_prompt(request.messages)
-    understood = parse_request(heard.text, is_shown=bool(heard.attachments))
-    answer = _build_next_answer(request, understood, since)
-    if heard.attachments and not answer.calls:
-        answer = _OfflineAnswer(_add_attachments(answer.text, heard, understood))
+    prompt, since = _find_last_prompt(request.messages)
+    parsed = parse_request(prompt.text, has_attachments=bool(prompt.attachments))
+    answer = _build_next_answer(request, parsed, since)
+    if prompt.attachments and not answer.calls:
+        answer = _OfflineAnswer(_add_attachments(answer.text, prompt, parsed))
     if _has_shown_label(request.messages, to_the_end=not answer.calls):
         return answer
     return answer._replace(text=f"{LABEL}\n\n{answer.text}")
 
 
 def _build_next_answer(
-    request: Request, understood: ParsedRequest, since: Sequence[Message]
+    request: Request, parsed: ParsedRequest, since: Sequence[Message]
 ) -> _OfflineAnswer:
-    """Return the next calls, or what there is to say if none is left."""
-    if not understood.steps:
-        return _OfflineAnswer(_explain(understood))
-    progress = _find_progress(understood.steps, _order_results(since))
+    """Return the next calls, or the report if none is left."""
+    if not parsed.steps:
+        return _OfflineAnswer(_explain(parsed))
+    progress = _find_progress(parsed.steps, _order_results(since))
     if progress.upcoming:
-        return _build_calls(request, [understood.steps[number] for number in progress.upcoming])
-    return _OfflineAnswer(
-        build_report(understood.steps, progress.done, failed_at=progress.failed_at)
-    )
+        return _build_calls(request, [parsed.steps[number] for number in progress.upcoming])
+    return _OfflineAnswer(build_report(parsed.steps, progress.done, failed_at=progress.failed_at))
 
 
 def _find_last_prompt(messages: Sequence[Message]) -> tuple[OfflinePrompt, Sequence[Message]]:
@@ -386,21 +219,21 @@ def _find_last_prompt(messages: Sequence[Message]) -> tuple[OfflinePrompt, Seque
     return OfflinePrompt(), ()
 
 
-def _add_attachments(text: str, heard: OfflinePrompt, understood: ParsedRequest) -> str:
-    """Say what was shown, or how it begins where that is what was asked."""
-    is_asked_about = understood.asks_about_attachments or not heard.text.strip()
-    if understood.unparsed is not None or not is_asked_about:
-        return f"{list_attachments(heard.attachments)}\n\n{text}"
+def _add_attachments(text: str, prompt: OfflinePrompt, parsed: ParsedRequest) -> str:
+    """Add the names of the attachments, or their beginnings if the prompt is about them."""
+    is_asked_about = parsed.asks_about_attachments or not prompt.text.strip()
+    if parsed.unparsed is not None or not is_asked_about:
+        return f"{list_attachments(prompt.attachments)}\n\n{text}"
     beginnings = (
-        f"This is what I was shown, or how it begins.\n\n{format_excerpts(heard.attachments)}"
+        f"This is what I was shown, or how it begins.\n\n{format_excerpts(prompt.attachments)}"
     )
-    return f"{beginnings}\n\n{text}" if understood.steps else beginnings
+    return f"{beginnings}\n\n{text}" if parsed.steps else beginnings
 
 
 def _has_shown_label(messages: Sequence[Message], *, to_the_end: bool) -> bool:
-    """Tell whether it has introduced itself; a real model may have spoken before it.
+    """Return whether an earlier response has the label; those of real models have none.
 
-    Of a turn many see only what was said at its end, so the first of these says it once more.
+    Many readers see only the last response of a run, so the first of these has the label again.
     """
     return any(
         (message.text or "").startswith(LABEL)
@@ -409,22 +242,22 @@ def _has_shown_label(messages: Sequence[Message], *, to_the_end: bool) -> bool:
     )
 
 
-def _explain(understood: ParsedRequest) -> str:
-    if understood.unparsed is None:
+def _explain(parsed: ParsedRequest) -> str:
+    if parsed.unparsed is None:
         return HELP
-    quoted = "\n".join([f"> {line}" for line in understood.unparsed.splitlines()[:5]])
+    quoted = "\n".join([f"> {line}" for line in parsed.unparsed.splitlines()[:5]])
     return f"I did nothing, because I do not understand this:\n\n{quoted}\n\n{HELP}"
 
 
 def _order_results(since: Sequence[Message]) -> deque[ToolResultMessage]:
-    """Return the results of our calls, in the order in which they were made."""
+    """Return the results of our calls, in the order of the calls."""
     found = {m.tool_call_id: m for m in since if isinstance(m, ToolResultMessage)}
     calls = [call for m in since if isinstance(m, AssistantMessage) for call in m.tool_calls]
     return deque([found[call.id] for call in calls if call.id in found])
 
 
 def _find_progress(steps: Sequence[OfflineStep], results: deque[ToolResultMessage]) -> _Progress:
-    """Go through the steps as far as there are results."""
+    """Match the steps with the results that there are."""
     done: list[CompletedStep] = []
     failed: set[int] = set()
     expected = {step.only_if_failed for step in steps}
@@ -445,7 +278,7 @@ def _find_progress(steps: Sequence[OfflineStep], results: deque[ToolResultMessag
 def _find_batch(
     steps: Sequence[OfflineStep], start: int, expected: set[int | None]
 ) -> tuple[int, ...]:
-    """Return the steps that can be done at once: readers, whose results no other one waits for."""
+    """Return the steps that can run together: readers on whose failure no other step depends."""
     end = start + 1
     while (
         steps[start].is_reader
@@ -458,7 +291,7 @@ def _find_batch(
     return tuple(range(start, end))
 
 
-# -- calls -----------------------------------------------------------------------------------
+# -- calls ---------------------------------------------------------------------------------------
 
 
 def _build_calls(request: Request, steps: Sequence[OfflineStep]) -> _OfflineAnswer:
@@ -485,7 +318,7 @@ def _build_calls(request: Request, steps: Sequence[OfflineStep]) -> _OfflineAnsw
 def _build_arguments(
     step: OfflineStep, tools: Mapping[str, ToolDefinition]
 ) -> dict[str, Any] | str:
-    """Return the arguments under the names that the tool has for them, or why there are none."""
+    """Return the arguments under the names of the tool, or the reason why there are none."""
     tool = tools.get(step.tool)
     if tool is None:
         return f"there is no tool `{step.tool}` here{_suggest_tools(step, tools)}"
@@ -499,7 +332,7 @@ def _build_arguments(
 
 
 def _suggest_tools(step: OfflineStep, tools: Iterable[str]) -> str:
-    """Return which tools there are, where somebody has named one that there is not."""
+    """Return the names of tools, where the user has named an unknown one."""
     if step.argument_format is ArgumentFormat.ROLES:
         return ""
     names = get_close_matches(step.tool, tools, n=3) or sorted(tools)
@@ -521,8 +354,143 @@ def _build_arguments_by_role(step: OfflineStep, tool: ToolDefinition) -> dict[st
 
 
 def _digest(messages: Sequence[Message]) -> str:
-    """Return what no other state of the conversation has, so that no two calls share an id."""
+    """Return a digest of the conversation, so that no two calls share an id."""
     state = hashlib.sha256()
     for message in messages:
         state.update(encode_message(message))
     return state.hexdigest()[:12]
+
+
+# -- attachments -----------------------------------------------------------------------------------
+
+
+class AttachmentExcerpt(NamedTuple):
+    """An attachment of a message."""
+
+    title: str
+    """Its first line: `src/main.py, lines 1 to 6 of 6`."""
+    lines: tuple[str, ...] = ()
+
+
+class OfflinePrompt(NamedTuple):
+    """The text of a user message, and its attachments."""
+
+    text: str = ""
+    attachments: tuple[AttachmentExcerpt, ...] = ()
+
+
+def read_prompt(message: UserMessage) -> OfflinePrompt:
+    """Separate the text of the user from the attachments.
+
+    A message begins with the text of the user. Attachments, such as files, the text of images and
+    resources of servers, stand in blocks of their own after it. They are material: none of them is
+    ever taken for a command.
+    """
+    blocks: Sequence[object] = message.content
+    text = ""
+    if blocks and isinstance(blocks[0], Text) and not _ATTACHMENT_START.match(blocks[0].text):
+        text, blocks = blocks[0].text, blocks[1:]
+    attachments: list[AttachmentExcerpt] = []
+    for block in blocks:
+        if isinstance(block, Text):
+            attachments.append(_read_attachment(block.text))
+        elif isinstance(block, Image):
+            attachments.append(AttachmentExcerpt("an image, which I cannot see"))
+    return OfflinePrompt(text, tuple(attachments))
+
+
+def _read_attachment(text: str) -> AttachmentExcerpt:
+    title, *lines = text.strip("\n").splitlines() or [""]
+    if title.startswith("["):
+        title = _FRAME_NOTE.sub("", title[1:].removesuffix("]"))
+        if lines and lines[-1].startswith(_FRAME_ENDS):
+            lines.pop()
+    return AttachmentExcerpt(title.removesuffix(":")[:_MAX_TITLE_LENGTH], tuple(lines))
+
+
+def list_attachments(attachments: Sequence[AttachmentExcerpt]) -> str:
+    """Return one sentence with the titles of all attachments."""
+    titles = [one.title for one in attachments[:_MAX_TITLES]]
+    more = len(attachments) - len(titles)
+    return f"I was shown: {'; '.join(titles)}{f'; and {more:,} more' if more else ''}."
+
+
+def format_excerpts(attachments: Sequence[AttachmentExcerpt]) -> str:
+    """Return the beginning of each attachment, under its title."""
+    parts: list[str] = []
+    for one in attachments[:_MAX_TITLES]:
+        parts.append(f"{one.title}{':' if one.lines else ''}")
+        if one.lines:
+            parts.append(fence_lines(_first_excerpt_lines(one.lines)))
+    if more := len(attachments[_MAX_TITLES:]):
+        parts.append(f"… and {more:,} more")
+    return "\n\n".join(parts)
+
+
+def _first_excerpt_lines(lines: Sequence[str]) -> list[str]:
+    left = len(lines) - _MAX_EXCERPT_LINES
+    return [*lines[:_MAX_EXCERPT_LINES], *([f"… {left:,} more lines"] if left > 0 else [])]
+
+
+def fence_lines(lines: Sequence[str]) -> str:
+    """Return lines as a block that none of them can end; long ones are cut."""
+    shown = [line[:_MAX_LINE_LENGTH] for line in lines]
+    fence = "`" * max(3, 1 + max(map(_longest_backtick_run, shown)))
+    return "\n".join([fence, *shown, fence])
+
+
+def _longest_backtick_run(line: str) -> int:
+    """Return how many backticks follow each other in a line, at most."""
+    return max(map(len, re.findall("`+", line)), default=0)
+
+
+# -- the report at the end -------------------------------------------------------------------------
+
+
+class CompletedStep(NamedTuple):
+    """The number of a step, and its result."""
+
+    number: int
+    result: ToolResultMessage
+
+
+def build_report(
+    steps: Sequence[OfflineStep], done: Sequence[CompletedStep], *, failed_at: int | None
+) -> str:
+    """Return the report about steps, of which at least one was done."""
+    lines = [
+        f"- {steps[step.number].description}: {_summarise_result(step.result)}" for step in done
+    ]
+    parts = ["\n".join(lines) if len(done) > 1 else lines[0].removeprefix("- ")]
+    last = done[-1]
+    parts += _format_output(last.result, from_the_end=steps[last.number].tool == "bash")
+    if failed_at is not None:
+        left = [step.description for step in steps[failed_at + 1 :] if step.only_if_failed is None]
+        parts.append("I stopped there." + "".join([f"\n- not done: {doing}" for doing in left]))
+    return "\n\n".join(parts)
+
+
+def _summarise_result(result: ToolResultMessage) -> str:
+    """Return a short summary of a result."""
+    if result.outcome is not Outcome.OK:
+        return _FAILURE_TEXTS.get(result.outcome, "it failed")
+    count = len(result.text.splitlines())
+    return f"done, {count} line{'' if count == 1 else 's'} of output" if count else "done"
+
+
+def _format_output(result: ToolResultMessage, *, from_the_end: bool) -> list[str]:
+    """Return the output of a call as a block: its beginning, or its end."""
+    lines = result.text.splitlines()
+    if not lines:
+        return []
+    return [fence_lines(_last_lines(lines) if from_the_end else _first_lines(lines))]
+
+
+def _first_lines(lines: list[str]) -> list[str]:
+    left = len(lines) - _MAX_OUTPUT_LINES
+    return lines if left <= 0 else [*lines[:_MAX_OUTPUT_LINES], f"… {left} more lines"]
+
+
+def _last_lines(lines: list[str]) -> list[str]:
+    left = len(lines) - _MAX_OUTPUT_LINES
+    return lines if left <= 0 else [f"… {left} lines before these", *lines[-_MAX_OUTPUT_LINES:]]

@@ -1,8 +1,9 @@
-"""What the offline assistant understands: a sentence becomes steps, each a call of one tool.
+r"""The commands of the offline assistant: a sentence becomes steps, each a call of one tool.
 
-Every verb is a row of a table. Nothing is guessed: a sentence that fits no row is not understood,
-and then nothing of the whole request is done. Where something is shown beside the words, some
-sentences only ask about that, and nothing is called for them.
+Sentences end at line breaks, semicolons and the word "then". Text in quotes, in backticks or in a
+fence is one word; in double quotes `\n`, `\t`, `\"` and `\\` have their usual meaning. Every verb is
+a row of a table. Nothing is guessed: if one sentence fits no row, nothing of the whole request is
+done. Where the message has attachments, some sentences only ask about those, and call no tool.
 """
 
 from __future__ import annotations
@@ -14,123 +15,6 @@ from enum import Enum, auto
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
-
-# -- offline words ---------------------------------------------------------------------------------
-#
-# Take a request to the offline assistant apart: into sentences, and each into its words.
-#
-# Sentences end at line breaks, semicolons and the word "then". What stands in quotes, in backticks
-# or in a fence is one word and holds none of these; in double quotes `\n`, `\t`, `\"` and `\\` mean
-# what they usually do. This file knows no verb and no tool.
-
-
-_QUOTED: Final = (
-    r"```[^\n`]*\n(?P<fence>.*?)^[ \t]*```"
-    r"|(?<![^\s(=,:{\[])(?:"  # a quote begins a word: an apostrophe is none
-    r'"(?P<double>(?:[^"\\]|\\.)*)"'
-    r"|'(?P<single>[^'\n]*)'(?![^\s.,;:!?)])"
-    r"|`(?P<code>[^`\n]*)`)"
-)
-
-
-_WORD: Final = re.compile(rf"{_QUOTED}|(?P<plain>\S+)", re.DOTALL | re.MULTILINE)
-
-
-_SENTENCE_BREAK: Final = re.compile(
-    rf"(?P<quoted>{_QUOTED})"
-    r"|(?P<end>\n|;|(?<=\s)(?:and\s+)?then[,:]?(?=\s))",
-    re.DOTALL | re.MULTILINE | re.IGNORECASE,
-)
-
-
-_PREFIX: Final = re.compile(
-    r"(?:\d{1,3}[.)]\s+|[-*•]\s+"
-    r"|(?:please|and|now|first|next|finally|also|then|can you|could you|would you)\b[,:]?\s*)+",
-    re.IGNORECASE,
-)
-
-
-_FINAL_PUNCTUATION: Final = re.compile(r"(?<=[\w\"'`)])[.,?!]+$")
-
-
-_CONDITION: Final = re.compile(r"if\s+(?:it|that|this)\s+fails[,:]?\s+", re.IGNORECASE)
-
-
-_ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
-
-
-_ESCAPED: Final = {"n": "\n", "t": "\t"}
-
-
-class RequestWord(NamedTuple):
-    """A word, or everything between two quotes."""
-
-    text: str
-    is_quoted: bool = False
-
-    @property
-    def lower(self) -> str:
-        """The word as it is compared with words that are known; a quoted one is like none."""
-        return "" if self.is_quoted else self.text.lower().rstrip(",:")
-
-
-class RequestSentence(NamedTuple):
-    """One thing that is asked for."""
-
-    text: str
-    """As it was written, without what makes it polite or numbers it."""
-    is_condition: bool = False
-    """It is asked for only if what comes before it fails."""
-
-    def words(self) -> list[RequestWord]:
-        """Return its words; what ends the sentence belongs to none."""
-        return list(_split_words(self.text))
-
-
-def split_sentences(text: str) -> list[RequestSentence]:
-    """Return what a text asks for, part by part."""
-    return [sentence for part in _split_parts(text) if (sentence := _build_sentence(part)).text]
-
-
-def _split_parts(text: str) -> Iterator[str]:
-    start = 0
-    for found in _SENTENCE_BREAK.finditer(text):
-        if found["end"] is not None and not _precedes_fence(text, found):
-            yield text[start : found.start()]
-            start = found.end()
-    yield text[start:]
-
-
-def _precedes_fence(text: str, found: re.Match[str]) -> bool:
-    """Tell whether a line break only stands before the fence that belongs to the sentence."""
-    return found["end"] == "\n" and text[found.end() : found.end() + 3] == "```"
-
-
-def _build_sentence(part: str) -> RequestSentence:
-    text = part.strip()
-    if (polite := _PREFIX.match(text)) is not None:
-        text = text[polite.end() :]
-    text = _FINAL_PUNCTUATION.sub("", text)
-    condition = _CONDITION.match(text)
-    return RequestSentence(text[condition.end() :] if condition else text, condition is not None)
-
-
-def _split_words(text: str) -> Iterator[RequestWord]:
-    for found in _WORD.finditer(text):
-        if (plain := found["plain"]) is not None:
-            is_stop = found.start() > 0 and not text[found.start() - 1].isspace()
-            if not (is_stop and plain in ".,:!?"):
-                yield RequestWord(plain)
-        elif found["double"] is not None:
-            yield RequestWord(_ESCAPE.sub(_unescape, found["double"]), is_quoted=True)
-        else:
-            kept = (found["fence"], found["single"], found["code"])
-            yield RequestWord(next(text for text in kept if text is not None), is_quoted=True)
-
-
-def _unescape(found: re.Match[str]) -> str:
-    return _ESCAPED.get(found[1], found[1])
-
 
 HELP: Final = """\
 I understand:
@@ -146,96 +30,112 @@ I understand:
 
 Several of them, one a line or joined by "then", are done in order; one that begins with \
 "if it fails" is done only if the one before it failed."""
-
-
+_QUOTED: Final = (
+    r"```[^\n`]*\n(?P<fence>.*?)^[ \t]*```"
+    r"|(?<![^\s(=,:{\[])(?:"  # a quote begins a word: an apostrophe is none
+    r'"(?P<double>(?:[^"\\]|\\.)*)"'
+    r"|'(?P<single>[^'\n]*)'(?![^\s.,;:!?)])"
+    r"|`(?P<code>[^`\n]*)`)"
+)
+_WORD: Final = re.compile(rf"{_QUOTED}|(?P<plain>\S+)", re.DOTALL | re.MULTILINE)
+_SENTENCE_BREAK: Final = re.compile(
+    rf"(?P<quoted>{_QUOTED})"
+    r"|(?P<end>\n|;|(?<=\s)(?:and\s+)?then[,:]?(?=\s))",
+    re.DOTALL | re.MULTILINE | re.IGNORECASE,
+)
+_PREFIX: Final = re.compile(
+    r"(?:\d{1,3}[.)]\s+|[-*•]\s+"
+    r"|(?:please|and|now|first|next|finally|also|then|can you|could you|would you)\b[,:]?\s*)+",
+    re.IGNORECASE,
+)
+_FINAL_PUNCTUATION: Final = re.compile(r"(?<=[\w\"'`)])[.,?!]+$")
+_CONDITION: Final = re.compile(r"if\s+(?:it|that|this)\s+fails[,:]?\s+", re.IGNORECASE)
+_ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
+_ESCAPED: Final = {"n": "\n", "t": "\t"}
 _READ_TOOLS: Final = frozenset({"read", "glob", "grep"})
-
-
 _REGEX_SPECIAL: Final = re.compile(r"[][\\.^$*+?{}()|]")
-
-
 _LINE_RANGE: Final = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
-
-
 _CALL_SENTENCE: Final = re.compile(
     r"call\s+(?:the\s+)?(?:tool\s+)?`?(?P<name>[\w.-]+)`?(?:\s+with\b)?[:,]?(?:\s+(?P<rest>.*))?",
     re.IGNORECASE | re.DOTALL,
 )
 
-
 Arguments: TypeAlias = Mapping[str, Any]
 
 
+# -- steps -----------------------------------------------------------------------------------------
+
+
 class ArgumentFormat(Enum):
-    """How the arguments of a step are named, and what their values are."""
+    """The names and values of the arguments of a step."""
 
     ROLES = auto()
-    """By role; what a tool calls them is in its definition."""
+    """By role; the definition of the tool has the names."""
     JSON = auto()
     """As the tool has them."""
     WORDS = auto()
-    """By the names that the tool has for them; which of them are numbers, it has to say."""
+    """By the names of the tool, as text; its definition says which are numbers."""
 
 
 class OfflineStep(NamedTuple):
-    """One call that is to be made."""
+    """One call of a tool."""
 
     tool: str
     arguments: Arguments
     description: str
-    """What is done, in words: "read `a.py`"."""
+    """A description for people: "read `a.py`"."""
     only_if_failed: int | None = None
-    """The number of the step that has to fail before this one is done."""
+    """The number of the step whose failure this one waits for."""
     argument_format: ArgumentFormat = ArgumentFormat.ROLES
 
     @property
     def is_reader(self) -> bool:
-        """Whether it changes nothing, and may be done together with its like."""
+        """Whether it only reads, and may run together with other readers."""
         return self.tool in _READ_TOOLS
 
 
 class ParsedRequest(NamedTuple):
-    """What a request asks for."""
+    """The steps of a request."""
 
     steps: tuple[OfflineStep, ...] = ()
     unparsed: str | None = None
-    """The first sentence that was not understood; then there are no steps."""
+    """The first sentence that fits no row; then there are no steps."""
     asks_about_attachments: bool = False
-    """Whether it asks about what is shown."""
+    """Whether it asks about the attachments."""
 
 
-def parse_request(text: str, *, is_shown: bool = False) -> ParsedRequest:
-    """Return the steps that a request asks for; none at all where it asks for help or for nothing.
+def parse_request(text: str, *, has_attachments: bool = False) -> ParsedRequest:
+    """Return the steps of a request; none where it asks for help or for nothing.
 
-    `is_shown` says that there is something beside the words that they may be about.
+    `has_attachments`: sentences may be about the attachments of the message.
     """
     steps: list[OfflineStep] = []
-    looks = False
+    asks_about_attachments = False
     for sentence in split_sentences(text):
-        if is_shown and _is_about_attachments(sentence.words()):
-            looks = True
+        if has_attachments and _is_about_attachments(sentence.words()):
+            asks_about_attachments = True
             continue
         found = _parse_sentence(sentence)
         if found is None or (sentence.is_condition and not steps):
             return ParsedRequest(unparsed=sentence.text)
         reason = _find_last_main_step(steps) if sentence.is_condition else None
         if len(found) > 1 and found[0].arguments["path"] in _find_read_files(steps, reason):
-            found = found[1:]  # a file is read before it is edited, and once is enough
+            found = found[1:]  # the file was read before, and once is enough
         steps += [step._replace(only_if_failed=reason) for step in found]
-    return ParsedRequest(tuple(steps), asks_about_attachments=looks)
+    return ParsedRequest(tuple(steps), asks_about_attachments=asks_about_attachments)
 
 
 def _find_last_main_step(steps: list[OfflineStep]) -> int:
-    """Return the number of the step that "it" is: the last one that was not itself a remedy."""
+    """Return the number of the step that "it" refers to: the last one without a condition."""
     return max(number for number, step in enumerate(steps) if step.only_if_failed is None)
 
 
 def _find_read_files(steps: list[OfflineStep], reason: int | None) -> set[object]:
-    """Return the files whose content is known for certain once these steps are done."""
+    """Return the files that were read for certain after these steps."""
     known: set[object] = set()
     for step in steps:
         if step.tool == "bash" or step.argument_format is not ArgumentFormat.ROLES:
-            known.clear()  # a command, or a tool that we do not know, may change any of them
+            known.clear()  # a command, or an unknown tool, may change any of them
         elif step.tool == "read" and step.only_if_failed in (None, reason):
             known.add(step.arguments["path"])
     return known
@@ -250,7 +150,7 @@ def _parse_sentence(sentence: RequestSentence) -> tuple[OfflineStep, ...] | None
 
 
 def _is_about_attachments(words: list[RequestWord]) -> bool:
-    """Tell whether a sentence is about what is shown: it asks, or says to read what it points at."""
+    """Return whether a sentence is about the attachments: a question, or a command to read them."""
     if not words:
         return False
     first, rest = words[0], _drop_leading(words[1:], _FILLERS | {"file"})
@@ -421,22 +321,22 @@ _QUESTION_WORDS: Final = frozenset(
     | {"summarise", "summarize", "explain", "describe", "tell", "look", "see"}
     | {"review", "compare", "translate", "transcribe"}
 )
-"""How sentences begin that ask about something; without anything shown they are not understood."""
+"""The first words of questions; without attachments they are no commands."""
 
 
 _ATTACHMENT_WORDS: Final = frozenset(
     {"it", "this", "that", "these", "them", "text", "resource"}
     | {"image", "images", "picture", "screenshot"}
 )
-"""What somebody calls what is shown."""
+"""Words for attachments."""
 
 
 def _drop_leading(
-    words: list[RequestWord], idle: frozenset[str], *, keep: int = 1
+    words: list[RequestWord], fillers: frozenset[str], *, keep: int = 1
 ) -> list[RequestWord]:
-    """Return the words without those at the beginning that say nothing; so many are kept."""
+    """Return the words without fillers at the beginning, but at least `keep` words."""
     start = 0
-    while start < len(words) - keep and words[start].lower in idle:
+    while start < len(words) - keep and words[start].lower in fillers:
         start += 1
     return words[start:]
 
@@ -444,7 +344,7 @@ def _drop_leading(
 def _split_at_last(
     words: list[RequestWord], links: frozenset[str]
 ) -> tuple[list[RequestWord], list[RequestWord]]:
-    """Return the words before the last link, and those behind it."""
+    """Return the words before the last link, and those after it."""
     for position in range(len(words) - 1, -1, -1):
         if words[position].lower in links:
             return words[:position], _drop_leading(
@@ -454,7 +354,7 @@ def _split_at_last(
 
 
 def _parse_line_range(rest: list[str]) -> dict[str, int] | None:
-    """Return which lines are meant, none of them for all; None if that is not what it says."""
+    """Return offset and limit of a range of lines; empty for all lines, None if it is no range."""
     if not rest:
         return {}
     match rest:
@@ -478,7 +378,7 @@ def _parse_json_object(text: str) -> Arguments | None:
 
 
 def _parse_pairs(text: str) -> Arguments | None:
-    """Return what `key=value "key=two words"` says; None if that is not what it is."""
+    """Return the arguments of `key=value "key=two words"`; None if it is no such text."""
     try:
         words = [word.partition("=") for word in shlex.split(text)]
     except ValueError:  # a quote without another one
@@ -488,7 +388,80 @@ def _parse_pairs(text: str) -> Arguments | None:
 
 
 def _format_code(text: str) -> str:
-    """Show a text within a sentence, on one line."""
+    """Return a text as code on one line."""
     line = " ".join(text.split())
     shown = line if len(line) <= 60 else f"{line[:59]}…"
     return f"`{shown}`"
+
+
+# -- sentences and words ---------------------------------------------------------------------------
+
+
+class RequestWord(NamedTuple):
+    """A word, or everything between two quotes."""
+
+    text: str
+    is_quoted: bool = False
+
+    @property
+    def lower(self) -> str:
+        """The word for comparisons; empty for a quoted one, which is no keyword."""
+        return "" if self.is_quoted else self.text.lower().rstrip(",:")
+
+
+class RequestSentence(NamedTuple):
+    """One sentence of a request."""
+
+    text: str
+    """The text without numbering and polite words."""
+    is_condition: bool = False
+    """Whether it is done only if the step before it fails."""
+
+    def words(self) -> list[RequestWord]:
+        """Return its words, without the punctuation at the end."""
+        return list(_split_words(self.text))
+
+
+def split_sentences(text: str) -> list[RequestSentence]:
+    """Return the sentences of a text."""
+    return [sentence for part in _split_parts(text) if (sentence := _build_sentence(part)).text]
+
+
+def _split_parts(text: str) -> Iterator[str]:
+    start = 0
+    for found in _SENTENCE_BREAK.finditer(text):
+        if found["end"] is not None and not _precedes_fence(text, found):
+            yield text[start : found.start()]
+            start = found.end()
+    yield text[start:]
+
+
+def _precedes_fence(text: str, found: re.Match[str]) -> bool:
+    """Return whether a line break stands before a fence that belongs to the sentence."""
+    return found["end"] == "\n" and text[found.end() : found.end() + 3] == "```"
+
+
+def _build_sentence(part: str) -> RequestSentence:
+    text = part.strip()
+    if (polite := _PREFIX.match(text)) is not None:
+        text = text[polite.end() :]
+    text = _FINAL_PUNCTUATION.sub("", text)
+    condition = _CONDITION.match(text)
+    return RequestSentence(text[condition.end() :] if condition else text, condition is not None)
+
+
+def _split_words(text: str) -> Iterator[RequestWord]:
+    for found in _WORD.finditer(text):
+        if (plain := found["plain"]) is not None:
+            is_stop = found.start() > 0 and not text[found.start() - 1].isspace()
+            if not (is_stop and plain in ".,:!?"):
+                yield RequestWord(plain)
+        elif found["double"] is not None:
+            yield RequestWord(_ESCAPE.sub(_unescape, found["double"]), is_quoted=True)
+        else:
+            quoted = (found["fence"], found["single"], found["code"])
+            yield RequestWord(next(text for text in quoted if text is not None), is_quoted=True)
+
+
+def _unescape(found: re.Match[str]) -> str:
+    return _ESCAPED.get(found[1], found[1])

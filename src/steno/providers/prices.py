@@ -1,11 +1,11 @@
-"""What models cost and how much they read at once, as the package `genai-prices` knows it.
+"""Prices and context windows of models, from the package `genai-prices` (`steno[prices]`).
 
-It holds the price lists of vendors as they were when it was released; nothing is sent or fetched.
-What it does not know, nobody knows here, and without it nothing is known (`steno[prices]`).
+It holds the price lists of vendors at the time of its release; nothing is sent or fetched. Without
+it, and for models that it does not hold, nothing is known.
 
 Prices are close to the bill and not the bill. Where a vendor charges more for long requests, the
 price of short ones is returned; writing to a cache has the price of its shortest life; batches,
-priorities, searches, images and sound are not looked at.
+priorities, searches, images and sound are not counted.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ GENAI_PRICES_VENDORS: Final = {
     "xai": "x-ai",
     "xai-responses": "x-ai",
 }
-"""What `genai-prices` calls the vendors of our catalog. It would also guess, and get it wrong."""
+"""The names of our vendors in `genai-prices`. Its own guesses would be wrong."""
 _PACKAGE: Final = "genai_prices"
 
 
 def has_prices() -> bool:
-    """Tell whether the package is there that knows prices."""
+    """Return whether the package is installed."""
     return find_spec(_PACKAGE) is not None
 
 
 def find_price(model: str, *, at: datetime | None = None) -> Price | None:
-    """Return what a model costs in US dollars, at a time or now; None where that is not known.
+    """Return the price of a model in US dollars, at a time or now; None where it is not known.
 
-    `model` is written `vendor/model`, with a vendor of the catalog: who is paid decides about the
-    price. For servers of one's own there is none.
+    `model` is written `vendor/model`, with a vendor of the catalog, whose price it is. Servers of the
+    user have none.
     """
     found = _find_price_entry(model, at)
     if found is None:
@@ -66,22 +66,22 @@ def find_price(model: str, *, at: datetime | None = None) -> Price | None:
 
 
 def find_context_tokens(model: str) -> int | None:
-    """Return how many tokens a model reads at once; None where that is not known."""
+    """Return the context window of a model in tokens; None where it is not known."""
     found = _find_price_entry(model, None)
     tokens = None if found is None else found.model.context_window
     return tokens if isinstance(tokens, int) and tokens > 0 else None
 
 
 def _find_price_entry(name: str, at: datetime | None) -> Any:
-    """Return the price of nothing, which names the model and its prices; None if not known."""
+    """Return the price of an empty request, which holds the model and its prices; None if not known."""
     vendor, _, model = name.partition("/")
     package = _load_package() if vendor in GENAI_PRICES_VENDORS and model else None
     if package is None:
         return None
-    nothing = package.Usage(input_tokens=0, output_tokens=0)
+    empty = package.Usage(input_tokens=0, output_tokens=0)
     try:
         return package.calc_price(
-            nothing, model, provider_id=GENAI_PRICES_VENDORS[vendor], genai_request_timestamp=at
+            empty, model, provider_id=GENAI_PRICES_VENDORS[vendor], genai_request_timestamp=at
         )
     except LookupError:
         return None

@@ -1,4 +1,4 @@
-"""When to try again, and how long to wait before."""
+"""When to repeat a request, and how long to wait before."""
 
 from __future__ import annotations
 
@@ -11,38 +11,42 @@ from steno.errors import CutShort, InvalidValue, ProviderError
 
 @final
 class Retries(Struct, frozen=True):
-    """How often and how patiently a request is sent again, as long as nothing was told."""
+    """How often a request is repeated and how long to wait, as long as no event was returned."""
 
     most: int = 2
-    """How many times beyond the first."""
+    """How many repetitions at most."""
     first_wait_s: float = 0.5
-    """The wait before the second try; it doubles with each one after it."""
+    """The wait before the first repetition; it doubles with each one."""
     longest_wait_s: float = 8
     longest_retry_after_s: float = 60
-    """A provider that asks for more than this gets no second try; its error says how much."""
+    """If a provider asks for a longer wait, the request is not repeated; the error names the time."""
 
     def __post_init__(self) -> None:
-        """Refuse what nobody can do. Raises InvalidValue."""
+        """Refuse numbers that make no sense. Raises InvalidValue."""
         most: object = self.most
         if not isinstance(most, int) or most < 0:
-            raise InvalidValue("retries.most: must be a whole number, 0 or more")
+            raise InvalidValue(
+                "must be a whole number, 0 or more", place="retries.most", code="invalid_retries"
+            )
         for name in ("first_wait_s", "longest_wait_s", "longest_retry_after_s"):
             wait_s: object = getattr(self, name)
             if not isinstance(wait_s, (int, float)) or not wait_s >= 0:
-                raise InvalidValue(f"retries.{name}: must be 0 or more, in seconds")
+                raise InvalidValue(
+                    "must be 0 or more, in seconds", place=f"retries.{name}", code="invalid_retries"
+                )
 
     def wait_s(self, error: Exception, tried: int, jitter: float) -> float | None:
-        """Return how long to wait after the try with this number, or None to give up.
+        """Return how long to wait after the attempt with this number, or None to give up.
 
-        What the provider asks for is waited in full. Our own waits are shortened by up to a
-        quarter, by a `jitter` from 0 to 1, so that clients who failed together come back apart.
+        A time that the provider asks for is waited in full. Our own waits are shortened by up to a
+        quarter, by a `jitter` from 0 to 1, so that clients that failed together come back apart.
         """
         if tried >= self.most or not _is_retryable(error):
             return None
         asked_s = error.retry_after_s if isinstance(error, ProviderError) else None
         if asked_s is not None:
             return asked_s if asked_s <= self.longest_retry_after_s else None
-        # A float grows that far and no farther, and nobody waits for so long.
+        # The exponent has a bound, so that the float cannot overflow.
         wait_s: float = min(self.longest_wait_s, self.first_wait_s * 2 ** min(tried, 64))
         return wait_s * (1 - jitter / 4)
 
@@ -51,5 +55,5 @@ DEFAULT_RETRIES: Final = Retries()
 
 
 def _is_retryable(error: Exception) -> bool:
-    """Tell whether the same request may succeed; an answer that broke off before a word may."""
+    """Return whether a repetition may succeed; after a stream that broke off it may."""
     return error.retryable if isinstance(error, ProviderError) else isinstance(error, CutShort)

@@ -1,8 +1,7 @@
-"""The one driver: a source of events becomes a stream that is pulled.
+"""The driver of streams: a source of events becomes a stream that is pulled.
 
-It knows no protocol and no network. Whoever has events to tell, from a server, a script or a
-recording, writes a `Source` and gets the rest: assembly, the partial message after a fault, and
-an end that stays the end.
+It knows no protocol and no network. A server, a script or a recording implements `Source` and gets
+the rest: assembly, the partial message after an error, and an end that stays the end.
 """
 
 from __future__ import annotations
@@ -22,28 +21,28 @@ _CLOSE_TIMEOUT_S: Final = 0.5
 
 
 class Source(Protocol):
-    """Where the events of one answer come from."""
+    """The source of the events of one response."""
 
     async def read(self) -> Iterable[Event] | None:
         """Return more events, perhaps none yet; None at the end. Raises StenoError."""
         ...
 
     def redact(self, error: Exception) -> None:
-        """Take out of an error what nobody may read."""
+        """Remove secrets from an error."""
         ...
 
     def close(self) -> None:
-        """Drop everything. A read that waits ends at once, with or without an error."""
+        """Close the connection. A read that waits ends at once, with or without an error."""
         ...
 
 
 def _is_end(event: Event) -> bool:
-    """Tell whether the model came to its end; of an error, the error itself has still to come."""
+    """Return whether the response is complete; after an error event, the error itself follows."""
     return type(event) is Finished and event.stop_reason is not StopReason.ERROR
 
 
 class SourceStream:
-    """A stream (`steno.ports.Stream`) of what a source gives."""
+    """A stream (`steno.ports.Stream`) of the events of a source."""
 
     def __init__(self, source: Source) -> None:
         """Take the source; nothing is read from it yet."""
@@ -52,7 +51,7 @@ class SourceStream:
         self._events: Iterator[Event] = iter(())
         self._has_begun = False
         self._has_finished = False
-        """The model came to its end; what happens to the connection now is no fault any more."""
+        """The response is complete; an error of the connection does not matter any more."""
         self._is_waiting = False
         self._is_over = False
         self._stop_reason: StopReason | None = None
@@ -62,7 +61,7 @@ class SourceStream:
 
     async def __anext__(self) -> Event:
         if self._is_waiting:
-            raise StenoError("stream: another task is reading it")
+            raise StenoError("another task is reading it", place="stream", code="stream_busy")
         self._has_begun = True
         try:
             while not self._is_over:
@@ -96,18 +95,18 @@ class SourceStream:
         return self.message()
 
     def message(self) -> AssistantMessage:
-        """Return what was said so far. Raises StenoError if nothing was read yet."""
+        """Return the message so far. Raises StenoError (`stream_unread`) if nothing was read yet."""
         if not self._has_begun:
-            raise StenoError("stream: nothing has been read yet")
+            raise StenoError("nothing has been read yet", place="stream", code="stream_unread")
         return self._assembler.message(self._stop_reason, usage=self._usage_so_far)
 
     @property
     def _usage_so_far(self) -> Usage | None:
-        """What was counted before the end, where the source knows."""
+        """The usage before the end, where the source knows it."""
         return None
 
     def close(self) -> None:
-        """Drop the connection; a read that waits in another task ends at once."""
+        """Close the connection; a read that waits in another task ends at once."""
         if not self._is_over:
             self._end(StopReason.ABORTED)
 

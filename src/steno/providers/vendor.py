@@ -1,12 +1,12 @@
-"""What there is to know about a vendor: a row of facts, and no code of its own."""
+"""A vendor of models: a row of facts without code of its own, and the API key that it needs."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from enum import StrEnum
-from typing import ClassVar, Final, final
+from typing import Any, ClassVar, Final, final
 from urllib.parse import urlsplit
 
 from msgspec.structs import replace
@@ -16,6 +16,10 @@ from steno.values import RedactedRepr
 from steno.wire import Wire
 from steno.wire.openai_chat import DIALECTS, Dialect
 
+REDACTED: Final = "***"
+"""Stands for a key wherever text is shown."""
+_MIN_KEY_LENGTH: Final = 4
+"""Fewer characters are no secret, and replacing them would only garble the text."""
 _VENDOR_NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]*")
 _PATH: Final = re.compile(r"/[!$-;=?-z~]*")
 """Visible ASCII as URLs have it, and no fragment."""
@@ -23,7 +27,7 @@ _HEADER: Final = re.compile(r"[a-z0-9-]+")
 
 
 class Auth(StrEnum):
-    """How a key is shown to a server."""
+    """The header in which a server expects the key."""
 
     BEARER = "bearer"
     """`authorization: Bearer …`"""
@@ -41,20 +45,20 @@ class Auth(StrEnum):
 
 @final
 class Capabilities(RedactedRepr, frozen=True, kw_only=True):
-    """What can be asked of a vendor or a model. None: it depends, or nobody said.
+    """The capabilities of a vendor or a model. None: it depends, or is not known.
 
-    What a vendor's row says counts for every model that nothing else is known of; only `thinking`
-    is about the protocol as the vendor serves it, whichever of its models think.
+    A vendor's row counts for every model of which nothing else is known; only `thinking` is about the
+    protocol as the vendor serves it, whichever of its models think.
     """
 
     tools: bool | None = None
-    """Whether functions can be offered."""
+    """Whether tools can be offered."""
     vision: bool | None = None
-    """Whether images are seen."""
+    """Whether it takes images."""
     thinking: bool | None = None
-    """Whether thoughts are handed out, beside the answer."""
+    """Whether responses hold thinking."""
     strict: bool | None = None
-    """Whether arguments can be made to fit their schema."""
+    """Whether arguments can be forced to fit their schema."""
 
 
 UNKNOWN_CAPABILITIES: Final = Capabilities()
@@ -62,44 +66,44 @@ UNKNOWN_CAPABILITIES: Final = Capabilities()
 
 @final
 class Vendor(RedactedRepr, frozen=True, kw_only=True):
-    """Somebody who serves models: where, in which words, and what for a key."""
+    """A server of models: its address, its wire and its key."""
 
     shown: ClassVar[frozenset[str]] = frozenset(
         {"name", "title", "base_url", "path", "wire", "provider", "key_variables"}
     )
 
     name: str
-    """What a program calls it: `connect(name)`."""
+    """The name for programs: `connect(name)`."""
     wire: str | Wire
     """The protocol: the name of a wire, `package.module` of one of yours, or the module itself."""
     base_url: str
-    """What all paths of the wire are behind; empty where everybody has one of their own."""
+    """The address before all paths of the wire; empty where each customer has another one."""
     path: str = ""
-    """Where requests go, behind `base_url`; the usual one unless given, if the wire is one of ours."""
+    """The path of requests, after `base_url`; by default the usual one, if the wire is one of ours."""
     title: str = ""
     provider: str = ""
-    """Who makes the seals and gets them back; the same name under every protocol."""
+    """The origin of seals; the same name under every protocol."""
     dialect: Dialect | None = None
-    """How its `openai_chat` differs; that of `provider` unless given."""
+    """The differences of its `openai_chat`; by default those of `provider`."""
     auth: Auth = Auth.BEARER
     key_variables: tuple[str, ...] = ()
-    """Environment variables that may hold the key; the first that does counts."""
+    """Environment variables for the key; the first that is set counts."""
     needs_key: bool = True
     needs_model: bool = False
-    """Whether every request has to name a model; a server with but one, or a default, asks none."""
+    """Whether every request has to name a model; a server with one model or a default does not."""
     headers: tuple[tuple[str, str], ...] = ()
-    """What else is sent along with every request."""
+    """Further headers of every request."""
     capabilities: Capabilities = UNKNOWN_CAPABILITIES
     context_tokens: int | None = None
-    """How much its models read at once, where that is the same for all of them."""
+    """The context window, where it is the same for all models."""
     max_output_tokens: int | None = None
-    """How much they say at once, where that is the same for all of them.
+    """The longest response, where it is the same for all models.
 
-    A request that asks for more asks for this instead; so does one that names no limit, where
-    the protocol wants one.
+    A request with a higher limit gets this one; so does a request without a limit, where the
+    protocol requires one.
     """
     hint: str = ""
-    """What to do where nobody answers at its address, as for a server of one's own."""
+    """Advice where its address does not respond, for servers of the user."""
 
     def __post_init__(self) -> None:
         """Refuse rows that cannot work. Raises InvalidValue."""
@@ -107,63 +111,63 @@ class Vendor(RedactedRepr, frozen=True, kw_only=True):
         if not (isinstance(name, str) and _VENDOR_NAME.fullmatch(name)):
             raise InvalidValue(
                 "name must be small letters, digits and any of . _ -",
-                code="vendor_name_malformed",
                 place="vendor",
+                code="vendor_name_malformed",
             )
         if self.base_url != "":
             check_base_url(self.base_url, self.name)
         if self.path and not _PATH.fullmatch(self.path):
             raise InvalidValue(
                 "must begin with / and be written as in a URL",
-                code="path_malformed",
                 place=f"{self.name}.path",
+                code="path_malformed",
             )
         if not isinstance(self.key_variables, tuple):
             kind = type(self.key_variables).__name__
             raise InvalidValue(
                 f"must be a tuple of names, not {kind}",
-                code="wrong_type",
                 place=f"{self.name}.key_variables",
+                code="wrong_type",
             )
         for header, value in self.headers:
             if not _HEADER.fullmatch(header) or not (value.isascii() and value.isprintable()):
                 raise InvalidValue(
                     "not what a header can carry",
-                    code="header_malformed",
                     place=f"{self.name}.headers",
+                    code="header_malformed",
                 )
         for limit in ("context_tokens", "max_output_tokens"):
             tokens: int | None = getattr(self, limit)
             if tokens is not None and tokens < 1:
                 raise InvalidValue(
-                    "must be above 0", code="out_of_range", place=f"{self.name}.{limit}"
+                    "must be above 0", place=f"{self.name}.{limit}", code="out_of_range"
                 )
 
     def needs_model_at(self, base_url: str) -> bool:
-        """Tell whether a request has to name a model at another address of this protocol.
+        """Return whether a request has to name a model at another address of this protocol.
 
-        Who answers there may be a server with one model, unless everybody has an own address.
+        A server there may have one model, unless each customer has another address anyway.
         """
         return self.needs_model and self.base_url in ("", base_url)
 
     @property
     def key_advice(self) -> str:
-        """What to do where a key is missing or wrong."""
+        """Advice where the key is missing or wrong."""
         names = " or ".join(self.key_variables)
         return f"set {names}" if names else "pass one as key"
 
     @property
     def provider_name(self) -> str:
-        """Who makes the seals."""
+        """The origin of seals."""
         return self.provider or self.name
 
     @property
     def chat_dialect(self) -> Dialect:
-        """How to speak `openai_chat` with this vendor."""
+        """The dialect of `openai_chat` for this vendor."""
         dialect = (
             self.dialect or DIALECTS.get(self.provider_name) or Dialect(provider=self.provider_name)
         )
-        # Seals are for whom they are made by, whoever's dialect is spoken.
+        # A seal belongs to its provider, whatever the dialect.
         return (
             dialect
             if dialect.provider == self.provider_name
@@ -172,14 +176,14 @@ class Vendor(RedactedRepr, frozen=True, kw_only=True):
 
 
 def suggest_vendor(name: str, known: Iterable[str]) -> str | None:
-    """Return the name of a vendor that is most like another; None if none is."""
+    """Return the known name that is most like another; None if none is."""
     return next(iter(get_close_matches(name.lower(), list(known), n=1)), None)
 
 
 def describe_unknown_vendor(name: str, known: Iterable[str], remedy: str) -> str:
-    """Return what to say of a name that no vendor has: who is meant, or who there is and a remedy.
+    """Return an explanation for an unknown vendor: the closest name, or all names and a remedy.
 
-    The name itself is left to those who know where it was written.
+    The unknown name is not part of it: the caller knows where it was written.
     """
     names = list(known)
     near = suggest_vendor(name, names)
@@ -189,12 +193,12 @@ def describe_unknown_vendor(name: str, known: Iterable[str], remedy: str) -> str
 
 
 def check_base_url(url: str, place: str) -> None:
-    """Refuse what is not the address of a server. Raises InvalidValue."""
+    """Refuse text that is not the address of a server. Raises InvalidValue."""
     if not isinstance(url, str):
         raise InvalidValue(
             f"must be a string, not {type(url).__name__}",
-            code="wrong_type",
             place=f"{place}.base_url",
+            code="wrong_type",
         )
     try:
         parts = urlsplit(url)
@@ -205,12 +209,77 @@ def check_base_url(url: str, place: str) -> None:
     if not is_usable or not (url.isascii() and url.isprintable()) or " " in url:
         raise InvalidValue(
             "must be http:// or https:// with a host",
-            code="url_malformed",
             place=f"{place}.base_url",
+            code="url_malformed",
         )
     if not is_bare:
         raise InvalidValue(
             "must hold no user, password, query or fragment",
-            code="url_has_secrets",
             place=f"{place}.base_url",
+            code="url_has_secrets",
         )
+
+
+# -- API keys --------------------------------------------------------------------------------------
+
+
+@final
+class ApiKey:
+    """The key of a vendor, which only the request that needs it can read; it may be empty."""
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str = "") -> None:
+        """Take the key. Raises InvalidValue for text that no header can carry."""
+        if not isinstance(text, str):
+            raise InvalidValue(
+                f"must be a string, not {type(text).__name__}", place="key", code="wrong_type"
+            )
+        stripped = text.strip()
+        if not stripped.isascii() or not stripped.isprintable() or " " in stripped:
+            raise InvalidValue(
+                "must be visible ASCII characters without blanks", place="key", code="invalid_key"
+            )
+        self._text = stripped
+
+    def __bool__(self) -> bool:
+        return bool(self._text)
+
+    def __repr__(self) -> str:
+        return f"Key({REDACTED})" if self._text else "Key()"
+
+    def __reduce__(self) -> str:
+        raise TypeError("a key is not written anywhere")
+
+    def reveal(self) -> str:
+        """Return the key itself, for the header that carries it."""
+        return self._text
+
+    def redact(self, text: str) -> str:
+        """Return `text` with the key replaced everywhere."""
+        return text.replace(self._text, REDACTED) if len(self._text) >= _MIN_KEY_LENGTH else text
+
+    def redact_error(self, error: BaseException) -> None:
+        """Replace the key in the text of an error and of its causes."""
+        seen: set[int] = set()
+        waiting: list[BaseException | None] = [error]
+        while waiting:
+            found = waiting.pop()
+            if found is None or id(found) in seen:
+                continue
+            seen.add(id(found))
+            waiting += [found.__cause__, found.__context__]
+            found.args = tuple([self._redact_value(part) for part in found.args])
+            for name, value in vars(found).items():
+                if isinstance(value, (str, list)):
+                    setattr(found, name, self._redact_value(value))
+
+    def _redact_value(self, part: Any) -> Any:
+        if isinstance(part, str):
+            return self.redact(part)
+        return [self._redact_value(each) for each in part] if type(part) is list else part
+
+
+def find_key(variables: Iterable[str], environ: Mapping[str, str]) -> ApiKey:
+    """Return the key in the first of the variables that holds one, else an empty one."""
+    return ApiKey(next((environ[name] for name in variables if environ.get(name, "").strip()), ""))

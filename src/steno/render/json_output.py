@@ -23,6 +23,7 @@ from steno.agent import (
     RunResult,
     TurnStarted,
 )
+from steno.agent.results import without_result_code
 from steno.codec import encode_entry
 from steno.messages.call import AnyToolCall
 from steno.messages.event import TextDelta, ThinkingDelta
@@ -90,7 +91,7 @@ def event_as_json(event: LoopEvent) -> dict[str, Any] | None:
         case ThinkingDelta():
             return {"type": "thinking", "text": event.text}
         case EntryRecorded(entry):
-            return {"type": "entry", "entry": msgspec.Raw(encode_entry(entry))}
+            return {"type": "entry", "entry": msgspec.Raw(encode_entry(without_result_code(entry)))}
         case ApprovalRequested(question):
             return {
                 "type": "asked",

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from steno import InvalidValue, ToolCall
-from steno.agent.permissions.approvers import AllowingApprover, CallbackApprover, DenyingApprover
+from steno.agent.permissions.gate import AllowingApprover, CallbackApprover, DenyingApprover
 from steno.ports import ApprovalDecision, ApprovalRequest, Approver, Capability, GrantScope
 
 QUESTION = ApprovalRequest(call=ToolCall.create("bash", {}, id="c1"), capability=Capability.EXECUTE)
@@ -54,8 +54,9 @@ def test_what_is_no_verdict_never_passes_for_a_yes(answer: Any) -> None:
         return later()
 
     for function in (lambda question: answer, awaited):
-        with pytest.raises(InvalidValue, match=r"must return a Verdict or a bool, not \w+"):
+        with pytest.raises(InvalidValue) as caught:
             ask(CallbackApprover(function))
+        assert (caught.value.code, caught.value.place) == ("invalid_approval", "approver")
 
 
 def test_nobody_to_ask_means_no_and_says_what_would_help() -> None:

@@ -6,18 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steno import ChatMessage, InvalidValue, ToolCall, ToolDefinition
+from steno import ChatMessage, InvalidValue, ToolCall
 from steno.agent.permissions.gate import is_about_call
 from steno.agent.permissions.grants import SessionGrants, build_grant_audit, find_granted_rule
-from steno.agent.permissions.policy import (
+from steno.agent.permissions.rules import (
     MODE_CAPABILITIES,
     ROLE_CAPABILITIES,
     AgentRole,
     DecisionKind,
+    PermissionRule,
     Permissions,
     build_denial_text,
 )
-from steno.agent.permissions.rules import PermissionRule
 from steno.errors import ToolFailed
 from steno.log.conversation import arguments_digest
 from steno.messages.call import InvalidToolCall
@@ -26,48 +26,14 @@ from steno.ports import (
     ApprovalRequest,
     Capability,
     GrantScope,
-    ToolContext,
-    ToolOutput,
 )
 from steno.records.entry import Approval, ApprovalStatus, Entry, Mode
 from steno.store import MemoryStore
 from steno.tools.shell.command_parser import split_commands
+from tests.agent.permissions.stub_tools import BASH, FETCH, READ, TOOLS, WRITE, Stub, about
 
 ALLOW, DENY, ASK = DecisionKind.ALLOW, DecisionKind.DENY, DecisionKind.ASK
 DIGEST = "0" * 64
-
-
-class Stub:
-    """A tool that is about what its calls say."""
-
-    def __init__(self, name: str, capability: Capability, ruled_as: tuple[str, ...] = ()) -> None:
-        self.ruled_as = ruled_as
-        self.definition = ToolDefinition(
-            name=name, description="Does something.", parameters={"type": "object"}
-        )
-        self.capability = capability
-
-    def subjects(self, call: ToolCall) -> tuple[str, ...]:
-        if "subjects" not in call.parsed:
-            raise ToolFailed("subjects: missing")
-        return tuple(call.arguments_as(dict)["subjects"])
-
-    async def preview(self, call: ToolCall) -> str:
-        raise NotImplementedError
-
-    async def run(self, call: ToolCall, stage: ToolContext) -> ToolOutput:
-        raise NotImplementedError
-
-
-BASH = Stub("bash", Capability.EXECUTE)
-READ = Stub("read", Capability.READ)
-WRITE = Stub("write", Capability.WRITE)
-FETCH = Stub("fetch", Capability.NETWORK)
-TOOLS = (BASH, READ, WRITE, FETCH)
-
-
-def about(*subjects: str) -> ToolCall:
-    return ToolCall.create("any", {"subjects": list(subjects)}, id="c1")
 
 
 def rules(*texts: str) -> tuple[PermissionRule, ...]:

@@ -6,8 +6,13 @@ from collections.abc import Sequence
 
 import pytest
 
-from steno.agent.permissions.policy import DecisionKind, Permissions
-from steno.agent.permissions.rules import PermissionRule, find_covering_rules, suggest_rule
+from steno.agent.permissions.rules import (
+    DecisionKind,
+    PermissionRule,
+    Permissions,
+    find_covering_rules,
+    suggest_rule,
+)
 from steno.ports import Capability
 from steno.records.entry import Mode
 from tests.agent.agent_setup import call, read_tool, write_tool

@@ -11,10 +11,9 @@ from steno import ChatMessage, Conversation
 from steno.agent import CallbackApprover, Gate
 from steno.agent.permissions.grants import Revocations, SessionGrants
 from steno.agent.permissions.rules import PermissionRule
-from steno.agent.recorder import RunRecorder, ignore_event
+from steno.agent.recorder import RunRecorder, ignore_event, rewind_branch
 from steno.agent.references import build_input_authorizer
 from steno.agent.replay.verify import replay
-from steno.agent.rewind import rewind_branch
 from steno.errors import Unavailable
 from steno.ports import ApprovalDecision, ApprovalRequest, Capability, GrantScope
 from steno.records.entry import Entry, Redacted, Repair, Rewind
@@ -38,7 +37,7 @@ class Person:
 
     @property
     def gate(self) -> Gate:
-        return Gate(approver=CallbackApprover(self), seal=lambda text: f"sealed {text}")
+        return Gate(approver=CallbackApprover(self), sign_text=lambda text: f"sealed {text}")
 
 
 def talk(gate: Gate) -> AgentHarness:

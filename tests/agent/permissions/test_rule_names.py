@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from steno.agent.permissions.policy import DecisionKind, Permissions
+from steno.agent.permissions.rules import DecisionKind, Permissions
 from steno.ports import Capability
 from steno.records.entry import Mode
-from tests.agent.permissions.test_policy import BASH, READ, WRITE, Stub, about
+from tests.agent.permissions.stub_tools import BASH, READ, WRITE, Stub, about
 
 EDIT = Stub("edit", Capability.WRITE, ruled_as=("write",))
 GREP = Stub("grep", Capability.READ, ruled_as=("read",))

@@ -34,7 +34,7 @@ def gate(
         asked.append(question)
         return verdict
 
-    return Gate(approver=CallbackApprover(answer), seal=seal), asked
+    return Gate(approver=CallbackApprover(answer), sign_text=seal), asked
 
 
 def for_the_session(rule: str = "write") -> ApprovalDecision:
@@ -145,7 +145,7 @@ def test_a_yes_from_meanwhile_is_acted_on_only_under_our_seal(
 ) -> None:
     store, tool = MemoryStore(), write_tool()
     conversation = store.new([ChatMessage.user("Go."), turn_with_calls(call("c1", "write"))])
-    decide_later(conversation, "c1", allowed=True, actor="eva", seal=seal)
+    decide_later(conversation, "c1", allowed=True, actor="eva", sign_text=seal)
     refusing, asked = gate(False)
     desk = AgentHarness(["Done."], tool, store=store, conversation=conversation, gate=refusing)
     run(desk.run(None))

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, final
 from steno import ChatMessage, ToolCall
 from steno.agent import Agent, CallbackApprover, Gate, Limits, LoopEvent, RunEnded, SteeringPolicy
 from steno.agent.permissions.gate import decide_later
-from steno.agent.permissions.policy import Permissions
+from steno.agent.permissions.rules import Permissions
 from steno.agent.recorder import OnEvent
 from steno.assemble import events_from_message
 from steno.errors import CutShort, LogError, Missing, ProviderError, ToolFailed, Unavailable
@@ -136,7 +136,7 @@ class RandomSession:
         prompt = self._maybe(0.8, "Go on.", None)
         if prompt is None and len(conversation.messages()) < 2:
             prompt = "Begin."
-        task = asyncio.ensure_future(agent.run(prompt, watch=self._watcher(agent)))
+        task = asyncio.ensure_future(agent.run(prompt, on_event=self._watcher(agent)))
         self._stop = task.cancel
         await task
 

@@ -3,75 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from steno import ChatMessage
-from steno.agent import CallbackApprover, CallStarted, Gate, Limits, LoopEvent, Permissions
+from steno.agent import CallStarted, Limits, LoopEvent
 from steno.agent.replay.recorded_run import is_made_by_run
 from steno.agent.replay.verify import ReplayResult, replay
-from steno.errors import CutShort, Missing
-from steno.log.chain import entry_digest
-from steno.messages.call import InvalidToolCall
+from steno.errors import Missing
 from steno.messages.event import TextDelta
 from steno.messages.message import AssistantMessage, ToolResultMessage, UserMessage
 from steno.messages.outcome import Outcome
 from steno.records.entry import Entry, Feedback, ModelChange, Redacted, Rewind
-from steno.records.stored_record import Record
 from steno.store import MemoryStore
-from tests.agent.agent_setup import AgentHarness, call, read_tool, run, turn_with_calls, write_tool
+from tests.agent.agent_setup import AgentHarness, call, read_tool, run, turn_with_calls
 from tests.agent.replay.random_sessions import RandomSession
-
-
-def asking(*, allowed: Callable[[str], bool]) -> Gate:
-    approver = CallbackApprover(lambda question: allowed(question.call.name), actor="ada")
-    return Gate(Permissions.of(), approver)
-
-
-def full_session() -> list[Record]:
-    """Make a session with parallel calls, verdicts, a denial, a refusal, faults and a retry."""
-    broken = InvalidToolCall(id="c6", name="read", arguments="{", reason="no JSON")
-    desk = AgentHarness(
-        [
-            turn_with_calls(
-                call("c1", "read", path="a"), call("c2", "read", path="b"), text="I look."
-            ),
-            [TextDelta(0, "Half a th"), CutShort("gone")],
-            ChatMessage.assistant(
-                None, [call("c3", "write"), call("c4", "run"), call("c5", "nobody"), broken]
-            ),
-            "Done.",
-            "You are welcome.",
-        ],
-        read_tool("read", "A.", "B."),
-        write_tool("write", "Written."),
-        write_tool("run", "Ran."),
-        gate=asking(allowed=lambda name: name == "write"),
-        model="lab/small",
-        actor="ada",
-        sleep=at_once,
-    )
-
-    async def talk() -> None:
-        await desk.run("Is it broken?")
-        desk.conversation.label(desk.conversation.entries()[2].id, "start")
-        await desk.run("Thank you.")
-
-    run(talk())
-    desk.check()
-    return list(desk.store.records(desk.conversation.id))
-
-
-async def at_once(_: float) -> None:
-    pass
-
-
-def replayed(records: Sequence[Record], **settings: Any) -> ReplayResult:
-    return run(replay(records, **settings))
-
+from tests.agent.replay.recorded_sessions import forged, full_session, of_call, replayed
 
 # -- the same comes out ----------------------------------------------------------------------
 
@@ -149,13 +98,14 @@ def test_another_branch_is_replayed_with_what_it_shares() -> None:
     run(AgentHarness(["Three."], store=store, conversation=conversation).run(None))
     records = list(store.records(conversation.id))
     assert [replayed(records, branch=name).turns for name in ("main", "other", None)] == [2, 1, 1]
-    with pytest.raises(Missing, match="none of this name"):
+    with pytest.raises(Missing) as caught:
         replayed(records, branch="third")
+    assert (caught.value.code, caught.value.place) == ("unknown_branch", "branch")
 
 
 def test_who_watches_sees_it_happen_again_and_nothing_is_run() -> None:
     events: list[LoopEvent] = []
-    replayed(full_session(), watch=events.append)
+    replayed(full_session(), on_event=events.append)
     said = "".join([event.text for event in events if isinstance(event, TextDelta)])
     assert said == "I look.Half a thDone.You are welcome."
     assert [e.call.id for e in events if isinstance(e, CallStarted)] == ["c1", "c2", "c3", "c5"]
@@ -166,7 +116,7 @@ def test_what_a_watcher_raises_ends_the_replay() -> None:
         raise RuntimeError("enough")
 
     with pytest.raises(RuntimeError, match="enough"):
-        replayed(full_session(), watch=refuse)
+        replayed(full_session(), on_event=refuse)
 
 
 def test_a_replay_that_is_cancelled_ends() -> None:
@@ -174,7 +124,7 @@ def test_a_replay_that_is_cancelled_ends() -> None:
 
     async def main() -> None:
         begun = asyncio.Event()
-        task = asyncio.create_task(replay(records, watch=lambda _: begun.set()))
+        task = asyncio.create_task(replay(records, on_event=lambda _: begun.set()))
         await begun.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -225,30 +175,6 @@ def test_a_change_of_any_entry_is_found_at_exactly_that_entry() -> None:
         assert difference.number == record.seq
         assert difference.recorded == tampered[number].entry
         assert replayed(tampered).entries == number
-
-
-def forged(records: Sequence[Record], change: Callable[[Entry], Entry]) -> list[Record]:
-    """Change entries, and make all digests anew, as somebody would who knows how."""
-    digests: dict[str | None, str | None] = {None: None}
-    made: list[Record] = []
-    for record in records:
-        assert record.entry is not None
-        entry = change(record.entry)
-        digests[entry.id] = entry_digest(entry, digests[entry.parent])
-        made.append(replace(record, entry=entry, digest=digests[entry.id]))
-    return made
-
-
-def of_call(call_id: str, **changes: Any) -> Callable[[Entry], Entry]:
-    def change(entry: Entry) -> Entry:
-        if (
-            not isinstance(entry.payload, ToolResultMessage)
-            or entry.payload.tool_call_id != call_id
-        ):
-            return entry
-        return replace(entry, **changes)
-
-    return change
 
 
 def test_a_decision_that_no_run_takes_is_found_in_a_forged_record() -> None:

@@ -213,8 +213,9 @@ def unmade(_: RecordedResults) -> Agent:
 
 def test_a_branch_on_which_nobody_speaks_cannot_be_run_again() -> None:
     desk = AgentHarness([])
-    with pytest.raises(InvalidValue, match="nobody says anything"):
+    with pytest.raises(InvalidValue) as caught:
         run(rerun(desk.conversation, unmade, name="second"))
+    assert (caught.value.code, caught.value.place) == ("no_user_message", "replay")
 
 
 def test_a_name_that_is_taken_is_refused() -> None:
@@ -237,7 +238,7 @@ def test_the_branch_is_left_in_order_if_it_is_stopped() -> None:
         raise RuntimeError("enough")
 
     with pytest.raises(RuntimeError, match="enough"):
-        again(desk, ["Yes."], watch=stop)
+        again(desk, ["Yes."], on_event=stop)
     desk.check()
     assert desk.conversation.branch == "main"
     answers = [

@@ -379,7 +379,9 @@ def test_an_interrupted_run_is_no_error_but_the_turn_is() -> None:
         said = asyncio.Event()
         one = agent(seen, [[TextDelta(0, "Hal"), asyncio.Event()]])
         running = asyncio.create_task(
-            one.run("Go", watch=lambda event: said.set() if isinstance(event, TextDelta) else None)
+            one.run(
+                "Go", on_event=lambda event: said.set() if isinstance(event, TextDelta) else None
+            )
         )
         async with asyncio.timeout(WAIT_S):
             await said.wait()

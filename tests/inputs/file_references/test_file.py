@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from steno.agent import AgentRole, Permissions
-from steno.agent.permissions.policy import DecisionKind
+from steno.agent.permissions.rules import DecisionKind
 from steno.errors import ToolFailed
 from steno.inputs.file_references import FileLimits, FileReferenceResolver
 from steno.messages.call import ToolCall

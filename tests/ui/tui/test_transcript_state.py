@@ -59,7 +59,7 @@ async def work(
             runner=Runner(store),
             model="scripted/one",
         )
-        await agent.run(prompt, watch=state.apply)
+        await agent.run(prompt, on_event=state.apply)
     return recorder, conversation
 
 

@@ -1,16 +1,17 @@
-"""Decide about one call, and put the decision on record before anything happens.
+"""Decide about one call, and record the decision before the call runs.
 
-What rules do not decide is asked; while the answer is awaited the call is on record as pending,
-so that a program that dies here finds the question again. A decision is bound to the exact
-arguments: a call is immutable, and the record holds their digest.
+Rules and grants decide first; an approver decides about the rest. While the approver is asked, the
+call is on record as pending, so that after a crash the question is found again. A decision is bound
+to the exact arguments: a call is immutable, and the record holds the digest of its arguments.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator, Sequence
+import inspect
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager
-from typing import Final, NamedTuple, Protocol, final
+from typing import Final, NamedTuple, Protocol, TypeAlias, final
 
 from steno.agent.events import ApprovalRequested, Notice, NoticeCode
 from steno.agent.permissions.grants import (
@@ -24,14 +25,16 @@ from steno.agent.permissions.grants import (
     build_revocation_audit,
     find_granted_rule,
 )
-from steno.agent.permissions.policy import (
+from steno.agent.permissions.rules import (
     DENIED_PREFIX,
     DecisionKind,
+    PermissionRule,
     Permissions,
     build_denial_text,
+    suggest_rule,
 )
-from steno.agent.permissions.rules import PermissionRule, suggest_rule
 from steno.agent.recorder import RunRecorder
+from steno.agent.results import ResultCode
 from steno.errors import InvalidValue, Missing, ProtocolError, ProviderError, StenoError, ToolFailed
 from steno.log.conversation import Conversation, arguments_digest
 from steno.log.queries import entry_decision
@@ -41,77 +44,75 @@ from steno.ports import ApprovalDecision, ApprovalRequest, Approver, GrantScope,
 from steno.records.entry import Approval, ApprovalStatus, Entry, Mode
 from steno.values import replace_lone_surrogates
 
-# -- permission ------------------------------------------------------------------------------------
-#
-# Who may do what: a mode, a role, rules and grants decide about a call, or leave it to be asked.
-#
-# What nothing allows is asked about, and where nobody can be asked it is denied. Nothing here asks,
-# runs or records anything; the record of a decision is read here, so that its form stands in one
-# place.
-
-
-def is_about_call(approval: Approval, call: AnyToolCall) -> bool:
-    """Tell whether a decision is about this call with exactly these arguments."""
-    return approval.call_id == call.id and approval.arguments_sha256 == arguments_digest(call)
-
-
-NO_APPROVER: Final = "nobody can be asked"
-
-
+NO_APPROVER_RULE: Final = "nobody can be asked"
+"""The rule on record of a call that was denied because the gate has no approver. It is stored."""
+_NO_APPROVER_TEXT: Final = f"{DENIED_PREFIX}: this has to be approved, and nobody can be asked"
+_DEFAULT_DENIAL: Final = (
+    "nobody is there to approve this; do without it, or let the user allow it by a rule"
+)
 _LASTING_SCOPES: Final = (GrantScope.PROJECT, GrantScope.USER)
+_DEFERRED_AUDIT: Final = {"deferred": True}
+"""Stands beside a decision that was made between runs: the call that it allows has not begun."""
 
 
 class GateDecision(NamedTuple):
-    """Whether a call may run; else what the model is told."""
+    """Whether a call may run; else the text for the model, and its code."""
 
     allowed: bool
     reason: str = ""
     subjects: tuple[str, ...] | None = None
-    """What was decided about, where that was looked at."""
+    """The subjects that were decided about, where the gate looked at them."""
+    code: ResultCode = ResultCode.DENIED
+    """Why the call is denied; without a meaning where it is allowed."""
 
 
 class PermissionGate(Protocol):
-    """Whoever lets calls pass."""
+    """Decides whether a tool call may run."""
 
     def offers(self, tool: Tool, mode: Mode) -> bool:
-        """Tell whether a model should know of a tool in a mode."""
+        """Return whether a model should know of a tool in a mode."""
         ...
 
     def denies(self, tool: Tool, subject: str) -> bool:
-        """Tell whether a rule forbids something that a tool came across. From any thread."""
+        """Return whether a rule forbids a subject that a tool came across. From any thread."""
         ...
 
-    async def decide(self, tool: Tool, call: ToolCall, notebook: RunRecorder) -> GateDecision:
-        """Return a ruling that is on record.
+    async def decide(self, tool: Tool, call: ToolCall, recorder: RunRecorder) -> GateDecision:
+        """Return a decision that is on record.
 
-        Raises ToolFailed if the call cannot succeed, ToolFault if the tool stumbles over it.
+        Raises ToolFailed if the call cannot succeed, ToolFault if the tool has a fault.
         """
         ...
 
-    async def admit(self, tool: Tool, call: ToolCall, notebook: RunRecorder) -> GateDecision:
-        """Decide about something that a person points at, as if a tool opened it.
+    async def admit(self, tool: Tool, call: ToolCall, recorder: RunRecorder) -> GateDecision:
+        """Decide about a reference of the user, as if a tool opened it.
 
-        The reason says what allows it, too. Nothing is on record: what comes of it will be.
+        The reason names the rule that allows it, too. Nothing is recorded: the resolution will be.
         """
         ...
 
 
 class ToolFault(StenoError):
-    """A tool stumbled over a call before anybody could decide about it."""
+    """A tool raised an unexpected exception before its call was decided about."""
+
+    code = "tool_fault"
 
     def __init__(self, fault: Exception) -> None:
-        """Take what it raised."""
-        super().__init__("tool: it has a fault")
+        """Take the exception of the tool."""
+        super().__init__("it has a fault", place="tool")
         self.fault = fault
+
+
+# -- the gate --------------------------------------------------------------------------------------
 
 
 @final
 class Gate:
-    """Lets calls pass by rules, grants and verdicts.
+    """Decides by rules, grants and an approver.
 
-    Without an approver, what would have to be asked is denied. `grants` holds what was allowed
-    for longer than a session. With a `seal`, what the record of a session says was allowed counts
-    only if it bears it: give one wherever sessions may come from somebody else.
+    Without an approver, calls that need approval are denied. `grants` holds the rules that were
+    allowed for longer than a session. With `sign_text`, a grant in the record of a session counts
+    only with a valid signature: pass it wherever sessions may come from other people.
     """
 
     def __init__(
@@ -120,109 +121,104 @@ class Gate:
         approver: Approver | None = None,
         *,
         grants: GrantStore | None = None,
-        seal: SignText | None = None,
+        sign_text: SignText | None = None,
     ) -> None:
-        """Take rules, and whom to ask."""
+        """Take the rules and the approver."""
         self._permissions = permissions or Permissions()
         self._approver = approver
         self._grants = grants
-        self._sign_text = seal
+        self._sign_text = sign_text
         self._reported_errors: set[str] = set()
-        """What was told about grants that cannot be read."""
+        """Errors of the grant store that were reported."""
         self._input_grants: dict[str, list[PermissionRule]] = {}
-        """What was allowed for what people point at, by conversation; it lasts as this gate does."""
+        """Rules allowed for references, by conversation; they last as long as this gate."""
         self._decisions = _SessionDecisions(GrantSigner(), Revocations())
         self._read_position: tuple[int, Entry | None] = (0, None)
-        """How many entries were read into the memory, and the last of them."""
+        """How many entries `_decisions` has read, and the last of them."""
 
     def offers(self, tool: Tool, mode: Mode) -> bool:
-        """Tell whether the tool could be allowed at all."""
+        """Return whether the tool could be allowed at all."""
         return self._permissions.find_mode_denial(tool, mode) is None
 
     def denies(self, tool: Tool, subject: str) -> bool:
-        """Tell whether a deny rule covers what a tool came across."""
+        """Return whether a deny rule covers a subject that a tool came across."""
         return self._permissions.denies(tool, subject)
 
-    async def decide(self, tool: Tool, call: ToolCall, notebook: RunRecorder) -> GateDecision:
-        """Decide, and ask if need be. Raises ToolFailed, ToolFault."""
-        # However many calls a model writes in one turn, who wants to stop it is heard.
+    async def decide(self, tool: Tool, call: ToolCall, recorder: RunRecorder) -> GateDecision:
+        """Decide, and ask the approver if needed. Raises ToolFailed, ToolFault."""
+        # However many calls a model writes in one turn, an interruption is noticed in between.
         await asyncio.sleep(0)
-        conversation = notebook.conversation
-        memory = self._read_decisions(conversation)
-        session, standing = memory.grants.rules, self._lasting_rules(notebook)
+        conversation = recorder.conversation
+        decisions = self._read_decisions(conversation)
+        session, standing = decisions.grants.rules, self._lasting_rules(recorder)
         with _as_tool_fault():
-            decision = self._permissions.decide(
+            policy = self._permissions.decide(
                 tool, call, mode=conversation.mode, session=session, standing=standing
             )
-        if decision.kind is DecisionKind.DENY:
-            return _record_denial(call, notebook, rule=decision.rule, reason=decision.reason)
-        if (approval := memory.earlier_decision(call)) is not None:
-            return _repeat_decision(approval, decision.subjects, notebook)
-        if decision.kind is DecisionKind.ALLOW:
-            notebook.record_decision(call.id, ApprovalStatus.APPROVED, rule=decision.rule)
-            return GateDecision(True, subjects=decision.subjects)
+        if policy.kind is DecisionKind.DENY:
+            return _record_denial(call, recorder, policy.code, policy.rule, policy.reason)
+        if (earlier := decisions.earlier_decision(call)) is not None:
+            return _repeat_decision(earlier, policy.subjects, recorder)
+        if policy.kind is DecisionKind.ALLOW:
+            recorder.record_decision(call.id, ApprovalStatus.APPROVED, rule=policy.rule)
+            return GateDecision(True, subjects=policy.subjects)
         if self._approver is None:
-            reason = f"{DENIED_PREFIX}: this has to be approved, and {NO_APPROVER}"
-            return _record_denial(call, notebook, rule=NO_APPROVER, reason=reason)
+            return _record_denial(
+                call, recorder, ResultCode.NO_APPROVER, NO_APPROVER_RULE, _NO_APPROVER_TEXT
+            )
         with _as_tool_fault():
-            question = await _build_approval_request(tool, call, decision.subjects)
-        return await self._ask(tool, question, notebook, self._approver)
+            question = await _build_approval_request(tool, call, policy.subjects)
+        return await self._ask(tool, question, recorder, self._approver)
 
-    async def admit(self, tool: Tool, call: ToolCall, notebook: RunRecorder) -> GateDecision:
-        """Decide about what a person points at: by rules, or by asking."""
-        conversation = notebook.conversation
-        decision = self._permissions.decide(
+    async def admit(self, tool: Tool, call: ToolCall, recorder: RunRecorder) -> GateDecision:
+        """Decide about a reference of the user: by rules, or by asking. A person reads the reason."""
+        conversation = recorder.conversation
+        policy = self._permissions.decide(
             tool,
             call,
             mode=conversation.mode,
             session=self.session_rules(conversation),
-            standing=self._lasting_rules(notebook),
+            standing=self._lasting_rules(recorder),
         )
-        if decision.kind is DecisionKind.ALLOW:
-            return GateDecision(True, decision.rule)
-        if decision.kind is DecisionKind.DENY:
-            return GateDecision(
-                False, f"{DENIED_PREFIX} ({decision.rule})"
-            )  # a person reads this, and no model
-        question = await _build_approval_request(tool, call, decision.subjects)
+        if policy.kind is DecisionKind.ALLOW:
+            return GateDecision(True, policy.rule)
+        if policy.kind is DecisionKind.DENY:
+            return GateDecision(False, f"{DENIED_PREFIX} ({policy.rule})", code=policy.code)
+        question = await _build_approval_request(tool, call, policy.subjects)
         if self._approver is None:
-            how = f"; the rule {question.rule} would allow it" if question.rule else ""
-            return GateDecision(
-                False, f"{DENIED_PREFIX}: this has to be approved, and {NO_APPROVER}{how}"
-            )
-        notebook.emit(ApprovalRequested(question))
-        verdict = await self._approver.ask(question)
-        if not verdict.allowed:
-            why = f": {verdict.reason}" if verdict.reason else ""
-            return GateDecision(False, f"{DENIED_PREFIX} by {verdict.actor}{why}")
-        grant, scope = self._granted_rule(verdict, question, notebook)
+            hint = f"; the rule {question.rule} would allow it" if question.rule else ""
+            return GateDecision(False, f"{_NO_APPROVER_TEXT}{hint}", code=ResultCode.NO_APPROVER)
+        recorder.emit(ApprovalRequested(question))
+        decision = await self._approver.ask(question)
+        if not decision.allowed:
+            reason = f": {decision.reason}" if decision.reason else ""
+            text = f"{DENIED_PREFIX} by {decision.actor}{reason}"
+            return GateDecision(False, text, code=ResultCode.DENIED_BY_APPROVER)
+        grant, scope = self._granted_rule(decision, question, recorder)
         if grant is not None:
-            if (
-                scope is GrantScope.SESSION
-            ):  # what reaches further stands where it can be taken back
+            if scope is GrantScope.SESSION:  # wider grants stand where they can be revoked
                 self._input_grants.setdefault(conversation.id, []).append(grant)
-            self._store_grant(grant, scope, notebook)
-        return GateDecision(True, verdict.actor)
+            self._store_grant(grant, scope, recorder)
+        return GateDecision(True, decision.actor)
 
     def session_rules(self, conversation: Conversation) -> tuple[PermissionRule, ...]:
-        """Return what is allowed for a session: by its record, and for what people point at."""
+        """Return the rules allowed for a session: by its record, and for references."""
         admitted = self._input_grants.get(conversation.id, ())
         return tuple(dict.fromkeys((*self._read_decisions(conversation).grants.rules, *admitted)))
 
     def revoke(
         self, rule: PermissionRule, conversation: Conversation, *, actor: str
     ) -> list[Entry]:
-        """Allow a rule no longer for a session, on none of its branches: it is asked about again.
+        """Revoke a rule for a session, on all of its branches: its calls need approval again.
 
-        Return what is on record of that, one entry for every grant of the rule. There is none of
-        what was allowed for what people point at: that is forgotten. Raises LogError if it cannot
-        be recorded.
+        Return the new entries, one for every grant of the rule. A rule that was allowed for
+        references has none: it is forgotten. Raises LogError if that cannot be recorded.
         """
         admitted = self._input_grants.get(conversation.id, [])
         admitted[:] = [one for one in admitted if one != rule]
-        revocations, signet = Revocations(), GrantSigner(conversation.id, self._sign_text)
+        revocations, signer = Revocations(), GrantSigner(conversation.id, self._sign_text)
         everywhere = SessionGrants(
-            revocations.read(conversation), signet=signet, revocations=revocations
+            revocations.read(conversation), signer=signer, revocations=revocations
         )
         return [
             conversation.append(
@@ -234,66 +230,67 @@ class Gate:
         ]
 
     async def _ask(
-        self, tool: Tool, question: ApprovalRequest, notebook: RunRecorder, approver: Approver
+        self, tool: Tool, question: ApprovalRequest, recorder: RunRecorder, approver: Approver
     ) -> GateDecision:
         call = question.call
-        notebook.record_decision(call.id, ApprovalStatus.PENDING)
-        notebook.emit(ApprovalRequested(question))
-        verdict = await _ask_approver(approver, question, notebook)
-        if not verdict.allowed:
-            notebook.record_decision(
-                call.id, ApprovalStatus.DENIED, actor=verdict.actor, reason=verdict.reason
+        recorder.record_decision(call.id, ApprovalStatus.PENDING)
+        recorder.emit(ApprovalRequested(question))
+        decision = await _ask_approver(approver, question, recorder)
+        if not decision.allowed:
+            recorder.record_decision(
+                call.id, ApprovalStatus.DENIED, actor=decision.actor, reason=decision.reason
             )
-            return GateDecision(False, build_denial_text(verdict))
-        # While somebody thought about it, the mode may have become one that allows nothing of it.
-        limit = self._permissions.find_mode_denial(tool, notebook.conversation.mode)
-        if limit is not None:
-            return _record_denial(call, notebook, rule=limit.rule, reason=limit.reason)
-        grant, scope = self._granted_rule(verdict, question, notebook)
+            text = build_denial_text(decision)
+            return GateDecision(False, text, code=ResultCode.DENIED_BY_APPROVER)
+        # The user may have changed to a mode that forbids the tool while the approver was asked.
+        denial = self._permissions.find_mode_denial(tool, recorder.conversation.mode)
+        if denial is not None:
+            return _record_denial(call, recorder, denial.code, denial.rule, denial.reason)
+        grant, scope = self._granted_rule(decision, question, recorder)
         audit, status = None, ApprovalStatus.APPROVED
         if grant is not None:
-            signet = GrantSigner(notebook.conversation.id, self._sign_text)
-            audit = signet.sign_audit(build_grant_audit(grant, scope), call, status)
-        notebook.record_decision(
-            call.id, status, actor=verdict.actor, reason=verdict.reason, audit=audit
+            signer = GrantSigner(recorder.conversation.id, self._sign_text)
+            audit = signer.sign_audit(build_grant_audit(grant, scope), call, status)
+        recorder.record_decision(
+            call.id, status, actor=decision.actor, reason=decision.reason, audit=audit
         )
         if grant is not None:
-            self._store_grant(grant, scope, notebook)
+            self._store_grant(grant, scope, recorder)
         return GateDecision(True, subjects=question.subjects)
 
-    def _store_grant(self, grant: PermissionRule, scope: GrantScope, notebook: RunRecorder) -> None:
-        """Keep what is allowed for longer than a session."""
-        if self._grants is None or scope not in _LASTING_SCOPES:
-            return
-        try:
-            self._grants.add(str(grant), scope)
-        except StenoError as exc:
-            notebook.emit(
-                _permission_notice(f"{grant}: allowed now, but not kept: {exc}", "grant_not_kept")
-            )
-
     def _granted_rule(
-        self, verdict: ApprovalDecision, question: ApprovalRequest, notebook: RunRecorder
+        self, decision: ApprovalDecision, question: ApprovalRequest, recorder: RunRecorder
     ) -> tuple[PermissionRule | None, GrantScope]:
-        """Return what a verdict allows beyond this call, and how far that reaches here."""
-        scope = verdict.scope
+        """Return the rule that a decision allows beyond this call, and its scope here."""
+        scope = decision.scope
         if scope in _LASTING_SCOPES and self._grants is None:
-            scope = GrantScope.SESSION  # there is no place for what lasts longer
+            scope = GrantScope.SESSION  # there is no store for grants that last longer
         try:
-            grant = find_granted_rule(verdict, question)
+            grant = find_granted_rule(decision, question)
         except InvalidValue as exc:
-            notebook.emit(_permission_notice(f"allowed once: {exc}", "rule_invalid"))
+            recorder.emit(_permission_notice(f"allowed once: {exc}", "rule_invalid"))
             return None, GrantScope.ONCE
         if grant is None and scope is not GrantScope.ONCE:
-            notebook.emit(
+            recorder.emit(
                 _permission_notice(
                     "allowed once: no rule would cover only calls like this one", "no_rule_fits"
                 )
             )
         return grant, scope
 
-    def _lasting_rules(self, notebook: RunRecorder) -> tuple[PermissionRule, ...]:
-        """Return what is allowed for longer than a session; what cannot be read allows nothing."""
+    def _store_grant(self, grant: PermissionRule, scope: GrantScope, recorder: RunRecorder) -> None:
+        """Store a grant that lasts longer than a session."""
+        if self._grants is None or scope not in _LASTING_SCOPES:
+            return
+        try:
+            self._grants.add(str(grant), scope)
+        except StenoError as exc:
+            recorder.emit(
+                _permission_notice(f"{grant}: allowed now, but not kept: {exc}", "grant_not_kept")
+            )
+
+    def _lasting_rules(self, recorder: RunRecorder) -> tuple[PermissionRule, ...]:
+        """Return the rules allowed for longer than a session; none if they cannot be read."""
         if self._grants is None:
             return ()
         try:
@@ -301,45 +298,43 @@ class Gate:
         except StenoError as exc:
             if str(exc) not in self._reported_errors:
                 self._reported_errors.add(str(exc))
-                notebook.emit(
+                recorder.emit(
                     _permission_notice(f"nothing is allowed for good: {exc}", "grants_unreadable")
                 )
             return ()
 
     def _read_decisions(self, conversation: Conversation) -> _SessionDecisions:
-        """Return what the log of a session says; what is new in it is read, and no more.
+        """Return the decisions in the log of a session; only entries that are new are read.
 
-        After a rewind, or in another branch, it is read anew: what is not there does not count,
-        but for what was taken back. Raises LogError if that cannot be read.
+        After a rewind, or on another branch, all of it is read again: decisions that are not on the
+        branch do not count, revocations do. Raises LogError if those cannot be read.
         """
-        entries, signet = conversation.entries_view(), GrantSigner(conversation.id, self._sign_text)
+        entries, signer = conversation.entries_view(), GrantSigner(conversation.id, self._sign_text)
         count, last = self._read_position
-        memory = self._decisions
-        if memory.grants.signer != signet:
-            memory, count = _SessionDecisions(signet, Revocations()), 0
+        decisions = self._decisions
+        if decisions.grants.signer != signer:
+            decisions, count = _SessionDecisions(signer, Revocations()), 0
         elif count > len(entries) or (count and entries[count - 1] is not last):
-            memory, count = _SessionDecisions(signet, memory.grants.revocations), 0
+            decisions, count = _SessionDecisions(signer, decisions.grants.revocations), 0
         for entry in entries[count:]:
-            memory.add(entry)
-        self._decisions, self._read_position = (
-            memory,
-            (len(entries), entries[-1] if entries else None),
-        )
-        if memory.grants.has_grants:  # else the other branches need not be read
-            memory.grants.revocations.read(conversation)
-        return memory
+            decisions.add(entry)
+        self._decisions = decisions
+        self._read_position = (len(entries), entries[-1] if entries else None)
+        if decisions.grants.has_grants:  # else the other branches need not be read
+            decisions.grants.revocations.read(conversation)
+        return decisions
 
 
 @final
 class _SessionDecisions:
-    """What a log says was decided: rules for the session, and about the calls of the last turn."""
+    """The decisions in a log: rules for the session, and about the calls of the last turn."""
 
-    def __init__(self, signet: GrantSigner, revocations: Revocations) -> None:
-        self.grants: Final = SessionGrants(signet=signet, revocations=revocations)
+    def __init__(self, signer: GrantSigner, revocations: Revocations) -> None:
+        self.grants: Final = SessionGrants(signer=signer, revocations=revocations)
         self._decisions: dict[str, Entry] = {}
 
     def add(self, entry: Entry) -> None:
-        """Take note of an entry."""
+        """Read an entry."""
         self.grants.add(entry)
         if isinstance(entry.payload, AssistantMessage):
             self._decisions.clear()
@@ -347,15 +342,48 @@ class _SessionDecisions:
             self._decisions[entry.payload.call_id] = entry
 
     def earlier_decision(self, call: ToolCall) -> Approval | None:
-        """Return what was decided about a call and holds: a no, or a yes of ours for later."""
+        """Return a decision about a call that holds: a denial, or a deferred approval of ours."""
         entry = self._decisions.get(call.id)
         if entry is None or not isinstance(entry.payload, Approval):
             return None
         if not is_about_call(entry.payload, call):
             return None
-        is_no = entry.payload.status is ApprovalStatus.DENIED
-        is_yes = is_deferred(entry) and self.grants.signer.has_valid_signature(entry)
-        return entry.payload if is_no or is_yes else None
+        is_denied = entry.payload.status is ApprovalStatus.DENIED
+        is_approved = is_deferred(entry) and self.grants.signer.has_valid_signature(entry)
+        return entry.payload if is_denied or is_approved else None
+
+
+@contextmanager
+def _as_tool_fault() -> Generator[None]:
+    try:
+        yield
+    except ToolFailed:
+        raise
+    except Exception as exc:
+        raise ToolFault(exc) from exc
+
+
+def _record_denial(
+    call: ToolCall, recorder: RunRecorder, code: ResultCode, rule: str, reason: str
+) -> GateDecision:
+    recorder.record_decision(call.id, ApprovalStatus.DENIED, rule=rule, reason=reason)
+    return GateDecision(False, reason, code=code)
+
+
+def _repeat_decision(
+    earlier: Approval, subjects: tuple[str, ...], recorder: RunRecorder
+) -> GateDecision:
+    """Record a decision again, now that it is acted on: after a crash the call may have run."""
+    actor, rule, reason = earlier.actor, earlier.rule, earlier.reason
+    recorder.record_decision(earlier.call_id, earlier.status, actor=actor, rule=rule, reason=reason)
+    if earlier.status is ApprovalStatus.APPROVED:
+        return GateDecision(True, subjects=subjects)
+    if rule is not None and reason is not None:  # the reason of a rule is the text for the model
+        is_unasked = rule == NO_APPROVER_RULE
+        code = ResultCode.NO_APPROVER if is_unasked else ResultCode.DENIED_BY_RULE
+        return GateDecision(False, reason, code=code)
+    reason = reason or f"{actor or 'somebody'} said no"
+    return GateDecision(False, f"{DENIED_PREFIX}: {reason}", code=ResultCode.DENIED_BY_APPROVER)
 
 
 async def _build_approval_request(
@@ -371,21 +399,21 @@ async def _build_approval_request(
 
 
 async def _ask_approver(
-    approver: Approver, question: ApprovalRequest, notebook: RunRecorder
+    approver: Approver, question: ApprovalRequest, recorder: RunRecorder
 ) -> ApprovalDecision:
-    """Ask. An approver that fails has not allowed anything, and that is on record.
+    """Ask. An approver that fails has allowed nothing, and that is recorded.
 
-    Raises what it raised, unless that would be taken for the word of a tool or a provider.
+    Raises the exception of the approver, unless it would pass for one of a tool or a provider.
     """
     try:
         return await approver.ask(question)
     except Exception as exc:
         reason = f"the approver failed: {type(exc).__name__}"
-        notebook.record_decision(
+        recorder.record_decision(
             question.call.id, ApprovalStatus.DENIED, actor="approver", reason=reason
         )
         if isinstance(exc, ToolFailed | ProviderError | ProtocolError):
-            raise StenoError(f"approver: {exc}") from exc
+            raise StenoError(str(exc), place="approver", code="approver_failed") from exc
         raise
 
 
@@ -393,24 +421,7 @@ def _permission_notice(text: str, reason: str) -> Notice:
     return Notice(NoticeCode.PERMISSION, text, reason)
 
 
-@contextmanager
-def _as_tool_fault() -> Generator[None]:
-    try:
-        yield
-    except ToolFailed:
-        raise
-    except Exception as exc:
-        raise ToolFault(exc) from exc
-
-
-def _record_denial(
-    call: ToolCall, notebook: RunRecorder, *, rule: str, reason: str
-) -> GateDecision:
-    notebook.record_decision(call.id, ApprovalStatus.DENIED, rule=rule, reason=reason)
-    return GateDecision(False, reason)
-
-
-# -- what was decided before -----------------------------------------------------------------------
+# -- recorded decisions ----------------------------------------------------------------------------
 
 
 def last_decision(entries: Sequence[Entry], call: AnyToolCall) -> Entry | None:
@@ -424,38 +435,14 @@ def last_decision(entries: Sequence[Entry], call: AnyToolCall) -> Entry | None:
     return None
 
 
+def is_about_call(approval: Approval, call: AnyToolCall) -> bool:
+    """Return whether a decision is about this call with exactly these arguments."""
+    return approval.call_id == call.id and approval.arguments_sha256 == arguments_digest(call)
+
+
 def is_deferred(entry: Entry) -> bool:
-    """Tell whether a decision was taken while nothing ran: what it allows has not begun."""
+    """Return whether a decision was made between runs: the call that it allows has not begun."""
     return entry.audit is not None and entry.audit.get("deferred") is True
-
-
-def _repeat_decision(
-    approval: Approval, subjects: tuple[str, ...], notebook: RunRecorder
-) -> GateDecision:
-    """Record a decision once more, now that it is acted on: who dies behind this may have run it."""
-    actor, rule, reason = approval.actor, approval.rule, approval.reason
-    notebook.record_decision(
-        approval.call_id, approval.status, actor=actor, rule=rule, reason=reason
-    )
-    if approval.status is ApprovalStatus.APPROVED:
-        return GateDecision(True, subjects=subjects)
-    told = reason or f"{actor or 'somebody'} said no"
-    return GateDecision(
-        False, told if told.startswith(DENIED_PREFIX) else f"{DENIED_PREFIX}: {told}"
-    )
-
-
-# -- interrupted -----------------------------------------------------------------------------------
-#
-# Answer the calls that an earlier run left behind, because it was killed or lost its power.
-#
-# What was not decided about is decided about now, and what was decided meanwhile holds. What had
-# been approved when it was left may have been run, in part or to its end, and nobody knows: only
-# what reads is run again.
-
-
-_DEFERRED_AUDIT: Final = {"deferred": True}
-"""Beside a decision that was taken while nothing ran: what it allows has not begun."""
 
 
 def decide_later(
@@ -465,19 +452,94 @@ def decide_later(
     allowed: bool,
     actor: str,
     reason: str | None = None,
-    seal: SignText | None = None,
+    sign_text: SignText | None = None,
 ) -> Entry:
-    """Decide about a call that waits for it; the next run acts on the decision.
+    """Decide about a call that waits for approval; the next run acts on the decision.
 
-    `seal` is that of the gate which is to act on it, if it has one. Raises Missing if no call of
-    the active branch awaits a decision under this id.
+    `sign_text` is that of the gate which is to act on it, if it has one. Raises Missing if no call
+    of the active branch waits for a decision under this id.
     """
     if call_id not in conversation.outstanding:
-        raise Missing("approval: no call of this id awaits a decision")
+        raise Missing(
+            "no call of this id awaits a decision", place="approval", code="no_pending_call"
+        )
     call = conversation.outstanding_call(call_id)
     decided = last_decision(conversation.entries_view(), call)
     if decided is not None and entry_decision(decided) != ApprovalStatus.PENDING:
-        raise Missing("approval: it is decided about, and what was allowed may have run")
+        raise Missing(
+            "it is decided about, and what was allowed may have run",
+            place="approval",
+            code="already_decided",
+        )
     status = ApprovalStatus.APPROVED if allowed else ApprovalStatus.DENIED
-    audit = GrantSigner(conversation.id, seal).sign_audit(_DEFERRED_AUDIT, call, status)
+    audit = GrantSigner(conversation.id, sign_text).sign_audit(_DEFERRED_AUDIT, call, status)
     return conversation.decide(call_id, status, actor=actor, reason=reason, audit=audit)
+
+
+# -- approvers without a terminal ------------------------------------------------------------------
+
+ApprovalAnswer: TypeAlias = ApprovalDecision | bool
+
+
+@final
+class CallbackApprover:
+    """Asks a function, plain or async; `True` and `False` decide about this one call.
+
+    A plain function runs in the event loop: one that waits for a person should be async.
+    """
+
+    def __init__(
+        self,
+        function: Callable[[ApprovalRequest], ApprovalAnswer | Awaitable[ApprovalAnswer]],
+        *,
+        actor: str = "callback",
+    ) -> None:
+        """Take the function, and the name under which its decisions are recorded."""
+        self._function = function
+        self._actor = actor
+
+    async def ask(self, question: ApprovalRequest) -> ApprovalDecision:
+        """Return the decision of the function. Raises InvalidValue for any other value."""
+        answer = self._function(question)
+        if inspect.isawaitable(answer):
+            answer = await answer
+        if isinstance(answer, ApprovalDecision):
+            return answer
+        if isinstance(answer, bool):
+            return ApprovalDecision(allowed=answer, actor=self._actor)
+        # Any other value that is true in Python must not count as an approval.
+        kind = type(answer).__name__
+        raise InvalidValue(
+            f"the function must return a Verdict or a bool, not {kind}",
+            place="approver",
+            code="invalid_approval",
+        )
+
+
+@final
+class DenyingApprover:
+    """Denies every call that needs approval."""
+
+    def __init__(self, reason: str = _DEFAULT_DENIAL, *, actor: str = "headless") -> None:
+        """Take the reason for the model, and the name under which it is recorded."""
+        self._decision = ApprovalDecision(allowed=False, actor=actor, reason=reason)
+
+    async def ask(self, question: ApprovalRequest) -> ApprovalDecision:
+        """Deny it."""
+        return self._decision
+
+
+@final
+class AllowingApprover:
+    """Allows each call that it is asked about, and nothing beyond it.
+
+    It is never asked about calls that the mode, the role or a deny rule forbids.
+    """
+
+    def __init__(self, *, actor: str = "--yes") -> None:
+        """Take the name under which its decisions are recorded."""
+        self._decision = ApprovalDecision(allowed=True, actor=actor)
+
+    async def ask(self, question: ApprovalRequest) -> ApprovalDecision:
+        """Allow it, once."""
+        return self._decision

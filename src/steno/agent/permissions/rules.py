@@ -1,48 +1,53 @@
-r"""Rules about calls: `write`, `bash(git log *)`, `write(src/**)`, `mcp__*`.
+r"""Permission rules such as `write`, `bash(git log *)`, `write(src/**)`, `mcp__*`, and what they decide.
 
-A rule names a tool, and maybe a pattern for what a call is about (`Tool.subjects`). Without a
-pattern, or with `*` alone, it covers every call of the tool. How a pattern is read depends on
-what the tool can do: where it executes something, subjects are commands, else paths or addresses.
+A rule names a tool, and maybe a pattern for the subjects of a call (`Tool.subjects`). Without a
+pattern, or with `*` alone, it covers every call of the tool. The capability of the tool decides how a
+pattern is read: subjects of a tool that executes are commands, all others are paths or addresses.
 Only `*` has a meaning in either; a `\` before it, before `(`, `)`, `\` or a blank takes that away.
-To allow writing what later runs act upon, such as `.steno/` or `.git/`, a rule has to spell it out.
+To allow writing files that later runs act upon, such as `.steno/` or `.git/`, a rule has to name them.
 
-Nothing here knows who allows or denies, and nothing looks at the disk.
+`Permissions` puts mode, role, rules and grants together: they allow or deny a call, or leave it to
+an approver. Nothing here asks, runs, records or reads the disk.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
 from functools import lru_cache
 from typing import ClassVar, Final, final
 
+from steno.agent.results import ResultCode
 from steno.errors import InvalidTool, InvalidValue
-from steno.messages.call import MAX_TOOL_NAME_LENGTH, map_tool_name
-from steno.ports import UNKNOWN_SUBJECT_PREFIX, Capability
+from steno.messages.call import MAX_TOOL_NAME_LENGTH, ToolCall, map_tool_name
+from steno.ports import UNKNOWN_SUBJECT_PREFIX, ApprovalDecision, Capability, Tool
+from steno.records.entry import Mode
 from steno.values import RedactedRepr
 
+DENIED_PREFIX: Final = "permission denied"
+"""The beginning of every denial that the model reads."""
 _RULE_TEXT: Final = re.compile(r"([^()]*)(?:\((.*)\))?", re.DOTALL)
 _TOOL_NAME: Final = re.compile(rf"[A-Za-z0-9_*]{{1,{MAX_TOOL_NAME_LENGTH}}}")
 _MCP_PREFIX: Final = "mcp__"
-"""How the names of tools begin that servers bring."""
+"""The beginning of the names of MCP tools."""
 _INVALID_IN_NAME: Final = re.compile(r"[^A-Za-z0-9_*]")
 _TOKEN: Final = re.compile(r"\\.|.", re.DOTALL)
 _SPECIAL: Final = re.compile(r"[\\()*]")
 _MUST_BE_ESCAPED: Final = frozenset({"(", ")", "\\"})
 _ESCAPES: Final = frozenset({"\\*", "\\(", "\\)", "\\\\", "\\ "})
 _DOT_NAMES: Final = frozenset({".", ".."})
-"""What a path in its one spelling does not lead through."""
+"""Names that a normalised path does not hold."""
 _PROTECTED_PATH: Final = re.compile(
     r"(?:^|/)(\.steno|\.git|\.config/steno|agents\.md|claude\.md|\.venv|site-packages)(?=/|$)",
     re.IGNORECASE,
 )
-"""What is settings, hooks, instructions or a program, maybe this one, and no work of the user's:
-who may write it decides what happens later."""
+"""Settings, hooks, instructions and programs, maybe this one: a file in them decides what later runs do."""
 
 
 @final
 class PermissionRule(RedactedRepr, frozen=True, kw_only=True):
-    """Which calls are meant. `str` gives the text that `parse` reads."""
+    """A tool and a pattern for its calls. `str` gives the text that `parse` reads."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"tool", "pattern"})
 
@@ -52,19 +57,19 @@ class PermissionRule(RedactedRepr, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if _TOOL_NAME.fullmatch(self.tool) is None:
-            raise InvalidValue(
-                "write the name of a tool, as in bash or bash(git log *)", place="rule"
+            raise _invalid_rule(
+                "rule_tool_name", "write the name of a tool, as in bash or bash(git log *)"
             )
         if self.pattern is not None:
             _check_pattern(self.pattern)
 
     @classmethod
     def parse(cls, text: str) -> PermissionRule:
-        """Read a rule. Raises InvalidValue, which says what to write."""
+        """Parse a rule. Raises InvalidValue, which says what to write."""
         found = _RULE_TEXT.fullmatch(text)
         if found is None:
-            raise InvalidValue(
-                "write the pattern in one pair of brackets, at the end", place="rule"
+            raise _invalid_rule(
+                "rule_brackets", "write the pattern in one pair of brackets, at the end"
             )
         return cls(tool=_normalise_tool_name(found[1]), pattern=found[2])
 
@@ -73,15 +78,15 @@ class PermissionRule(RedactedRepr, frozen=True, kw_only=True):
 
     @property
     def covers_everything(self) -> bool:
-        """Whether every call of its tools is meant."""
+        """Whether it covers every call of its tools."""
         return self.pattern is None or self.pattern == "*"
 
     def names_tool(self, tool: str) -> bool:
-        """Tell whether it names this tool."""
+        """Return whether it names this tool."""
         return _name_matcher(self.tool).fullmatch(tool) is not None
 
     def covers(self, subject: str, capability: Capability) -> bool:
-        """Tell whether it covers one thing that a call of its tools is about."""
+        """Return whether it covers one subject of a call of its tools."""
         if self.pattern is None or self.covers_everything:
             return True
         if is_unknown_subject(subject, capability):
@@ -91,13 +96,13 @@ class PermissionRule(RedactedRepr, frozen=True, kw_only=True):
         return _path_matcher(self.pattern).fullmatch(f"{subject}/") is not None
 
     def covers_all(self, tool: str, capability: Capability, subjects: Sequence[str]) -> bool:
-        """Tell whether it covers a whole call alone."""
+        """Return whether it covers all subjects of a call by itself."""
         return (
             find_covering_rules((self,), tool, capability=capability, subjects=subjects) is not None
         )
 
     def covers_any(self, tool: str, capability: Capability, subjects: Sequence[str]) -> bool:
-        """Tell whether it covers some of what a call is about, or every call of the tool."""
+        """Return whether it covers some subject of a call, or every call of the tool."""
         if not self.names_tool(tool):
             return False
         return self.covers_everything or any(self.covers(one, capability) for one in subjects)
@@ -106,9 +111,9 @@ class PermissionRule(RedactedRepr, frozen=True, kw_only=True):
 def find_covering_rules(
     rules: Iterable[PermissionRule], tool: str, *, capability: Capability, subjects: Sequence[str]
 ) -> tuple[PermissionRule, ...] | None:
-    """Return the first rules that together cover all that a call is about; None if they do not.
+    """Return the first rules that together cover all subjects of a call; None if they do not.
 
-    A call that is about nothing in particular is covered by what covers every call of the tool.
+    A call without subjects is covered by a rule for every call of the tool.
     """
     about = [rule for rule in rules if rule.names_tool(tool)]
     if not subjects:
@@ -127,14 +132,14 @@ def find_covering_rules(
 
 
 def _protected_names(path: str) -> frozenset[str]:
-    """Return the names in a path, or a pattern for one, that stand for more than a file."""
+    """Return the names in a path, or in a pattern for one, that later runs act upon."""
     return frozenset([name.lower() for name in _PROTECTED_PATH.findall(path)])
 
 
 def is_unknown_subject(subject: str, capability: Capability) -> bool:
-    """Tell whether a subject may turn out to be something else than it reads like.
+    """Return whether a subject may be something else than its text says.
 
-    That is what its tool was not sure about, and a path that is not in its one spelling.
+    That is one that its tool is not sure about, and a path that is not normalised.
     """
     if subject.startswith(UNKNOWN_SUBJECT_PREFIX):
         return True
@@ -145,24 +150,29 @@ def is_unknown_subject(subject: str, capability: Capability) -> bool:
 
 def _check_pattern(pattern: str) -> None:
     if not pattern:
-        raise InvalidValue(
-            "the pattern is empty; without brackets all calls are meant", place="rule"
+        raise _invalid_rule(
+            "rule_pattern_empty", "the pattern is empty; without brackets all calls are meant"
         )
-    if not pattern.isprintable():  # nobody should allow what nobody can see
-        raise InvalidValue(
-            "the pattern holds what cannot be seen; write * instead of it", place="rule"
+    if not pattern.isprintable():  # a person could not read what the rule allows
+        raise _invalid_rule(
+            "rule_pattern_unprintable",
+            "the pattern holds what cannot be seen; write * instead of it",
         )
     tokens = _TOKEN.findall(pattern)
     if any(
         token in _MUST_BE_ESCAPED or (len(token) > 1 and token not in _ESCAPES) for token in tokens
     ):
-        raise InvalidValue(
-            r"write \( \) \\ for brackets and backslashes of the pattern", place="rule"
+        raise _invalid_rule(
+            "rule_pattern_escape", r"write \( \) \\ for brackets and backslashes of the pattern"
         )
     if " " in (tokens[0], tokens[-1]):
-        raise InvalidValue(
-            r"the pattern begins or ends with a blank; write \ before it", place="rule"
+        raise _invalid_rule(
+            "rule_pattern_blank", r"the pattern begins or ends with a blank; write \ before it"
         )
+
+
+def _invalid_rule(code: str, message: str) -> InvalidValue:
+    return InvalidValue(message, place="rule", code=code)
 
 
 # -- patterns --------------------------------------------------------------------------------------
@@ -203,8 +213,8 @@ def _path_matcher(pattern: str) -> re.Pattern[str]:
 
 def _name_in_path(name: str) -> str:
     pieces = _split_at_wildcards(_TOKEN.findall(name))
-    stands_for_a_whole_name = len(pieces) > 1 and not any(pieces)
-    return "[^/]+" if stands_for_a_whole_name else _join_with_wildcards(pieces, "[^/]")
+    is_whole_name = len(pieces) > 1 and not any(pieces)
+    return "[^/]+" if is_whole_name else _join_with_wildcards(pieces, "[^/]")
 
 
 def _split_at_wildcards(tokens: Iterable[str]) -> list[str]:
@@ -221,8 +231,8 @@ def _split_at_wildcards(tokens: Iterable[str]) -> list[str]:
 def _join_with_wildcards(pieces: Sequence[str], filler: str) -> str:
     """Return an expression for pieces with any number of fillers between them.
 
-    Each piece is taken where it comes first, and never looked for again: what a model writes
-    cannot make this slow.
+    Each piece matches at its first occurrence, without backtracking: the text of a model cannot
+    make this slow.
     """
     if len(pieces) == 1:
         return pieces[0]
@@ -231,7 +241,7 @@ def _join_with_wildcards(pieces: Sequence[str], filler: str) -> str:
 
 
 def _normalise_tool_name(tool: str) -> str:
-    """Return the name of a server's tool as it is here, where somebody writes the server's own."""
+    """Return the name that an MCP tool has here, for the name that its server uses."""
     if not tool.startswith(_MCP_PREFIX):
         return tool
     if "*" in tool:
@@ -239,7 +249,217 @@ def _normalise_tool_name(tool: str) -> str:
     try:
         return map_tool_name(tool)
     except InvalidTool:
-        return tool  # and it is refused with the words for all names
+        return tool  # and it is refused as any other name
+
+
+# -- policy ----------------------------------------------------------------------------------------
+
+
+class AgentRole(StrEnum):
+    """What an agent is there for: to find out and plan, or also to act."""
+
+    PLANNER = "planner"
+    ACTOR = "actor"
+
+
+_READ_ONLY: Final = frozenset({Capability.READ})
+_ALL_CAPABILITIES: Final = frozenset(Capability)
+MODE_CAPABILITIES: Final[Mapping[Mode, frozenset[Capability]]] = {
+    Mode.PLAN: _READ_ONLY,
+    Mode.ACT: _ALL_CAPABILITIES,
+}
+ROLE_CAPABILITIES: Final[Mapping[AgentRole, frozenset[Capability]]] = {
+    AgentRole.PLANNER: _READ_ONLY,
+    AgentRole.ACTOR: _ALL_CAPABILITIES,
+}
+"""What can be allowed at all: a call has to pass both tables, and no rule reaches beyond them."""
+_DEFAULT_RULES: Final = (PermissionRule(tool="bash_kill"),)
+"""A tool that only ends what an allowed call has started."""
+_CAPABILITY_NAMES: Final = {
+    Capability.READ: "reading",
+    Capability.WRITE: "writing",
+    Capability.EXECUTE: "running things",
+    Capability.NETWORK: "using the network",
+}
+
+
+class DecisionKind(StrEnum):
+    """Whether a call may run."""
+
+    ALLOW = "allow"
+    DENY = "deny"
+    ASK = "ask"
+
+
+@final
+class PolicyDecision(RedactedRepr, frozen=True, kw_only=True):
+    """A decision that needs no approver, and the rule it comes from."""
+
+    shown: ClassVar[frozenset[str]] = frozenset({"rule"})
+
+    kind: DecisionKind
+    rule: str = ""
+    """The rule for the record: `mode plan`, `deny bash(rm *)`; empty if there is none."""
+    reason: str = ""
+    """The text for the model where it is denied."""
+    subjects: tuple[str, ...] = ()
+    """The subjects of the call; empty where they did not matter."""
+    code: ResultCode = ResultCode.DENIED
+    """The code of the denial."""
+
+
+@final
+class Permissions(RedactedRepr, frozen=True, kw_only=True):
+    """Everything that decides about calls before an approver does."""
+
+    role: AgentRole = AgentRole.ACTOR
+    allow: tuple[PermissionRule, ...] = ()
+    deny: tuple[PermissionRule, ...] = ()
+    default_allow: frozenset[Capability] = _READ_ONLY
+    """Capabilities that need neither a rule nor an approval."""
+    default_rules: tuple[PermissionRule, ...] = _DEFAULT_RULES
+    """Tools that need neither."""
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        role: AgentRole = AgentRole.ACTOR,
+        allow: Iterable[str] = (),
+        deny: Iterable[str] = (),
+    ) -> Permissions:
+        """Build them from the text of rules. Raises InvalidValue."""
+        return cls(
+            role=role,
+            allow=tuple([PermissionRule.parse(text) for text in allow]),
+            deny=tuple([PermissionRule.parse(text) for text in deny]),
+        )
+
+    def find_mode_denial(self, tool: Tool, mode: Mode) -> PolicyDecision | None:
+        """Return the denial of every call of a tool, by mode or role; None if it can be allowed."""
+        if tool.capability not in MODE_CAPABILITIES[mode]:
+            return _build_denial(
+                ResultCode.DENIED_BY_MODE,
+                f"mode {mode}",
+                f"{mode} mode allows {_join_capabilities(MODE_CAPABILITIES[mode])} only; "
+                "tell the user what you would do, or ask for another mode",
+            )
+        if tool.capability not in ROLE_CAPABILITIES[self.role]:
+            return _build_denial(
+                ResultCode.DENIED_BY_ROLE,
+                f"role {self.role}",
+                f"the role {self.role} allows {_join_capabilities(ROLE_CAPABILITIES[self.role])} only; "
+                "say what is to be done, and leave it to others",
+            )
+        return None
+
+    def decide(
+        self,
+        tool: Tool,
+        call: ToolCall,
+        *,
+        mode: Mode,
+        session: Sequence[PermissionRule] = (),
+        standing: Sequence[PermissionRule] = (),
+    ) -> PolicyDecision:
+        """Decide about a call: by mode and role, deny, allow, grants and defaults; else ask.
+
+        `session` are the grants of this session, `standing` those of the project and the user.
+        Raises ToolFailed if the tool cannot read the arguments.
+        """
+        limit = self.find_mode_denial(tool, mode)
+        if limit is not None:
+            return limit
+        subjects = tool.subjects(call)
+        against = self._find_denial(tool, subjects)
+        if against is not None:
+            return against
+        sources = {
+            "allow": self.allow,
+            "session grant": session,
+            "standing grant": standing,
+            "default": self.default_rules,
+        }
+        rules = _describe_allowing_rules(sources, tool, subjects)
+        if rules is None and tool.capability in self.default_allow:
+            rules = f"default {tool.capability}"
+        if rules is None:
+            return PolicyDecision(kind=DecisionKind.ASK, subjects=subjects)
+        return PolicyDecision(kind=DecisionKind.ALLOW, rule=rules, subjects=subjects)
+
+    def denies(self, tool: Tool, subject: str) -> bool:
+        """Return whether a deny rule covers a subject that a call of the tool came across."""
+        return self._find_deny_rule(tool, (subject,)) is not None
+
+    def _find_denial(self, tool: Tool, subjects: tuple[str, ...]) -> PolicyDecision | None:
+        """Return the decision of the deny rules, if they have one.
+
+        An unknown subject may be a denied one, and a call without subjects can be compared with no
+        pattern: then no other rule may allow the call, and an approver has to decide.
+        """
+        rule = self._find_deny_rule(tool, subjects)
+        if rule is not None:
+            why = f"the rule {rule} forbids this; find another way, or ask the user"
+            return _build_denial(ResultCode.DENIED_BY_RULE, f"deny {rule}", why, subjects)
+        if not subjects or any(
+            is_unknown_subject(subject, tool.capability) for subject in subjects
+        ):
+            # Without a subject only its own name counts: the other names are about their subjects.
+            names = _rule_names(tool) if subjects else _rule_names(tool)[:1]
+            for rule in self.deny:
+                if any(map(rule.names_tool, names)):
+                    return PolicyDecision(
+                        kind=DecisionKind.ASK, rule=f"deny {rule}", subjects=subjects
+                    )
+        return None
+
+    def _find_deny_rule(self, tool: Tool, subjects: tuple[str, ...]) -> PermissionRule | None:
+        """Return the first deny rule that covers any of the subjects for a tool."""
+        for rule in self.deny:
+            if any(rule.covers_any(name, tool.capability, subjects) for name in _rule_names(tool)):
+                return rule
+        return None
+
+
+def _rule_names(tool: Tool) -> tuple[str, ...]:
+    """Return the names that deny rules may use for a tool."""
+    return (tool.definition.name, *tool.ruled_as)
+
+
+def _describe_allowing_rules(
+    sources: Mapping[str, Sequence[PermissionRule]], tool: Tool, subjects: tuple[str, ...]
+) -> str | None:
+    """Return the rules that together allow a call, with their sources; None if they do not."""
+    origins: dict[PermissionRule, str] = {}
+    for source, rules in sources.items():
+        for rule in rules:
+            origins.setdefault(rule, source)
+    found = find_covering_rules(
+        origins, tool.definition.name, capability=tool.capability, subjects=subjects
+    )
+    return None if found is None else ", ".join([f"{origins[rule]} {rule}" for rule in found])
+
+
+def _build_denial(
+    code: ResultCode, rule: str, why: str, subjects: tuple[str, ...] = ()
+) -> PolicyDecision:
+    return PolicyDecision(
+        kind=DecisionKind.DENY,
+        rule=rule,
+        reason=f"{DENIED_PREFIX}: {why}",
+        subjects=subjects,
+        code=code,
+    )
+
+
+def _join_capabilities(capabilities: frozenset[Capability]) -> str:
+    return " and ".join([word for one, word in _CAPABILITY_NAMES.items() if one in capabilities])
+
+
+def build_denial_text(decision: ApprovalDecision) -> str:
+    """Return what the model reads of an approver's denial."""
+    reason = decision.reason or "this was not approved; do not try it again unasked"
+    return f"{DENIED_PREFIX}: {reason}"
 
 
 # -- suggestions -----------------------------------------------------------------------------------
@@ -254,7 +474,7 @@ _ARGUMENT_DRIVEN: Final = """
     curl nc ncat netcat rsync scp sftp socat ssh wget
     chmod chown dd kill killall mkfs pkill rm rmdir shred systemctl tee unlink
 """
-"""Programs that run, remove or fetch whatever they are told to: it is their arguments that matter."""
+"""Programs that run, remove or fetch what their arguments say."""
 _ARGUMENT_DRIVEN_PROGRAMS: Final = frozenset(_ARGUMENT_DRIVEN.split())
 _ARGUMENT_DRIVEN_SUBCOMMANDS: Final = frozenset({"dlx", "eval", "exec", "run", "shell", "x"})
 """Likewise: `npm exec`, `uv run`."""
@@ -266,10 +486,10 @@ _MAX_PATTERN_LENGTH: Final = 200
 
 
 def suggest_rule(tool: str, capability: Capability, subjects: Sequence[str]) -> str:
-    """Return a rule that covers a call and its like, for a person to allow; empty if none should.
+    """Return a rule for calls like this one that a person may allow; empty if there is no safe one.
 
-    It is never offered for what may turn out to be anything, nor for programs that do whatever
-    their arguments say.
+    There is none for subjects that may be something else than their text says, nor for programs that
+    do what their arguments say.
     """
     if any(not subject or is_unknown_subject(subject, capability) for subject in subjects):
         return ""
@@ -286,15 +506,15 @@ def suggest_rule(tool: str, capability: Capability, subjects: Sequence[str]) -> 
         return ""
     try:
         rule = PermissionRule(tool=tool, pattern=pattern)
-    except InvalidValue:  # it holds what no rule can
+    except InvalidValue:  # no rule can hold this text
         return ""
     return str(rule) if rule.covers_all(tool, capability, subjects) else ""
 
 
 def _command_pattern(command: str) -> str:
-    """Return a program and its subcommand with any arguments, else exactly this command."""
+    """Return a pattern for a program and its subcommand, else for exactly this command."""
     program, *rest = command.split(" ")
-    name = program.rpartition("/")[2].lower()  # some disks do not tell cases apart
+    name = program.rpartition("/")[2].lower()  # some file systems ignore case
     if (
         _WORD.fullmatch(program) is None
         or {name, _VERSION.sub("", name)} & _ARGUMENT_DRIVEN_PROGRAMS
@@ -307,13 +527,13 @@ def _command_pattern(command: str) -> str:
 
 
 def _address_pattern(address: str) -> str:
-    """Return everything on the same host."""
+    """Return a pattern for everything on the same host."""
     found = _ADDRESS.match(address)
     return "" if found is None else f"{_escape_pattern(found[0])}/**"
 
 
 def _path_pattern(paths: Sequence[str]) -> str:
-    """Return everything in the folder of the paths; at the top or if hidden, only the path itself."""
+    """Return a pattern for the folder of the paths; at the top or if hidden, for the path itself."""
     folder, *others = {path.rpartition("/")[0] for path in paths}
     is_hidden = any(name.startswith(".") for path in paths for name in path.split("/"))
     if folder and not others and not is_hidden and not any(map(_protected_names, paths)):

@@ -1,10 +1,10 @@
-"""Let another model work on what people said in a recorded branch, and compare the two.
+"""Run the user's input of a recorded branch on another model, and compare the two.
 
     comparison = await rerun(conversation, make_agent, name="replay-small")
 
-It works in a branch of its own, which begins before the first answer. Where it makes a call that
-is on record, it gets the result on record, once each; everything else is decided about and run
-as ever. The branch that was active is active again in the end.
+The other model works on a branch of its own, which begins before the first response. A call that is
+on record gets its recorded result, once each; all other calls are decided about and run as usual.
+The branch that was active is active again in the end.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ from steno.ports import Tool
 from steno.records.entry import ApprovalStatus, Entry, Mode, ModeChange, Resolution
 
 RECORDED_RESULT_RULE: Final = "result on record"
-"""The rule by which calls pass that are not run, because what comes of them is on record."""
+"""The rule on record of a call that is not run, because its result is on record."""
 _RUN_OUTCOMES: Final = (Outcome.OK, Outcome.ERROR)
 
 
-# -- results on record -----------------------------------------------------------------------
+# -- recorded results --------------------------------------------------------------------------
 
 
 @final
 class RecordedResults:
-    """Results of calls that were made before, for whoever makes them again."""
+    """The recorded results of calls, for an agent that makes the same calls again."""
 
     def __init__(self, entries: Iterable[Entry]) -> None:
         """Take the entries of a branch."""
@@ -62,15 +62,15 @@ class RecordedResults:
                     self._results[_call_key(call)].append(entry)
 
     def wrap_gate(self, gate: PermissionGate) -> PermissionGate:
-        """Return a gate that lets pass what is on record, and leaves the rest to another."""
+        """Return a gate that approves recorded calls, and leaves the rest to another gate."""
         return _RecordedResultsGate(self, gate)
 
     def wrap_runner(self, runner: ToolRunner) -> ToolRunner:
-        """Return a runner that returns what is on record, and leaves the rest to another."""
+        """Return a runner that returns recorded results, and leaves the rest to another runner."""
         return _RecordedResultsRunner(self, runner)
 
     def reserve(self, call: ToolCall) -> Entry | None:
-        """Take the next result of a call like this; `take` returns it."""
+        """Reserve the next result of a call like this; `take` returns it."""
         waiting = self._results.get(_call_key(call))
         if not waiting:
             return None
@@ -81,15 +81,15 @@ class RecordedResults:
         return entry
 
     def take(self, call: ToolCall) -> ToolResultMessage | None:
-        """Return what was chosen for a call, if anything was."""
+        """Return the result that was reserved for a call; None if there is none."""
         result = self._reserved.pop(call.id, None)
         return None if result is None else replace(result, tool_call_id=call.id)
 
 
 @final
 class _RecordedResultsGate:
-    def __init__(self, reuse: RecordedResults, gate: PermissionGate) -> None:
-        self._results = reuse
+    def __init__(self, results: RecordedResults, gate: PermissionGate) -> None:
+        self._results = results
         self._gate = gate
 
     def offers(self, tool: Tool, mode: Mode) -> bool:
@@ -98,14 +98,14 @@ class _RecordedResultsGate:
     def denies(self, tool: Tool, subject: str) -> bool:
         return self._gate.denies(tool, subject)
 
-    async def admit(self, tool: Tool, call: ToolCall, notebook: RunRecorder) -> GateDecision:
-        return await self._gate.admit(tool, call, notebook)
+    async def admit(self, tool: Tool, call: ToolCall, recorder: RunRecorder) -> GateDecision:
+        return await self._gate.admit(tool, call, recorder)
 
-    async def decide(self, tool: Tool, call: ToolCall, notebook: RunRecorder) -> GateDecision:
+    async def decide(self, tool: Tool, call: ToolCall, recorder: RunRecorder) -> GateDecision:
         entry = self._results.reserve(call)
         if entry is None:
-            return await self._gate.decide(tool, call, notebook)
-        notebook.record_decision(
+            return await self._gate.decide(tool, call, recorder)
+        recorder.record_decision(
             call.id,
             ApprovalStatus.APPROVED,
             rule=RECORDED_RESULT_RULE,
@@ -116,18 +116,18 @@ class _RecordedResultsGate:
 
 @final
 class _RecordedResultsRunner:
-    def __init__(self, reuse: RecordedResults, runner: ToolRunner) -> None:
-        self._results = reuse
+    def __init__(self, results: RecordedResults, runner: ToolRunner) -> None:
+        self._results = results
         self._runner = runner
 
-    async def run(self, tool: Tool, call: ToolCall, around: CallContext) -> ToolResultMessage:
-        return self._results.take(call) or await self._runner.run(tool, call, around)
+    async def run(self, tool: Tool, call: ToolCall, context: CallContext) -> ToolResultMessage:
+        return self._results.take(call) or await self._runner.run(tool, call, context)
 
 
 def _call_key(call: AnyToolCall) -> tuple[str, bytes]:
-    """Return what two calls have in common that ask for the same."""
+    """Return a key that calls with the same tool and arguments share."""
     arguments = call.arguments.encode()
-    # Of numbers and nesting beyond what is read, the text counts as it is.
+    # Arguments that the decoder cannot read are compared as text.
     with suppress(msgspec.MsgspecError, RecursionError, OverflowError):
         arguments = msgspec.json.encode(msgspec.json.decode(arguments), order="sorted")
     return call.name, arguments
@@ -137,44 +137,44 @@ def _call_key(call: AnyToolCall) -> tuple[str, bytes]:
 
 
 class RunSummary(NamedTuple):
-    """What one of two runs came to."""
+    """The figures of one of the two runs."""
 
     model: str
-    """Empty where the record does not say."""
+    """Empty where the record has none."""
     turns: int
     calls: int
     usage: Usage
     cost: Decimal | None
     """None where a price is not known."""
     endings: tuple[str, ...]
-    """Why the model stopped, for each time that somebody had said something."""
+    """The last stop reason after each user message."""
     text: str
-    """Its last words."""
+    """The last text of the model."""
 
 
 class Divergence(NamedTuple):
-    """The first answer that is another one: other words, or other calls."""
+    """The first response that differs in text or calls."""
 
     turn: int
     """Counts from 1."""
     recorded: AssistantMessage | None
-    """None where there are no more."""
+    """None where there are no more responses."""
     new: AssistantMessage | None
 
 
 class ModelComparison(NamedTuple):
-    """What came of letting another model work on the same."""
+    """The result of a rerun on another model."""
 
     branch: str
-    """Where it worked."""
+    """The branch of the rerun."""
     recorded: RunSummary
     new: RunSummary
     parting: Divergence | None
-    """None if both gave the same answers."""
+    """None if both gave the same responses."""
     reused: int
-    """How many results on record were used again."""
+    """How many recorded results were used again."""
     stopped: RunResult | None
-    """The run that ended before its time; then not everything was said."""
+    """The run that ended early; then the rest of the input was not repeated."""
 
 
 async def rerun(
@@ -184,68 +184,70 @@ async def rerun(
     name: str,
     branch: str | None = None,
     price_of: Callable[[str], Price | None] = lambda _: None,
-    watch: OnEvent = ignore_event,
+    on_event: OnEvent = ignore_event,
 ) -> ModelComparison:
-    """Say once more what was said on a branch, in a new one called `name`, to another model.
+    """Repeat the user's input of a branch on a new one called `name`, for another model.
 
-    `make` returns an agent on this conversation; its gate and runner are those that `RecordedResults` makes
-    of the real ones. Modes are changed where they were; remarks on answers are not repeated.
-    Raises InvalidValue if nobody says anything on the branch, Conflict if the name is taken.
+    `make` returns an agent on this conversation; its gate and runner are those that
+    `RecordedResults` makes of the real ones. Modes change where they did; feedback is not repeated.
+    Raises InvalidValue if the branch has no user message, Conflict if the name is taken.
     """
-    was = conversation.branch
+    active = conversation.branch
     entries = conversation.entries(branch)
     begin = _find_first_answer(entries)
-    reuse = RecordedResults(entries)
-    agent = make(reuse)
+    results = RecordedResults(entries)
+    agent = make(results)
     conversation.fork(name, at=entries[begin - 1])
     conversation.switch(name)
     try:
-        stopped = await _repeat_input(agent, entries[begin:], watch)
+        stopped = await _repeat_input(agent, entries[begin:], on_event)
         new = conversation.entries()
     finally:
-        conversation.switch(was)
+        conversation.switch(active)
     return ModelComparison(
         branch=name,
         recorded=_summarise_run(entries, price_of),
         new=_summarise_run(new, price_of),
         parting=_find_divergence(_assistant_messages(entries), _assistant_messages(new)),
-        reused=reuse.count,
+        reused=results.count,
         stopped=stopped,
     )
 
 
 def _find_first_answer(entries: Sequence[Entry]) -> int:
-    """Return where the first answer to a person stands, or would stand."""
-    has_spoken = False
+    """Return the position of the first response to the user, or the end if there is none."""
+    has_input = False
     for number, entry in enumerate(entries):
-        if has_spoken and isinstance(entry.payload, AssistantMessage):
+        if has_input and isinstance(entry.payload, AssistantMessage):
             return number
-        has_spoken = has_spoken or isinstance(entry.payload, UserMessage)
-    if not has_spoken:
-        raise InvalidValue("replay: nobody says anything on this branch")
+        has_input = has_input or isinstance(entry.payload, UserMessage)
+    if not has_input:
+        raise InvalidValue(
+            "nobody says anything on this branch", place="replay", code="no_user_message"
+        )
     return len(entries)
 
 
 async def _repeat_input(
-    agent: Agent, recorded: Sequence[Entry], watch: OnEvent
+    agent: Agent, recorded: Sequence[Entry], on_event: OnEvent
 ) -> RunResult | None:
-    """Let the agent answer wherever there is an answer; return the run that ended too early."""
+    """Run the agent wherever the record has a response; return a run that ended early."""
     conversation = agent.conversation
     ids = {entry.id: entry.id for entry in conversation.entries_view()}
-    is_unheard = True
+    is_unanswered = True
     for payload, entry in [*((entry.payload, entry) for entry in recorded), (None, None)]:
         if isinstance(payload, UserMessage) and entry is not None:
             ids[entry.id] = conversation.append(payload, audit=entry.audit).id
-            is_unheard = True
+            is_unanswered = True
         elif isinstance(payload, Resolution) and payload.target in ids:
             conversation.append(replace(payload, target=ids[payload.target]))
         elif isinstance(payload, ModeChange) and conversation.mode is not payload.new:
             conversation.change_mode(payload.new)
-        elif is_unheard and (payload is None or isinstance(payload, AssistantMessage)):
-            result = await agent.run(watch=watch, again=False)
+        elif is_unanswered and (payload is None or isinstance(payload, AssistantMessage)):
+            result = await agent.run(on_event=on_event, retry_references=False)
             if result.ending is not EndReason.DONE:
                 return result
-            is_unheard = False
+            is_unanswered = False
     return None
 
 
@@ -291,5 +293,5 @@ def _find_divergence(
 
 
 def _comparable_content(answer: AssistantMessage) -> tuple[str, list[tuple[str, bytes]]]:
-    """Return what counts of an answer: words and calls, not ids, thoughts or tokens."""
+    """Return the text and the calls of a response, without ids, thinking and usage."""
     return (answer.text or "").strip(), [_call_key(call) for call in answer.tool_calls]

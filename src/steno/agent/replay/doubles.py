@@ -1,7 +1,7 @@
-"""Those who play a record to the loop: a model, a gate, tools and a journal that only repeat.
+"""Doubles for a replay: a journal, a provider, a gate, a runner and tools that repeat a record.
 
-Everything that comes from outside is given as it is on record; everything that the loop makes of
-it is compared with what is on record before the loop goes on.
+They give the loop everything that came from outside as it is on record. Every entry that the loop
+makes of it is compared with the record before the loop continues.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from steno.agent.replay.recorded_run import (
     is_outcome_unknown,
     is_partial,
     is_stopped,
+    with_recorded_wording,
 )
+from steno.agent.results import ResultCode, result_code
 from steno.agent.runner import CallContext
 from steno.assemble import Assembler, events_from_message
 from steno.errors import CutShort, LogError, Missing, ProviderError
@@ -54,48 +56,52 @@ from steno.records.stored_record import MAIN_BRANCH
 
 _END_ID: Final = "end"
 _APPENDABLE: Final = (ModeChange, ModelChange, Label, Compaction, Resolution, Feedback, Approval)
-"""What is most often recorded beside a run. The rest is read back as it is, which takes longer."""
+"""Payloads that are often recorded between runs. All others are read back, which takes longer."""
 
 
 class ReplayEnded(LogError):
-    """Nothing more is recorded in this run: the program was killed, or something else came out."""
+    """The run ends here: the program was killed, or the loop made another entry."""
+
+    code = "replay_ended"
 
 
 class ReplayStopped(Exception):
     """The run is stopped here."""
 
 
-# -- what the players share ------------------------------------------------------------------
+# -- state --------------------------------------------------------------------------------------
 
 
 @final
 class ReplayState:
-    """A tape that is played, and how far what came out is the same."""
+    """A recorded run, and how far the loop has made the same entries."""
 
-    def __init__(self, tape: RecordedRun) -> None:
+    def __init__(self, recorded_run: RecordedRun) -> None:
         """Begin before the first entry."""
-        self.recorded_run: Final = tape
+        self.recorded_run: Final = recorded_run
         self.made_count = 0
-        """How many entries a run has made again."""
+        """How many entries the loop has made again."""
         self.attempt: Entry | None = None
-        """What a run made first where the record says something else."""
+        """The entry that the loop made where the record has another one."""
         self.is_tampered = False
-        """Whether the next entry is not the one that its digest was made of."""
+        """Whether the digest of the next entry is that of another entry."""
         self.is_over = False
         self._is_copying = False
-        """Whether what is recorded now was made by nobody: it is taken as it is."""
+        """Whether the entry that is appended now is a copy of the record."""
         self.stop: Callable[[], object] = lambda: None
-        """Stop the run that is under way, as a person or a limit does."""
+        """Stop the current run, as a user or a limit does."""
         self.conversation: Final = Conversation(
             id="replay",
             journal=_ReplayJournal(self),
-            new_id=lambda: _END_ID if tape.next is None else tape.next.id,
-            # It is None where the record has no time, which no clock would say.
-            now=lambda: cast("datetime", None if tape.next is None else tape.next.time),
+            new_id=lambda: _END_ID if recorded_run.next is None else recorded_run.next.id,
+            # None where the record has no time; no clock returns that.
+            now=lambda: cast(
+                "datetime", None if recorded_run.next is None else recorded_run.next.time
+            ),
         )
 
     def accept(self, entry: Entry, digest: str) -> None:
-        """Go on behind an entry that a run has made, if it is the one on record. Raises Over."""
+        """Continue after an entry of the loop if it is the recorded one. Raises ReplayEnded."""
         record = self.recorded_run.record
         if not self.is_over and record is not None:
             is_entry, is_digest = entry == record.entry, digest == record.digest
@@ -104,14 +110,14 @@ class ReplayState:
                 self._advance()
                 return
             if self._is_copying:
-                raise ReplayEnded("replay: this is taken in another way")
+                raise ReplayEnded("this is taken in another way", place="replay")
             self.is_tampered = is_entry or is_digest
             self.attempt = None if is_entry else self.attempt or entry
         self.is_over = True
-        raise ReplayEnded("replay: nothing more is recorded in this run")
+        raise ReplayEnded("nothing more is recorded in this run", place="replay")
 
     def copy_next(self) -> None:
-        """Go on behind the next entry, as it is."""
+        """Copy the next entry as it is."""
         record = self.recorded_run.record
         assert record is not None
         assert record.entry is not None
@@ -125,21 +131,21 @@ class ReplayState:
             self.conversation.refresh()
 
     def _append(self, entry: Entry) -> bool:
-        """Append what goes on from the last entry, if it is of a kind that can be appended."""
+        """Append a copy of the next entry, if it follows the last one and is of a kind for that."""
         head = self.recorded_run.head
         if not isinstance(entry.payload, _APPENDABLE) or head is None or entry.parent != head.id:
             return False
         self._is_copying = True
         try:
             self.conversation.append(entry.payload, decision=entry.decision, audit=entry.audit)
-        except ReplayEnded:  # it holds something that we do not understand
+        except ReplayEnded:  # it has members that we do not know
             return False
         finally:
             self._is_copying = False
         return True
 
     def copy_given(self) -> None:
-        """Go on behind what no run makes: settings, names, remarks, what others recorded."""
+        """Copy the entries that no run makes: settings, labels, feedback, entries of other programs."""
         while (
             not self.is_over
             and self.recorded_run.next is not None
@@ -148,7 +154,7 @@ class ReplayState:
             self.copy_next()
 
     def check_next(self, entry: Entry) -> None:
-        """See what comes behind an entry that was just recorded. Raises Stopped."""
+        """Prepare for the entry after one that was just recorded. Raises ReplayStopped."""
         self.copy_given()
         coming = self.recorded_run.next
         if coming is None:
@@ -156,12 +162,12 @@ class ReplayState:
         if is_not_run(coming) and not is_not_run(entry) and not is_partial(entry, coming):
             raise ReplayStopped
         if is_stopped(coming) and isinstance(self.recorded_run.call_of(coming), InvalidToolCall):
-            self.stop()  # nobody else is asked about it
+            self.stop()  # no gate and no runner sees an invalid call
 
     def end_as_killed(self) -> Never:
-        """End the run as if the program had been killed. Raises Over."""
+        """End the run as if the program had been killed. Raises ReplayEnded."""
         self.is_over = True
-        raise ReplayEnded("replay: the record goes on in another run")
+        raise ReplayEnded("the record goes on in another run", place="replay")
 
     def _advance(self) -> None:
         self.recorded_run.position += 1
@@ -170,13 +176,16 @@ class ReplayState:
 
 @final
 class _ReplayJournal:
-    """Holds what was played so far (`steno.ports.Journal`)."""
+    """Holds the entries so far (`steno.ports.Journal`)."""
 
-    def __init__(self, play: ReplayState) -> None:
-        self._state = play
+    def __init__(self, state: ReplayState) -> None:
+        self._state = state
 
     def extract_blobs(self, payload: Payload) -> Payload:
-        return payload  # what was large lies elsewhere already
+        # Blobs were extracted when it was recorded. This is the one place that sees a payload
+        # before its digest is made.
+        recorded = self._state.recorded_run.next
+        return with_recorded_wording(payload, None if recorded is None else recorded.payload)
 
     def restore_blobs(self, payload: PayloadT) -> PayloadT:
         return payload
@@ -185,7 +194,7 @@ class _ReplayJournal:
         self._state.accept(entry, digest)
 
     def begin_branch(self, name: str, at: str | None) -> None:
-        raise Missing("replay: it has one branch")
+        raise Missing("it has one branch", place="replay", code="branch_in_replay")
 
     def heads(self) -> Mapping[str, str | None]:
         head = self._state.recorded_run.head
@@ -195,46 +204,50 @@ class _ReplayJournal:
         return self._state.recorded_run.walk_back(entry_id)
 
 
-# -- the model -------------------------------------------------------------------------------
+# -- the provider -------------------------------------------------------------------------------
 
 
 @final
 class RecordedProvider:
-    """Answers with what is on record (`steno.ports.Provider`)."""
+    """Returns the recorded responses (`steno.ports.Provider`)."""
 
-    def __init__(self, play: ReplayState, model: str) -> None:
-        """Take what the record calls the model."""
-        self._state = play
+    def __init__(self, state: ReplayState, model: str) -> None:
+        """Take the name of the model in the record."""
+        self._state = state
         self._model = model
 
     def stream(self, request: Request) -> RecordedStream:
-        """Return the next answer. Raises ProviderError if something else is on record."""
+        """Return the next response. Raises ProviderError if the next entry is none."""
         entry = self._state.recorded_run.next
         if (
             entry is None
             or not isinstance(entry.payload, AssistantMessage)
             or not is_made_by_run(entry)
         ):
-            raise ProviderError("replay: there is no answer on record here")
+            raise ProviderError(
+                "there is no answer on record here", place="replay", code="no_recorded_response"
+            )
         audit = entry.audit or {}
         if audit.get("model", "") != self._model:
-            raise ProviderError("replay: another model answers here")
+            raise ProviderError(
+                "another model answers here", place="replay", code="other_recorded_model"
+            )
         return RecordedStream(self._state, entry, entry.payload, audit)
 
 
 @final
 class RecordedStream:
-    """Tells an answer once more (`steno.ports.Stream`), and breaks off where it broke off."""
+    """Streams a recorded response (`steno.ports.Stream`), and breaks off where it broke off."""
 
     def __init__(
-        self, play: ReplayState, entry: Entry, message: AssistantMessage, audit: Mapping[str, Any]
+        self, state: ReplayState, entry: Entry, message: AssistantMessage, audit: Mapping[str, Any]
     ) -> None:
-        """Take the answer, and what is on record about it."""
+        """Take the response and its audit."""
         self.envelope: Final = {
             "model": audit.get("response_model"),
             "id": audit.get("response_id"),
         }
-        self._state = play
+        self._state = state
         self._entry = entry
         self._message = message
         self._events = _replay_events(message)
@@ -250,15 +263,17 @@ class RecordedStream:
         if self._message.stop_reason is StopReason.ABORTED:
             await _wait_until_stopped(self._state)
         if self._is_retried():
-            raise CutShort("replay: the answer broke off here, and was asked for again")
-        raise ProviderError("replay: the answer broke off here")
+            raise CutShort("the answer broke off here, and was asked for again", place="replay")
+        raise ProviderError(
+            "the answer broke off here", place="replay", code="recorded_response_broken"
+        )
 
     def _next_made_entry(self) -> Entry | None:
-        """Return what a run has recorded behind the answer."""
+        """Return the next entry of a run after the response."""
         return next(filter(is_made_by_run, self._state.recorded_run.remaining(skipping=1)), None)
 
     def _is_retried(self) -> bool:
-        """Tell whether the branch goes back to before the answer."""
+        """Return whether the branch is rewound to before the response."""
         for entry in self._state.recorded_run.remaining(skipping=1):
             if isinstance(entry.payload, Rewind):
                 return entry.parent == self._entry.parent
@@ -273,23 +288,23 @@ class RecordedStream:
         self.close()
 
     async def collect(self) -> AssistantMessage:
-        """Return the answer."""
+        """Return the response."""
         return self._message
 
     def message(self) -> AssistantMessage:
-        """Return the answer as it is on record, however it ended."""
+        """Return the response as it is on record, however it ended."""
         return self._message
 
     def close(self) -> None:
-        """Let go of nothing."""
+        """Do nothing."""
 
 
 def _replay_events(message: AssistantMessage) -> Iterator[Event]:
     return iter(Assembler().feed_all(events_from_message(message)))
 
 
-async def _wait_until_stopped(play: ReplayState) -> Never:
-    play.stop()
+async def _wait_until_stopped(state: ReplayState) -> Never:
+    state.stop()
     while True:
         await asyncio.get_running_loop().create_future()
 
@@ -299,32 +314,34 @@ async def _wait_until_stopped(play: ReplayState) -> Never:
 
 @final
 class RecordedGate:
-    """Decides what is on record (`steno.agent.permissions.gate.PermissionGate`)."""
+    """Repeats the recorded decisions (`steno.agent.permissions.gate.PermissionGate`)."""
 
-    def __init__(self, play: ReplayState) -> None:
-        """Take the tape."""
-        self._state = play
+    def __init__(self, state: ReplayState) -> None:
+        """Take the state of the replay."""
+        self._state = state
 
     def offers(self, tool: Tool, mode: Mode) -> bool:
-        """Offer all of them: what is called for was offered, or is refused on record."""
+        """Offer all tools: a call of a tool that was not offered is refused on record."""
         return True
 
     def denies(self, tool: Tool, subject: str) -> bool:
-        """Deny nothing: no tool is run that could come across something."""
+        """Deny nothing: no tool is run."""
         return False
 
-    async def admit(self, tool: Tool, call: ToolCall, notebook: RunRecorder) -> GateDecision:
-        """Open nothing: what messages point at is on record."""
+    async def admit(self, tool: Tool, call: ToolCall, recorder: RunRecorder) -> GateDecision:
+        """Deny it: the resolutions are on record."""
         return GateDecision(False)
 
-    async def decide(self, tool: Tool, call: ToolCall, notebook: RunRecorder) -> GateDecision:
-        """Record what was decided about a call, once more. Raises Over if nothing was."""
-        tape = self._state.recorded_run
-        while (about := tape.next_about(call.id)) is not None and about is tape.next:
+    async def decide(self, tool: Tool, call: ToolCall, recorder: RunRecorder) -> GateDecision:
+        """Record the decisions about a call again. Raises ReplayEnded if there are none."""
+        recorded_run = self._state.recorded_run
+        while (
+            about := recorded_run.next_about(call.id)
+        ) is not None and about is recorded_run.next:
             approval = about.payload
             if not isinstance(approval, Approval):
                 break
-            notebook.record_decision(
+            recorder.record_decision(
                 call.id,
                 approval.status,
                 actor=approval.actor,
@@ -336,26 +353,32 @@ class RecordedGate:
                 return self._build_decision(call, approval)
         if about is None or isinstance(about.payload, Approval) or not is_made_by_run(about):
             self._state.end_as_killed()
-        return GateDecision(True)  # it has a result that needed no decision: it was refused
+        return GateDecision(True)  # it was refused: its result needed no decision
 
     def _build_decision(self, call: ToolCall, approval: Approval) -> GateDecision:
         entry = self._state.recorded_run.result_of(call.id)
         result = None if entry is None else entry.payload
         if isinstance(result, ToolResultMessage) and approval.status is ApprovalStatus.DENIED:
-            return GateDecision(result.outcome is not Outcome.DENIED, result.text or "")
+            code = _denial_code(result)
+            return GateDecision(result.outcome is not Outcome.DENIED, result.text, code=code)
         return GateDecision(approval.status is ApprovalStatus.APPROVED)
+
+
+def _denial_code(result: ToolResultMessage) -> ResultCode:
+    code = result_code(result)
+    return ResultCode(code) if code in list(ResultCode) else ResultCode.DENIED
 
 
 @final
 class RecordedRunner:
-    """Returns the results that are on record (`steno.agent.runner.ToolRunner`)."""
+    """Returns the recorded results (`steno.agent.runner.ToolRunner`)."""
 
-    def __init__(self, play: ReplayState) -> None:
-        """Take the tape."""
-        self._state = play
+    def __init__(self, state: ReplayState) -> None:
+        """Take the state of the replay."""
+        self._state = state
 
-    async def run(self, tool: Tool, call: ToolCall, around: CallContext) -> ToolResultMessage:
-        """Return what came of a call; where it was stopped, as soon as it is stopped again."""
+    async def run(self, tool: Tool, call: ToolCall, context: CallContext) -> ToolResultMessage:
+        """Return the result of a call; where it was stopped, as soon as it is stopped again."""
         entry = self._state.recorded_run.next_about(call.id)
         result = None if entry is None else entry.payload
         if entry is not None and isinstance(result, ToolResultMessage):
@@ -377,11 +400,11 @@ def _is_complete(entry: Entry) -> bool:
 
 @final
 class RecordedTool:
-    """Stands for a tool that is called for on record; it is never run (`steno.ports.Tool`)."""
+    """Stands for a tool that was called; it is never run (`steno.ports.Tool`)."""
 
-    def __init__(self, play: ReplayState, name: str) -> None:
-        """Take the name; whatever was said about the tool is not on record."""
-        self._state = play
+    def __init__(self, state: ReplayState, name: str) -> None:
+        """Take the name; the definition of the tool is not on record."""
+        self._state = state
         self.ruled_as: Final[tuple[str, ...]] = ()
         self.definition: Final = ToolDefinition(
             name=name,
@@ -392,18 +415,18 @@ class RecordedTool:
 
     @property
     def capability(self) -> Capability:
-        """What this turn shows of it: whether its calls run together with others."""
+        """What the record of this turn shows: whether its calls ran together with others."""
         reads = self.definition.name in self._state.recorded_run.read_only_tools()
         return Capability.READ if reads else Capability.EXECUTE
 
     def subjects(self, call: ToolCall) -> tuple[str, ...]:
-        """Return nothing: nobody rules about it."""
+        """Return nothing: no rule is applied."""
         return ()
 
     async def preview(self, call: ToolCall) -> str:
-        """Show nothing: nobody is asked."""
+        """Return nothing: no approver is asked."""
         return ""
 
-    async def run(self, call: ToolCall, stage: ToolContext) -> ToolOutput:
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
         """Refuse: results are on record."""
         raise AssertionError("a replay runs nothing")

@@ -1,8 +1,9 @@
-"""A record as something to play: the entries that led to the end of a branch, one after the other.
+"""A recorded run: the entries that led to the end of a branch, in the order they were written.
 
-Those are all that were written to it, in the order in which they were, with what was left behind
-by a rewind. What is next is known, and so is what the record says further on about a call: which
-calls ran together, which were stopped, and where a program was killed.
+They include the entries that a rewind left behind. The replay knows the next entry, and everything
+that the record says later about a call: which calls ran together, which were stopped, and where the
+program was killed. Results that the agent wrote itself are recognised by their codes; older versions
+recorded none, and their sentences are listed here as they were.
 """
 
 from __future__ import annotations
@@ -11,31 +12,49 @@ from collections.abc import Iterable, Iterator, Sequence
 from math import inf
 from typing import Final, final
 
-from steno.agent.dispatch import CALL_STOPPED_TEXT, OUTCOME_UNKNOWN_TEXT
-from steno.agent.loop import CALL_NOT_RUN_TEXT
+from msgspec.structs import replace
+
 from steno.agent.permissions.gate import is_deferred
+from steno.agent.results import ResultCode, is_agent_result, result_code
 from steno.errors import Damaged, Missing
 from steno.messages.call import AnyToolCall
 from steno.messages.content import Text
 from steno.messages.message import AssistantMessage, ToolResultMessage, UserMessage
-from steno.messages.outcome import Outcome
+from steno.messages.outcome import Failure, Outcome
 from steno.messages.usage import StopReason
-from steno.records.entry import Approval, ApprovalStatus, Entry, Repair, Rewind
+from steno.records.entry import (
+    Approval,
+    ApprovalStatus,
+    Entry,
+    Payload,
+    Repair,
+    Rewind,
+)
 from steno.records.stored_record import MAIN_BRANCH, Record
 
 _RUN_AUDIT_KEYS: Final = {
     UserMessage: frozenset({"actor", "origin"}),
     AssistantMessage: frozenset({"model", "response_model", "response_id"}),
 }
-"""What a run notes beside what is said."""
+"""The audit that a run records with a message."""
+_SENTENCES_WITHOUT_CODE: Final = {
+    "The call was not run: the turn was stopped before.": ResultCode.CALL_NOT_RUN,
+    "The call was stopped while it ran. It may have taken effect in part.": ResultCode.CALL_STOPPED,
+    "The program ended while this call ran. It may have taken effect, in part or as a whole; "
+    "look before you repeat it.": ResultCode.OUTCOME_UNKNOWN,
+    "A result of this turn was taken out of the record; it is not there any more.": (
+        ResultCode.RESULT_REDACTED
+    ),
+}
+"""The results of cancelled calls in sessions from before there were codes. Never change these."""
 _PARTIAL_STOP_REASONS: Final = (StopReason.ABORTED, StopReason.ERROR)
 
 
-# -- what entries are ------------------------------------------------------------------------
+# -- kinds of entries ------------------------------------------------------------------------
 
 
 def is_made_by_run(entry: Entry) -> bool:
-    """Tell whether this is how a run records something; else somebody else did."""
+    """Return whether a run records an entry like this; else it has another source."""
     payload, audit = entry.payload, entry.audit
     if entry.unknown or getattr(payload, "unknown", None):
         return False
@@ -53,22 +72,22 @@ def is_made_by_run(entry: Entry) -> bool:
 
 
 def is_not_run(entry: Entry) -> bool:
-    """Tell whether an entry answers a call that nobody ran, because the turn was stopped."""
-    return entry.decision is None and _is_cancelled_with(entry, CALL_NOT_RUN_TEXT)
+    """Return whether an entry answers a call that was not run, because the turn was stopped."""
+    return entry.decision is None and _cancel_code(entry) == ResultCode.CALL_NOT_RUN
 
 
 def is_stopped(entry: Entry) -> bool:
-    """Tell whether an entry answers a call that was stopped while it ran."""
-    return entry.decision is not None and _is_cancelled_with(entry, CALL_STOPPED_TEXT)
+    """Return whether an entry answers a call that was stopped while it ran."""
+    return entry.decision is not None and _cancel_code(entry) == ResultCode.CALL_STOPPED
 
 
 def is_outcome_unknown(entry: Entry) -> bool:
-    """Tell whether an entry answers a call of which nobody knows whether it ran."""
-    return entry.decision is not None and _is_cancelled_with(entry, OUTCOME_UNKNOWN_TEXT)
+    """Return whether an entry answers a call that may have run before a crash."""
+    return entry.decision is not None and _cancel_code(entry) == ResultCode.OUTCOME_UNKNOWN
 
 
 def is_partial(entry: Entry, coming: Entry | None) -> bool:
-    """Tell whether an answer broke off, so that nobody ran what it calls for."""
+    """Return whether a response was cut off, so that its calls were not run."""
     message = entry.payload
     if (
         not isinstance(message, AssistantMessage)
@@ -78,17 +97,65 @@ def is_partial(entry: Entry, coming: Entry | None) -> bool:
     return not message.tool_calls or coming is None or is_not_run(coming)
 
 
-def _is_cancelled_with(entry: Entry, text: str) -> bool:
+def _cancel_code(entry: Entry) -> str | None:
+    """Return the code of a result that the agent wrote for a cancelled call."""
     result = entry.payload
-    return (
-        isinstance(result, ToolResultMessage)
-        and result.outcome is Outcome.CANCELLED
-        and result.content[:1] == (Text(text),)  # what a tool had said may stand behind it
-    )
+    if not isinstance(result, ToolResultMessage) or result.outcome is not Outcome.CANCELLED:
+        return None
+    return result_code(result) or _code_of_sentence(result)
+
+
+def _code_of_sentence(result: ToolResultMessage) -> str | None:
+    first = result.content[0] if result.content else None  # the output of the tool may follow
+    if not isinstance(first, Text) or not is_agent_result(result):
+        return None
+    return _SENTENCES_WITHOUT_CODE.get(first.text)
+
+
+def with_recorded_wording(payload: Payload, recorded: Payload | None) -> Payload:
+    """Return a payload of the agent with the text of the record, if it states the same.
+
+    The agent may phrase its own results and repairs in another way than the version that recorded
+    the session, and older versions recorded no code. Everything else stays and is compared.
+    """
+    match payload, recorded:
+        case ToolResultMessage(), ToolResultMessage() if _states_the_same(payload, recorded):
+            content = (*recorded.content[:1], *payload.content[1:])
+            return replace(
+                payload, content=content, details=recorded.details, failure=recorded.failure
+            )
+        case Repair(), Repair() if _is_same_repair(payload, recorded):
+            return replace(payload, explanation=recorded.explanation)
+        case _:
+            return payload
+
+
+def _states_the_same(made: ToolResultMessage, recorded: ToolResultMessage) -> bool:
+    """Return whether two results of the agent answer the same call for the same reason."""
+    code = result_code(made)
+    if code is None or not _repeats_its_text(recorded):
+        return False
+    if (made.tool_call_id, made.outcome) != (recorded.tool_call_id, recorded.outcome):
+        return False
+    if recorded.outcome is Outcome.CANCELLED:
+        return code == (result_code(recorded) or _code_of_sentence(recorded))
+    # Without a code, the call and the outcome are all that the record states.
+    return result_code(recorded) in (code, None)
+
+
+def _repeats_its_text(result: ToolResultMessage) -> bool:
+    """Return whether a result has the form of one that the agent wrote, in any version."""
+    first = result.content[0] if result.content else None
+    failure = Failure(message=first.text) if isinstance(first, Text) else None
+    return is_agent_result(result) and failure is not None and result.failure == failure
+
+
+def _is_same_repair(made: Repair, recorded: Repair) -> bool:
+    return (made.code, made.target) == (recorded.code, recorded.target)
 
 
 def _call_id_of(entry: Entry) -> str | None:
-    """Return the call that an entry decides about or answers, as a run records it."""
+    """Return the id of the call that an entry of a run decides about or answers."""
     payload = entry.payload
     if isinstance(payload, ToolResultMessage):
         return payload.tool_call_id
@@ -97,15 +164,15 @@ def _call_id_of(entry: Entry) -> str | None:
     return None
 
 
-# -- the tape --------------------------------------------------------------------------------
+# -- the run --------------------------------------------------------------------------------
 
 
 @final
 class RecordedRun:
-    """What led to the end of a branch, and how far it has been played."""
+    """The entries that led to the end of a branch, and the position of the replay."""
 
     def __init__(self, records: Iterable[Record], branch: str | None = None) -> None:
-        """Take all records of a session; without a branch, the one written to last is meant.
+        """Take all records of a session, and a branch; by default the one written to last.
 
         Raises Missing if there is no such branch, Damaged if its beginning is not there.
         """
@@ -116,23 +183,23 @@ class RecordedRun:
 
     @property
     def record(self) -> Record | None:
-        """What comes next; None at the end."""
+        """The next record; None at the end."""
         return self.records[self.position] if self.position < len(self.records) else None
 
     @property
     def next(self) -> Entry | None:
-        """The entry that comes next; None at the end."""
+        """The next entry; None at the end."""
         record = self.record
         return None if record is None else record.entry
 
     @property
     def head(self) -> Entry | None:
-        """The last entry that was played."""
+        """The last entry that was replayed."""
         return self.records[self.position - 1].entry if self.position else None
 
     @property
     def tools(self) -> tuple[str, ...]:
-        """The names of all tools that are called for, in order."""
+        """The names of all tools that were called, in order."""
         turns = [record.entry.payload for record in self.records if record.entry is not None]
         calls = [
             call for turn in turns if isinstance(turn, AssistantMessage) for call in turn.tool_calls
@@ -144,36 +211,38 @@ class RecordedRun:
         while entry_id is not None:
             record = self._all.get(entry_id)
             if record is None or record.entry is None or record.digest is None:
-                raise Missing("replay: what came before an entry is not there")
+                raise Missing(
+                    "what came before an entry is not there", place="replay", code="parent_missing"
+                )
             yield record.entry, record.digest
             entry_id = record.entry.parent
 
     def digest_before(self, entry: Entry) -> str | None:
-        """Return the digest of what an entry stands behind. Raises Missing."""
+        """Return the digest of the parent of an entry. Raises Missing."""
         return next((digest for _, digest in self.walk_back(entry.parent)), None)
 
     def remaining(self, skipping: int = 0) -> Iterator[Entry]:
-        """Return everything that comes, from the next entry on or from some behind it."""
+        """Return the entries from the next one on, or from a later one."""
         for number in range(self.position + skipping, len(self.records)):
             entry = self.records[number].entry
             assert entry is not None
             yield entry
 
     def remaining_in_turn(self) -> Iterator[Entry]:
-        """Return what comes next, up to the next turn or to where the branch goes back."""
+        """Return the entries up to the next turn, or to a rewind."""
         for entry in self.remaining():
             if isinstance(entry.payload, (AssistantMessage, UserMessage, Rewind)):
                 return
             yield entry
 
     def next_about(self, call_id: str) -> Entry | None:
-        """Return what the record says next about a call of this turn; None if no more."""
+        """Return the next entry about a call of this turn; None if there is none."""
         return next(
             (entry for entry in self.remaining_in_turn() if _call_id_of(entry) == call_id), None
         )
 
     def result_of(self, call_id: str) -> Entry | None:
-        """Return the result of a call of this turn; None if the record has none any more."""
+        """Return the result of a call of this turn; None if none follows."""
         results = (
             entry
             for entry in self.remaining_in_turn()
@@ -187,32 +256,32 @@ class RecordedRun:
         return next((call for call in calls if call.id == _call_id_of(entry)), None)
 
     def read_only_tools(self) -> frozenset[str]:
-        """Return the names of the tools that, as this turn went on record, do no more than look.
+        """Return the names of the tools that only read, as far as the record of this turn shows.
 
-        They are decided about together and run together, and once more after a crash.
+        Their calls are decided about together, run together, and run again after a crash.
         """
         calls, entries = self._current_turn()
-        fates = [_CallHistory(entries, call.id) for call in calls]
+        histories = [_CallHistory(entries, call.id) for call in calls]
         readers: set[str] = set()
-        for last, fate in enumerate(fates):
-            first = next((n for n in range(last) if fates[n].ran_with(fate)), last)
-            is_reader = first < last or fate.was_run_again
+        for last, history in enumerate(histories):
+            first = next((n for n in range(last) if histories[n].ran_with(history)), last)
+            is_reader = first < last or history.was_run_again
             readers.update([call.name for call in calls[first : last + 1] if is_reader])
         return frozenset(readers)
 
     def _current_turn(self) -> tuple[tuple[AnyToolCall, ...], list[Entry]]:
-        """Return the calls of the last turn, and what is on record behind it, played or not."""
-        played: list[Entry] = []
+        """Return the calls of the last turn and all entries after it, replayed or not."""
+        replayed: list[Entry] = []
         for entry, _ in self.walk_back(None if self.head is None else self.head.id):
             if isinstance(entry.payload, AssistantMessage):
-                return entry.payload.tool_calls, [*reversed(played), *self.remaining_in_turn()]
-            played.append(entry)
+                return entry.payload.tool_calls, [*reversed(replayed), *self.remaining_in_turn()]
+            replayed.append(entry)
         return (), []
 
 
 @final
 class _CallHistory:
-    """What became of one call of a turn: where it was decided about, and where it has its result."""
+    """The decisions and the result of one call of a turn, by position."""
 
     def __init__(self, entries: Sequence[Entry], call_id: str) -> None:
         about = [(n, entry) for n, entry in enumerate(entries) if _call_id_of(entry) == call_id]
@@ -223,24 +292,24 @@ class _CallHistory:
         self._ended: float = results[0][0] if results else inf
         self._result = results[0][1] if results else None
         self.was_run_again = ApprovalStatus.APPROVED in [one.status for _, one in decided[:-1]]
-        """Whether it was approved and decided about once more, as only readers are."""
+        """Whether it was decided about again after an approval, as only readers are."""
 
     def ran_with(self, later: _CallHistory) -> bool:
-        """Tell whether a later call was begun before this one had its result."""
+        """Return whether a later call began before this one had its result."""
         if later._first_decided < self._ended:
             return True
-        # Who stops a call stops all that run with it; what did not run yet is not run any more.
+        # A stop ends all calls that run together; those that did not begin are recorded as not run.
         result = later._result
         is_answered = result is not None and not is_not_run(result)
         was_stopped = self._result is not None and is_stopped(self._result)
         return was_stopped and is_answered and later._last_decided < self._ended
 
 
-# -- which records ---------------------------------------------------------------------------
+# -- records of a branch ---------------------------------------------------------------------------
 
 
 def _find_branch_records(written: Sequence[Record], branch: str | None) -> tuple[Record, ...]:
-    """Return the records of a branch, behind those of the branches that it began in."""
+    """Return the records of a branch, after those of the branches that it began in."""
     begun: dict[str, str | None] = {MAIN_BRANCH: None}
     homes: dict[str, Record] = {}
     for record in written:
@@ -252,12 +321,14 @@ def _find_branch_records(written: Sequence[Record], branch: str | None) -> tuple
         next(reversed(homes.values())).branch if branch is None and homes else branch or MAIN_BRANCH
     )
     if name not in begun:
-        raise Missing("branch: there is none of this name")
+        raise Missing("there is none of this name", place="branch", code="unknown_branch")
     ends: dict[str, float] = {name: inf}
     while (at := begun[name]) is not None:
         home = homes.get(at)
         if home is None or home.branch in ends or home.branch not in begun:
-            raise Damaged("branch: what it begins behind is not there")
+            raise Damaged(
+                "what it begins behind is not there", place="branch", code="fork_point_missing"
+            )
         name = home.branch
         ends[name] = home.seq
     return tuple(

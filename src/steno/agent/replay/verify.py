@@ -1,16 +1,17 @@
-"""Run a recorded session again, offline, and prove that the same record comes out.
+"""Replay a recorded session offline, and prove that the loop makes the same record again.
 
     replayed = await replay(store.records(session))
     assert replayed.is_same
 
-The loop is the real one. What came from outside is given to it as it is on record: what people
-and models said, what was decided, what tools returned. Everything that it makes of this is
-compared, byte for byte and digest for digest; the first difference ends the replay. What no run
-makes, such as a label, is taken as it is, and its digest is checked.
+The loop is the real one. Everything that came from outside is given to it as it is on record:
+messages of users and models, decisions, results of tools. The entries that the loop makes are
+compared byte for byte and digest for digest; the first difference ends the replay. Text that the
+agent writes itself is compared by its code, so that its wording can change. An entry that no run
+makes, such as a label, is copied, and its digest is checked.
 
-A program may be killed anywhere, and goes on in another run. So where a run would record
-something else than what is on record, a new one is tried from there; only if that does not make
-the next entry either, the record is not one that this loop makes.
+A program may be killed anywhere, and another run continues. So where a run would record another
+entry than the recorded one, a new run is tried from there; if that does not make the next entry
+either, this loop does not make this record.
 """
 
 from __future__ import annotations
@@ -47,14 +48,14 @@ _NO_LIMITS: Final = Limits(turns=None, invalid_calls=sys.maxsize)
 
 
 class ChangedField(NamedTuple):
-    """A part of an entry that came out otherwise; lengths are those of its JSON."""
+    """A member of an entry that differs; the lengths are those of its JSON."""
 
     name: str
     """Such as `payload.content`."""
     recorded: int | None
-    """None where there is none on record."""
+    """None where the record has none."""
     came: int | None
-    """None where none came out."""
+    """None where the replay has none."""
 
     def __str__(self) -> str:
         return f"{self.name}: {_describe_length(self.recorded)} on record, {_describe_length(self.came)} came out"
@@ -62,17 +63,17 @@ class ChangedField(NamedTuple):
 
 @final
 class ReplayDifference(NamedTuple):
-    """The first entry that is not what comes out."""
+    """The first entry that the replay did not make."""
 
     number: int
-    """That of its record."""
+    """The number of its record."""
     recorded: Entry
     came: Entry | None
-    """None where the entry is what comes out, or none that a run makes, and its digest is another."""
+    """The entry of the replay; None where only the digest differs."""
 
     @property
     def parts(self) -> tuple[ChangedField, ...]:
-        """What is different, as far as a program may tell: never what it says."""
+        """The members that differ, by name and length: never their content."""
         return () if self.came is None else _find_changed_fields(self.recorded, self.came)
 
     def __str__(self) -> str:
@@ -82,36 +83,36 @@ class ReplayDifference(NamedTuple):
 
 @final
 class ReplayResult(NamedTuple):
-    """What came of a replay."""
+    """The result of a replay."""
 
     entries: int
-    """How many entries came out as they are on record."""
+    """How many entries are the same."""
     made: int
-    """How many of them the loop has made again; the others were taken as they are."""
+    """How many of them the loop has made again; the others were copied."""
     turns: int
     calls: int
     digest: str | None
-    """Of the last of these entries; None if there is none."""
+    """The digest of the last of these entries; None if there is none."""
     redacted: tuple[str, ...]
-    """Entries whose content was taken out: what a run cannot make without them is taken as it is."""
+    """Entries whose content was redacted: entries that a run cannot make without it are copied."""
     difference: ReplayDifference | None
 
     @property
     def is_same(self) -> bool:
-        """Whether the same record came out, to its end."""
+        """Whether the loop made the same record, to its end."""
         return self.difference is None
 
 
 async def replay(
-    records: Iterable[Record], *, branch: str | None = None, watch: OnEvent = ignore_event
+    records: Iterable[Record], *, branch: str | None = None, on_event: OnEvent = ignore_event
 ) -> ReplayResult:
-    """Replay what led to the end of a branch; without one, of that which was written to last.
+    """Replay the entries that led to the end of a branch; by default the one written to last.
 
     `records` are all of a session, as a store returns them. Nothing is sent, run or stored.
-    `watch` is told what happens, as in a run. Raises Missing if there is no such branch, Damaged
-    if its beginning is not there, InvalidValue for what are no records.
+    `on_event` receives events, as in a run. Raises Missing if there is no such branch, Damaged if
+    its beginning is not there, InvalidValue for values that are no records.
     """
-    return await _Replayer(RecordedRun(_check_records(records), branch), watch).run()
+    return await _Replayer(RecordedRun(_check_records(records), branch), on_event).run()
 
 
 def _check_records(records: object) -> tuple[Record, ...]:
@@ -120,62 +121,66 @@ def _check_records(records: object) -> tuple[Record, ...]:
     if others:
         kind = " or ".join(sorted(others))
         raise InvalidValue(
-            f"replay: takes the records of a session, not {kind}; store.records(id)?"
+            f"takes the records of a session, not {kind}; store.records(id)?",
+            place="replay",
+            code="not_records",
         )
     return found
 
 
 @final
 class _Replayer:
-    """Plays a tape, one run after the other."""
+    """Replays a recorded run, one agent run after the other."""
 
-    def __init__(self, tape: RecordedRun, watch: OnEvent) -> None:
-        self._recorded_run = tape
-        self._state = ReplayState(tape)
-        self._on_event = watch
+    def __init__(self, recorded_run: RecordedRun, on_event: OnEvent) -> None:
+        self._recorded_run = recorded_run
+        self._state = ReplayState(recorded_run)
+        self._on_event = on_event
         self._agent: Agent | None = None
         self._roles: tuple[str, str | None] = ("", None)
-        """What the model is called in the record, and who speaks."""
-        self._tools = [RecordedTool(self._state, name) for name in tape.tools if is_tool_name(name)]
+        """The name of the model in the record, and the actor."""
+        self._tools = [
+            RecordedTool(self._state, name) for name in recorded_run.tools if is_tool_name(name)
+        ]
 
     async def run(self) -> ReplayResult:
-        tape, play = self._recorded_run, self._state
-        while (entry := tape.next) is not None and not play.is_tampered:
-            before = tape.position
+        recorded_run, state = self._recorded_run, self._state
+        while (entry := recorded_run.next) is not None and not state.is_tampered:
+            before = recorded_run.position
             if _begins_run(entry):
                 await self._run_from(entry)
-            if tape.position == before and not play.is_tampered:
+            if recorded_run.position == before and not state.is_tampered:
                 if self._differs(entry):
                     break
-                play.copy_next()
+                state.copy_next()
         return self._build_result()
 
     def _differs(self, entry: Entry) -> bool:
-        """Tell whether a run has made something else of where the record stands."""
+        """Return whether a run has made another entry here."""
         if self._state.attempt is None or not _begins_run(entry):
             return False
-        # What was taken out is missed in what follows: nobody can tell what would have come of it.
+        # Without the redacted content the loop cannot make the entries that follow from it.
         return not self._redacted_ids()
 
     async def _run_from(self, entry: Entry) -> None:
-        """Let a run begin here, and see how far it comes."""
-        play, said = self._state, entry.payload
-        audit = (entry.audit or {}) if isinstance(said, UserMessage) else {}
+        """Start a run here, and let it continue as far as it makes the record."""
+        state, payload = self._state, entry.payload
+        audit = (entry.audit or {}) if isinstance(payload, UserMessage) else {}
         actor, origin = audit.get("actor"), audit.get("origin")
         roles = (self._next_model(), actor if isinstance(actor, str) else None)
-        # Who was killed knows nothing any more; others remember what they have read.
-        if self._agent is None or play.is_over or roles != self._roles:
+        # A killed program has lost its memory; an agent that ended well remembers what it read.
+        if self._agent is None or state.is_over or roles != self._roles:
             self._agent, self._roles = self._new_agent(*roles), roles
-        play.is_over = False
-        prompt = said if isinstance(said, UserMessage) else None
+        state.is_over = False
+        prompt = payload if isinstance(payload, UserMessage) else None
         task = asyncio.ensure_future(
-            self._agent.run(prompt, watch=self._handle_event, origin=origin)
+            self._agent.run(prompt, on_event=self._handle_event, origin=origin)
         )
-        play.stop = task.cancel
+        state.stop = task.cancel
         try:
             await asyncio.wait([task])
-        except asyncio.CancelledError:  # we are told to end, and nobody asks what came of it
-            play.is_over = True
+        except asyncio.CancelledError:  # the replay itself is cancelled
+            state.is_over = True
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
             raise
@@ -184,14 +189,14 @@ class _Replayer:
             raise error
 
     def _new_agent(self, model: str, actor: str | None) -> Agent:
-        """Make an agent that sees what is on record, and nothing else."""
-        play = self._state
+        """Return an agent that sees the record and nothing else."""
+        state = self._state
         return Agent(
-            RecordedProvider(play, model),
-            play.conversation,
+            RecordedProvider(state, model),
+            state.conversation,
             tools=self._tools,
-            gate=RecordedGate(play),
-            runner=RecordedRunner(play),
+            gate=RecordedGate(state),
+            runner=RecordedRunner(state),
             model=model,
             limits=_NO_LIMITS,
             actor=actor,
@@ -199,7 +204,7 @@ class _Replayer:
         )
 
     def _next_model(self) -> str:
-        """Return what the model is called in the next answer; empty if the record does not say."""
+        """Return the name of the model of the next response; empty if the record has none."""
         for entry in self._recorded_run.remaining():
             if isinstance(entry.payload, AssistantMessage):
                 is_named = bool((entry.audit or {}).get("model"))
@@ -214,7 +219,7 @@ class _Replayer:
                 self._steer_recorded()
 
     def _steer_recorded(self) -> None:
-        """Say what was said before the next answer, while the run is under way."""
+        """Steer the run with the user messages before the next response."""
         assert self._agent is not None
         for entry in self._recorded_run.remaining():
             if not isinstance(entry.payload, UserMessage) or not is_made_by_run(entry):
@@ -223,7 +228,7 @@ class _Replayer:
                 return
             self._agent.steer(entry.payload, SteeringPolicy.AFTER_CALLS)
 
-    # -- what came of it -----------------------------------------------------------------------
+    # -- the result ----------------------------------------------------------------------------
 
     def _redacted_ids(self) -> tuple[str, ...]:
         entries = [
@@ -232,30 +237,33 @@ class _Replayer:
         return tuple([e.id for e in entries if e is not None and isinstance(e.payload, Redacted)])
 
     def _build_result(self) -> ReplayResult:
-        tape, played = self._recorded_run, self._recorded_run.records[: self._recorded_run.position]
-        payloads = [record.entry.payload for record in played if record.entry is not None]
+        recorded_run = self._recorded_run
+        replayed = recorded_run.records[: recorded_run.position]
+        payloads = [record.entry.payload for record in replayed if record.entry is not None]
         turns = [payload for payload in payloads if isinstance(payload, AssistantMessage)]
         difference: ReplayDifference | None = None
-        if tape.record is not None and tape.next is not None:
-            difference = ReplayDifference(tape.record.seq, tape.next, self._state.attempt)
+        if recorded_run.record is not None and recorded_run.next is not None:
+            difference = ReplayDifference(
+                recorded_run.record.seq, recorded_run.next, self._state.attempt
+            )
         return ReplayResult(
-            entries=len(played),
+            entries=len(replayed),
             made=self._state.made_count,
             turns=len(turns),
             calls=sum(len(turn.tool_calls) for turn in turns),
-            digest=played[-1].digest if played else None,
+            digest=replayed[-1].digest if replayed else None,
             redacted=self._redacted_ids(),
             difference=difference,
         )
 
 
 def _begins_run(entry: Entry) -> bool:
-    """Tell whether a run could record this first; back to earlier entries only people go."""
+    """Return whether a run could record this entry first; a rewind is the user's."""
     return is_made_by_run(entry) and not is_not_run(entry) and not isinstance(entry.payload, Rewind)
 
 
 async def _skip_wait(_: float) -> None:
-    """Wait for nobody: what failed then comes out right now."""
+    """Do not wait before a retry: its outcome is on record."""
 
 
 # -- differences -----------------------------------------------------------------------------
@@ -270,7 +278,7 @@ def _find_changed_fields(recorded: Entry, came: Entry) -> tuple[ChangedField, ..
 
 
 def _encode_fields(entry: Entry) -> dict[str, bytes]:
-    """Return the parts of an entry as JSON, those of its payload and its audit by themselves."""
+    """Return the members of an entry as JSON; those of its payload and its audit one by one."""
     members: dict[str, Any] = msgspec.json.decode(encode_entry(entry))
     for name in ("payload", "audit"):
         inner = members.pop(name, None)

@@ -1,13 +1,13 @@
-"""Runs as spans and numbers of OpenTelemetry, in the words of its convention for generative AI.
+"""Runs as spans and metrics of OpenTelemetry, by its convention for generative AI.
 
     invoke_agent             a run
-    ├── chat {model}         a turn: a request and its answer
+    ├── chat {model}         a turn: a request and its response
     └── execute_tool {name}  a call
 
-Only the API of OpenTelemetry is used: where an application has set up no SDK, this does nothing.
-What was said, asked for and returned stays out unless it is wanted, and so do the words of
-exceptions, which may quote it. The convention is still being developed; this is how it was in
-2026. Nothing here knows an exporter.
+Only the API of OpenTelemetry is used: without an SDK in the application this does nothing. Messages,
+arguments and results stay out of the spans unless they are wanted, and so does the text of
+exceptions, which may quote them. The convention is still in development; this is its state of 2026.
+Nothing here knows an exporter.
 """
 
 from __future__ import annotations
@@ -43,75 +43,6 @@ from steno.messages.request import Request
 from steno.messages.usage import StopReason, Usage
 from steno.ports import Tool
 
-# -- opentelemetry content -------------------------------------------------------------------------
-#
-# Messages as the JSON in which spans hold them, by OpenTelemetry's convention.
-#
-# Seals are worth something to a model alone, and bytes would be too many: neither is written.
-
-
-JsonDict: TypeAlias = dict[str, Any]
-
-
-def encode_attribute(value: object) -> str:
-    """Return a value as JSON text: attributes of spans have no structure."""
-    return msgspec.json.encode(value).decode()
-
-
-def build_message_json(message: Message) -> JsonDict:
-    """Return a message: who speaks, and the parts of what is said."""
-    parts = [build_part_json(block) for block in message.content]
-    if isinstance(message, ToolResultMessage):
-        is_text = all(isinstance(block, Text) for block in message.content)
-        response = message.text if is_text else parts
-        parts = [{"type": "tool_call_response", "id": message.tool_call_id, "response": response}]
-    return {"role": message.role.value, "parts": parts}
-
-
-def build_part_json(block: Block) -> JsonDict:
-    """Return a block; what the convention has no name for goes by ours."""
-    match block:
-        case Text():
-            return {"type": "text", "content": block.text}
-        case Thinking():
-            return {"type": "reasoning", "content": block.text}
-        case ToolCall():
-            arguments = msgspec.Raw(block.arguments.encode())
-            return _build_call_json(block, arguments)
-        case InvalidToolCall():
-            return _build_call_json(block, block.arguments)
-        case Image():
-            return _build_image_json(block)
-        case FileReference():
-            return {"type": "file_reference", "path": block.path}
-        case Resource():
-            named = {"type": "resource", "uri": block.uri}
-            return named if block.text is None else named | {"content": block.text}
-        case Opaque():
-            return {"type": "opaque", "kind": block.kind}
-        case _:
-            assert_never(block)
-
-
-def _build_call_json(call: ToolCall | InvalidToolCall, arguments: object) -> JsonDict:
-    return {"type": "tool_call", "id": call.id, "name": call.name, "arguments": arguments}
-
-
-def _build_image_json(image: Image) -> JsonDict:
-    source, common = image.source, {"modality": "image", "mime_type": image.mime_type}
-    match source:
-        case ImageUrl():
-            return {"type": "uri", "uri": source.url} | common
-        case ImageBlob():
-            return {"type": "file", "file_id": source.sha256} | common
-        case ImageFile():
-            return {"type": "file_reference", "path": source.path} | common
-        case ImageData():
-            return {"type": "image", "size": len(source.data)} | common
-        case _:
-            assert_never(source)
-
-
 try:
     from opentelemetry import metrics, trace
     from opentelemetry.util.types import AttributeValue
@@ -121,16 +52,12 @@ except ImportError as exc:
     ) from exc
 
 
+JsonDict: TypeAlias = dict[str, Any]
 SpanAttributes: TypeAlias = dict[str, AttributeValue]
 
-
 _INSTRUMENTATION_NAME: Final = "steno"
-
-
 _MODEL_NAME: Final = re.compile(r"(?:(?P<vendor>[^/:]*)[/:])?(?P<model>.*)", re.DOTALL)
 """`vendor/model`, or a model alone."""
-
-
 _PROVIDER_NAMES: Final = {
     "azure": "azure.ai.openai",
     "google": "gcp.gemini",
@@ -141,19 +68,13 @@ _PROVIDER_NAMES: Final = {
     "xai": "x_ai",
     "xai-responses": "x_ai",
 }
-"""What the convention calls a vendor; the others go by their own names."""
-
-
+"""The names of vendors in the convention; the others go by their own names."""
 _OTHER: Final = "_OTHER"
-
-
 _FINISH_REASONS: Final[Mapping[StopReason, str]] = {
     StopReason.END_TURN: "stop",
     StopReason.TOOL_USE: "tool_call",
 }
-"""What the convention calls a stop reason; the others go by their own names."""
-
-
+"""The names of stop reasons in the convention; the others go by their own names."""
 _USAGE_NAMES: Final = {
     "input_tokens": "gen_ai.usage.input_tokens",
     "output_tokens": "gen_ai.usage.output_tokens",
@@ -162,20 +83,19 @@ _USAGE_NAMES: Final = {
     "thinking_tokens": "gen_ai.usage.reasoning.output_tokens",
 }
 
-
 _conversation: ContextVar[str] = ContextVar("steno_conversation", default="")
-"""The conversation of the run around us: turns and calls are told nothing of it."""
+"""The conversation of the current run: its turns and calls do not pass it on."""
 
 
 @final
 class OpenTelemetry:
-    """Writes spans and measurements of what an agent does.
+    """Writes spans and metrics of an agent.
 
         agent = Agent(provider, conversation, telemetry=OpenTelemetry())
 
-    Without providers those count that the application has set globally. With `capture_content`
-    spans also hold the messages, the arguments and results of calls, and what exceptions say:
-    all of it goes wherever the spans go. Thoughts are part of it; bytes of images never are.
+    The providers are those that the application has set globally, unless passed. With
+    `capture_content` spans also hold the messages, the arguments and results of calls, and the text
+    of exceptions, and send them wherever the spans go. Thinking is part of it, images are not.
     """
 
     def __init__(
@@ -185,7 +105,7 @@ class OpenTelemetry:
         meter_provider: metrics.MeterProvider | None = None,
         capture_content: bool = False,
     ) -> None:
-        """Take where spans and measurements go, and whether they may hold what was said."""
+        """Take the providers, and whether spans may hold content."""
         self._tracer = trace.get_tracer(_INSTRUMENTATION_NAME, tracer_provider=tracer_provider)
         self._histograms = _Histograms(
             metrics.get_meter(_INSTRUMENTATION_NAME, meter_provider=meter_provider)
@@ -194,7 +114,7 @@ class OpenTelemetry:
 
     @contextmanager
     def run(self, conversation_id: str, model: str) -> Generator[TelemetrySpan]:
-        """Begin the span of a run; those of its turns and calls will be inside."""
+        """Begin the span of a run; those of its turns and calls are inside."""
         attributes = _without_none(_operation_attributes("invoke_agent"), _model_attributes(model))
         token = _conversation.set(conversation_id)
         try:
@@ -244,7 +164,7 @@ class OpenTelemetry:
         conversation = _conversation.get()
         if conversation:
             attributes = attributes | {"gen_ai.conversation.id": conversation}
-        # What an exception says is not for everybody: it is recorded here, if at all.
+        # The text of an exception is content: `fail` records it, if at all.
         with self._tracer.start_as_current_span(
             name,
             kind=kind,
@@ -266,7 +186,7 @@ class OpenTelemetry:
 
 @final
 class _Histograms:
-    """What is counted over all turns."""
+    """The metrics over all turns."""
 
     def __init__(self, meter: metrics.Meter) -> None:
         self.duration: Final = meter.create_histogram(
@@ -285,20 +205,20 @@ class _Histograms:
 
 @final
 class _OpenTelemetrySpan:
-    """A span that has begun, and what is to be measured about it."""
+    """A span that has begun, and its metrics."""
 
     def __init__(self, span: trace.Span, *, captures: bool) -> None:
         self._span = span
         self.captures_content: Final = captures
-        """Whether it is to hold what was said."""
+        """Whether the span holds content."""
         self._histograms: _Histograms | None = None
         self._labels: SpanAttributes = {}
         self._start = 0.0
         self._usage: Usage | None = None
 
-    def enable_metrics(self, meters: _Histograms, labels: SpanAttributes, start: float) -> None:
-        """Let the time and the tokens be measured, too."""
-        self._histograms, self._labels, self._start = meters, dict(labels), start
+    def enable_metrics(self, histograms: _Histograms, labels: SpanAttributes, start: float) -> None:
+        """Measure time and tokens, too."""
+        self._histograms, self._labels, self._start = histograms, dict(labels), start
 
     def set(self, attributes: SpanAttributes) -> None:
         """Add attributes."""
@@ -306,42 +226,42 @@ class _OpenTelemetrySpan:
 
     def record_result(
         self,
-        by: RunResult | AssistantMessage | ToolResultMessage,
+        result: RunResult | AssistantMessage | ToolResultMessage,
         *,
         response_id: str | None = None,
         response_model: str | None = None,
     ) -> None:
-        """Tell what came of it."""
-        match by:
+        """Record the result."""
+        match result:
             case RunResult():
-                self._end_run(by)
+                self._end_run(result)
             case AssistantMessage():
                 named = _without_none({"gen_ai.response.model": response_model})
                 self._labels |= named
-                self._usage = by.usage
+                self._usage = result.usage
                 self.set(
                     named
                     | _without_none({"gen_ai.response.id": response_id})
-                    | _response_attributes(by)
+                    | _response_attributes(result)
                 )
                 if self.captures_content:
-                    self.set(_output_attributes(by))
+                    self.set(_output_attributes(result))
             case ToolResultMessage():
-                self._end_call(by)
+                self._end_call(result)
             case _:
-                assert_never(by)
+                assert_never(result)
 
     def fail(self, kind: str, exc: BaseException | None = None) -> None:
-        """Mark it as failed; what exactly went wrong is content."""
-        says = str(exc) if self.captures_content and exc is not None else None
-        if says is not None and exc is not None:
+        """Mark it as failed; the text of the exception is content."""
+        text = str(exc) if self.captures_content and exc is not None else None
+        if text is not None and exc is not None:
             self._span.record_exception(exc)
         self._labels["error.type"] = kind
         self.set({"error.type": kind})
-        self._span.set_status(trace.Status(trace.StatusCode.ERROR, says))
+        self._span.set_status(trace.Status(trace.StatusCode.ERROR, text))
 
     def record_metrics(self) -> None:
-        """Write down what was measured, if anything is."""
+        """Record the metrics, if they are enabled."""
         if self._histograms is None:
             return
         self._histograms.duration.record(time.perf_counter() - self._start, self._labels)
@@ -382,14 +302,14 @@ def _operation_attributes(name: str) -> SpanAttributes:
     return {"gen_ai.operation.name": name}
 
 
-def _model_attributes(model: str, asked: str = "") -> dict[str, str | None]:
-    """Return who answers and with which model; `asked` is the exact name where it is known."""
+def _model_attributes(model: str, requested: str = "") -> dict[str, str | None]:
+    """Return provider and model; `requested` is the exact name where it is known."""
     named = _MODEL_NAME.fullmatch(model)
     assert named is not None
     vendor: str = named["vendor"] or _OTHER
     return {
         "gen_ai.provider.name": _PROVIDER_NAMES.get(vendor, vendor),
-        "gen_ai.request.model": asked or named["model"] or None,
+        "gen_ai.request.model": requested or named["model"] or None,
     }
 
 
@@ -414,7 +334,7 @@ def _response_attributes(message: AssistantMessage) -> SpanAttributes:
     )
 
 
-# -- content ---------------------------------------------------------------------------------
+# -- content -----------------------------------------------------------------------------------
 
 
 def _input_attributes(request: Request) -> SpanAttributes:
@@ -423,10 +343,10 @@ def _input_attributes(request: Request) -> SpanAttributes:
     instructions = [build_part_json(block) for message in system for block in message.content]
     return _without_none(
         {
-            "gen_ai.input.messages": encode_attribute(
+            "gen_ai.input.messages": _encode_attribute(
                 [build_message_json(message) for message in others]
             ),
-            "gen_ai.system_instructions": encode_attribute(instructions) if instructions else None,
+            "gen_ai.system_instructions": _encode_attribute(instructions) if instructions else None,
         }
     )
 
@@ -434,7 +354,69 @@ def _input_attributes(request: Request) -> SpanAttributes:
 def _output_attributes(message: AssistantMessage) -> SpanAttributes:
     reason = _finish_reason(message) or StopReason.UNKNOWN.value
     return {
-        "gen_ai.output.messages": encode_attribute(
+        "gen_ai.output.messages": _encode_attribute(
             [build_message_json(message) | {"finish_reason": reason}]
         )
     }
+
+
+# -- content as JSON ---------------------------------------------------------------------------
+
+
+def _encode_attribute(value: object) -> str:
+    """Return a value as JSON text: attributes of spans have no structure."""
+    return msgspec.json.encode(value).decode()
+
+
+def build_message_json(message: Message) -> JsonDict:
+    """Return a message: its role and its parts."""
+    parts = [build_part_json(block) for block in message.content]
+    if isinstance(message, ToolResultMessage):
+        is_text = all(isinstance(block, Text) for block in message.content)
+        response = message.text if is_text else parts
+        parts = [{"type": "tool_call_response", "id": message.tool_call_id, "response": response}]
+    return {"role": message.role.value, "parts": parts}
+
+
+def build_part_json(block: Block) -> JsonDict:
+    """Return a block; blocks without a name in the convention go by ours. Seals are left out."""
+    match block:
+        case Text():
+            return {"type": "text", "content": block.text}
+        case Thinking():
+            return {"type": "reasoning", "content": block.text}
+        case ToolCall():
+            arguments = msgspec.Raw(block.arguments.encode())
+            return _call_json(block, arguments)
+        case InvalidToolCall():
+            return _call_json(block, block.arguments)
+        case Image():
+            return _image_json(block)
+        case FileReference():
+            return {"type": "file_reference", "path": block.path}
+        case Resource():
+            named = {"type": "resource", "uri": block.uri}
+            return named if block.text is None else named | {"content": block.text}
+        case Opaque():
+            return {"type": "opaque", "kind": block.kind}
+        case _:
+            assert_never(block)
+
+
+def _call_json(call: ToolCall | InvalidToolCall, arguments: object) -> JsonDict:
+    return {"type": "tool_call", "id": call.id, "name": call.name, "arguments": arguments}
+
+
+def _image_json(image: Image) -> JsonDict:
+    source, common = image.source, {"modality": "image", "mime_type": image.mime_type}
+    match source:
+        case ImageUrl():
+            return {"type": "uri", "uri": source.url} | common
+        case ImageBlob():
+            return {"type": "file", "file_id": source.sha256} | common
+        case ImageFile():
+            return {"type": "file_reference", "path": source.path} | common
+        case ImageData():
+            return {"type": "image", "size": len(source.data)} | common
+        case _:
+            assert_never(source)

@@ -1,4 +1,4 @@
-"""What can be measured of a run, for tracing. Without a tracer all of this does nothing."""
+"""Spans of a run, for tracing. Without a tracer they do nothing."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from steno.ports import Tool
 
 
 class TelemetrySpan(Protocol):
-    """Some work that has begun; it ends with its context, and has failed if that raised."""
+    """Work in progress; it ends with its context, and has failed if that raised."""
 
     def record_result(
         self,
-        by: RunResult | AssistantMessage | ToolResultMessage,
+        result: RunResult | AssistantMessage | ToolResultMessage,
         *,
         response_id: str | None = None,
         response_model: str | None = None,
     ) -> None:
-        """Tell what came of it, and what the provider calls its answer and the model."""
+        """Record the result, and the provider's names of the response and the model."""
         ...
 
 
 class Telemetry(Protocol):
-    """Takes the time of runs, of turns in them, and of calls."""
+    """Measures runs, their turns and calls."""
 
     def run(self, conversation_id: str, model: str) -> AbstractContextManager[TelemetrySpan]:
         """Begin a run."""
         ...
 
     def turn(self, request: Request, model: str) -> AbstractContextManager[TelemetrySpan]:
-        """Begin a turn: a request is sent, and its answer read."""
+        """Begin a turn: a request and its response."""
         ...
 
     def call(self, tool: Tool, call: ToolCall) -> AbstractContextManager[TelemetrySpan]:
@@ -44,7 +44,7 @@ class Telemetry(Protocol):
 
 @final
 class NullTelemetry:
-    """Takes no time at all."""
+    """Measures nothing."""
 
     def run(self, conversation_id: str, model: str) -> AbstractContextManager[TelemetrySpan]:
         """Begin nothing."""
@@ -63,7 +63,7 @@ class NullTelemetry:
 class _NullSpan:
     def record_result(
         self,
-        by: RunResult | AssistantMessage | ToolResultMessage,
+        result: RunResult | AssistantMessage | ToolResultMessage,
         *,
         response_id: str | None = None,
         response_model: str | None = None,

@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 
 from steno.agent import Permissions
-from steno.agent.permissions.policy import MODE_CAPABILITIES, ROLE_CAPABILITIES
-from steno.agent.permissions.rules import PermissionRule
+from steno.agent.permissions.rules import MODE_CAPABILITIES, ROLE_CAPABILITIES, PermissionRule
 from steno.app.permissions import SCOPE_NAMES, GrantsFile, StoredGrants, read_rule, revoke_rule
 from steno.app.session import CommandReply
 from steno.app.session_state import CommandContext

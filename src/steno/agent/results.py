@@ -1,0 +1,175 @@
+"""Results of tool calls: what a tool returns or raises, and what the agent writes in its place.
+
+A result that the agent writes itself holds a stable code in its details, `{"code": "call_stopped"}`.
+Programs compare the code; the text is for the model, and its wording may change. A result of a tool
+names the tool and the time it started, a result of the agent does neither, so a tool cannot write
+one of these codes.
+"""
+
+from __future__ import annotations
+
+import traceback
+from enum import StrEnum
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from steno.errors import ToolFailed
+from steno.messages.call import ToolCall
+from steno.messages.content import Text
+from steno.messages.message import ChatMessage, ToolResultMessage
+from steno.messages.outcome import Failure, Outcome
+from steno.ports import ToolOutput
+from steno.records.entry import Entry
+from steno.values import replace_lone_surrogates
+
+PARTIAL_OUTPUT_HEADING: Final = "Until then it said:"
+"""Begins a block of its own, after the one that says that a call was stopped."""
+_CODE_KEY: Final = "code"
+_MAX_SUMMARY_LENGTH: Final = 200
+_MAX_ERROR_LENGTH: Final = 10_000
+"""Of an exception's text: long text belongs into an output, where it is cut with care."""
+
+
+class ResultCode(StrEnum):
+    """Why the agent wrote a result itself. The values are stored and stay the same."""
+
+    DENIED = "denied"
+    """A gate denied the call and gave no code of its own."""
+    DENIED_BY_MODE = "denied_by_mode"
+    DENIED_BY_ROLE = "denied_by_role"
+    DENIED_BY_RULE = "denied_by_rule"
+    DENIED_BY_APPROVER = "denied_by_approver"
+    NO_APPROVER = "no_approver"
+    """The call needs approval, and the gate has no approver."""
+    SUBJECTS_CHANGED = "subjects_changed"
+    """What the call is about changed between the decision and the run."""
+    INVALID_CALL = "invalid_call"
+    UNKNOWN_TOOL = "unknown_tool"
+    INVALID_ARGUMENTS = "invalid_arguments"
+    CALL_NOT_RUN = "call_not_run"
+    """The turn was stopped before the call began."""
+    CALL_STOPPED = "call_stopped"
+    """The call was stopped while it ran."""
+    OUTCOME_UNKNOWN = "outcome_unknown"
+    """The program ended while the call ran."""
+    RESULT_REDACTED = "result_redacted"
+    """A result of the same turn was taken out of the record."""
+
+
+RESULT_TEXTS: Final = {
+    ResultCode.CALL_NOT_RUN: "The call was not run: the turn was stopped before.",
+    ResultCode.CALL_STOPPED: (
+        "The call was stopped while it ran. It may have taken effect in part."
+    ),
+    ResultCode.OUTCOME_UNKNOWN: (
+        "The program ended while this call ran. It may have taken effect, in part or as a whole; "
+        "look before you repeat it."
+    ),
+    ResultCode.RESULT_REDACTED: (
+        "A result of this turn was taken out of the record; it is not there any more."
+    ),
+}
+"""What the model reads of a call that was cancelled, by code."""
+
+
+# -- results of the agent ------------------------------------------------------------------------
+
+
+def build_agent_result(
+    call_id: str, code: ResultCode, text: str, outcome: Outcome = Outcome.ERROR
+) -> ToolResultMessage:
+    """Return a result that no tool made: its code for programs, its text for the model."""
+    return ChatMessage.tool_result(
+        call_id,
+        text,
+        outcome=outcome,
+        details={_CODE_KEY: str(code)},
+        failure=Failure(message=text),
+    )
+
+
+def build_cancelled_result(call_id: str, code: ResultCode) -> ToolResultMessage:
+    """Return the result of a call that was cancelled."""
+    return build_agent_result(call_id, code, RESULT_TEXTS[code], Outcome.CANCELLED)
+
+
+def result_code(result: ToolResultMessage) -> str | None:
+    """Return the code of a result that the agent wrote; None for any other result."""
+    if not is_agent_result(result) or result.details is None:
+        return None
+    code = result.details.get(_CODE_KEY)
+    return code if isinstance(code, str) else None
+
+
+def is_agent_result(result: ToolResultMessage) -> bool:
+    """Return whether no tool made this result. Older versions wrote such results without a code."""
+    return result.is_error and not result.tool_name and result.started_at is None
+
+
+def without_result_code(entry: Entry) -> Entry:
+    """Return an entry as commands print it as JSON: without the code of a result."""
+    result = entry.payload
+    if not isinstance(result, ToolResultMessage) or result_code(result) is None:
+        return entry
+    return replace(entry, payload=replace(result, details=None))
+
+
+# -- results of tools ----------------------------------------------------------------------------
+
+
+def build_output_result(call: ToolCall, output: ToolOutput) -> ToolResultMessage:
+    """Return the result for a tool's output. Raises TypeError, InvalidMessage for anything else."""
+    if not isinstance(output, ToolOutput):
+        raise TypeError(f"tool: it must return a ToolOutput, not {type(output).__name__}")
+    is_ok = output.outcome is Outcome.OK
+    return ToolResultMessage(
+        tool_call_id=call.id,
+        tool_name=call.name,
+        content=output.content,
+        outcome=output.outcome,
+        details=output.details,
+        failure=None if is_ok else Failure(message=_first_line(output)),
+    )
+
+
+def build_failure_result(call: ToolCall, exc: ToolFailed) -> ToolResultMessage:
+    """Return the result of a call that failed in a way that the tool explains."""
+    message = _truncate_text(str(exc)) or "The tool failed, and did not say why."
+    return _build_error_result(call, Failure(message=message, recoverable=exc.recoverable))
+
+
+def build_fault_result(call: ToolCall, exc: BaseException) -> ToolResultMessage:
+    """Return the result of a call in which the tool has a fault; the traceback is for people."""
+    # These functions cope with exceptions that cannot even be printed.
+    message = _truncate_text("".join(traceback.format_exception_only(exc)).strip())
+    found: Any = exc.__traceback__
+    if found is not None:  # the first frame is our own and explains nothing
+        found = found.tb_next or found
+    trace = _truncate_text("".join(traceback.format_exception(type(exc), exc, found)))
+    return _build_error_result(call, Failure(message=message, traceback=trace, recoverable=False))
+
+
+def _first_line(output: ToolOutput) -> str:
+    """Return the first line of an output that reports a failure."""
+    text = "".join([block.text for block in output.content if isinstance(block, Text)])
+    first = text.strip().partition("\n")[0]
+    return first[:_MAX_SUMMARY_LENGTH] or f"the tool reported: {output.outcome}"
+
+
+def _truncate_text(text: str) -> str:
+    """Return a text that may stand in a message: legal, and not too long."""
+    if len(text) > _MAX_ERROR_LENGTH:
+        half = _MAX_ERROR_LENGTH // 2
+        text = f"{text[:half]}\n[…]\n{text[-half:]}"
+    return replace_lone_surrogates(text)
+
+
+def _build_error_result(call: ToolCall, failure: Failure) -> ToolResultMessage:
+    return ToolResultMessage(
+        tool_call_id=call.id,
+        tool_name=call.name,
+        content=(Text(failure.message),),
+        outcome=Outcome.ERROR,
+        failure=failure,
+    )
