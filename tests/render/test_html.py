@@ -207,11 +207,11 @@ def test_without_a_parser_words_are_plain_text_and_quotations() -> None:
     script = (
         "import sys; sys.modules['markdown_it'] = None\n"
         "from steno import ChatMessage, Entry\n"
-        "from steno.formats import PAPERS, Place\n"
+        "from steno.render import WRITE_ONLY, BranchLocation\n"
         "from steno.records.stored_record import Header\n"
-        "said = [Entry(id='a', payload=ChatMessage.assistant('# *x* <b>'))]\n"
-        "for paper in PAPERS.values():\n"
-        "    print(paper.encode(Header(id='s'), said, Place()).data.decode())\n"
+        "entries = [Entry(id='a', payload=ChatMessage.assistant('# *x* <b>'))]\n"
+        "for format in WRITE_ONLY.values():\n"
+        "    print(format.encode(Header(id='s'), entries, BranchLocation()).data.decode())\n"
     )
     ran = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, check=True, timeout=60, text=True

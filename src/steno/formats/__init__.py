@@ -1,10 +1,10 @@
-"""What others write conversations down in: read as entries, and written from them.
+"""Files of other programs: read as entries, and written from entries.
 
     imported = FORMATS["audit"].decode(data)
     store.add_session(imported.header, seal(imported.entries))
 
-Every format says what it has no words for (`Exported.losses`), and keeps what it read and we have
-no words for, so that a file that was read is written as it was.
+Every format reports what it cannot express (`ExportedFile.losses`), and keeps members of a file
+that steno has no field for, so that a file that was read is written back as it was.
 """
 
 from __future__ import annotations

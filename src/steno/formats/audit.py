@@ -1,4 +1,4 @@
-"""The audit log as JSON: who said and did what, and what was decided about it.
+"""The audit log as JSON: messages, tool calls and results, and the decisions about them.
 
     {"entries": [
       {"id": "…", "timestamp": "2026-02-10T15:30:06Z",
@@ -9,14 +9,14 @@
 
 A message is `user`, `assistant_text`, `system_context` (with `content`), `assistant_action`,
 `tool_result` or `tool_error`. A turn of several texts and calls becomes as many entries, `ID`,
-`ID#1` and so on. What is not a message is a `system_context` whose decision names it. A call that
-was decided about shows that as its decision, where its turn has none of its own.
+`ID#1` and so on. An entry that is no message is a `system_context` whose decision names its type. A
+call with an approval shows that as its decision, if its turn has no decision of its own.
 
-Reading it again gives equal entries. Where the plain shape does not say all of a payload, the
-payload stands in `audit` under `steno`, in the stored format; where it does not say all of an
-entry, the entry stands there under `steno_entry`. These count when they are there, and what is
-shown beside them is for people. What others write beyond these names is kept in the extras of
-the message, and what they have to say in messages of other types is kept as `Opaque`.
+Reading it again gives equal entries. If the plain form does not hold all of a payload, the payload
+is added to `audit` under `steno`, in the stored format; if it does not hold all of an entry, the
+entry is added under `steno_entry`. A reader uses these; the members beside them are for people.
+Members of other programs are kept in the extras of the message, and messages of other types as
+`Opaque`.
 """
 
 from __future__ import annotations
@@ -66,40 +66,56 @@ from steno.records.entry import Approval, ApprovalStatus, Entry, Payload
 from steno.records.stored_record import Header
 from steno.values import Sendable
 
-# -- shape -----------------------------------------------------------------------------------------
-#
-# What writing and reading an audit log agree on.
-
-
 NAME: Final = "audit"
 
-
-PAYLOAD_KEY: Final = "steno"
-
-
-ENTRY_KEY: Final = "steno_entry"
-
-
-SURROUNDING_KEY: Final = "$entry"
-"""Among the extras of a message: what others put beside the message, in its entry."""
-
-
+_PAYLOAD_KEY: Final = "steno"
+_ENTRY_KEY: Final = "steno_entry"
+_SURROUNDING_KEY: Final = "$entry"
+"""The key, among the extras of a message, of members that others put beside the message."""
+_EMPTY_OBJECT: Final = write_json({})
 _DECISION_BY_STATUS: Final = {
     ApprovalStatus.APPROVED: "tool_call_approved",
     ApprovalStatus.DENIED: "tool_call_denied",
 }
+_ASSISTANT_KINDS: Final = frozenset({EntryKind.ASSISTANT_TEXT, EntryKind.ASSISTANT_ACTION})
+_KNOWN_FIELDS: Final[dict[str, frozenset[str]]] = {
+    EntryKind.USER: frozenset({"content"}),
+    EntryKind.SYSTEM_CONTEXT: frozenset({"content"}),
+    EntryKind.ASSISTANT_TEXT: frozenset({"content"}),
+    EntryKind.ASSISTANT_ACTION: frozenset({"tool_name", "tool_args", "tool_id"}),
+    EntryKind.TOOL_RESULT: frozenset({"tool_id", "tool_name", "success", "result", "executed_at"}),
+    EntryKind.TOOL_ERROR: frozenset({"tool_id", "tool_name", "success", "error", "executed_at"}),
+}
 
 
-class AuditDecision(NamedTuple):
-    """What is shown beside an action that was decided about."""
+class _Row(NamedTuple):
+    """One element of the log."""
+
+    place: str
+    id: str
+    time: datetime | None
+    kind: str
+    message: JsonMembers
+    raw: bytes
+    """The message as it was in the file."""
+    decision: str
+    audit: JsonObject
+    stored: Payload | Entry | None
+    """The payload or entry that steno added to the audit data."""
+    rest: JsonMembers
+    """Members that other programs put beside the message."""
+
+
+class _Decision(NamedTuple):
+    """The decision and the audit data that are shown beside an action."""
 
     decision: str
     audit: JsonObject
 
 
 @final
-class AuditContext:
-    """What the entries around one say about it."""
+class _Context:
+    """The approvals and calls of the other entries, which an entry is shown and read with."""
 
     def __init__(self, payloads: Iterable[Payload]) -> None:
         self._approvals = {
@@ -109,25 +125,25 @@ class AuditContext:
         self._outstanding: dict[str, AnyToolCall] = {}
 
     def add(self, payload: Payload) -> None:
-        """Go on to the next entry."""
+        """Add the payload of the next entry."""
         if isinstance(payload, AssistantMessage):
             for call in payload.tool_calls:
                 self._calls[call.id] = self._outstanding[call.id] = call
         elif isinstance(payload, ToolResultMessage):
             self._outstanding.pop(payload.tool_call_id, None)
 
-    def decision_for(self, call_id: str, tool_name: str) -> AuditDecision | None:
-        """Return what is shown beside an action, if somebody decided about it."""
+    def decision_for(self, call_id: str, tool_name: str) -> _Decision | None:
+        """Return what is shown beside an action; None if there was no decision about it."""
         approval = self._approvals.get(call_id)
         decision = None if approval is None else _DECISION_BY_STATUS.get(approval.status)
         if approval is None or decision is None:
             return None
         about = {"actor": approval.actor, "rule": approval.rule, "reason": approval.reason}
-        said = {name: text for name, text in about.items() if text is not None}
-        return AuditDecision(decision, JsonObject({"tool": tool_name, **said}))
+        known = {name: text for name, text in about.items() if text is not None}
+        return _Decision(decision, JsonObject({"tool": tool_name, **known}))
 
     def displayed_tool_name(self, result: ToolResultMessage) -> str:
-        """Return the tool of a result, by the name that its call shows."""
+        """Return the tool of a result under the name that its call shows."""
         call = self._calls.get(result.tool_call_id)
         is_ours = call is not None and call.name == result.tool_name
         return original_tool_name(call) if call is not None and is_ours else result.tool_name
@@ -145,73 +161,49 @@ class AuditContext:
         return None
 
 
-def default_decision(payload: Payload) -> str:
-    """Return what the decision of an entry says if nothing was decided."""
-    is_theirs = isinstance(payload, Opaque) and payload.origin == NAME
-    if is_theirs or isinstance(payload, Message):
+def _default_decision(payload: Payload) -> str:
+    """Return the decision that an entry shows if it has none."""
+    is_foreign = isinstance(payload, Opaque) and payload.origin == NAME
+    if is_foreign or isinstance(payload, Message):
         return ""
     return str(payload.__struct_config__.tag)
 
 
-# -- read ------------------------------------------------------------------------------------------
-#
-# Read an audit log.
-
-
-_ASSISTANT_KINDS: Final = frozenset({EntryKind.ASSISTANT_TEXT, EntryKind.ASSISTANT_ACTION})
+# -- reading -------------------------------------------------------------------------------
 
 
 def decode(data: bytes) -> ImportedSession:
-    """Read an audit log, ours or one that others wrote in its shape. Raises InvalidDocument."""
+    """Read an audit log, also one of another program. Raises InvalidDocument."""
     members = parse_object(read_json_input(data), "audit log")
     if "entries" not in members:
-        raise InvalidDocument("audit log: has no entries")
+        raise InvalidDocument("has no entries", code="entries_missing", place="audit log")
     parts = parse_array(members.pop("entries"), "entries")
-    rows = [read_row(part, f"entries[{number}]") for number, part in enumerate(parts)]
+    rows = [_read_row(part, f"entries[{number}]") for number, part in enumerate(parts)]
     stored = [row.stored for row in rows if row.stored is not None]
-    context = AuditContext(found.payload if isinstance(found, Entry) else found for found in stored)
+    context = _Context(found.payload if isinstance(found, Entry) else found for found in stored)
     entries: list[Entry] = []
-    for group in group_rows(rows, context):
-        entries.append(build_entry(group, context))
+    for group in _group_rows(rows, context):
+        entries.append(_build_entry(group, context))
         context.add(entries[-1].payload)
     kept = {name: value.decode() for name, value in members.items()}
     header = Header(id=new_id(), about={NAME: kept} if kept else None)
     return ImportedSession(header, link_entries(entries))
 
 
-# -- one line --------------------------------------------------------------------------------
-
-
-class AuditRow(NamedTuple):
-    """One element of the log."""
-
-    place: str
-    id: str
-    time: datetime | None
-    kind: str
-    message: JsonMembers
-    raw: bytes
-    """The message as it stood there."""
-    decision: str
-    audit: JsonObject
-    stored: Payload | Entry | None
-    """What stands in the audit data for us."""
-    rest: JsonMembers
-    """What others put beside it."""
-
-
-def read_row(raw: bytes, place: str) -> AuditRow:
-    """Read one element as far as it can be understood without the others."""
+def _read_row(raw: bytes, place: str) -> _Row:
+    """Read one element, without regard to the others."""
     members = parse_object(raw, place)
     message_raw = members.pop("message", b"null")
     message = parse_object(message_raw, f"{place}.message")
     kind = parse_string(message.pop("type", None), f"{place}.message.type")
     if not kind:
-        raise InvalidDocument(f"{place}.message.type: must name the type of the message")
+        raise InvalidDocument(
+            "must name the type of the message", code="type_missing", place=f"{place}.message.type"
+        )
     audit_raw = members.pop("audit", b"null")
     audit = {} if audit_raw == b"null" else parse_object(audit_raw, f"{place}.audit")
     stored = _read_stored(audit, f"{place}.audit")
-    return AuditRow(
+    return _Row(
         place=place,
         id=parse_string(members.pop("id", None), f"{place}.id") or new_id(),
         time=parse_time(members.pop("timestamp", None), f"{place}.timestamp"),
@@ -226,19 +218,16 @@ def read_row(raw: bytes, place: str) -> AuditRow:
 
 
 def _read_stored(audit: JsonMembers, place: str) -> Payload | Entry | None:
-    payload, entry = audit.pop(PAYLOAD_KEY, None), audit.pop(ENTRY_KEY, None)
+    payload, entry = audit.pop(_PAYLOAD_KEY, None), audit.pop(_ENTRY_KEY, None)
     if entry is not None:
-        parse_object(entry, f"{place}.{ENTRY_KEY}")
+        parse_object(entry, f"{place}.{_ENTRY_KEY}")
         return decode_entry(entry)
-    return None if payload is None else parse_payload(payload, f"{place}.{PAYLOAD_KEY}")
+    return None if payload is None else parse_payload(payload, f"{place}.{_PAYLOAD_KEY}")
 
 
-# -- which belong together -------------------------------------------------------------------
-
-
-def group_rows(rows: Iterable[AuditRow], context: AuditContext) -> Iterator[list[AuditRow]]:
-    """Put the elements that were made of one turn together again."""
-    group: list[AuditRow] = []
+def _group_rows(rows: Iterable[_Row], context: _Context) -> Iterator[list[_Row]]:
+    """Group the elements that were written for one turn."""
+    group: list[_Row] = []
     for row in rows:
         if group and not _continues_turn(row, group, context):
             yield group
@@ -248,8 +237,8 @@ def group_rows(rows: Iterable[AuditRow], context: AuditContext) -> Iterator[list
         yield group
 
 
-def _continues_turn(row: AuditRow, group: Sequence[AuditRow], context: AuditContext) -> bool:
-    """Tell whether an element is the next part of a turn, and says nothing of its own."""
+def _continues_turn(row: _Row, group: Sequence[_Row], context: _Context) -> bool:
+    """Tell whether an element is the next part of a turn and has no data of its own."""
     first = group[0]
     return (
         row.id == f"{first.id}#{len(group)}"
@@ -263,7 +252,7 @@ def _continues_turn(row: AuditRow, group: Sequence[AuditRow], context: AuditCont
     )
 
 
-def _repeats_decision(row: AuditRow, context: AuditContext) -> bool:
+def _repeats_decision(row: _Row, context: _Context) -> bool:
     """Tell whether decision and audit data only repeat what another entry records."""
     if row.kind != EntryKind.ASSISTANT_ACTION:
         return False
@@ -271,11 +260,8 @@ def _repeats_decision(row: AuditRow, context: AuditContext) -> bool:
     return context.decision_for(_read_call_id(row), name or "") == (row.decision, row.audit)
 
 
-# -- entries ---------------------------------------------------------------------------------
-
-
-def build_entry(group: Sequence[AuditRow], context: AuditContext) -> Entry:
-    """Make one entry of the elements that belong together."""
+def _build_entry(group: Sequence[_Row], context: _Context) -> Entry:
+    """Build one entry of the elements of a group."""
     row = group[0]
     if isinstance(row.stored, Entry):
         return row.stored
@@ -286,7 +272,7 @@ def build_entry(group: Sequence[AuditRow], context: AuditContext) -> Entry:
     audit: JsonObject | None = row.audit
     if _repeats_decision(row, context):
         decision = audit = None
-    elif row.decision == default_decision(payload):
+    elif row.decision == _default_decision(payload):
         decision = None
     with report_invalid_at(row.place):
         return Entry(
@@ -294,7 +280,7 @@ def build_entry(group: Sequence[AuditRow], context: AuditContext) -> Entry:
         )
 
 
-def _build_payload(group: Sequence[AuditRow], context: AuditContext) -> Payload:
+def _build_payload(group: Sequence[_Row], context: _Context) -> Payload:
     row = group[0]
     extras = _read_extras(row)
     with report_invalid_at(f"{row.place}.message"):
@@ -311,40 +297,35 @@ def _build_payload(group: Sequence[AuditRow], context: AuditContext) -> Payload:
                 return Opaque(kind=row.kind, raw=row.raw.decode(), origin=NAME, extras=extras)
 
 
-def _read_extras(row: AuditRow) -> dict[str, Any] | None:
-    """Return what others say beyond our names."""
-    words = _KNOWN_FIELDS.get(row.kind, row.message.keys())  # of another type, all is kept as it is
-    rest = {name: value for name, value in row.message.items() if name not in words}
+def _read_extras(row: _Row) -> dict[str, Any] | None:
+    """Return the members that only other programs know."""
+    # A message of another type is kept as a whole.
+    known = _KNOWN_FIELDS.get(row.kind, row.message.keys())
+    rest = {name: value for name, value in row.message.items() if name not in known}
     kept = build_json_object(rest, f"{row.place}.message").to_dict()
     if row.rest:
-        kept[SURROUNDING_KEY] = build_json_object(row.rest, row.place).to_dict()
+        kept[_SURROUNDING_KEY] = build_json_object(row.rest, row.place).to_dict()
     return {NAME: kept} if kept else None
 
 
-_KNOWN_FIELDS: Final[dict[str, frozenset[str]]] = {
-    EntryKind.USER: frozenset({"content"}),
-    EntryKind.SYSTEM_CONTEXT: frozenset({"content"}),
-    EntryKind.ASSISTANT_TEXT: frozenset({"content"}),
-    EntryKind.ASSISTANT_ACTION: frozenset({"tool_name", "tool_args", "tool_id"}),
-    EntryKind.TOOL_RESULT: frozenset({"tool_id", "tool_name", "success", "result", "executed_at"}),
-    EntryKind.TOOL_ERROR: frozenset({"tool_id", "tool_name", "success", "error", "executed_at"}),
-}
-
-
-def _read_content(row: AuditRow) -> str:
+def _read_content(row: _Row) -> str:
     content = parse_string(row.message.get("content"), f"{row.place}.message.content")
     if content is None:
-        raise InvalidDocument(f"{row.place}.message.content: must be a string")
+        raise InvalidDocument(
+            "must be a string", code="not_a_string", place=f"{row.place}.message.content"
+        )
     return content
 
 
-def _build_block(row: AuditRow) -> Text | AnyToolCall:
+def _build_block(row: _Row) -> Text | AnyToolCall:
     if row.kind == EntryKind.ASSISTANT_TEXT:
         return Text(_read_content(row))
     place = f"{row.place}.message"
     name = parse_string(row.message.get("tool_name"), f"{place}.tool_name")
     if not name:
-        raise InvalidDocument(f"{place}.tool_name: an action must name its tool")
+        raise InvalidDocument(
+            "an action must name its tool", code="tool_name_missing", place=f"{place}.tool_name"
+        )
     arguments = row.message.get("tool_args", b"null")
     if arguments != b"null":
         parse_object(arguments, f"{place}.tool_args")
@@ -353,27 +334,28 @@ def _build_block(row: AuditRow) -> Text | AnyToolCall:
     )
 
 
-def _read_call_id(row: AuditRow) -> str:
-    """Return the id of an action; one without goes by that of its entry."""
+def _read_call_id(row: _Row) -> str:
+    """Return the id of an action; if it has none, that of its entry."""
     return parse_string(row.message.get("tool_id"), f"{row.place}.message.tool_id") or row.id
 
 
-# -- results ---------------------------------------------------------------------------------
-
-
-def _build_result(
-    row: AuditRow, context: AuditContext, extras: dict[str, Any] | None
-) -> ToolResultMessage:
+def _build_result(row: _Row, context: _Context, extras: dict[str, Any] | None) -> ToolResultMessage:
     place, message = f"{row.place}.message", row.message
     has_failed = row.kind == EntryKind.TOOL_ERROR
     if message.get("success", b"null") not in (b"null", b"false" if has_failed else b"true"):
-        raise InvalidDocument(f"{place}.success: must be true in a tool_result, else false")
+        raise InvalidDocument(
+            "must be true in a tool_result, else false",
+            code="success_mismatch",
+            place=f"{place}.success",
+        )
     shown = parse_string(message.get("tool_name"), f"{place}.tool_name") or ""
     call_id = parse_string(message.get("tool_id"), f"{place}.tool_id") or context.find_unanswered(
         shown
     )
     if call_id is None:
-        raise InvalidDocument(f"{place}.tool_id: must name the call that is answered")
+        raise InvalidDocument(
+            "must name the call that is answered", code="call_id_missing", place=f"{place}.tool_id"
+        )
     content: tuple[Text, ...]
     details: dict[str, Any] | None = None
     failure: Failure | None = None
@@ -395,16 +377,16 @@ def _build_result(
 
 
 def _read_result_content(raw: bytes) -> tuple[tuple[Text, ...], dict[str, Any] | None]:
-    """Read a result: a model reads JSON as its text, and people read it as it is."""
+    """Read a result; JSON becomes the text for the model and the details."""
     if raw == b"null":
         return (), None
     if raw.startswith(b'"'):
         return (Text(msgspec.json.decode(raw, type=str)),), None
-    return (Text(raw.decode()),), parse_details(raw)
+    return (Text(raw.decode()),), _parse_details(raw)
 
 
-def parse_details(raw: bytes) -> dict[str, Any] | None:
-    """Return a result that is JSON as details; None if it cannot be read."""
+def _parse_details(raw: bytes) -> dict[str, Any] | None:
+    """Return the details of a result that is JSON; None if it cannot be read."""
     try:
         found = raw if raw.startswith(b"{") else b'{"result":' + raw + b"}"
         return JsonObject.parse(found).to_dict()
@@ -412,19 +394,14 @@ def parse_details(raw: bytes) -> dict[str, Any] | None:
         return None
 
 
-# -- write -----------------------------------------------------------------------------------------
-#
-# Write an audit log.
-
-
-_EMPTY_OBJECT: Final = write_json({})
+# -- writing -------------------------------------------------------------------------------
 
 
 def encode(header: Header, entries: Sequence[Entry]) -> ExportedFile:
-    """Write the entries of a branch; what the plain shape does not say stands beside it."""
+    """Write the entries of a branch; data that the plain form lacks is added to it."""
     losses = ExportLossCollector(NAME, {})
     losses.add_header(header)
-    context = AuditContext(entry.payload for entry in entries)
+    context = _Context(entry.payload for entry in entries)
     rows: list[bytes] = []
     for entry in entries:
         rows += _encode_entry(entry, context)
@@ -433,21 +410,21 @@ def encode(header: Header, entries: Sequence[Entry]) -> ExportedFile:
     return ExportedFile(write_object(around | {"entries": write_array(rows)}), losses.result())
 
 
-def _encode_entry(entry: Entry, context: AuditContext) -> list[bytes]:
-    """Write an entry as plainly as it can be read again."""
+def _encode_entry(entry: Entry, context: _Context) -> list[bytes]:
+    """Write an entry in the plainest form that is read back as the same entry."""
     rows = _build_rows(entry, context)
-    shown = list(map(write_object, rows))
-    head, tail = rows[0], shown[1:]
-    if "#" not in entry.id and _round_trips(shown, entry, context):
-        return shown
+    written = list(map(write_object, rows))
+    head, tail = rows[0], written[1:]
+    if "#" not in entry.id and _round_trips(written, entry, context):
+        return written
     audit = dict(raw_members(as_json_object(entry.audit))) if entry.audit else {}
-    if PAYLOAD_KEY not in audit and ENTRY_KEY not in audit:
-        head["audit"] = _add_stored(head["audit"], PAYLOAD_KEY, encode_payload(entry.payload))
-        shown = [write_object(head), *tail]
-        if _round_trips(shown, entry, context):
-            return shown
-    plain = {name: part for name, part in audit.items() if name not in (PAYLOAD_KEY, ENTRY_KEY)}
-    head["audit"] = _add_stored(write_json(plain), ENTRY_KEY, encode_entry(entry))
+    if _PAYLOAD_KEY not in audit and _ENTRY_KEY not in audit:
+        head["audit"] = _add_stored(head["audit"], _PAYLOAD_KEY, encode_payload(entry.payload))
+        written = [write_object(head), *tail]
+        if _round_trips(written, entry, context):
+            return written
+    plain = {name: part for name, part in audit.items() if name not in (_PAYLOAD_KEY, _ENTRY_KEY)}
+    head["audit"] = _add_stored(write_json(plain), _ENTRY_KEY, encode_entry(entry))
     return [write_object(head), *tail]
 
 
@@ -462,55 +439,55 @@ def _add_stored(audit: bytes, name: str, stored: bytes) -> bytes:
     )
 
 
-def _round_trips(rows: list[bytes], entry: Entry, context: AuditContext) -> bool:
-    """Ask the reader what it makes of it."""
+def _round_trips(rows: list[bytes], entry: Entry, context: _Context) -> bool:
+    """Tell whether the rows are read back as the entry."""
     try:
-        groups = list(group_rows([read_row(row, "row") for row in rows], context))
+        groups = list(_group_rows([_read_row(row, "row") for row in rows], context))
         return len(groups) == 1 and _comparison_key(
-            build_entry(groups[0], context)
+            _build_entry(groups[0], context)
         ) == _comparison_key(entry)
     except InvalidValue:
         return False
 
 
 def _comparison_key(entry: Entry) -> tuple[object, ...]:
-    """Return all that an entry is but its place in the log."""
+    """Return the content of an entry, without its position in the log."""
     return (entry.id, entry.time, entry.payload, entry.decision, entry.audit, entry.unknown)
 
 
-# -- what is shown ---------------------------------------------------------------------------
-
-
-def _build_rows(entry: Entry, context: AuditContext) -> list[JsonMembers]:
-    """Return the elements that show an entry; the first one says what was decided."""
+def _build_rows(entry: Entry, context: _Context) -> list[JsonMembers]:
+    """Return the elements that show an entry; the first one has its decision."""
     extras = _foreign_extras(entry)
-    around = extras.pop(SURROUNDING_KEY, None)
+    around = extras.pop(_SURROUNDING_KEY, None)
     first, *others = _build_messages(entry, context)
-    decision, audit = entry.decision or default_decision(entry.payload), as_json_object(entry.audit)
+    decision, audit = (
+        entry.decision or _default_decision(entry.payload),
+        as_json_object(entry.audit),
+    )
     if entry.decision is None and entry.audit is None:
         decision, audit = _decision_of_action(first, context) or (decision, audit)
     message = foreign_json(entry.payload, NAME) or _add_extras(first, extras)
-    rows = [_build_row(entry, 0, message, AuditDecision(decision, audit))]
+    rows = [_build_row(entry, 0, message, _Decision(decision, audit))]
     if isinstance(around, dict):
         rows[0] |= {name: write_json(part) for name, part in around.items() if name not in rows[0]}
     for number, other in enumerate(others, start=1):
-        verdict = _decision_of_action(other, context) or AuditDecision("", JsonObject())
-        rows.append(_build_row(entry, number, write_object(other), verdict))
+        shown = _decision_of_action(other, context) or _Decision("", JsonObject())
+        rows.append(_build_row(entry, number, write_object(other), shown))
     return rows
 
 
-def _build_row(entry: Entry, number: int, message: bytes, verdict: AuditDecision) -> JsonMembers:
+def _build_row(entry: Entry, number: int, message: bytes, shown: _Decision) -> JsonMembers:
     return {
         "id": write_json(f"{entry.id}#{number}" if number else entry.id),
         "timestamp": write_time(entry.time),
         "message": message,
-        "decision": write_json(verdict.decision),
-        "audit": write_json(raw_members(verdict.audit)),
+        "decision": write_json(shown.decision),
+        "audit": write_json(raw_members(shown.audit)),
     }
 
 
-def _decision_of_action(message: JsonMembers, context: AuditContext) -> AuditDecision | None:
-    """Return what was decided about an action."""
+def _decision_of_action(message: JsonMembers, context: _Context) -> _Decision | None:
+    """Return the decision about an action; None for another message or without one."""
     if message["type"] != write_json(EntryKind.ASSISTANT_ACTION):
         return None
     return context.decision_for(
@@ -519,7 +496,7 @@ def _decision_of_action(message: JsonMembers, context: AuditContext) -> AuditDec
 
 
 def _foreign_extras(entry: Entry) -> dict[str, Any]:
-    """Return what others said beyond our names."""
+    """Return the members that only other programs know."""
     payload = entry.payload
     found = (payload.extras or {}).get(NAME) if isinstance(payload, Sendable) else None
     return found.to_dict() if isinstance(found, JsonObject) else {}
@@ -535,7 +512,7 @@ def _decode_text(raw: bytes) -> str:
     return msgspec.json.decode(raw, type=str)
 
 
-def _build_messages(entry: Entry, context: AuditContext) -> list[JsonMembers]:
+def _build_messages(entry: Entry, context: _Context) -> list[JsonMembers]:
     message = entry.message
     match message:
         case None:
@@ -572,7 +549,7 @@ def _block_message(block: Text | AnyToolCall) -> JsonMembers:
     }
 
 
-def _result_message(message: ToolResultMessage, context: AuditContext) -> JsonMembers:
+def _result_message(message: ToolResultMessage, context: _Context) -> JsonMembers:
     kind = EntryKind.TOOL_ERROR if message.is_error else EntryKind.TOOL_RESULT
     members: JsonMembers = {
         "type": write_json(kind),
@@ -592,15 +569,12 @@ def _result_message(message: ToolResultMessage, context: AuditContext) -> JsonMe
 
 
 def _encode_result(message: ToolResultMessage) -> bytes:
-    """Write a result as the JSON that it is, if its details are the same, else as text."""
+    """Write a result as JSON if its text is that and equals its details, else as a string."""
     if not message.content:
         return b"null"
     text = message.text
     if message.details is not None and is_json_text(text):
         raw = text.strip().encode()
-        if parse_details(raw) == message.details:
+        if _parse_details(raw) == message.details:
             return raw
     return write_json(text)
-
-
-__all__ = ["decode", "encode"]

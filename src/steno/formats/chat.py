@@ -6,9 +6,9 @@ r"""Flat chat lists: role, content, tool_calls and tool_call_id.
         "function": {"name": "run_tests", "arguments": "{\"path\": \"tests\"}"}}]},
      {"role": "tool", "tool_call_id": "c1", "content": "3 passed"}]
 
-Reading is the codec's business; it also takes calls without `function`, arguments that are
-objects, and an object with the list in `messages`. A result that failed has `"is_error": true`.
-Several texts in one message are a list of parts.
+The codec reads the list; it also accepts calls without `function`, arguments that are objects, and
+an object with the list in `messages`. A failed result has `"is_error": true`. Several texts in one
+message are a list of parts.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _SUPPORTED_FIELDS: Final[SupportedFields] = {
     SystemMessage: frozenset({"content", "unknown"}),
     UserMessage: frozenset({"content", "unknown"}),
     AssistantMessage: frozenset({"content", "unknown"}),
-    # The name of the tool stands in the call that is answered.
+    # The call that a result answers has the name of the tool.
     ToolResultMessage: frozenset({"tool_call_id", "tool_name", "content", "outcome", "unknown"}),
     Text: frozenset({"text", "unknown"}),
     ToolCall: frozenset({"id", "name", "original_name", "arguments", "unknown"}),
@@ -79,7 +79,11 @@ def decode(data: bytes) -> ImportedSession:
     raw = read_json_input(data)
     around: JsonMembers = {} if raw.lstrip().startswith(b"[") else parse_object(raw, "chat")
     if around.get("version", b"0") != b"0":
-        raise InvalidDocument("chat: a flat list has no version; name another format")
+        raise InvalidDocument(
+            "a flat list has no version; name another format",
+            code="version_invalid",
+            place="chat",
+        )
     parts = parse_array(around.pop("messages", b"null") if around else raw, "messages")
     document = decode_document(raw)
     before = document.entries[: len(document.entries) - len(parts)]
@@ -99,7 +103,7 @@ def decode(data: bytes) -> ImportedSession:
 
 
 def encode(header: Header, entries: Sequence[Entry]) -> ExportedFile:
-    """Write a flat chat list; in an object, if one with more in it was read."""
+    """Write a flat chat list; in an object, if it was read from one with more members."""
     losses = ExportLossCollector(NAME, _SUPPORTED_FIELDS)
     losses.add_header(header)
     if entries:
@@ -125,7 +129,7 @@ def encode(header: Header, entries: Sequence[Entry]) -> ExportedFile:
 
 
 def _omitted_fields(entry: Entry, names: dict[str, str], losses: ExportLossCollector) -> list[str]:
-    """Return what of an entry has no words here; `names` are those of the calls so far."""
+    """Return the fields that are left out; `names` has the tool of each call so far."""
     found = losses.omitted_of_entry(entry)
     message = entry.message
     if message is None:
@@ -145,7 +149,7 @@ def _without_tool_name(payload: Payload) -> Payload:
 
 
 def _encode_entry(entry: Entry) -> bytes | None:
-    """Write one message; None for what a flat list has no words for."""
+    """Write one message; None for an entry that a flat list cannot express."""
     message = entry.message
     return foreign_json(entry.payload, NAME) if message is None else _encode_message(message)
 
@@ -171,7 +175,7 @@ def _encode_message(message: Message) -> bytes | None:
 
 
 def _encode_content(message: Message) -> bytes | None:
-    """Write a text as it is, several as parts; None if there is none."""
+    """Write one text as a string, several as parts; None if there is none."""
     parts: list[bytes] = []
     is_plain = True
     for block in message.content:

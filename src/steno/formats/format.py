@@ -1,4 +1,7 @@
-"""What a foreign format is to the rest of us, and how what came from one becomes a session."""
+"""Formats of other programs: detection, the types of an import and an export, losses.
+
+Nothing here knows a particular format.
+"""
 
 from __future__ import annotations
 
@@ -19,23 +22,16 @@ from steno.records.entry import Entry, Payload
 from steno.records.stored_record import MAIN_BRANCH, Header, Record
 from steno.values import Value
 
-# -- detect ----------------------------------------------------------------------------------------
-#
-# Tell by its content what format a file is in.
-
-
+NATIVE_FORMAT: Final = "steno"
 _FORMAT_BY_VERSION: Final = {b"0": "chat", b"1": "session"}
 
 
-NATIVE_FORMAT: Final = "steno"
-
-
 def detect_format(data: bytes) -> str:
-    """Return the name of the format: one of `FORMATS`, or one of our own.
+    """Return the name of the format of a file: one of `FORMATS`, `steno` or `jsonl`.
 
-    Those are `steno` for what `decode_document` reads, also of a newer version, and `jsonl` for
-    the lines of a JSONL store. Only as much is looked at as it takes: `decode` may still find that it is none. Raises
-    InvalidDocument if it looks like nothing that is known.
+    `steno` is a document that `decode_document` reads, also of a newer version; `jsonl` are the
+    lines of a JSONL store. Only the first members are read: `decode` may still refuse the file.
+    Raises InvalidDocument if the format is unknown.
     """
     raw, _ = clean_input(data)
     for members in _candidate_objects(raw.strip()):
@@ -51,7 +47,11 @@ def detect_format(data: bytes) -> str:
             return "audit"
         if "messages" in members:
             return "chat"
-    raise InvalidDocument("file: is in no format that is known; name the one that it is in")
+    raise InvalidDocument(
+        "is in no format that is known; name the one that it is in",
+        code="format_unknown",
+        place="file",
+    )
 
 
 def _format_of_version(raw: bytes) -> str:
@@ -59,11 +59,15 @@ def _format_of_version(raw: bytes) -> str:
         return _FORMAT_BY_VERSION[raw]
     if raw.isdigit():
         return NATIVE_FORMAT
-    raise InvalidDocument("file: its version is no number; name the format that it is in")
+    raise InvalidDocument(
+        "its version is no number; name the format that it is in",
+        code="version_invalid",
+        place="file",
+    )
 
 
 def _candidate_objects(raw: bytes) -> Iterator[dict[str, bytes]]:
-    """Return what may tell: the first line, the whole, or what is in a list."""
+    """Yield the objects that may show the format: the first line, the whole, or list elements."""
     if raw.startswith(b"["):
         check_syntax(raw)
         for part in split_array(raw) or ():
@@ -93,23 +97,23 @@ class ExportedFile(NamedTuple):
 
 
 class ImportedSession(NamedTuple):
-    """What a file of others says."""
+    """The content of a file of another program."""
 
     header: Header
-    """Its id is a new one where the file names none."""
+    """Its id is a new one if the file has none."""
     entries: tuple[Entry, ...]
     """One branch in order: ids are unique, and each entry has the one before it as its parent."""
 
 
 class Format(NamedTuple):
-    """A way in which others write conversations down."""
+    """A file format of another program."""
 
     name: str
     extension: str
     encode: Callable[[Header, Sequence[Entry]], ExportedFile]
     """Write the entries of one branch, in their order."""
     decode: Callable[[bytes], ImportedSession]
-    """Read all of a file. Raises InvalidDocument, with the place, and makes nothing by halves."""
+    """Read a whole file. Raises InvalidDocument, with the place."""
 
 
 def build_records(entries: Iterable[Entry]) -> tuple[Record, ...]:
@@ -142,29 +146,27 @@ def link_entries(entries: Iterable[Entry]) -> tuple[Entry, ...]:
 def _with_position(entry: Entry, id: str, parent: str | None) -> Entry:
     if entry.is_understood:
         return replace(entry, id=id, parent=parent)
-    # A record of a newer version cannot be changed; it moves on as the payload of one of ours.
+    # A record of a newer version cannot be changed; it becomes the payload of a new entry.
     return Entry(id=id, parent=parent, payload=entry.payload)
 
 
-# -- losses ----------------------------------------------------------------------------------------
-#
-# Find what a format does not say of a message: whatever its table of words does not hold.
+# -- losses ----------------------------------------------------------------------------------
 
 
 OUTCOME_FIELD: Final = "outcome"
 """The field that is left out of a result where its outcome is written as an error."""
 
 SupportedFields: TypeAlias = Mapping[type, frozenset[str]]
-"""The fields that a format can say, by the type of the message, block or count."""
+"""The fields that a format can express, by the type of the message, block or count."""
 
 
 @final
 class ExportLossCollector:
-    """Collects what is left out."""
+    """Collects what an export leaves out."""
 
-    def __init__(self, format: str, words: SupportedFields) -> None:
+    def __init__(self, format: str, supported: SupportedFields) -> None:
         self._format = format
-        self._supported = words
+        self._supported = supported
         self._found: list[Change] = []
 
     def add(
@@ -202,7 +204,7 @@ class ExportLossCollector:
             self.add("fields", "session", names=tuple(names))
 
     def omitted_of_entry(self, entry: Entry) -> list[str]:
-        """Return what an entry knows beyond its message; what was kept for us is none of it."""
+        """Return the fields of an entry beside its message that the format cannot express."""
         names = ["decision"] if entry.decision is not None else []
         if entry.unknown and entry.is_understood:
             names.append("unknown_members")
@@ -211,7 +213,7 @@ class ExportLossCollector:
         return names
 
     def omitted_of_message(self, message: Message) -> list[str]:
-        """Return what of a message has no words here."""
+        """Return the fields of a message that the format cannot express."""
         names = self._omitted_fields(message)
         if isinstance(message, AssistantMessage) and "usage" in self._supported[AssistantMessage]:
             names += [f"usage.{name}" for name in self._omitted_fields(message.usage or Usage())]
@@ -224,7 +226,7 @@ class ExportLossCollector:
         return names
 
     def supports_block(self, block: Value) -> bool:
-        """Tell whether a block can be said at all."""
+        """Tell whether the format can express a block."""
         if isinstance(block, Image) and not isinstance(block.source, ImageData):
             return False
         if isinstance(block, Opaque):
@@ -232,21 +234,16 @@ class ExportLossCollector:
         return type(block) in self._supported
 
     def _omitted_fields(self, value: Value) -> list[str]:
-        said = self._supported[type(value)]
-        return [name for name, _ in value.non_default_fields() if name not in said]
+        supported = self._supported[type(value)]
+        return [name for name, _ in value.non_default_fields() if name not in supported]
 
     def result(self) -> tuple[Change, ...]:
-        """Return everything that was noted."""
+        """Return all losses."""
         return tuple(self._found)
 
 
-# -- documents -------------------------------------------------------------------------------------
-#
-# What the two formats share that the codec reads: sessions of version 1, and flat chat lists.
-
-
 class WrittenEntry(NamedTuple):
-    """An entry that was written, and whether something of it was left out."""
+    """An entry that was written, and whether a loss was reported for it."""
 
     place: str
     entry: Entry
@@ -257,7 +254,7 @@ class WrittenEntry(NamedTuple):
 def add_differences(
     written: Sequence[WrittenEntry], read: Sequence[Entry], losses: ExportLossCollector
 ) -> None:
-    """Note what is read otherwise than it is, and of which nothing was noted."""
+    """Report entries that are read back differently although no loss was reported for them."""
     for one, other in zip(written, read, strict=False):
         if not one.has_loss and one.payload != other.payload:
             losses.add("exact_form", one.place, one.entry)

@@ -1,7 +1,6 @@
-"""JSON of others as text: cut up and put together without reading what need not be read.
+"""JSON of other programs as text: split and joined without decoding more than needed.
 
-What is kept of a file to write it back as it was are the members that we would write otherwise,
-each as the text that stood there.
+To write a file back as it was, the members that steno would write differently are kept as text.
 """
 
 from __future__ import annotations
@@ -21,34 +20,11 @@ from steno.messages.content import Opaque
 from steno.records.entry import Entry, Payload
 from steno.values import NOTHING, RawJson
 
-# -- documents -------------------------------------------------------------------------------------
-#
-# What the two formats share that the codec reads: sessions of version 1, and flat chat lists.
-
-
-def opaque_entry(entry: Entry, raw: bytes, origin: str) -> Entry:
-    """Return the entry of a message that only others understand, as they wrote it."""
-    payload = entry.payload
-    kind = payload.kind if isinstance(payload, Opaque) else ""
-    return Entry(
-        id=entry.id,
-        parent=entry.parent,
-        time=entry.time,
-        payload=Opaque(kind=kind, raw=raw.decode(), origin=origin),
-    )
-
-
 JsonMembers: TypeAlias = dict[str, bytes]
 """The members of a JSON object, each as text; of two that share a name, the second."""
-
-
 UNSET_TIME: Final = b'"0001-01-01T00:00:00Z"'
-"""How a time is written that was never set."""
-
-
+"""The JSON of a time that was never set."""
 write_json: Final = msgspec.json.encode
-
-
 _DECODE_ERRORS: Final = (msgspec.MsgspecError, UnicodeError, RecursionError)
 
 
@@ -56,14 +32,14 @@ _DECODE_ERRORS: Final = (msgspec.MsgspecError, UnicodeError, RecursionError)
 
 
 def read_json_input(data: bytes) -> bytes:
-    """Return what is to be read, as UTF-8. Raises InvalidDocument if it is not JSON."""
+    """Return a file as clean UTF-8. Raises InvalidDocument if it is not JSON."""
     raw = clean_utf8(data)
     check_syntax(raw)
     return raw
 
 
 def clean_utf8(data: bytes) -> bytes:
-    """Return UTF-8 without a byte order mark; halves of surrogate pairs are replaced, and told."""
+    """Return UTF-8 without a byte order mark; replaced lone surrogates are logged."""
     raw, replaced = clean_input(data)
     if replaced:
         import logging  # noqa: PLC0415 - only when needed, as in the codec
@@ -76,7 +52,7 @@ def parse_object(raw: bytes, place: str) -> JsonMembers:
     """Return the members of an object. Raises InvalidDocument."""
     members = split_object(raw)
     if members is None:
-        raise InvalidDocument(f"{place}: must be an object")
+        raise InvalidDocument("must be an object", code="not_an_object", place=place)
     return {name: value for name, _, value in members}
 
 
@@ -84,32 +60,34 @@ def parse_array(raw: bytes, place: str) -> list[bytes]:
     """Return the elements of an array. Raises InvalidDocument."""
     parts = split_array(raw)
     if parts is None:
-        raise InvalidDocument(f"{place}: must be an array")
+        raise InvalidDocument("must be an array", code="not_an_array", place=place)
     return parts
 
 
 def parse_string(raw: bytes | None, place: str) -> str | None:
-    """Return a string; None for null and for what is not there. Raises InvalidDocument."""
+    """Return a string; None if it is null or missing. Raises InvalidDocument."""
     if raw is None or raw == b"null":
         return None
     try:
         return msgspec.json.decode(raw, type=str)
     except _DECODE_ERRORS:
-        raise InvalidDocument(f"{place}: must be a string") from None
+        raise InvalidDocument("must be a string", code="not_a_string", place=place) from None
 
 
 def parse_time(raw: bytes | None, place: str) -> datetime | None:
-    """Return a moment; None where it was never set. Raises InvalidDocument."""
+    """Return a time; None if it was never set. Raises InvalidDocument."""
     if raw is None or raw in (b"null", b'""', UNSET_TIME):
         return None
     moment = try_parse_time(raw)
     if moment is None:
-        raise InvalidDocument(f"{place}: must be a time with a zone, as 2026-02-18T12:00:00Z")
+        raise InvalidDocument(
+            "must be a time with a zone, as 2026-02-18T12:00:00Z", code="time_invalid", place=place
+        )
     return moment
 
 
 def try_parse_time(raw: bytes) -> datetime | None:
-    """Return the moment that a string names; None if it names none."""
+    """Return the time in a string; None if it holds none."""
     try:
         text = msgspec.json.decode(raw, type=str)
         moment = _try_parse_rfc3339(raw) or datetime.fromisoformat(text)
@@ -126,7 +104,7 @@ def _try_parse_rfc3339(raw: bytes) -> datetime | None:
 
 
 def build_json_object(members: JsonMembers, place: str) -> JsonObject:
-    """Return members as JSON that is read-only. Raises InvalidDocument."""
+    """Return members as a read-only JSON object. Raises InvalidDocument."""
     with report_invalid_at(place):
         return JsonObject.parse(write_object(members))
 
@@ -135,30 +113,42 @@ def parse_payload(raw: bytes, place: str) -> Payload:
     """Return a payload from its canonical JSON. Raises InvalidDocument."""
     entry = decode_entry(b'{"v":2,"id":"payload","payload":' + raw + b"}")
     if not entry.is_understood:
-        raise InvalidDocument(f"{place}: is no payload of an entry")
+        raise InvalidDocument("is no payload of an entry", code="payload_invalid", place=place)
     return entry.payload
 
 
 @contextmanager
 def report_invalid_at(place: str) -> Generator[None]:
-    """Let what breaks a rule of the vocabulary be a fault of the document at this place."""
+    """Raise InvalidDocument at this place for a value that breaks a rule."""
     try:
         yield
     except InvalidDocument:
         raise
     except InvalidValue as exc:
-        raise InvalidDocument(f"{place}: {exc}") from None
+        raise InvalidDocument(str(exc), code=exc.code, place=place) from None
+
+
+def opaque_entry(entry: Entry, raw: bytes, origin: str) -> Entry:
+    """Return an entry with the JSON of a message that only its own format understands."""
+    payload = entry.payload
+    kind = payload.kind if isinstance(payload, Opaque) else ""
+    return Entry(
+        id=entry.id,
+        parent=entry.parent,
+        time=entry.time,
+        payload=Opaque(kind=kind, raw=raw.decode(), origin=origin),
+    )
 
 
 def foreign_json(payload: Payload, origin: str) -> bytes | None:
-    """Return the JSON of a payload that only the format it came from understands."""
+    """Return the JSON of a payload that came from this format and only it understands."""
     if isinstance(payload, Opaque) and payload.origin == origin and is_json_text(payload.raw):
         return payload.raw.strip().encode()
     return None
 
 
 def as_json_object(value: Mapping[str, object] | None) -> JsonObject:
-    """Return a mapping as JSON; one that is not there as an empty object."""
+    """Return a mapping as a JSON object; None as an empty one."""
     return value if isinstance(value, JsonObject) else JsonObject(value)
 
 
@@ -166,10 +156,10 @@ def as_json_object(value: Mapping[str, object] | None) -> JsonObject:
 
 
 def write_object(members: Mapping[str, bytes], unknown: RawJson = NOTHING) -> bytes:
-    """Put members together; what came with a value and has no name of ours stands last."""
-    theirs = unknown_names(unknown) if unknown else ()
+    """Join members to an object; unknown members of a value come last."""
+    foreign = unknown_names(unknown) if unknown else ()
     parts = [
-        write_json(name) + b":" + value for name, value in members.items() if name not in theirs
+        write_json(name) + b":" + value for name, value in members.items() if name not in foreign
     ]
     if unknown:
         parts.append(unknown.text.encode())
@@ -177,23 +167,23 @@ def write_object(members: Mapping[str, bytes], unknown: RawJson = NOTHING) -> by
 
 
 def unknown_names(unknown: RawJson) -> frozenset[str]:
-    """Return the names of what came with a value and has no name of ours."""
+    """Return the names of the unknown members of a value."""
     members = split_object(b"{" + unknown.text.encode() + b"}") or []
     return frozenset(member.name for member in members)
 
 
 def write_array(parts: Iterable[bytes]) -> bytes:
-    """Put elements together."""
+    """Join elements to an array."""
     return b"[" + b",".join(parts) + b"]"
 
 
 def write_time(moment: datetime | None) -> bytes:
-    """Write a moment in UTC, or the time that was never set."""
+    """Write a time in UTC; None as the time that was never set."""
     return UNSET_TIME if moment is None else write_json(moment)
 
 
 def arguments_object(arguments: str) -> bytes | None:
-    """Return the arguments of a call as the object that they are; None if they are none."""
+    """Return the arguments of a call as a JSON object; None if they are no object."""
     try:
         check_object_syntax(arguments)
     except _DECODE_ERRORS:
@@ -201,11 +191,11 @@ def arguments_object(arguments: str) -> bytes | None:
     return arguments.encode().strip()
 
 
-# -- what would be written otherwise ---------------------------------------------------------
+# -- members that would be written differently -----------------------------------------------
 
 
 def changed_members(original: JsonMembers, plain: JsonMembers) -> dict[str, str | None]:
-    """Return the members that `plain` does not say as they were; None for those not there."""
+    """Return the members whose original text differs from `plain`; None if there was none."""
     return {
         name: None if name not in original else original[name].decode()
         for name in (*original, *(name for name in plain if name not in original))
@@ -216,7 +206,7 @@ def changed_members(original: JsonMembers, plain: JsonMembers) -> dict[str, str 
 
 
 def restore_members(plain: JsonMembers, kept: Any) -> JsonMembers | None:
-    """Undo what `changed_members` found; None if `kept` is not something that it returned."""
+    """Put back the result of `changed_members`; None if `kept` is no such result."""
     if not isinstance(kept, Mapping):
         return None
     restored = dict(plain)

@@ -3,15 +3,15 @@ r"""Rows of a database: kind, content and data_json, as an array or one row a li
     {"id": 7, "kind": "tool_call", "content": null,
      "data_json": "{\"tool_call_id\":\"c1\",\"name\":\"read\",\"arguments\":\"{}\"}"}
 
-`user` and `assistant` rows are messages, `tool_call` is a call and `tool_result` (once `tool`) the
-answer to one. `system` rows are put together to the system message, which comes first. Each row
-becomes an entry, but for two cases: while calls await their results, further calls and words of
+`user` and `assistant` rows are messages, `tool_call` is a call and `tool_result` (once `tool`) its
+result. `system` rows are joined to the system message, which comes first. Each row
+becomes an entry, except in two cases: while calls await their results, further calls and texts of
 the assistant belong to the same turn, since no other turn may begin there; and rows that were
-written from one turn (`ID`, `ID#1`, ...) become one again. Any other kind of row is kept as it is,
+written for one turn (`ID`, `ID#1`, ...) become one again. Any other kind of row is kept as it is,
 never sent, and written back where it was.
 
-The columns that we would write otherwise are kept in the audit data of the entry, so that rows
-that were read are written as they were.
+The columns that steno would write differently are kept in the audit data of the entry, so that
+rows that were read are written back as they were.
 """
 
 from __future__ import annotations
@@ -73,30 +73,182 @@ from steno.messages.outcome import Outcome
 from steno.records.entry import Entry, Payload
 from steno.records.stored_record import Header
 
-# -- row -------------------------------------------------------------------------------------------
-#
-# Read one row.
-
-
 NAME: Final = "rows"
+
+_MESSAGE_KINDS: Final = frozenset(
+    {"system", "user", "assistant", "tool_call", "tool_result", "tool"}
+)
+_SUPPORTED_OUTCOMES: Final = (Outcome.OK, Outcome.ERROR)
+_SUPPORTED_FIELDS: Final[SupportedFields] = {
+    SystemMessage: frozenset({"content"}),
+    UserMessage: frozenset({"content"}),
+    AssistantMessage: frozenset({"content"}),
+    ToolResultMessage: frozenset({"tool_call_id", "tool_name", "content", "outcome"}),
+    Text: frozenset({"text"}),
+    ToolCall: frozenset({"id", "name", "original_name", "arguments"}),
+    InvalidToolCall: frozenset({"id", "name", "arguments", "reason"}),
+}
+
+
+class _RowDifference(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The difference between a row that was read and the row that steno would write."""
+
+    columns: Mapping[str, str | None] = {}
+    """The columns that steno would write differently; None for those that were missing."""
+    at: Annotated[int, Meta(ge=0)] | None = None
+    """The position of the row, if it did not follow the one that is written before it."""
+
+
+class _RowAudit(Struct):
+    rows: list[_RowDifference]
+
+
+# -- reading -------------------------------------------------------------------------------
 
 
 def message_of_row(row: Mapping[str, Any]) -> Message | None:
-    """Return the message that one row is; None for one that is no message of its own.
+    """Return the message of one row; None for a row that is no message of its own.
 
-    None are system rows, which go to the system prompt, kinds that are not conversation, and
-    what a user said if it is blank. `data_json` may be text or parsed. Raises InvalidDocument.
+    These are system rows, which are joined to the system prompt, kinds that are no messages, and
+    blank user rows. `data_json` may be text or parsed. Raises InvalidDocument.
     """
     try:
         raw = {str(name): write_json(value) for name, value in row.items()}
     except (TypeError, UnicodeError, RecursionError):
-        raise InvalidDocument("row: must be plain JSON") from None
-    return DatabaseRow("row", raw).message()
+        raise InvalidDocument("must be plain JSON", code="not_json", place="row") from None
+    return _DatabaseRow("row", raw).message()
+
+
+def decode(data: bytes) -> ImportedSession:
+    """Read rows, in an array or one per line. Raises InvalidDocument, which names the row."""
+    rows = [
+        _DatabaseRow(place := f"rows[{number}]", parse_object(raw, place), raw, number)
+        for number, raw in enumerate(_split_rows(data))
+    ]
+    reader = _RowReader()
+    for row in rows:
+        reader.read(row)
+    return ImportedSession(Header(id=new_id()), reader.entries())
+
+
+def _split_rows(data: bytes) -> list[bytes]:
+    raw = clean_utf8(data).strip()
+    if raw.startswith(b"["):
+        return parse_array(read_json_input(raw), "rows")
+    return [
+        _check_line(line.strip(), number)
+        for number, line in enumerate(raw.split(b"\n"), start=1)
+        if line.strip()
+    ]
+
+
+def _check_line(raw: bytes, number: int) -> bytes:
+    try:
+        return read_json_input(raw)
+    except InvalidDocument as exc:
+        raise InvalidDocument(str(exc), code=exc.code, place=f"line {number}") from None
 
 
 @final
-class DatabaseRow:
-    """One row as it is read."""
+class _EntryDraft:
+    """The payload of a future entry, and the rows that it is built from."""
+
+    def __init__(self, row: _DatabaseRow, payload: Payload) -> None:
+        self.rows = [row]
+        self.payload = payload
+
+    def add(self, row: _DatabaseRow, message: AssistantMessage | SystemMessage) -> None:
+        """Add another row to the same message."""
+        assert isinstance(self.payload, type(message))
+        self.rows.append(row)
+        self.payload = replace(message, content=(*self.payload.content, *message.content))
+
+    def entry(self) -> Entry:
+        """Build the entry."""
+        first = self.rows[0]
+        time = try_parse_time(first.columns.get("created_at", b"null"))
+        return Entry(id=first.id() or new_id(), time=time, payload=self.payload)
+
+
+@final
+class _RowReader:
+    """Joins rows to entries."""
+
+    def __init__(self) -> None:
+        self._prompt: _EntryDraft | None = None
+        self._drafts: list[_EntryDraft] = []
+        self._turn: _EntryDraft | None = None
+        """The latest turn of the assistant, until a message of another role."""
+        self._outstanding: set[str] = set()
+
+    def read(self, row: _DatabaseRow) -> None:
+        """Add the next row."""
+        message = row.message()
+        match message:
+            case None:
+                self._read_other(row)
+            case AssistantMessage():
+                self._read_turn(row, message)
+            case ToolResultMessage():
+                self._outstanding.discard(message.tool_call_id)
+                self._drafts.append(_EntryDraft(row, message))
+            case SystemMessage() | UserMessage():
+                self._turn = None
+                self._outstanding.clear()
+                self._drafts.append(_EntryDraft(row, message))
+
+    def _read_other(self, row: _DatabaseRow) -> None:
+        if row.kind != "system" or not row.text().strip():
+            self._drafts.append(_EntryDraft(row, row.to_other_payload()))
+            return
+        message = SystemMessage((Text(row.text()),))
+        if self._prompt is None:
+            self._prompt = _EntryDraft(row, message)
+        else:
+            self._prompt.add(row, message)
+
+    def _read_turn(self, row: _DatabaseRow, message: AssistantMessage) -> None:
+        calls = {call.id for call in message.tool_calls}
+        if self._turn is not None and self._belongs(row, calls, self._turn):
+            self._turn.add(row, message)
+        else:
+            self._turn = _EntryDraft(row, message)
+            self._drafts.append(self._turn)
+            self._outstanding.clear()
+        self._outstanding |= calls
+
+    def _belongs(self, row: _DatabaseRow, calls: set[str], turn: _EntryDraft) -> bool:
+        """Tell whether a row belongs to a turn that has begun."""
+        assert isinstance(turn.payload, AssistantMessage)
+        if calls & {call.id for call in turn.payload.tool_calls}:
+            return False
+        is_part = self._drafts[-1] is turn and row.id() == f"{turn.rows[0].id()}#{len(turn.rows)}"
+        return bool(self._outstanding) or is_part
+
+    def entries(self) -> tuple[Entry, ...]:
+        """Return the entries, each with the differences of its rows."""
+        drafts = [*([self._prompt] if self._prompt is not None else []), *self._drafts]
+        placed = link_entries(draft.entry() for draft in drafts)
+        found: list[Entry] = []
+        expected = 0
+        moved: set[int] = set()
+        for entry, draft in zip(placed, drafts, strict=True):
+            kept: list[_RowDifference] = []
+            for row, plain in zip(draft.rows, _build_rows(entry), strict=True):
+                is_moved = row.number != expected
+                at = row.number if is_moved else None
+                kept.append(_RowDifference(columns=changed_members(row.columns, plain), at=at))
+                moved |= {row.number} if is_moved else {expected}
+                while expected in moved:
+                    expected += 1
+            is_usual = not any(note.columns or note.at is not None for note in kept)
+            found.append(entry if is_usual else replace(entry, audit={NAME: kept}))
+        return tuple(found)
+
+
+@final
+class _DatabaseRow:
+    """One row of a file."""
 
     def __init__(self, place: str, columns: JsonMembers, raw: bytes = b"", number: int = 0) -> None:
         self.place = place
@@ -105,11 +257,11 @@ class DatabaseRow:
         self.number = number
         kind = parse_string(columns.get("kind"), f"{place}.kind")
         if kind is None:
-            raise InvalidDocument(f"{place}.kind: must be a string")
+            raise InvalidDocument("must be a string", code="not_a_string", place=f"{place}.kind")
         self.kind = kind
 
     def id(self) -> str | None:
-        """Return what the row is called, if it is."""
+        """Return the id of the row, if it has one."""
         raw = self.columns.get("id", b"null")
         try:
             found = msgspec.json.decode(raw, type=str | int | None)
@@ -118,11 +270,11 @@ class DatabaseRow:
         return None if found in (None, "") else str(found)
 
     def text(self) -> str:
-        """Return the content; empty where it is null."""
+        """Return the content; empty if it is null."""
         return parse_string(self.columns.get("content"), f"{self.place}.content") or ""
 
     def message(self) -> Message | None:
-        """Return the message that this row is. Raises InvalidDocument."""
+        """Return the message of this row, if it is one. Raises InvalidDocument."""
         if self.kind not in _MESSAGE_KINDS:
             return None
         data = self._data()
@@ -141,29 +293,35 @@ class DatabaseRow:
                     return None
 
     def _data(self) -> bytes:
-        """Return what stands in data_json; null where nothing does. Raises InvalidDocument."""
+        """Return the JSON in data_json; null if it is empty. Raises InvalidDocument."""
         raw = self.columns.get("data_json", b"null")
         if not raw.startswith(b'"'):
             return raw
         text = parse_string(raw, f"{self.place}.data_json") or "null"
         if not is_json_text(text):
-            raise InvalidDocument(f"{self.place}.data_json: must be JSON")
+            raise InvalidDocument("must be JSON", code="not_json", place=f"{self.place}.data_json")
         return text.strip().encode()
 
     def _members(self, data: bytes) -> tuple[JsonMembers, str]:
-        """Return what is known of a call or a result, and the id that ties them together."""
+        """Return the members of a call or a result, and the id of the call."""
         place = f"{self.place}.data_json"
         members = parse_object(data, place)
         id = parse_string(members.get("tool_call_id"), f"{place}.tool_call_id")
         if not id:
-            raise InvalidDocument(f"{place}.tool_call_id: must be a string, and not empty")
+            raise InvalidDocument(
+                "must be a string, and not empty",
+                code="call_id_missing",
+                place=f"{place}.tool_call_id",
+            )
         return members, id
 
     def _call(self, data: bytes) -> AssistantMessage:
         members, id = self._members(data)
         name = parse_string(members.get("name"), f"{self.place}.data_json.name")
         if name is None:
-            raise InvalidDocument(f"{self.place}.data_json.name: must be a string")
+            raise InvalidDocument(
+                "must be a string", code="not_a_string", place=f"{self.place}.data_json.name"
+            )
         arguments = _json_as_text(members.get("arguments", b"null"))
         return AssistantMessage(content=(build_call(id, name, arguments),))
 
@@ -171,7 +329,11 @@ class DatabaseRow:
         members, id = self._members(data)
         success = members.get("success", b"true")
         if success not in (b"true", b"false"):
-            raise InvalidDocument(f"{self.place}.data_json.success: must be true or false")
+            raise InvalidDocument(
+                "must be true or false",
+                code="not_a_boolean",
+                place=f"{self.place}.data_json.success",
+            )
         output = members.get("output")
         name = parse_string(members.get("name"), f"{self.place}.data_json.name")
         return ToolResultMessage(
@@ -182,68 +344,37 @@ class DatabaseRow:
         )
 
     def to_other_payload(self) -> Payload:
-        """Return what is no message: an entry of ours, or a row that only others understand."""
-        theirs = Opaque(kind=self.kind, raw=self.raw.decode(), origin=NAME)
+        """Return the payload of a row that is no message: one of ours, or an opaque one."""
+        foreign = Opaque(kind=self.kind, raw=self.raw.decode(), origin=NAME)
         try:
             data = self._data()
             if b'"type":' + msgspec.json.encode(self.kind) not in data:
-                return theirs  # what we wrote says what it is
+                return foreign  # a row that steno wrote names its type
             payload = parse_payload(data, self.place)
         except InvalidDocument:
-            return theirs
+            return foreign
         is_ours = payload.__struct_config__.tag == self.kind and not isinstance(payload, Message)
-        return payload if is_ours else theirs
-
-
-_MESSAGE_KINDS: Final = frozenset(
-    {"system", "user", "assistant", "tool_call", "tool_result", "tool"}
-)
+        return payload if is_ours else foreign
 
 
 def _json_as_text(raw: bytes) -> str:
-    """Return what a string says, nothing for null, and other JSON as its text."""
+    """Return the value of a string, the empty string for null, and other JSON as its text."""
     if raw.startswith(b'"'):
         return msgspec.json.decode(raw, type=str)
     return "" if raw == b"null" else raw.decode()
 
 
-# -- write -----------------------------------------------------------------------------------------
-#
-# Write entries as rows.
-
-
-_SUPPORTED_FIELDS: Final[SupportedFields] = {
-    SystemMessage: frozenset({"content"}),
-    UserMessage: frozenset({"content"}),
-    AssistantMessage: frozenset({"content"}),
-    ToolResultMessage: frozenset({"tool_call_id", "tool_name", "content", "outcome"}),
-    Text: frozenset({"text"}),
-    ToolCall: frozenset({"id", "name", "original_name", "arguments"}),
-    InvalidToolCall: frozenset({"id", "name", "arguments", "reason"}),
-}
-
-
-class RowDifference(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is remembered of a row that was read."""
-
-    columns: Mapping[str, str | None] = {}
-    """The columns that we would write otherwise; None for those that were not there."""
-    at: Annotated[int, Meta(ge=0)] | None = None
-    """Where the row stood, if not behind the one that is written before it."""
-
-
-class _RowAudit(Struct):
-    rows: list[RowDifference]
+# -- writing -------------------------------------------------------------------------------
 
 
 def encode(header: Header, entries: Sequence[Entry]) -> ExportedFile:
-    """Write an array of rows; those that were read are written as they were."""
+    """Write an array of rows; those that were read are written back as they were."""
     losses = ExportLossCollector(NAME, _SUPPORTED_FIELDS)
     losses.add_header(header)
     rows: list[bytes] = []
     moved: list[tuple[int, bytes]] = []
     for number, entry in enumerate(entries):
-        plain = build_rows(entry)
+        plain = _build_rows(entry)
         kept = _read_differences(entry, len(plain))
         losses.add_omitted(f"entries[{number}]", entry, _omitted_fields(entry, plain, losses))
         for columns, note in zip(plain, kept, strict=True):
@@ -257,9 +388,9 @@ def encode(header: Header, entries: Sequence[Entry]) -> ExportedFile:
     return ExportedFile(write_array(rows), losses.result())
 
 
-def _read_differences(entry: Entry, count: int) -> list[RowDifference]:
-    """Return what is remembered of each row of an entry; nothing, if it is not as we left it."""
-    nothing = [RowDifference()] * count
+def _read_differences(entry: Entry, count: int) -> list[_RowDifference]:
+    """Return the differences of each row of an entry; none, if its audit data was changed."""
+    nothing = [_RowDifference()] * count
     if NAME not in (entry.audit or {}):
         return nothing
     try:
@@ -277,7 +408,7 @@ def _read_differences(entry: Entry, count: int) -> list[RowDifference]:
 def _omitted_fields(
     entry: Entry, rows: list[JsonMembers], losses: ExportLossCollector
 ) -> list[str]:
-    """Return what of an entry has no words in a row."""
+    """Return the fields of an entry that rows cannot express."""
     if not rows:
         return [str(entry.payload.__struct_config__.tag)]
     names = losses.omitted_of_entry(entry)
@@ -293,17 +424,11 @@ def _omitted_fields(
     return names
 
 
-_SUPPORTED_OUTCOMES: Final = (Outcome.OK, Outcome.ERROR)
-
-
-# -- the rows of an entry --------------------------------------------------------------------
-
-
-def build_rows(entry: Entry) -> list[JsonMembers]:
-    """Return the rows of an entry, none if there are no words for it."""
-    theirs = foreign_json(entry.payload, NAME)
-    if theirs is not None and theirs.startswith(b"{"):
-        return [parse_object(theirs, "row")]
+def _build_rows(entry: Entry) -> list[JsonMembers]:
+    """Return the rows of an entry; none if rows cannot express it."""
+    foreign = foreign_json(entry.payload, NAME)
+    if foreign is not None and foreign.startswith(b"{"):
+        return [parse_object(foreign, "row")]
     return [
         {
             "id": write_json(f"{entry.id}#{number}" if number else entry.id),
@@ -317,7 +442,7 @@ def build_rows(entry: Entry) -> list[JsonMembers]:
 
 
 class _RowValues(NamedTuple):
-    """What a row says."""
+    """The values of a row."""
 
     kind: str
     content: str | None
@@ -329,9 +454,9 @@ def _row_values(entry: Entry) -> Iterator[_RowValues]:
     match message:
         case None:
             if not isinstance(entry.payload, Opaque):
-                words = searchable_text(entry) or None
+                text = searchable_text(entry) or None
                 tag = str(entry.payload.__struct_config__.tag)
-                yield _RowValues(tag, words, encode_payload(entry.payload))
+                yield _RowValues(tag, text, encode_payload(entry.payload))
         case SystemMessage():
             yield from (_RowValues("system", block.text) for block in message.content)
         case UserMessage():
@@ -359,138 +484,3 @@ def _encode_result(message: ToolResultMessage) -> bytes:
     name = {"name": message.tool_name} if message.tool_name else {}
     about = {"output": message.text, "success": not message.is_error}
     return write_json({"tool_call_id": message.tool_call_id, **name, **about})
-
-
-# -- read ------------------------------------------------------------------------------------------
-#
-# Read rows, and put those together that belong to one turn.
-
-
-def decode(data: bytes) -> ImportedSession:
-    """Read rows, in an array or one a line. Raises InvalidDocument, which names the row."""
-    rows = [
-        DatabaseRow(place := f"rows[{number}]", parse_object(raw, place), raw, number)
-        for number, raw in enumerate(_split_rows(data))
-    ]
-    reader = _RowReader()
-    for row in rows:
-        reader.read(row)
-    return ImportedSession(Header(id=new_id()), reader.entries())
-
-
-def _split_rows(data: bytes) -> list[bytes]:
-    raw = clean_utf8(data).strip()
-    if raw.startswith(b"["):
-        return parse_array(read_json_input(raw), "rows")
-    return [
-        _check_line(line.strip(), number)
-        for number, line in enumerate(raw.split(b"\n"), start=1)
-        if line.strip()
-    ]
-
-
-def _check_line(raw: bytes, number: int) -> bytes:
-    try:
-        return read_json_input(raw)
-    except InvalidDocument as exc:
-        raise InvalidDocument(f"line {number}: {exc}") from None
-
-
-@final
-class _EntryDraft:
-    """An entry to be, and the rows that it is made of."""
-
-    def __init__(self, row: DatabaseRow, payload: Payload) -> None:
-        self.rows = [row]
-        self.payload = payload
-
-    def add(self, row: DatabaseRow, message: AssistantMessage | SystemMessage) -> None:
-        """Let another row be part of the same message."""
-        assert isinstance(self.payload, type(message))
-        self.rows.append(row)
-        self.payload = replace(message, content=(*self.payload.content, *message.content))
-
-    def entry(self) -> Entry:
-        """Make the entry."""
-        first = self.rows[0]
-        time = try_parse_time(first.columns.get("created_at", b"null"))
-        return Entry(id=first.id() or new_id(), time=time, payload=self.payload)
-
-
-@final
-class _RowReader:
-    """Puts rows together to entries."""
-
-    def __init__(self) -> None:
-        self._prompt: _EntryDraft | None = None
-        self._drafts: list[_EntryDraft] = []
-        self._turn: _EntryDraft | None = None
-        """The latest turn of the assistant, until somebody else speaks."""
-        self._outstanding: set[str] = set()
-
-    def read(self, row: DatabaseRow) -> None:
-        """Take one more row."""
-        message = row.message()
-        match message:
-            case None:
-                self._read_other(row)
-            case AssistantMessage():
-                self._read_turn(row, message)
-            case ToolResultMessage():
-                self._outstanding.discard(message.tool_call_id)
-                self._drafts.append(_EntryDraft(row, message))
-            case SystemMessage() | UserMessage():
-                self._turn = None
-                self._outstanding.clear()
-                self._drafts.append(_EntryDraft(row, message))
-
-    def _read_other(self, row: DatabaseRow) -> None:
-        if row.kind != "system" or not row.text().strip():
-            self._drafts.append(_EntryDraft(row, row.to_other_payload()))
-            return
-        message = SystemMessage((Text(row.text()),))
-        if self._prompt is None:
-            self._prompt = _EntryDraft(row, message)
-        else:
-            self._prompt.add(row, message)
-
-    def _read_turn(self, row: DatabaseRow, message: AssistantMessage) -> None:
-        calls = {call.id for call in message.tool_calls}
-        if self._turn is not None and self._belongs(row, calls, self._turn):
-            self._turn.add(row, message)
-        else:
-            self._turn = _EntryDraft(row, message)
-            self._drafts.append(self._turn)
-            self._outstanding.clear()
-        self._outstanding |= calls
-
-    def _belongs(self, row: DatabaseRow, calls: set[str], turn: _EntryDraft) -> bool:
-        """Tell whether a row is more of a turn that has begun."""
-        assert isinstance(turn.payload, AssistantMessage)
-        if calls & {call.id for call in turn.payload.tool_calls}:
-            return False
-        is_part = self._drafts[-1] is turn and row.id() == f"{turn.rows[0].id()}#{len(turn.rows)}"
-        return bool(self._outstanding) or is_part
-
-    def entries(self) -> tuple[Entry, ...]:
-        """Return the entries, each with what would be written otherwise than it was."""
-        drafts = [*([self._prompt] if self._prompt is not None else []), *self._drafts]
-        placed = link_entries(draft.entry() for draft in drafts)
-        found: list[Entry] = []
-        expected = 0
-        moved: set[int] = set()
-        for entry, draft in zip(placed, drafts, strict=True):
-            kept: list[RowDifference] = []
-            for row, plain in zip(draft.rows, build_rows(entry), strict=True):
-                is_moved = row.number != expected
-                at = row.number if is_moved else None
-                kept.append(RowDifference(columns=changed_members(row.columns, plain), at=at))
-                moved |= {row.number} if is_moved else {expected}
-                while expected in moved:
-                    expected += 1
-            is_usual = not any(note.columns or note.at is not None for note in kept)
-            found.append(entry if is_usual else replace(entry, audit={NAME: kept}))
-        return tuple(found)
-
-
-__all__ = ["decode", "encode", "message_of_row"]

@@ -1,8 +1,8 @@
 """Session files of version 1: a system prompt, messages with their times, tool calls as blocks.
 
-Reading is the codec's business. Of what it reads, this file keeps what version 1 could write in
-another way (times in a zone or to the nanosecond, members that are missing, reasons to stop that
-we have no name for), and so writes a file that was read as it was.
+The codec reads the file. This module keeps the members that version 1 could write differently
+(times with a zone or to the nanosecond, missing members, stop reasons without a name of ours), and
+so writes a file back as it was.
 """
 
 from __future__ import annotations
@@ -91,11 +91,11 @@ def decode(data: bytes) -> ImportedSession:
     raw = read_json_input(data)
     original = parse_object(raw, "session file")
     if original.get("version") != b"1":
-        raise InvalidDocument("session file: version must be 1")
+        raise InvalidDocument("version must be 1", code="version_invalid", place="session file")
     parts = parse_array(original.pop("messages", b"[]"), "messages")
     document = decode_document(raw)
     before = document.entries[: len(document.entries) - len(parts)]
-    # A prompt that says nothing stays in the header, as it was.
+    # An empty prompt stays in the header, as it was.
     entries = [entry for entry in before if isinstance(entry.payload, SystemMessage)]
     entries += map(_with_original_members, document.entries[len(before) :], parts)
     found = link_entries(entries)
@@ -106,7 +106,7 @@ def decode(data: bytes) -> ImportedSession:
 
 
 def _with_original_members(entry: Entry, raw: bytes) -> Entry:
-    """Keep what would be written in another way than it was."""
+    """Keep the members of a message that would be written differently."""
     message = entry.message
     if message is None:
         return opaque_entry(entry, raw, NAME)
@@ -147,7 +147,7 @@ def encode(header: Header, entries: Sequence[Entry]) -> ExportedFile:
 
 
 def _omitted_fields(entry: Entry, losses: ExportLossCollector) -> list[str]:
-    """Return what of an entry has no words in version 1."""
+    """Return the fields of an entry that version 1 cannot express."""
     names = losses.omitted_of_entry(entry)
     message = entry.message
     if message is not None:
@@ -185,25 +185,25 @@ def _latest_time(entries: Iterable[Entry]) -> datetime | None:
 
 
 def _restore_head(head: JsonMembers, header: Header, entries: Sequence[Entry]) -> JsonMembers:
-    """Put back what the file said, but for what later entries have overtaken."""
+    """Put back the members of the file, except those that later entries have changed."""
     about = (header.about or {}).get(NAME)
     kept = about.get("members") if isinstance(about, Mapping) else None
     if not isinstance(about, Mapping) or not isinstance(kept, Mapping):
         return head
-    overtaken = {"version", "messages"}
+    outdated = {"version", "messages"}
     if about.get("entries") != len(entries):
-        overtaken.add("updated_at")
+        outdated.add("updated_at")
     if _find_system_prompt(entries) is not None:
-        overtaken.add("system_prompt")
-    still = {name: text for name, text in kept.items() if name not in overtaken}
-    return restore_members(head, still) or head
+        outdated.add("system_prompt")
+    current = {name: text for name, text in kept.items() if name not in outdated}
+    return restore_members(head, current) or head
 
 
 # -- messages --------------------------------------------------------------------------------
 
 
 def _encode_entry(entry: Entry) -> bytes | None:
-    """Write one message; None for what version 1 has no words for."""
+    """Write one message; None for an entry that version 1 cannot express."""
     message = entry.message
     if message is None:
         return foreign_json(entry.payload, NAME)
@@ -217,13 +217,13 @@ def _encode_entry(entry: Entry) -> bytes | None:
 
 
 def _decodes_to(raw: bytes, entry: Entry) -> bool:
-    """Tell whether a message still says what the entry says."""
+    """Tell whether a message is read as the entry."""
     found = decode_document(b'{"version":1,"messages":[' + raw + b"]}").entries[0]
     return (found.payload, found.time) == (entry.payload, entry.time)
 
 
 def _message_members(message: Message, time: datetime | None) -> JsonMembers:
-    """Return the members of a message; none where there is nothing that can be said."""
+    """Return the members of a message; none if version 1 cannot express any of it."""
     blocks = [block for block in map(_encode_block, message.content) if block is not None]
     content = write_array(blocks)
     timestamp = write_time(time)

@@ -1,7 +1,7 @@
-"""Words of models, which are Markdown: contained in a Markdown file, and turned into HTML.
+"""Markdown of models: contained in a Markdown file, and turned into HTML.
 
-The only file that knows markdown-it, which is loaded when it is first needed. Where it is not
-installed, words are quoted in Markdown and shown as plain text in HTML.
+This module alone of the exports imports markdown-it, when it is first needed. If it is not
+installed, text is quoted in Markdown and shown as plain text in HTML.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from importlib import import_module
 from typing import Any, Final
 
 _OWN_HEADING_LEVELS: Final = 2
-"""How many levels of headings are ours: the title, and one for every entry."""
+"""The number of heading levels of the file itself: its title, and one for every entry."""
 _LOWEST_HEADING_LEVEL: Final = 6
 _MAX_NESTING: Final = 40
-"""What is nested deeper is left out by the parser, so nobody may rely on it then."""
+"""The parser leaves out deeper nesting, so its result is not used then."""
 _END_MARKER: Final = "end-of-words"
 _HTML_TAG: Final = re.compile(r"<(?=[A-Za-z/!?])")
 _SAFE_LINK: Final = re.compile(r"(?:https?://|mailto:)", re.IGNORECASE)
@@ -27,23 +27,23 @@ _SAFE_IMAGE: Final = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,", re.
 
 
 def contain_markdown(text: str) -> str:
-    """Return Markdown that ends where it ends, with headings below ours, no HTML, no image.
+    """Return Markdown that affects nothing after it, with lower headings, no HTML, no image.
 
-    What cannot be had like this is quoted: a quotation ends whatever was begun in it.
+    Text for which this is not possible is quoted: a quotation ends everything begun in it.
     """
     lowered = _lower_headings(text)
     return quote_markdown(text) if lowered is None else lowered
 
 
 def quote_markdown(text: str) -> str:
-    """Return Markdown as a quotation, in which nothing is HTML or an image."""
+    """Return Markdown as a quotation without HTML and images."""
     quotation = _prefix_quotation(text)
     if _HTML_TAG.search(text) is None and "![" not in text:  # nearly always
         return quotation
     tokens = _parse(quotation)
     if tokens is not None and not any(map(_is_active, _with_children(tokens))):
         return quotation
-    # In code the signs are seen as they are written here: better that than missed elsewhere.
+    # In code the escapes become visible: better that than HTML elsewhere.
     return _prefix_quotation(_HTML_TAG.sub("&lt;", text).replace("![", "!\\["))
 
 
@@ -52,7 +52,7 @@ def _prefix_quotation(text: str) -> str:
 
 
 def _lower_headings(text: str) -> str | None:
-    """Return the text with its headings below ours; None if it could break out."""
+    """Return the text with its headings lowered; None if it could affect the text after it."""
     if text[:1].isspace():  # it may belong to a list before it
         return None
     lines = text.split("\n")
@@ -67,7 +67,7 @@ def _lower_headings(text: str) -> str | None:
 
 
 def _is_contained(tokens: Sequence[Any]) -> bool:
-    """Tell whether what stands behind the words is a paragraph of its own, and they do no harm."""
+    """Tell whether the end marker is a paragraph of its own and no token is active."""
     last = tokens[-2:-1]  # the text of the last paragraph comes before its end
     return (
         [(token.content, token.level) for token in last] == [(_END_MARKER, 1)]
@@ -77,12 +77,12 @@ def _is_contained(tokens: Sequence[Any]) -> bool:
 
 
 def _breaks_out(token: Any) -> bool:
-    is_ours = token.type == "heading_open" and int(token.tag[1:]) <= _OWN_HEADING_LEVELS
-    return is_ours or _is_active(token)
+    is_own_level = token.type == "heading_open" and int(token.tag[1:]) <= _OWN_HEADING_LEVELS
+    return is_own_level or _is_active(token)
 
 
 def _is_active(token: Any) -> bool:
-    """Tell whether a viewer would do more than show it."""
+    """Tell whether a viewer would do more than show a token."""
     return token.type in ("html_block", "html_inline", "image")
 
 
@@ -90,9 +90,9 @@ def _is_active(token: Any) -> bool:
 
 
 def markdown_to_html(text: str) -> str | None:
-    """Return Markdown as HTML that loads nothing and runs nothing; None where that cannot be had.
+    """Return Markdown as HTML that loads nothing and runs nothing; None if that is not possible.
 
-    Raw HTML is shown as text, links lead to the web or to a mailbox, images are in the text.
+    Raw HTML is shown as text, links lead to the web or to a mailbox, images are data in the text.
     """
     tokens = _parse(text, html=False)
     if tokens is None:
@@ -119,13 +119,13 @@ def _make_safe(token: Any) -> None:
 
 
 def _parse(text: str, *, html: bool = True) -> list[Any] | None:
-    """Return the tokens of a text; None if there is no parser, or not all of it would be there."""
+    """Return the tokens of a text; None if there is no parser, or it would leave out a part."""
     parser = _parser(html=html)
     if parser is None:
         return None
     try:
         tokens: list[Any] = parser.parse(text)
-    except (LookupError, ValueError, RecursionError):  # it fails at some text, as `> * <!--`
+    except (LookupError, ValueError, RecursionError):  # it fails for some text, as `> * <!--`
         return None
     return None if any(token.level >= _MAX_NESTING for token in tokens) else tokens
 

@@ -1,7 +1,7 @@
 """A branch as one page of HTML, for people with a browser: nothing is loaded, nothing runs.
 
-Everything that comes from elsewhere is escaped here, or is Markdown that another file turns into
-HTML of a few harmless tags; a policy in the page forbids the rest, should either be wrong.
+All text of messages is escaped here, or is Markdown that `commonmark` turns into HTML of a few
+harmless tags; a policy in the page forbids the rest, should either have a bug.
 """
 
 from __future__ import annotations
@@ -74,14 +74,14 @@ th, td { padding: .2rem .6rem .2rem 0; text-align: left; vertical-align: top;
 _DECISION_COLUMNS: Final = ("entry", "time", "tool", "decision", "by", "reason")
 
 
-def encode(header: Header, entries: Sequence[Entry], place: BranchLocation) -> ExportedFile:
+def encode(header: Header, entries: Sequence[Entry], location: BranchLocation) -> ExportedFile:
     """Write a branch as a page of HTML."""
-    story = build_document(header, entries, place, most_image_bytes=None)
-    return ExportedFile("\n".join(_page_lines(story)).encode(), story.losses)
+    document = build_document(header, entries, location, max_image_bytes=None)
+    return ExportedFile("\n".join(_page_lines(document)).encode(), document.losses)
 
 
-def _page_lines(story: TranscriptDocument) -> Iterator[str]:
-    title = escape(story.title)
+def _page_lines(document: TranscriptDocument) -> Iterator[str]:
+    title = escape(document.title)
     yield "<!DOCTYPE html>"
     yield '<html lang="en">\n<head>\n<meta charset="utf-8">'
     yield f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
@@ -89,17 +89,17 @@ def _page_lines(story: TranscriptDocument) -> Iterator[str]:
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
     yield f"<title>{title}</title>\n<style>\n{_STYLE}</style>\n</head>\n<body>"
     yield f"<header>\n<h1>{title}</h1>"
-    yield from _definition_list(story.facts)
+    yield from _definition_list(document.facts)
     yield "</header>\n<main>"
-    for part in story.entries:
-        yield from _entry_html(part)
+    for entry in document.entries:
+        yield from _entry_html(entry)
     yield "</main>\n<footer>"
-    if story.decisions:
-        yield from _decision_table(story.decisions)
-    if story.usage_by_model:
+    if document.decisions:
+        yield from _decision_table(document.decisions)
+    if document.usage_by_model:
         yield "<section>\n<h2>Usage</h2>"
         yield from _definition_list(
-            [(name or "unknown model", words) for name, words in story.usage_by_model]
+            [(name or "unknown model", usage) for name, usage in document.usage_by_model]
         )
         yield "</section>"
     yield "</footer>\n</body>\n</html>"
@@ -112,21 +112,21 @@ def _definition_list(pairs: Sequence[tuple[str, str]]) -> Iterator[str]:
     yield "</dl>"
 
 
-def _entry_html(part: TranscriptEntry) -> Iterator[str]:
-    # What an entry is may be a word of others: only ours become names of classes.
-    kind = part.kind if part.is_message else "aside"
-    anchor = f"e{part.number}"
+def _entry_html(entry: TranscriptEntry) -> Iterator[str]:
+    # The kind of an opaque entry is foreign text: only our own become names of classes.
+    kind = entry.kind if entry.is_message else "aside"
+    anchor = f"e{entry.number}"
     yield f'<article class="{kind}" id="{anchor}">'
-    yield f'<h2><a href="#{anchor}">#{part.number}</a> {escape(part.title)}</h2>'
-    if part.facts:
-        yield f'<p class="facts">{escape(" · ".join(part.facts))}</p>'
-    for passage in part.sections:
-        yield from _section_html(passage)
+    yield f'<h2><a href="#{anchor}">#{entry.number}</a> {escape(entry.title)}</h2>'
+    if entry.facts:
+        yield f'<p class="facts">{escape(" · ".join(entry.facts))}</p>'
+    for section in entry.sections:
+        yield from _section_html(section)
     yield "</article>"
 
 
-def _section_html(passage: TranscriptSection) -> Iterator[str]:
-    match passage:
+def _section_html(section: TranscriptSection) -> Iterator[str]:
+    match section:
         case VerbatimSection(text):
             yield _plain_text_html(text)
         case MarkdownSection(text):
@@ -136,20 +136,20 @@ def _section_html(passage: TranscriptSection) -> Iterator[str]:
         case NoteSection(text):
             yield f'<p class="remark">{escape(text)}</p>'
         case CodeSection(title, text):
-            if passage.is_folded:
-                yield from _details(title, _code_html(passage))
+            if section.is_folded:
+                yield from _details(title, _code_html(section))
                 return
             if title:
                 yield f'<p class="title">{escape(title)}</p>'
             if text:
-                yield _code_html(passage)
+                yield _code_html(section)
         case ImageSection(name, mime_type, data):
             yield f'<p class="remark">image: {escape(name)}</p>'
             if data is not None:
                 address = f"data:{escape(mime_type)};base64,{b64encode(data).decode()}"
                 yield f'<p><img alt="{escape(name)}" src="{address}"></p>'
         case _:
-            assert_never(passage)
+            assert_never(section)
 
 
 def _plain_text_html(text: str) -> str:
@@ -157,8 +157,8 @@ def _plain_text_html(text: str) -> str:
 
 
 def _markdown_html(text: str) -> str:
-    words = markdown_to_html(text)
-    return _plain_text_html(text) if words is None else f'<div class="answer">\n{words}</div>'
+    html = markdown_to_html(text)
+    return _plain_text_html(text) if html is None else f'<div class="answer">\n{html}</div>'
 
 
 def _details(title: str, content: str) -> Iterator[str]:
@@ -167,10 +167,10 @@ def _details(title: str, content: str) -> Iterator[str]:
     yield "</details>"
 
 
-def _code_html(listing: CodeSection) -> str:
-    lines = map(_diff_line_html, listing.text.split("\n")) if listing.language == "diff" else None
+def _code_html(section: CodeSection) -> str:
+    lines = map(_diff_line_html, section.text.split("\n")) if section.language == "diff" else None
     # A browser drops a line break that follows the tag.
-    return f"<pre>\n{escape(listing.text) if lines is None else chr(10).join(lines)}</pre>"
+    return f"<pre>\n{escape(section.text) if lines is None else chr(10).join(lines)}</pre>"
 
 
 def _diff_line_html(line: str) -> str:

@@ -1,7 +1,7 @@
 """A branch as Markdown, for people: on a forge, in an editor, in a wiki.
 
-Nothing that was said or returned can pass for what this file writes around it: results stand in
-fences that they cannot close, words of people in quotations, names in code or escaped.
+No text of a message or result can pass for text that this module writes around it: results are in
+fences that they cannot close, texts of users in quotations, names in code or escaped.
 """
 
 from __future__ import annotations
@@ -30,42 +30,44 @@ from steno.render.transcript_document import (
 )
 
 MAX_IMAGE_BYTES: Final = 256 * 1024
-"""Larger images are only named: an editor has to carry them along with the text."""
+"""Larger images are only named: an editor loads them with the text."""
 _MARKDOWN_SIGNS: Final = re.compile(r"[\\`*_\[\]<>&~$]|^[-+=#]|#$|(?<=\d)[.)](?= )")
 _BACKTICKS: Final = re.compile(r"`+")
 
 
-def encode(header: Header, entries: Sequence[Entry], place: BranchLocation) -> ExportedFile:
+def encode(header: Header, entries: Sequence[Entry], location: BranchLocation) -> ExportedFile:
     """Write a branch as Markdown."""
-    story = build_document(header, entries, place, most_image_bytes=MAX_IMAGE_BYTES)
-    return ExportedFile("\n\n".join(_paragraphs(story)).encode(), story.losses)
+    document = build_document(header, entries, location, max_image_bytes=MAX_IMAGE_BYTES)
+    return ExportedFile("\n\n".join(_paragraphs(document)).encode(), document.losses)
 
 
-def _paragraphs(story: TranscriptDocument) -> Iterator[str]:
-    yield f"# {_escape_markdown(story.title)}"
-    yield "\n".join([f"- {name}: {_code_span(value)}" for name, value in story.facts])
-    for part in story.entries:
-        yield from _entry_paragraphs(part)
-    if story.usage_by_model:
+def _paragraphs(document: TranscriptDocument) -> Iterator[str]:
+    yield f"# {_escape_markdown(document.title)}"
+    yield "\n".join([f"- {name}: {_code_span(value)}" for name, value in document.facts])
+    for entry in document.entries:
+        yield from _entry_paragraphs(entry)
+    if document.usage_by_model:
         yield "## Usage"
-        yield "\n".join([f"- {_model_name(name)}: {words}" for name, words in story.usage_by_model])
+        yield "\n".join(
+            [f"- {_model_name(name)}: {usage}" for name, usage in document.usage_by_model]
+        )
 
 
-def _entry_paragraphs(part: TranscriptEntry) -> Iterator[str]:
-    head = f"#{part.number} {_escape_markdown(part.title)}"
-    facts = _escape_markdown(" · ".join(part.facts))
-    if part.is_message:
+def _entry_paragraphs(entry: TranscriptEntry) -> Iterator[str]:
+    head = f"#{entry.number} {_escape_markdown(entry.title)}"
+    facts = _escape_markdown(" · ".join(entry.facts))
+    if entry.is_message:
         yield f"## {head}"
         if facts:
             yield f"*{facts}*"
     else:
         yield f"**{head}** · {facts}".removesuffix(" · ")
-    for passage in part.sections:
-        yield from filter(None, _section_paragraphs(passage))
+    for section in entry.sections:
+        yield from filter(None, _section_paragraphs(section))
 
 
-def _section_paragraphs(passage: TranscriptSection) -> Iterator[str]:
-    match passage:
+def _section_paragraphs(section: TranscriptSection) -> Iterator[str]:
+    match section:
         case VerbatimSection(text):
             yield quote_markdown(text)
         case MarkdownSection(text):
@@ -75,21 +77,21 @@ def _section_paragraphs(passage: TranscriptSection) -> Iterator[str]:
         case NoteSection(text):
             yield _escape_markdown(text)
         case CodeSection(title, text):
-            if passage.is_folded:
-                yield from _details(title, _fenced_code(text, passage.language))
+            if section.is_folded:
+                yield from _details(title, _fenced_code(text, section.language))
                 return
             yield f"**{_escape_markdown(title)}**" if title else ""
-            yield _fenced_code(text, passage.language)
+            yield _fenced_code(text, section.language)
         case ImageSection(name, mime_type, data):
             yield _escape_markdown(f"image: {name}")
             if data is not None:
                 yield f"![image](data:{mime_type};base64,{b64encode(data).decode()})"
         case _:
-            assert_never(passage)
+            assert_never(section)
 
 
 def _details(title: str, content: str) -> Iterator[str]:
-    # Markdown counts again behind an empty line; a summary is HTML until then.
+    # Markdown applies again after an empty line; a summary is HTML until then.
     yield f"<details>\n<summary>{_escape_html(title)}</summary>"
     yield content
     yield "</details>"
@@ -103,7 +105,7 @@ def _fenced_code(text: str, language: str) -> str:
 
 
 def _code_span(text: str) -> str:
-    """Return a line as code, whatever is in it."""
+    """Return a line as a code span, also if it has backticks."""
     longest = max(map(len, _BACKTICKS.findall(text)), default=0)
     if not longest:
         return f"`{text}`"
@@ -116,7 +118,7 @@ def _model_name(name: str) -> str:
 
 
 def _escape_markdown(text: str) -> str:
-    """Return a line in which no sign means anything."""
+    """Return a line with all Markdown signs escaped."""
     return _MARKDOWN_SIGNS.sub(r"\\\g<0>", text)
 
 

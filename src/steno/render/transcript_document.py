@@ -1,4 +1,8 @@
-"""Tell the story of a branch, entry by entry, and what the story leaves out."""
+"""A branch as a document for people: entries, decisions, usage and what is left out.
+
+`build_document` turns entries into sections; all text in them is printable. `markdown` and `html`
+write the sections; nothing here knows how they look.
+"""
 
 from __future__ import annotations
 
@@ -47,184 +51,12 @@ from steno.render.describe import (
 from steno.render.quantities import format_count, format_time
 from steno.render.terminal_text import terminal_json, terminal_line, terminal_text
 
-# -- format ----------------------------------------------------------------------------------------
-#
-# What a foreign format is to the rest of us, and how what came from one becomes a session.
-
-
-class BranchLocation(NamedTuple):
-    """Where the entries of a branch stand in their session, for people who look them up there."""
-
-    branch: str = ""
-    numbers: Mapping[str, int] = MappingProxyType({})
-    """What people call each entry, by its id; where it is not said, its place in the branch."""
-
-
-# -- remarks ---------------------------------------------------------------------------------------
-#
-# Entries that are no messages, as a story tells of them. Everything here is printable.
-
-
-_UNKNOWN_FIELDS: Final = frozenset({"unknown"})
-
-
-_OMITTED_FIELDS: Final[Mapping[type, frozenset[str]]] = {
-    Approval: _UNKNOWN_FIELDS | {"arguments_sha256"},
-    Resolution: _UNKNOWN_FIELDS | {"details"},
-    Redacted: _UNKNOWN_FIELDS | {"sha256", "audit_sha256", "unknown_sha256"},
-    Opaque: frozenset({"raw"}),
-}
-"""What payloads hold that is no use to a reader."""
-
-
-@final
-class EntryDescriber:
-    """Knows how the entries are called, and which tools were called."""
-
-    def __init__(self, entries: Sequence[Entry], numbers: Mapping[str, int]) -> None:
-        """Take the entries of a branch, and the numbers of all that may be spoken of."""
-        self._entries = {entry.id: entry for entry in entries}
-        self._numbers = numbers
-        self._tools = tools_by_call(entries)
-
-    def describe(self, entry: Entry) -> EntryDescription:
-        """Return what an entry says that is no message."""
-        return describe_entry(
-            entry, number=self._entry_number, call=self._call_name, found=self._describe_resolution
-        )
-
-    def omitted_fields(self, payload: Payload) -> list[str]:
-        """Return what a payload holds that is no message, and nobody is told."""
-        untold = _OMITTED_FIELDS.get(type(payload), _UNKNOWN_FIELDS)
-        return [name for name, _ in payload.non_default_fields() if name in untold]
-
-    def _entry_number(self, entry_id: str) -> str:
-        number = self._numbers.get(entry_id)
-        return "#?" if number is None else f"#{number}"
-
-    def _call_name(self, call_id: str) -> str:
-        return f"{terminal_line(self._tools.get(call_id, 'a call'))} ({terminal_line(call_id)})"
-
-    def _describe_resolution(self, resolution: Resolution) -> EntryDescription:
-        place = f"{self._reference_name(resolution)} in {self._entry_number(resolution.target)}"
-        return EntryDescription(
-            f"{place}: {resolution.status}", terminal_text(resolution.error or "")
-        )
-
-    def _reference_name(self, resolution: Resolution) -> str:
-        entry = self._entries.get(resolution.target)
-        message = None if entry is None else entry.message
-        blocks = () if message is None else message.content
-        block = blocks[resolution.block] if resolution.block < len(blocks) else None
-        if isinstance(block, FileReference | Image | Resource):
-            return reference_name(block)
-        return f"block {resolution.block}"
-
-
-# -- story -----------------------------------------------------------------------------------------
-#
-# What a story is made of: a branch as people read it, whatever they read it on.
-#
-# Everything in a story is printable. How it looks is none of its business.
-
-
-class VerbatimSection(NamedTuple):
-    """Words as somebody put them."""
-
-    text: str
-
-
-class MarkdownSection(NamedTuple):
-    """Words of a model: Markdown."""
-
-    text: str
-
-
-class ThinkingSection(NamedTuple):
-    """What a model thought before it spoke; Markdown, to be folded."""
-
-    text: str
-
-
-class NoteSection(NamedTuple):
-    """A line of ours."""
-
-    text: str
-
-
-class CodeSection(NamedTuple):
-    """Text that is shown letter by letter: arguments, a result, a diff."""
-
-    title: str
-    """On one line; may be empty."""
-    text: str
-    language: str = ""
-    is_folded: bool = False
-
-
-class ImageSection(NamedTuple):
-    """An image."""
-
-    name: str
-    mime_type: str = ""
-    data: bytes | None = None
-    """None where it is only named."""
-
-
-TranscriptSection: TypeAlias = (
-    VerbatimSection | MarkdownSection | ThinkingSection | NoteSection | CodeSection | ImageSection
-)
-
-
-class TranscriptEntry(NamedTuple):
-    """What is told of one entry."""
-
-    number: int
-    """What people call the entry: #12."""
-    kind: str
-    """Who speaks (`user`, `assistant`, `tool_result`, `system`), or what else it is."""
-    title: str
-    is_message: bool
-    facts: tuple[str, ...]
-    """When, by whom, how many tokens."""
-    sections: tuple[TranscriptSection, ...]
-
-
-class ApprovalRow(NamedTuple):
-    """A line of the table of decisions."""
-
-    number: int
-    time: str
-    tool: str
-    status: str
-    by: str
-    reason: str
-
-
-class TranscriptDocument(NamedTuple):
-    """Everything that is told of a branch."""
-
-    title: str
-    facts: tuple[tuple[str, str], ...]
-    """What is known of the whole, by its name."""
-    entries: tuple[TranscriptEntry, ...]
-    decisions: tuple[ApprovalRow, ...]
-    usage_by_model: tuple[tuple[str, str], ...]
-    """The tokens of each model, in words; the model may be unknown."""
-    losses: tuple[Change, ...]
-    """What the story does not tell."""
-
-
 _MIN_FOLDED_LINES: Final = 16
-"""From so many lines on, a result is folded."""
-
-
+"""A result of this many lines is folded."""
 _SHOWN_IMAGE_TYPES: Final = frozenset(
     ["image/png", "image/jpeg", "image/gif", "image/webp", "image/avif", "image/bmp"]
 )
-"""What everybody's browser can show, and what cannot hold a script."""
-
-
+"""Types that every browser shows and that cannot contain a script."""
 _USAGE_LABELS: Final = (
     ("input_tokens", "tokens in"),
     ("cache_read_tokens", "of them from a cache"),
@@ -232,18 +64,12 @@ _USAGE_LABELS: Final = (
     ("output_tokens", "tokens out"),
     ("thinking_tokens", "of them thinking"),
 )
-
-
 _SYSTEM_PROMPT_TITLE: Final = "What the model was told before anything was said"
-
-
 _ROLE_TITLES: Final[Mapping[type, str]] = {
     SystemMessage: "System",
     UserMessage: "User",
     AssistantMessage: "Assistant",
 }
-
-
 _SHOWN_FIELDS: Final[SupportedFields] = {
     SystemMessage: frozenset({"content"}),
     UserMessage: frozenset({"content"}),
@@ -260,25 +86,132 @@ _SHOWN_FIELDS: Final[SupportedFields] = {
     ToolCall: frozenset({"id", "name", "original_name", "arguments"}),
     InvalidToolCall: frozenset({"id", "name", "arguments", "reason"}),
 }
+_UNKNOWN_FIELDS: Final = frozenset({"unknown"})
+_OMITTED_FIELDS: Final[Mapping[type, frozenset[str]]] = {
+    Approval: _UNKNOWN_FIELDS | {"arguments_sha256"},
+    Resolution: _UNKNOWN_FIELDS | {"details"},
+    Redacted: _UNKNOWN_FIELDS | {"sha256", "audit_sha256", "unknown_sha256"},
+    Opaque: frozenset({"raw"}),
+}
+"""The fields of payloads that are no use to a reader."""
+
+
+class BranchLocation(NamedTuple):
+    """The name of a branch and the numbers that its entries have in their session."""
+
+    branch: str = ""
+    numbers: Mapping[str, int] = MappingProxyType({})
+    """The number of each entry, by id; an entry without one has its position in the branch."""
+
+
+class VerbatimSection(NamedTuple):
+    """Text exactly as it was written."""
+
+    text: str
+
+
+class MarkdownSection(NamedTuple):
+    """Text of a model: Markdown."""
+
+    text: str
+
+
+class ThinkingSection(NamedTuple):
+    """The thinking of a model: Markdown, to be folded."""
+
+    text: str
+
+
+class NoteSection(NamedTuple):
+    """A line that steno adds."""
+
+    text: str
+
+
+class CodeSection(NamedTuple):
+    """Preformatted text: arguments, a result, a diff."""
+
+    title: str
+    """On one line; may be empty."""
+    text: str
+    language: str = ""
+    is_folded: bool = False
+
+
+class ImageSection(NamedTuple):
+    """An image."""
+
+    name: str
+    mime_type: str = ""
+    data: bytes | None = None
+    """None if the image is only named."""
+
+
+TranscriptSection: TypeAlias = (
+    VerbatimSection | MarkdownSection | ThinkingSection | NoteSection | CodeSection | ImageSection
+)
+
+
+class TranscriptEntry(NamedTuple):
+    """One entry of a document."""
+
+    number: int
+    """The number that people call the entry by: #12."""
+    kind: str
+    """The role (`user`, `assistant`, `tool_result`, `system`), or the type of another entry."""
+    title: str
+    is_message: bool
+    facts: tuple[str, ...]
+    """The time, the origin and the usage."""
+    sections: tuple[TranscriptSection, ...]
+
+
+class ApprovalRow(NamedTuple):
+    """A row of the table of decisions."""
+
+    number: int
+    time: str
+    tool: str
+    status: str
+    by: str
+    reason: str
+
+
+class TranscriptDocument(NamedTuple):
+    """A branch as a document for people."""
+
+    title: str
+    facts: tuple[tuple[str, str], ...]
+    """Facts about the session, each with its name."""
+    entries: tuple[TranscriptEntry, ...]
+    decisions: tuple[ApprovalRow, ...]
+    usage_by_model: tuple[tuple[str, str], ...]
+    """The description of the tokens of each model; the name of the model may be empty."""
+    losses: tuple[Change, ...]
+    """What the document leaves out."""
 
 
 def build_document(
-    header: Header, entries: Sequence[Entry], place: BranchLocation, *, most_image_bytes: int | None
+    header: Header,
+    entries: Sequence[Entry],
+    location: BranchLocation,
+    *,
+    max_image_bytes: int | None,
 ) -> TranscriptDocument:
-    """Tell what happened on a branch; images of more bytes than that are only named."""
-    telling = _DocumentBuilder(entries, place, most_image_bytes)
+    """Build the document of a branch; images of more than `max_image_bytes` are only named."""
+    builder = _DocumentBuilder(entries, location, max_image_bytes)
     losses = ExportLossCollector("", _SHOWN_FIELDS)
     losses.add_header(header, frozenset({"id", "created_at", "title", "cloned_from"}))
     if entries:
         losses.add("ids_and_digests", "entries")
     for number, entry in enumerate(entries):
-        losses.add_omitted(f"entries[{number}]", entry, telling.omitted_fields(entry, losses))
+        losses.add_omitted(f"entries[{number}]", entry, builder.omitted_fields(entry, losses))
     spent = cost_by_model(entries, lambda _: None)
     return TranscriptDocument(
         title=terminal_line(header.title or "") or f"Session {terminal_line(header.id)}",
-        facts=tuple(_session_facts(header, entries, place)),
-        entries=tuple(map(telling.build_entry, entries)),
-        decisions=tuple(telling.decisions()),
+        facts=tuple(_session_facts(header, entries, location)),
+        entries=tuple(map(builder.build_entry, entries)),
+        decisions=tuple(builder.decisions()),
         usage_by_model=tuple(
             [(terminal_line(name), describe_usage(one.usage)) for name, one in spent.items()]
         ),
@@ -287,19 +220,19 @@ def build_document(
 
 
 def describe_usage(usage: Usage | None) -> str:
-    """Return a count of tokens as a sentence; empty where nobody counted."""
-    counts = [(getattr(usage, name, None), what) for name, what in _USAGE_LABELS]
-    return ", ".join([f"{count:,} {what}" for count, what in counts if count is not None])
+    """Return the counts of tokens on one line; empty if there are none."""
+    counts = [(getattr(usage, name, None), label) for name, label in _USAGE_LABELS]
+    return ", ".join([f"{count:,} {label}" for count, label in counts if count is not None])
 
 
 def _session_facts(
-    header: Header, entries: Sequence[Entry], place: BranchLocation
+    header: Header, entries: Sequence[Entry], location: BranchLocation
 ) -> Iterator[tuple[str, str]]:
     yield "session", terminal_line(header.id)
     if header.cloned_from is not None:
         yield "copied from", terminal_line(header.cloned_from)
-    if place.branch:
-        yield "branch", terminal_line(place.branch)
+    if location.branch:
+        yield "branch", terminal_line(location.branch)
     if header.created_at is not None:
         yield "begun", format_time(header.created_at)
     if last := max((entry.time for entry in entries if entry.time is not None), default=None):
@@ -312,17 +245,17 @@ def _session_facts(
 
 @final
 class _DocumentBuilder:
-    """What it takes to tell of an entry: how the others are called, and which tools were called."""
+    """Builds the entries of a document, with the numbers of entries and the tools of calls."""
 
     def __init__(
-        self, entries: Sequence[Entry], place: BranchLocation, most_image_bytes: int | None
+        self, entries: Sequence[Entry], location: BranchLocation, max_image_bytes: int | None
     ):
         self._entries = entries
-        self._most_image_bytes = most_image_bytes
+        self._max_image_bytes = max_image_bytes
         self._tools = tools_by_call(entries)
         by_position = {entry.id: number for number, entry in enumerate(entries, start=1)}
-        self._numbers = {**by_position, **place.numbers}
-        self._describer = EntryDescriber(entries, self._numbers)
+        self._numbers = {**by_position, **location.numbers}
+        self._describer = _EntryDescriber(entries, self._numbers)
 
     def build_entry(self, entry: Entry) -> TranscriptEntry:
         message = entry.message
@@ -361,7 +294,7 @@ class _DocumentBuilder:
         took = "" if message.duration_s is None else f", {message.duration_s:.2f} s"
         return f"Result of {tool}: {message.outcome}{took}"
 
-    # -- what is said ------------------------------------------------------------------------
+    # -- messages ----------------------------------------------------------------------------
 
     def _message_sections(self, message: Message) -> Iterator[TranscriptSection]:
         if isinstance(message, ToolResultMessage):
@@ -417,25 +350,25 @@ class _DocumentBuilder:
     def _image_section(self, image: Image) -> ImageSection:
         if self._is_shown(image) and isinstance(image.source, ImageData):
             return ImageSection(reference_name(image), image.mime_type or "", image.source.data)
-        is_missing = isinstance(image.source, ImageBlob)  # else it would be here
+        is_missing = isinstance(image.source, ImageBlob)  # its bytes were not restored
         return ImageSection(
             f"{reference_name(image)}, not at hand" if is_missing else reference_name(image)
         )
 
     def _is_shown(self, image: Image) -> bool:
-        most, source = self._most_image_bytes, image.source
+        limit, source = self._max_image_bytes, image.source
         return (
             isinstance(source, ImageData)
             and image.mime_type in _SHOWN_IMAGE_TYPES
-            and (most is None or len(source.data) <= most)
+            and (limit is None or len(source.data) <= limit)
         )
 
-    # -- everything else ---------------------------------------------------------------------
+    # -- other entries -----------------------------------------------------------------------
 
     def _other_sections(self, entry: Entry) -> Iterator[TranscriptSection]:
-        if words := self._describer.describe(entry).text:
-            yield VerbatimSection(words)
-        for block in getattr(entry.payload, "content", ()):  # what was found in its place
+        if text := self._describer.describe(entry).text:
+            yield VerbatimSection(text)
+        for block in getattr(entry.payload, "content", ()):  # of a resolved reference
             yield from (
                 [_code_section("", block.text)]
                 if isinstance(block, Text)
@@ -443,7 +376,7 @@ class _DocumentBuilder:
             )
 
     def omitted_fields(self, entry: Entry, losses: ExportLossCollector) -> list[str]:
-        """Return what an entry holds and a story does not."""
+        """Return the fields of an entry that the document leaves out."""
         message, payload = entry.message, entry.payload
         names = (
             self._describer.omitted_fields(payload)
@@ -458,6 +391,50 @@ class _DocumentBuilder:
         if set(entry.audit or ()).difference(name for _, name in AUDIT_ORIGIN_FIELDS):
             names.append("audit")
         return names
+
+
+@final
+class _EntryDescriber:
+    """Describes entries that are no messages, with the numbers of entries and the tools of calls."""
+
+    def __init__(self, entries: Sequence[Entry], numbers: Mapping[str, int]) -> None:
+        """Use the entries of a branch and the numbers of all entries that they may name."""
+        self._entries = {entry.id: entry for entry in entries}
+        self._numbers = numbers
+        self._tools = tools_by_call(entries)
+
+    def describe(self, entry: Entry) -> EntryDescription:
+        """Return the description of an entry that is no message."""
+        return describe_entry(
+            entry, number=self._entry_number, call=self._call_name, found=self._describe_resolution
+        )
+
+    def omitted_fields(self, payload: Payload) -> list[str]:
+        """Return the fields of a payload that the document leaves out."""
+        omitted = _OMITTED_FIELDS.get(type(payload), _UNKNOWN_FIELDS)
+        return [name for name, _ in payload.non_default_fields() if name in omitted]
+
+    def _entry_number(self, entry_id: str) -> str:
+        number = self._numbers.get(entry_id)
+        return "#?" if number is None else f"#{number}"
+
+    def _call_name(self, call_id: str) -> str:
+        return f"{terminal_line(self._tools.get(call_id, 'a call'))} ({terminal_line(call_id)})"
+
+    def _describe_resolution(self, resolution: Resolution) -> EntryDescription:
+        place = f"{self._reference_name(resolution)} in {self._entry_number(resolution.target)}"
+        return EntryDescription(
+            f"{place}: {resolution.status}", terminal_text(resolution.error or "")
+        )
+
+    def _reference_name(self, resolution: Resolution) -> str:
+        entry = self._entries.get(resolution.target)
+        message = None if entry is None else entry.message
+        blocks = () if message is None else message.content
+        block = blocks[resolution.block] if resolution.block < len(blocks) else None
+        if isinstance(block, FileReference | Image | Resource):
+            return reference_name(block)
+        return f"block {resolution.block}"
 
 
 def _entry_facts(entry: Entry) -> Iterable[str]:

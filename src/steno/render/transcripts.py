@@ -1,4 +1,4 @@
-"""What a foreign format is to the rest of us, and how what came from one becomes a session."""
+"""Formats that are written for people and never read back."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from steno.render.transcript_document import BranchLocation
 
 
 class TranscriptFormat(NamedTuple):
-    """A way in which people read a conversation; no program reads it back."""
+    """A format in which people read a conversation; no program reads it back."""
 
     name: str
     extension: str
@@ -22,24 +22,13 @@ class TranscriptFormat(NamedTuple):
     """Write the entries of one branch, in their order."""
 
 
-# -- formats ---------------------------------------------------------------------------------------
-#
-# What others write conversations down in: read as entries, and written from them.
-#
-# imported = FORMATS["audit"].decode(data)
-# store.add_session(imported.header, seal(imported.entries))
-#
-# Every format says what it has no words for (`Exported.losses`), and keeps what it read and we have
-# no words for, so that a file that was read is written as it was. `PAPERS` are for people alone.
-
-
 WRITE_ONLY: Final[Mapping[str, TranscriptFormat]] = MappingProxyType(
     {
-        paper.name: paper
-        for paper in (
+        format.name: format
+        for format in (
             TranscriptFormat("markdown", ".md", markdown.encode),
             TranscriptFormat("html", ".html", html.encode),
         )
     }
 )
-"""Every format that is written for people and never read, by its name."""
+"""The formats by name."""
