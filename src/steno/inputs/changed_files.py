@@ -1,6 +1,6 @@
-"""What the record says of files that were shown, and what has become of them since.
+"""Find out which recorded files have changed since they were shown.
 
-Files are hashed again inside the workspace, and nothing of them is shown: nobody has to be asked.
+Files are hashed again inside the workspace. Nothing of them is shown, so no permission is needed.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from steno.tools.path_patterns import printable_name
 from steno.tools.workspace import Fingerprint, Workspace
 
 _MAX_NAMED_FILES: Final = 20
-"""Of files that came; the rest is counted."""
+"""Of new files; the rest is counted."""
 
 
 @final
 class RecordedFile(Struct, frozen=True, tag_field="kind", tag="file"):
-    """A file as it was; of what is recorded, only what it is known by."""
+    """The identity of a recorded file."""
 
     path: str
     sha256: str
@@ -31,7 +31,7 @@ class RecordedFile(Struct, frozen=True, tag_field="kind", tag="file"):
 
 @final
 class RecordedFolder(Struct, frozen=True, tag_field="kind", tag="folder"):
-    """A folder, and the hash of what was listed of it."""
+    """A recorded folder, and the hash of its listing."""
 
     path: str
     sha256: str
@@ -39,7 +39,7 @@ class RecordedFolder(Struct, frozen=True, tag_field="kind", tag="folder"):
 
 @final
 class RecordedFileSet(Struct, frozen=True, tag_field="kind", tag="pattern"):
-    """The files that a pattern named."""
+    """The files that a pattern matched."""
 
     files: tuple[RecordedFile, ...]
 
@@ -48,7 +48,7 @@ RecordedPaths: TypeAlias = RecordedFile | RecordedFolder | RecordedFileSet
 
 
 def read_recorded_paths(details: Mapping[str, Any] | None) -> RecordedPaths | None:
-    """Return what the details of a resolution say; None for those that are not of a file."""
+    """Return the paths in the details of a resolution; None if it was not of a file."""
     try:
         return cast("RecordedPaths", convert_value(details, RecordedPaths))
     except InvalidArguments:
@@ -64,7 +64,7 @@ def read_recorded_image(details: Mapping[str, Any] | None) -> RecordedFile | Non
 def find_changes(
     workspace: Workspace, files: Iterable[RecordedFile], known: frozenset[str]
 ) -> tuple[str, ...]:
-    """Return which files are not what they were, a line each, but for known ones. Never raises."""
+    """Return which files have changed, a line each, without known ones. Never raises."""
     unknown = [file for file in files if file.path not in known]
     changes = [_find_change(workspace, file) for file in unknown]
     return tuple([change for change in changes if change is not None])
@@ -82,31 +82,31 @@ def _find_change(workspace: Workspace, seen: RecordedFile) -> str | None:
     return None if is_same else changed_text(seen.path)
 
 
-# -- words -----------------------------------------------------------------------------------
+# -- text ------------------------------------------------------------------------------------
 
 
 def changed_text(name: str) -> str:
-    """Say that something is not what was shown."""
+    """Return that a file is not what was shown."""
     return f"{printable_name(name)} has changed since it was shown"
 
 
 def gone_text(name: str) -> str:
-    """Say that something is not there any more."""
+    """Return that a file is gone."""
     return f"{printable_name(name)} is gone"
 
 
 def unreadable_text(name: str) -> str:
-    """Say that nobody can tell: it is something else by now, or may not be read."""
+    """Return that a file cannot be read, so that its state is unknown."""
     return f"{printable_name(name)} cannot be read any more"
 
 
 def unclear_text(name: str) -> str:
-    """Say that it would take too long to look."""
+    """Return that a check took too long."""
     return f"{printable_name(name)} could not be looked through in time, so it may have changed"
 
 
 def new_files_text(names: Sequence[str]) -> tuple[str, ...]:
-    """Say which files a pattern names that it did not."""
+    """Return which files a pattern matches that it did not match before."""
     lines = [f"{printable_name(name)} is new" for name in names[:_MAX_NAMED_FILES]]
     if len(names) > _MAX_NAMED_FILES:
         lines.append(f"{len(names) - _MAX_NAMED_FILES:,} more files are new")

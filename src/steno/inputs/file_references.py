@@ -42,8 +42,7 @@ from steno.ports import Capability, ResolveContext, ResolvedReference
 from steno.records.entry import Resolution, ResolutionStatus
 from steno.tools.path_patterns import printable_name
 from steno.tools.safe_open import quote_path
-from steno.tools.search import SEARCH_TIME_LIMIT_S, SearchEngine
-from steno.tools.search import choose_search_engine as search_engine_for
+from steno.tools.search import SEARCH_TIME_LIMIT_S, SearchEngine, choose_search_engine
 from steno.tools.text_file import (
     TextFile,
     decode_text_file,
@@ -57,16 +56,16 @@ from steno.values import RedactedRepr
 
 @final
 class FileLimits(RedactedRepr, frozen=True, kw_only=True):
-    """How much a reference may bring into a conversation."""
+    """Limits for one reference."""
 
     max_bytes: int = 256 * 1024
-    """Of what is shown, with the numbers of lines."""
+    """Of the text with its line numbers."""
     max_files: int = 20
-    """That a pattern may name."""
+    """That a pattern may match."""
     max_listed: int = 500
-    """Of what is in a folder; the rest is counted."""
+    """Entries of a folder that are listed; the rest is counted."""
     timeout_s: float = SEARCH_TIME_LIMIT_S
-    """That looking through folders may take."""
+    """For a search through folders."""
 
 
 DEFAULT_FILE_LIMITS: Final = FileLimits()
@@ -74,7 +73,7 @@ DEFAULT_FILE_LIMITS: Final = FileLimits()
 
 @final
 class FileReferenceResolver:
-    """Opens what people point at in a workspace, with the rights of the tool `read`."""
+    """Resolves file references in a workspace, with the permissions of the tool `read`."""
 
     def __init__(
         self,
@@ -83,13 +82,13 @@ class FileReferenceResolver:
         limits: FileLimits = DEFAULT_FILE_LIMITS,
         engine: SearchEngine | None = None,
     ) -> None:
-        """Take the best engine to find files that there is, unless one is given."""
+        """Use the best search engine on this machine, unless one is given."""
         self._workspace: Final = workspace
         self._limits: Final = limits
         self._given_engine: Final = engine
 
     async def resolve(self, reference: FileReference, context: ResolveContext) -> ResolvedReference:
-        """Open a file, a folder or what a pattern names. What fails is a finding with an error."""
+        """Return the text of a file, a folder or a pattern. A failure is a result with an error."""
         try:
             return await self._resolve(reference, context)
         except ToolFailed as exc:
@@ -98,7 +97,7 @@ class FileReferenceResolver:
     def is_current(
         self, reference: FileReference, resolution: Resolution, context: ResolveContext
     ) -> bool:
-        """Tell whether it was resolved: a file that was shown is not shown anew by itself."""
+        """Tell whether it was resolved: a file that was shown is not shown again by itself."""
         return resolution.status is ResolutionStatus.RESOLVED
 
     async def changes(
@@ -108,9 +107,9 @@ class FileReferenceResolver:
         *,
         known: frozenset[str] = frozenset(),
     ) -> tuple[str, ...]:
-        """Return which of the files are not what they were when they were shown. Never raises.
+        """Return which files have changed since they were shown. Never raises.
 
-        Files that are `known` by now are not looked at, and in folders their lines do not count.
+        Files in `known` are skipped, and in folders their lines do not count.
         """
         workspace, seen = self._workspace, read_recorded_paths(resolution.details)
         if workspace is None or seen is None:
@@ -241,7 +240,7 @@ class FileReferenceResolver:
             workspace.strict.mark_as_read(name, data)
         return extracts
 
-    # -- looking again -----------------------------------------------------------------------
+    # -- changes since -----------------------------------------------------------------------
 
     async def _changes_of_folder(
         self,
@@ -254,7 +253,7 @@ class FileReferenceResolver:
         try:
             if not await asyncio.to_thread(workspace.strict.exists, seen.path):
                 return (gone_text(seen.path),)
-            # With room for what came: nothing that was shown is left out because of it.
+            # With room for new entries: nothing that was shown is left out because of them.
             now = await self._list_folder(workspace, seen.path, more=len(inside))
         except PathLookupTimeout:
             return (unclear_text(seen.path),)
@@ -293,7 +292,7 @@ class FileReferenceResolver:
         return await list_folder(workspace, name, most=most, limit_s=limit_s)
 
     def _engine(self, workspace: Workspace) -> SearchEngine:
-        return search_engine_for(workspace) if self._given_engine is None else self._given_engine
+        return choose_search_engine(workspace) if self._given_engine is None else self._given_engine
 
 
 async def _require_read_permission(
@@ -302,9 +301,9 @@ async def _require_read_permission(
     """Return what allows a file or folder to be read. Raises ToolFailed."""
     first, last = reference.start_line, reference.end_line or reference.start_line
     preview = name if first is None else f"{name}, lines {first} to {last}"
-    told = printable_name(name)
+    shown_name = printable_name(name)
     return await context.require_permission(
-        "read", Capability.READ, name, name=told, preview=preview
+        "read", Capability.READ, name, name=shown_name, preview=preview
     )
 
 
@@ -358,7 +357,7 @@ class NotTextFile(ToolFailed):
 
 
 class FileExtract(NamedTuple):
-    """What is shown of a file, and what the record says about it."""
+    """The text of a file for the model, and its details for the record."""
 
     text: str
     details: dict[str, Any]
@@ -369,8 +368,8 @@ def extract_lines(
 ) -> FileExtract:
     """Return the lines of a file that a reference is about, under the name it was opened by.
 
-    Raises NotText, ToolFailed for lines that there are not, TooLong if they take more than
-    `max_bytes`.
+    Raises NotTextFile, ToolFailed for lines that do not exist, ExtractTooLong if they take more
+    than `max_bytes`.
     """
     file = _decode_file(name, data)
     lines = file.lines

@@ -30,14 +30,14 @@ from steno.tools.workspace import Workspace
 
 
 class Mentions(NamedTuple):
-    """A prompt, and what it points at."""
+    """A prompt, and the blocks for its mentions."""
 
     text: str
     """As it was typed, without the backslash of `\\@`."""
     blocks: tuple[ReferenceBlock, ...]
     """In the order in which they are mentioned, each once."""
     notes: tuple[str, ...]
-    """What the person should know: what was not taken for a mention."""
+    """Notes for the user about words that were not taken for mentions."""
     unsure: frozenset[ReferenceBlock] = frozenset()
     """Blocks for paths that are not there, and may not have been meant as paths."""
 
@@ -147,7 +147,7 @@ _MAX_NOTES: Final = 20
 
 
 class _MentionCollector:
-    """Gathers what is pointed at. Each thing counts once, and so does each note."""
+    """Collects the blocks and notes of a prompt, each once."""
 
     def __init__(self, workspace: Workspace | None, servers: Collection[str]) -> None:
         self._workspace = workspace
@@ -203,7 +203,7 @@ class _MentionCollector:
         return block
 
     def note(self, word: str, text: str) -> None:
-        """Tell the person something about a word."""
+        """Add a note for the user about a word."""
         short = word if len(word) <= _MAX_WORD_CHARACTERS else f"{word[:_MAX_WORD_CHARACTERS]}…"
         self.notes[f"@{short}: {text}"] = None
 

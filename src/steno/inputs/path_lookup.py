@@ -1,7 +1,7 @@
-"""What there is in a folder, which files a pattern names, and which name may have been meant.
+"""List folders, find the files of a pattern, and suggest a path for one that does not exist.
 
-The same is left out as where models search: what is hidden, and what `.gitignore` and its like
-name. Nothing is asked here about permissions.
+Hidden and ignored files are left out, as in the searches of models. Permissions are not checked
+here.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _MAX_COMPARED_NAMES: Final = 2_000
 _SUGGEST_TIMEOUT_S: Final = 3.0
 """How long a file is looked for that may have been meant."""
 _ENTRY_SUFFIX: Final = re.compile(r" \((?:[0-9,]+ bytes|link)\)\Z")
-"""What a listing says behind a name."""
+"""The size or kind that follows a name in a listing."""
 
 
 class PathLookupTimeout(ToolFailed):
@@ -57,7 +57,7 @@ async def _with_timeout(limit_s: float, name: str, work: Awaitable[T]) -> T:
 
 
 def workspace_name(workspace: Workspace, path: str) -> str:
-    """Return what the workspace calls a path that a person wrote. Raises ToolFailed."""
+    """Return the name that the workspace has for a path. Raises ToolFailed."""
     try:
         return workspace.relative(path)
     except ToolFailed as exc:
@@ -84,7 +84,7 @@ async def find_matching_files(
 ) -> list[str]:
     """Return the names of all files that a pattern is about, in order.
 
-    `*` stops at a slash, as in a shell. Raises ToolFailed, TookTooLong.
+    `*` stops at a slash, as in a shell. Raises ToolFailed, PathLookupTimeout.
     """
     steps = pattern.split("/")
     fixed = next(number for number, step in enumerate(steps) if is_glob(step))
@@ -110,7 +110,7 @@ async def find_matching_files(
 
 
 class FolderListing(NamedTuple):
-    """What is in a folder, a line each, and how many lines there was no room for."""
+    """The entries of a folder, a line each, and how many more there are."""
 
     text: str
     left_out: int
@@ -119,7 +119,7 @@ class FolderListing(NamedTuple):
 async def list_folder(
     workspace: Workspace, name: str, *, most: int, limit_s: float
 ) -> FolderListing:
-    """List a folder: what lies in it, and not what lies deeper. Raises ToolFailed, TookTooLong."""
+    """List a folder: what lies in it, and not what lies deeper. Raises ToolFailed, PathLookupTimeout."""
     listing = asyncio.to_thread(_build_listing, workspace, name, most)
     return await _with_timeout(limit_s, name, listing)
 
@@ -210,13 +210,13 @@ def _size_note(workspace: Workspace, name: str) -> str:
         return ""  # it may not be read, or has gone since
 
 
-# -- names that there are not ----------------------------------------------------------------
+# -- suggestions ------------------------------------------------------------------------------
 
 
 async def suggest_path(workspace: Workspace, engine: SearchEngine, name: str) -> str | None:
-    """Return what may be meant by a name that is not there.
+    """Return the path that may be meant by one that does not exist.
 
-    That is the only file of this very name that lies deeper, or else one with a name like it.
+    That is the only file of this name further down, or else one with a similar name.
     """
     try:
         files = await _with_timeout(_SUGGEST_TIMEOUT_S, name, engine.files(".", hidden=False))

@@ -1,7 +1,4 @@
-"""Everything that a message can point at, opened for one workspace.
-
-Each kind of thing has a file or folder of its own here; this one only hands out the work.
-"""
+"""Parse the references of a prompt, and resolve each with the module for its kind."""
 
 from __future__ import annotations
 
@@ -41,29 +38,29 @@ from steno.tools.workspace import Workspace
 
 _DEFAULT_IMAGE_LIMITS: Final = image_limits_for("")
 _UNKNOWN_IMAGE_TYPE: Final = "image/unknown"
-"""What bytes are taken for until they are opened."""
+"""The type of bytes that are not opened yet."""
 
 
 class ParsedPrompt(NamedTuple):
-    """What a person said, with a block for everything that it points at."""
+    """The message of a user, with a block for each reference in it."""
 
     message: UserMessage
     notes: tuple[str, ...] = ()
-    """What the person should know: a name that was left as text, perhaps by mistake."""
+    """Notes for the user: a name that was left as text, perhaps by mistake."""
 
 
 @final
 class InputResolver:
-    """Reads what people point at, and opens it (`steno.ports.Resolver`).
+    """Parses and resolves the references of messages (`steno.ports.Resolver`).
 
-        inputs = Inputs(folder)
+        inputs = InputResolver(folder)
         agent = Agent(provider, conversation, tools=tools, resolver=inputs)
         await agent.run(inputs.prompt("What does @src/main.py:10-40 do?").message)
 
-    Where tools work in the same folder, they and this take one `Workspace`: what was pointed at
+    Tools for the same folder should get the same `Workspace`: a file that a message refers to
     counts as read. `image_limits` are those of the model's API, `ocr` recognises text where a
-    model takes no images, `transport` fetches them by their address, and `servers` are those of
-    resources. Whatever is not given cannot be opened, and an error says so.
+    model takes no images, `transport` fetches them from URLs, and `servers` hold resources. A
+    reference that needs a missing part is an error.
     """
 
     def __init__(
@@ -77,7 +74,7 @@ class InputResolver:
         servers: McpServers | None = None,
         resource_ttl_s: float = 3600,
     ) -> None:
-        """Take where to look, and with what. Opens nothing. Raises InvalidValue."""
+        """Keep the settings; nothing is opened. Raises InvalidValue."""
         servers = McpServers((), folder=Path()) if servers is None else servers
         workspace = _open_workspace(workspace)
         self._workspace = workspace
@@ -93,7 +90,7 @@ class InputResolver:
             prepare_image=self.prepare_image,
         )
 
-    # -- what a person says ------------------------------------------------------------------
+    # -- prompts -----------------------------------------------------------------------------
 
     def prompt(
         self,
@@ -105,69 +102,73 @@ class InputResolver:
     ) -> ParsedPrompt:
         """Return a prompt as a message: `@path`, `@path:10-20`, `@server:uri` become blocks.
 
-        In what is `appended` nothing is taken for a pointer: it may come from anywhere. `images`
-        are paths, addresses or bytes, and `mode` is how all images are to be shown, but for those
-        that say it themselves. May block, since it looks for files. Raises InvalidValue.
+        Text in `appended` holds no references: it may come from anywhere. `images` are paths, URLs
+        or bytes, and `mode` is for all images without their own. May block, since it looks for
+        files. Raises InvalidValue.
         """
         mode = _parse_mode(mode)
         mentions = parse_mentions(text, workspace=self._workspace, servers=self._servers.specs)
         self._unsure |= mentions.unsure
-        pointed = [replace(b, mode=mode) if isinstance(b, Image) else b for b in mentions.blocks]
+        references = [replace(b, mode=mode) if isinstance(b, Image) else b for b in mentions.blocks]
         shown = [_build_image(image, mode) for image in images]
-        words = "\n\n".join([words for words in (mentions.text, appended) if words.strip()])
-        said = [Text(words)] if words else []
-        return ParsedPrompt(UserMessage((*said, *pointed, *shown)), mentions.notes)
+        text = "\n\n".join([part for part in (mentions.text, appended) if part.strip()])
+        texts = [Text(text)] if text else []
+        return ParsedPrompt(UserMessage((*texts, *references, *shown)), mentions.notes)
 
     def prepare_image(self, data: bytes) -> Image:
         """Return an image that the model's API takes, without metadata. Raises BadImage."""
         return prepare_for_model(data, self._limits).image
 
-    # -- what is behind it -------------------------------------------------------------------
+    # -- references --------------------------------------------------------------------------
 
-    async def resolve(self, pointer: ReferenceBlock, context: ResolveContext) -> ResolvedReference:
-        """Find out what is behind a pointer."""
-        finding = await self._resolve(pointer, context)
-        if finding.error is not None and pointer in self._unsure:
-            return replace(finding, error=f"{finding.error} (write \\@ if none is meant)")
-        return finding
+    async def resolve(
+        self, reference: ReferenceBlock, context: ResolveContext
+    ) -> ResolvedReference:
+        """Return the content of a reference. A failure is a result with an error."""
+        resolved = await self._resolve(reference, context)
+        if resolved.error is not None and reference in self._unsure:
+            return replace(resolved, error=f"{resolved.error} (write \\@ if none is meant)")
+        return resolved
 
-    async def _resolve(self, pointer: ReferenceBlock, context: ResolveContext) -> ResolvedReference:
-        match pointer:
+    async def _resolve(
+        self, reference: ReferenceBlock, context: ResolveContext
+    ) -> ResolvedReference:
+        match reference:
             case FileReference():
-                return await self._files.resolve(pointer, context)
+                return await self._files.resolve(reference, context)
             case Image():
-                return await self._images.resolve(pointer, context)
+                return await self._images.resolve(reference, context)
             case Resource():
-                return await self._resources.resolve(pointer, context)
+                return await self._resources.resolve(reference, context)
 
     def is_current(
-        self, pointer: ReferenceBlock, resolution: Resolution, context: ResolveContext
+        self, reference: ReferenceBlock, resolution: Resolution, context: ResolveContext
     ) -> bool:
-        """Tell whether what was found once still serves."""
-        match pointer:
+        """Tell whether an earlier result can be used again."""
+        match reference:
             case FileReference():
-                return self._files.is_current(pointer, resolution, context)
+                return self._files.is_current(reference, resolution, context)
             case Image():
-                return self._images.is_current(pointer, resolution, context)
+                return self._images.is_current(reference, resolution, context)
             case Resource():
-                self._resources.remember(pointer, resolution)
-                return self._resources.is_current(pointer, resolution, context)
+                self._resources.remember(reference, resolution)
+                return self._resources.is_current(reference, resolution, context)
 
     async def changes(
         self,
-        pointer: ReferenceBlock,
+        reference: ReferenceBlock,
         resolution: Resolution,
         *,
         known: frozenset[str] = frozenset(),
     ) -> tuple[str, ...]:
-        """Return what has changed of it since, but for files that the model knows by now."""
-        match pointer:
+        """Return the changes since, without files that the model knows by now."""
+        match reference:
             case FileReference():
-                return await self._files.changes(pointer, resolution, known=known)
+                return await self._files.changes(reference, resolution, known=known)
             case Image():
-                return await self._images.changes(pointer, resolution, known=known)
+                return await self._images.changes(reference, resolution, known=known)
             case Resource():
-                return await self._resources.changes(pointer, resolution)
+                return await self._resources.changes(reference, resolution)
 
 
 def _open_workspace(given: object) -> Workspace | None:

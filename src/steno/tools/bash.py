@@ -64,7 +64,7 @@ PASSED_VARIABLES: Final = (
     *("GOPATH", "GOROOT", "GOBIN", "CARGO_HOME", "RUSTUP_HOME", "JAVA_HOME", "GEM_HOME"),
     *("NIX_PATH", "NIX_PROFILES", "LOCALE_ARCHIVE"),
 )
-"""Names of variables that are handed on; `*` stands for any command_exit."""
+"""Names of variables that commands inherit; `*` stands for any suffix."""
 FIXED_VARIABLES: Final[Mapping[str, str]] = {
     "TERM": "dumb",
     # No person can turn pages or type a password.

@@ -92,5 +92,5 @@ def test_sdk_is_loaded_when_it_is_needed_and_named_if_it_is_missing() -> None:
     ran = subprocess.run([sys.executable, "-c", WITHOUT_SDK], capture_output=True, text=True)
     loaded, failure = ran.stdout.splitlines()
     assert loaded == "[]"
-    assert failure.startswith("ServerFailed extra_missing ")
+    assert failure.startswith("ServerFailed missing_extra ")
     assert "steno[mcp]" in failure

@@ -66,7 +66,7 @@ def test_a_missing_part_is_named_with_the_way_to_get_it(
     missing: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, missing, None)
-    with raises_code(Unrecognised, "extra_missing") as raised:
+    with raises_code(Unrecognised, "missing_extra") as raised:
         RapidOcrEngine().recognise(encode_png(draw_text("no")))
     assert raised.value.message.endswith(f"{missing}: pip install 'steno[ocr]'")
 

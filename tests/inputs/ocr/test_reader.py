@@ -52,9 +52,9 @@ def test_whatever_an_engine_raises_is_told_in_our_words() -> None:
 
 def test_what_an_engine_itself_says_is_passed_on() -> None:
     def fail(_: bytes) -> RecognisedText:
-        raise Unrecognised("install it", code="extra_missing")
+        raise Unrecognised("install it", code="missing_extra")
 
-    with raises_code(Unrecognised, "extra_missing"):
+    with raises_code(Unrecognised, "missing_extra"):
         asyncio.run(OcrReader(Scripted(fail)).read(b"image"))
 
 

@@ -28,7 +28,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_without_tesserocr_the_error_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "tesserocr", None)
-    with raises_code(Unrecognised, "extra_missing") as raised:
+    with raises_code(Unrecognised, "missing_extra") as raised:
         TesseractEngine().recognise(IMAGE)
     assert "pip install 'steno[tesseract]'" in raised.value.message
 

@@ -1,9 +1,9 @@
-"""An image from an address, fetched with permission for every step of the way.
+"""Fetch an image from a URL, with permission for every hop.
 
-Whoever runs a server can answer with a redirect to any other, and whoever owns a name can let it
-lead anywhere: into the network that we are in, where there are machines that trust us. So each hop
-is asked about, a name may not lead to a private address, and a redirect may not either. Sizes and
-times are limited. This file does not know what an image is; it carries bytes.
+A server can respond with a redirect to any other, and the owner of a host name can let it lead
+anywhere, also into the local network, whose machines may trust this one. So each hop needs
+permission, and neither a host name nor a redirect may lead to a private address. Sizes and times are
+limited. This module does not know what an image is; it returns bytes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from steno.ports import (
 )
 
 HostLookup: TypeAlias = Callable[[str], Awaitable[tuple[str, ...]]]
-"""Finds the addresses of a host name; none where that cannot be told."""
+"""Finds the addresses of a host name; none if they are unknown."""
 
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _REQUEST_HEADERS: Final = {
@@ -37,12 +37,12 @@ _REQUEST_HEADERS: Final = {
     "user-agent": "steno",
 }
 _UNSPECIFIC_TYPES: Final = frozenset({"application/octet-stream", "binary/octet-stream"})
-"""What servers say that do not look at their files."""
+"""Types that servers send if they do not know the type of a file."""
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 _UNSAFE_CHARACTERS: Final = re.compile(r"[\s\\\x00-\x1f\x7f-\x9f]")
-"""What parsers of URLs drop, or take for something else."""
+"""Characters that URL parsers drop or misread."""
 _GLOBAL_UNICAST: Final = IPv6Network("2000::/3")
-"""All of IPv6 that leads to somebody out there."""
+"""The public part of IPv6."""
 _NAT64: Final = IPv6Network("64:ff9b::/96")
 _HOST_NAME: Final = re.compile(r"[a-z0-9_]([a-z0-9_.-]{0,251}[a-z0-9_.])?")
 # What RFC 3986 allows in a path and a query; `%` too, since it escapes something already.
@@ -50,11 +50,11 @@ _UNESCAPED_CHARACTERS: Final = "/?:@!$&'()*+,;=%~-._"
 
 
 class FetchLimits(NamedTuple):
-    """How much is fetched at most."""
+    """Limits for one image."""
 
     max_bytes: int = 20_000_000
     timeout_s: float = 30
-    """In all, without the time in which people are asked."""
+    """In all, without the time that approvals take."""
     max_redirects: int = 5
 
 
@@ -62,7 +62,7 @@ DEFAULT_FETCH_LIMITS: Final = FetchLimits()
 
 
 class FetchedImage(NamedTuple):
-    """What was at an address, and what allowed to ask for it."""
+    """The bytes at a URL, and the rules that allowed the requests."""
 
     data: bytes
     allowed_by: str
@@ -74,7 +74,7 @@ async def resolve_host(host: str) -> tuple[str, ...]:
     try:
         found = await loop.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
-        return ()  # a proxy may know it; who does not says so when it is asked for
+        return ()  # a proxy may know it; otherwise the request fails
     return tuple(dict.fromkeys(str(address[0]) for *_, address in found))
 
 
@@ -119,7 +119,7 @@ async def fetch_image(
 
 
 class _ImageAddress(NamedTuple):
-    """Where to ask: a URL in one spelling, without user, password and fragment."""
+    """A URL in one spelling, without user, password and fragment."""
 
     scheme: str
     host: str
@@ -127,12 +127,12 @@ class _ImageAddress(NamedTuple):
 
     @property
     def is_literal(self) -> bool:
-        """Whether it says where it leads, so that no other machine has a say in that."""
+        """Whether it is an address itself, so that no other machine decides where it leads."""
         return self.host == "localhost" or _parse_ip(self.host) is not None
 
     @property
     def is_private(self) -> bool:
-        """Whether it says that it leads into a network of our own."""
+        """Whether it is an address in the local network."""
         return self.host == "localhost" or not _is_public(self.host)
 
     def error(self, rule: str, *, code: str) -> ToolFailed:
@@ -141,7 +141,7 @@ class _ImageAddress(NamedTuple):
 
 
 def _parse_address(url: str) -> _ImageAddress:
-    """Read a URL strictly: it has to mean the same to us and to whoever carries the request."""
+    """Parse a URL strictly: it must mean the same here and in the transport."""
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -199,10 +199,10 @@ def _redirect_target(address: _ImageAddress, location: str) -> _ImageAddress:
 async def _check_not_private(
     address: _ImageAddress, before: _ImageAddress | None, host_lookup: HostLookup
 ) -> None:
-    """Raise ToolFailed if somebody else leads us into a network of our own.
+    """Raise ToolFailed if a host name or a redirect leads into the local network.
 
-    The carrier looks a name up once more, and its owner may have changed it by then: what is
-    behind a firewall and trusts everybody there should not be reachable from here anyway.
+    The transport looks the name up again, and its owner may have changed it by then: a machine
+    behind a firewall that trusts all others there should not be reachable from here anyway.
     """
     if address.is_literal:
         if address.is_private and before is not None and not before.is_private:
@@ -245,44 +245,44 @@ def _embedded_ipv4(address: IPv6Address) -> IPv4Address | None:
     return address.ipv4_mapped or address.sixtofour
 
 
-# -- answers ---------------------------------------------------------------------------------
+# -- responses -------------------------------------------------------------------------------
 
 
 async def _request_image(
     address: _ImageAddress, transport: Transport, max_bytes: int
 ) -> bytes | str:
-    """Return what is at an address, or where else to ask."""
+    """Return the bytes at an address, or the target of its redirect."""
     try:
-        answer = await transport.open(HttpRequest("GET", address.url, _REQUEST_HEADERS))
+        response = await transport.open(HttpRequest("GET", address.url, _REQUEST_HEADERS))
         try:
-            if answer.status in _REDIRECTS:
-                return answer.headers.get("location", "")
-            _check_headers(answer, address, max_bytes)
-            return await _read_body(answer, address, max_bytes)
+            if response.status in _REDIRECTS:
+                return response.headers.get("location", "")
+            _check_headers(response, address, max_bytes)
+            return await _read_body(response, address, max_bytes)
         finally:
-            answer.close()
+            response.close()
     except (ProviderError, ProtocolError, InvalidValue) as exc:
         raise address.error(f"could not be fetched: {exc}", code="fetch_failed") from exc
 
 
-def _check_headers(answer: HttpResponse, address: _ImageAddress, max_bytes: int) -> None:
-    if answer.status != 200:
+def _check_headers(response: HttpResponse, address: _ImageAddress, max_bytes: int) -> None:
+    if response.status != 200:
         raise address.error(
-            f"could not be fetched: the server answered with {answer.status}", code="http_status"
+            f"could not be fetched: the server answered with {response.status}", code="http_status"
         )
-    kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
+    kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind and not kind.startswith("image/") and kind not in _UNSPECIFIC_TYPES:
         raise address.error(
             f"is not an image: the server calls it {kind[:80]!r}", code="not_an_image"
         )
-    length = answer.headers.get("content-length", "")
+    length = response.headers.get("content-length", "")
     if length.isdecimal() and int(length[:20]) > max_bytes:
         raise _too_large_error(address, max_bytes)
 
 
-async def _read_body(answer: HttpResponse, address: _ImageAddress, max_bytes: int) -> bytes:
+async def _read_body(response: HttpResponse, address: _ImageAddress, max_bytes: int) -> bytes:
     data = bytearray()
-    while piece := await answer.read():
+    while piece := await response.read():
         data += piece
         if len(data) > max_bytes:
             raise _too_large_error(address, max_bytes)

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 MAX_IMAGE_FILE_BYTES: Final = 50_000_000
 MAX_PIXELS: Final = 64_000_000
-"""What the largest cameras make; decoded that is a quarter of a gigabyte."""
+"""As many as the largest cameras make; a quarter of a gigabyte when decoded."""
 MAX_EDGE: Final = 65_535
-"""Nobody would see anything of what is longer. Some decoders print a line for each bad one."""
+"""Longer images show nothing. Some decoders print a line for each bad row."""
 MAX_OCR_EDGE: Final = 4096
 """More pixels than this make text no more legible, only slower to find."""
 
@@ -43,7 +43,7 @@ class BadImage(ToolFailed):
 
 
 class PreparedImage(NamedTuple):
-    """An image that can be sent, and for the record what was done to it."""
+    """An image that can be sent, and the record of its changes."""
 
     image: Image
     details: dict[str, Any]
@@ -81,7 +81,7 @@ def prepare_for_ocr(data: bytes) -> bytes:
 
 
 def describe_image(data: bytes) -> dict[str, Any]:
-    """Return what there is to know of an image without decoding it, for the record.
+    """Return the facts about an image for the record, without decoding it.
 
     Raises BadImage, and ImportError if Pillow is not installed.
     """
@@ -91,7 +91,7 @@ def describe_image(data: bytes) -> dict[str, Any]:
 
 
 def image_facts(data: bytes, mime_type: str, size: tuple[int, int]) -> dict[str, Any]:
-    """Return the particulars of an image for the record."""
+    """Return hash, size and type of an image for the record."""
     return {
         "sha256": hashlib.sha256(data).hexdigest(),
         "bytes": len(data),
@@ -134,11 +134,11 @@ DECODER_ERRORS: Final = (
     *(OSError, SyntaxError, ValueError, TypeError, ArithmeticError, LookupError, EOFError),
     *(AssertionError, MemoryError, struct.error, zlib.error, Warning),
 )
-"""What decoders raise on bytes that are not what they seem; warnings, where those are errors."""
+"""Exceptions of decoders on invalid bytes; warnings, where those are errors."""
 
 
 def check_image_type(data: bytes) -> str:
-    """Return the MIME type that the first bytes tell. Raises BadImage if it is none of ours."""
+    """Return the MIME type by the first bytes. Raises BadImage if it is not supported."""
     if len(data) > MAX_IMAGE_FILE_BYTES:
         raise BadImage(
             f"has {len(data):,} bytes, and no more than {MAX_IMAGE_FILE_BYTES:,} are opened;"
@@ -164,7 +164,7 @@ def _detect_type(data: bytes) -> str | None:
 
 @contextmanager
 def open_image(data: bytes, mime_type: str) -> Generator[ImageFile, None, None]:
-    """Open an image as far as its header; whatever its decoder raises inside is a BadImage."""
+    """Open an image as far as its header; exceptions of the decoder inside become BadImage."""
     decoder = _load_decoders()[mime_type]
     from PIL.Image import DecompressionBombError  # noqa: PLC0415 - it is loaded by now
 
@@ -185,7 +185,7 @@ def open_image(data: bytes, mime_type: str) -> Generator[ImageFile, None, None]:
 
 
 def check_image_size(size: tuple[int, int]) -> None:
-    """Raise BadImage for more pixels than anybody needs: a small file can claim any number."""
+    """Raise BadImage for too many pixels: a small file can claim any number."""
     width, height = size
     if max(size) > MAX_EDGE:
         raise BadImage(
@@ -202,9 +202,9 @@ def check_image_size(size: tuple[int, int]) -> None:
 
 
 def _load_decoders() -> Mapping[str, Callable[[BytesIO], ImageFile]]:
-    """Return who reads what.
+    """Return the decoder for each MIME type.
 
-    Not `Image.open`, which would warn of large images on standard error before we can refuse them.
+    Not `Image.open`, which warns of large images on standard error before they can be refused.
     """
     try:
         # Loaded when an image is there: it takes longer than all of steno.
@@ -231,7 +231,7 @@ def _load_decoders() -> Mapping[str, Callable[[BytesIO], ImageFile]]:
 _PNG_CHUNKS: Final = frozenset({b"IHDR", b"PLTE", b"tRNS", b"IDAT", b"IEND", b"sRGB"})
 _PNG_HEADER_BYTES: Final = 8
 _PNG_DEPTH_OFFSET: Final = 24
-"""Where the bits of a sample are told; with 16 of them not every decoder can do."""
+"""The offset of the bits per sample; not every decoder takes 16 of them."""
 
 _JPEG_END: Final = 0xD9
 _JPEG_SCAN: Final = 0xDA
@@ -255,13 +255,13 @@ _WEBP_HEADER_BYTES: Final = 12
 
 
 def is_pixels_only(data: bytes, mime_type: str) -> bool:
-    """Tell whether a file of this type holds its image alone; False if that cannot be told."""
+    """Tell whether a file of this type holds nothing but its pixels; False if that is unclear."""
     walk = _CHECKS.get(mime_type)
     return walk is not None and walk(data)
 
 
 def has_too_many_scans(data: bytes) -> bool:
-    """Tell whether a JPEG file draws its image anew more often than anybody wants to see.
+    """Tell whether a JPEG file draws its image again too many times.
 
     A scan that changes nothing takes a hundred bytes, and as long as any other.
     """
@@ -433,7 +433,7 @@ def _convert_to_plain_mode(image: PIL.Image.Image) -> PIL.Image.Image:
 
 
 def _convert_to_srgb(image: PIL.Image.Image, profile: bytes) -> PIL.Image.Image:
-    """Return an image in the colours that everybody expects; as it is if its profile is no good."""
+    """Return an image converted to sRGB; unchanged if its profile is invalid."""
     from PIL import ImageCms  # noqa: PLC0415 - only some images have a profile
 
     try:

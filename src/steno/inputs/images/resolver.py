@@ -16,7 +16,7 @@ from hashlib import blake2b
 from typing import Any, Final, NamedTuple, Protocol, assert_never, final
 from urllib.parse import unquote, urlsplit
 
-from steno.errors import ToolFailed, Unrecognised
+from steno.errors import MissingExtra, ToolFailed, Unrecognised
 from steno.inputs.changed_files import find_changes, read_recorded_image
 from steno.inputs.images.fetch import HostLookup, fetch_image, resolve_host
 from steno.inputs.images.limits import ImageLimits
@@ -45,7 +45,7 @@ from steno.tools.workspace import Workspace
 
 
 class ImageTextReader(Protocol):
-    """Whoever recognises the text in an image."""
+    """Recognises the text in an image."""
 
     async def read(self, image: bytes) -> OcrResult:
         """Read an upright PNG. Raises Unrecognised."""
@@ -78,10 +78,10 @@ class ImageResolver:
         self._host_lookup = host_lookup
         self._clock = clock
 
-    # -- what a model sees -------------------------------------------------------------------
+    # -- resolving ---------------------------------------------------------------------------
 
     async def resolve(self, image: Image, context: ResolveContext) -> ResolvedReference:
-        """Return what the model sees in place of an image. What does not work is an error."""
+        """Return what replaces an image for the model. A failure is a result with an error."""
         name = image_name(image)
         details: dict[str, Any] = {
             "kind": "image",
@@ -89,16 +89,16 @@ class ImageResolver:
             "mode": image.mode.value,
         }
         try:
-            blindness = self._no_vision_reason(context)
-            if image.mode is RecognitionMode.VISION and blindness.text:
+            no_vision = self._no_vision_reason(context)
+            if image.mode is RecognitionMode.VISION and no_vision.text:
                 raise _ImageFailed(
-                    f"{blindness.text}; send it as text with mode ocr or auto, or use a model"
+                    f"{no_vision.text}; send it as text with mode ocr or auto, or use a model"
                     " that takes images",
                     code="no_vision",
                     place=name,
                 )
-            is_read = image.mode is RecognitionMode.OCR or bool(blindness.text)
-            fallback = blindness.text if image.mode is RecognitionMode.AUTO else ""
+            is_read = image.mode is RecognitionMode.OCR or bool(no_vision.text)
+            fallback = no_vision.text if image.mode is RecognitionMode.AUTO else ""
             if is_read and self._ocr is None:
                 raise _ImageFailed(
                     f"{f'{fallback}, and ' if fallback else ''}{_NO_OCR_HINT}",
@@ -112,7 +112,7 @@ class ImageResolver:
             if taken.path is not None:
                 details["path"] = taken.path
             if fallback:
-                details |= {"fallback": fallback, "fallback_kind": blindness.kind}
+                details |= {"fallback": fallback, "fallback_kind": no_vision.kind}
             if is_read:
                 return await self._recognise(name, taken.data, details, context)
             return await self._show_or_recognise(name, image.mode, taken.data, details, context)
@@ -127,7 +127,7 @@ class ImageResolver:
         details: dict[str, Any],
         context: ResolveContext,
     ) -> ResolvedReference:
-        """Show an image; where that fails, and nobody insists on it, read what stands in it."""
+        """Show an image; if that fails and the mode allows it, recognise its text."""
         try:
             return await self._show(name, data, details)
         except _ImageFailed as exc:
@@ -146,7 +146,7 @@ class ImageResolver:
                 ) from other
 
     def _no_vision_reason(self, context: ResolveContext) -> _NoVisionReason:
-        """Return why the model gets no images to see; no words if it does."""
+        """Return why the model sees no images; with an empty text if it does."""
         if context.image_refusal:
             return _NoVisionReason(
                 _IMAGE_REFUSED, f"the model took no images: {context.image_refusal}"
@@ -200,7 +200,7 @@ class ImageResolver:
             note=build_ocr_note(name, found, details.get("fallback")),
         )
 
-    # -- where it is from --------------------------------------------------------------------
+    # -- loading -----------------------------------------------------------------------------
 
     async def _load_bytes(self, image: Image, context: ResolveContext) -> _ImageBytes:
         source = image.source
@@ -224,7 +224,7 @@ class ImageResolver:
         except ToolFailed as exc:
             raise _ImageFailed(exc.message, code=exc.code, place=exc.place) from exc
         except ImportError as exc:
-            raise _ImageFailed(str(exc), code="extra_missing") from exc
+            raise _ImageFailed(str(exc), code=MissingExtra.code) from exc
 
     async def _load_file(self, path: str, context: ResolveContext) -> _ImageBytes:
         if self._workspace is None:
@@ -234,8 +234,10 @@ class ImageResolver:
                 place="image",
             )
         name = await asyncio.to_thread(workspace_name, self._workspace, path)
-        told = printable_name(name)
-        allowed_by = await context.require_permission("read", Capability.READ, name, name=told)
+        shown_name = printable_name(name)
+        allowed_by = await context.require_permission(
+            "read", Capability.READ, name, name=shown_name
+        )
         read = partial(self._workspace.strict.read_file, name, max_bytes=MAX_IMAGE_FILE_BYTES)
         return _ImageBytes(await asyncio.to_thread(read), allowed_by, name)
 
@@ -253,10 +255,10 @@ class ImageResolver:
             await transport.close()
         return _ImageBytes(found.data, found.allowed_by)
 
-    # -- later -------------------------------------------------------------------------------
+    # -- earlier results ---------------------------------------------------------------------
 
     def is_current(self, image: Image, resolution: Resolution, context: ResolveContext) -> bool:
-        """Tell whether what was found once still serves the model that is to see it now."""
+        """Tell whether an earlier result can be used for the current model."""
         details = resolution.details or {}
         is_blind = bool(self._no_vision_reason(context).text)
         if details.get("used") == "vision":
@@ -270,7 +272,7 @@ class ImageResolver:
         return True
 
     def _accepts(self, sent: Mapping[str, Any]) -> bool:
-        """Tell whether what was made for one API can go to this one as well."""
+        """Tell whether an image that was prepared for one API can be sent to this one."""
         sizes = [sent.get(name, 0) for name in ("bytes", "width", "height")]
         if not all(isinstance(size, int) for size in sizes):
             return False
@@ -284,7 +286,7 @@ class ImageResolver:
     async def changes(
         self, image: Image, resolution: Resolution, *, known: frozenset[str] = frozenset()
     ) -> tuple[str, ...]:
-        """Return what has become of a file since; bytes and addresses are taken as they were."""
+        """Return the changes of a file since; bytes and URLs count as unchanged."""
         file = read_recorded_image(resolution.details)
         if self._workspace is None or file is None:
             return ()
@@ -303,7 +305,7 @@ class _ImageFailed(ToolFailed):
 
 
 def _unprepared_error(exc: BadImage | ImportError, name: str) -> _ImageFailed:
-    code = exc.code if isinstance(exc, BadImage) else "extra_missing"
+    code = exc.code if isinstance(exc, BadImage) else MissingExtra.code
     return _ImageFailed(f"{exc}; try again, or leave it out", code=code, place=name)
 
 
@@ -316,7 +318,7 @@ class _ImageBytes(NamedTuple):
 
 # -- text -----------------------------------------------------------------------------------------
 
-# Why a model reads an image that it might have seen, as the record has it.
+# Reasons for text in place of an image, as the record has them.
 _NO_VISION: Final = "blind"
 _IMAGE_REFUSED: Final = "refused"
 _NOT_PREPARABLE: Final = "unfit"
@@ -329,9 +331,9 @@ _NO_OCR_HINT: Final = (
 
 
 def image_name(image: Image, place: str | None = None) -> str:
-    """Return what people and models call an image: its path, or the last step of its address.
+    """Return the name of an image for people and models: its path, or the last step of its URL.
 
-    `place` is what the workspace calls the file, once that is known.
+    `place` is the name that the workspace has for the file, once that is known.
     """
     match image.source:
         case ImageFile(path):
@@ -352,7 +354,7 @@ def _last_path_segment(url: str) -> str:
 
 
 def image_source(image: Image) -> str:
-    """Return where an image is from, for the record: no secrets, no bytes."""
+    """Return the source of an image for the record, without secrets and bytes."""
     match image.source:
         case ImageFile(path):
             return path
@@ -363,10 +365,10 @@ def image_source(image: Image) -> str:
 
 
 def format_ocr_text(name: str, found: OcrResult) -> str:
-    """Return what the model reads: the text, between a line that says what it is and its end.
+    """Return the text for the model, between a line that describes it and a last line.
 
     Both lines bear a mark that follows from the text, so that no image can hold its own last line
-    and go on as somebody else.
+    and continue in the name of another.
     """
     if not found.text.strip():
         return f"[image {name}: no text was found in it by OCR]"
@@ -388,16 +390,16 @@ def format_ocr_text(name: str, found: OcrResult) -> str:
 
 
 def build_ocr_note(name: str, found: OcrResult, fallback: str | None) -> str:
-    """Return what people should know who expected the model to see an image, or a text."""
+    """Return a note for people who expect the model to see an image, or a text."""
     if not found.text.strip():
-        said = f"no text was found in {name}, by {found.engine}"
+        note = f"no text was found in {name}, by {found.engine}"
     elif fallback:
-        said = f"the text in {name} was recognised instead, by {found.engine}"
-        said += (
+        note = f"the text in {name} was recognised instead, by {found.engine}"
+        note += (
             ""
             if found.confidence is None
             else f", confidence {format_confidence(found.confidence)}"
         )
     else:
         return ""
-    return f"{fallback}: {said}" if fallback else said
+    return f"{fallback}: {note}" if fallback else note

@@ -60,9 +60,9 @@ T = TypeVar("T")
 
 @final
 class McpServers:
-    """The servers that a user has set up; `async with` ends them. Constructing starts none.
+    """The configured servers; `async with` ends them. Constructing starts none.
 
-    Of two specs of one name the later one counts. Iterating gives those that can be asked.
+    Of two specs with one name the later one counts. Iterating yields the usable servers.
     """
 
     def __init__(
@@ -86,11 +86,11 @@ class McpServers:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The servers that can be asked."""
+        """The names of the usable servers."""
         return tuple(self._connections)
 
     def get(self, name: str) -> McpConnection:
-        """Return a server. Raises ServerFailed, which says which there are, or what it lacks."""
+        """Return a server. Raises ServerFailed with the known names, or with what it lacks."""
         if (connection := self._connections.get(name)) is not None:
             return connection
         if (spec := self.specs.get(name)) is not None:
@@ -103,7 +103,7 @@ class McpServers:
         )
 
     async def aclose(self) -> None:
-        """End all of them, at once."""
+        """End all servers at once."""
         await asyncio.gather(*[server.aclose() for server in self._connections.values()])
 
     async def __aenter__(self) -> Self:
@@ -120,9 +120,9 @@ class McpServers:
 
 @final
 class McpConnection:
-    """A `Server` of `said`, reached as its spec says. Constructing it starts nothing.
+    """An `McpServer` that is reached as its spec says. Constructing it starts nothing.
 
-    `notify` is told what people may want to know. Any number of tasks may ask at once.
+    `notify` gets notes for people. Any number of tasks may send requests at once.
     """
 
     def __init__(
@@ -140,16 +140,16 @@ class McpConnection:
         self._session: McpClientSession | None = None
         self._sessions: set[McpClientSession] = set()
         self._starts = 0
-        """How many there were since the last answer."""
+        """How many starts there were since the last response."""
         self._started_at = 0.0
         self._uses_old_protocol = False
-        """Whether it takes nothing but the words of the older protocol."""
+        """Whether the server accepts only the older protocol."""
         self._is_closed = False
         self._notified: set[str] = set()
 
     @property
     def name(self) -> str:
-        """What the user calls it."""
+        """The name that the user gave it."""
         return self.spec.name
 
     @property
@@ -159,7 +159,7 @@ class McpConnection:
 
     @property
     def protocol(self) -> str | None:
-        """The version of the protocol that was agreed on; None before the first answer."""
+        """The version of the protocol that was agreed on; None before the first response."""
         version = (
             None
             if self._session is None
@@ -169,9 +169,9 @@ class McpConnection:
 
     @property
     def is_connected(self) -> bool:
-        """Whether it has answered, and is still there to be asked."""
-        link = self._session
-        return link is not None and link.session is not None and not link.is_gone
+        """Whether it has responded, and is still running."""
+        client = self._session
+        return client is not None and client.session is not None and not client.is_gone
 
     # -- questions ---------------------------------------------------------------------------
 
@@ -193,42 +193,42 @@ class McpConnection:
     async def call(
         self, tool: str, arguments: Mapping[str, Any], *, progress: Callable[[str], object]
     ) -> CallToolResult:
-        """Call a tool. If cancelled, the server is told so. Raises ServerFailed."""
+        """Call a tool. Cancelling it cancels the call in the server. Raises ServerFailed."""
         self._check_sendable(tool, arguments)
-        paced = Throttle(progress)
+        throttle = Throttle(progress)
 
         async def report(done: float, total: float | None, message: str | None) -> None:
             of = "" if total is None else f"/{total:g}"
-            paced(f"{done:g}{of} {escape_text(message or '', 200)}".strip())
+            throttle(f"{done:g}{of} {escape_text(message or '', 200)}".strip())
 
-        async def question(link: McpClientSession, types: Any) -> dict[str, Any]:
+        async def send(client: McpClientSession, types: Any) -> dict[str, Any]:
             params = types.CallToolRequestParams(name=tool, arguments=dict(arguments))
             request = types.CallToolRequest(params=params)
-            ask = link.session.send_request
+            ask = client.session.send_request
             try:
-                return await link.ask(ask(request, types.EmptyResult, progress_callback=report))
+                return await client.ask(ask(request, types.EmptyResult, progress_callback=report))
             except load_mcp_sdk().MCPError as exc:
                 if exc.code != types.HEADER_MISMATCH:
                     raise
             # It wants some arguments in headers too, and only its list of tools says which.
             await self.tools()
-            return await link.ask(ask(request, types.EmptyResult, progress_callback=report))
+            return await client.ask(ask(request, types.EmptyResult, progress_callback=report))
 
-        with paced:
-            return decode_call_result(await self._ask_for_result(question))
+        with throttle:
+            return decode_call_result(await self._ask_for_result(send))
 
     async def read(self, uri: str) -> ReadResourceResult:
         """Read a resource; nothing is kept to be used again. Raises ServerFailed."""
         self._check_sendable(uri)
 
-        async def question(link: McpClientSession, types: Any) -> dict[str, Any]:
+        async def send(client: McpClientSession, types: Any) -> dict[str, Any]:
             params = types.ReadResourceRequestParams(uri=uri)
             request = types.ReadResourceRequest(params=params)
-            return await link.ask(link.session.send_request(request, types.EmptyResult))
+            return await client.ask(client.session.send_request(request, types.EmptyResult))
 
-        answer = await self._ask_for_result(question)
+        response = await self._ask_for_result(send)
         try:
-            return decode_resource(answer)
+            return decode_resource(response)
         except InvalidValue as exc:
             raise ServerFailed(str(exc), code=exc.code, place=f"mcp {self.name}") from exc
 
@@ -236,17 +236,17 @@ class McpConnection:
         """Return a prompt with its arguments filled in. Raises ServerFailed."""
         self._check_sendable(name, arguments)
 
-        async def question(link: McpClientSession, types: Any) -> dict[str, Any]:
+        async def send(client: McpClientSession, types: Any) -> dict[str, Any]:
             params = types.GetPromptRequestParams(name=name, arguments=dict(arguments))
             request = types.GetPromptRequest(params=params)
-            return await link.ask(link.session.send_request(request, types.EmptyResult))
+            return await client.ask(client.session.send_request(request, types.EmptyResult))
 
-        return decode_prompt_messages(await self._ask_for_result(question))
+        return decode_prompt_messages(await self._ask_for_result(send))
 
-    # -- how they are asked ------------------------------------------------------------------
+    # -- requests ----------------------------------------------------------------------------
 
-    def _check_sendable(self, *said: object) -> None:
-        if not is_encodable(said):
+    def _check_sendable(self, *values: object) -> None:
+        if not is_encodable(values):
             raise ServerFailed(
                 "it cannot be asked this: a name or a value is no valid Unicode",
                 code="not_sendable",
@@ -256,27 +256,27 @@ class McpConnection:
     async def _list_all(
         self, verb: str, items_in: Callable[[Mapping[str, Any]], Iterable[T]], *, part: str
     ) -> tuple[T, ...]:
-        """Return what is on all pages; nothing if the server has no such part."""
+        """Return the items of all pages; none if the server lacks the capability."""
 
-        async def question(link: McpClientSession, types: Any) -> tuple[T, ...]:
-            if getattr(link.session.server_capabilities, part, None) is None:
+        async def send(client: McpClientSession, types: Any) -> tuple[T, ...]:
+            if getattr(client.session.server_capabilities, part, None) is None:
                 return ()
             listed: list[T] = []
-            async for page in self._pages(link, getattr(link.session, verb), types):
+            async for page in self._pages(client, getattr(client.session, verb), types):
                 listed += items_in(page)
             return tuple(listed)
 
-        return await self._ask(question, timeout_s=self.spec.start_timeout_s)
+        return await self._ask(send, timeout_s=self.spec.start_timeout_s)
 
     async def _pages(
-        self, link: McpClientSession, list_page: Callable[..., Awaitable[object]], types: Any
+        self, client: McpClientSession, list_page: Callable[..., Awaitable[object]], types: Any
     ) -> AsyncIterator[dict[str, Any]]:
         cursor: str | None = None
-        room = MAX_MESSAGE_BYTES  # many pages may hold as much as one that is as large as can be
+        room = MAX_MESSAGE_BYTES  # all pages together are limited like one message
         for _ in range(_MAX_PAGES):
             params = types.PaginatedRequestParams(cursor=cursor)
             try:
-                page = await link.ask(list_page(params=params))
+                page = await client.ask(list_page(params=params))
             except load_mcp_sdk().MCPError as exc:
                 if exc.code == types.METHOD_NOT_FOUND:
                     return
@@ -299,55 +299,55 @@ class McpConnection:
             self._notify(text)
 
     async def _ask_for_result(
-        self, question: Callable[[McpClientSession, Any], Awaitable[dict[str, Any]]]
+        self, send: Callable[[McpClientSession, Any], Awaitable[dict[str, Any]]]
     ) -> dict[str, Any]:
-        """Return the one answer to a question. Raises ServerFailed."""
-        answer = await self._ask(question, timeout_s=self.spec.call_timeout_s)
-        if answer.get("resultType", "complete") != "complete":
+        """Return the complete response to a request. Raises ServerFailed."""
+        response = await self._ask(send, timeout_s=self.spec.call_timeout_s)
+        if response.get("resultType", "complete") != "complete":
             raise ServerFailed(
                 "the server asks for something in return, which is not offered",
                 code="server_needs_input",
                 place=f"mcp {self.name}",
             )
-        return answer
+        return response
 
     async def _ask(
-        self, question: Callable[[McpClientSession, Any], Awaitable[T]], *, timeout_s: float
+        self, send: Callable[[McpClientSession, Any], Awaitable[T]], *, timeout_s: float
     ) -> T:
-        """Ask a server that is there, within bounds. Raises ServerFailed."""
-        # To load the SDK takes a second, in which others should not have to wait.
-        loaded = await asyncio.to_thread(load_mcp_sdk)
-        link = await self._ready_session(loaded)
+        """Send a request to a running server, with a timeout. Raises ServerFailed."""
+        # Loading the SDK takes a second, in which other tasks should not wait.
+        sdk = await asyncio.to_thread(load_mcp_sdk)
+        client = await self._ready_session(sdk)
         try:
             async with asyncio.timeout(timeout_s):
-                answer = await question(link, loaded.types)
+                response = await send(client, sdk.types)
         except TimeoutError as exc:
             raise ServerFailed(
                 f"no answer within {timeout_s:g} s", code="server_timeout", place=f"mcp {self.name}"
             ) from exc
-        except loaded.MCPError as exc:
-            raise await self._explain_error(exc, link, loaded) from exc
+        except sdk.MCPError as exc:
+            raise await self._explain_error(exc, client, sdk) from exc
         except (ValueError, RuntimeError, OSError) as exc:
             raise build_failure(
                 self.spec, "cannot be asked", str(exc), code="server_not_askable"
             ) from exc
         self._starts = 0
-        return answer
+        return response
 
-    async def _ready_session(self, loaded: McpSdk) -> McpClientSession:
-        link = self._current_session(loaded)
+    async def _ready_session(self, sdk: McpSdk) -> McpClientSession:
+        client = self._current_session(sdk)
         try:
-            await link.ready()
+            await client.ready()
         except ServerFailed:
-            if not link.closed_on_handshake:
+            if not client.closed_on_handshake:
                 raise
             self._uses_old_protocol = True
-            link = self._current_session(loaded)
-            await link.ready()
-        return link
+            client = self._current_session(sdk)
+            await client.ready()
+        return client
 
-    def _current_session(self, loaded: McpSdk) -> McpClientSession:
-        """Return the server as it runs, started if it does not. Raises ServerFailed."""
+    def _current_session(self, sdk: McpSdk) -> McpClientSession:
+        """Return the current session, started if there is none. Raises ServerFailed."""
         if self._is_closed:
             raise ServerFailed(
                 "the session is over", code="session_closed", place=f"mcp {self.name}"
@@ -356,11 +356,11 @@ class McpConnection:
             raise _unusable_error(self.spec)
         if self._session is None or self._session.is_gone:
             self._count_start()
-            self._session = link = McpClientSession(
-                self.spec, folder=self._folder, sdk=loaded, is_older=self._uses_old_protocol
+            self._session = client = McpClientSession(
+                self.spec, folder=self._folder, sdk=sdk, is_older=self._uses_old_protocol
             )
-            self._sessions.add(link)
-            link.task.add_done_callback(lambda _: self._sessions.discard(link))
+            self._sessions.add(client)
+            client.task.add_done_callback(lambda _: self._sessions.discard(client))
         return self._session
 
     def _count_start(self) -> None:
@@ -373,31 +373,29 @@ class McpConnection:
                     place=f"mcp {self.name}",
                 )
             self._starts = 0
-        # One that has never answered has failed, and whoever asked is told so.
+        # A session that never responded has failed, and its caller got the error.
         if self._session is not None and self._session.session is not None:
             self._notify(f"mcp {self.name}: it is gone, and is started again")
         self._starts += 1
         self._started_at = self._now()
 
-    async def _explain_error(
-        self, exc: Any, link: McpClientSession, loaded: McpSdk
-    ) -> ServerFailed:
-        """Say that the server is gone, or what it has against the question."""
-        is_over = is_session_gone(exc) or not await link.is_session_known()
+    async def _explain_error(self, exc: Any, client: McpClientSession, sdk: McpSdk) -> ServerFailed:
+        """Return an error: the server is gone, or it refused the request."""
+        is_over = is_session_gone(exc) or not await client.is_session_known()
         if is_over:
-            link.disconnect()
-            # What it said last may still be on its way.
-            await asyncio.wait([link.task], timeout=_STDERR_WAIT_S)
-        if is_over or is_stream_broken(exc, loaded):
+            client.disconnect()
+            # Its last output may still arrive.
+            await asyncio.wait([client.task], timeout=_STDERR_WAIT_S)
+        if is_over or is_stream_broken(exc, sdk):
             what = "the server went away in the middle of a call"
-            return build_failure(self.spec, what, code="server_gone", tail=link.tail)
+            return build_failure(self.spec, what, code="server_gone", tail=client.tail)
         self._starts = 0
         return build_failure(self.spec, "the server says no", exc.message, code="server_refused")
 
     async def aclose(self) -> None:
         """End the server, with all that it has started. May be called again."""
         self._is_closed = True
-        await asyncio.gather(*[link.aclose() for link in [*self._sessions]])
+        await asyncio.gather(*[client.aclose() for client in [*self._sessions]])
 
 
 # -- one session with a server --------------------------------------------------------------------
@@ -405,15 +403,18 @@ class McpConnection:
 _CLOSE_TIMEOUT_S: Final = 5
 _PING_TIMEOUT_S: Final = 3
 _MAX_SERVER_REQUESTS: Final = 1_000
-"""How many requests a server may have between two answers; all it can want is to see us alive."""
+"""How many requests a server may send between two responses; only pings are useful."""
 _RESPONSES: Final[ContextVar[list[dict[str, Any]] | None]] = ContextVar("steno_heard", default=None)
 
 
 @final
 class McpClientSession:
-    """A server that has been started. `ready` waits until it can be asked.
+    """One session with a server, from its start until it is gone. `ready` waits for the handshake.
 
-    One `is_older` is greeted as the older protocol has it, without a try at the newer one.
+    The scopes of the SDK have to be left by the task that entered them, so one task owns them all
+    and others send requests through its session. Responses are kept as received: the SDK refuses a
+    whole list over one invalid tool, and the rest of the list is still useful. With `is_older`, the
+    handshake of the older protocol is used at once.
     """
 
     def __init__(
@@ -430,44 +431,43 @@ class McpClientSession:
         self._has_server_session = False
         """Whether the server keeps a session for us, which it may forget."""
         self.closed_on_handshake = False
-        """Whether it was gone as soon as it was greeted: some older servers take no other words
-        than their own, and end."""
+        """Whether it ended at the handshake: some older servers end on an unknown request."""
         self.tail: Final = StderrTail()
         self.task: Final = asyncio.create_task(self._run(), name=f"mcp {spec.name}")
-        self.task.add_done_callback(self._on_task_done)  # also where it never came to begin
+        self.task.add_done_callback(self._on_task_done)  # also if it was cancelled before it began
 
     @property
     def is_gone(self) -> bool:
-        """Whether there is nobody to ask any more."""
+        """Whether the session has ended."""
         return self._disconnecting.is_set() or self.task.done()
 
     async def ready(self) -> None:
-        """Wait until the server has answered for the first time. Raises ServerFailed."""
+        """Wait until the handshake is done. Raises ServerFailed."""
         await self._settled.wait()
         if self._failure is not None:
             failure = self._failure
             raise ServerFailed(failure.message, code=failure.code, place=failure.place)
 
-    async def ask(self, question: Awaitable[object]) -> dict[str, Any]:
-        """Return what the server answers, as it came; the question is one of the session's.
+    async def ask(self, request: Awaitable[object]) -> dict[str, Any]:
+        """Return the response of the server as received, to a request of the SDK's session.
 
         Raises what the SDK raises.
         """
-        heard: list[dict[str, Any]] = []
-        token = _RESPONSES.set(heard)
+        responses: list[dict[str, Any]] = []
+        token = _RESPONSES.set(responses)
         try:
-            await question
+            await request
         except self.sdk.ValidationError:
-            if not heard:
+            if not responses:
                 raise
         finally:
             _RESPONSES.reset(token)
-        return heard[-1]
+        return responses[-1]
 
     async def is_session_known(self) -> bool:
-        """Tell whether the server still knows our session, if there is one.
+        """Tell whether the server still knows the session, if there is one.
 
-        One that was started anew says no to everything then, each in its own words.
+        A server that was restarted refuses every request of it, each with its own text.
         """
         if not self._has_server_session:
             return True
@@ -478,18 +478,18 @@ class McpClientSession:
         except self.sdk.MCPError as exc:
             return bool(exc.code == types.METHOD_NOT_FOUND)
         except TimeoutError:
-            pass  # it is slow, which is no reason to leave it
+            pass  # a slow server keeps its session
         return True
 
     def disconnect(self) -> None:
-        """Let the server go."""
+        """Ask the session to end."""
         self._disconnecting.set()
 
     async def aclose(self) -> None:
-        """Let the server go, and wait until it is gone."""
+        """End the session, and wait until the server is gone."""
         self.disconnect()
         if not self._settled.is_set():
-            self.task.cancel()  # it has not answered yet: there is nobody to take leave of
+            self.task.cancel()  # there was no response yet, so there is no session to close
         done, _ = await asyncio.wait([self.task], timeout=_CLOSE_TIMEOUT_S)
         if not done:
             self.task.cancel()
@@ -503,16 +503,17 @@ class McpClientSession:
                 )
                 info = self.sdk.types.Implementation(name="steno", version="1")
                 # Without callbacks for them, the SDK offers no sampling, elicitation or roots,
-                # and refuses whoever asks for them all the same.
+                # and refuses a server that asks for them nevertheless.
                 async with self.sdk.ClientSession(
                     dispatcher=dispatcher, client_info=info
                 ) as session:
                     await self._handshake(session)
-                    self.tail.clear_remarks()  # an older server says no to newer words, and is none the worse
+                    # An older server refused the newer handshake first, which is no fault.
+                    self.tail.clear_remarks()
                     self.session = session
                     self._settled.set()
                     await self._disconnecting.wait()
-        except Exception as exc:  # noqa: BLE001 - whatever it was, the server is gone
+        except Exception as exc:  # noqa: BLE001 - after any exception the server is gone
             self._fail_on(_first_exception(exc))
 
     def _on_task_done(self, _: asyncio.Task[None]) -> None:
@@ -575,21 +576,21 @@ class McpClientSession:
 
 
 class _RecordingDispatcher:
-    """The SDK's, which tells us when it ends, and keeps answers before they are looked at."""
+    """The dispatcher of the SDK, which also reports its end and keeps responses as received."""
 
-    def __init__(self, inner: Any, link: McpClientSession) -> None:
+    def __init__(self, inner: Any, client: McpClientSession) -> None:
         self._inner = inner
-        self._link = link
-        self._asked = 0
+        self._client = client
+        self._request_count = 0
 
     async def run(self, on_request: Callable[..., Any], *args: Any, **options: Any) -> None:
-        scope = self._link.sdk.anyio.CancelScope()
+        scope = self._client.sdk.anyio.CancelScope()
 
         async def counted(*asked: Any) -> Any:
-            # Each is a task that waits until the server takes its answer, and it may never.
-            self._asked += 1
-            if self._asked > _MAX_SERVER_REQUESTS:
-                self._link.tail.add_remark(
+            # Each is a task that waits until the server reads the response, which may never happen.
+            self._request_count += 1
+            if self._request_count > _MAX_SERVER_REQUESTS:
+                self._client.tail.add_remark(
                     f"it asked us {_MAX_SERVER_REQUESTS:,} things, and answered nothing"
                 )
                 scope.cancel()
@@ -599,17 +600,17 @@ class _RecordingDispatcher:
             with scope:
                 await self._inner.run(counted, *args, **options)
         finally:
-            self._link.disconnect()
+            self._client.disconnect()
 
     async def notify(self, *args: Any, **options: Any) -> None:
         await self._inner.notify(*args, **options)
 
     async def send_raw_request(self, *args: Any, **options: Any) -> dict[str, Any]:
-        answer: dict[str, Any] = await self._inner.send_raw_request(*args, **options)
-        self._asked = 0
-        if (heard := _RESPONSES.get()) is not None:
-            heard.append(dict(answer))
-        return answer
+        response: dict[str, Any] = await self._inner.send_raw_request(*args, **options)
+        self._request_count = 0
+        if (responses := _RESPONSES.get()) is not None:
+            responses.append(dict(response))
+        return response
 
 
 def build_failure(
@@ -631,12 +632,12 @@ def _unusable_error(spec: McpServerSpec) -> ServerFailed:
 
 
 def _first_exception(exc: BaseException) -> BaseException:
-    """Return the first of several failures at once."""
+    """Return the first exception of a group."""
     return _first_exception(exc.exceptions[0]) if isinstance(exc, BaseExceptionGroup) else exc
 
 
 def _failure_reason(exc: BaseException) -> str:
-    """Say why something failed."""
+    """Return why something failed, as text."""
     match exc:
         case FileNotFoundError() | NotADirectoryError() | PermissionError():
             return f"{exc.filename or 'command'}: {exc.strerror}"
@@ -655,22 +656,22 @@ THROTTLE_INTERVAL_S: Final = 0.1
 
 @final
 class Throttle:
-    """Tells somebody what it is told, while `with` lasts: of many words at once, the last.
+    """Limits the rate of calls to a callback, inside of `with`: of many texts at once, the last.
 
-    The first comes through at once, and the last for sure, at the end if not before.
+    The first text is passed on at once, and the last one always, at the end at the latest.
     """
 
     def __init__(
-        self, tell: Callable[[str], object], *, now: Callable[[], float] = time.monotonic
+        self, callback: Callable[[str], object], *, now: Callable[[], float] = time.monotonic
     ) -> None:
-        self._callback = tell
+        self._callback = callback
         self._now = now
         self._next_at = now()
         self._waiting: str | None = None
         self._timer: asyncio.TimerHandle | None = None
 
     def __call__(self, text: str) -> None:
-        """Tell it, now or when it is time, unless something newer has come by then."""
+        """Pass a text on, now or later, unless a newer one replaces it."""
         self._waiting = text
         left_s = self._next_at - self._now()
         if left_s <= 0:

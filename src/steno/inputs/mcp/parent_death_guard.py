@@ -1,11 +1,11 @@
-"""A small program that becomes a server, and sees to it that the server does not outlive us.
+"""A small program that becomes a server, which the system kills when steno ends.
 
-It runs as a script of its own, so it knows nothing of steno and needs nothing but Python on Linux:
+It runs as a script, so it knows nothing of steno and needs nothing but Python on Linux:
 
-    python -I -S leash.py PARENT FAILURE_FD PROGRAM [ARGUMENT ...]
+    python -I -S parent_death_guard.py PARENT FAILURE_FD PROGRAM [ARGUMENT ...]
 
-If we are killed, nobody is left to end a server that does not end when its input does: the system
-kills it then. Why the program cannot be started is written to FAILURE_FD, as the system's number.
+If steno is killed, no program is left to end a server that does not end when its input closes: the
+system kills it then. Why the program cannot be started is written to FAILURE_FD, as the system's number.
 """
 
 from __future__ import annotations

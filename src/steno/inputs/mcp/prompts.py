@@ -1,8 +1,8 @@
 """Prompts of MCP servers as slash commands: `/server:prompt key=value "another value"`.
 
-A command names what a server calls something else where that could not be typed; the server is
-asked by its own name. What the server makes of it becomes one message of the user: nothing of it
-is dropped, and what it lets the assistant say is quoted, for nobody has said it.
+A name that cannot be typed is mapped to one that can; the server gets its own name. The result of
+the server becomes one user message: nothing of it
+is dropped, and text in the role of the assistant is quoted, since the model did not write it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MAX_PROMPTS: Final = 128
 """How many of one server are offered."""
 _MAX_BLOCKS: Final = 100
 _MAX_TEXT_CHARACTERS: Final = 256 * 1024
-"""The characters that a prompt may say in all."""
+"""The characters of a prompt in all."""
 _MAX_DATA_BYTES: Final = 1024 * 1024
 """The bytes that it may hold in all which are neither text nor an image."""
 _MAX_NAME_CHARACTERS: Final = 48
@@ -46,7 +46,7 @@ _NAMED_VALUE: Final = re.compile(r'([^\s"=]+)=(.*)', re.DOTALL)
 
 
 class McpPrompt(NamedTuple):
-    """A prompt of a server, as a person can ask for it."""
+    """A prompt of a server, and its command."""
 
     command: str
     """What to type: `/server:prompt`."""
@@ -58,14 +58,14 @@ class McpPrompt(NamedTuple):
 
 
 class McpPrompts(NamedTuple):
-    """The prompts of servers, and what has to be said of those that are not there."""
+    """The prompts of servers, and notes about those that are left out."""
 
     prompts: tuple[McpPrompt, ...]
     notes: tuple[str, ...] = ()
 
 
 class PromptCommand(NamedTuple):
-    """What a person typed."""
+    """A parsed command."""
 
     command: str
     named: Mapping[str, str] = {}
@@ -77,7 +77,7 @@ class PromptCommand(NamedTuple):
         return self.command[1:].partition(":")[0]
 
 
-# -- what there is ---------------------------------------------------------------------------
+# -- listing ---------------------------------------------------------------------------------
 
 
 async def list_mcp_prompts(servers: Iterable[McpServer]) -> McpPrompts:
@@ -145,7 +145,7 @@ def _name_hash(name: str) -> str:
     return hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()[:_HASH_LENGTH]
 
 
-# -- what was typed --------------------------------------------------------------------------
+# -- commands --------------------------------------------------------------------------------
 
 
 def parse_prompt_command(text: str) -> PromptCommand | None:
@@ -235,7 +235,7 @@ def _clean_name(name: str) -> str:
     return clean_text(name, _MAX_WORD_CHARACTERS)
 
 
-# -- what came of it -------------------------------------------------------------------------
+# -- messages --------------------------------------------------------------------------------
 
 
 def _build_message(messages: tuple[PromptMessage, ...], prompt: McpPrompt) -> UserMessage:
@@ -244,9 +244,9 @@ def _build_message(messages: tuple[PromptMessage, ...], prompt: McpPrompt) -> Us
         text=_MAX_TEXT_CHARACTERS, data=_MAX_DATA_BYTES, images=MAX_IMAGES, pixels=MAX_IMAGE_BYTES
     )
     for message in messages[:_MAX_BLOCKS]:
-        said = _message_blocks(message, prompt.server)
-        room = reduce(_subtract_block, said, room)
-        content += said
+        blocks = _message_blocks(message, prompt.server)
+        room = reduce(_subtract_block, blocks, room)
+        content += blocks
     if len(messages) > _MAX_BLOCKS or min(room) < 0:
         raise ServerFailed(
             f"what {prompt.command} says is too long to be sent",
@@ -261,7 +261,7 @@ def _build_message(messages: tuple[PromptMessage, ...], prompt: McpPrompt) -> Us
 
 
 class _RemainingRoom(NamedTuple):
-    """How much more may be said: characters, bytes that no one can read, images, their bytes."""
+    """The room that is left: characters, bytes that are not text, images, their bytes."""
 
     text: int
     data: int
@@ -288,7 +288,7 @@ def _subtract_block(room: _RemainingRoom, block: UserBlock) -> _RemainingRoom:
 
 
 def _message_blocks(message: PromptMessage, server: str) -> list[UserBlock]:
-    """Return a message as what the user says; what others are to have said is quoted."""
+    """Return a message as blocks of the user; text in other roles is quoted."""
     blocks = _convert_block(sanitise_json(message.content), server)
     if message.role == "user":
         return blocks
@@ -302,7 +302,7 @@ def _quote_text(text: Text) -> Text:
 
 
 def _convert_block(block: dict[str, Any], server: str) -> list[UserBlock]:
-    """Return a block of the protocol as ours; one that has none is kept, and said to be there."""
+    """Return a block of the protocol as blocks of steno; an unknown one is kept, with a note."""
     match block:
         case {"type": "text", "text": str(text)}:
             return [Text(text)] if text else []
@@ -311,9 +311,9 @@ def _convert_block(block: dict[str, Any], server: str) -> list[UserBlock]:
         ):
             return [image]
         case {"type": "resource_link", "uri": str(uri)} if uri:
-            words = [block.get(key) for key in ("title", "name", "description")]
+            parts = [block.get(key) for key in ("title", "name", "description")]
             about = clean_text(
-                ": ".join([word for word in words if isinstance(word, str)]),
+                ": ".join([word for word in parts if isinstance(word, str)]),
                 _MAX_DESCRIPTION_CHARACTERS,
             )
             link = Resource(server=server, uri=uri, mime_type=_mime_type(block))

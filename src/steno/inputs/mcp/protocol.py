@@ -22,7 +22,7 @@ class ListedTool(NamedTuple):
     description: str = ""
     title: str = ""
     hints: Mapping[str, Any] = {}
-    """What the server says of it (`readOnlyHint`, ...); nobody has checked that."""
+    """Claims of the server (`readOnlyHint`, ...), which are not checked."""
 
 
 class ListedResource(NamedTuple):
@@ -37,7 +37,7 @@ class ListedResource(NamedTuple):
 
 
 class PromptArgument(NamedTuple):
-    """Something that a prompt has to be told."""
+    """An argument of a prompt."""
 
     name: str
     description: str = ""
@@ -66,11 +66,11 @@ class ReadResourceResult(NamedTuple):
 
     contents: tuple[ResourceContents, ...]
     ttl_s: float | None = None
-    """How long the server says that it holds; None if it does not."""
+    """How long it stays fresh according to the server; None if unknown."""
 
 
 class CallToolResult(NamedTuple):
-    """What came of a call."""
+    """The result of a call."""
 
     content: tuple[Mapping[str, Any], ...]
     """The blocks, as the protocol has them: `{"type": "text", "text": ...}`."""
@@ -88,14 +88,14 @@ class PromptMessage(NamedTuple):
 
 
 class McpServer(Protocol):
-    """A server that can be asked. It is started with the first question, and again if it is gone.
+    """A server. It is started by the first request, and again if it is gone.
 
-    Everything raises ServerFailed, which says which server it was and what to do.
+    Every request raises ServerFailed, which names the server and a remedy.
     """
 
     @property
     def name(self) -> str:
-        """What the user calls it."""
+        """The name that the user gave it."""
         ...
 
     @property
@@ -118,9 +118,9 @@ class McpServer(Protocol):
     async def call(
         self, tool: str, arguments: Mapping[str, Any], *, progress: Callable[[str], object]
     ) -> CallToolResult:
-        """Call a tool; if cancelled, the server is told so.
+        """Call a tool; cancelling it cancels the call in the server.
 
-        `progress` is told how far it is, a few times a second at most, and the last word for sure.
+        `progress` gets the progress a few times a second at most, and always the last report.
         """
         ...
 
@@ -141,14 +141,14 @@ _MAX_TTL_MS: Final = 10**12
 _MIN_VALUE_SIZE: Final = 8
 
 
-def decode_tools(answer: ResultJson) -> Iterator[ListedTool]:
+def decode_tools(response: ResultJson) -> Iterator[ListedTool]:
     """Return the tools of a page. One without a name could not be called, and is left out."""
-    for tool in _objects_in(answer.get("tools")):
+    for tool in _objects_in(response.get("tools")):
         if name := _text_or_empty(tool.get("name")):
             hints = _object_or_empty(tool.get("annotations"))
             yield ListedTool(
                 name=name,
-                # What is no object stays: that the schema is wrong is for others to see.
+                # Any value is kept: `define_tool` refuses an invalid schema.
                 schema=cast("Mapping[str, Any]", sanitise_json(tool.get("inputSchema"))),
                 description=_text_or_empty(tool.get("description")),
                 title=_text_or_empty(tool.get("title")) or _text_or_empty(hints.get("title")),
@@ -156,14 +156,14 @@ def decode_tools(answer: ResultJson) -> Iterator[ListedTool]:
             )
 
 
-def decode_resources(answer: ResultJson) -> Iterator[ListedResource]:
+def decode_resources(response: ResultJson) -> Iterator[ListedResource]:
     """Return the resources of a page."""
-    yield from _decode_listed(answer.get("resources"), "uri")
+    yield from _decode_listed(response.get("resources"), "uri")
 
 
-def decode_templates(answer: ResultJson) -> Iterator[ListedResource]:
+def decode_templates(response: ResultJson) -> Iterator[ListedResource]:
     """Return the templates of a page."""
-    yield from _decode_listed(answer.get("resourceTemplates"), "uriTemplate")
+    yield from _decode_listed(response.get("resourceTemplates"), "uriTemplate")
 
 
 def _decode_listed(listed: object, key: str) -> Iterator[ListedResource]:
@@ -180,9 +180,9 @@ def _decode_listed(listed: object, key: str) -> Iterator[ListedResource]:
             )
 
 
-def decode_prompts(answer: ResultJson) -> Iterator[ListedPrompt]:
+def decode_prompts(response: ResultJson) -> Iterator[ListedPrompt]:
     """Return the prompts of a page."""
-    for prompt in _objects_in(answer.get("prompts")):
+    for prompt in _objects_in(response.get("prompts")):
         if name := _text_or_empty(prompt.get("name")):
             arguments = [
                 PromptArgument(
@@ -199,20 +199,20 @@ def decode_prompts(answer: ResultJson) -> Iterator[ListedPrompt]:
             )
 
 
-def decode_call_result(answer: ResultJson) -> CallToolResult:
-    """Return what came of a call."""
+def decode_call_result(response: ResultJson) -> CallToolResult:
+    """Return the result of a call."""
     return CallToolResult(
-        content=tuple(_objects_in(answer.get("content"))),
-        structured=sanitise_json(answer.get("structuredContent")),
-        is_error=answer.get("isError") is True,
+        content=tuple(_objects_in(response.get("content"))),
+        structured=sanitise_json(response.get("structuredContent")),
+        is_error=response.get("isError") is True,
     )
 
 
-def decode_resource(answer: ResultJson) -> ReadResourceResult:
+def decode_resource(response: ResultJson) -> ReadResourceResult:
     """Return a resource that was read. Raises InvalidValue."""
     return ReadResourceResult(
-        contents=tuple(map(_decode_contents, _objects_in(answer.get("contents")))),
-        ttl_s=_decode_ttl(answer.get("ttlMs")),
+        contents=tuple(map(_decode_contents, _objects_in(response.get("contents")))),
+        ttl_s=_decode_ttl(response.get("ttlMs")),
     )
 
 
@@ -240,20 +240,20 @@ def _decode_ttl(given: object) -> float | None:
     return max(0.0, min(given, _MAX_TTL_MS) / 1000)
 
 
-def decode_prompt_messages(answer: ResultJson) -> tuple[PromptMessage, ...]:
+def decode_prompt_messages(response: ResultJson) -> tuple[PromptMessage, ...]:
     """Return the messages of a prompt."""
     return tuple(
         [
             PromptMessage(role=_text_or_empty(message.get("role")) or "user", content=content)
-            for message in _objects_in(answer.get("messages"))
+            for message in _objects_in(response.get("messages"))
             if (content := _object_or_empty(message.get("content")))
         ]
     )
 
 
-def estimate_size(answer: object) -> int:
-    """Return how much an answer says, more or less: characters, and a few for each other value."""
-    total, rest = 0, [answer]
+def estimate_size(response: object) -> int:
+    """Return the approximate size of a response: characters, and a few for each other value."""
+    total, rest = 0, [response]
     while rest:
         value = rest.pop()
         total += len(value) if isinstance(value, str) else _MIN_VALUE_SIZE

@@ -39,7 +39,7 @@ _MAX_TTL_S: Final = 24 * _HOUR_S
 
 
 class ResourceLimits(NamedTuple):
-    """How much of resources is kept and shown."""
+    """Limits for resources."""
 
     max_bytes: int = 32 * 1024 * 1024
     """What is kept in memory, of all resources together."""
@@ -55,7 +55,7 @@ _DEFAULT_LIMITS: Final = ResourceLimits()
 
 @final
 class ResourceResolver:
-    """Finds out what is behind the resources that messages point at."""
+    """Resolves the resources of messages."""
 
     def __init__(
         self,
@@ -67,11 +67,10 @@ class ResourceResolver:
         prepare_image: PrepareImage | None = None,
         now: Callable[[], datetime] = utc_now,
     ) -> None:
-        """Take who knows the servers by name, and raises ServerFailed.
+        """Take a function that returns a server by name or raises ServerFailed.
 
-        `ttl_s` has for a server how many seconds its resources hold, by their type (`text/*`) or
-        `*`. `prepare_image` makes images small and clean; without it none is shown. Raises InvalidValue
-        for times that are none.
+        `ttl_s` maps a server to the seconds that its resources stay fresh, by type (`text/*`) or
+        `*`. Without `prepare_image` no image is shown. Raises InvalidValue for an invalid time.
         """
         for seconds in [default_ttl_s, *[s for types in ttl_s.values() for s in types.values()]]:
             if not 0 <= seconds < math.inf:
@@ -89,7 +88,7 @@ class ResourceResolver:
         self._cache = _ResourceCache(limits.max_bytes)
 
     async def resolve(self, resource: Resource, context: ResolveContext) -> ResolvedReference:
-        """Return what a server holds there. What cannot be read is a finding with an error."""
+        """Return the content of a resource. A failure is a result with an error."""
         if resource.text is not None or resource.data is not None:
             contents = (
                 ResourceContents(resource.uri, resource.mime_type, resource.text, resource.data),
@@ -131,22 +130,22 @@ class ResourceResolver:
     async def changes(
         self, resource: Resource, resolution: Resolution, *, known: frozenset[str] = frozenset()
     ) -> tuple[str, ...]:
-        """Return nothing: whether it has changed is known only to the server."""
+        """Return nothing: only the server knows whether it has changed."""
         del resource, resolution
         return ()
 
     def remember(self, resource: Resource, resolution: Resolution) -> None:
-        """Take what the log of a conversation holds, to be used again while it is fresh."""
+        """Add a resource from the log to the cache, while it is fresh."""
         try:
             key = _cache_key(replace(resource, uri=normalise_uri(resource.uri)))
-        except InvalidValue:  # nobody will ask for it again
+        except InvalidValue:  # it cannot be requested again
             return
         details, kept = resolution.details or {}, self._cache.get(key)
         is_newer = kept is None or _retrieved_at(kept.details) < _retrieved_at(details)
         if is_newer and details.get("ttl_s") is not None and self._is_valid(resolution):
             self._cache.put(key, _CachedResource(resolution.content, details))
 
-    # -- how long it holds -------------------------------------------------------------------
+    # -- freshness ----------------------------------------------------------------------------
 
     def _choose_ttl(
         self, resource: Resource, mime_type: str | None, given_s: float | None
@@ -165,7 +164,7 @@ class ResourceResolver:
         details = resolution.details
         if resolution.status is not ResolutionStatus.RESOLVED or details is None:
             return False
-        # What came with a message holds as long as that.
+        # Content that came with a message does not expire.
         is_part_of_message = details.get("ttl_s", 0) is None
         return details.get("kind") == RESOURCE_KIND and (
             is_part_of_message or self._is_fresh(details)
@@ -176,7 +175,7 @@ class ResourceResolver:
         age_s = (self._now() - _retrieved_at(details)).total_seconds()
         return isinstance(ttl_s, (int, float)) and 0 <= age_s < ttl_s
 
-    # -- what was read -----------------------------------------------------------------------
+    # -- content -----------------------------------------------------------------------------
 
     async def _build_cached(
         self,
@@ -217,7 +216,7 @@ async def _require_read_permission(
     return await context.require_permission(
         mcp_server_name(server.name),
         Capability.READ,
-        redact_uri(resource.uri),  # who reads it is nothing that a rule is about
+        redact_uri(resource.uri),  # rules are not about the user in a URI
         name=uri,
         preview=f"read {uri} from the MCP server {server.name}",
     )
@@ -226,7 +225,7 @@ async def _require_read_permission(
 def _build_resolved_reference(
     fetched: _CachedResource, *, allowed_by: str | None = None, from_cache: bool = False
 ) -> ResolvedReference:
-    """Return what was found; what came with a message had to be allowed by nobody."""
+    """Return the result; content that came with a message needs no permission."""
     details = {**fetched.details, "from_cache": from_cache}
     if allowed_by is not None:
         details["allowed_by"] = allowed_by
@@ -257,7 +256,7 @@ class _CachedResource(NamedTuple):
 
 @final
 class _ResourceCache:
-    """What was fetched, as much as there is room for; what was not used for longest goes first."""
+    """Resources in memory, up to a size; the least recently used are dropped first."""
 
     def __init__(self, max_bytes: int) -> None:
         self._most = max_bytes
@@ -319,7 +318,7 @@ def shorten_uri(uri: str) -> str:
 
 
 def check_uri(uri: str) -> None:
-    """Refuse what nobody can read from a server. Raises InvalidValue, which says what to do."""
+    """Raise InvalidValue for a URI that cannot be read, with a remedy."""
     if len(uri) > MAX_URI_CHARACTERS:
         raise InvalidValue(
             f"its URI is longer than {MAX_URI_CHARACTERS:,} characters",
@@ -389,7 +388,7 @@ _ResourceBlock: TypeAlias = Text | Image | Resource
 
 
 class ResourceBlocks(NamedTuple):
-    """What became of the parts of a resource."""
+    """The blocks of a resource, and facts about its parts."""
 
     content: tuple[_ResourceBlock, ...]
     sha256: str
@@ -409,7 +408,7 @@ def build_resource_blocks(
     prepare_image: PrepareImage | None,
     retrieved_at: datetime,
 ) -> ResourceBlocks:
-    """Return what a model sees of a resource, and how it came about. May take a while."""
+    """Return the blocks of a resource. May take a while."""
     reader = _ResourceBlockBuilder(about, limits, prepare_image, retrieved_at)
     for number, part in enumerate(contents):
         if number == limits.max_parts or reader.is_full:
@@ -432,7 +431,7 @@ def clean_mime_type(mime_type: str | None) -> str | None:
 
 @final
 class _ResourceBlockBuilder:
-    """Reads one part after the other, and counts how much there was."""
+    """Converts one part after the other, within limits for all of them together."""
 
     def __init__(
         self,
@@ -465,7 +464,7 @@ class _ResourceBlockBuilder:
             self._add_bytes(part, part.data)
 
     def leave_out(self, rest: tuple[ResourceContents, ...]) -> None:
-        """Say of parts that there is no room for them."""
+        """Add a note about parts that do not fit."""
         self.shortened += sum([len(_part_text(part) or "") for part in rest])
         parts = "1 more part" if len(rest) == 1 else f"{len(rest):,} more parts"
         self.content.append(Text(f"[{parts} left out here: {self._whole_hint}]"))
@@ -524,7 +523,7 @@ class _ResourceBlockBuilder:
         self._images -= 1
         try:
             return self._prepare_image(data)
-        except Exception as exc:  # noqa: BLE001 - what a decoder of images raises is anybody's guess
+        except Exception as exc:  # noqa: BLE001 - a decoder of images may raise anything
             self.notes.append(f"an image of it cannot be shown: {clean_text(str(exc), 200)}")
             return None
 

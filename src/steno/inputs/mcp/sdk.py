@@ -50,7 +50,7 @@ def load_mcp_sdk() -> McpSdk:
         from pydantic import ValidationError
     except ImportError as exc:
         raise ServerFailed(
-            "servers need a part more: pip install 'steno[mcp]'", code="extra_missing", place="mcp"
+            "servers need a part more: pip install 'steno[mcp]'", code="missing_extra", place="mcp"
         ) from exc
     # What the SDK logs quotes servers. Without a handler, Python would print it as it is.
     for name in ("mcp", "client"):

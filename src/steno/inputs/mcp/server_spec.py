@@ -22,13 +22,13 @@ from steno.json_object import as_json_object
 from steno.values import RedactedRepr, is_utf8_text
 
 RESERVED_SERVER_NAME: Final = "steno"
-"""What no server may be called: our own records use it."""
+"""A name that no server may have: steno's own records use it."""
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,32}")
 _VARIABLE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _HEADER: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _SECRET: Final = re.compile("token|key|secret|passw|authorization|cookie", re.IGNORECASE)
 _MIN_SECRET_CHARACTERS: Final = 6
-"""What is shorter would be found in the middle of ordinary words."""
+"""Shorter values would be found inside of ordinary words."""
 _MAX_SECONDS: Final = 1e8
 _TRANSPORT_KEYS: Final = {"stdio": "command", "http": "url", "streamable-http": "url"}
 _MIN_SIMILARITY: Final = 0.8
@@ -48,12 +48,12 @@ class McpServerSpec(RedactedRepr, frozen=True, kw_only=True):
     command: str = ""
     args: tuple[str, ...] = ()
     env: Mapping[str, str] = {}
-    """What it gets of the environment, besides a few names that nobody keeps secrets in."""
+    """Its environment, besides a few harmless variables."""
     cwd: Path | None = None
-    """Where it is started; None: the folder that the session works in."""
+    """The working directory; None for that of the session."""
     url: str = ""
     headers: Mapping[str, str] = {}
-    """What every request to `url` carries."""
+    """Headers of every request to `url`."""
     reads: tuple[str, ...] = ()
     """Tools of which the user says that they only read: names, or patterns with `*`."""
     ttl_s: Mapping[str, float] = {}
@@ -61,7 +61,7 @@ class McpServerSpec(RedactedRepr, frozen=True, kw_only=True):
     start_timeout_s: float = 30
     """How long it may take until it answers at all, and until it has listed what it has."""
     call_timeout_s: float = 600
-    """How long a call or a resource may take, whatever is said meanwhile."""
+    """How long a call or a resource may take, whatever progress is reported."""
     disabled: bool = False
     origin: str = ""
     """Which file says so."""
@@ -85,7 +85,7 @@ class McpServerSpec(RedactedRepr, frozen=True, kw_only=True):
         return not self.disabled and not self.problem
 
     def redact_secrets(self, text: str) -> str:
-        """Return a text in which nothing stands that only this server should know."""
+        """Return a text without the secrets of this server."""
         for secret in sorted(set(self._secrets()), key=len, reverse=True):
             text = text.replace(secret, "***")
         return text
@@ -103,7 +103,7 @@ class McpServerSpec(RedactedRepr, frozen=True, kw_only=True):
 
 
 def _secret_parts(value: str) -> Iterator[str]:
-    """Return what may be told of a value without the rest: a line, the password of an address."""
+    """Return the parts of a value that may appear alone: a line, the password of a URL."""
     yield from value.splitlines()
     with suppress(ValueError):
         password = urlsplit(value).password or ""
@@ -151,7 +151,7 @@ def _check_name(name: object, place: str) -> str:
 
 
 class _ServerSpecReader:
-    """Reads one server; collects what it lacks."""
+    """Reads one server, and collects its missing variables."""
 
     def __init__(self, place: str, members: object, environ: Mapping[str, str]) -> None:
         if not isinstance(members, Mapping):
@@ -202,7 +202,7 @@ class _ServerSpecReader:
     def _expand_home(self, cwd: str) -> Path:
         try:
             return Path(cwd).expanduser()
-        except RuntimeError:  # of somebody whom the system does not know
+        except RuntimeError:  # of an unknown user
             raise self._error(
                 "cwd", "names a home folder that is not there", code="home_not_found"
             ) from None
@@ -267,7 +267,7 @@ class _ServerSpecReader:
         return f"needs the variable {names}: set it in the environment"
 
     def _misspelled_keys(self) -> list[str]:
-        """Return a line for each key that nobody knows, and that is spelled nearly as one of ours."""
+        """Return a line for each unknown key that is similar to a known one."""
         return [
             f"{key}: do you mean {near}?"
             for key in self._members
@@ -364,7 +364,7 @@ class _ServerSpecReader:
 
 
 def _similar_key(key: object) -> str | None:
-    """Return the key that somebody may have meant; None if there is none like it."""
+    """Return the known key that is similar to a key; None if there is none."""
     if not isinstance(key, str) or not key.isprintable() or len(key) > _MAX_KEY_CHARACTERS:
         return None
     found = get_close_matches(key.lower(), _COMMON_KEYS, n=1, cutoff=_MIN_SIMILARITY)
@@ -372,7 +372,7 @@ def _similar_key(key: object) -> str | None:
 
 
 def matches_wildcard(pattern: str, text: str) -> bool:
-    """Tell whether a pattern means a text, all of it. No text takes long to look at."""
+    """Tell whether a pattern with `*` matches a whole text, in linear time."""
     return re.fullmatch(_wildcard_regex(pattern), text, re.DOTALL) is not None
 
 

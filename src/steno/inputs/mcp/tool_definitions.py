@@ -28,7 +28,7 @@ from steno.schema.json_types import resolve_reference
 
 
 def define_tool(server: str, tool: ListedTool) -> ToolDefinition:
-    """Return what a model is told of a tool. Raises InvalidValue for what it cannot be told."""
+    """Return the definition of a tool for a model. Raises InvalidValue if there is none."""
     if not tool.name.strip():
         raise InvalidTool("it has no name", code="no_name")
     return ToolDefinition(
@@ -51,7 +51,7 @@ def _server_mark(server: str) -> str:
 
 
 def refusal_note(exc: InvalidValue) -> str:
-    """Return why a tool cannot be told of, as one line of a note."""
+    """Return why a tool is left out, in one line."""
     return clean_text(" ".join(str(exc).split()), 200)
 
 
@@ -86,14 +86,14 @@ def mcp_tool_name(server: str, tool: str) -> str:
     outside = _full_tool_name(server, tool)
     try:
         return map_tool_name(outside)
-    except InvalidTool:  # characters, or a length, that nobody else would use
+    except InvalidTool:  # characters, or a length, that no other name has
         digest = hashlib.sha256(outside.encode("utf-8", "surrogatepass")).hexdigest()[:_HASH_DIGITS]
         stem = _NOT_IN_NAME.sub("_", outside)[: MAX_TOOL_NAME_LENGTH - _HASH_DIGITS - 1]
         return f"{stem}_{digest}"
 
 
 def mcp_tool_name_for_models(server: str, tool: str) -> str | None:
-    """Return the tool's own spelling behind that of the server, where models may be told that.
+    """Return the tool's own spelling after the name of the server, if models can get it.
 
     It is mapped to ours when a model uses it. None where there is no other spelling, or it would
     not be taken by every provider.
@@ -134,14 +134,14 @@ def _build_parameters(schema: object) -> dict[str, Any]:
             f"its schema has more than {_MAX_SCHEMA_BYTES // 1024} KB", code="schema_too_long"
         )
     found = parse_object(data)
-    told = {"type": "object", "properties": {}, **_clean_schema(found, 0)}
-    _check_references(told, told)
-    _flatten_top_level(told)
-    return told
+    cleaned = {"type": "object", "properties": {}, **_clean_schema(found, 0)}
+    _check_references(cleaned, cleaned)
+    _flatten_top_level(cleaned)
+    return cleaned
 
 
 def _clean_schema(schema: Any, depth: int) -> Any:
-    """Return a schema with its words cleaned. Raises InvalidTool."""
+    """Return a schema with clean descriptions. Raises InvalidTool."""
     if depth > _MAX_SCHEMA_DEPTH:
         raise InvalidTool(
             f"its schema is nested more than {_MAX_SCHEMA_DEPTH} levels deep",
@@ -152,34 +152,38 @@ def _clean_schema(schema: Any, depth: int) -> Any:
     if not isinstance(schema, dict):
         _check_visible(schema)
         return schema
-    told: dict[str, Any] = {}
+    cleaned: dict[str, Any] = {}
     for keyword, part in schema.items():
         _check_visible(keyword)
         if keyword in _TEXT_KEYWORDS and isinstance(part, str):
-            told[keyword] = clean_text(part, _MAX_TEXT_CHARACTERS)
+            cleaned[keyword] = clean_text(part, _MAX_TEXT_CHARACTERS)
         elif keyword in _SCHEMA_MAP_KEYWORDS and isinstance(part, dict):
             _check_visible(list(part))
-            told[keyword] = {name: _clean_schema(inner, depth + 1) for name, inner in part.items()}
+            cleaned[keyword] = {
+                name: _clean_schema(inner, depth + 1) for name, inner in part.items()
+            }
         elif keyword in _VALUE_KEYWORDS:
             _check_visible(part)
-            told[keyword] = part
+            cleaned[keyword] = part
         elif keyword not in _DROPPED_KEYWORDS:
-            told[keyword] = _clean_schema(part, depth + 1)
-    return _describe_patterns(told, schema)
+            cleaned[keyword] = _clean_schema(part, depth + 1)
+    return _describe_patterns(cleaned, schema)
 
 
-def _describe_patterns(told: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
+def _describe_patterns(cleaned: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
     pattern = schema.get("pattern")
     if isinstance(pattern, str):
-        words = f"{told.get('description', '')} (pattern: {clean_text(pattern, 200)})".strip()
-        told["description"] = words
+        description = (
+            f"{cleaned.get('description', '')} (pattern: {clean_text(pattern, 200)})".strip()
+        )
+        cleaned["description"] = description
     if "patternProperties" in schema:  # without them, this would forbid what they allow
-        told.pop("additionalProperties", None)
-    return told
+        cleaned.pop("additionalProperties", None)
+    return cleaned
 
 
 def _check_visible(value: Any) -> None:
-    """Refuse names and values with something in them that nobody sees: no model needs those."""
+    """Raise InvalidTool for names and values with invisible characters."""
     if isinstance(value, str):
         if any(map(is_hidden_character, value)):
             raise InvalidTool(

@@ -38,7 +38,7 @@ from steno.tools.truncate import MAX_OUTPUT_BYTES, MAX_OUTPUT_LINES, truncate_ou
 
 MAX_TOOLS: Final = 128
 MAX_DEFINITION_BYTES: Final = 256 * 1024
-"""How much one server may say about its tools: all of it is sent with every question."""
+"""The size of all definitions of one server, which are sent with every request."""
 MAX_BLOCKS: Final = 100
 MAX_IMAGES: Final = 20
 MAX_IMAGE_BYTES: Final = 20 * 1024 * 1024
@@ -74,7 +74,7 @@ async def list_mcp_tools(
     """Ask all servers at once for their tools, in the order of their names.
 
     `prepare_image` makes images fit for a model. A server that fails has none, and a note says why; so does
-    one whose name cannot be told from that of another.
+    one whose name is ambiguous.
     """
     asked, notes = drop_ambiguous_servers(servers)
     return merge_mcp_tools(
@@ -149,7 +149,7 @@ def _definition_size(definition: ToolDefinition) -> int:
 
 @final
 class McpTool:
-    """A tool of a server (`steno.ports.Tool`). Raises InvalidValue for what no model can be told."""
+    """A tool of a server (`steno.ports.Tool`). Raises InvalidValue if no model can use it."""
 
     def __init__(
         self, server: McpServer, listed: ListedTool, *, prepare_image: PrepareImage | None = None
@@ -159,7 +159,7 @@ class McpTool:
         self._listed = listed
         self._prepare_image = prepare_image
         self.definition: Final[ToolDefinition] = define_tool(server.name, listed)
-        # Who denies a server means its tools, too.
+        # A rule that denies a server denies its tools, too.
         self.ruled_as: Final = (mcp_server_name(server.name),)
         is_reader = any(
             matches_wildcard(pattern, listed.name) for pattern in server.read_only_tools
@@ -189,7 +189,7 @@ class McpTool:
         return ()
 
     async def preview(self, call: ToolCall) -> str:
-        """Return whose tool it is, the arguments, and what the server says of it."""
+        """Return the server, the arguments and the claims of the server."""
         arguments = msgspec.json.format(call.arguments, indent=2)
         lines = [f"{_quote_name(self._listed.name)} of the MCP server {self.server}", arguments]
         said = [
@@ -200,7 +200,7 @@ class McpTool:
         return "\n".join(lines)
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
-        """Call it. What it says that it is doing is shown meanwhile."""
+        """Call the tool, and report its progress."""
         try:
             arguments = call.parsed.to_dict()
             called = await self._server.call(
@@ -220,7 +220,7 @@ class McpTool:
 
 @final
 class _ProgressReporter:
-    """Says on a context how far a server is, up to a point: some never stop to tell."""
+    """Reports the progress of a server, up to a number of lines."""
 
     def __init__(self, context: ToolContext) -> None:
         self._context = context
@@ -244,7 +244,7 @@ def _quote_name(name: str) -> str:
 _ORIGIN: Final = "mcp"
 _MIN_LINES: Final = 10
 _MIN_BYTES: Final = 500
-"""What is shown of every text, however much was said before it."""
+"""The least that is shown of every text, however much came before it."""
 _MAX_WORD_CHARACTERS: Final = 100
 _MAX_LINK_CHARACTERS: Final = 500
 _NO_IMAGES_HINT: Final = "that nobody can look at here: pip install 'steno[images]'"
@@ -257,11 +257,10 @@ def build_call_output(
     context: ToolContext,
     prepare_image: PrepareImage | None = None,
 ) -> ToolOutput:
-    """Return what a model sees of a call and what is recorded. Decodes images, and may block.
+    """Return the output of a call. Decodes images, and may block.
 
-    The details hold `structured`, where the server gave that; `beside`, what else it said of its
-    blocks, such as annotations; `kept`, where the whole of a block lies that is not shown as it
-    is. `block` is its number among those that the server sent.
+    The details hold `structured`, if the server sent it; `beside`, other members of its blocks,
+    such as annotations; `kept`, the blobs of blocks that are not shown as they are. `block` is its number among those that the server sent.
     """
     reader = _CallOutputBuilder(server=server, context=context, prepare_image=prepare_image)
     for number, block in enumerate(called.content[:MAX_BLOCKS]):
@@ -283,7 +282,7 @@ def build_call_output(
 
 @final
 class _CallOutputBuilder:
-    """Reads the blocks of one result, and counts how much there was."""
+    """Converts the blocks of one result, within limits for all of them together."""
 
     def __init__(
         self, *, server: str, context: ToolContext, prepare_image: PrepareImage | None
@@ -378,7 +377,7 @@ class _CallOutputBuilder:
             return self._prepare_image(decoded)
         except ImportError as exc:
             raise _ImageNotShown(_NO_IMAGES_HINT) from exc
-        except Exception as exc:  # what a decoder of images raises is anybody's guess
+        except Exception as exc:  # a decoder of images may raise anything
             raise _ImageNotShown("that cannot be read") from exc
 
     def _add_link(self, uri: str, block: dict[str, Any]) -> None:
@@ -411,7 +410,7 @@ class _CallOutputBuilder:
     # -- what is long ------------------------------------------------------------------------
 
     def _truncate(self, number: int | str, text: str) -> str:
-        """Return what is shown of a text: the more was said before it, the less."""
+        """Return the part of a text that is shown: less, the more came before it."""
         shown, kept = truncate_output(
             text,
             self._context,

@@ -42,9 +42,9 @@ async def open_stdio(
     process = await _start_program(spec, folder=spec.cwd or folder, environment=environment)
     from_server, incoming = _memory_stream(sdk)
     to_server, outgoing = _memory_stream(sdk)
-    overhearing = asyncio.create_task(_read_stderr(process, tail))
+    stderr_task = asyncio.create_task(_read_stderr(process, tail))
     tasks = [
-        overhearing,
+        stderr_task,
         asyncio.create_task(_read_messages(process, from_server, tail=tail, sdk=sdk)),
         asyncio.create_task(_write_messages(process, outgoing, from_server, tail=tail, sdk=sdk)),
     ]
@@ -53,7 +53,7 @@ async def open_stdio(
     finally:
         try:
             await _end_program(process, tail)
-            await asyncio.wait([overhearing], timeout=_GRACE_S)
+            await asyncio.wait([stderr_task], timeout=_GRACE_S)
         finally:
             for task in tasks:
                 task.cancel()
@@ -88,7 +88,7 @@ async def open_http(
 
 @final
 class StderrTail:
-    """What a server said last on stderr, in bounded room, and what we saw of its end."""
+    """The last output of a server on stderr, in bounded memory, and remarks about its end."""
 
     def __init__(self) -> None:
         self._data = b""
@@ -96,27 +96,27 @@ class StderrTail:
         self._remarks: list[str] = []
 
     def add(self, data: bytes) -> None:
-        """Keep what it said."""
-        said = self._data + data
-        self._data = said[-_MAX_STDERR_BYTES:]
-        self._is_cut = self._is_cut or len(said) > _MAX_STDERR_BYTES
+        """Add output."""
+        output = self._data + data
+        self._data = output[-_MAX_STDERR_BYTES:]
+        self._is_cut = self._is_cut or len(output) > _MAX_STDERR_BYTES
 
     def add_remark(self, text: str) -> None:
-        """Keep what we have to say about it."""
+        """Add a remark of steno."""
         if (shown := escape_text(text)) not in self._remarks:
             self._remarks = [*self._remarks, shown][-_MAX_REMARKS:]
 
     def clear_remarks(self) -> None:
-        """Drop what we had to say so far: it has been overcome."""
+        """Drop the remarks: their cause is overcome."""
         self._remarks = []
 
     def __str__(self) -> str:
-        said = self._data.decode(errors="replace")
-        if self._is_cut:  # half a line may begin with half a secret, which nobody would find
-            said = said.partition("\n")[2] or said.partition(" ")[2]
-        words = escape_text(said.strip(), _MAX_STDERR_BYTES)
+        output = self._data.decode(errors="replace")
+        if self._is_cut:  # half a line may begin with half a secret, which would not be found
+            output = output.partition("\n")[2] or output.partition(" ")[2]
+        shown = escape_text(output.strip(), _MAX_STDERR_BYTES)
         remarks = "; ".join(self._remarks)
-        return f"{remarks}\n{words}".strip() if words else remarks
+        return f"{remarks}\n{shown}".strip() if shown else remarks
 
 
 # -- HTTP -----------------------------------------------------------------------------------------
@@ -125,10 +125,10 @@ _CONNECT_TIMEOUT_S: Final = 30
 
 
 def _limit_body(sdk: McpSdk, tail: StderrTail) -> Any:
-    """Return what looks at every answer before its body is read."""
+    """Return a hook that checks every response before its body is read."""
     stream: Any = sdk.httpx2.AsyncByteStream
 
-    # It is loaded late, so nobody knows its type.
+    # It is loaded late, so its type is unknown.
     class Bounded(stream):  # type: ignore[misc]
         """A body that ends with an error once it is too large."""
 
@@ -152,7 +152,7 @@ def _limit_body(sdk: McpSdk, tail: StderrTail) -> Any:
     async def watch(response: Any) -> None:
         if response.status_code >= 400 and response.request.method == "POST":
             tail.add_remark(f"it answered with status {response.status_code}")
-        # What was asked not to be packed could be of any size once unpacked.
+        # A compressed body, which was not asked for, could have any size.
         if response.headers.get("content-encoding", "identity") != "identity":
             raise sdk.httpx2.DecodingError("the body is packed")
         kind = response.headers.get("content-type", "").lower()
@@ -168,7 +168,7 @@ def _limit_body(sdk: McpSdk, tail: StderrTail) -> Any:
 async def _start_program(
     spec: McpServerSpec, *, folder: Path, environment: Mapping[str, str]
 ) -> Process:
-    """Start the program, with a leash where there is one. Raises OSError, ValueError."""
+    """Start the program, on Linux with the parent-death guard. Raises OSError, ValueError."""
     run = partial(
         asyncio.create_subprocess_exec,
         stdin=PIPE,
@@ -184,12 +184,12 @@ async def _start_program(
     failure_fd, write_fd = os.pipe()
     with os.fdopen(failure_fd, "rb") as failure:
         try:
-            leashed = (
+            guard = (
                 *isolated_python_command(parent_death_guard.__file__),
                 str(os.getpid()),
                 str(write_fd),
             )
-            process = await run(*leashed, spec.command, *spec.args, pass_fds=[write_fd])
+            process = await run(*guard, spec.command, *spec.args, pass_fds=[write_fd])
         finally:
             os.close(write_fd)
         try:
@@ -198,7 +198,7 @@ async def _start_program(
         except BaseException:
             await _end_program(
                 process, StderrTail()
-            )  # how our own program ended says nothing of theirs
+            )  # the exit of the guard says nothing about the server
             raise
     return process
 
@@ -232,7 +232,7 @@ class _RpcResponse(msgspec.Struct):
 async def _read_messages(
     process: Process, from_server: Any, *, tail: StderrTail, sdk: McpSdk
 ) -> None:
-    """Pass on every message, until the program has no more to say."""
+    """Pass on every message, until the program closes its output."""
     assert process.stdout is not None
     try:
         with from_server:
@@ -244,8 +244,8 @@ async def _read_messages(
     except asyncio.LimitOverrunError:
         tail.add_remark(f"it said more than {MAX_MESSAGE_BYTES >> 20} MB in one message")
     except (sdk.anyio.BrokenResourceError, sdk.anyio.ClosedResourceError):
-        pass  # nobody listens any more
-    # It may have to get rid of what it wants to say before it can end.
+        pass  # the session has ended
+    # It may have to write the rest of its output before it can end.
     while await process.stdout.read(_CHUNK_BYTES):
         pass
 
@@ -257,19 +257,19 @@ def _parse_message(line: bytes, sdk: McpSdk) -> Any:
         return read(line, by_name=False)
     except ValueError:
         pass
-    mended, _ = replace_lone_surrogate_escapes(line.decode(errors="replace").encode())
+    repaired, _ = replace_lone_surrogate_escapes(line.decode(errors="replace").encode())
     try:
-        return read(mended, by_name=False)
+        return read(repaired, by_name=False)
     except ValueError:
         pass
     try:
-        answer = msgspec.json.decode(mended, type=_RpcResponse)
+        response = msgspec.json.decode(repaired, type=_RpcResponse)
     except (msgspec.MsgspecError, RecursionError):
         return None
-    if not (bytes(answer.result) or bytes(answer.error)):
+    if not (bytes(response.result) or bytes(response.error)):
         return None
     error = sdk.types.ErrorData(code=_PARSE_ERROR_CODE, message="the answer cannot be read")
-    return sdk.types.JSONRPCError(jsonrpc="2.0", id=answer.id, error=error)
+    return sdk.types.JSONRPCError(jsonrpc="2.0", id=response.id, error=error)
 
 
 async def _write_messages(
@@ -283,7 +283,7 @@ async def _write_messages(
             process.stdin.write(f"{text}\n".encode())
             await process.stdin.drain()
     except (ConnectionError, sdk.anyio.ClosedResourceError, sdk.anyio.BrokenResourceError):
-        pass  # nobody reads, or nobody speaks any more
+        pass  # one of the two ends is closed
     except ValueError:
         tail.add_remark("what it was to be told cannot be written as JSON")
     finally:
@@ -292,18 +292,18 @@ async def _write_messages(
 
 async def _read_stderr(process: Process, tail: StderrTail) -> None:
     assert process.stderr is not None
-    while said := await process.stderr.read(_CHUNK_BYTES):
-        tail.add(said)
+    while output := await process.stderr.read(_CHUNK_BYTES):
+        tail.add(output)
 
 
 # -- ending a program -----------------------------------------------------------------------------
 
 _GRACE_S: Final = 1.0
-"""How long a server may take to end once nobody speaks to it, and again once it is told to."""
+"""How long a server may take to end after its input closes, and again after SIGTERM."""
 
 
 async def _end_program(process: Process, tail: StderrTail) -> None:
-    """End the program as the protocol has it: hang up, wait, tell it to end, and then end it."""
+    """End the program as the protocol has it: close its input, wait, SIGTERM, SIGKILL."""
     assert process.stdin is not None
     try:
         process.stdin.close()

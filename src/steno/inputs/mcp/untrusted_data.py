@@ -28,7 +28,7 @@ _ALLOWED_CONTROLS: Final = frozenset("\t\n\r\u200c\u200d")
 
 
 def clean_text(text: str, longest: int) -> str:
-    """Return somebody's words without anything that is not seen, or acts on a terminal."""
+    """Return a text without invisible characters and terminal controls, at most so long."""
     text = replace_lone_surrogates(text[:_MAX_CLEANED_CHARACTERS])
     text = _ESCAPE_SEQUENCE.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
     text = "".join([one for one in text if not is_hidden_character(one)]).strip()
@@ -47,7 +47,7 @@ def is_hidden_character(character: str) -> bool:
 
 
 def escape_text(text: str, most: int = 1000) -> str:
-    """Return what a server said, as it may be printed and put into an error."""
+    """Return a text that can be printed and put into an error: controls become escapes."""
     shown = text if len(text) <= most else f"{text[:most]}…"
     if shown.isprintable():
         return shown

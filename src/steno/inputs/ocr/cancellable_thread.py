@@ -1,8 +1,8 @@
-"""Work that takes long, in a thread of its own that ends soon after nobody waits for it.
+"""Run long work in a thread that ends soon after its task was cancelled.
 
 The threads of `asyncio.to_thread` are joined before a program ends: with a minute of recognition
-in one of them, Ctrl-C would take a minute. Here who works in steps asks in between whether anybody
-still waits (`check_not_cancelled`), and a program that ends waits for one step, not for all of them.
+in one of them, Ctrl-C would take a minute. Here work in steps checks in between whether it is still
+needed (`check_not_cancelled`), and a program that ends waits for one step, not for all of them.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ _EXIT_TIMEOUT_S: Final = 5.0
 
 
 class ThreadCancelled(BaseException):
-    """Nobody waits any more for what a thread does."""
+    """The task that waited for a thread was cancelled."""
 
 
 def check_not_cancelled() -> None:
-    """Raise GivenUp in a thread whose work nobody waits for any more."""
+    """Raise ThreadCancelled in a thread whose task was cancelled."""
     thread = threading.current_thread()
     if isinstance(thread, _CancellableThread) and not thread.is_wanted:
         raise ThreadCancelled
 
 
 async def run_in_cancellable_thread(work: Callable[[], T]) -> T:
-    """Do something that blocks in a thread of its own. Who is cancelled does not wait for it."""
+    """Run blocking work in its own thread. A cancelled task does not wait for it."""
     loop = asyncio.get_running_loop()
     result: asyncio.Future[T] = loop.create_future()
 
     def do() -> None:
         try:
-            came = work()
-        except BaseException as exc:  # noqa: BLE001 - whatever it is, it belongs to whoever waits
-            tell(partial(result.set_exception, exc))
+            outcome = work()
+        except BaseException as exc:  # noqa: BLE001 - every exception belongs to the waiting task
+            report(partial(result.set_exception, exc))
         else:
-            tell(partial(result.set_result, came))
+            report(partial(result.set_result, outcome))
 
-    def tell(how: Callable[[], None]) -> None:
-        with suppress(RuntimeError):  # the loop has ended, and nobody waits any more
+    def report(how: Callable[[], None]) -> None:
+        with suppress(RuntimeError):  # the loop has ended, and no task waits
             loop.call_soon_threadsafe(lambda: None if result.done() else how())
 
     thread = _CancellableThread(do)
@@ -59,7 +59,7 @@ async def run_in_cancellable_thread(work: Callable[[], T]) -> T:
 
 @final
 class _CancellableThread(threading.Thread):
-    """A thread that does not keep a program from ending, and can be told to stop."""
+    """A thread that does not keep a program from ending, and can be asked to stop."""
 
     def __init__(self, work: Callable[[], None]) -> None:
         super().__init__(target=work, name="steno-apart", daemon=True)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class RecognisedText(NamedTuple):
-    """What stands in an image, as far as an engine can tell."""
+    """The text in an image, as an engine recognised it."""
 
     text: str
     """Line by line, from the top; empty if there is none."""
@@ -34,7 +34,7 @@ class OcrResult(NamedTuple):
     confidence: float | None
     """From 0 to 1; None if the engine does not say, or there is no text."""
     language: str | None
-    """`en`, `de`, `zh`; None if it cannot be told."""
+    """`en`, `de`, `zh`; None if it is unknown."""
     engine: str
     duration_s: float
 
@@ -60,14 +60,14 @@ class OcrEngine(Protocol):
         """Recognise what stands in an upright PNG or JPEG image.
 
         Raises Unrecognised if that cannot be done, which says what to do; the first call may take
-        long, since models are loaded. One that works in steps calls `check_wanted` in between
-        (`steno.inputs.ocr.cancellable_thread`), so that it ends where nobody waits for it any more.
+        long, since models are loaded. An engine that works in steps calls `check_not_cancelled` in between
+        (`steno.inputs.ocr.cancellable_thread`), so that it ends after its task was cancelled.
         """
         ...
 
 
 def format_confidence(confidence: float) -> str:
-    """Return how sure an engine is, in words: what is not certain is never 1.00."""
+    """Return a confidence as text; below certainty it is never 1.00."""
     return f"{int(confidence * 10_000 + 0.5) // 100 / 100:.2f}"
 
 
@@ -106,12 +106,12 @@ class LineCorners(NamedTuple):
         )
 
     def rotated(self, quarters: int) -> LineCorners:
-        """Return them as seen by who turns the head so often clockwise."""
+        """Return them as seen after so many quarter turns clockwise."""
         return LineCorners(*self[quarters % 4 :], *self[: quarters % 4])
 
 
 class OcrLine(NamedTuple):
-    """Some words, and how sure an engine is of them, from 0 to 1."""
+    """A line of text, and the confidence of the engine, from 0 to 1."""
 
     text: str
     confidence: float
@@ -194,7 +194,7 @@ def decode_rgb_image(image: bytes) -> Image:
         from PIL import Image  # noqa: PLC0415 - an extra
     except ModuleNotFoundError as exc:
         raise Unrecognised(
-            "OCR needs Pillow: pip install 'steno[ocr]'", code="extra_missing"
+            "OCR needs Pillow: pip install 'steno[ocr]'", code="missing_extra"
         ) from exc
     try:
         with Image.open(BytesIO(image), formats=("PNG", "JPEG")) as opened:
@@ -206,7 +206,7 @@ def decode_rgb_image(image: bytes) -> Image:
 
 
 def background_colour(picture: Image) -> tuple[int, ...]:
-    """Return the colour that an image goes on in, where there has to be more of it."""
+    """Return the colour to extend an image with."""
     colour = picture.getpixel((0, 0))
     return colour if isinstance(colour, tuple) else (255, 255, 255)
 

@@ -87,7 +87,7 @@ class RapidOcrEngine:
             rapidocr = import_module("rapidocr")
         except ModuleNotFoundError as exc:
             raise Unrecognised(
-                f"OCR needs {exc.name}: {_INSTALL_HINT}", code="extra_missing"
+                f"OCR needs {exc.name}: {_INSTALL_HINT}", code="missing_extra"
             ) from exc
         except ImportError as exc:
             raise Unrecognised(
@@ -139,11 +139,11 @@ class RapidOcrEngine:
         read: list[tuple[LineCorners, OcrLine]] = []
         for corners in lines:
             check_not_cancelled()
-            words = self._rapid(
+            recognised = self._rapid(
                 _crop_line(picture, corners), use_det=False, use_cls=False, use_rec=True
             )
-            if words.txts:
-                read.append((corners, OcrLine(words.txts[0], float(words.scores[0]))))
+            if recognised.txts:
+                read.append((corners, OcrLine(recognised.txts[0], float(recognised.scores[0]))))
         return read
 
 

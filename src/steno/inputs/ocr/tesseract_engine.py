@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 _DEFAULT_LANGUAGES: Final = ("eng", "deu", "fra", "spa", "ita", "por", "chi_sim")
-"""What is read where nobody says which languages; each of them takes its time."""
+"""The languages to read by default; each of them takes time."""
 _DATA_VARIABLE: Final = "TESSDATA_PREFIX"
 _DATA_FOLDERS: Final = (
     "/usr/share/tesseract-ocr/*/tessdata",  # Debian, Ubuntu
@@ -46,7 +46,7 @@ _DATA_FOLDERS: Final = (
     f"{sys.prefix}/share/tessdata".replace("[", "[[]"),  # conda
 )
 _ORIENTATION_DATA: Final = "osd"
-"""Data by which scripts are told apart."""
+"""Data that distinguish scripts."""
 _DATA_SUFFIX: Final = ".traineddata"
 _ROTATIONS: Final = (0, 90, 180, 270, 4, -4)
 """In degrees. Text that is a few degrees off is sometimes taken for a drawing."""
@@ -61,7 +61,7 @@ _MAX_ENLARGED_PIXELS: Final = 2_000_000
 _TIMEOUT_MS: Final = 30_000
 _IDEOGRAPHIC: Final = "[\u3000-\u303f\u3400-\u9fff\uff00-\uffef]"
 _SPURIOUS_BLANK: Final = re.compile(f"(?<={_IDEOGRAPHIC}) (?={_IDEOGRAPHIC})")
-"""Where it sees a gap, and nobody writes one."""
+"""A gap that Tesseract sees where no blank is written."""
 
 
 class _RecognisedLines(NamedTuple):
@@ -154,7 +154,7 @@ class TesseractEngine:
         except ModuleNotFoundError as exc:
             raise Unrecognised(
                 "OCR with Tesseract needs tesserocr: pip install 'steno[tesseract]'",
-                code="extra_missing",
+                code="missing_extra",
             ) from exc
         except ImportError as exc:
             raise Unrecognised(
