@@ -1,4 +1,4 @@
-"""A scene for commands to look at: real settings, a real store, tools and servers."""
+"""The context of slash commands for tests: real settings, a real store, tools and servers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def open_context(
     keeps: bool = True,
     **flags: Any,
 ) -> AsyncGenerator[CommandContext]:
-    """Put a scene together, with the offline assistant; servers are ended behind it."""
+    """Open a context with the offline assistant; its servers end with it."""
     loaded = load_settings(folder, flags={"model": "offline", **flags})
     found = await choose_model(loaded)
     async with open_environment(loaded, found, folder, None) as equipment:
@@ -45,10 +45,10 @@ def with_context(
     limit_s: float = 60,
     **flags: Any,
 ) -> T:
-    """Do something in a scene with a store on disk, in which a session may be begun before."""
+    """Run something in a context with a store on disk; `begin` may start a session before."""
 
     async def main() -> T:
-        with open_store(f"sqlite:{folder.parent / 'scene.db'}") as store:
+        with open_store(f"sqlite:{folder.parent / 'context.db'}") as store:
             conversation = None if begin is None else begin(store)
             async with (
                 asyncio.timeout(limit_s),

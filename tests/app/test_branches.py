@@ -197,9 +197,10 @@ def test_the_tree_says_where_branches_part(project: Path, home: Path) -> None:
             assert by_gist["Two."].branches == (MAIN_BRANCH,)
             assert rows[-1].branches == ("aside",)
             assert (rows[0].kind, rows[0].number) == ("system", 1)
-            for bad in ("", "#3", "12"):
-                with pytest.raises(InvalidValue, match="label"):
+            for bad, code in (("", "blank"), ("#3", "label_is_number"), ("12", "label_is_number")):
+                with pytest.raises(InvalidValue) as caught:
                     user.session.branches.label(first.id, bad)
+                assert caught.value.code == code
 
     with scripted_model(home, "One.", "Two."):
         run(main())

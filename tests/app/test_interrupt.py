@@ -238,7 +238,7 @@ def test_who_does_not_wait_for_the_end_leaves_nothing_open_either(
             await sitting
         with pytest.raises(StenoError) as caught:
             await at_work[0].session_list.summaries()
-        assert caught.value.code == "session_closed"
+        assert caught.value.code == "store_closed"
 
     with scripted_model(home, [gate, "Once."]), caplog.at_level(logging.ERROR):
         run(main())

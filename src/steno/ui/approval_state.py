@@ -233,16 +233,37 @@ def decide_calls(
 
 
 class KeyRefusal(StrEnum):
-    """The reason why a key is ignored, as text for the user."""
+    """The reason why a key is ignored."""
 
-    SOON = "ignored: that came before there was time to read; once more, please"
-    PROSE = "nothing is chosen: letters close together are taken for prose; pause, then one letter"
-    HASTY = "ignored: Enter came at once behind another key, as in a paste"
-    DOUBLE = "ignored: that was the second half of a double click"
-    HELD = "ignored: Enter may still have been held down; wait a second, then once more"
-    NO_CHOICE = "nothing is chosen: that key stands for no choice"
-    NOTHING = "nothing is chosen: first a letter or ← →, then Enter"
-    PASTED = "nothing is chosen: a paste decides nothing; Esc leads to the prompt"
+    SOON = "too_soon"
+    PROSE = "prose"
+    HASTY = "pasted_enter"
+    DOUBLE = "double_click"
+    HELD = "held_down"
+    NO_CHOICE = "no_choice"
+    NOTHING = "nothing_chosen"
+    PASTED = "paste"
+
+    @property
+    def text(self) -> str:
+        """The message for the user."""
+        return _REFUSAL_TEXTS[self]
+
+
+_REFUSAL_TEXTS: Final = {
+    KeyRefusal.SOON: "ignored: that came before there was time to read; once more, please",
+    KeyRefusal.PROSE: (
+        "nothing is chosen: letters close together are taken for prose; pause, then one letter"
+    ),
+    KeyRefusal.HASTY: "ignored: Enter came at once behind another key, as in a paste",
+    KeyRefusal.DOUBLE: "ignored: that was the second half of a double click",
+    KeyRefusal.HELD: (
+        "ignored: Enter may still have been held down; wait a second, then once more"
+    ),
+    KeyRefusal.NO_CHOICE: "nothing is chosen: that key stands for no choice",
+    KeyRefusal.NOTHING: "nothing is chosen: first a letter or ← →, then Enter",
+    KeyRefusal.PASTED: "nothing is chosen: a paste decides nothing; Esc leads to the prompt",
+}
 
 
 @final

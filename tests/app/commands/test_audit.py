@@ -89,7 +89,7 @@ def test_of_many_decisions_the_last_are_shown_and_all_are_counted(project: Path)
 def test_a_record_that_somebody_changed_is_told_of(project: Path) -> None:
     def begin(store: Store) -> Conversation:
         conversation = sample_session(store)
-        with contextlib.closing(sqlite3.connect(project.parent / "scene.db")) as database:
+        with contextlib.closing(sqlite3.connect(project.parent / "context.db")) as database:
             database.execute(
                 "UPDATE record SET data = CAST(replace(data, 'All green', 'Not green') AS BLOB)"
             )

@@ -23,17 +23,17 @@ PICTURE = Image(source=ImageData(b"\x89PNG" * 8_000), mime_type="image/png")
 UNUSED = cast("Any", None)  # what these tests have no use for
 
 
-def scene_of(folder: Path, store: Store, conversation: Conversation) -> CommandContext:
+def context_of(folder: Path, store: Store, conversation: Conversation) -> CommandContext:
     return CommandContext(UNUSED, folder, store, False, UNUSED, conversation, "ada")
 
 
 @pytest.fixture
-def scene(tmp_path: Path) -> CommandContext:
+def context(tmp_path: Path) -> CommandContext:
     """A session with two branches, in a folder of its own."""
     folder = tmp_path / "project"
     folder.mkdir()
     store = MemoryStore()
-    return scene_of(folder, store, sample_session(store))
+    return context_of(folder, store, sample_session(store))
 
 
 def exported(context: CommandContext, argument: str = "") -> CommandReply:
@@ -144,7 +144,7 @@ def test_a_folder_that_is_not_there_is_said(context: CommandContext) -> None:
 def test_images_are_brought_back_and_missed(tmp_path: Path) -> None:
     store = MemoryStore()
     conversation = store.new([ChatMessage.user([Text("What is this? / ../"), PICTURE])])
-    context = scene_of(tmp_path, store, conversation)
+    context = context_of(tmp_path, store, conversation)
     reply = exported(context, "seen.html")
     assert "data:image/png;base64," in (tmp_path / "seen.html").read_text("utf-8")
     assert "the bytes of" not in reply.text

@@ -115,5 +115,6 @@ def test_a_server_that_there_is_not_or_that_cannot_be_used_is_refused(
         told(project, "tme")
     assert (caught.value.code, caught.value.place) == ("no_such_server", "mcp")
     assert "time" in caught.value.message
-    with pytest.raises(ServerFailed, match=r"^mcp time: it is switched off"):
+    with pytest.raises(ServerFailed) as refused:
         told(project, "time")
+    assert (refused.value.code, refused.value.place) == ("server_disabled", "mcp time")

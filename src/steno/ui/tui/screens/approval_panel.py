@@ -672,14 +672,14 @@ class ApprovalPanel(Widget, can_focus=True):
         is_choice = offer is not None or enlarges or edits
         refusal = self._key_guard.check_letter(letter, is_choice=is_choice)
         if refusal is not None:
-            self._approval_state.highlight(None, refusal)
+            self._approval_state.highlight(None, refusal.text)
         elif enlarges:
             self._approval_state.highlight(None)
             self.action_enlarge()
         elif edits:
             self._open_answer()
         else:
-            self._approval_state.highlight(offer, "" if is_choice else KeyRefusal.NO_CHOICE)
+            self._approval_state.highlight(offer, "" if is_choice else KeyRefusal.NO_CHOICE.text)
             if offer is not None and offer.choice is ApprovalChoice.EXPLAIN:
                 self._open_answer()  # at once: the next keys are the reason, and nothing else
         self._draw()
@@ -689,7 +689,7 @@ class ApprovalPanel(Widget, can_focus=True):
         if self.has_focus:
             event.stop()
             self._key_guard.check_letter(" ")
-            self._approval_state.highlight(None, KeyRefusal.PASTED)
+            self._approval_state.highlight(None, KeyRefusal.PASTED.text)
             self._draw()
 
     def action_highlight(self, step: int) -> None:
@@ -700,7 +700,7 @@ class ApprovalPanel(Widget, can_focus=True):
         if refusal is None:
             self._approval_state.highlight_next(step)
         else:
-            self._approval_state.highlight(None, refusal)
+            self._approval_state.highlight(None, refusal.text)
         self._draw()
 
     def action_edit(self) -> None:
@@ -720,7 +720,7 @@ class ApprovalPanel(Widget, can_focus=True):
         if refusal is None:
             self._confirm()
         else:
-            self._approval_state.highlight(None, refusal)
+            self._approval_state.highlight(None, refusal.text)
         self._draw()
 
     def action_move(self, step: int) -> None:
@@ -752,7 +752,7 @@ class ApprovalPanel(Widget, can_focus=True):
         offer = self._approval_state.offer_for_choice(message.choice)
         refusal = self._key_guard.check_click()
         if refusal is not None:
-            self._approval_state.message = refusal
+            self._approval_state.message = refusal.text
         elif offer is not None and offer == self._approval_state.highlighted:
             self._confirm()
         else:
@@ -783,7 +783,7 @@ class ApprovalPanel(Widget, can_focus=True):
             ApprovalDecision(allowed=allowed, actor=self.session.actor) for allowed in (True, False)
         ]
         if offer is None or shown is None:
-            self._approval_state.message = self._approval_state.message or KeyRefusal.NOTHING
+            self._approval_state.message = self._approval_state.message or KeyRefusal.NOTHING.text
         elif offer.choice in (ApprovalChoice.ONCE, ApprovalChoice.DENY):
             self._decide(self.session, [shown], yes if offer.choice is ApprovalChoice.ONCE else no)
         elif offer.choice is ApprovalChoice.ALL:
@@ -819,7 +819,7 @@ class ApprovalPanel(Widget, can_focus=True):
     @on(AnswerInput.Ignored)
     def _handle_enter_ignored(self, message: AnswerInput.Ignored) -> None:
         message.stop()
-        self._approval_state.message = message.reason
+        self._approval_state.message = message.reason.text
         self._draw()
 
     @on(AnswerInput.Submitted)
