@@ -1,6 +1,6 @@
 """Every rule of the vocabulary, broken once: with a secret in the content that breaks it.
 
-`test_shape` holds this list against the source, so a new rule without a row here is noticed.
+`test_source_rules` compares this list with the source, so that a new rule needs a row here.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Annotated, Any, Final, cast
 
 import msgspec
 
@@ -45,6 +45,7 @@ from steno import (
     UserMessage,
     check_order,
     map_tool_name,
+    replace_lone_surrogates,
 )
 from steno.codec import decode_document
 from steno.records.entry import (
@@ -86,6 +87,10 @@ def _wordless() -> str:
     return SECRET
 
 
+class _Odd(msgspec.Struct):
+    size: Annotated[int, msgspec.Meta(examples=[object()])]
+
+
 def _request(**changes: Any) -> Request:
     return Request(**({"messages": (USER,)} | changes))
 
@@ -121,12 +126,15 @@ BROKEN: Final[dict[str, Callable[[], object]]] = {
     "json_of_no_json": lambda: JsonObject({SECRET: object()}),
     "json_of_half_a_pair": lambda: JsonObject({"a": HALF}),
     "json_of_nan": lambda: JsonObject({SECRET: math.nan}),
+    "json_name_not_text": lambda: JsonObject({cast("Any", (SECRET,)): 1}),
     "json_text_of_an_array": lambda: JsonObject.parse(f'["{SECRET}"]'),
     "json_text_torn": lambda: JsonObject.parse(f'{{"{SECRET}'),
     "json_bytes_not_utf8": lambda: JsonObject.parse(b'{"' + SECRET.encode() + b'\xff":1}'),
     "json_too_deep": lambda: JsonObject.parse('{"a":' + "[" * 5000),
     # -- role ----
     "role": lambda: MessageRole.parse(SECRET),
+    # -- text ----
+    "text_to_clean": lambda: replace_lone_surrogates(WRONG),
     # -- calls ----
     "outside_name": lambda: map_tool_name(f"{SECRET} {SECRET}"),
     "seal_empty": lambda: Seal(data="", provider="p", api="a", model=SECRET),
@@ -137,6 +145,9 @@ BROKEN: Final[dict[str, Callable[[], object]]] = {
     "call_arguments_array": lambda: ToolCall(id="c", name="read", arguments=f'["{SECRET}"]'),
     "call_made_of_no_json": lambda: ToolCall.create("read", {SECRET: object()}),
     "call_made_of_half_a_pair": lambda: ToolCall.create("read", {"a": HALF}),
+    "call_arguments_without_a_value": lambda: (
+        ToolCall(id="c", name="read", arguments=f'{{"{SECRET}": 1e999}}').parsed
+    ),
     "invalid_call_id": lambda: InvalidToolCall(id="", name=SECRET, reason="cut"),
     "invalid_call_name": lambda: InvalidToolCall(id="call_1", name=HALF, reason="cut"),
     # -- blocks ----
@@ -211,6 +222,7 @@ BROKEN: Final[dict[str, Callable[[], object]]] = {
     "tool_required": lambda: _definition(parameters={**SCHEMA, "required": SECRET}),
     "tool_without_words": lambda: ToolDefinition.from_function(_wordless),
     "tool_of_no_class": lambda: ToolDefinition.from_type(int | None, description=SECRET),
+    "tool_with_examples_of_no_json": lambda: ToolDefinition.from_type(_Odd, description=SECRET),
     "tool_arguments": lambda: _definition(
         parameters={**SCHEMA, "properties": {"path": {"type": "integer"}}}
     ).check_arguments(CALL),
@@ -219,6 +231,7 @@ BROKEN: Final[dict[str, Callable[[], object]]] = {
     "request_no_message": lambda: _request(messages=(USER, SECRET)),
     "request_tokens": lambda: _request(max_tokens=0),
     "request_temperature": lambda: _request(temperature=2.1),
+    "request_stop": lambda: _request(stop=(HALF,)),
     "request_tools": lambda: _request(tools=WRONG),
     "request_no_tool": lambda: _request(tools=(SECRET,)),
     "request_tools_alike": lambda: _request(tools=(_definition(), _definition(description="x"))),

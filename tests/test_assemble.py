@@ -434,5 +434,7 @@ def test_what_is_no_event_is_refused_by_the_name_of_its_type(wrong: Any) -> None
     assembler.feed(TextDelta(0, "a"))
     with pytest.raises(InvalidValue) as caught:
         assembler.feed(wrong)
-    assert str(caught.value) == f"assembler: takes events, not {type(wrong).__name__}"
+    assert (caught.value.place, caught.value.code) == ("assembler", "not_an_event")
+    assert type(wrong).__name__ in caught.value.message
+    assert "hunter2" not in str(caught.value)
     assert assembler.message().text == "a"

@@ -65,8 +65,9 @@ def test_settings_and_tools_of_the_target_are_in_the_request() -> None:
 
 
 def test_a_setting_that_makes_no_sense_is_refused() -> None:
-    with pytest.raises(InvalidRequest, match="temperature"):
+    with pytest.raises(InvalidRequest) as caught:
         build(log(ChatMessage.user("u")), ModelTarget(temperature=7))
+    assert (caught.value.code, caught.value.field) == ("out_of_range", "temperature")
 
 
 def test_a_model_without_tools_gets_none() -> None:
@@ -77,8 +78,9 @@ def test_a_model_without_tools_gets_none() -> None:
 
 
 def test_a_log_in_which_nothing_was_said_cannot_be_sent() -> None:
-    with pytest.raises(InvalidRequest, match="nothing to send"):
+    with pytest.raises(InvalidRequest) as caught:
         build(log(ModelChange(old="", new="m")))
+    assert (caught.value.place, caught.value.code) == ("context", "nothing_to_send")
 
 
 @pytest.mark.requirement("S2-22")

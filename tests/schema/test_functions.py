@@ -244,29 +244,27 @@ def unsupported(x: int, call: t.Callable[[], int]) -> None: ...
 
 
 @pytest.mark.parametrize(
-    ("function", "message"),
+    ("function", "place", "code"),
     [
-        (lambda x: x, "a lambda has no name to call it by; use def"),
-        (functools.partial(lambda x: x), "a lambda has no name to call it by; use def"),
-        (variadic, r"variadic: parameter rest: \* and \*\*"),
-        (open_ended, r"open_ended: parameter options: \* and \*\*"),
-        (positional, "positional: parameter x: is positional-only"),
-        (len, "len: parameter obj: is positional-only"),
-        (Service.plain, "plain: parameter self: the method is not bound"),
-        (unsupported, "unsupported: parameter call: Callable"),
-        (Service, "Service: is not a function"),
-        (5, "int: is not a function"),
-        (functools.partial(loud(positional), 1, 2), "positional: has no signature"),
-        (
-            string_annotations.broken,
-            "broken: parameter wrong: the name 'Missing' in its annotation",
-        ),
-        (string_annotations.syntax, "syntax: parameter wrong: its annotation cannot be resolved"),
+        (lambda x: x, "", "lambda"),
+        (functools.partial(lambda x: x), "", "lambda"),
+        (variadic, "variadic: parameter rest", "variable_arguments"),
+        (open_ended, "open_ended: parameter options", "variable_arguments"),
+        (positional, "positional: parameter x", "positional_only"),
+        (len, "len: parameter obj", "positional_only"),
+        (Service.plain, "plain: parameter self", "unbound_method"),
+        (unsupported, "unsupported: parameter call", "unsupported_type"),
+        (Service, "Service", "not_a_function"),
+        (5, "int", "not_a_function"),
+        (functools.partial(loud(positional), 1, 2), "positional", "no_signature"),
+        (string_annotations.broken, "broken: parameter wrong", "unresolved_annotation"),
+        (string_annotations.syntax, "syntax: parameter wrong", "unresolved_annotation"),
     ],
 )
-def test_what_cannot_be_given_by_name_is_refused(function: t.Any, message: str) -> None:
-    with pytest.raises(InvalidTool, match=f"^{message}"):
+def test_what_cannot_be_given_by_name_is_refused(function: t.Any, place: str, code: str) -> None:
+    with pytest.raises(InvalidTool) as caught:
         schema_of_function(function)
+    assert (caught.value.place, caught.value.code) == (place, code)
 
 
 def test_the_result_type_need_not_be_known() -> None:

@@ -130,8 +130,9 @@ class Positional(Struct, array_like=True):
 
 
 def test_an_array_like_struct_is_refused() -> None:
-    with pytest.raises(InvalidTool, match=r"^Positional: Positional is array_like"):
+    with pytest.raises(InvalidTool) as caught:
         schema_of_type(Positional)
+    assert (caught.value.place, caught.value.code) == ("Positional", "array_like")
 
 
 # -- dataclasses ----
@@ -208,8 +209,9 @@ class WithInitVar:
 
 
 def test_an_init_var_is_refused() -> None:
-    with pytest.raises(InvalidTool, match=r"^WithInitVar\.x: an InitVar"):
+    with pytest.raises(InvalidTool) as caught:
         schema_of_type(WithInitVar)
+    assert (caught.value.place, caught.value.code) == ("WithInitVar.x", "init_var")
 
 
 def test_a_class_inside_a_function_finds_itself_and_what_is_in_it() -> None:
@@ -426,8 +428,12 @@ def test_the_discriminator_of_a_pydantic_model_follows_the_new_names() -> None:
 
 
 def test_a_pydantic_model_without_a_schema_is_refused_with_its_place() -> None:
-    with pytest.raises(InvalidTool, match=r"^list\[Undescribable\]\[\]: pydantic has no schema"):
+    with pytest.raises(InvalidTool) as caught:
         schema_of_type(list[Undescribable])
+    assert (caught.value.place, caught.value.code) == (
+        "list[Undescribable][]",
+        "no_pydantic_schema",
+    )
 
 
 # -- definitions ----
@@ -529,8 +535,9 @@ class Growing(t.Generic[T]):
 
 
 def test_a_class_that_never_ends_is_refused() -> None:
-    with pytest.raises(InvalidTool, match="nested more than 100 deep"):
+    with pytest.raises(InvalidTool) as caught:
         schema_of_type(Growing[int])
+    assert caught.value.code == "types_too_deep"
 
 
 # -- names that are not there ----
@@ -538,10 +545,13 @@ def test_a_class_that_never_ends_is_refused() -> None:
 
 @pytest.mark.parametrize("cls", [string_annotations.Broken, string_annotations.BrokenData])
 def test_an_unresolvable_field_is_named(cls: type) -> None:
-    with pytest.raises(
-        InvalidTool, match=rf"^{cls.__name__}\.wrong: the name 'Missing' in its annotation"
-    ):
+    with pytest.raises(InvalidTool) as caught:
         schema_of_type(cls)
+    assert (caught.value.place, caught.value.code) == (
+        f"{cls.__name__}.wrong",
+        "unresolved_annotation",
+    )
+    assert "'Missing'" in caught.value.message
 
 
 def test_an_unresolvable_class_is_named_if_its_field_is_not_known() -> None:
@@ -549,12 +559,14 @@ def test_an_unresolvable_class_is_named_if_its_field_is_not_known() -> None:
     class Odd:
         x: 1 + ""  # type: ignore[valid-type]  # noqa: F722 - the point
 
-    with pytest.raises(InvalidTool, match=r"^Odd: its annotation cannot be resolved"):
+    with pytest.raises(InvalidTool) as caught:
         schema_of_type(Odd)
+    assert (caught.value.place, caught.value.code) == ("Odd", "unresolved_annotation")
 
 
 def test_the_error_names_the_field_on_the_way() -> None:
     inner = msgspec.defstruct("Inner", [("call", t.Callable[[], int])])
     outer = msgspec.defstruct("Outer", [("inners", Dict[str, List[inner]])])
-    with pytest.raises(InvalidTool, match=r"^Outer\.inners\{\}\[\]\.call: Callable"):
+    with pytest.raises(InvalidTool) as caught:
         schema_of_type(outer)
+    assert (caught.value.place, caught.value.code) == ("Outer.inners{}[].call", "unsupported_type")

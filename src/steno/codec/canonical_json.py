@@ -318,12 +318,14 @@ _MESSAGE_TYPES: frozenset[type] = frozenset(get_args(AnyMessage))
 def _read_input(data: bytes | str) -> bytes:
     raw, replaced = clean_input(data)
     if replaced:
-        _log_warning("$", f"replaced {replaced} lone surrogates by U+FFFD")
+        text = f"replaced {replaced} lone surrogates by U+FFFD"
+        _log_warning("$", "surrogates_replaced", text)
     check_syntax(raw)
     return raw
 
 
-def _log_warning(place: str, found: str) -> None:
+def _log_warning(place: str, code: str, text: str) -> None:
     import logging  # noqa: PLC0415 - only when needed: it is a third of `import steno`
 
-    logging.getLogger("steno.codec").warning("%s: %s", place, found)
+    facts = {"code": code, "place": place}
+    logging.getLogger("steno.codec").warning("%s: %s", place, text, extra=facts)

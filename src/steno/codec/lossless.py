@@ -23,8 +23,8 @@ from steno.records.entry import Entry
 from steno.values import PRECHECKED, RawJson, Value, union_members
 
 ValueT = TypeVar("ValueT", bound=Value)
-WarningCallback = Callable[[str, str], None]
-"""Called with a place (`$.content[1]`) and a description of what was kept there."""
+WarningCallback = Callable[[str, str, str], None]
+"""Called with a place (`$.content[1]`), a code and a text about the data that was kept there."""
 
 
 class UnreadablePart(Exception):
@@ -51,7 +51,7 @@ def encode_lossless(value: object) -> bytes:
 
 def _encode_unchanged(entry: Entry) -> bytes:
     raw = entry.unknown.text.encode()
-    if read_entry(raw, "$", lambda _place, _found: None) != entry:
+    if read_entry(raw, "$", lambda _place, _code, _text: None) != entry:
         raise InvalidValue(
             "a record that is not understood can be kept, not changed",
             code="unknown_entry_changed",
@@ -131,7 +131,7 @@ def read_value(
     finally:
         PRECHECKED.reset(token)
     if unknown:
-        warn(place, f"kept unknown members ({len(unknown)})")
+        warn(place, "unknown_members", f"kept unknown members ({len(unknown)})")
     return value
 
 
@@ -148,7 +148,7 @@ def read_entry(raw: bytes, place: str, warn: WarningCallback) -> Entry:
             raise UnreadablePart("another version")
         return read_value(raw, Entry, place, warn)
     except UnreadablePart as exc:
-        warn(place, f"kept a record that is not understood: {exc}")
+        warn(place, "unknown_entry", f"kept a record that is not understood: {exc}")
         text = raw.decode()
         found_id, parent = (_read_string(members.get(name)) for name in ("id", "parent"))
         return Entry(
@@ -195,7 +195,7 @@ def _read_tagged(raw: bytes, nested: _NestedField, place: str, warn: WarningCall
         if not nested.takes_opaque:
             raise
         kind = tag if isinstance(tag, str) else ""
-        warn(place, f"kept a part that is not understood: {exc}")
+        warn(place, "unknown_part", f"kept a part that is not understood: {exc}")
         return Opaque(kind=kind, raw=raw.decode(), origin=OWN_FORMAT)
 
 
@@ -219,9 +219,9 @@ def _read_call(raw: bytes, place: str, warn: WarningCallback) -> AnyToolCall:
             raise  # a member of a newer format, which ours would replace
         reason = b',"reason":' + msgspec.json.encode(str(exc))
         invalid = read_value(b"{" + text + reason + b"}", InvalidToolCall, place, warn)
-        warn(place, f"read a call that nobody can run: {exc}")
+        warn(place, "invalid_call", f"read a call that nobody can run: {exc}")
         return invalid
-    warn(place, "took the arguments of a call for their text")
+    warn(place, "arguments_as_text", "took the arguments of a call for their text")
     return call
 
 

@@ -175,7 +175,11 @@ class ContextBuilder:
             fits = self._fit(start, room)
         sent = self._lay_out_messages(head, line.first_kept(start))
         if not sent.messages:
-            raise InvalidRequest("context: there is nothing to send; append a message first")
+            raise InvalidRequest(
+                "there is nothing to send; append a message first",
+                code="nothing_to_send",
+                place="context",
+            )
         changes = chain(
             settings.changes,
             head.changes,

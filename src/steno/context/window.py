@@ -255,7 +255,9 @@ def compaction_point(entries: Sequence[Entry], *, keep: int = KEPT_GROUPS) -> st
     InvalidValue if `keep` is below 1.
     """
     if keep < 1:
-        raise InvalidValue("compaction: keep at least one group")
+        raise InvalidValue(
+            "keep at least one group", code="out_of_range", place="compaction", field="keep"
+        )
     numbers = [number for number, entry in enumerate(entries) if entry.message is not None]
     messages = [message for entry in entries if (message := entry.message) is not None]
     begin = _align_to_groups(messages, start_of_last_groups(messages, keep))
