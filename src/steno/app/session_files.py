@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from steno.app.errors import UsageError
+from steno.app.errors import UsageError, text_without_place
 from steno.app.session_log import SessionLog
 from steno.app.sessions import UNREADABLE_ERRORS
 from steno.codec import Document, decode_document, encode_document
@@ -113,7 +113,9 @@ def export_log(store: Store, log: SessionLog, format: str, branch: str | None) -
     if format == LINES_FORMAT:
         if branch is not None:
             raise UsageError(
-                "--branch: jsonl holds all branches; leave it out, or choose a --format"
+                "jsonl holds all branches; leave it out, or choose a --format",
+                code="format_holds_all_branches",
+                place="--branch",
             )
         return _encode_as_lines(log)
     losses: tuple[Change, ...] = ()
@@ -212,7 +214,7 @@ def read_session_file(data: bytes, format: str) -> SessionRecords:
         session = SessionRecords(header, _seal_entries(imported.entries))
     problem = verify_records(session.records).bad
     if problem is not None:
-        raise InvalidDocument(str(problem))
+        raise InvalidDocument(str(problem), code="chain_broken")
     return session
 
 
@@ -240,16 +242,18 @@ def _decode_lines(data: bytes) -> SessionRecords:
         try:
             content = decode_line(line)
         except (Damaged, InvalidDocument) as exc:
-            rule = str(exc).removeprefix("line: ")
-            raise InvalidDocument(f"line {number}: {rule}") from None
+            text = text_without_place(exc, "line")
+            raise InvalidDocument(text, code=exc.code, place=f"line {number}") from None
         if isinstance(content, Header) != (number == 1):
-            raise InvalidDocument(f"line {number}: the header comes first, and once")
+            raise InvalidDocument(
+                "the header comes first, and once", code="header_misplaced", place=f"line {number}"
+            )
         if isinstance(content, Header):
             header = content
         else:
             records.append(content)
     if header is None:
-        raise InvalidDocument("there is nothing in it")
+        raise InvalidDocument("there is nothing in it", code="file_empty")
     return SessionRecords(header, tuple(records))
 
 

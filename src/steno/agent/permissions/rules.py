@@ -53,7 +53,9 @@ class PermissionRule(RedactedRepr, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if _TOOL_NAME.fullmatch(self.tool) is None:
             raise InvalidValue(
-                "write the name of a tool, as in bash or bash(git log *)", place="rule"
+                "write the name of a tool, as in bash or bash(git log *)",
+                code="rule_tool_name",
+                place="rule",
             )
         if self.pattern is not None:
             _check_pattern(self.pattern)
@@ -64,7 +66,9 @@ class PermissionRule(RedactedRepr, frozen=True, kw_only=True):
         found = _RULE_TEXT.fullmatch(text)
         if found is None:
             raise InvalidValue(
-                "write the pattern in one pair of brackets, at the end", place="rule"
+                "write the pattern in one pair of brackets, at the end",
+                code="rule_brackets",
+                place="rule",
             )
         return cls(tool=_normalise_tool_name(found[1]), pattern=found[2])
 
@@ -146,22 +150,30 @@ def is_unknown_subject(subject: str, capability: Capability) -> bool:
 def _check_pattern(pattern: str) -> None:
     if not pattern:
         raise InvalidValue(
-            "the pattern is empty; without brackets all calls are meant", place="rule"
+            "the pattern is empty; without brackets all calls are meant",
+            code="rule_pattern_empty",
+            place="rule",
         )
     if not pattern.isprintable():  # nobody should allow what nobody can see
         raise InvalidValue(
-            "the pattern holds what cannot be seen; write * instead of it", place="rule"
+            "the pattern holds what cannot be seen; write * instead of it",
+            code="rule_pattern_unprintable",
+            place="rule",
         )
     tokens = _TOKEN.findall(pattern)
     if any(
         token in _MUST_BE_ESCAPED or (len(token) > 1 and token not in _ESCAPES) for token in tokens
     ):
         raise InvalidValue(
-            r"write \( \) \\ for brackets and backslashes of the pattern", place="rule"
+            r"write \( \) \\ for brackets and backslashes of the pattern",
+            code="rule_pattern_escape",
+            place="rule",
         )
     if " " in (tokens[0], tokens[-1]):
         raise InvalidValue(
-            r"the pattern begins or ends with a blank; write \ before it", place="rule"
+            r"the pattern begins or ends with a blank; write \ before it",
+            code="rule_pattern_blank",
+            place="rule",
         )
 
 

@@ -88,7 +88,9 @@ def parse_viewing_model(name: str, vendors: Mapping[str, Vendor]) -> ViewingMode
     with name_model_in_errors(name, MODEL_FLAG):
         found = parse_model_name(name, vendors)
     if found.vendor in vendors and not found.model:
-        raise UsageError(f"--model: name a model, too: {found.vendor}/MODEL")
+        raise UsageError(
+            f"name a model, too: {found.vendor}/MODEL", code="model_name_missing", place="--model"
+        )
     return _build_viewing_model(name, found, vendors)
 
 
