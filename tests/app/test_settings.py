@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -327,7 +328,7 @@ def test_a_variable_that_makes_no_sense_is_named(
 
 
 def test_a_flag_that_makes_no_sense_is_named_as_it_was_typed(places: ConfigFolders) -> None:
-    flags: list[tuple[dict[str, object], str, str]] = [
+    flags: list[tuple[dict[str, Any], str, str]] = [
         ({"max_turns": 0}, "--max-turns", "out_of_range"),
         ({"max_turn": 1}, "--max-turn", "setting_unknown"),
         ({"allow": ["bash("]}, "--allow[0]", "rule_brackets"),

@@ -219,7 +219,9 @@ async def open_environment(
             return
         on_progress(f"starting {', '.join(servers.names)}")
         yield environment.with_mcp_tools(
-            await list_mcp_tools(servers, prepare_image=environment.input_setup.inputs.prepare_image)
+            await list_mcp_tools(
+                servers, prepare_image=environment.input_setup.inputs.prepare_image
+            )
         )
 
 

@@ -300,7 +300,10 @@ def test_a_name_that_is_not_known_here_is_left_to_whoever_carries_the_request() 
 
     found = run(
         fetch_image(
-            "http://x.example/x", ResolveContext(authorize=ScriptedPermission()), web, host_lookup=nothing
+            "http://x.example/x",
+            ResolveContext(authorize=ScriptedPermission()),
+            web,
+            host_lookup=nothing,
         )
     )
     assert found.data == PICTURE
