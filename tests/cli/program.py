@@ -76,6 +76,17 @@ def run_process(*arguments: str | Path, data: bytes = b"", **environment: str) -
     return ProgramOutput(ran.returncode, ran.stdout.decode(), ran.stderr.decode())
 
 
+def loaded_by(*arguments: str) -> set[str]:
+    """Return the modules that a run of the program loads."""
+    ran = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "steno", *arguments],
+        capture_output=True,
+        check=True,
+        timeout=60,
+    )
+    return {line.rpartition("|")[2].strip() for line in ran.stderr.decode().splitlines()}
+
+
 def on_terminal(
     *arguments: str | Path,
     answer: str = "",
