@@ -244,10 +244,14 @@ def test_a_stranger_cannot_fill_the_screen_with_servers_that_make_no_sense(
 def test_a_named_file_has_to_be_there_and_to_make_sense(
     places: ConfigFolders, tmp_path: Path
 ) -> None:
-    with pytest.raises(InvalidValue, match=r"none\.json: there is no such file"):
+    with pytest.raises(InvalidValue) as caught:
         found(places, files=[tmp_path / "none.json"])
-    with pytest.raises(InvalidValue, match=r"1\.json: mcpServers\.a: needs either "):
+    assert caught.value.code == "file_missing"
+    assert caught.value.place == str(tmp_path / "none.json")
+    with pytest.raises(InvalidValue) as caught:
         found(places, files=[write(tmp_path / "1.json", a={})])
+    assert caught.value.code == "no_transport"
+    assert caught.value.place == f"{tmp_path / '1.json'}: mcpServers.a"
 
 
 def test_a_home_that_nobody_knows_in_a_stranger_s_file_stops_nobody(places: ConfigFolders) -> None:

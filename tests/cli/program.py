@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from steno import ChatMessage, Conversation, ToolCall, Usage
-from steno.cli import main
+from steno.cli.main import report_error, run_command
+from steno.errors import MissingExtra, StenoError
 from steno.records.entry import ApprovalStatus, Mode
 from steno.store import MemoryStore, Store, convert_store, open_store
 
@@ -29,24 +30,37 @@ class ProgramOutput(NamedTuple):
     err: str
 
 
-def run_steno(*arguments: str | Path, data: bytes = b"") -> ProgramOutput:
+class CommandOutput(ProgramOutput):
+    """The output of a command in this process, with code and place of the error that ended it."""
+
+    code: str = ""
+    place: str = ""
+
+
+def run_steno(*arguments: str | Path, data: bytes = b"") -> CommandOutput:
     """Run the program in this process; its output is no terminal."""
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
-    given, sys.stdin = sys.stdin, io.TextIOWrapper(io.BytesIO(data))
+    stdin, sys.stdin = sys.stdin, io.TextIOWrapper(io.BytesIO(data))
+    error: Exception | None = None
     try:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             try:
-                status = main([str(argument) for argument in arguments])
+                status = run_command([str(argument) for argument in arguments])
             except SystemExit as exc:
                 status = exc.code if isinstance(exc.code, int) else 1
+            except (StenoError, MissingExtra, OSError) as exc:
+                status, error = report_error(exc), exc
     finally:
-        sys.stdin = given
+        sys.stdin = stdin
     texts = []
     for file in (out, err):
         file.flush()
         file.seek(0)
         texts.append(file.read())
-    return ProgramOutput(status, *texts)
+    output = CommandOutput(status, *texts)
+    if isinstance(error, StenoError):
+        output.code, output.place = error.code, error.place
+    return output
 
 
 def run_process(*arguments: str | Path, data: bytes = b"", **environment: str) -> ProgramOutput:
@@ -60,6 +74,17 @@ def run_process(*arguments: str | Path, data: bytes = b"", **environment: str) -
         env=os.environ | environment,
     )
     return ProgramOutput(ran.returncode, ran.stdout.decode(), ran.stderr.decode())
+
+
+def loaded_by(*arguments: str) -> set[str]:
+    """Return the modules that a run of the program loads."""
+    ran = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "steno", *arguments],
+        capture_output=True,
+        check=True,
+        timeout=60,
+    )
+    return {line.rpartition("|")[2].strip() for line in ran.stderr.decode().splitlines()}
 
 
 def on_terminal(

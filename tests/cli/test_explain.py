@@ -15,8 +15,8 @@ from steno.messages.message import AssistantMessage
 from steno.records.entry import Compaction, Feedback, Mode
 from steno.store import MemoryStore
 from tests.app.project_setup import write_settings
+from tests.cli.guide_commands import BLOCK, ROOT, run_guide_line
 from tests.cli.program import copy_to_store, run_steno, sample_session, store_sample_session
-from tests.cli.test_sessions_guide import BLOCK, ROOT, run
 
 
 def test_what_a_model_would_see_is_printed_with_its_report(address: str) -> None:
@@ -281,5 +281,7 @@ def test_the_commands_of_the_guide_print_what_is_shown(tmp_path: Path) -> None:
     blocks = list(BLOCK.finditer(guide))
     assert len(blocks) == 2
     for block in blocks:
-        printed = [run(line, tmp_path, environment) for line in block["commands"].splitlines()]
+        printed = [
+            run_guide_line(line, tmp_path, environment) for line in block["commands"].splitlines()
+        ]
         assert block["output"] is None or "".join(printed) == block["output"]

@@ -18,9 +18,8 @@ from steno.ports import ReferenceBlock
 from steno.records.entry import Compaction, Resolution, ResolutionStatus
 from steno.store import open_store
 from tests.app.project_setup import make_project, scripted_model
-from tests.cli.program import on_terminal, run_steno
+from tests.cli.program import loaded_by, on_terminal, run_steno
 from tests.cli.reference_setup import input_rows
-from tests.cli.test_program_process import loaded_by
 
 SHA256 = "ab12" * 16
 BLINDNESS = "the model takes no images"

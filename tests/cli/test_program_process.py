@@ -18,6 +18,7 @@ from steno.store import MemoryStore, open_store
 from tests.cli.program import (
     COMMAND,
     copy_to_store,
+    loaded_by,
     run_process,
     run_steno,
     sample_session,
@@ -25,17 +26,6 @@ from tests.cli.program import (
 )
 
 HEAVY = ("rich", "sqlite3", "asyncio", "aiohttp", "psycopg", "steno.store", "steno.wire")
-
-
-def loaded_by(*arguments: str) -> set[str]:
-    """Return the modules that a run of the program loads."""
-    ran = subprocess.run(
-        [sys.executable, "-X", "importtime", "-m", "steno", *arguments],
-        capture_output=True,
-        check=True,
-        timeout=60,
-    )
-    return {line.rpartition("|")[2].strip() for line in ran.stderr.decode().splitlines()}
 
 
 def test_the_version_is_told_without_loading_what_commands_need() -> None:

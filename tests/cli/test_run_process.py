@@ -20,9 +20,8 @@ from steno.messages.usage import StopReason
 from steno.store import open_store
 from tests.app.project_setup import OFFLINE, make_project, result_of, scripted_model, write_settings
 from tests.app.scripted_vendor import Call
-from tests.cli.program import COMMAND, ProgramOutput, run_process, run_steno
+from tests.cli.program import COMMAND, ProgramOutput, loaded_by, run_process, run_steno
 from tests.cli.running_program import PATIENCE_S, becomes_true, is_running, start_program
-from tests.cli.test_program_process import loaded_by
 
 SIGNALS = {signal.SIGHUP: 129, signal.SIGINT: 130, signal.SIGTERM: 143}
 

@@ -195,10 +195,10 @@ def test_before_something_is_taken_out_there_is_a_question(
     told = run_steno(*command)
     problem = "redact: there is nobody to ask; add --yes to do it without a question"
     assert told == (2, "", f"steno: {problem}\n")
-    told = on_terminal(*command, answer=answer)
-    assert "  #2 user  Is it broken?\n" in told.out
-    assert "Take the content of #2 out for good? [y/N]" in told.out
-    assert told.status == is_left
+    shown = on_terminal(*command, answer=answer)
+    assert "  #2 user  Is it broken?\n" in shown.out
+    assert "Take the content of #2 out for good? [y/N]" in shown.out
+    assert shown.status == is_left
     assert ("Is it broken?" in run_steno("sessions", "show", "talk").out) == is_left
 
 

@@ -1,4 +1,7 @@
-"""`steno sessions export` and `steno sessions import`: conversations as files."""
+"""Export sessions to files and import them, in formats of steno and of other programs.
+
+Parts of a session that a format cannot hold are reported as omissions.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import Final, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from steno.app.errors import UsageError
+from steno.app.errors import UsageError, text_without_place
 from steno.app.session_log import SessionLog
 from steno.app.sessions import UNREADABLE_ERRORS
 from steno.codec import Document, decode_document, encode_document
@@ -36,12 +39,107 @@ from steno.store import Store
 from steno.store.base import derive_title
 from steno.store.jsonl.session_file import decode_line, encode_line
 
-# -- lossy -----------------------------------------------------------------------------------------
-#
-# What an exported file does not say: a line for each kind of loss, or all of it for a program.
-
-
+SESSION_PLACE: Final = "session"
+"""The place of a change that is about the whole session."""
+DOCUMENT_FORMAT: Final = "steno"
+"""One branch in one JSON document."""
+LINES_FORMAT: Final = "jsonl"
+SESSION_FORMATS: Final = (DOCUMENT_FORMAT, LINES_FORMAT, *FOREIGN, *WRITE_ONLY)
 _MAX_NUMBERS: Final = 5
+
+
+# -- export -----------------------------------------------------------------------------------
+
+
+def export_log(store: Store, log: SessionLog, format: str, branch: str | None) -> ExportedFile:
+    """Encode a session in a format. Raises UsageError if the format does not fit the options."""
+    if format == LINES_FORMAT:
+        if branch is not None:
+            raise UsageError(
+                "jsonl holds all branches; leave it out, or choose a --format",
+                code="format_holds_all_branches",
+                place="--branch",
+            )
+        return _encode_as_lines(log)
+    losses: tuple[Change, ...] = ()
+    if branch is None and len(log.heads) > 1:
+        losses = (session_omission("only_active_branch"),)
+    path = log.path(branch)
+    with show_progress("gathering entries", len(path)) as progress:
+        content = restore_branch_blobs(store, progress.track(path))
+    with show_activity("writing the file"):
+        exported = encode_branch(log, content.entries, format, branch=branch)
+    return ExportedFile(exported.data, (*losses, *content.losses, *exported.losses))
+
+
+class BranchContent(NamedTuple):
+    """The entries of a branch with the content of their blobs, and the omissions."""
+
+    entries: tuple[Entry, ...]
+    losses: tuple[Change, ...]
+
+
+def restore_branch_blobs(store: Store, path: Iterable[Entry]) -> BranchContent:
+    """Put the content of blobs back into the entries of a branch, as far as it can be read."""
+    entries: list[Entry] = []
+    losses: list[Change] = []
+    for number, entry in enumerate(path):
+        try:
+            entries.append(_with_payload(entry, store.restore_blobs(entry.payload)))
+        except (Missing, Damaged):
+            losses.append(
+                Change(ChangeCode.NOT_EXPORTED, "blob_missing", f"entries[{number}]", entry.id)
+            )
+            entries.append(entry)
+    return BranchContent(tuple(entries), tuple(losses))
+
+
+def encode_branch(
+    log: SessionLog, entries: Sequence[Entry], format: str, *, branch: str | None = None
+) -> ExportedFile:
+    """Write the entries of a branch in a format that holds one."""
+    if format == DOCUMENT_FORMAT:
+        return _encode_as_document(log.header, entries)
+    if format in FOREIGN:
+        return FOREIGN[format].encode(log.header, entries)
+    header, place = (
+        log.header,
+        BranchLocation(log.active if branch is None else branch, log.numbers),
+    )
+    if not header.title:  # use the title that lists show
+        header = replace(header, title=derive_title(entries) or None)
+    return WRITE_ONLY[format].encode(header, entries, place)
+
+
+def _encode_as_document(header: Header, entries: Sequence[Entry]) -> ExportedFile:
+    times = [entry.time for entry in entries if entry.time is not None]
+    document = Document(
+        id=header.id,
+        created_at=header.created_at,
+        updated_at=max(times, default=None),
+        entries=tuple(entries),
+    )
+    written = ("id", "created_at")
+    names = tuple([name for name, _ in header.non_default_fields() if name not in written])
+    losses = (session_omission("header_fields", names=names),) if names else ()
+    return ExportedFile(encode_document(document), losses)
+
+
+def _encode_as_lines(log: SessionLog) -> ExportedFile:
+    lines = [encode_line(log.header), *map(encode_line, log.records)]
+    blobs = sum(len(blob_digests(entry.payload)) for entry in log.entries.values())
+    losses = (session_omission("blobs", number=blobs),) if blobs else ()
+    return ExportedFile(b"".join(lines).removesuffix(b"\n"), losses)
+
+
+def session_omission(
+    reason: str, *, names: tuple[str, ...] = (), number: int | None = None
+) -> Change:
+    """Return the change that reports what an exported file does not hold of a session."""
+    return Change(ChangeCode.NOT_EXPORTED, reason, SESSION_PLACE, names=names, number=number)
+
+
+# -- omissions --------------------------------------------------------------------------------
 
 
 class OmissionSummary(NamedTuple):
@@ -87,144 +185,33 @@ def omissions_as_json(changes: Iterable[Change], log: SessionLog) -> bytes:
     return msgspec.json.encode(report)
 
 
-SESSION_PLACE: Final = "session"
-"""The place of a change that is about the whole session."""
-
-
-DOCUMENT_FORMAT: Final = "steno"
-"""One branch in one document: the format that is stored."""
-
-
-LINES_FORMAT: Final = "jsonl"
-
-
-SESSION_FORMATS: Final = (DOCUMENT_FORMAT, LINES_FORMAT, *FOREIGN, *WRITE_ONLY)
-
-
-def session_omission(
-    reason: str, *, names: tuple[str, ...] = (), number: int | None = None
-) -> Change:
-    """Return the change that reports what an exported file does not hold of a session."""
-    return Change(ChangeCode.NOT_EXPORTED, reason, SESSION_PLACE, names=names, number=number)
-
-
-def export_log(store: Store, log: SessionLog, format: str, branch: str | None) -> ExportedFile:
-    """Encode a session in a format. Raises UsageError if the format does not fit the options."""
-    if format == LINES_FORMAT:
-        if branch is not None:
-            raise UsageError(
-                "--branch: jsonl holds all branches; leave it out, or choose a --format"
-            )
-        return _encode_as_lines(log)
-    losses: tuple[Change, ...] = ()
-    if branch is None and len(log.heads) > 1:
-        losses = (session_omission("only_active_branch"),)
-    path = log.path(branch)
-    with show_progress("gathering entries", len(path)) as shown:
-        gathered = restore_branch_blobs(store, shown.track(path))
-    with show_activity("writing the file"):
-        exported = encode_branch(log, gathered.entries, format, branch=branch)
-    return ExportedFile(exported.data, (*losses, *gathered.losses, *exported.losses))
-
-
-class BranchContent(NamedTuple):
-    """The entries of a branch with what lay beside them, and what could not be had."""
-
-    entries: tuple[Entry, ...]
-    losses: tuple[Change, ...]
-
-
-def restore_branch_blobs(store: Store, path: Iterable[Entry]) -> BranchContent:
-    """Bring back what lies beside the entries of a branch, as far as it is there."""
-    entries: list[Entry] = []
-    losses: list[Change] = []
-    for number, entry in enumerate(path):
-        try:
-            entries.append(_with_payload(entry, store.restore_blobs(entry.payload)))
-        except (Missing, Damaged):
-            losses.append(
-                Change(ChangeCode.NOT_EXPORTED, "blob_missing", f"entries[{number}]", entry.id)
-            )
-            entries.append(entry)
-    return BranchContent(tuple(entries), tuple(losses))
-
-
-def encode_branch(
-    log: SessionLog, entries: Sequence[Entry], format: str, *, branch: str | None = None
-) -> ExportedFile:
-    """Write the entries of a branch in a format that holds one."""
-    if format == DOCUMENT_FORMAT:
-        return _encode_as_document(log.header, entries)
-    if format in FOREIGN:
-        return FOREIGN[format].encode(log.header, entries)
-    header, place = (
-        log.header,
-        BranchLocation(log.active if branch is None else branch, log.numbers),
-    )
-    if not header.title:  # what lists show of it
-        header = replace(header, title=derive_title(entries) or None)
-    return WRITE_ONLY[format].encode(header, entries, place)
-
-
-def _encode_as_document(header: Header, entries: Sequence[Entry]) -> ExportedFile:
-    times = [entry.time for entry in entries if entry.time is not None]
-    document = Document(
-        id=header.id,
-        created_at=header.created_at,
-        updated_at=max(times, default=None),
-        entries=tuple(entries),
-    )
-    kept = ("id", "created_at")
-    names = tuple([name for name, _ in header.non_default_fields() if name not in kept])
-    losses = (session_omission("header_fields", names=names),) if names else ()
-    return ExportedFile(encode_document(document), losses)
-
-
-def _encode_as_lines(log: SessionLog) -> ExportedFile:
-    lines = [encode_line(log.header), *map(encode_line, log.records)]
-    blobs = sum(len(blob_digests(entry.payload)) for entry in log.entries.values())
-    losses = (session_omission("blobs", number=blobs),) if blobs else ()
-    return ExportedFile(b"".join(lines).removesuffix(b"\n"), losses)
-
-
-# -- import ----------------------------------------------------------------------------------
+# -- import -----------------------------------------------------------------------------------
 
 
 class SessionRecords(NamedTuple):
-    """A session that is to be added."""
+    """The header and the records of an imported session."""
 
     header: Header
     records: tuple[Record, ...]
 
 
 def read_session_file(data: bytes, format: str) -> SessionRecords:
-    """Read a file. Raises InvalidValue if it is not all right."""
+    """Read a session from a file. Raises InvalidValue if it is damaged or of another format."""
     if format == LINES_FORMAT:
         session = _decode_lines(data)
     else:
         imported = (
             _decode_document(data) if format == DOCUMENT_FORMAT else FOREIGN[format].decode(data)
         )
-        # Our own ids are nobody else's; what others call a session may be called so twice.
+        # Our own ids are unique; those of other programs may not be.
         header = (
             imported.header if format == DOCUMENT_FORMAT else replace(imported.header, id=new_id())
         )
         session = SessionRecords(header, _seal_entries(imported.entries))
     problem = verify_records(session.records).bad
     if problem is not None:
-        raise InvalidDocument(str(problem))
+        raise InvalidDocument(str(problem), code="chain_broken")
     return session
-
-
-def with_free_id(store: Store, header: Header) -> Header:
-    """Return the header with its id, or with a new one if the store has such a session."""
-    try:
-        store.header(header.id)
-    except Missing:
-        return header
-    except UNREADABLE_ERRORS:
-        pass  # it is there all the same
-    return replace(header, id=new_id())
 
 
 def _decode_document(data: bytes) -> ImportedSession:
@@ -240,24 +227,26 @@ def _decode_lines(data: bytes) -> SessionRecords:
         try:
             content = decode_line(line)
         except (Damaged, InvalidDocument) as exc:
-            rule = str(exc).removeprefix("line: ")
-            raise InvalidDocument(f"line {number}: {rule}") from None
+            text = text_without_place(exc, "line")
+            raise InvalidDocument(text, code=exc.code, place=f"line {number}") from None
         if isinstance(content, Header) != (number == 1):
-            raise InvalidDocument(f"line {number}: the header comes first, and once")
+            raise InvalidDocument(
+                "the header comes first, and once", code="header_misplaced", place=f"line {number}"
+            )
         if isinstance(content, Header):
             header = content
         else:
             records.append(content)
     if header is None:
-        raise InvalidDocument("there is nothing in it")
+        raise InvalidDocument("there is nothing in it", code="file_empty")
     return SessionRecords(header, tuple(records))
 
 
 def _seal_entries(entries: Sequence[Entry]) -> tuple[Record, ...]:
-    """Return the records of a new session. What was taken out elsewhere is explained here."""
+    """Return the records of a new session; entries that were redacted elsewhere get a Redaction."""
     explained = {entry.payload.target for entry in entries if isinstance(entry.payload, Redaction)}
     reason = "it was taken out before it was imported"
-    remarks = [
+    redactions = [
         Entry(
             id=new_id(),
             time=utc_now(),
@@ -266,7 +255,18 @@ def _seal_entries(entries: Sequence[Entry]) -> tuple[Record, ...]:
         for entry in entries
         if isinstance(entry.payload, Redacted) and entry.id not in explained
     ]
-    return build_records([*entries, *remarks])
+    return build_records([*entries, *redactions])
+
+
+def with_free_id(store: Store, header: Header) -> Header:
+    """Return the header, with a new id if the store has a session of this id."""
+    try:
+        store.header(header.id)
+    except Missing:
+        return header
+    except UNREADABLE_ERRORS:
+        pass  # it exists, although it cannot be read
+    return replace(header, id=new_id())
 
 
 def store_large_content(store: Store, records: Iterable[Record]) -> tuple[Record, ...]:

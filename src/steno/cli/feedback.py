@@ -40,7 +40,9 @@ def add_commands(commands: Subparsers) -> None:
 
 def _run_feedback(options: argparse.Namespace) -> int:
     if not options.text.strip() or not is_utf8_text(options.text):
-        raise InvalidValue("feedback: the remark is blank, or no UTF-8 text")
+        raise InvalidValue(
+            "the remark is blank, or no UTF-8 text", code="remark_invalid", place="feedback"
+        )
     with open_existing_store(options) as store:
         session = find_session(store, options.session)
         log = SessionLog.read(store, session)
@@ -48,12 +50,16 @@ def _run_feedback(options: argparse.Namespace) -> int:
         number = log.number(target.id)
         if target.message is None:
             raise InvalidValue(
-                f"feedback: {number} is no message but {entry_type(target)}; name what was said"
+                f"{number} is no message but {entry_type(target)}; name what was said",
+                code="not_a_message",
+                place="feedback",
             )
         if all(entry.id != target.id for entry in log.path(branch)):
             raise InvalidValue(
-                f"feedback: {number} is not on branch {terminal_line(branch)}, so its model would not "
-                "know what is meant; name the branch with --branch"
+                f"{number} is not on branch {terminal_line(branch)}, so its model would not "
+                "know what is meant; name the branch with --branch",
+                code="not_on_branch",
+                place="feedback",
             )
         actor = user_name()
         store.open(session).append(

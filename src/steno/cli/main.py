@@ -43,33 +43,42 @@ _GLOBAL_OPTIONS: Final = ("-h", "--help", "--version")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status."""
     _open_missing_streams()
-    given = _add_default_command(sys.argv[1:] if arguments is None else list(arguments))
     try:
-        parser = _build_parser(given)
-        _check_command(given, parser)
-        options = parser.parse_args(given)
-        status: int = options.run(options)
-        with report_write_errors(STDOUT):
-            sys.stdout.flush()
-    except BrokenPipeError:
-        _discard_stdout()  # the reader of the output is gone: there is nothing to report
-        return ExitStatus.FAILED
-    except (StenoError, OutputError) as exc:
-        if isinstance(exc, OutputError) and exc.filename == STDOUT:
-            _discard_stdout()
-        print(f"steno: {terminal_text(str(exc))}", file=sys.stderr)
-        return ExitStatus.USAGE if isinstance(exc, UsageError) else ExitStatus.FAILED
-    except MissingExtra as exc:
-        print(f"steno: {exc}", file=sys.stderr)
-        return ExitStatus.FAILED
-    except OSError as exc:
-        rule = exc.strerror or str(exc) or type(exc).__name__
-        place = terminal_text(str(exc.filename or "stdin"))
-        print(f"steno: {place}: {terminal_text(rule)}", file=sys.stderr)
-        return ExitStatus.FAILED
-    except KeyboardInterrupt:
-        return ExitStatus.INTERRUPTED
+        return run_command(sys.argv[1:] if arguments is None else arguments)
+    except (StenoError, MissingExtra, OSError, KeyboardInterrupt) as exc:
+        return report_error(exc)
+
+
+def run_command(arguments: Sequence[str]) -> int:
+    """Run the command and return its exit status. Raises StenoError, MissingExtra, OSError."""
+    given = _add_default_command(list(arguments))
+    parser = _build_parser(given)
+    _check_command(given, parser)
+    options = parser.parse_args(given)
+    status: int = options.run(options)
+    with report_write_errors(STDOUT):
+        sys.stdout.flush()
     return status
+
+
+def report_error(error: StenoError | MissingExtra | OSError | KeyboardInterrupt) -> ExitStatus:
+    """Print an error that ended a command, and return the exit status."""
+    match error:
+        case KeyboardInterrupt():
+            return ExitStatus.INTERRUPTED
+        case BrokenPipeError():
+            _discard_stdout()  # the reader of the output is gone: there is nothing to report
+        case OutputError() | StenoError():
+            if isinstance(error, OutputError) and error.filename == STDOUT:
+                _discard_stdout()
+            print(f"steno: {terminal_text(str(error))}", file=sys.stderr)
+        case MissingExtra():
+            print(f"steno: {error}", file=sys.stderr)
+        case OSError():
+            rule = error.strerror or str(error) or type(error).__name__
+            place = terminal_text(str(error.filename or "stdin"))
+            print(f"steno: {place}: {terminal_text(rule)}", file=sys.stderr)
+    return ExitStatus.USAGE if isinstance(error, UsageError) else ExitStatus.FAILED
 
 
 def _open_missing_streams() -> None:

@@ -91,7 +91,9 @@ async def _find_models(
     if vendor is None:
         known = [*sorted(vendors), EMBEDDED, OFFLINE]
         raise UsageError(
-            f"--provider {terminal_line(name)}: there is none; {suggest_name(name, known)}"
+            f"there is none; {suggest_name(name, known)}",
+            code="provider_unknown",
+            place=f"--provider {terminal_line(name)}",
         )
     async with open_vendor_probe(os.environ, DEFAULT_DISCOVERY_TIMEOUTS) as probe:
         return (await probe(vendor),)

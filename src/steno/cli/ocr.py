@@ -89,7 +89,9 @@ def _select_engine(options: argparse.Namespace) -> OcrEngine:
     """Return the engine that the options name; only Tesseract needs languages."""
     if options.lang and options.engine == "rapidocr":
         raise UsageError(
-            "--lang: rapidocr needs no languages; leave it out, or use --engine tesseract"
+            "rapidocr needs no languages; leave it out, or use --engine tesseract",
+            code="option_not_for_engine",
+            place="--lang",
         )
     engine = choose_ocr_engine(options.engine, languages=options.lang)
     if options.lang and not isinstance(engine, TesseractEngine):

@@ -92,11 +92,15 @@ def _run_list(options: argparse.Namespace) -> int:
 
 def _run_allow(options: argparse.Namespace) -> int:
     if not options.folder.is_dir():
-        raise UsageError(f"--folder: there is no folder {terminal_line(str(options.folder))}")
+        raise UsageError(
+            f"there is no folder {terminal_line(str(options.folder))}",
+            code="folder_missing",
+            place="--folder",
+        )
     try:
         rule = read_rule(options.rule)
     except InvalidValue as exc:
-        raise UsageError(str(exc)) from None
+        raise UsageError(exc.message, code=exc.code, place=exc.place) from None
     GrantsFile(options.folder).add(str(rule), options.scope)
     print_notice(f"allowed for {SCOPE_NAMES[options.scope]}: {terminal_line(options.rule)}")
     return ExitStatus.OK
@@ -105,7 +109,11 @@ def _run_allow(options: argparse.Namespace) -> int:
 def _run_revoke(options: argparse.Namespace) -> int:
     revoked = revoke_rule(GrantsFile(options.folder), options.rule, options.scope)
     if not revoked:
-        raise Missing("revoke: this rule is not allowed here; `steno permissions list` shows which")
+        raise Missing(
+            "this rule is not allowed here; `steno permissions list` shows which",
+            code="rule_not_granted",
+            place="revoke",
+        )
     for scope in revoked:
         print_notice(f"no longer allowed for {SCOPE_NAMES[scope]}: {terminal_line(options.rule)}")
     return ExitStatus.OK

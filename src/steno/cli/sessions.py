@@ -326,7 +326,7 @@ def _print_header(printer: StdoutPrinter, log: SessionLog, branch: str, path: li
     if title:
         printer.line((title, "bold"))
     printer.line(("session ", "dim"), terminal_line(header.id))
-    began = f"begun {(format_time(header.created_at) or '-')}, " if header.created_at else ""
+    began = f"begun {format_time(header.created_at)}, " if header.created_at else ""
     others = len(log.heads) - 1
     more = f" (and {others} more)" if others > 0 else ""
     entries = format_count(len(path), "entry", "entries")
@@ -339,7 +339,7 @@ def _print_entry(printer: StdoutPrinter, log: SessionLog, entry: Entry, *, is_wh
     pieces: list[StyledText] = [(f"{log.number(entry.id)} ", "dim"), (kind, style)]
     if isinstance(message, ToolResultMessage):
         pieces += _outcome_pieces(message, ", ".join(tools_of(entry, log.tools)))
-    pieces.append((f"  {(format_time(entry.time) or '-')}", "dim"))
+    pieces.append((f"  {format_time(entry.time) or '-'}", "dim"))
     decision = _decision_text(entry)
     if decision:
         pieces.append((f"  {decision}", "dim"))

@@ -1,6 +1,6 @@
-"""Tell programs what an agent does: one JSON object, or a line of JSON for each event.
+"""Report a run to programs: one JSON object, or a line of JSON for each event.
 
-Stdout holds JSON and nothing else. Every line is whole, and is there before the next thing happens.
+Stdout holds JSON and nothing else. Every line is complete and flushed before the next event.
 """
 
 from __future__ import annotations
@@ -39,50 +39,50 @@ _TOKEN_FIELDS: Final = ("input_tokens", "output_tokens", "cache_read_tokens", "c
 
 @final
 class JsonReporter:
-    """Prints what came of a run; and before that, if it streams, everything that happens."""
+    """Prints the result of a run, and before that, if `streams`, every event."""
 
     def __init__(self, *, streams: bool, quiet: bool = False, verbose: bool = False) -> None:
-        """Take how much is wanted. Who reads events needs no lines on stderr."""
+        """Take how much is printed. With events on stdout, stderr stays empty."""
         self._streams = streams
         self._stderr = StderrReporter(quiet=quiet or streams, verbose=verbose)
         self._run: RunDescription | None = None
         self._denied: list[dict[str, Any]] = []
 
     def prepare(self, what: str) -> None:
-        """Say what is done, if it takes long."""
+        """Show the step on stderr, if it takes long."""
         self._stderr.prepare(what)
 
-    def begin(self, about: RunDescription) -> None:
-        """Say what is about to begin."""
-        self._run = about
-        self._stderr.begin(about)
+    def begin(self, run: RunDescription) -> None:
+        """Print the facts about the run."""
+        self._run = run
+        self._stderr.begin(run)
         if self._streams:
-            _print_line({"type": "session", **about._asdict()})
+            _print_line({"type": "session", **run._asdict()})
 
     def on_event(self, event: LoopEvent) -> None:
-        """Print an event, and remember what was denied."""
+        """Print an event, and collect denied calls."""
         self._stderr.on_event(event)
         if isinstance(event, CallEnded) and event.result.outcome is Outcome.DENIED:
             denial = {"call_id": event.call.id, "tool": event.call.name}
             self._denied.append({**denial, "reason": event.result.text})
-        told = event_as_json(event) if self._streams else None
-        if told is not None:
-            _print_line(told)
+        line = event_as_json(event) if self._streams else None
+        if line is not None:
+            _print_line(line)
 
     def end(self, result: RunResult) -> None:
-        """Print what came of it."""
+        """Print the result."""
         self.close()
         self._stderr.end(result)
         assert self._run is not None
         _print_line({**result_as_json(result, self._run), "denied": self._denied})
 
     def close(self) -> None:
-        """Leave nothing on the terminal."""
+        """Clear unfinished lines on the terminal."""
         self._stderr.close()
 
 
 def event_as_json(event: LoopEvent) -> dict[str, Any] | None:
-    """Return an event as JSON has it; None for what another event tells as well."""
+    """Return an event as JSON; None for one that repeats another."""
     match event:
         case TurnStarted(number):
             return {"type": "turn", "number": number}
@@ -110,8 +110,8 @@ def event_as_json(event: LoopEvent) -> dict[str, Any] | None:
             return None
 
 
-def result_as_json(result: RunResult, about: RunDescription) -> dict[str, Any]:
-    """Return what came of a run as JSON has it."""
+def result_as_json(result: RunResult, run: RunDescription) -> dict[str, Any]:
+    """Return the result of a run as JSON."""
     return {
         "type": "result",
         "ending": result.ending,
@@ -119,9 +119,9 @@ def result_as_json(result: RunResult, about: RunDescription) -> dict[str, Any]:
         "stop_reason": None if result.message is None else result.message.stop_reason,
         "reason": replace_lone_surrogates(result.reason) or None,
         "error": None if result.error is None else type(result.error).__name__,
-        "session": about.session,
-        "branch": about.branch,
-        "model": about.model,
+        "session": run.session,
+        "branch": run.branch,
+        "model": run.model,
         "turns": result.turns,
         "usage": {name: getattr(result.usage, name) for name in _TOKEN_FIELDS},
         "cost_usd": None if result.cost is None else str(result.cost),

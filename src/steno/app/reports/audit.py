@@ -58,7 +58,7 @@ def audit_row(entry: Entry, log: SessionLog) -> list[str]:
     outcome = payload.outcome if isinstance(payload, ToolResultMessage) else ""
     return [
         log.number(entry.id),
-        (format_time(entry.time) or "-"),
+        format_time(entry.time) or "-",
         kinds,
         terminal_line(entry_decision(entry) or ""),
         terminal_line(", ".join(tools_of(entry, log.tools))),

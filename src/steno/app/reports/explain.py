@@ -1,4 +1,4 @@
-"""`steno explain`: what a model would see of a session, and what it would see otherwise than it is."""
+"""The content of `steno explain`: the context that a model would see, and how it differs from the log."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _MESSAGE_PLACE: Final = re.compile(r"messages\[(\d+)\]\.?")
 
 
 class ViewingModel(NamedTuple):
-    """Who is to see the session; without a vendor there are no words but ours."""
+    """The model that the context is built for; without a vendor there is no protocol."""
 
     name: str
     model_id: str = ""
@@ -55,7 +55,7 @@ class ViewingModel(NamedTuple):
 
 
 class ContextExplanation(NamedTuple):
-    """What there is to be told."""
+    """The context of a branch for a model, with all changes."""
 
     log: SessionLog
     branch: str
@@ -67,33 +67,37 @@ class ContextExplanation(NamedTuple):
 def list_context_changes(
     store: Store, log: SessionLog, name: str, *, vendors: Mapping[str, Vendor], target: ModelTarget
 ) -> list[str]:
-    """Return what a model would see of the active branch otherwise than it is on record, in words.
+    """Describe how the context of the active branch differs from the log, for a model.
 
-    Raises InvalidRequest if there is nothing that could be sent.
+    Raises InvalidRequest if there is no message to send.
     """
-    seer = _build_viewing_model(name, parse_model_name(name, vendors), vendors)
-    built = ContextBuilder(count=token_counter_for(seer.model_id)).build(
+    viewer = _build_viewing_model(name, parse_model_name(name, vendors), vendors)
+    built = ContextBuilder(count=token_counter_for(viewer.model_id)).build(
         log.path(), target, restore_blobs=partial(restore_message, store)
     )
-    view = ContextExplanation(log, log.active, seer, built, encoding_losses(seer, built.request))
+    explanation = ContextExplanation(
+        log, log.active, viewer, built, encoding_losses(viewer, built.request)
+    )
     over = ["this is more than the model can read"] if built.is_over_budget else []
-    return [*describe_differences(view), *over]
+    return [*describe_differences(explanation), *over]
 
 
-# -- who sees it -----------------------------------------------------------------------------
+# -- the model -------------------------------------------------------------------------------
 
 
 def parse_viewing_model(name: str, vendors: Mapping[str, Vendor]) -> ViewingModel:
-    """Return the model that was asked for. Raises Misused."""
+    """Return the model that an option names. Raises UsageError."""
     with name_model_in_errors(name, MODEL_FLAG):
         found = parse_model_name(name, vendors)
     if found.vendor in vendors and not found.model:
-        raise UsageError(f"--model: name a model, too: {found.vendor}/MODEL")
+        raise UsageError(
+            f"name a model, too: {found.vendor}/MODEL", code="model_name_missing", place="--model"
+        )
     return _build_viewing_model(name, found, vendors)
 
 
 def recorded_viewing_model(path: list[Entry], vendors: Mapping[str, Vendor]) -> ViewingModel:
-    """Return the model that answers on a branch, as far as that is known."""
+    """Return the model in force on a branch, as far as it is known."""
     name = current_model(path) or ""
     with suppress(InvalidValue):
         return _build_viewing_model(name, parse_model_name(name, vendors), vendors)
@@ -107,46 +111,46 @@ def recorded_viewing_model(path: list[Entry], vendors: Mapping[str, Vendor]) -> 
 def _build_viewing_model(
     name: str, found: ModelName, vendors: Mapping[str, Vendor]
 ) -> ViewingModel:
-    # What is embedded is spoken to like a server of llama.cpp; the offline assistant has no wire.
+    # The embedded model has the protocol of a llama.cpp server; the offline assistant has none.
     vendor = CATALOG["llama.cpp"] if found.vendor == EMBEDDED else vendors.get(found.vendor)
     return ViewingModel(name, found.model, found.vendor, vendor)
 
 
 def viewing_target(
-    seer: ViewingModel, settings: Settings, context_tokens: int | None
+    viewer: ViewingModel, settings: Settings, context_tokens: int | None
 ) -> ModelTarget:
-    """Return what a run would ask for; no server is asked what its model can.
+    """Return the target of a run; no request is sent to a server.
 
-    Nor is the file of a model opened: a record may be a stranger's, and name any path.
+    No file of a model is opened either: a log may come from a stranger, and name any path.
     """
-    name, said = seer.name, unknown_model(seer.model_id)
-    if seer.vendor_name == OFFLINE or (seer.vendor_name == EMBEDDED and not seer.model_id):
-        with suppress(StenoError):  # it is not installed any more, or damaged
+    name, reported = viewer.name, unknown_model(viewer.model_id)
+    if viewer.vendor_name == OFFLINE or (viewer.vendor_name == EMBEDDED and not viewer.model_id):
+        with suppress(StenoError):  # it may be uninstalled, or damaged
             found = asyncio.run(find_model(name))
-            name, said = found.name, found.known or said
-    target = build_target(name, seer.vendor_name, said, settings)
+            name, reported = found.name, found.known or reported
+    target = build_target(name, viewer.vendor_name, reported, settings)
     return target if context_tokens is None else replace(target, context_tokens=context_tokens)
 
 
-def encoding_losses(seer: ViewingModel, request: Request) -> tuple[Change, ...]:
-    """Return what the vendor's protocol has no words for."""
-    if seer.vendor is None:
+def encoding_losses(viewer: ViewingModel, request: Request) -> tuple[Change, ...]:
+    """Return the changes that the protocol of the vendor makes necessary."""
+    if viewer.vendor is None:
         return ()
-    encoder = build_encoder(seer.vendor, load_wire(seer.vendor.wire))
+    encoder = build_encoder(viewer.vendor, load_wire(viewer.vendor.wire))
     return encoder.encode(request, stream=True).losses
 
 
 def restore_message(store: Store, message: Message) -> Message:
-    """Return a message with what lies beside it, if that can be had."""
+    """Return a message with the content of its blobs, if that can be read."""
     with suppress(Missing, Damaged):
         return restore_blobs(message, store.blob)
     return message
 
 
-def describe_differences(view: ContextExplanation) -> list[str]:
-    """Return a line for each change and loss between the record and the request."""
-    lines = [_describe_change(change, view.log) for change in view.built.changes]
-    return lines + [_describe_loss(loss, view) for loss in view.losses]
+def describe_differences(explanation: ContextExplanation) -> list[str]:
+    """Return a line for each difference between the log and the request."""
+    lines = [_describe_change(change, explanation.log) for change in explanation.built.changes]
+    return lines + [_describe_loss(loss, explanation) for loss in explanation.losses]
 
 
 def _describe_change(change: Change, log: SessionLog) -> str:
@@ -154,30 +158,30 @@ def _describe_change(change: Change, log: SessionLog) -> str:
     return f"{place}{terminal_line(format_change(change))}"
 
 
-def _describe_loss(loss: Change, view: ContextExplanation) -> str:
+def _describe_loss(loss: Change, explanation: ContextExplanation) -> str:
     found = _MESSAGE_PLACE.match(loss.place)
     if found is None:
         return terminal_line(format_change(loss))
-    number = entry_number(view.log, view.built.sources[int(found[1])])
+    number = entry_number(explanation.log, explanation.built.sources[int(found[1])])
     place = " ".join(filter(None, [number, loss.place[found.end() :]]))
     return terminal_line(f"{place}: {describe_change(loss)} ({loss.code})")
 
 
 def entry_number(log: SessionLog, entry_id: str | None) -> str:
-    """Return how an entry is called; a plus for what stands in none."""
+    """Return the number of an entry; a plus for a message that is in no entry."""
     return "+" if entry_id is None else log.number(entry_id)
 
 
-# -- for programs ----------------------------------------------------------------------------
+# -- JSON ------------------------------------------------------------------------------------
 
 
-def explanation_as_json(view: ContextExplanation) -> dict[str, Any]:
+def explanation_as_json(explanation: ContextExplanation) -> dict[str, Any]:
     """Return an explanation of a context, as JSON."""
-    built, numbers = view.built, view.log.numbers
+    built, numbers = explanation.built, explanation.log.numbers
     return {
-        "session": view.log.header.id,
-        "branch": view.branch,
-        "model": view.viewer.name or None,
+        "session": explanation.log.header.id,
+        "branch": explanation.branch,
+        "model": explanation.viewer.name or None,
         "tokens": built.tokens,
         "wants_compaction": built.wants_compaction,
         "is_over_budget": built.is_over_budget,
@@ -200,6 +204,6 @@ def explanation_as_json(view: ContextExplanation) -> dict[str, Any]:
         ],
         "losses": [
             {"code": loss.code, "place": loss.place, "done": describe_change(loss)}
-            for loss in view.losses
+            for loss in explanation.losses
         ],
     }
