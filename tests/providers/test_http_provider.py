@@ -437,8 +437,8 @@ def test_what_is_not_found_is_said_with_its_address() -> None:
 
 def test_all_that_is_said_of_an_error_is_one_line() -> None:
     async def main() -> None:
-        error = {"message": "a\nb", "type": "c\x1b[31md", "code": "e\r\nf"}
-        async with run_provider(reply(400, {"error": error, "request_id": "g\nh"})) as (
+        body = {"message": "a\nb", "type": "c\x1b[31md", "code": "e\r\nf"}
+        async with run_provider(reply(400, {"error": body, "request_id": "g\nh"})) as (
             _,
             provider,
         ):

@@ -139,8 +139,8 @@ def test_json_that_python_has_no_value_for_does_not_fit(arguments: str) -> None:
                 use(call)  # type: ignore[no-untyped-call]
             (problem,) = caught.value.problems
             assert problem.pointer == ""
-        tool = ToolDefinition(name="edit", description="Edit.", parameters={"type": "object"})
-        assert tool.check(call) == (problem,)
+            tool = ToolDefinition(name="edit", description="Edit.", parameters={"type": "object"})
+            assert tool.check(call) == (problem,)
 
 
 def test_what_another_thread_makes_during_a_load_is_checked() -> None:

@@ -14,7 +14,7 @@ from steno.records.entry import Entry
 from steno.records.stored_record import MAIN_BRANCH, Header
 from steno.store import MemoryStore, Store
 from steno.store.jsonl import JsonlStore
-from steno.store.jsonl.session_file import scan_record_lines, encode_line
+from steno.store.jsonl.session_file import encode_line, scan_record_lines
 from tests.store.jsonl.sample_sessions import chained_records, lines_of, put_lines
 
 _DIGEST = "0" * 64
