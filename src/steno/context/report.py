@@ -12,19 +12,19 @@ from steno.values import RedactedRepr
 
 @final
 class ModelTarget(RedactedRepr, frozen=True, kw_only=True):
-    """The model that a request is for. None: nobody said, or the provider's own default."""
+    """The model that a request is for. None: not known, or the default of the provider."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"model", "tool_choice"})
 
     model: str = ""
     context_tokens: int | None = None
-    """How much it reads at once, its answer included; None leaves the conversation as long as it is."""
+    """The size of the context window, the response included; None: the conversation is not cut."""
     max_tokens: int | None = None
-    """How long an answer may be; room is left for it."""
+    """The greatest length of a response; room is left for it."""
     max_output_tokens: int | None = None
-    """How much it says at once; no more is asked for, and no more room is left."""
+    """The longest response of the model: `max_tokens` is lowered to it."""
     resource_tokens: int | None = None
-    """How much of it all resources of servers together may take; None: whatever there is room for."""
+    """How much of the window the resources of MCP servers may take together; None: all that is free."""
     vision: bool | None = None
     """False: it takes no images."""
     tools: bool | None = None
@@ -36,27 +36,27 @@ class ModelTarget(RedactedRepr, frozen=True, kw_only=True):
 
     @property
     def answer_tokens(self) -> int | None:
-        """How long an answer is asked to be at most; None leaves that to the provider."""
+        """The greatest length of a response to ask for; None leaves it to the provider."""
         asked, most = self.max_tokens, self.max_output_tokens
         return asked if asked is None or most is None else min(asked, most)
 
 
 class BuiltRequest(NamedTuple):
-    """A request, and how it came about."""
+    """A request, and a report of how it was built."""
 
     request: Request
     changes: tuple[Change, ...]
     tokens: int
-    """About how many the request takes, tools included."""
+    """About how many tokens the request takes, tools included."""
     sources: Sequence[str | None]
-    """The entry that each message of the request is from; None for what stands in no entry."""
+    """The entry of each message of the request; None for a message that is in no entry."""
     wants_compaction: bool = False
-    """Whether old tool results were shortened and that was not enough: a summary would be better
-    than what is left out now."""
+    """Whether shortening old tool results was not enough: a summary would be better than the
+    messages that are left out now."""
     is_over_budget: bool = False
-    """Whether the request is still larger than the model reads at once: what was said last does
-    not fit, so nothing is left out either."""
+    """Whether the last message alone does not fit the context window, so that nothing is left
+    out."""
     last_tokens: int = 0
-    """About how many of the tokens are what was said last, which is never left out."""
+    """About how many of the tokens the last message takes, which is never left out."""
     room: int | None = None
-    """How many tokens of what was said it reads at once; None if that is not known."""
+    """How many tokens the messages may take; None if that is not known."""

@@ -1,11 +1,10 @@
-"""What is to be said, message by message, made to fit into the room that a model has.
+"""The messages of a request, made to fit the context window of a model.
 
-Old tool results are shortened first, then the oldest messages are left out; in between, whoever
-calls may save room elsewhere. When there is no room, some is made for the turns to come as well,
-and what was done once stays done: from one turn to the next a request begins the same, and what
-a provider has cached of it is of use.
+Old tool results are shortened first, then the oldest messages are left out; in between, the caller
+may save room elsewhere. A reduction also makes room for the next turns, and is never undone: so
+consecutive requests begin with the same bytes, and the cache of a provider stays valid.
 
-A group is a message and the results that answer its calls; none is ever taken apart.
+A group is a message and the results of its calls; a group is never split.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ KEPT_GROUPS: Final = 4
 
 
 _FILL_RATIO: Final = 0.8
-"""How much of the room is used once something had to go."""
+"""How much of the room is used after a reduction."""
 
 
 _LONG_TEXT_CHARACTERS: Final = 1_500
@@ -48,31 +47,31 @@ _HEAD_CHARACTERS: Final = 800
 
 
 _TAIL_CHARACTERS: Final = 400
-"""Characters: texts of more than the first keep so many at their beginning and end."""
+"""A text of more characters than the first keeps so many at its beginning and its end."""
 
 
 class OmittedRange(NamedTuple):
-    """What was left out of the middle: the messages between two positions."""
+    """The messages between two positions, which are left out."""
 
     start: int
     end: int
     note: UserMessage
-    """What stands for them."""
+    """The message in their place."""
     tokens: int
 
 
 @final
 class MessageWindow:
-    """Messages in the order they are sent, shortened as far as that was needed."""
+    """Messages in the order they are sent, shortened as far as needed."""
 
     def __init__(self, count: CountTokens) -> None:
-        """Start without any."""
+        """Start empty."""
         self.messages: Final[list[Message]] = []
         self.ids: Final[list[str | None]] = []
-        """The entry that each message is from."""
+        """The entry of each message."""
         self.omitted: OmittedRange | None = None
         self.changed_from = 0
-        """Where the messages begin that are new or were changed since `settle`."""
+        """The position of the first message that is new or changed since `clear_changed`."""
         self._count = count
         self._token_sums = [0]
         """How many tokens the messages before each position take."""
@@ -83,7 +82,7 @@ class MessageWindow:
     def replace_from(
         self, start: int, messages: Sequence[Message], ids: Sequence[str | None]
     ) -> None:
-        """Take over messages, to stand from a position on; what stood there before is dropped."""
+        """Replace all messages from a position on."""
         self.changed_from = min(self.changed_from, start)
         dropped, sizes = self.messages[start:], self._message_sizes(start)
         known = dict(zip(map(id, dropped), sizes, strict=True))
@@ -99,30 +98,30 @@ class MessageWindow:
             self._shorten(start, min(self._shortened_to, len(self.messages)), excess=inf)
 
     def clear_changed(self) -> None:
-        """Take note that everything so far was taken over."""
+        """Note that the caller has taken all messages."""
         self.changed_from = len(self.messages)
 
     def set_start(self, start: int) -> None:
-        """Take note where those begin that are to be sent; what was left out may have to come back."""
+        """Set the first message that may be sent; messages that were left out may come back."""
         if self.omitted is not None and not self._is_still_valid(self.omitted, start):
             self.omitted = None
 
     def first_kept(self, start: int) -> int:
-        """Return where the messages begin that are not left out."""
+        """Return the position of the first message that is sent."""
         return start if self.omitted is None else self.omitted.end
 
     def tokens(self, start: int) -> int:
-        """Return how many tokens the messages from a position on take, without what is left out."""
+        """Return how many tokens the messages from a position on take, without those left out."""
         note = 0 if self.omitted is None else self.omitted.tokens
         return note + self._token_sums[-1] - self._token_sums[self.first_kept(start)]
 
     def last_tokens(self, start: int) -> int:
-        """Return how many the last message takes, with the calls that it answers or makes."""
+        """Return how many tokens the last group takes."""
         last = max(start, start_of_last_groups(self.messages, 1))
         return self._token_sums[-1] - self._token_sums[last]
 
     def changes(self, start: int) -> list[Change]:
-        """Return what was done to save room, from a position on."""
+        """Return the reductions from a position on."""
         first = self.first_kept(start)
         found = [change for position, change in self._shortened.items() if position >= first]
         if self.omitted is None:
@@ -136,10 +135,10 @@ class MessageWindow:
         return [left_out, *found]
 
     def fit(self, start: int, room: int, *, save: Callable[[int, int], object]) -> bool:
-        """Make messages from a position on fit into so many tokens. Tell whether they do.
+        """Make the messages from a position on fit into `room` tokens; return whether they do.
 
-        `save` is asked to save tokens before messages are left out: how many there are too many,
-        and how many to spare. It may take over messages anew, but as many as there were.
+        `save(excess, spare)` is called to save tokens before messages are left out. It may replace
+        messages, but not change their number.
         """
         excess = self.tokens(start) - room
         if excess <= 0:
@@ -154,7 +153,7 @@ class MessageWindow:
         return self.tokens(start) <= room or self._omit_oldest(start, room=room, spare=spare)
 
     def _is_still_valid(self, gap: OmittedRange, start: int) -> bool:
-        """Tell whether what was left out can stay so: a repair may have moved messages."""
+        """Return whether the omitted range still holds: a repair may have moved messages."""
         return (
             gap.start == start
             and gap.end < len(self.messages)
@@ -165,7 +164,7 @@ class MessageWindow:
         return [after - before for before, after in pairwise(self._token_sums[start:])]
 
     def _shorten(self, start: int, end: int, *, excess: float) -> None:
-        """Shorten the results between two positions, until so many tokens are saved."""
+        """Shorten the results between two positions, until `excess` tokens are saved."""
         if start >= end:
             return
         sizes = self._message_sizes(start)
@@ -189,26 +188,26 @@ class MessageWindow:
         self._token_sums[start:] = accumulate(sizes, initial=self._token_sums[start])
 
     def _omit_oldest(self, start: int, *, room: int, spare: int) -> bool:
-        """Leave out the oldest groups, if the last one fits at all. Tell whether it does."""
+        """Leave out the oldest groups, if the last one fits at all; return whether it does."""
         total, last = self._token_sums[-1], max(start, start_of_last_groups(self.messages, 1))
         note = message_tokens(omitted_message(last), self._count)
         if last == start or total - self._token_sums[last] + note > room:
             return False
         end = min(bisect_left(self._token_sums, total + note + spare - room), last)
         while isinstance(self.messages[end], ToolResultMessage):
-            end += 1  # the last group does not begin with one
+            end += 1  # no group begins with a result
         message = omitted_message(end - start)
         self.omitted = OmittedRange(start, end, message, message_tokens(message, self._count))
         return True
 
 
 def spare_tokens(room: int) -> int:
-    """Return how much room is made for the turns to come, once something had to go."""
+    """Return how much room a reduction makes for the next turns."""
     return max(0, int(room * (1 - _FILL_RATIO)))
 
 
 def start_of_last_groups(messages: Sequence[Message], groups: int) -> int:
-    """Return where the last so many groups begin."""
+    """Return the position of the first of the last groups."""
     position = len(messages)
     while position and groups:
         position -= 1
@@ -242,16 +241,13 @@ def _without_middle(text: str) -> str:
     return f"{text[:_HEAD_CHARACTERS]}\n[… {left:,} characters left out to save room …]\n{text[-_TAIL_CHARACTERS:]}"
 
 
-# -- compacting ------------------------------------------------------------------------------------
-#
-# How far a summary should reach.
+# -- compaction ------------------------------------------------------------------------------------
 
 
 def compaction_point(entries: Sequence[Entry], *, keep: int = KEPT_GROUPS) -> str | None:
-    """Return the entry of a branch through which a summary should reach, by its id.
+    """Return the id of the last entry that a summary should cover.
 
-    The last `keep` groups stay as they are: a group is a message and the results that answer its
-    calls, and none is taken apart. None where nothing is left to be summed up. Raises
+    The last `keep` groups stay as they are. None if nothing is left to summarize. Raises
     InvalidValue if `keep` is below 1.
     """
     if keep < 1:
@@ -271,9 +267,9 @@ def compaction_point(entries: Sequence[Entry], *, keep: int = KEPT_GROUPS) -> st
 
 
 def _align_to_groups(messages: Sequence[Message], begin: int) -> int:
-    """Return a position at or before `begin` that lies between no call and its result.
+    """Return a position at or before `begin` that does not separate a call from its result.
 
-    Where the record is out of order, a result may stand far from its call.
+    In a log out of order a result may stand far from its call.
     """
     answered = [(turn, found) for (turn, _), found in CallPairing(messages).result_of.items()]
     while between := [min(pair) for pair in answered if min(pair) < begin <= max(pair)]:
@@ -282,6 +278,6 @@ def _align_to_groups(messages: Sequence[Message], begin: int) -> int:
 
 
 def _first_after_summary(entries: Sequence[Entry]) -> int:
-    """Return the number of the entry behind what the latest summary is about."""
+    """Return the number of the first entry that no summary covers."""
     through = {entry.payload.through for entry in entries if isinstance(entry.payload, Compaction)}
     return max([number + 1 for number, entry in enumerate(entries) if entry.id in through] or [0])
