@@ -82,7 +82,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], str, str]] = {
     "limits": (
         lambda: HttpTransport(limits=30),  # type: ignore[arg-type]  # wrong on purpose
         "limits",
-        "invalid_value",
+        "invalid_limits",
     ),
     "one variable": (
         lambda: vendor_row("http://lab.example", key_variables="LAB_KEY"),

@@ -444,10 +444,10 @@ def test_all_that_is_said_of_an_error_is_one_line() -> None:
         ):
             with pytest.raises(ProviderError) as caught:
                 await provider.stream(REQUEST).collect()
-        error = caught.value
-        assert (error.message, error.status, error.request_id) == ("a b", 400, "g h")
-        assert (error.provider_type, error.provider_code) == ("c [31md", "e f")
-        assert "\n" not in str(error)
+        raised = caught.value
+        assert (raised.message, raised.status, raised.request_id) == ("a b", 400, "g h")
+        assert (raised.provider_type, raised.provider_code) == ("c [31md", "e f")
+        assert "\n" not in str(raised)
 
     run(main())
 
