@@ -17,8 +17,7 @@ from steno.codec import Document, encode_document
 from steno.formats import FORMATS, build_records, detect_format
 from steno.json_object import is_json_text
 from steno.store import MemoryStore
-from tests.formats.test_audit import EXAMPLE as AUDIT
-from tests.formats.test_session import EXAMPLE as SESSION
+from tests.formats.sample_files import AUDIT_EXAMPLE, SESSION_EXAMPLE
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden"
 ROWS = json.dumps(
@@ -40,8 +39,8 @@ ROWS = json.dumps(
     ]
 ).encode()
 SAMPLES = {
-    "audit": AUDIT,
-    "session": SESSION,
+    "audit": AUDIT_EXAMPLE,
+    "session": SESSION_EXAMPLE,
     "rows": ROWS,
     "chat": (GOLDEN / "v0_openai_calls.json").read_bytes(),
 }

@@ -125,32 +125,40 @@ def test_a_system_row_and_what_is_no_conversation_make_no_message(kind: str) -> 
 
 
 MALFORMED = [
-    ({"kind": "tool_call"}, "data_json: must be an object"),
-    ({"kind": "tool_call", "data_json": "{bad"}, "data_json: must be JSON"),
-    ({"kind": "user", "content": "a", "data_json": "{bad"}, "data_json: must be JSON"),
-    ({"kind": "tool_call", "data_json": "[]"}, "data_json: must be an object"),
-    ({"kind": "tool_call", "data_json": 5}, "data_json: must be an object"),
-    (row("tool_call", None, {"name": "a"}), "data_json.tool_call_id: must be a string"),
-    (row("tool_call", None, {"tool_call_id": "a"}), "data_json.name: must be a string"),
-    (row("tool_call", None, {"tool_call_id": 5, "name": "a"}), "data_json.tool_call_id: must"),
-    (row("tool_result", None, {"output": "a"}), "data_json.tool_call_id: must be a string"),
-    (result("a", success="yes"), "data_json.success: must be true or false"),
-    (row("tool", "a", {"tool_call_id": "", "output": "a"}), "data_json.tool_call_id: must be"),
-    ({"kind": "user", "content": 5}, "content: must be a string"),
-    ({"kind": 5}, "kind: must be a string"),
-    ({"content": "a"}, "kind: must be a string"),
+    ({"kind": "tool_call"}, "data_json", "not_an_object"),
+    ({"kind": "tool_call", "data_json": "{bad"}, "data_json", "not_json"),
+    ({"kind": "user", "content": "a", "data_json": "{bad"}, "data_json", "not_json"),
+    ({"kind": "tool_call", "data_json": "[]"}, "data_json", "not_an_object"),
+    ({"kind": "tool_call", "data_json": 5}, "data_json", "not_an_object"),
+    (row("tool_call", None, {"name": "a"}), "data_json.tool_call_id", "call_id_missing"),
+    (row("tool_call", None, {"tool_call_id": "a"}), "data_json.name", "not_a_string"),
+    (
+        row("tool_call", None, {"tool_call_id": 5, "name": "a"}),
+        "data_json.tool_call_id",
+        "not_a_string",
+    ),
+    (row("tool_result", None, {"output": "a"}), "data_json.tool_call_id", "call_id_missing"),
+    (result("a", success="yes"), "data_json.success", "not_a_boolean"),
+    (
+        row("tool", "a", {"tool_call_id": "", "output": "a"}),
+        "data_json.tool_call_id",
+        "call_id_missing",
+    ),
+    ({"kind": "user", "content": 5}, "content", "not_a_string"),
+    ({"kind": 5}, "kind", "not_a_string"),
+    ({"content": "a"}, "kind", "not_a_string"),
 ]
 
 
 @pytest.mark.requirement("S3-04")
-@pytest.mark.parametrize(("bad", "rule"), MALFORMED)
-def test_a_malformed_row_is_an_error_that_names_it(bad: Any, rule: str) -> None:
+@pytest.mark.parametrize(("bad", "place", "code"), MALFORMED)
+def test_a_malformed_row_is_an_error_that_names_it(bad: Any, place: str, code: str) -> None:
     with pytest.raises(InvalidDocument) as refusal:
         message_of_row(bad)
-    assert str(refusal.value).startswith(f"row.{rule}")
+    assert (refusal.value.place, refusal.value.code) == (f"row.{place}", code)
     with pytest.raises(InvalidDocument) as refusal:
         read([row("user", "Hi"), bad])
-    assert str(refusal.value).startswith(f"rows[1].{rule}")
+    assert (refusal.value.place, refusal.value.code) == (f"rows[1].{place}", code)
 
 
 @pytest.mark.requirement("S3-04")
@@ -242,8 +250,9 @@ def test_rows_may_stand_one_a_line() -> None:
     lines = "\r\n".join([json.dumps(one, ensure_ascii=False) for one in rows]) + "\n\n"
     found = ROWS.decode(lines.encode()).entries
     assert [entry.payload for entry in found] == [entry.payload for entry in read(rows)]
-    with pytest.raises(InvalidDocument, match="line 2: not valid JSON"):
+    with pytest.raises(InvalidDocument) as caught:
         ROWS.decode(b'{"kind":"user","content":"a"}\n{"kind":')
+    assert (caught.value.code, caught.value.place) == ("not_json", "line 2")
 
 
 # -- there and back ------------------------------------------------------------------------------
