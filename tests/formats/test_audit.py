@@ -62,7 +62,7 @@ def calls_of(entry: Entry) -> tuple[AnyToolCall, ...]:
     return entry.payload.tool_calls
 
 
-def said(message: dict[str, Any], **more: Any) -> dict[str, Any]:
+def element(message: dict[str, Any], **more: Any) -> dict[str, Any]:
     return {"id": "e", "timestamp": "2026-02-10T12:00:00Z", "message": message} | more
 
 
@@ -299,7 +299,7 @@ def test_what_others_add_is_kept_and_written_back(
     message: dict[str, Any], row: dict[str, Any], top: dict[str, Any]
 ) -> None:
     message = {name: part for name, part in message.items() if name != "$entry"}
-    listed = [said(message | {"type": "user", "content": "Hi"}, decision="", audit={})]
+    listed = [element(message | {"type": "user", "content": "Hi"}, decision="", audit={})]
     document = top | {"entries": [row | one for one in listed]}
     imported = AUDIT.decode(json.dumps(document).encode())
     assert imported.entries[0].message is not None
@@ -319,10 +319,10 @@ def test_a_type_of_message_that_only_others_know_is_kept_and_never_sent() -> Non
 def test_results_without_an_id_answer_the_first_call_of_their_tool() -> None:
     action = {"type": "assistant_action", "tool_args": None}
     found = read(
-        said(action | {"tool_name": "a"}, id="1"),
-        said(action | {"tool_name": "b.c"}, id="2"),
-        said({"type": "tool_error", "tool_name": "b.c", "error": "no"}, id="3"),
-        said({"type": "tool_result", "result": [1, 2.0]}, id="4"),
+        element(action | {"tool_name": "a"}, id="1"),
+        element(action | {"tool_name": "b.c"}, id="2"),
+        element({"type": "tool_error", "tool_name": "b.c", "error": "no"}, id="3"),
+        element({"type": "tool_result", "result": [1, 2.0]}, id="4"),
     )
     second, first = found[2].payload, found[3].payload
     assert isinstance(second, ToolResult)
@@ -336,16 +336,16 @@ def test_results_without_an_id_answer_the_first_call_of_their_tool() -> None:
 
 
 def test_a_call_that_nobody_can_run_is_read_as_one() -> None:
-    (entry,) = read(said({"type": "assistant_action", "tool_name": "no name at all"}))
+    (entry,) = read(element({"type": "assistant_action", "tool_name": "no name at all"}))
     assert isinstance(calls_of(entry)[0], InvalidToolCall)
 
 
 def test_parts_that_say_something_of_their_own_stay_entries_of_their_own() -> None:
     text = {"type": "assistant_text", "content": "a"}
     for more in ({"decision": "d"}, {"audit": {"a": 1}}, {"x": 1}, {"timestamp": None}):
-        assert len(read(said(text, id="t"), said(text, id="t#1") | more)) == 2
-    assert len(read(said(text, id="t"), said(text, id="t#1"), said(text, id="t#2"))) == 1
-    assert len(read(said(text, id="t"), said(text, id="t#2"))) == 2
+        assert len(read(element(text, id="t"), element(text, id="t#1") | more)) == 2
+    assert len(read(element(text, id="t"), element(text, id="t#1"), element(text, id="t#2"))) == 1
+    assert len(read(element(text, id="t"), element(text, id="t#2"))) == 2
 
 
 @pytest.mark.parametrize(
@@ -353,37 +353,41 @@ def test_parts_that_say_something_of_their_own_stay_entries_of_their_own() -> No
     [
         (5, "entries[0]", "not_an_object"),
         ({}, "entries[0].message", "not_an_object"),
-        (said({}), "entries[0].message.type", "type_missing"),
-        (said({"type": 5}), "entries[0].message.type", "not_a_string"),
-        (said({"type": "user"}), "entries[0].message.content", "not_a_string"),
-        (said({"type": "user", "content": " \n"}), "entries[0].message", "blank"),
-        (said({"type": "assistant_action"}), "entries[0].message.tool_name", "tool_name_missing"),
+        (element({}), "entries[0].message.type", "type_missing"),
+        (element({"type": 5}), "entries[0].message.type", "not_a_string"),
+        (element({"type": "user"}), "entries[0].message.content", "not_a_string"),
+        (element({"type": "user", "content": " \n"}), "entries[0].message", "blank"),
         (
-            said({"type": "assistant_action", "tool_name": "a", "tool_args": [1]}),
+            element({"type": "assistant_action"}),
+            "entries[0].message.tool_name",
+            "tool_name_missing",
+        ),
+        (
+            element({"type": "assistant_action", "tool_name": "a", "tool_args": [1]}),
             "entries[0].message.tool_args",
             "not_an_object",
         ),
         (
-            said({"type": "tool_result", "result": 1}),
+            element({"type": "tool_result", "result": 1}),
             "entries[0].message.tool_id",
             "call_id_missing",
         ),
         (
-            said({"type": "tool_result", "tool_id": "a", "success": False}),
+            element({"type": "tool_result", "tool_id": "a", "success": False}),
             "entries[0].message.success",
             "success_mismatch",
         ),
-        (said({"type": "x"}, timestamp="soon"), "entries[0].timestamp", "time_invalid"),
+        (element({"type": "x"}, timestamp="soon"), "entries[0].timestamp", "time_invalid"),
         (
-            said({"type": "x"}, timestamp="2026-02-10T12:00:00"),
+            element({"type": "x"}, timestamp="2026-02-10T12:00:00"),
             "entries[0].timestamp",
             "time_invalid",
         ),
-        (said({"type": "x"}, decision=5), "entries[0].decision", "not_a_string"),
-        (said({"type": "x"}, audit=[]), "entries[0].audit", "not_an_object"),
-        (said({"type": "x"}, id=7), "entries[0].id", "not_a_string"),
+        (element({"type": "x"}, decision=5), "entries[0].decision", "not_a_string"),
+        (element({"type": "x"}, audit=[]), "entries[0].audit", "not_an_object"),
+        (element({"type": "x"}, id=7), "entries[0].id", "not_a_string"),
         (
-            said({"type": "x"}, audit={"steno_entry": 5}),
+            element({"type": "x"}, audit={"steno_entry": 5}),
             "entries[0].audit.steno_entry",
             "not_an_object",
         ),

@@ -56,7 +56,7 @@ def read(rows: Iterable[Any]) -> tuple[Entry, ...]:
     return ROWS.decode(json.dumps(list(rows)).encode()).entries
 
 
-def said(rows: Iterable[Any]) -> list[Message]:
+def messages_of(rows: Iterable[Any]) -> list[Message]:
     return [message for entry in read(rows) if (message := entry.message) is not None]
 
 
@@ -173,7 +173,7 @@ def test_a_row_of_no_json_is_an_error() -> None:
 
 @pytest.mark.requirement("S3-03")
 def test_system_rows_become_the_one_system_message_that_comes_first() -> None:
-    found = said([row("user", "Hi"), row("system", "Be kind."), row("system", "Be brief.")])
+    found = messages_of([row("user", "Hi"), row("system", "Be kind."), row("system", "Be brief.")])
     assert isinstance(found[0], SystemMessage)
     assert [block.text for block in found[0].content] == ["Be kind.", "Be brief."]
     assert [message.role for message in found] == ["system", "user"]
@@ -181,7 +181,7 @@ def test_system_rows_become_the_one_system_message_that_comes_first() -> None:
 
 @pytest.mark.requirement("S3-02")
 def test_calls_that_await_their_results_together_become_one_turn() -> None:
-    found = said(
+    found = messages_of(
         [
             row("user", "Hi"),
             row("assistant", "I look."),
@@ -204,15 +204,17 @@ def test_calls_that_await_their_results_together_become_one_turn() -> None:
 @pytest.mark.requirement("S3-02")
 def test_a_turn_goes_on_behind_words_marks_and_results_while_calls_await_theirs() -> None:
     rows = [call("a"), row("usage"), call("b"), result("a"), row("assistant", "Hm."), result("b")]
-    assert check_order(said(rows)) == ()
-    assert [len(message.content) for message in said(rows)] == [3, 1, 1]
+    assert check_order(messages_of(rows)) == ()
+    assert [len(message.content) for message in messages_of(rows)] == [3, 1, 1]
 
 
 def test_a_turn_ends_where_somebody_else_speaks() -> None:
-    assert [len(one.tool_calls) for one in said([call("a"), row("user", "Hi"), call("b")])] == [
+    assert [
+        len(one.tool_calls) for one in messages_of([call("a"), row("user", "Hi"), call("b")])
+    ] == [
         *(1, 0, 1),
     ]
-    assert [len(one.tool_calls) for one in said([call("a"), call("a")])] == [1, 1]
+    assert [len(one.tool_calls) for one in messages_of([call("a"), call("a")])] == [1, 1]
 
 
 @pytest.mark.requirement("S3-08")
@@ -222,7 +224,7 @@ def test_rows_that_are_no_conversation_are_kept_and_never_sent(kind: str) -> Non
     kept = read(rows)[1].payload
     assert isinstance(kept, Opaque)
     assert (kept.kind, kept.origin, json.loads(kept.raw)) == (kind, "rows", rows[1])
-    conversation_messages = said(rows)
+    conversation_messages = messages_of(rows)
     assert conversation_messages == [ChatMessage.user("Hi"), ChatMessage.assistant("Yes?")]
 
 

@@ -204,8 +204,8 @@ def test_what_version_1_has_no_words_for_is_told() -> None:
 @given(st.lists(entries(), max_size=3, unique_by=lambda entry: entry.id))
 def test_whatever_is_read_otherwise_was_told(found: list[Entry]) -> None:
     exported = SESSION.encode(Header(id="s"), found)
-    told = {loss.place for loss in exported.losses}
-    kept = [entry.payload for n, entry in enumerate(found) if f"entries[{n}]" not in told]
+    reported = {loss.place for loss in exported.losses}
+    kept = [entry.payload for n, entry in enumerate(found) if f"entries[{n}]" not in reported]
     back = [entry.payload for entry in SESSION.decode(exported.data).entries]
     assert [payload for payload in back if payload in kept] == kept
     again = SESSION.encode(*SESSION.decode(exported.data)).data
