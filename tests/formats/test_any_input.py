@@ -17,8 +17,7 @@ from steno.codec import Document, encode_document
 from steno.formats import FORMATS, build_records, detect_format
 from steno.json_object import is_json_text
 from steno.store import MemoryStore
-from tests.formats.test_audit import EXAMPLE as AUDIT
-from tests.formats.test_session import EXAMPLE as SESSION
+from tests.formats.sample_files import AUDIT_EXAMPLE, SESSION_EXAMPLE
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden"
 ROWS = json.dumps(
@@ -40,8 +39,8 @@ ROWS = json.dumps(
     ]
 ).encode()
 SAMPLES = {
-    "audit": AUDIT,
-    "session": SESSION,
+    "audit": AUDIT_EXAMPLE,
+    "session": SESSION_EXAMPLE,
     "rows": ROWS,
     "chat": (GOLDEN / "v0_openai_calls.json").read_bytes(),
 }
@@ -150,17 +149,17 @@ def test_numbers_that_nobody_can_read_are_refused_where_they_have_to_be_read(
 def test_nesting_of_any_depth_is_read_or_refused(name: str, shape: bytes) -> None:
     depth = 20_000
     deep = shape * depth + b"1" + (b"]" if shape == b"[" else b"}") * depth
-    said = b'{"type":"user","content":"a","x":' + deep + b"}"
+    message = b'{"type":"user","content":"a","x":' + deep + b"}"
     answered = b'{"type":"tool_result","tool_id":"a","result":' + deep + b"}"
     documents = {
         "audit": [
-            b'{"entries":[{"message":' + said + b"}]}",
+            b'{"entries":[{"message":' + message + b"}]}",
             b'{"entries":[{"message":' + answered + b"}]}",
             b'{"entries":[{"message":{"type":"x"},"audit":' + deep + b"}]}",
             b'{"entries":[{"message":{"type":"x"},"audit":{"steno":' + deep + b"}}]}",
         ],
         "session": [
-            b'{"version":1,"messages":[' + deep + b"," + said + b"]}",
+            b'{"version":1,"messages":[' + deep + b"," + message + b"]}",
             b'{"version":1,"x":' + deep + b',"messages":[{"type":"user","content":' + deep + b"}]}",
         ],
         "rows": [

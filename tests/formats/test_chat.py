@@ -117,7 +117,7 @@ def test_what_a_list_has_no_words_for_is_told() -> None:
 @given(st.lists(entries(), max_size=3))
 def test_whatever_is_read_otherwise_was_told(found: list[Entry]) -> None:
     exported = CHAT.encode(HEADER, found)
-    told = {loss.place for loss in exported.losses}
+    reported = {loss.place for loss in exported.losses}
     back = [entry.payload for entry in CHAT.decode(exported.data).entries]
     for number, entry in enumerate(found):
         payload = entry.payload
@@ -125,7 +125,7 @@ def test_whatever_is_read_otherwise_was_told(found: list[Entry]) -> None:
             payload = ToolResult(
                 tool_call_id=payload.tool_call_id, content=payload.content, outcome=payload.outcome
             )
-        assert f"entries[{number}]" in told or payload in back
+        assert f"entries[{number}]" in reported or payload in back
 
 
 @pytest.mark.parametrize(

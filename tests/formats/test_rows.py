@@ -56,7 +56,7 @@ def read(rows: Iterable[Any]) -> tuple[Entry, ...]:
     return ROWS.decode(json.dumps(list(rows)).encode()).entries
 
 
-def said(rows: Iterable[Any]) -> list[Message]:
+def messages_of(rows: Iterable[Any]) -> list[Message]:
     return [message for entry in read(rows) if (message := entry.message) is not None]
 
 
@@ -125,32 +125,40 @@ def test_a_system_row_and_what_is_no_conversation_make_no_message(kind: str) -> 
 
 
 MALFORMED = [
-    ({"kind": "tool_call"}, "data_json: must be an object"),
-    ({"kind": "tool_call", "data_json": "{bad"}, "data_json: must be JSON"),
-    ({"kind": "user", "content": "a", "data_json": "{bad"}, "data_json: must be JSON"),
-    ({"kind": "tool_call", "data_json": "[]"}, "data_json: must be an object"),
-    ({"kind": "tool_call", "data_json": 5}, "data_json: must be an object"),
-    (row("tool_call", None, {"name": "a"}), "data_json.tool_call_id: must be a string"),
-    (row("tool_call", None, {"tool_call_id": "a"}), "data_json.name: must be a string"),
-    (row("tool_call", None, {"tool_call_id": 5, "name": "a"}), "data_json.tool_call_id: must"),
-    (row("tool_result", None, {"output": "a"}), "data_json.tool_call_id: must be a string"),
-    (result("a", success="yes"), "data_json.success: must be true or false"),
-    (row("tool", "a", {"tool_call_id": "", "output": "a"}), "data_json.tool_call_id: must be"),
-    ({"kind": "user", "content": 5}, "content: must be a string"),
-    ({"kind": 5}, "kind: must be a string"),
-    ({"content": "a"}, "kind: must be a string"),
+    ({"kind": "tool_call"}, "data_json", "not_an_object"),
+    ({"kind": "tool_call", "data_json": "{bad"}, "data_json", "not_json"),
+    ({"kind": "user", "content": "a", "data_json": "{bad"}, "data_json", "not_json"),
+    ({"kind": "tool_call", "data_json": "[]"}, "data_json", "not_an_object"),
+    ({"kind": "tool_call", "data_json": 5}, "data_json", "not_an_object"),
+    (row("tool_call", None, {"name": "a"}), "data_json.tool_call_id", "call_id_missing"),
+    (row("tool_call", None, {"tool_call_id": "a"}), "data_json.name", "not_a_string"),
+    (
+        row("tool_call", None, {"tool_call_id": 5, "name": "a"}),
+        "data_json.tool_call_id",
+        "not_a_string",
+    ),
+    (row("tool_result", None, {"output": "a"}), "data_json.tool_call_id", "call_id_missing"),
+    (result("a", success="yes"), "data_json.success", "not_a_boolean"),
+    (
+        row("tool", "a", {"tool_call_id": "", "output": "a"}),
+        "data_json.tool_call_id",
+        "call_id_missing",
+    ),
+    ({"kind": "user", "content": 5}, "content", "not_a_string"),
+    ({"kind": 5}, "kind", "not_a_string"),
+    ({"content": "a"}, "kind", "not_a_string"),
 ]
 
 
 @pytest.mark.requirement("S3-04")
-@pytest.mark.parametrize(("bad", "rule"), MALFORMED)
-def test_a_malformed_row_is_an_error_that_names_it(bad: Any, rule: str) -> None:
+@pytest.mark.parametrize(("bad", "place", "code"), MALFORMED)
+def test_a_malformed_row_is_an_error_that_names_it(bad: Any, place: str, code: str) -> None:
     with pytest.raises(InvalidDocument) as refusal:
         message_of_row(bad)
-    assert str(refusal.value).startswith(f"row.{rule}")
+    assert (refusal.value.place, refusal.value.code) == (f"row.{place}", code)
     with pytest.raises(InvalidDocument) as refusal:
         read([row("user", "Hi"), bad])
-    assert str(refusal.value).startswith(f"rows[1].{rule}")
+    assert (refusal.value.place, refusal.value.code) == (f"rows[1].{place}", code)
 
 
 @pytest.mark.requirement("S3-04")
@@ -165,7 +173,7 @@ def test_a_row_of_no_json_is_an_error() -> None:
 
 @pytest.mark.requirement("S3-03")
 def test_system_rows_become_the_one_system_message_that_comes_first() -> None:
-    found = said([row("user", "Hi"), row("system", "Be kind."), row("system", "Be brief.")])
+    found = messages_of([row("user", "Hi"), row("system", "Be kind."), row("system", "Be brief.")])
     assert isinstance(found[0], SystemMessage)
     assert [block.text for block in found[0].content] == ["Be kind.", "Be brief."]
     assert [message.role for message in found] == ["system", "user"]
@@ -173,7 +181,7 @@ def test_system_rows_become_the_one_system_message_that_comes_first() -> None:
 
 @pytest.mark.requirement("S3-02")
 def test_calls_that_await_their_results_together_become_one_turn() -> None:
-    found = said(
+    found = messages_of(
         [
             row("user", "Hi"),
             row("assistant", "I look."),
@@ -196,15 +204,17 @@ def test_calls_that_await_their_results_together_become_one_turn() -> None:
 @pytest.mark.requirement("S3-02")
 def test_a_turn_goes_on_behind_words_marks_and_results_while_calls_await_theirs() -> None:
     rows = [call("a"), row("usage"), call("b"), result("a"), row("assistant", "Hm."), result("b")]
-    assert check_order(said(rows)) == ()
-    assert [len(message.content) for message in said(rows)] == [3, 1, 1]
+    assert check_order(messages_of(rows)) == ()
+    assert [len(message.content) for message in messages_of(rows)] == [3, 1, 1]
 
 
 def test_a_turn_ends_where_somebody_else_speaks() -> None:
-    assert [len(one.tool_calls) for one in said([call("a"), row("user", "Hi"), call("b")])] == [
+    assert [
+        len(one.tool_calls) for one in messages_of([call("a"), row("user", "Hi"), call("b")])
+    ] == [
         *(1, 0, 1),
     ]
-    assert [len(one.tool_calls) for one in said([call("a"), call("a")])] == [1, 1]
+    assert [len(one.tool_calls) for one in messages_of([call("a"), call("a")])] == [1, 1]
 
 
 @pytest.mark.requirement("S3-08")
@@ -214,7 +224,7 @@ def test_rows_that_are_no_conversation_are_kept_and_never_sent(kind: str) -> Non
     kept = read(rows)[1].payload
     assert isinstance(kept, Opaque)
     assert (kept.kind, kept.origin, json.loads(kept.raw)) == (kind, "rows", rows[1])
-    conversation_messages = said(rows)
+    conversation_messages = messages_of(rows)
     assert conversation_messages == [ChatMessage.user("Hi"), ChatMessage.assistant("Yes?")]
 
 
@@ -242,8 +252,9 @@ def test_rows_may_stand_one_a_line() -> None:
     lines = "\r\n".join([json.dumps(one, ensure_ascii=False) for one in rows]) + "\n\n"
     found = ROWS.decode(lines.encode()).entries
     assert [entry.payload for entry in found] == [entry.payload for entry in read(rows)]
-    with pytest.raises(InvalidDocument, match="line 2: not valid JSON"):
+    with pytest.raises(InvalidDocument) as caught:
         ROWS.decode(b'{"kind":"user","content":"a"}\n{"kind":')
+    assert (caught.value.code, caught.value.place) == ("not_json", "line 2")
 
 
 # -- there and back ------------------------------------------------------------------------------

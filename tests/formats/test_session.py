@@ -34,51 +34,13 @@ from steno.store import MemoryStore
 from steno.testing import entries
 from steno.testing.strategies.primitive_strategies import json_members, json_values
 from tests.every_payload import DOCUMENT, SEAL
+from tests.formats.sample_files import SESSION_EXAMPLE
 from tests.property.old_formats import OldDocument, sessions
 from tests.property.raw_json import render, spacings
 
 SESSION = FORMATS["session"]
 GOLDEN = Path(__file__).parents[1] / "data" / "golden" / "v1_session.json"
 NOON = datetime(2026, 2, 18, 12, tzinfo=UTC)
-
-# The example of the document.
-EXAMPLE = rb"""{
-  "version": 1,
-  "id": "session-id",
-  "system_prompt": "You are...",
-  "created_at": "2026-02-18T12:00:00Z",
-  "updated_at": "2026-02-18T12:05:00Z",
-  "messages": [
-    {
-      "type": "user",
-      "content": [
-        {"type": "text", "text": "Fix the login bug"}
-      ],
-      "timestamp": "2026-02-18T12:00:00Z"
-    },
-    {
-      "type": "assistant",
-      "content": [
-        {"type": "text", "text": "I'll look at the auth module."},
-        {"type": "tool_call", "id": "tc_1", "name": "read", "arguments": {"path": "auth.go"}}
-      ],
-      "stop_reason": "tool_use",
-      "raw_stop_reason": "tool_use",
-      "usage": {"input_tokens": 150, "output_tokens": 42},
-      "timestamp": "2026-02-18T12:00:01Z"
-    },
-    {
-      "type": "tool_result",
-      "tool_call_id": "tc_1",
-      "tool_name": "read",
-      "content": [
-        {"type": "text", "text": "package auth\n..."}
-      ],
-      "is_error": false,
-      "timestamp": "2026-02-18T12:00:02Z"
-    }
-  ]
-}"""
 
 
 def saved(data: bytes) -> Any:
@@ -98,7 +60,7 @@ def written(*payloads: Any, header: Header | None = None) -> Any:
 
 
 @pytest.mark.requirement("S4-11")
-@pytest.mark.parametrize("data", [EXAMPLE, GOLDEN.read_bytes()], ids=["document", "golden"])
+@pytest.mark.parametrize("data", [SESSION_EXAMPLE, GOLDEN.read_bytes()], ids=["document", "golden"])
 def test_a_file_that_was_read_is_written_as_it_was(data: bytes) -> None:
     assert saved(data) == json.loads(data)
 
@@ -151,13 +113,13 @@ def test_odd_headers_are_written_as_they_were(name: str, value: Any) -> None:
 @pytest.mark.requirement("S4-11")
 def test_a_session_that_went_on_in_a_store_is_written_with_what_was_added() -> None:
     store = MemoryStore()
-    imported = SESSION.decode(EXAMPLE)
+    imported = SESSION.decode(SESSION_EXAMPLE)
     store.add_session(imported.header, build_records(imported.entries))
     conversation = store.open("session-id")
     conversation.append(ChatMessage.assistant("Done."))
     assert store.verify("session-id").is_intact
     exported = SESSION.encode(store.header("session-id"), conversation.entries())
-    document, before = json.loads(exported.data), json.loads(EXAMPLE)
+    document, before = json.loads(exported.data), json.loads(SESSION_EXAMPLE)
     assert document["messages"][:3] == before["messages"]
     assert document["updated_at"] == document["messages"][3]["timestamp"] > before["updated_at"]
     assert document["system_prompt"] == "You are..."
@@ -242,8 +204,8 @@ def test_what_version_1_has_no_words_for_is_told() -> None:
 @given(st.lists(entries(), max_size=3, unique_by=lambda entry: entry.id))
 def test_whatever_is_read_otherwise_was_told(found: list[Entry]) -> None:
     exported = SESSION.encode(Header(id="s"), found)
-    told = {loss.place for loss in exported.losses}
-    kept = [entry.payload for n, entry in enumerate(found) if f"entries[{n}]" not in told]
+    reported = {loss.place for loss in exported.losses}
+    kept = [entry.payload for n, entry in enumerate(found) if f"entries[{n}]" not in reported]
     back = [entry.payload for entry in SESSION.decode(exported.data).entries]
     assert [payload for payload in back if payload in kept] == kept
     again = SESSION.encode(*SESSION.decode(exported.data)).data

@@ -1,4 +1,4 @@
-"""A branch as a page of HTML: everything is told, nothing is loaded, nothing runs."""
+"""A branch as a page of HTML: everything is shown, nothing is loaded, nothing runs."""
 
 from __future__ import annotations
 
@@ -89,8 +89,8 @@ def test_a_branch_is_told_from_its_title_to_its_decisions() -> None:
     exported = WRITE_ONLY["html"].encode(HEADER, sample_branch(), PLACE)
     page = Page(exported.data.decode())
     assert page.open == []
-    for words in ("Mend the build", "main", "lab/tester", "Is it broken?\n# really", "Simple."):
-        assert words in page.text
+    for text in ("Mend the build", "main", "lab/tester", "Is it broken?\n# really", "Simple."):
+        assert text in page.text
     anchors = [attrs["id"] for tag, attrs in page.tags if tag == "article"]
     assert anchors == ["e1", "e2", "e12", "e4", "e5", "e6", "e7"]
     text = exported.data.decode()
@@ -155,23 +155,20 @@ def test_words_that_are_nested_too_deep_are_shown_as_they_are() -> None:
     assert "deep" in page.text
 
 
-@pytest.mark.parametrize("words", HOSTILE)
-def test_nothing_that_was_said_is_a_tag(words: str) -> None:
-    assert_harmless(words)
+@pytest.mark.parametrize("text", HOSTILE)
+def test_nothing_that_was_said_is_a_tag(text: str) -> None:
+    assert_harmless(text)
 
 
-@given(words=MARKUP)
-def test_whatever_was_said_nothing_of_it_is_a_tag(words: str) -> None:
-    assert_harmless(words)
+@given(text=MARKUP)
+def test_whatever_was_said_nothing_of_it_is_a_tag(text: str) -> None:
+    assert_harmless(text)
 
 
-def assert_harmless(words: str) -> None:
-    text = (
-        WRITE_ONLY["html"]
-        .encode(Header(id="talk", title=words), text_everywhere(words), PLACE)
-        .data
-    )
-    page = Page(text.decode())
+def assert_harmless(text: str) -> None:
+    header = Header(id="talk", title=text)
+    html = WRITE_ONLY["html"].encode(header, text_everywhere(text), PLACE).data.decode()
+    page = Page(html)
     assert page.open == []
     assert {tag for tag, _ in page.tags} <= TAGS
     for tag, attrs in page.tags:
@@ -185,7 +182,7 @@ def assert_harmless(words: str) -> None:
     assert [tag for tag, _ in page.tags].count("article") == 5
     assert [tag for tag, _ in page.tags].count("script") == 0
     for character in "\x00\x07\x1b\x9b\r\u202e\u2066\u200b\ufeff":
-        assert character not in text.decode()
+        assert character not in html
 
 
 def test_what_nobody_can_see_is_shown_as_an_escape() -> None:

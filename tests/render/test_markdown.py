@@ -1,4 +1,4 @@
-"""A branch as Markdown: everything is told, and nothing passes for what is ours."""
+"""A branch as Markdown: everything is shown, and no foreign text passes for ours."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ from tests.render.transcript_samples import (
 )
 
 PLACE = BranchLocation("main", {"i3": 12})
-WORDS = st.text(alphabet=st.sampled_from("`~<>!-/?# \n\t()[]*_\\=+1.|&a:\u202e\x1b"), max_size=60)
+TEXTS = st.text(alphabet=st.sampled_from("`~<>!-/?# \n\t()[]*_\\=+1.|&a:\u202e\x1b"), max_size=60)
 
 
 def written(*payloads: Any) -> str:
     return WRITE_ONLY["markdown"].encode(HEADER, entries_of(*payloads), PLACE).data.decode()
 
 
-def told() -> ExportedFile:
+def exported() -> ExportedFile:
     return WRITE_ONLY["markdown"].encode(HEADER, sample_branch(), PLACE)
 
 
 def test_a_branch_is_told_from_its_title_to_its_tokens() -> None:
-    text = told().data.decode()
+    text = exported().data.decode()
     head = (
         "# Mend the build\n\n- session: `talk`\n- branch: `main`\n- begun: `2026-02-18 12:00:00Z`\n"
         "- last entry: `2026-02-18 12:00:00Z`\n- model: `lab/tester`\n- entries: `7`\n\n"
@@ -59,7 +59,7 @@ def test_a_branch_is_told_from_its_title_to_its_tokens() -> None:
 
 
 def test_what_is_not_in_the_file_is_said() -> None:
-    assert [(lost.reason, lost.place, lost.names) for lost in told().losses] == [
+    assert [(lost.reason, lost.place, lost.names) for lost in exported().losses] == [
         ("ids_and_digests", "entries", ()),
         ("fields", "entries[4]", ("arguments_sha256",)),
         ("fields", "entries[5]", ("details",)),
@@ -114,22 +114,22 @@ def test_words_that_would_not_end_are_quoted() -> None:
     assert "> see:\n> ```\n> unfinished\n\n## #2 User" in text
 
 
-@pytest.mark.parametrize("words", HOSTILE)
-def test_nothing_passes_for_what_is_ours(words: str) -> None:
-    assert_is_ours(words)
+@pytest.mark.parametrize("text", HOSTILE)
+def test_nothing_passes_for_what_is_ours(text: str) -> None:
+    assert_is_ours(text)
 
 
-@given(words=WORDS)
-def test_whatever_is_said_nothing_passes_for_what_is_ours(words: str) -> None:
-    assert_is_ours(words)
+@given(text=TEXTS)
+def test_whatever_is_said_nothing_passes_for_what_is_ours(text: str) -> None:
+    assert_is_ours(text)
 
 
-def assert_is_ours(words: str) -> None:
+def assert_is_ours(text: str) -> None:
     """Check with a parser which headings, tags and images the file has."""
-    header = Header(id="talk", title=words)
-    entries = text_everywhere(words)
-    text = WRITE_ONLY["markdown"].encode(header, entries, PLACE).data.decode()
-    tokens = MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(text)
+    header = Header(id="talk", title=text)
+    entries = text_everywhere(text)
+    markdown = WRITE_ONLY["markdown"].encode(header, entries, PLACE).data.decode()
+    tokens = MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(markdown)
     outer = [
         tokens[number + 1].content
         for number, token in enumerate(tokens)
@@ -142,7 +142,9 @@ def assert_is_ours(words: str) -> None:
     children = [child for token in tokens for child in token.children or ()]
     assert not any(child.type == "html_inline" for child in children)
     assert not any(child.type == "image" for child in children)
-    assert not any(character in text for character in "\x00\x07\x1b\x9b\r\u202e\u2066\u200b\ufeff")
+    assert not any(
+        character in markdown for character in "\x00\x07\x1b\x9b\r\u202e\u2066\u200b\ufeff"
+    )
 
 
 def test_every_payload_and_block_can_be_told() -> None:

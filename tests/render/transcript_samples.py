@@ -1,4 +1,4 @@
-"""What tests of both papers share: a branch to write, and words that would rather be something else."""
+"""A branch to write, and texts that try to be markup, for the tests of both transcript formats."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def entries_of(*payloads: Payload) -> list[Entry]:
 
 
 def sample_branch() -> list[Entry]:
-    """Return a branch with words, thoughts, a call, a decision, a diff and an image."""
+    """Return a branch with texts, thinking, a call, a decision, a diff and an image."""
     turn = AssistantMessage(
         content=(Thinking("Simple."), Text("# Plan\n\nI *mend* it."), CALL),
         usage=Usage(input_tokens=1200, output_tokens=33),
@@ -80,7 +80,7 @@ def image_of_size(size: int = 8, mime_type: str = "image/png") -> Image:
 
 
 def text_everywhere(text: str) -> list[Entry]:
-    """Return a branch in which a text stands wherever somebody else's words may."""
+    """Return a branch that has a text in every place where foreign text may be."""
     name = text.strip() or "x"
     turn = AssistantMessage(
         content=(Thinking(text), Text(text), ToolCall.create("run", {"a": text}))
@@ -100,5 +100,5 @@ def text_everywhere(text: str) -> list[Entry]:
         tool_name=name,
         details={"diff": text},
     )
-    said = ChatMessage.user([Text(f"I say:\n{text}"), image_of_size(mime_type=f"image/{name}")])
-    return entries_of(ModelChange(old="", new=name), said, turn, decision, result)
+    message = ChatMessage.user([Text(f"I say:\n{text}"), image_of_size(mime_type=f"image/{name}")])
+    return entries_of(ModelChange(old="", new=name), message, turn, decision, result)

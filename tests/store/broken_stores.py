@@ -237,7 +237,7 @@ class AcceptsALostRace(Wrapped):
 
 
 class SwallowsConflicts(Wrapped):
-    """Lets nobody know that they were too late."""
+    """Hides conflicts from writers that were too late."""
 
     fails = "failed_write_leaves_nothing conflict_on_lost_race id_taken two_threads"
 
@@ -454,16 +454,16 @@ class TrustsNamesOfBlobs(Wrapped):
 
 
 class KeepsImagesInside(Wrapped):
-    """Puts nothing aside."""
+    """Stores no blobs."""
 
     fails = "images_lie_beside garbage_collection results_lie_beside"
 
-    def put_aside(self, payload: Any) -> Payload:
+    def extract_blobs(self, payload: Any) -> Payload:
         return payload  # type: ignore[no-any-return]
 
 
 class CollectsTooMuch(Wrapped):
-    """Has no patience with blobs that nobody names yet."""
+    """Removes blobs that no record names yet."""
 
     fails = "garbage_collection"
 
@@ -547,7 +547,7 @@ class SearchesItsOwn(Wrapped):
 
 
 class RemembersHeads(Wrapped):
-    """Believes that nobody else writes."""
+    """Assumes that it is the only writer."""
 
     fails = "conflict_on_lost_race heads_order seen_by_others"
 

@@ -23,18 +23,18 @@ def image(data: bytes) -> Image:
 @pytest.mark.requirement("S4-18")
 @pytest.mark.parametrize("kind", ["sqlite", "jsonl"])
 def test_a_large_image_lies_beside_the_record(kind: str, tmp_path: Path) -> None:
-    said = ChatMessage.user([Text("Look:"), image(LARGE), image(b"small")])
+    message = ChatMessage.user([Text("Look:"), image(LARGE), image(b"small")])
     with open_store(f"{kind}:{tmp_path / 'store'}") as store:
-        conversation = store.new([said])
-        assert conversation.messages() == (said,)
+        conversation = store.new([message])
+        assert conversation.messages() == (message,)
         kept = conversation.entries()[0].payload
         assert isinstance(kept, UserMessage)
         sources = [block.source for block in kept.content if isinstance(block, Image)]
         assert [type(source) for source in sources] == [ImageBlob, ImageData]
         [record] = store.records(conversation.id)
         assert len(encode_record(record)) < 1_000
-        assert store.restore_blobs(kept) == said
-        assert store.open(conversation.id).messages() == (said,)
+        assert store.restore_blobs(kept) == message
+        assert store.open(conversation.id).messages() == (message,)
         sent = openai_chat.encode_request(Request(model="m", messages=conversation.messages()))
         assert sent.losses == ()
 

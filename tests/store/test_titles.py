@@ -1,4 +1,4 @@
-"""What a session is called that nobody has given a name."""
+"""The title of a session that was given none."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from steno.store import MemoryStore
 
 def test_a_session_is_called_by_its_first_question() -> None:
     store = MemoryStore()
-    said = [ChatMessage.system("Work."), ChatMessage.user("How  many\nare there?")]
-    assert store.summary(store.new(said).id).title == "How many are there?"
+    messages = [ChatMessage.system("Work."), ChatMessage.user("How  many\nare there?")]
+    assert store.summary(store.new(messages).id).title == "How many are there?"
 
 
 def test_a_question_that_was_taken_back_counts_only_if_there_is_no_other() -> None:

@@ -21,7 +21,6 @@ from msgspec.structs import replace
 from steno.codec import decode_document
 from steno.errors import InvalidDocument
 from steno.formats.format import (
-    OUTCOME_FIELD,
     ExportedFile,
     ExportLossCollector,
     ImportedSession,
@@ -52,7 +51,6 @@ from steno.messages.message import (
     ToolResultMessage,
     UserMessage,
 )
-from steno.messages.outcome import Outcome
 from steno.records.entry import Entry, Payload
 from steno.records.stored_record import Header
 
@@ -134,13 +132,11 @@ def _omitted_fields(entry: Entry, names: dict[str, str], losses: ExportLossColle
     message = entry.message
     if message is None:
         return found
-    found += losses.omitted_of_message(message)
+    found += losses.omitted_of_message(message) + losses.omitted_outcome(message)
     names |= {call.id: call.name for call in message.tool_calls}
     if isinstance(message, ToolResultMessage):
-        if message.outcome not in (Outcome.OK, Outcome.ERROR):
-            found.append(OUTCOME_FIELD)
-        if message.tool_name not in ("", names.get(message.tool_call_id)):
-            found.append("tool_name")
+        is_known = message.tool_name in ("", names.get(message.tool_call_id))
+        found += [] if is_known else ["tool_name"]
     return found
 
 

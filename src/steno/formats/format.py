@@ -16,7 +16,8 @@ from steno.ids import new_id
 from steno.log.chain import entry_digest
 from steno.messages.change import Change, ChangeCode
 from steno.messages.content import OWN_FORMAT, Image, ImageData, Opaque
-from steno.messages.message import AssistantMessage, Message
+from steno.messages.message import AssistantMessage, Message, ToolResultMessage
+from steno.messages.outcome import Outcome
 from steno.messages.usage import Usage
 from steno.records.entry import Entry, Payload
 from steno.records.stored_record import MAIN_BRANCH, Header, Record
@@ -153,7 +154,7 @@ def _with_position(entry: Entry, id: str, parent: str | None) -> Entry:
 # -- losses ----------------------------------------------------------------------------------
 
 
-OUTCOME_FIELD: Final = "outcome"
+_OUTCOME_FIELD: Final = "outcome"
 """The field that is left out of a result where its outcome is written as an error."""
 
 SupportedFields: TypeAlias = Mapping[type, frozenset[str]]
@@ -188,17 +189,17 @@ class ExportLossCollector:
         """Note the fields of an entry that are left out; return whether there are any."""
         found = tuple(names)
         if found:
-            outcome = str(getattr(entry.payload, "outcome", "")) if OUTCOME_FIELD in found else ""
+            outcome = str(getattr(entry.payload, "outcome", "")) if _OUTCOME_FIELD in found else ""
             self.add("fields", place, entry, names=found, value=outcome)
         return bool(found)
 
-    def add_header(self, header: Header, said: frozenset[str] = frozenset()) -> None:
+    def add_header(self, header: Header, supported: frozenset[str] = frozenset()) -> None:
         """Note what is known of the session and has no place."""
         about = set(header.about or ()) - {self._format}
         names = [
             name
             for name, _ in header.non_default_fields()
-            if name not in said and (name != "about" or about)
+            if name not in supported and (name != "about" or about)
         ]
         if names:
             self.add("fields", "session", names=tuple(names))
@@ -224,6 +225,12 @@ class ExportLossCollector:
             else:
                 names.append(f"{at} ({block.__struct_config__.tag})")
         return names
+
+    def omitted_outcome(self, message: Message) -> list[str]:
+        """Return the field of an outcome that a format can only write as success or error."""
+        if not isinstance(message, ToolResultMessage):
+            return []
+        return [] if message.outcome in (Outcome.OK, Outcome.ERROR) else [_OUTCOME_FIELD]
 
     def supports_block(self, block: Value) -> bool:
         """Tell whether the format can express a block."""

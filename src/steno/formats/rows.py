@@ -26,7 +26,6 @@ from msgspec.structs import replace
 from steno.codec import encode_payload
 from steno.errors import InvalidDocument
 from steno.formats.format import (
-    OUTCOME_FIELD,
     ExportedFile,
     ExportLossCollector,
     ImportedSession,
@@ -78,7 +77,6 @@ NAME: Final = "rows"
 _MESSAGE_KINDS: Final = frozenset(
     {"system", "user", "assistant", "tool_call", "tool_result", "tool"}
 )
-_SUPPORTED_OUTCOMES: Final = (Outcome.OK, Outcome.ERROR)
 _SUPPORTED_FIELDS: Final[SupportedFields] = {
     SystemMessage: frozenset({"content"}),
     UserMessage: frozenset({"content"}),
@@ -415,9 +413,7 @@ def _omitted_fields(
     message = entry.message
     if message is None:
         return names
-    names += losses.omitted_of_message(message)
-    if isinstance(message, ToolResultMessage) and message.outcome not in _SUPPORTED_OUTCOMES:
-        names.append(OUTCOME_FIELD)
+    names += losses.omitted_of_message(message) + losses.omitted_outcome(message)
     is_joined = isinstance(message, (UserMessage, ToolResultMessage))
     if is_joined and sum(isinstance(block, Text) for block in message.content) > 1:
         names.append("text_boundaries")

@@ -16,7 +16,6 @@ from msgspec.structs import replace
 from steno.codec import decode_document
 from steno.errors import InvalidDocument
 from steno.formats.format import (
-    OUTCOME_FIELD,
     ExportedFile,
     ExportLossCollector,
     ImportedSession,
@@ -61,7 +60,6 @@ from steno.messages.message import (
     ToolResultMessage,
     UserMessage,
 )
-from steno.messages.outcome import Outcome
 from steno.messages.usage import Usage
 from steno.records.entry import Entry
 from steno.records.stored_record import Header
@@ -151,13 +149,8 @@ def _omitted_fields(entry: Entry, losses: ExportLossCollector) -> list[str]:
     names = losses.omitted_of_entry(entry)
     message = entry.message
     if message is not None:
-        names += losses.omitted_of_message(message)
-    if isinstance(message, ToolResultMessage) and message.outcome not in _SUPPORTED_OUTCOMES:
-        names.append(OUTCOME_FIELD)
+        names += losses.omitted_of_message(message) + losses.omitted_outcome(message)
     return names
-
-
-_SUPPORTED_OUTCOMES: Final = (Outcome.OK, Outcome.ERROR)
 
 
 def _find_system_prompt(entries: Sequence[Entry]) -> Entry | None:

@@ -13,14 +13,14 @@ from tests.store.postgres.postgres_server import name_in
 
 
 class Loss(Enum):
-    """What becomes of the statement with which the connection is lost."""
+    """The fate of the statement with which the connection is lost."""
 
     UNSENT = auto()
-    """The server never hears of it."""
+    """The server never receives it."""
     UNANSWERED = auto()
-    """The server executes it, and the client never hears of that."""
+    """The server executes it, and the client never receives the response."""
     LATE = auto()
-    """The server hears of it only when the proxy is told to let it."""
+    """The server receives it only when the test lets it through."""
 
 
 class Proxy:
@@ -43,7 +43,7 @@ class Proxy:
         return f"postgresql://postgres@{host}:{port}/{name_in(database_address)}?{options}"
 
     def lose(self, word: bytes, loss: Loss, *, for_good: bool = False) -> None:
-        """Lose the next connection on which a client says `word`; `for_good`: and all later ones."""
+        """Lose the next connection on which a client sends `word`; with `for_good`, all later ones."""
         self._plan = word, loss
         self._for_good = for_good
 
@@ -88,7 +88,7 @@ class Proxy:
         _end(server)
 
     def _lose(self, client: socket.socket, server: socket.socket, chunk: bytes, loss: Loss) -> None:
-        # Its other thread finds nobody to tell: the answer is lost with the connection.
+        # Its other thread finds no client: the response is lost with the connection.
         _end(client)
         self.was_lost.set()
         if loss is Loss.LATE:

@@ -1,4 +1,4 @@
-"""A real PostgreSQL for tests, which ends with whoever started it, whatever happens to them.
+"""A real PostgreSQL for tests, which ends with the process that started it, however that ends.
 
 `Server` starts this file as a process of its own. It starts a server in a folder of its own,
 takes orders on standard input, and when that ends stops the server and removes the folder.
@@ -34,9 +34,9 @@ class Server:
         )
         self.folder = Path(self._answer())
         # No test pulls the plug, and disks are slow.
-        self.say("ALTER SYSTEM SET fsync = off")
-        self.say("ALTER SYSTEM SET max_wal_size = '64MB'")
-        self.say("SELECT pg_reload_conf()")
+        self.execute("ALTER SYSTEM SET fsync = off")
+        self.execute("ALTER SYSTEM SET max_wal_size = '64MB'")
+        self.execute("SELECT pg_reload_conf()")
 
     def stop(self) -> None:
         """Stop the server; clients lose their connections."""
@@ -58,14 +58,14 @@ class Server:
     def new_database(self) -> str:
         """Make an empty database, and return its address."""
         name = f"test_{next(self._numbers)}"
-        self.say(f"CREATE DATABASE {name} TEMPLATE template0")
+        self.execute(f"CREATE DATABASE {name} TEMPLATE template0")
         return self.address(name)
 
     def drop_database(self, address: str) -> None:
-        """Remove a database, whoever still uses it."""
-        self.say(f"DROP DATABASE {name_in(address)} WITH (FORCE)")
+        """Remove a database, also while it is in use."""
+        self.execute(f"DROP DATABASE {name_in(address)} WITH (FORCE)")
 
-    def say(self, statement: str, address: str | None = None) -> list[tuple[Any, ...]]:
+    def execute(self, statement: str, address: str | None = None) -> list[tuple[Any, ...]]:
         """Execute a statement as the superuser; return its rows."""
         with psycopg.connect(address or self.address(), autocommit=True) as connection:
             cursor = connection.execute(statement.encode())
@@ -91,7 +91,7 @@ class Server:
         assert self._keeper.stdout is not None
         line = self._keeper.stdout.readline().strip()
         if not line:
-            raise RuntimeError("the PostgreSQL for tests did not start; its own words are above")
+            raise RuntimeError("the PostgreSQL for tests did not start; its own output is above")
         return line
 
 
@@ -102,7 +102,7 @@ def name_in(address: str) -> str:
 
 def main() -> None:
     """Keep a server until standard input ends."""
-    # Nothing may depend on the home of whoever runs the tests: there may be none.
+    # Nothing may depend on the home folder: there may be none.
     folder = mkdtemp(prefix="pg")
     os.environ["XDG_RUNTIME_DIR"] = folder
     with warnings.catch_warnings():
@@ -112,10 +112,10 @@ def main() -> None:
     data = Path(folder) / "data"
     server = get_server(data, cleanup_mode="delete")
     try:
-        _tell(str(data))
+        _write_line(str(data))
         for order in sys.stdin:
             server.stop() if order.strip() == "stop" else server.ensure_postgres_running()
-            _tell(order.strip())
+            _write_line(order.strip())
     finally:
         # At once: nothing of it is needed any more.
         stop = [str(server.bin_path / "pg_ctl"), "stop", "-m", "immediate", "-D", str(data)]
@@ -123,7 +123,7 @@ def main() -> None:
         rmtree(folder)
 
 
-def _tell(line: str) -> None:
+def _write_line(line: str) -> None:
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 

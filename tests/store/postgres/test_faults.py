@@ -72,7 +72,7 @@ def wait_until(is_so: Callable[[], object]) -> None:
 
 
 def backends(server: Server, address: str, condition: str = "true") -> list[int]:
-    found = server.say(
+    found = server.execute(
         "SELECT pid FROM pg_stat_activity WHERE application_name = 'steno' "
         f"AND datname = current_database() AND {condition}",
         address,
@@ -168,8 +168,8 @@ def test_no_append_reads_more_than_its_own_rows(
         SELECT sum(seq_tup_read), sum(n_tup_ins) FILTER (WHERE relname = 'record')
         FROM pg_stat_all_tables WHERE schemaname = 'steno' AND relname <> 'version'
     """
-    wait_until(lambda: postgres_server.say(read, postgres_address)[0][1] == 300)
-    assert postgres_server.say(read, postgres_address)[0][0] == 0
+    wait_until(lambda: postgres_server.execute(read, postgres_address)[0][1] == 300)
+    assert postgres_server.execute(read, postgres_address)[0][0] == 0
 
 
 @pytest.mark.parametrize("failures", [1, 3])
@@ -195,7 +195,7 @@ def test_what_fails_again_and_again_is_reported_and_nothing_written(
 
 def refuse(server: Server, address: str, state: str, *, times: int = 1000) -> None:
     """Let the server refuse records some times; a sequence counts on when all else is undone."""
-    server.say(
+    server.execute(
         f"""
         CREATE SEQUENCE refusals;
         CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -244,10 +244,10 @@ def test_the_settings_of_a_database_do_not_change_the_meaning(
 ) -> None:
     name = name_in(postgres_address)
     for setting in (f"default_transaction_isolation = '{isolation}'", "synchronous_commit = off"):
-        postgres_server.say(f"ALTER DATABASE {name} SET {setting}")
+        postgres_server.execute(f"ALTER DATABASE {name} SET {setting}")
     with PostgresStore(postgres_address) as store:
         store.add_session(Header(id="s"))
-        postgres_server.say(
+        postgres_server.execute(
             """
             CREATE FUNCTION check_settings() RETURNS trigger LANGUAGE plpgsql AS $$
             BEGIN
@@ -304,18 +304,18 @@ def test_threads_that_start_at_once_agree_on_the_tables(postgres_address: str) -
 def test_who_may_not_make_tables_is_told_so_and_none_are_made(
     postgres_server: Server, postgres_address: str
 ) -> None:
-    postgres_server.say("CREATE ROLE newcomer LOGIN")
+    postgres_server.execute("CREATE ROLE newcomer LOGIN")
     with pytest.raises(Unavailable) as caught:
         PostgresStore(postgres_address.replace("postgres@", "newcomer@"))
     assert caught.value.code == "permission_denied"
-    assert postgres_server.say("SELECT to_regnamespace('steno')", postgres_address) == [(None,)]
+    assert postgres_server.execute("SELECT to_regnamespace('steno')", postgres_address) == [(None,)]
 
 
 def test_who_may_only_read_can_read(
     store: PostgresStore, postgres_server: Server, postgres_address: str
 ) -> None:
     add(store, "e1")
-    postgres_server.say(
+    postgres_server.execute(
         """
         CREATE ROLE reader LOGIN;
         GRANT USAGE ON SCHEMA steno TO reader;
@@ -334,7 +334,7 @@ def test_a_redaction_that_cannot_be_cleaned_up_after_says_so(
     store: PostgresStore, postgres_server: Server, postgres_address: str
 ) -> None:
     add(store, "e1")
-    postgres_server.say(
+    postgres_server.execute(
         """
         CREATE ROLE writer LOGIN;
         GRANT USAGE ON SCHEMA steno TO writer;
@@ -359,7 +359,7 @@ def test_a_redaction_that_cannot_be_cleaned_up_after_says_so(
 def terminate(server: Server, address: str, condition: str = "true") -> int:
     pids = backends(server, address, condition)
     for pid in pids:
-        server.say(f"SELECT pg_terminate_backend({pid}, 5000)")
+        server.execute(f"SELECT pg_terminate_backend({pid}, 5000)")
     return len(pids)
 
 
@@ -537,7 +537,7 @@ def test_a_server_that_restarts_in_the_middle_of_many_appends_loses_none(
     own_server: Server,
 ) -> None:
     with PostgresStore(own_server.new_database()) as store:
-        talk = store.new(id="s")
+        conversation = store.new(id="s")
         begun, ended = Event(), Event()
 
         def restart() -> None:
@@ -552,9 +552,9 @@ def test_a_server_that_restarts_in_the_middle_of_many_appends_loses_none(
         number = 0
         while not ended.is_set() or number < 20:
             try:
-                acknowledged.append(talk.append(ChatMessage.user(f"{number}")).id)
+                acknowledged.append(conversation.append(ChatMessage.user(f"{number}")).id)
             except (Unavailable, Conflict):
-                wait_until(lambda: refreshed(talk.refresh))
+                wait_until(lambda: refreshed(conversation.refresh))
             number += 1
             begun.set()
         restarting.join()
@@ -687,10 +687,10 @@ def test_a_wrong_password_is_explained_and_the_right_one_not_shown(
 ) -> None:
     caplog.set_level(logging.DEBUG)
     address = own_server.new_database()
-    own_server.say("CREATE ROLE guarded LOGIN SUPERUSER PASSWORD 'hunter2@/'")
+    own_server.execute("CREATE ROLE guarded LOGIN SUPERUSER PASSWORD 'hunter2@/'")
     rules = "VALUES ('local all guarded scram-sha-256'), ('local all all trust')"
-    own_server.say(f"COPY ({rules}) TO '{own_server.folder}/pg_hba.conf'")
-    own_server.say("SELECT pg_reload_conf()")
+    own_server.execute(f"COPY ({rules}) TO '{own_server.folder}/pg_hba.conf'")
+    own_server.execute("SELECT pg_reload_conf()")
     guarded = address.replace("postgres@", "guarded:{}@")
     wrong = "nearly-hunter2"
     with pytest.raises(Unavailable) as refused:

@@ -37,7 +37,7 @@ def store(postgres_address: str) -> Iterator[PostgresStore]:
         yield opened
 
 
-def said(text: str) -> UserMessage:
+def user_message(text: str) -> UserMessage:
     message = ChatMessage.user(text)
     assert isinstance(message, UserMessage)
     return message
@@ -46,18 +46,18 @@ def said(text: str) -> UserMessage:
 def branched() -> MemoryStore:
     """Return a store with two sessions, one of which has branches, a rewind, calls and a redaction."""
     memory = MemoryStore()
-    talk = memory.new([ChatMessage.user("Is the Größe of read_file broken?")], id="talk")
-    talk.append(ChatMessage.assistant("I look.", [ToolCall.create("look", {}, id="c")]))
-    talk.append(ToolResult.success("c", "3 passed, 日本語 too"))
-    first = talk.entries()[0].id
-    talk.fork("other", at=first)
-    talk.fork("empty-handed")
-    talk.switch("other")
-    talk.append(ChatMessage.user("Or is it not broken at all?"))
-    talk.switch(MAIN_BRANCH)
-    talk.rewind(first)
-    talk.append(ChatMessage.assistant("It is not."), decision="kept", audit={"actor": "me"})
-    memory.redact("talk", talk.entries("other")[-1].id, actor="me", reason="a secret")
+    conversation = memory.new([ChatMessage.user("Is the Größe of read_file broken?")], id="talk")
+    conversation.append(ChatMessage.assistant("I look.", [ToolCall.create("look", {}, id="c")]))
+    conversation.append(ToolResult.success("c", "3 passed, 日本語 too"))
+    first = conversation.entries()[0].id
+    conversation.fork("other", at=first)
+    conversation.fork("empty-handed")
+    conversation.switch("other")
+    conversation.append(ChatMessage.user("Or is it not broken at all?"))
+    conversation.switch(MAIN_BRANCH)
+    conversation.rewind(first)
+    conversation.append(ChatMessage.assistant("It is not."), decision="kept", audit={"actor": "me"})
+    memory.redact("talk", conversation.entries("other")[-1].id, actor="me", reason="a secret")
     memory.new([ChatMessage.user("broken again")], id="later", title="Later", about={"in": "/tmp"})
     return memory
 
@@ -119,19 +119,19 @@ def test_all_that_is_kept_is_what_memory_keeps(
 
 
 def test_a_conversation_goes_on_where_it_ended(store: PostgresStore) -> None:
-    talk = store.new([ChatMessage.user("one")])
-    talk.fork("side")
-    talk.switch("side")
-    opened = store.open(talk.id)
+    conversation = store.new([ChatMessage.user("one")])
+    conversation.fork("side")
+    conversation.switch("side")
+    opened = store.open(conversation.id)
     assert opened.branch == "side"
     opened.append(ChatMessage.assistant("two"))
-    talk.refresh()
-    assert [message.text for message in talk.messages()] == ["one", "two"]
-    assert store.verify(talk.id).is_intact
+    conversation.refresh()
+    assert [message.text for message in conversation.messages()] == ["one", "two"]
+    assert store.verify(conversation.id).is_intact
 
 
 def entry(id: str, parent: str | None = None, text: str = "hello") -> Entry:
-    return Entry(id=id, parent=parent, time=NOON, payload=said(text))
+    return Entry(id=id, parent=parent, time=NOON, payload=user_message(text))
 
 
 def add(
@@ -205,7 +205,7 @@ def test_a_removed_session_leaves_nothing(
     assert [hit.session for hit in store.search("broken")] == ["later"]
     store.remove("later")
     for table in ("session", "record", "branch"):
-        assert not postgres_server.say(f"SELECT 1 FROM steno.{table}", postgres_address)
+        assert not postgres_server.execute(f"SELECT 1 FROM steno.{table}", postgres_address)
 
 
 # -- odd content -----------------------------------------------------------------------------
@@ -216,16 +216,18 @@ def test_any_text_and_any_name_is_kept_in_a_database_of_any_encoding(
     postgres_server: Server, encoding: str
 ) -> None:
     name = f"odd_{encoding.lower()}"
-    postgres_server.say(f"CREATE DATABASE {name} TEMPLATE template0 ENCODING {encoding} LOCALE 'C'")
+    postgres_server.execute(
+        f"CREATE DATABASE {name} TEMPLATE template0 ENCODING {encoding} LOCALE 'C'"
+    )
     memory = MemoryStore()
     odd = "s\0ß"
     long = "".join(
         sha256(str(number).encode()).hexdigest() for number in range(300)
     )  # that no one can compress
-    talk = memory.new(id=odd + long, title="\0")
-    talk.append(ChatMessage.user("NUL \0 in a text, an 😀 and " + long + " 日本"))
-    talk.fork(odd + long)
-    talk.switch(odd + long)
+    conversation = memory.new(id=odd + long, title="\0")
+    conversation.append(ChatMessage.user("NUL \0 in a text, an 😀 and " + long + " 日本"))
+    conversation.fork(odd + long)
+    conversation.switch(odd + long)
     with PostgresStore(postgres_server.address(name)) as store:
         replay(memory, store)
         assert everything_in(store) == everything_in(memory)
@@ -238,7 +240,7 @@ def test_times_at_the_ends_of_the_calendar_are_kept(store: PostgresStore) -> Non
     store.add_session(Header(id="s"))
     first, last = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
     for number, time in enumerate([first, last, None]):
-        one = Entry(id=f"e{number}", time=time, payload=said("hi"))
+        one = Entry(id=f"e{number}", time=time, payload=user_message("hi"))
         add(store, one, expected=f"e{number - 1}" if number else None)
     assert store.summary("s").updated_at == last
     assert [hit.entry.id for hit in store.search("hi")] == ["e1", "e0", "e2"]
@@ -257,7 +259,7 @@ def test_search_is_newest_first_and_stops_at_its_limit_as_in_memory(store: Postg
                         entry=Entry(
                             id=f"{session}{seq}",
                             time=None if seq % 5 == 0 else NOON + timedelta(hours=seq % 4),
-                            payload=said(f"word {seq}"),
+                            payload=user_message(f"word {seq}"),
                         ),
                         digest="0" * 64,
                     )
@@ -270,9 +272,9 @@ def test_search_is_newest_first_and_stops_at_its_limit_as_in_memory(store: Postg
 
 def test_large_records_come_in_pages_of_their_own(store: PostgresStore) -> None:
     memory = MemoryStore()
-    talk = memory.new(id="s")
+    conversation = memory.new(id="s")
     for letter in "abcdef":
-        talk.append(ChatMessage.user(letter * 3_000_000))
+        conversation.append(ChatMessage.user(letter * 3_000_000))
     convert_store(memory, store)
     assert everything_in(store) == everything_in(memory)
 
@@ -285,7 +287,9 @@ def test_fifty_thousand_entries_arrive_and_are_read_both_ways(store: PostgresSto
         digest: str | None = None
         for seq in range(1, 50_001):
             parent = f"e{seq - 1}" if seq > 1 else None
-            one = Entry(id=f"e{seq}", parent=parent, time=NOON, payload=said(f"question {seq}"))
+            one = Entry(
+                id=f"e{seq}", parent=parent, time=NOON, payload=user_message(f"question {seq}")
+            )
             digest = entry_digest(one, digest)
             yield Record(seq=seq, branch=MAIN_BRANCH, entry=one, digest=digest)
 
@@ -306,18 +310,18 @@ def test_fifty_thousand_entries_arrive_and_are_read_both_ways(store: PostgresSto
 def test_a_redaction_leaves_nothing_in_the_row_and_its_index(
     store: PostgresStore, postgres_server: Server, postgres_address: str
 ) -> None:
-    talk = store.new([ChatMessage.user("the password is swordfish")], id="s")
-    words = "SELECT pg_read_binary_file(pg_relation_filepath('steno.record_words'))"
-    postgres_server.say(
+    conversation = store.new([ChatMessage.user("the password is swordfish")], id="s")
+    index_content = "SELECT pg_read_binary_file(pg_relation_filepath('steno.record_words'))"
+    postgres_server.execute(
         "VACUUM steno.record", postgres_address
     )  # what is pending goes to its place
-    postgres_server.say("CHECKPOINT", postgres_address)
-    assert b"swordfish" in postgres_server.say(words, postgres_address)[0][0]
-    store.redact("s", talk.entries()[0].id, actor="me", reason="a secret")
-    postgres_server.say("CHECKPOINT", postgres_address)
-    assert b"swordfish" not in postgres_server.say(words, postgres_address)[0][0]
+    postgres_server.execute("CHECKPOINT", postgres_address)
+    assert b"swordfish" in postgres_server.execute(index_content, postgres_address)[0][0]
+    store.redact("s", conversation.entries()[0].id, actor="me", reason="a secret")
+    postgres_server.execute("CHECKPOINT", postgres_address)
+    assert b"swordfish" not in postgres_server.execute(index_content, postgres_address)[0][0]
     vacuums = "SELECT vacuum_count FROM pg_stat_all_tables WHERE relid = 'steno.record'::regclass"
-    assert postgres_server.say(vacuums, postgres_address) == [(2,)]
+    assert postgres_server.execute(vacuums, postgres_address) == [(2,)]
     assert store.search("swordfish") == []
     assert isinstance(next(store.records("s")).entry.payload, Redacted)  # type: ignore[union-attr] # it is an entry
     assert store.verify("s").is_intact
@@ -358,7 +362,7 @@ def test_a_changed_blob_is_damaged(
     store: PostgresStore, postgres_server: Server, postgres_address: str
 ) -> None:
     digest = store.put_blob(b"data")
-    postgres_server.say("UPDATE steno.blob_part SET data = 'date'", postgres_address)
+    postgres_server.execute("UPDATE steno.blob_part SET data = 'date'", postgres_address)
     with pytest.raises(Damaged) as caught:
         store.blob(digest)
     assert (caught.value.code, caught.value.place) == ("blob_damaged", f"blob {digest}")
@@ -366,8 +370,8 @@ def test_a_changed_blob_is_damaged(
 
 def test_images_lie_aside_until_nothing_names_them(store: PostgresStore) -> None:
     picture = Image(source=ImageData(b"\x89PNG\r\n\x1a\n" + bytes(40_000)), mime_type="image/png")
-    talk = store.new([ChatMessage.user([picture])], id="s")
-    assert store.restore_blobs(talk.entries()[0].payload) == ChatMessage.user([picture])
+    conversation = store.new([ChatMessage.user([picture])], id="s")
+    assert store.restore_blobs(conversation.entries()[0].payload) == ChatMessage.user([picture])
     assert store.collect_garbage(older_than=timedelta()) == 0
     store.remove("s")
     assert store.collect_garbage(older_than=timedelta()) == 40_008
@@ -399,7 +403,7 @@ def test_what_cannot_be_read_is_damaged(
     with PostgresStore(postgres_address) as store:
         store.add_session(Header(id="s"))
         add(store, entry("e"))
-        postgres_server.say(statement, postgres_address)
+        postgres_server.execute(statement, postgres_address)
         with pytest.raises(Damaged):
             act(store)
 
@@ -410,8 +414,8 @@ def test_what_cannot_be_read_is_damaged(
 def test_a_reader_who_goes_away_leaves_no_transaction_and_no_connection_in_use(
     store: PostgresStore, postgres_server: Server, postgres_address: str
 ) -> None:
-    talk = store.new(map(ChatMessage.user, map(str, range(600))), id="s")
-    last = talk.entries()[-1].id
+    conversation = store.new(map(ChatMessage.user, map(str, range(600))), id="s")
+    last = conversation.entries()[-1].id
     readers = [*(store.records("s") for _ in range(9)), *(store.read_back("s", last) for _ in "ab")]
     for reader in readers:
         next(iter(reader))
@@ -419,8 +423,8 @@ def test_a_reader_who_goes_away_leaves_no_transaction_and_no_connection_in_use(
         SELECT count(*) FROM pg_stat_activity
         WHERE application_name = 'steno' AND state <> 'idle' AND datname = current_database()
     """
-    assert postgres_server.say(busy, postgres_address) == [(0,)]
-    talk.append(ChatMessage.assistant("and still"))
+    assert postgres_server.execute(busy, postgres_address) == [(0,)]
+    conversation.append(ChatMessage.assistant("and still"))
     assert len(list(readers[0])) == 599  # as many as there were when it began
     assert len(list(readers[-1])) == 599
 
@@ -428,8 +432,8 @@ def test_a_reader_who_goes_away_leaves_no_transaction_and_no_connection_in_use(
 def test_reading_a_session_that_is_removed_meanwhile_ends_with_missing(
     store: PostgresStore,
 ) -> None:
-    talk = store.new(map(ChatMessage.user, map(str, range(300))), id="s")
-    forward, back = store.records("s"), store.read_back("s", talk.entries()[-1].id)
+    conversation = store.new(map(ChatMessage.user, map(str, range(300))), id="s")
+    forward, back = store.records("s"), store.read_back("s", conversation.entries()[-1].id)
     next(forward)
     next(back)
     store.remove("s")
@@ -470,7 +474,7 @@ def test_tables_of_a_newer_version_are_refused(
     postgres_server: Server, postgres_address: str
 ) -> None:
     PostgresStore(postgres_address).close()
-    postgres_server.say("UPDATE steno.version SET number = 7", postgres_address)
+    postgres_server.execute("UPDATE steno.version SET number = 7", postgres_address)
     with pytest.raises(UnsupportedVersion) as caught:
         PostgresStore(postgres_address)
     assert caught.value.code == "unsupported_version"

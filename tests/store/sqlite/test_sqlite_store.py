@@ -896,8 +896,8 @@ def test_nothing_stays_behind_where_rows_moved_about(file: Path) -> None:
         places: list[tuple[str, str]] = []
         for number in range(150):
             name = f"s{random.randrange(12)}"
-            words = f"{_SECRET.decode()}{number} " * random.randrange(1, 60)
-            places.append((name, store.open(name).append(ChatMessage.user(words)).id))
+            text = f"{_SECRET.decode()}{number} " * random.randrange(1, 60)
+            places.append((name, store.open(name).append(ChatMessage.user(text)).id))
         store.search(_SECRET.decode())
         random.shuffle(places)
         for name, entry_id in places:
