@@ -183,7 +183,7 @@ def test_a_stage_is_filled_in_and_not_shown_to_the_model() -> None:
     context = FakeToolContext()
     assert JsonObject(build.definition.parameters).to_dict()["properties"].keys() == {"target"}
     assert text_of(run(build, {"target": "docs"}, context)) == "built"
-    assert context.said == ["building docs"]
+    assert context.reported == ["building docs"]
 
 
 user: ContextVar[str] = ContextVar("user", default="nobody")
@@ -279,7 +279,7 @@ def test_a_long_text_is_shortened_and_kept_whole() -> None:
     context = FakeToolContext()
     output = run(returning("line\n" * 10_000), {}, context)
     assert len(text_of(output)) < 60_000
-    (kept,) = context.kept.values()
+    (kept,) = context.blobs.values()
     assert kept == b"line\n" * 10_000
 
 
