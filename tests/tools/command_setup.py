@@ -30,7 +30,7 @@ every_sandbox = pytest.mark.parametrize("sandbox", EVERY_SANDBOX, ids=lambda san
 
 
 class WaitableToolContext(FakeToolContext):
-    """A context that others can wait at for something to be said."""
+    """A context whose output a test can wait for."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -40,10 +40,10 @@ class WaitableToolContext(FakeToolContext):
         super().report_output(text)
         self._changed.set()
 
-    async def heard(self, text: str) -> None:
-        """Return when all that was said holds a text."""
+    async def wait_for_output(self, text: str) -> None:
+        """Return when the reported output holds a text."""
         async with asyncio.timeout(PATIENCE_S):
-            while text not in "".join(self.said):
+            while text not in "".join(self.reported):
                 self._changed.clear()
                 await self._changed.wait()
 

@@ -106,11 +106,11 @@ def test_output_is_said_while_the_command_still_runs(workspace: Workspace) -> No
             "printf 'gr\\303'; printf '\\274n'; until [ -e go ]; do sleep 0.02; done; echo end"
         )
         running = asyncio.create_task(tool.run(call(command), context))
-        await context.heard("grün")
+        await context.wait_for_output("grün")
         assert not running.done()
         (workspace.root / "go").touch()
         output = await running
-        assert "".join(context.said) == "grünend\n"
+        assert "".join(context.reported) == "grünend\n"
         await tool.aclose()
         return output
 
@@ -121,13 +121,13 @@ def test_bytes_that_are_no_text_are_replaced(workspace: Workspace) -> None:
     context = FakeToolContext()
     output = run(make_bash(workspace, BEST), "printf 'a\\377b\\303'", context)
     assert text_of(output) == "a\N{REPLACEMENT CHARACTER}b\N{REPLACEMENT CHARACTER}"
-    assert "".join(context.said) == text_of(output)
+    assert "".join(context.reported) == text_of(output)
 
 
 def test_long_output_is_shortened_and_kept_whole(workspace: Workspace) -> None:
     context = FakeToolContext()
     output = run(make_bash(workspace, BEST), "seq 100000", context)
-    kept = context.kept[details_of(output)["full_output"]]
+    kept = context.blobs[details_of(output)["full_output"]]
     assert kept.split() == [str(number).encode() for number in range(1, 100_001)]
     assert text_of(output).startswith("1\n2\n")
     assert text_of(output).endswith("\n100000\n")

@@ -105,7 +105,7 @@ def test_cancelling_leaves_no_process(workspace: Workspace, sandbox: Sandbox, co
         tool = make_bash(workspace, sandbox)
         line = f"{command.format(seconds=seconds)}\necho ready; sleep {seconds}"
         running = asyncio.create_task(tool.run(call(line), context))
-        await context.heard("ready")
+        await context.wait_for_output("ready")
         assert running_processes(seconds)
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -126,9 +126,9 @@ def test_cancelling_twice_leaves_no_process(workspace: Workspace, sandbox: Sandb
         tool = make_bash(workspace, sandbox, limits=CommandLimits(grace_s=1000))
         line = f"trap 'echo asked' TERM; echo ready; while :; do sleep {seconds}; done"
         running = asyncio.create_task(tool.run(call(line), context))
-        await context.heard("ready")
+        await context.wait_for_output("ready")
         running.cancel()
-        await context.heard("asked")
+        await context.wait_for_output("asked")
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running
@@ -249,8 +249,8 @@ def test_an_endless_flood_is_ended_and_takes_little_memory(
     assert output.outcome is Outcome.ERROR
     assert text_of(output).endswith("[ended: it wrote more than it may]")
     assert details_of(output)["cause"] == "output"
-    assert sum(map(len, context.said)) < 1_100_000
-    assert len(context.kept[details_of(output)["full_output"]]) < 1_100_000
+    assert sum(map(len, context.reported)) < 1_100_000
+    assert len(context.blobs[details_of(output)["full_output"]]) < 1_100_000
     assert (after - before) * 1024 < 30_000_000
 
 
@@ -260,7 +260,7 @@ def test_a_large_output_is_read_to_its_end(workspace: Workspace, sandbox: Sandbo
     output = run(make_bash(workspace, sandbox), "yes | head -c 50000000; echo end", context)
     assert output.outcome is Outcome.OK
     assert text_of(output).endswith("y\nend\n")
-    kept = context.kept[details_of(output)["full_output"]]
+    kept = context.blobs[details_of(output)["full_output"]]
     assert len(kept) < 10_001_000
     assert b"[... 40,000,004 bytes were not kept ...]" in kept
 
@@ -278,4 +278,4 @@ def test_control_characters_reach_the_model_and_the_stage_as_text(workspace: Wor
         make_bash(workspace, EVERY_SANDBOX[0]), r"printf '\033]0;title\007\033[2Jx\r\b'", context
     )
     assert text_of(output) == "\x1b]0;title\x07\x1b[2Jx\r\b"
-    assert "".join(context.said) == text_of(output)
+    assert "".join(context.reported) == text_of(output)

@@ -183,7 +183,7 @@ def test_a_stage_is_filled_in_and_not_shown_to_the_model() -> None:
     context = FakeToolContext()
     assert JsonObject(build.definition.parameters).to_dict()["properties"].keys() == {"target"}
     assert text_of(run(build, {"target": "docs"}, context)) == "built"
-    assert context.said == ["building docs"]
+    assert context.reported == ["building docs"]
 
 
 user: ContextVar[str] = ContextVar("user", default="nobody")
@@ -279,7 +279,7 @@ def test_a_long_text_is_shortened_and_kept_whole() -> None:
     context = FakeToolContext()
     output = run(returning("line\n" * 10_000), {}, context)
     assert len(text_of(output)) < 60_000
-    (kept,) = context.kept.values()
+    (kept,) = context.blobs.values()
     assert kept == b"line\n" * 10_000
 
 
@@ -331,14 +331,14 @@ def test_methods_partials_and_wrapped_functions_can_be_tools() -> None:
 
 
 def test_what_no_model_could_call_is_refused_at_once() -> None:
-    with pytest.raises(InvalidTool, match="lambda"):
+    with raises_code(InvalidTool, "lambda"):
         tool(lambda: None)
-    with pytest.raises(InvalidTool, match="docstring"):
+    with raises_code(InvalidTool, "no_description"):
 
         @tool
         def silent() -> None: ...
 
-    with pytest.raises(InvalidTool, match="name every parameter"):
+    with raises_code(InvalidTool, "variable_arguments"):
 
         @tool
         def open_ended(*things: str) -> None:

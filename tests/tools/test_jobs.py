@@ -69,7 +69,7 @@ def test_what_a_job_said_is_told_again_if_the_call_was_stopped(workspace: Worksp
         return told
 
     told = bounded(main())
-    whole = shelf.kept[details_of(told)["full_output"]].decode()
+    whole = shelf.blobs[details_of(told)["full_output"]].decode()
     assert whole == "".join([f"{number}\n" for number in range(1, 30_001)]) + "\ufffd"
 
 

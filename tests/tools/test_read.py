@@ -23,12 +23,12 @@ PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
 
 
 def read(
-    workspace: Workspace, path: str, shelf: FakeToolContext | None = None, **more: Any
+    workspace: Workspace, path: str, context: FakeToolContext | None = None, **more: Any
 ) -> ToolOutput:
     tool: Tool = ReadTool(workspace)
     call = ToolCall.create("read", {"path": path, **more})
     tool.definition.check_arguments(call)
-    return asyncio.run(tool.run(call, FakeToolContext() if shelf is None else shelf))
+    return asyncio.run(tool.run(call, FakeToolContext() if context is None else context))
 
 
 def text_of(output: ToolOutput) -> str:
@@ -183,9 +183,9 @@ def test_an_image_that_no_provider_takes_is_refused(workspace: Workspace, folder
 
 
 def test_what_was_kept_is_read_by_its_hash(workspace: Workspace) -> None:
-    shelf = FakeToolContext()
-    path = "blob:" + shelf.put_blob(bytes(range(32)) + b"one\xff\ntwo\n")
-    output = read(workspace, path, shelf, offset=3)
+    context = FakeToolContext()
+    path = "blob:" + context.put_blob(bytes(range(32)) + b"one\xff\ntwo\n")
+    output = read(workspace, path, context, offset=3)
     assert text_of(output) == "     3\ttwo\n"
     assert ReadTool(workspace).subjects(ToolCall.create("read", {"path": path})) == (path,)
 

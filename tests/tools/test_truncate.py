@@ -109,22 +109,22 @@ def test_what_is_shown_is_a_prefix_and_a_suffix_within_the_limits(
 
 
 def test_short_output_is_not_kept() -> None:
-    shelf = FakeToolContext()
-    assert truncate_output(b"fine\n", shelf) == ("fine\n", {})
-    assert not shelf.kept
+    context = FakeToolContext()
+    assert truncate_output(b"fine\n", context) == ("fine\n", {})
+    assert not context.blobs
 
 
 def test_bytes_that_are_not_text_do_not_reach_the_model() -> None:
-    shelf = FakeToolContext()
-    assert truncate_output(b"a\xffb", shelf)[0] == "a\ufffdb"
-    assert truncate_output("a\ud800b", shelf)[0] == "a\ufffdb"
+    context = FakeToolContext()
+    assert truncate_output(b"a\xffb", context)[0] == "a\ufffdb"
+    assert truncate_output("a\ud800b", context)[0] == "a\ufffdb"
 
 
 def test_the_whole_of_a_long_output_is_kept_byte_for_byte_and_named() -> None:
-    shelf = FakeToolContext()
+    context = FakeToolContext()
     data = b"".join(b"%d\xff\n" % n for n in range(100))
-    text, details = truncate_output(data, shelf, max_lines=10)
-    assert shelf.kept[details["full_output"]] == data
+    text, details = truncate_output(data, context, max_lines=10)
+    assert context.blobs[details["full_output"]] == data
     assert details == {"full_output": details["full_output"], "lines": 100, "bytes": len(data)}
     assert f'call read with path "blob:{details["full_output"]}", offset 6' in text
 
@@ -133,14 +133,14 @@ def test_the_whole_of_a_long_output_is_kept_byte_for_byte_and_named() -> None:
 def test_a_model_that_does_what_the_marker_says_reads_what_was_left_out(
     workspace: Workspace,
 ) -> None:
-    shelf = FakeToolContext()
+    context = FakeToolContext()
     text, _ = truncate_output(
-        "first\n" + "é" * 300 + "THE MIDDLE" + "é" * 300 + "\nlast\n", shelf, max_bytes=200
+        "first\n" + "é" * 300 + "THE MIDDLE" + "é" * 300 + "\nlast\n", context, max_bytes=200
     )
     found = re.search(r'path "([^"]+)", offset (\d+), column (\d+)', text)
     assert found
     asked = {"path": found[1], "offset": int(found[2]), "column": int(found[3])}
-    output = asyncio.run(ReadTool(workspace).run(ToolCall.create("read", asked), shelf))
+    output = asyncio.run(ReadTool(workspace).run(ToolCall.create("read", asked), context))
     (block,) = output.content
     assert isinstance(block, Text)
     already = text.partition("\n")[2].partition("\n")[0]

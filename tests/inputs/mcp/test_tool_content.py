@@ -164,7 +164,7 @@ def test_much_structured_content_lies_beside_the_record() -> None:
     output = received(context=context, structured=structured)
     (first, *_) = details(output).to_dict()["kept"]
     assert first["block"] == "structured"
-    assert json.loads(context.kept[first["full_output"]]) == structured
+    assert json.loads(context.blobs[first["full_output"]]) == structured
     assert len(texts(output)[0]) < 60_000
 
 
@@ -190,7 +190,7 @@ def test_a_long_text_is_cut_and_the_whole_is_kept() -> None:
     long = "".join(f"line {n}\n" for n in range(1_000_000))
     output = received({"type": "text", "text": long}, context=context)
     (kept,) = details(output).to_dict()["kept"]
-    assert context.kept[kept["full_output"]] == long.encode()
+    assert context.blobs[kept["full_output"]] == long.encode()
     (shown,) = texts(output)
     assert len(shown) < 60_000
     assert f'call read with path "blob:{kept["full_output"]}"' in shown
@@ -203,7 +203,7 @@ def test_many_texts_are_not_longer_than_one_may_be() -> None:
     assert len(output.content) <= MAX_BLOCKS + 2
     assert "[4,900 more blocks, which are too many to be shown" in texts(output)[-1]
     *_, rest = details(output).to_dict()["kept"]
-    assert len(json.loads(context.kept[rest["full_output"]])["content"]) == 4_900
+    assert len(json.loads(context.blobs[rest["full_output"]])["content"]) == 4_900
 
 
 def test_the_text_of_a_resource_is_bounded_too() -> None:
@@ -228,7 +228,7 @@ def test_images_are_weighed_before_they_are_read() -> None:
     output = received(large, context=context)
     assert "too large" in texts(output)[0]
     (kept,) = details(output).to_dict()["kept"]
-    assert json.loads(context.kept[kept["full_output"]]) == large
+    assert json.loads(context.blobs[kept["full_output"]]) == large
 
 
 @pytest.mark.parametrize("data", ["not base64!", "AAA", "\u00e9", "", base64_of(b"GIF"), "\ud800"])

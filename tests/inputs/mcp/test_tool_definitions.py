@@ -17,6 +17,7 @@ from steno.inputs.mcp.tool_definitions import define_tool
 from steno.inputs.mcp.untrusted_data import clean_text
 from steno.messages.tool import MAX_DESCRIPTION_LENGTH, ToolDefinition
 from tests.inputs.mcp.tool_doubles import listed_tool
+from tests.raised_errors import raises_code
 
 INNER = {"type": "object", "properties": {"a": {"type": "string"}}}
 
@@ -164,18 +165,18 @@ def test_arguments_keep_the_order_of_the_schema_in_every_process() -> None:
 
 
 @pytest.mark.parametrize(
-    ("schema", "why"),
+    ("schema", "code"),
     [
         (["not", "an", "object"], "schema_not_an_object"),
         (None, "schema_not_an_object"),
         ("{}", "schema_not_an_object"),
-        ({"type": "array"}, 'type "object"'),
-        ({"type": 7}, 'type "object"'),
-        ({"type": "object", "properties": {"a": {"type": "strange"}}}, "no JSON Schema"),
-        ({"type": "object", "properties": []}, "no JSON Schema"),
-        ({"type": "object", "required": "a"}, "no JSON Schema"),
+        ({"type": "array"}, "not_an_object_schema"),
+        ({"type": 7}, "not_an_object_schema"),
+        ({"type": "object", "properties": {"a": {"type": "strange"}}}, "invalid_schema"),
+        ({"type": "object", "properties": []}, "invalid_schema"),
+        ({"type": "object", "required": "a"}, "invalid_schema"),
         ({"type": "object", "x": "y" * 5_000_000}, "schema_too_long"),
-        (deep(1_000), "nested"),
+        (deep(1_000), "too_deep"),
         (deep(60), "schema_too_deep"),
         ({"type": "object", "$ref": "#"}, "reference_cycle"),
         ({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}},
@@ -185,17 +186,14 @@ def test_arguments_keep_the_order_of_the_schema_in_every_process() -> None:
         ({"type": "object", "properties": {"a\u202e": {}}}, "schema_has_hidden_characters"),
         ({"type": "object", "properties": {"a": {"enum": ["\U000e0041"]}}}, "schema_has_hidden_characters"),
         ({"type": "object", "properties": {"a b": {}}}, "invalid_argument_name"),
-        ({"type": "object", "x": float("nan")}, "NaN"),
-        ({"type": "object", "x": "\ud800"}, "surrogate"),
+        ({"type": "object", "x": float("nan")}, "not_finite"),
+        ({"type": "object", "x": "\ud800"}, "lone_surrogate"),
     ],
     ids=range(20),
 )  # fmt: skip
-def test_a_schema_that_makes_no_sense_is_refused_and_the_reason_is_said(
-    schema: Any, why: str
-) -> None:
-    with pytest.raises(InvalidValue) as refused:
+def test_an_invalid_schema_is_refused(schema: Any, code: str) -> None:
+    with raises_code(InvalidValue, code):
         defined(schema)
-    assert why == refused.value.code or why in refused.value.message
 
 
 @given(st.recursive(

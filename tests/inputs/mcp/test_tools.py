@@ -106,8 +106,8 @@ def test_progress_is_shown_once_each_cleaned_and_not_for_ever() -> None:
     (tool,) = load_tools(ScriptedMcpServer("slow", listed_tool(), progress=said)).tools
     context = FakeToolContext()
     run(tool.run(call_of(tool), context))
-    assert context.said[:3] == ["1/2\n", "2/2 do ne\n", "0\n"]
-    assert len(context.said) == 500
+    assert context.reported[:3] == ["1/2\n", "2/2 do ne\n", "0\n"]
+    assert len(context.reported) == 500
 
 
 def test_a_server_that_fails_in_a_call_is_a_failed_tool() -> None:
