@@ -49,6 +49,7 @@ from steno import (
     UserMessage,
 )
 from steno.codec import Document
+from steno.messages.change import Change, ChangeCode
 from steno.messages.order import OrderCode, Severity
 from steno.records.entry import (
     Approval,
@@ -609,6 +610,19 @@ ALL: tuple[Sample, ...] = (
             "position": 3,
             "severity": Severity.WARNING,
             "call_id": "call_1",
+        },
+    ),
+    Sample(
+        "change",
+        Change,
+        lambda: {
+            "code": ChangeCode.EXTRAS,
+            "reason": "other_wire",
+            "place": "messages[3].content[1]",
+            "entry": "e4",
+            "value": "gemini",
+            "names": ("cache_control",),
+            "number": 1,
         },
     ),
 )
