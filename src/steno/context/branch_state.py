@@ -1,8 +1,8 @@
-"""The entries of one branch, read once each, as what is to be said to a model.
+"""The state of one branch, from entries that are read once each: messages for a model.
 
-Only messages get through, and what stands for remarks and summaries. What is on record is never
-changed: later entries say how earlier ones are to be seen. Nothing here knows how much room a
-model has.
+Only messages reach the model, and messages that stand for feedback and summaries. The log is
+never changed: later entries decide how earlier ones are shown. Nothing here knows the context
+window of a model.
 """
 
 from __future__ import annotations
@@ -49,208 +49,94 @@ from steno.records.entry import (
     Rewind,
 )
 
-# -- resources -------------------------------------------------------------------------------------
-#
-# Resources of servers in messages of the person: how much they take, and which go first.
-#
-# Those that nobody has used for the longest time go first. One that was pointed at again stands
-# there twice, and the earlier one is of no more use. Nothing here shows or changes a message.
-
-
-ResourcePosition: TypeAlias = tuple[int, int]
-"""Where a resource stands: the position of the message among what was said, and the block."""
-
-
-class _ResourceCopy(NamedTuple):
-    """A resource at one place."""
-
-    resource: MessageResource
-    extent: ResourceExtent
-
-
-@final
-class ResourceIndex:
-    """Everything of servers that the messages of a conversation hold."""
-
-    def __init__(self) -> None:
-        """Start with nothing."""
-        self._copies: Final[dict[int, dict[int, _ResourceCopy]]] = {}
-        self._last_used: Final[dict[tuple[str, str], int]] = {}
-        """The number of the last entry that points at each, or tells what it is."""
-        self._latest: Final[dict[tuple[str, str], ResourcePosition]] = {}
-        self._tokens: Final[dict[ResourcePosition, int]] = {}
-
-    def mark_used(self, block: object, number: int) -> None:
-        """Take note that the entry of a number is about a block, should that be a resource."""
-        if isinstance(block, Resource):
-            self._last_used[block.server, block.uri] = number
-
-    def set_resources(
-        self,
-        position: int,
-        resources: Mapping[int, MessageResource],
-        extents: Mapping[int, ResourceExtent],
-    ) -> None:
-        """Take what a message holds now, in place of what it held."""
-        for block in self._copies.pop(position, ()):
-            self._tokens.pop((position, block), None)
-        if not resources:
-            return
-        self._copies[position] = {
-            block: _ResourceCopy(held, extents.get(block, ResourceExtent.WHOLE))
-            for block, held in resources.items()
-        }
-        for block, held in resources.items():
-            self._latest[held.key] = max((position, block), self._latest.get(held.key, (0, 0)))
-
-    def tokens(self, positions: range, count: CountTokens) -> int:
-        """Return how many tokens it takes in the messages at these positions."""
-        return sum(
-            [self._copy_tokens(place, copy, count) for place, copy in self._within(positions)]
-        )
-
-    def choose_reductions(
-        self,
-        positions: range,
-        extents: Iterable[ResourceExtent],
-        *,
-        count: CountTokens,
-        excess: int,
-        spare: int,
-    ) -> dict[ResourcePosition, ResourceExtent]:
-        """Return how much less to show in the messages at these positions, to save some tokens.
-
-        What goes to the first of the extents is enough if that saves the excess, and goes on until
-        there is some to spare; only then is the next one tried.
-        """
-        shown = sorted(self._within(positions), key=self._removal_rank)
-        sizes = {place: self._copy_tokens(place, copy, count) for place, copy in shown}
-        chosen: dict[ResourcePosition, ResourceExtent] = {}
-        for extent in extents:
-            if excess <= 0:
-                break
-            for place, copy in shown:
-                if excess + spare <= 0:
-                    break
-                if copy.extent >= extent:
-                    continue
-                tokens = _resource_tokens(copy.resource, extent, count)
-                if tokens < sizes[place]:
-                    excess -= sizes[place] - tokens
-                    chosen[place], sizes[place] = extent, tokens
-        return chosen
-
-    def _within(self, positions: range) -> list[tuple[ResourcePosition, _ResourceCopy]]:
-        return [
-            ((position, block), copy)
-            for position, copies in self._copies.items()
-            if position in positions
-            for block, copy in copies.items()
-        ]
-
-    def _removal_rank(
-        self, at: tuple[ResourcePosition, _ResourceCopy]
-    ) -> tuple[bool, int, ResourcePosition]:
-        """Return what sorts to the front what is missed least."""
-        place, copy = at
-        name = copy.resource.key
-        return self._latest[name] == place, self._last_used[name], place
-
-    def _copy_tokens(self, place: ResourcePosition, copy: _ResourceCopy, count: CountTokens) -> int:
-        if place not in self._tokens:
-            self._tokens[place] = _resource_tokens(copy.resource, copy.extent, count)
-        return self._tokens[place]
-
-
-def _resource_tokens(held: MessageResource, extent: ResourceExtent, count: CountTokens) -> int:
-    return sum([block_tokens(block, count) for block in held.blocks_for(extent)])
-
-
 _MODEL_VISIBLE_KINDS: Final = frozenset(
     {"system", "user", "assistant", "tool_result", "feedback", "compaction"}
 )
-"""The kinds of entries that a model would have seen, had they not been taken out."""
+"""The kinds of redacted entries that a model would have seen."""
+
+ResourcePosition: TypeAlias = tuple[int, int]
+"""The place of a resource: the position of its message, and the number of the block."""
 
 
 class CompactionSummary(NamedTuple):
-    """What stands for the beginning of a conversation."""
+    """A message in place of the beginning of a conversation."""
 
     message: UserMessage
     entry_id: str
     through: int
-    """The number of the last entry that it is about."""
+    """The number of the last entry that it covers."""
 
 
 @final
 class BranchState:
-    """What follows from the entries read so far."""
+    """The messages and settings after the entries read so far."""
 
     def __init__(self, *, vision: bool | None) -> None:
         """Start before the first entry."""
         self.vision: Final = vision
         self.messages: Final[list[Message]] = []
         self.ids: Final[list[str]] = []
-        """The entry that each of these is from."""
+        """The entry of each message."""
         self.system_count = 0
-        """How many system messages stand before everything else."""
+        """The number of system messages at the start."""
         self.first_kept = 0
-        """Where the messages begin that no summary stands for."""
+        """The position of the first message that no summary covers."""
         self.summary: CompactionSummary | None = None
         self.mode = Mode.ACT
         self.mode_id: str | None = None
         self.changed_from = 0
-        """Where the messages begin that are new or were changed since `settle`."""
+        """The position of the first message that is new or changed since `clear_changed`."""
         self.resources: Final = ResourceIndex()
         self.last_user_position = -1
-        """The position of what the person said last."""
+        """The position of the last user message."""
         self._order = OrderState()
         self._last_violation = -1
-        """The last message that stood where it may not."""
+        """The last message that is out of order."""
         self._last_misplaced = -1
-        """The last that a repair would move, whether or not a provider would mind."""
+        """The last message that a repair would move, even where a provider would accept it."""
         self._pending_feedback: list[tuple[str, UserMessage]] = []
-        """Remarks that have to wait until all calls are answered."""
+        """Feedback that waits until all calls are answered."""
         self._numbers: dict[str, int] = {}
         """The number of each entry by its id."""
         self._message_counts = array("q")
-        """How many messages were said up to each entry, with it."""
+        """The number of messages up to each entry, including it."""
         self._messages_with_references: dict[int, Message] = {}
-        """Messages with something in them that need not be shown as it is, as they are on record."""
+        """Messages with references, as they are in the log."""
         self._resolutions: dict[int, dict[int, Resolution]] = {}
         self._extents: dict[int, dict[int, ResourceExtent]] = {}
-        """How much is shown of resources; of those that are not in it, all."""
+        """The extent of resources that are not shown whole."""
         self._changes: dict[int, tuple[Change, ...]] = {}
-        """By the number of the entry that they are about."""
+        """By the number of their entry."""
 
-    # -- what came of it ---------------------------------------------------------------------
+    # -- state -------------------------------------------------------------------------------
 
     @property
     def needs_repair(self) -> bool:
-        """Whether what is to be said is nothing that a provider would accept."""
+        """Whether a provider would refuse the messages as they are."""
         return self._last_violation >= self.first_kept or self.has_outstanding_calls
 
     @property
     def has_outstanding_calls(self) -> bool:
-        """Whether there are calls that have no result yet."""
+        """Whether there are calls without a result."""
         return bool(self._order.outstanding)
 
     def is_ordered_from(self, position: int) -> bool:
-        """Whether a repair would leave what was said from a position on as it is."""
+        """Whether a repair would leave the messages from a position on as they are."""
         return (
             self._last_misplaced < position <= self.changed_from and not self.has_outstanding_calls
         )
 
     def messages_with_pending(self) -> tuple[list[Message], list[str]]:
-        """Return all that was said and the entries of it, with what waits for results to come."""
+        """Return all messages and their entries, with feedback that waits for results."""
         messages = [*self.messages, *[message for _, message in self._pending_feedback]]
         return messages, [*self.ids, *[entry_id for entry_id, _ in self._pending_feedback]]
 
     def position_of(self, entry_id: str) -> int | None:
-        """Return where the message of an entry stands among what was said."""
+        """Return the position of the message of an entry."""
         number = self._numbers.get(entry_id)
         if number is None or number >= len(self._message_counts):
             return None
-        # Remarks that had waited may stand behind it.
+        # Feedback that had waited may stand after it.
         before = self._message_counts[number - 1] if number else 0
         for position in range(before, self._message_counts[number]):
             if self.ids[position] == entry_id:
@@ -258,7 +144,7 @@ class BranchState:
         return None
 
     def changes(self) -> list[Change]:
-        """Return what was changed in the messages that no summary stands for."""
+        """Return the changes of the messages that no summary covers."""
         if self.summary is None:
             return list(chain.from_iterable(self._changes.values()))
         first = self.summary.through + 1
@@ -272,11 +158,11 @@ class BranchState:
         ]
 
     def clear_changed(self) -> None:
-        """Take note that everything so far was taken over."""
+        """Mark all messages as unchanged."""
         self.changed_from = len(self.messages)
 
     def reduce_resources(self, extents: Mapping[ResourcePosition, ResourceExtent]) -> None:
-        """Show less of resources from now on, whatever they turn out to be later."""
+        """Show less of resources from now on, also after later resolutions."""
         for (position, block), extent in extents.items():
             self._extents.setdefault(position, {})[block] = extent
         for position in {position for position, _ in extents}:
@@ -285,7 +171,7 @@ class BranchState:
     # -- reading -----------------------------------------------------------------------------
 
     def read(self, entry: Entry, whole: Payload | None = None) -> None:
-        """Read the next entry; `whole` is what it holds where parts of that lie beside the record."""
+        """Read the next entry; `whole` is its payload with the blobs restored, if it has any."""
         number = len(self._message_counts)
         self._numbers[entry.id] = number
         payload = entry.payload if whole is None else whole
@@ -306,7 +192,7 @@ class BranchState:
             case Opaque():
                 self._add_change(entry.id, ChangeCode.UNKNOWN, "not_understood")
             case BranchSwitch() | Rewind() | ModelChange() | Label() | Approval():
-                pass  # like the next two, for the record alone
+                pass  # like the next two, only for the log
             case Repair() | Redaction():
                 pass
             case _:
@@ -340,12 +226,12 @@ class BranchState:
         if isinstance(message, UserMessage):
             self.last_user_position = position
         if self._pending_feedback and not self._order.outstanding:
-            for remark_id, remark in self._pending_feedback:
-                self._append_message(remark_id, remark)
+            for feedback_id, feedback in self._pending_feedback:
+                self._append_message(feedback_id, feedback)
             self._pending_feedback.clear()
 
     def _check_order(self, position: int, message: Message) -> None:
-        """Find out whether a message may stand where it does."""
+        """Track the order of messages."""
         waiting = self._order.outstanding
         try:
             self._order = self._order.after(message)
@@ -356,10 +242,10 @@ class BranchState:
             if waiting and message.tool_call_id != waiting[0]:
                 self._last_misplaced = position
 
-    # -- what changes how earlier entries are seen ---------------------------------------------
+    # -- effects on earlier messages -----------------------------------------------------------
 
     def _compact(self, entry_id: str, compaction: Compaction) -> None:
-        """Let a summary stand for the beginning, but for no part of a turn and its results."""
+        """Replace the beginning by a summary, without splitting a turn from its results."""
         through = self._numbers.get(compaction.through)
         if through is None or through >= len(self._message_counts):
             self._add_change(entry_id, ChangeCode.IGNORED, "summary_of_other_branch")
@@ -375,7 +261,7 @@ class BranchState:
         self.summary = CompactionSummary(summary_message(compaction.summary), entry_id, through)
 
     def _resolve(self, entry_id: str, resolution: Resolution) -> None:
-        """Show a message anew, now that something is known about a block of it."""
+        """Show a message again, with the resolution of one of its blocks."""
         position = self.position_of(resolution.target)
         message = None if position is None else self._messages_with_references.get(position)
         if position is None or not isinstance(message, UserMessage):
@@ -387,7 +273,7 @@ class BranchState:
         self._refresh_message(position, resolution.target)
 
     def _refresh_message(self, position: int, entry_id: str) -> None:
-        """Show a message by what is known about it."""
+        """Show a message with its resolutions and extents."""
         extents = self._extents.get(position, {})
         shown = build_model_view(
             self._messages_with_references[position],
@@ -402,7 +288,7 @@ class BranchState:
         self.changed_from = min(self.changed_from, position)
 
     def _add_feedback(self, entry_id: str, feedback: Feedback) -> None:
-        """Say a remark at its place in the log, but not between a call and its result."""
+        """Add feedback at its place in the log, but not between a call and its result."""
         position = self.position_of(feedback.target)
         about = None if position is None else self.messages[position]
         message = feedback_message(about, entry_id=feedback.target, remark=feedback.text)
@@ -414,8 +300,120 @@ class BranchState:
 
 
 def _order_after(message: Message) -> OrderState:
-    """Begin anew with a message that may not stand where it does."""
+    """Return the state that begins with a message which is out of order."""
     try:
         return OrderState().after(message)
     except OutOfOrder:
         return OrderState()
+
+
+# -- resources -------------------------------------------------------------------------------
+#
+# Resources of servers in user messages: their tokens, and the order in which they are reduced.
+# Those that were not used for the longest time go first; of a resource that stands in several
+# messages, the earlier copies. Nothing here shows or changes a message.
+
+
+@final
+class ResourceIndex:
+    """The resources of servers in the messages of a conversation."""
+
+    def __init__(self) -> None:
+        """Start without resources."""
+        self._copies: Final[dict[int, dict[int, _ResourceCopy]]] = {}
+        self._last_used: Final[dict[tuple[str, str], int]] = {}
+        """The number of the last entry that refers to each, or resolves it."""
+        self._latest: Final[dict[tuple[str, str], ResourcePosition]] = {}
+        self._tokens: Final[dict[ResourcePosition, int]] = {}
+
+    def mark_used(self, block: object, number: int) -> None:
+        """Record that an entry refers to a block, if that is a resource."""
+        if isinstance(block, Resource):
+            self._last_used[block.server, block.uri] = number
+
+    def set_resources(
+        self,
+        position: int,
+        resources: Mapping[int, MessageResource],
+        extents: Mapping[int, ResourceExtent],
+    ) -> None:
+        """Set the resources of a message."""
+        for block in self._copies.pop(position, ()):
+            self._tokens.pop((position, block), None)
+        if not resources:
+            return
+        self._copies[position] = {
+            block: _ResourceCopy(held, extents.get(block, ResourceExtent.WHOLE))
+            for block, held in resources.items()
+        }
+        for block, held in resources.items():
+            self._latest[held.key] = max((position, block), self._latest.get(held.key, (0, 0)))
+
+    def tokens(self, positions: range, count: CountTokens) -> int:
+        """Return the tokens of the resources in the messages at these positions."""
+        return sum(
+            [self._copy_tokens(place, copy, count) for place, copy in self._within(positions)]
+        )
+
+    def choose_reductions(
+        self,
+        positions: range,
+        extents: Iterable[ResourceExtent],
+        *,
+        count: CountTokens,
+        excess: int,
+        spare: int,
+    ) -> dict[ResourcePosition, ResourceExtent]:
+        """Return the resources in these messages to reduce, with their new extents.
+
+        Resources are reduced to the first extent until the excess and the spare tokens are saved;
+        the next extent is tried only if that does not save the excess.
+        """
+        shown = sorted(self._within(positions), key=self._removal_rank)
+        sizes = {place: self._copy_tokens(place, copy, count) for place, copy in shown}
+        chosen: dict[ResourcePosition, ResourceExtent] = {}
+        for extent in extents:
+            if excess <= 0:
+                break
+            for place, copy in shown:
+                if excess + spare <= 0:
+                    break
+                if copy.extent >= extent:
+                    continue
+                tokens = _resource_tokens(copy.resource, extent, count)
+                if tokens < sizes[place]:
+                    excess -= sizes[place] - tokens
+                    chosen[place], sizes[place] = extent, tokens
+        return chosen
+
+    def _within(self, positions: range) -> list[tuple[ResourcePosition, _ResourceCopy]]:
+        return [
+            ((position, block), copy)
+            for position, copies in self._copies.items()
+            if position in positions
+            for block, copy in copies.items()
+        ]
+
+    def _removal_rank(
+        self, at: tuple[ResourcePosition, _ResourceCopy]
+    ) -> tuple[bool, int, ResourcePosition]:
+        """Return a sort key: the resources that are needed least come first."""
+        place, copy = at
+        name = copy.resource.key
+        return self._latest[name] == place, self._last_used[name], place
+
+    def _copy_tokens(self, place: ResourcePosition, copy: _ResourceCopy, count: CountTokens) -> int:
+        if place not in self._tokens:
+            self._tokens[place] = _resource_tokens(copy.resource, copy.extent, count)
+        return self._tokens[place]
+
+
+class _ResourceCopy(NamedTuple):
+    """A resource in one message."""
+
+    resource: MessageResource
+    extent: ResourceExtent
+
+
+def _resource_tokens(held: MessageResource, extent: ResourceExtent, count: CountTokens) -> int:
+    return sum([block_tokens(block, count) for block in held.blocks_for(extent)])

@@ -1,7 +1,7 @@
-"""The builder: entries of one branch in, a request for one model out, with a report.
+"""Build the request for one model from the entries of one branch, with a report of the changes.
 
-What was worked out once is kept, so a turn costs what is new in it; a branch that is another one
-is read anew. What the record says is never changed.
+The builder keeps its state between requests, so a turn costs only its new entries; another branch
+is read from its start. The log is never changed.
 """
 
 from __future__ import annotations
@@ -30,68 +30,23 @@ from steno.messages.message import (
     ToolResultMessage,
     UserMessage,
 )
-from steno.messages.order import CallPairing, OrderCode, OrderIssue
+from steno.messages.order import CallPairing, OrderCode
 from steno.messages.repair import repair
 from steno.messages.request import Request
 from steno.messages.tool import ToolDefinition
 from steno.records.entry import Entry, Mode, Payload, Resolution
 from steno.values import PRECHECKED
 
-# -- mending ---------------------------------------------------------------------------------------
-#
-# What a repair did to what was said: what to tell of it, and where everything is now.
-
-
-def repair_change(issue: OrderIssue, ids: Sequence[str]) -> Change:
-    """Return the change that reports a repair."""
-    return Change(ChangeCode.REPAIRED, issue.code.value, entry=ids[issue.position])
-
-
-def repaired_sources(said: Sequence[Message], ids: Sequence[str]) -> list[str | None]:
-    """Return the entry that each message is from after a repair; None for results that it made up.
-
-    Every turn is followed by one result for each of its calls then.
-    """
-    result_of = CallPairing(said).result_of
-    sources: list[str | None] = []
-    for position, message in enumerate(said):
-        if isinstance(message, ToolResultMessage):
-            continue
-        sources.append(ids[position])
-        for number in range(len(message.tool_calls)):
-            found = result_of.get((position, number))
-            sources.append(None if found is None else ids[found])
-    return sources
-
-
-def position_of_turn(messages: Sequence[Message], turns: int) -> int:
-    """Return where so many messages are over, with the results that answer them.
-
-    A repair moves results and nothing else: all other messages stay, in their order.
-    """
-    for position, message in enumerate(messages):
-        if not isinstance(message, ToolResultMessage):
-            if turns == 0:
-                return position
-            turns -= 1
-    return len(messages)
-
-
 _RestoreBlobs: TypeAlias = Callable[[Message], Message]
 
-
 _PLACEHOLDER_MESSAGES: Final = (ChatMessage.user("?"),)
-
-
 _MAX_RESERVE_TOKENS: Final = 8_192
-
-
 _RESERVE_DIVISOR: Final = 4
-"""Of what a model reads at once, so much is kept free for an answer of unknown length."""
+"""The part of the context window that is kept free for a response of unknown length."""
 
 
 class _RequestSettings(NamedTuple):
-    """What a request holds beside messages, checked once."""
+    """The parts of a request beside messages, checked once."""
 
     target: ModelTarget
     tools: tuple[ToolDefinition, ...]
@@ -101,7 +56,7 @@ class _RequestSettings(NamedTuple):
 
 
 class _RequestHead(NamedTuple):
-    """What stands before everything that is said: the system message, a summary."""
+    """The messages before all others: the system messages, a summary."""
 
     messages: tuple[Message, ...] = ()
     ids: tuple[str | None, ...] = ()
@@ -110,28 +65,28 @@ class _RequestHead(NamedTuple):
 
 
 class _WindowContent(NamedTuple):
-    """What is on the line: messages as they were said, or repaired ones."""
+    """The content of the window: the messages of the branch, as they are or repaired."""
 
     start: int
-    """Where those begin that are to be sent."""
+    """The position in the window of the first message to send."""
     changes: tuple[Change, ...] = ()
-    """What had to be repaired."""
+    """The repairs."""
     first_kept: int = 0
-    """Where they begin among what was said."""
+    """The position of the same message in the branch."""
     final_count: int = 0
-    """How much of what was said is in it for good; -1 if the next build has to begin anew."""
+    """The number of messages of the branch that stay as they are; -1 to repair all again."""
 
 
 class _SentMessages(NamedTuple):
-    """What was sent last, and where it is from: the next request begins with most of it."""
+    """The messages of the last request and their entries: the next begins with most of them."""
 
     head: _RequestHead
     gap: OmittedRange | None
     first: int
-    """Where on the line those begin that stand behind the head and the note of the gap."""
+    """The position in the window of the first message after the head and the note of the gap."""
     messages: tuple[Message, ...]
     ids: list[str | None]
-    """It only grows, unless another list takes its place: who was given it keeps what it held."""
+    """It only grows, or another list takes its place, so that views of it stay valid."""
 
 
 @final
@@ -141,7 +96,7 @@ class ContextBuilder:
     def __init__(
         self, *, count: CountTokens = estimate_tokens, mode_notes: Mapping[Mode, str] = MODE_NOTES
     ) -> None:
-        """Take what counts tokens, and what each mode adds to the system message."""
+        """Take the token counter, and the note of each mode for the system message."""
         self._count = count
         self._mode_notes = mode_notes
         self._settings: _RequestSettings | None = None
@@ -155,17 +110,17 @@ class ContextBuilder:
         *,
         restore_blobs: _RestoreBlobs | None = None,
     ) -> BuiltRequest:
-        """Return the request that lets a model go on behind the last entry.
+        """Return the request that lets a model continue after the last entry.
 
-        `entries` are those of one branch. `restore_blobs` is called for messages of which parts lie
-        beside the record, once for each, and returns them with all of their content. Raises
-        InvalidRequest if there is nothing to send, or a setting of the target makes no sense.
+        `entries` are those of one branch. `restore_blobs` is called once for each message with
+        blobs, and returns it with their content. Raises InvalidRequest if there is nothing to
+        send, or a setting of the target makes no sense.
         """
         self._read(entries, target, restore_blobs)
         settings = self._settings_for(target, tuple(tools))
         head, body = self._head(), self._update_window()
-        line, start = self._window, body.start
-        line.set_start(start)
+        window, start = self._window, body.start
+        window.set_start(start)
         fixed = settings.tokens + head.tokens
         fits, room = True, None
         if target.resource_tokens is not None:
@@ -173,7 +128,7 @@ class ContextBuilder:
         if target.context_tokens is not None:
             room = target.context_tokens - _answer_reserve(target, target.context_tokens) - fixed
             fits = self._fit(start, room)
-        sent = self._lay_out_messages(head, line.first_kept(start))
+        sent = self._lay_out_messages(head, window.first_kept(start))
         if not sent.messages:
             raise InvalidRequest(
                 "there is nothing to send; append a message first",
@@ -185,16 +140,16 @@ class ContextBuilder:
             head.changes,
             body.changes,
             self._branch.changes(),
-            line.changes(start),
+            window.changes(start),
         )
         return BuiltRequest(
             request=_with_messages(settings.request, sent.messages),
             changes=tuple(changes),
-            tokens=fixed + line.tokens(start),
+            tokens=fixed + window.tokens(start),
             sources=PrefixView(sent.ids),
-            wants_compaction=line.omitted is not None or not fits,
+            wants_compaction=window.omitted is not None or not fits,
             is_over_budget=not fits,
-            last_tokens=line.last_tokens(start),
+            last_tokens=window.last_tokens(start),
             room=room,
         )
 
@@ -214,18 +169,18 @@ class ContextBuilder:
     def _read(
         self, entries: Sequence[Entry], target: ModelTarget, restore_blobs: _RestoreBlobs | None
     ) -> None:
-        """Read what is new; all of it if this is not what was read before with more behind it."""
+        """Read the new entries; all of them if they do not continue those that were read."""
         if not self._is_continuation(entries, target):
             self._reset(target)
-        fold = self._branch
+        branch = self._branch
         try:
             for entry in entries[self._read_so_far :]:
-                fold.read(
+                branch.read(
                     entry,
                     None if restore_blobs is None else _restored_payload(entry, restore_blobs),
                 )
         except BaseException:
-            self._reset(target)  # what was read half-way is not used again
+            self._reset(target)  # a branch that was read in part is not used again
             raise
         self._read_so_far = len(entries)
         self._ends = (entries[0], entries[-1]) if entries else None
@@ -233,7 +188,7 @@ class ContextBuilder:
     def _is_continuation(self, entries: Sequence[Entry], target: ModelTarget) -> bool:
         """Tell whether entries begin with those that were read.
 
-        An entry names its parent, so what came before the last one is the same if it is.
+        An entry names its parent, so the entries before an equal last one are equal, too.
         """
         if self._layout != _layout_key(target):
             return False
@@ -245,61 +200,67 @@ class ContextBuilder:
     # -- messages ----------------------------------------------------------------------------
 
     def _update_window(self) -> _WindowContent:
-        """Bring what was read onto the line, repaired where that is needed."""
-        fold, line, last = self._branch, self._window, self._last_repair
-        if not fold.needs_repair:
-            start = fold.changed_from if last is None else 0
-            line.replace_from(start, fold.messages[start:], fold.ids[start:])
-            self._last_repair, body = None, _WindowContent(fold.first_kept)
+        """Bring the messages of the branch into the window, repaired where that is needed."""
+        branch, window, last = self._branch, self._window, self._last_repair
+        if not branch.needs_repair:
+            start = branch.changed_from if last is None else 0
+            window.replace_from(start, branch.messages[start:], branch.ids[start:])
+            self._last_repair, body = None, _WindowContent(branch.first_kept)
         elif (
             last is not None
-            and last.first_kept == fold.first_kept
-            and fold.is_ordered_from(last.final_count)
+            and last.first_kept == branch.first_kept
+            and branch.is_ordered_from(last.final_count)
         ):
-            # Nothing that is in order changes what a repair made of what came before it.
-            line.replace_from(
-                len(line.messages), fold.messages[last.final_count :], fold.ids[last.final_count :]
+            # Messages in order do not change the repair of the messages before them.
+            window.replace_from(
+                len(window.messages),
+                branch.messages[last.final_count :],
+                branch.ids[last.final_count :],
             )
-            self._last_repair = body = last._replace(final_count=len(fold.messages))
+            self._last_repair = body = last._replace(final_count=len(branch.messages))
         else:
             self._last_repair = body = self._repair()
-        fold.clear_changed()
+        branch.clear_changed()
         return body
 
     def _repair(self) -> _WindowContent:
-        """Bring everything onto the line anew, as a provider would accept it."""
-        fold = self._branch
-        said, ids = fold.messages_with_pending()
-        repaired, issues = repair(said)
-        self._window.replace_from(0, repaired, repaired_sources(said, ids))
+        """Bring all messages into the window again, in an order that a provider accepts."""
+        branch = self._branch
+        messages, ids = branch.messages_with_pending()
+        repaired, issues = repair(messages)
+        self._window.replace_from(0, repaired, _repaired_sources(messages, ids))
         turns = sum(
-            1 for message in said[: fold.first_kept] if not isinstance(message, ToolResultMessage)
+            1
+            for message in messages[: branch.first_kept]
+            if not isinstance(message, ToolResultMessage)
         )
         changes = [
-            repair_change(issue, ids) for issue in issues if issue.position >= fold.first_kept
+            Change(ChangeCode.REPAIRED, issue.code.value, entry=ids[issue.position])
+            for issue in issues
+            if issue.position >= branch.first_kept
         ]
-        # A call that waits may still be answered, and a new id may turn out to be taken.
-        is_final = not fold.has_outstanding_calls and not any(
+        # An outstanding call may still be answered, and a new id may turn out to be taken.
+        is_final = not branch.has_outstanding_calls and not any(
             issue.code is OrderCode.CALL_ID_REPEATED for issue in issues
         )
         return _WindowContent(
-            start=position_of_turn(repaired, turns),
+            start=_position_of_turn(repaired, turns),
             changes=tuple(changes),
-            first_kept=fold.first_kept,
-            final_count=len(fold.messages) if is_final else -1,
+            first_kept=branch.first_kept,
+            final_count=len(branch.messages) if is_final else -1,
         )
 
     def _head(self) -> _RequestHead:
-        """Return what stands first; the same values as before unless something else is to be said."""
-        fold = self._branch
-        systems = tuple(fold.messages[: fold.system_count])
-        key = (systems, fold.mode, fold.mode_id, fold.summary)
+        """Return the messages before all others; the same values as before where nothing changed."""
+        branch = self._branch
+        systems = tuple(branch.messages[: branch.system_count])
+        key = (systems, branch.mode, branch.mode_id, branch.summary)
         if self._last_head[0] == key:
             return self._last_head[1]
         messages: list[Message] = [*systems]
-        ids: list[str | None] = [*fold.ids[: fold.system_count]]
+        ids: list[str | None] = [*branch.ids[: branch.system_count]]
         changes: list[Change] = []
-        note = self._mode_notes.get(fold.mode, "")
+        note = self._mode_notes.get(branch.mode, "")
         if note.strip():
             first = systems[0] if systems else None
             assert first is None or isinstance(first, SystemMessage)
@@ -308,32 +269,32 @@ class ContextBuilder:
                 Change(
                     ChangeCode.MODE,
                     "in_system_message",
-                    entry=fold.mode_id,
-                    value=fold.mode.value,
+                    entry=branch.mode_id,
+                    value=branch.mode.value,
                 )
             )
-        if fold.summary is not None:
-            messages.append(fold.summary.message)
-            ids.append(fold.summary.entry_id)
-            changes.append(Change(ChangeCode.COMPACTED, "summary", entry=fold.summary.entry_id))
+        if branch.summary is not None:
+            messages.append(branch.summary.message)
+            ids.append(branch.summary.entry_id)
+            changes.append(Change(ChangeCode.COMPACTED, "summary", entry=branch.summary.entry_id))
         tokens = sum(message_tokens(message, self._count) for message in messages)
         head = _RequestHead(tuple(messages), tuple(ids), tokens, tuple(changes))
         self._last_head = (key, head)
         return head
 
     def _fit(self, start: int, room: int) -> bool:
-        """Make what is on the line fit into so many tokens. Tell whether it does."""
+        """Make the window fit into a number of tokens; return whether it does."""
         fit = partial(self._window.fit, start, room, save=partial(self._reduce_resources, start))
         if fit():
             return True
-        # What the person points at just now is shortened only if it is that which does not fit.
+        # The references of the last user message are shortened only if they do not fit by themselves.
         return (
             self._reduce_resources(start, self._window.tokens(start) - room, 0, of_last=True)
             and fit()
         )
 
     def _limit_resources(self, start: int, most: int) -> None:
-        """Show no more of resources than so many tokens."""
+        """Show no more of resources than a number of tokens."""
         for of_last, spare in ((False, spare_tokens(most)), (True, 0)):
             shown = range(self._first_sent(start), len(self._branch.messages))
             tokens = self._branch.resources.tokens(shown, self._count)
@@ -343,9 +304,9 @@ class ContextBuilder:
     def _reduce_resources(
         self, start: int, excess: int, spare: int, *, of_last: bool = False
     ) -> bool:
-        """Show less of resources to save tokens: of what was said before, or last. Tell if that helps."""
-        fold, first, last = self._branch, self._first_sent(start), self._branch.last_user_position
-        less = fold.resources.choose_reductions(
+        """Show less of resources, in earlier messages or the last; return whether that saves tokens."""
+        branch, first, last = self._branch, self._first_sent(start), self._branch.last_user_position
+        less = branch.resources.choose_reductions(
             range(max(first, last), last + 1) if of_last else range(first, last),
             (ResourceExtent.SHORTENED,)
             if of_last
@@ -355,27 +316,27 @@ class ContextBuilder:
             spare=spare,
         )
         if less:
-            fold.reduce_resources(less)
+            branch.reduce_resources(less)
             self._update_window()
         return bool(less)
 
     def _first_sent(self, start: int) -> int:
-        """Return where among what was said those begin that are sent, but for results."""
-        fold, line = self._branch, self._window
-        first = line.first_kept(start)
+        """Return the position in the branch of the first message to send, without results."""
+        branch, window = self._branch, self._window
+        first = window.first_kept(start)
         if first == start:
-            return fold.first_kept
-        entry_id = line.ids[first] if first < len(line.ids) else None
-        position = None if entry_id is None else fold.position_of(entry_id)
-        return len(fold.messages) if position is None else position
+            return branch.first_kept
+        entry_id = window.ids[first] if first < len(window.ids) else None
+        position = None if entry_id is None else branch.position_of(entry_id)
+        return len(branch.messages) if position is None else position
 
     def _lay_out_messages(self, head: _RequestHead, first: int) -> _SentMessages:
-        """Lay out what is to be sent, behind as much of what was sent last as still holds."""
-        line, last = self._window, self._last_sent
-        gap, kept = line.omitted, first
+        """Return the messages to send, which begin with those of the last request that still hold."""
+        window, last = self._window, self._last_sent
+        gap, kept = window.omitted, first
         if last is not None and last.first == first and last.head is head and last.gap is gap:
-            # To copy these is all that a turn costs more in a long conversation.
-            kept = max(first, line.changed_from)
+            # This copy is the only cost of a turn that grows with the conversation.
+            kept = max(first, window.changed_from)
             end = len(head.messages) + (gap is not None) + kept - first
             messages, ids = last.messages[:end], last.ids
             if end != len(ids):
@@ -384,13 +345,13 @@ class ContextBuilder:
             messages, ids = head.messages, [*head.ids]
         else:
             messages, ids = (*head.messages, gap.note), [*head.ids, None]
-        line.clear_changed()
-        messages += tuple(line.messages[kept:])
-        ids += line.ids[kept:]
+        window.clear_changed()
+        messages += tuple(window.messages[kept:])
+        ids += window.ids[kept:]
         self._last_sent = _SentMessages(head, gap, first, messages, ids)
         return self._last_sent
 
-    # -- everything else ---------------------------------------------------------------------
+    # -- settings ----------------------------------------------------------------------------
 
     def _settings_for(
         self, target: ModelTarget, tools: tuple[ToolDefinition, ...]
@@ -419,7 +380,7 @@ class ContextBuilder:
 
 
 def _layout_key(target: ModelTarget) -> tuple[object, ...]:
-    """Return what decides how messages are shown, and how much room there is for them."""
+    """Return the settings that decide how messages are shown, and the room for them."""
     return (
         target.vision,
         target.context_tokens,
@@ -430,27 +391,57 @@ def _layout_key(target: ModelTarget) -> tuple[object, ...]:
 
 
 def _restored_payload(entry: Entry, restore_blobs: _RestoreBlobs) -> Payload | None:
-    """Return what an entry holds with what lies beside it; None if nothing does."""
+    """Return the payload of an entry with its blobs restored; None if it has none."""
     payload = entry.payload
     if isinstance(payload, Resolution):
         if not blob_digests(payload):
             return None
-        # What something turned out to be stands in a message when it is shown.
+        # The content of a resolution is shown in a message, so it is restored as one.
         return replace(payload, content=restore_blobs(UserMessage(payload.content)).content)
     message = entry.message
     return restore_blobs(message) if message is not None and blob_digests(message) else None
 
 
+def _repaired_sources(messages: Sequence[Message], ids: Sequence[str]) -> list[str | None]:
+    """Return the entry of each message after a repair; None for results that the repair made.
+
+    After a repair, every turn is followed by one result for each of its calls.
+    """
+    result_of = CallPairing(messages).result_of
+    sources: list[str | None] = []
+    for position, message in enumerate(messages):
+        if isinstance(message, ToolResultMessage):
+            continue
+        sources.append(ids[position])
+        for number in range(len(message.tool_calls)):
+            found = result_of.get((position, number))
+            sources.append(None if found is None else ids[found])
+    return sources
+
+
+def _position_of_turn(messages: Sequence[Message], turns: int) -> int:
+    """Return the position after a number of messages, not counting results, and their results.
+
+    A repair moves only results: all other messages stay in their order.
+    """
+    for position, message in enumerate(messages):
+        if not isinstance(message, ToolResultMessage):
+            if turns == 0:
+                return position
+            turns -= 1
+    return len(messages)
+
+
 def _answer_reserve(target: ModelTarget, context_tokens: int) -> int:
     if target.answer_tokens is not None:
-        # Who asks for all that the model can read at once still wants to be heard.
+        # A request for the whole context window as response still needs room for messages.
         return min(target.answer_tokens, context_tokens // 2)
     usual = min(_MAX_RESERVE_TOKENS, context_tokens // _RESERVE_DIVISOR)
     return usual if target.max_output_tokens is None else min(usual, target.max_output_tokens)
 
 
 def _with_messages(request: Request, messages: tuple[Message, ...]) -> Request:
-    """Return a request with other messages, each of which was looked at when it was read."""
+    """Return a request with other messages, which were checked when they were read."""
     token = PRECHECKED.set(True)
     try:
         return replace(request, messages=messages)

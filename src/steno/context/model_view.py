@@ -1,14 +1,14 @@
-"""One message as one model gets to see it: references resolved, images only for those with eyes.
+"""One message as a model sees it: references resolved, images only for models with vision.
 
-What a server holds is framed, so that nobody takes it for words of the person; how much of it is
-shown is decided elsewhere.
+The text of a resource is framed, so that the model does not take it for text of the user; the
+extent of it is decided elsewhere.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
-from typing import Any, Final, NamedTuple, TypeAlias, cast
+from typing import Any, Final, NamedTuple, cast, get_args
 
 from msgspec.structs import replace
 
@@ -24,15 +24,14 @@ from steno.context.window import shorten_block
 from steno.messages.change import Change, ChangeCode
 from steno.messages.content import Block, FileReference, Image, ImageFile, Resource, Text
 from steno.messages.message import Message, SystemMessage, UserMessage
+from steno.ports import ReferenceBlock
 from steno.records.entry import Resolution, ResolutionStatus
 
-_ReferenceBlock: TypeAlias = FileReference | Image | Resource
-"""What points at something that can be resolved."""
-_REFERENCE_TYPES: Final = frozenset({FileReference, Image, Resource})
+_REFERENCE_TYPES: Final = frozenset(get_args(ReferenceBlock))
 
 
 class ResourceExtent(IntEnum):
-    """How much of a resource is shown."""
+    """The extent to which a resource is shown."""
 
     WHOLE = 0
     SHORTENED = 1
@@ -40,7 +39,7 @@ class ResourceExtent(IntEnum):
 
 
 class MessageResource(NamedTuple):
-    """A resource in a message of the person, and what it turned out to be."""
+    """A resource in a user message, and its content."""
 
     reference: Resource
     content: tuple[Block, ...]
@@ -52,7 +51,7 @@ class MessageResource(NamedTuple):
         return self.reference.server, self.reference.uri
 
     def blocks_for(self, extent: ResourceExtent) -> tuple[Block, ...]:
-        """Return as much of it as is to be shown."""
+        """Return the blocks to show for an extent."""
         if extent is ResourceExtent.LEFT_OUT:
             return (resource_omitted_note(self.reference),)
         content: Iterable[Block] = self.content
@@ -62,16 +61,16 @@ class MessageResource(NamedTuple):
 
 
 class ModelView(NamedTuple):
-    """A message as it is shown, and what was changed for that."""
+    """A message as it is shown, and the changes for it."""
 
     message: Message
     changes: tuple[Change, ...] = ()
     resources: Mapping[int, MessageResource] = {}
-    """What it holds of servers, by the number of the block."""
+    """Its resources, by the number of the block."""
 
 
 def has_references(message: Message) -> bool:
-    """Tell whether there is something in a message that need not be shown as it is."""
+    """Tell whether a message has blocks that may be shown in another form."""
     return not _REFERENCE_TYPES.isdisjoint(map(type, message.content))
 
 
@@ -83,10 +82,10 @@ def build_model_view(
     resolutions: Mapping[int, Resolution],
     extents: Mapping[int, ResourceExtent],
 ) -> ModelView:
-    """Return a message as it is shown; `resolutions` and `extents` go by the number of the block."""
+    """Return a message as it is shown; `resolutions` and `extents` are by number of the block."""
     if not has_references(message) or isinstance(message, SystemMessage):
         return ModelView(message)
-    is_said = isinstance(message, UserMessage)
+    is_user = isinstance(message, UserMessage)
     content: list[Block] = []
     changes: list[Change] = []
     resources: dict[int, MessageResource] = {}
@@ -97,7 +96,7 @@ def build_model_view(
     for number, block in enumerate(message.content):
         blocks: tuple[Block, ...] = (block,)
         finding: ChangeCode | None = None
-        if is_said and isinstance(block, _ReferenceBlock):
+        if is_user and isinstance(block, ReferenceBlock):
             blocks, finding = _resolve_block(block, resolutions.get(number))
             if finding is not None:
                 note(finding, _REASONS[finding])
@@ -107,7 +106,7 @@ def build_model_view(
             blocks = tuple(
                 [image_omitted_note(part) if isinstance(part, Image) else part for part in blocks]
             )
-        if is_said and isinstance(block, Resource) and finding in _CODES_WITH_CONTENT:
+        if is_user and isinstance(block, Resource) and finding in _CODES_WITH_CONTENT:
             held = MessageResource(block, blocks, finding is not None)
             extent = extents.get(number, ResourceExtent.WHOLE)
             if extent is not ResourceExtent.WHOLE:
@@ -116,13 +115,13 @@ def build_model_view(
         content += blocks if blocks == (block,) else _separate_texts(content, blocks)
     if content == [*message.content]:
         return ModelView(message, tuple(changes), resources)
-    struct: Any = message  # whatever stands here now may stand in a message of the kind
+    struct: Any = message  # the new blocks are allowed in a message of this kind
     new = cast("Message", replace(struct, content=tuple(content)))
     return ModelView(new, tuple(changes), resources)
 
 
 def _separate_texts(before: Sequence[Block], blocks: Iterable[Block]) -> Iterator[Block]:
-    """Let every text begin on a line of its own: not every API keeps blocks from one another."""
+    """Begin every text on a line of its own: some APIs join the blocks of a message."""
     follows_text = bool(before) and isinstance(before[-1], Text)
     for block in blocks:
         if follows_text and isinstance(block, Text):
@@ -142,13 +141,13 @@ _EXTENT_CHANGES: Final = {
     ResourceExtent.LEFT_OUT: (ChangeCode.RESOURCE_LEFT_OUT, "to_save_room"),
 }
 _CODES_WITH_CONTENT: Final = frozenset({None, ChangeCode.RESOLVED})
-"""What was found out about a block that holds more than a name."""
+"""The codes of blocks that hold more than a name."""
 
 
 def _resolve_block(
-    block: _ReferenceBlock, resolution: Resolution | None
+    block: ReferenceBlock, resolution: Resolution | None
 ) -> tuple[tuple[Block, ...], ChangeCode | None]:
-    """Return what a block turned out to be."""
+    """Return the blocks in place of a reference, and the code of the change."""
     if resolution is None or resolution.status is ResolutionStatus.PENDING:
         return (block,), ChangeCode.UNRESOLVED if _is_name_only(block) else None
     if resolution.status is ResolutionStatus.FAILED:
@@ -172,7 +171,7 @@ def _shorten_part(part: Block) -> Block:
 
 
 def _frame_part(part: Block) -> Block:
-    """Return a part as what it is: neither the person nor the model has said it."""
+    """Return a part of a resource with a frame: it is neither from the user nor from the model."""
     if isinstance(part, Resource) and part.text is not None:
         return frame_resource_text(part, part.text)
     if isinstance(part, Resource) and part.data is not None:
@@ -180,8 +179,8 @@ def _frame_part(part: Block) -> Block:
     return part
 
 
-def _is_name_only(block: _ReferenceBlock) -> bool:
-    """Tell whether a block holds nothing of what it points at, not even an address for others."""
+def _is_name_only(block: ReferenceBlock) -> bool:
+    """Tell whether a block holds neither content nor an address that a model could use."""
     match block:
         case FileReference():
             return True

@@ -1,6 +1,6 @@
-"""What is said to a model that nobody said: notes, and frames around what has another form.
+"""Notes for the model, and frames around resources: the texts that steno itself adds.
 
-All texts of the context that are our own stand here.
+All texts of the context package for a model stand here.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MODE_NOTES: Final[Mapping[Mode, str]] = MappingProxyType(
         "calls of others are denied. Work out what should be done, and answer with a plan."
     }
 )
-"""What each mode adds to the system message."""
+"""The note of each mode for the system message."""
 
 _MAX_QUOTE_CHARACTERS: Final = 80
 _MAX_REASON_CHARACTERS: Final = 200
@@ -31,46 +31,46 @@ _MARK_BYTES: Final = 6
 
 
 def append_system_note(system: SystemMessage | None, note: str) -> SystemMessage:
-    """Return the system message with a note behind it, or the note alone."""
+    """Return the system message with a note at its end, or the note alone."""
     if system is None:
         return SystemMessage((Text(note),))
     return replace(system, content=(*system.content, Text(f"\n\n{note}")))
 
 
 def summary_message(summary: str) -> UserMessage:
-    """Return what stands for everything that a summary is about."""
+    """Return the message in place of the messages that a summary covers."""
     text = f"[Summary of the conversation so far, which is left out here]\n\n{summary}"
     return UserMessage((Text(text),))
 
 
 def omitted_message(count: int) -> UserMessage:
-    """Return what stands for messages that there was no room for."""
-    what = f"{format_message_count(count)} left out here: the conversation became too long"
-    return UserMessage((Text(f"[{what}]"),))
+    """Return the message in place of messages that there was no room for."""
+    text = f"{format_message_count(count)} left out here: the conversation became too long"
+    return UserMessage((Text(f"[{text}]"),))
 
 
 def format_message_count(count: int) -> str:
-    """Return how many messages there are, in words."""
+    """Return a number of messages in words."""
     return "1 message" if count == 1 else f"{count:,} messages"
 
 
 def explain_over_budget(last: Message, tokens: int, *, model: str, most: int | None) -> str:
-    """Return why nothing can be left out so that a request fits: what was said last is too long.
+    """Return why a request cannot fit: its last message alone is too long.
 
-    This is for people. `tokens` is about how many that takes, `most` how many the model reads at
-    once, if anybody knows.
+    This is for people. `tokens` is about how many the last message takes, `most` how many the
+    model reads at once, None if that is unknown.
     """
-    is_said = isinstance(last, UserMessage)
-    what = "what you say and point at takes" if is_said else "what tools said last takes"
+    is_user = isinstance(last, UserMessage)
+    what = "what you say and point at takes" if is_user else "what tools said last takes"
     reads = "less" if most is None else f"{most:,}"
-    way_out = (
-        "name fewer lines, or another model" if is_said else "ask for less, or name another model"
+    remedy = (
+        "name fewer lines, or another model" if is_user else "ask for less, or name another model"
     )
-    return f"{what} about {tokens:,} tokens, and {model or 'the model'} reads {reads} at once; {way_out}"
+    return f"{what} about {tokens:,} tokens, and {model or 'the model'} reads {reads} at once; {remedy}"
 
 
 def feedback_message(about: Message | None, *, entry_id: str, remark: str) -> UserMessage:
-    """Return a remark on an earlier message as a message of its own, with how that one began."""
+    """Return feedback on an earlier message as a user message, which quotes its beginning."""
     quote = "" if about is None else collapse_whitespace(about.text or "", _MAX_QUOTE_CHARACTERS)
     if about is None or not quote:
         what = f"the message of entry {collapse_whitespace(entry_id, _MAX_QUOTE_CHARACTERS)}"
@@ -80,28 +80,28 @@ def feedback_message(about: Message | None, *, entry_id: str, remark: str) -> Us
 
 
 def image_omitted_note(image: Image) -> Text:
-    """Return what a model without eyes gets instead of an image."""
+    """Return the note in place of an image, for a model without vision."""
     kind = image.mime_type or "unknown type"
     return Text(f"[image: {kind}, not shown: this model takes no images]")
 
 
 def unreadable_note(block: FileReference | Image | Resource, error: str) -> Text:
-    """Return what stands for something that could not be read."""
+    """Return the note in place of a reference that could not be read."""
     return Text(
         f"[{reference_label(block)} could not be read: {collapse_whitespace(error, _MAX_REASON_CHARACTERS)}]"
     )
 
 
 def empty_reference_note(block: FileReference | Image | Resource) -> Text:
-    """Return what stands for something that turned out to be empty."""
+    """Return the note in place of a reference without content."""
     return Text(f"[{reference_label(block)} is empty]")
 
 
 def frame_resource_text(resource: Resource, text: str) -> Text:
-    """Return the text of a resource as information that a system provides, not the person.
+    """Return the text of a resource in a frame, as information of the system and not of the user.
 
-    Both lines around it bear a mark that follows from the text, so that no text can hold its own
-    last line and go on as somebody else.
+    Both lines around it bear a mark that is a digest of the text, so that no text can contain its
+    own last line and continue outside of the frame.
     """
     mark = blake2b(text.encode(), digest_size=_MARK_BYTES).hexdigest()
     kind = _safe_label(resource.mime_type or "unknown type", _MAX_TYPE_CHARACTERS)
@@ -115,20 +115,20 @@ def frame_resource_text(resource: Resource, text: str) -> Text:
 
 
 def binary_resource_note(resource: Resource, size: int) -> Text:
-    """Return what stands for a resource, or a part of it, that is nothing to read."""
+    """Return the note in place of a resource, or a part of it, that is not text."""
     kind = _safe_label(resource.mime_type or "unknown type", _MAX_TYPE_CHARACTERS)
     return Text(f"[{reference_label(resource)}: {kind}, {size:,} bytes, not shown: it is not text]")
 
 
 def resource_omitted_note(resource: Resource) -> Text:
-    """Return what stands for a resource that there was no room for."""
+    """Return the note in place of a resource that there was no room for."""
     return Text(
         f"[{reference_label(resource)} left out to save room; point at it again to bring it back]"
     )
 
 
 def reference_label(block: FileReference | Image | Resource) -> str:
-    """Return what a block points at, in words."""
+    """Return the name of a reference for the model."""
     match block:
         case FileReference():
             return f"file {collapse_whitespace(block.path, _MAX_REASON_CHARACTERS)}"
@@ -139,12 +139,12 @@ def reference_label(block: FileReference | Image | Resource) -> str:
 
 
 def collapse_whitespace(text: str, most: int) -> str:
-    """Return the beginning of a text with a blank for any number of blanks and breaks."""
-    words = " ".join(text[: 8 * most].split())  # a text may be very long
-    return words if len(words) <= most else f"{words[: most - 1]}…"
+    """Return the beginning of a text, with one blank for any number of blanks and line breaks."""
+    start = " ".join(text[: 8 * most].split())  # a text may be very long
+    return start if len(start) <= most else f"{start[: most - 1]}…"
 
 
 def _safe_label(text: str, most: int) -> str:
-    """Return a name that somebody else gave, so that it cannot look like the end of a note."""
+    """Return a foreign name without characters that could end a note."""
     shown = collapse_whitespace(text, most).replace("[", "(").replace("]", ")")
     return "".join([character if character.isprintable() else "\ufffd" for character in shown])

@@ -12,19 +12,19 @@ from steno.values import RedactedRepr
 
 @final
 class ModelTarget(RedactedRepr, frozen=True, kw_only=True):
-    """The model that a request is for. None: nobody said, or the provider's own default."""
+    """The model that a request is for. None: unknown, or the provider's own default."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"model", "tool_choice"})
 
     model: str = ""
     context_tokens: int | None = None
-    """How much it reads at once, its answer included; None leaves the conversation as long as it is."""
+    """The tokens of its context window, the response included; None: no limit."""
     max_tokens: int | None = None
-    """How long an answer may be; room is left for it."""
+    """The most tokens of a response; room is left for it."""
     max_output_tokens: int | None = None
-    """How much it says at once; no more is asked for, and no more room is left."""
+    """The most tokens that the model can send; no more are requested or reserved."""
     resource_tokens: int | None = None
-    """How much of it all resources of servers together may take; None: whatever there is room for."""
+    """The most tokens of all resources of servers together; None: as many as fit."""
     vision: bool | None = None
     """False: it takes no images."""
     tools: bool | None = None
@@ -36,27 +36,27 @@ class ModelTarget(RedactedRepr, frozen=True, kw_only=True):
 
     @property
     def answer_tokens(self) -> int | None:
-        """How long an answer is asked to be at most; None leaves that to the provider."""
-        asked, most = self.max_tokens, self.max_output_tokens
-        return asked if asked is None or most is None else min(asked, most)
+        """The most tokens of a response to request; None leaves that to the provider."""
+        wanted, most = self.max_tokens, self.max_output_tokens
+        return wanted if wanted is None or most is None else min(wanted, most)
 
 
 class BuiltRequest(NamedTuple):
-    """A request, and how it came about."""
+    """A request, with the facts of building it."""
 
     request: Request
     changes: tuple[Change, ...]
     tokens: int
-    """About how many the request takes, tools included."""
+    """About how many tokens the request takes, tools included."""
     sources: Sequence[str | None]
-    """The entry that each message of the request is from; None for what stands in no entry."""
+    """The entry of each message of the request; None for messages without one."""
     wants_compaction: bool = False
-    """Whether old tool results were shortened and that was not enough: a summary would be better
-    than what is left out now."""
+    """Whether messages are left out, or still do not fit, after old tool results were shortened:
+    a summary would be better."""
     is_over_budget: bool = False
-    """Whether the request is still larger than the model reads at once: what was said last does
-    not fit, so nothing is left out either."""
+    """Whether the request is larger than the context window: the last group alone does not fit,
+    so nothing is left out."""
     last_tokens: int = 0
-    """About how many of the tokens are what was said last, which is never left out."""
+    """About how many tokens the last group takes, which is never left out."""
     room: int | None = None
-    """How many tokens of what was said it reads at once; None if that is not known."""
+    """The tokens of the context window that are left for messages; None if that is not known."""

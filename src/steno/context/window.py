@@ -1,11 +1,11 @@
-"""What is to be said, message by message, made to fit into the room that a model has.
+"""Fit the messages of a request into the context window of a model.
 
-Old tool results are shortened first, then the oldest messages are left out; in between, whoever
-calls may save room elsewhere. When there is no room, some is made for the turns to come as well,
-and what was done once stays done: from one turn to the next a request begins the same, and what
-a provider has cached of it is of use.
+Old tool results are shortened first, then the oldest messages are left out; in between, the
+caller may save room elsewhere. When there is no room, some is made for the next turns as well,
+and a reduction stays: from one turn to the next a request begins with the same messages, so that
+the provider's prompt cache applies.
 
-A group is a message and the results that answer its calls; none is ever taken apart.
+A group is a message and the results of its calls; it is never split.
 """
 
 from __future__ import annotations
@@ -36,28 +36,22 @@ from steno.records.entry import Compaction, Entry
 KEPT_GROUPS: Final = 4
 """How many of the last groups are never shortened."""
 
-
 _FILL_RATIO: Final = 0.8
-"""How much of the room is used once something had to go."""
-
+"""The part of the room that is used after a reduction."""
 
 _LONG_TEXT_CHARACTERS: Final = 1_500
-
-
+"""Longer texts are shortened to their head and tail."""
 _HEAD_CHARACTERS: Final = 800
-
-
 _TAIL_CHARACTERS: Final = 400
-"""Characters: texts of more than the first keep so many at their beginning and end."""
 
 
 class OmittedRange(NamedTuple):
-    """What was left out of the middle: the messages between two positions."""
+    """The messages between two positions, which are left out."""
 
     start: int
     end: int
     note: UserMessage
-    """What stands for them."""
+    """The message in their place."""
     tokens: int
 
 
@@ -66,16 +60,16 @@ class MessageWindow:
     """Messages in the order they are sent, shortened as far as that was needed."""
 
     def __init__(self, count: CountTokens) -> None:
-        """Start without any."""
+        """Start without messages."""
         self.messages: Final[list[Message]] = []
         self.ids: Final[list[str | None]] = []
         """The entry that each message is from."""
         self.omitted: OmittedRange | None = None
         self.changed_from = 0
-        """Where the messages begin that are new or were changed since `settle`."""
+        """The position of the first message that is new or changed since `clear_changed`."""
         self._count = count
         self._token_sums = [0]
-        """How many tokens the messages before each position take."""
+        """The tokens of all messages before each position."""
         self._shortened_to = 0
         """Results before this position are shortened."""
         self._shortened: Final[dict[int, Change]] = {}
@@ -83,7 +77,7 @@ class MessageWindow:
     def replace_from(
         self, start: int, messages: Sequence[Message], ids: Sequence[str | None]
     ) -> None:
-        """Take over messages, to stand from a position on; what stood there before is dropped."""
+        """Replace the messages from a position on."""
         self.changed_from = min(self.changed_from, start)
         dropped, sizes = self.messages[start:], self._message_sizes(start)
         known = dict(zip(map(id, dropped), sizes, strict=True))
@@ -99,25 +93,25 @@ class MessageWindow:
             self._shorten(start, min(self._shortened_to, len(self.messages)), excess=inf)
 
     def clear_changed(self) -> None:
-        """Take note that everything so far was taken over."""
+        """Mark all messages as unchanged."""
         self.changed_from = len(self.messages)
 
     def set_start(self, start: int) -> None:
-        """Take note where those begin that are to be sent; what was left out may have to come back."""
+        """Set the first message to send; an omitted range that no longer fits is restored."""
         if self.omitted is not None and not self._is_still_valid(self.omitted, start):
             self.omitted = None
 
     def first_kept(self, start: int) -> int:
-        """Return where the messages begin that are not left out."""
+        """Return the position of the first message that is not left out."""
         return start if self.omitted is None else self.omitted.end
 
     def tokens(self, start: int) -> int:
-        """Return how many tokens the messages from a position on take, without what is left out."""
+        """Return the tokens of the messages from a position on, without those left out."""
         note = 0 if self.omitted is None else self.omitted.tokens
         return note + self._token_sums[-1] - self._token_sums[self.first_kept(start)]
 
     def last_tokens(self, start: int) -> int:
-        """Return how many the last message takes, with the calls that it answers or makes."""
+        """Return the tokens of the last group."""
         last = max(start, start_of_last_groups(self.messages, 1))
         return self._token_sums[-1] - self._token_sums[last]
 
@@ -136,10 +130,10 @@ class MessageWindow:
         return [left_out, *found]
 
     def fit(self, start: int, room: int, *, save: Callable[[int, int], object]) -> bool:
-        """Make messages from a position on fit into so many tokens. Tell whether they do.
+        """Make the messages from a position on fit into `room` tokens; return whether they do.
 
-        `save` is asked to save tokens before messages are left out: how many there are too many,
-        and how many to spare. It may take over messages anew, but as many as there were.
+        `save` is called to save tokens before messages are left out, with the excess and the
+        number to spare. It may replace messages, but may not change their number.
         """
         excess = self.tokens(start) - room
         if excess <= 0:
@@ -154,7 +148,7 @@ class MessageWindow:
         return self.tokens(start) <= room or self._omit_oldest(start, room=room, spare=spare)
 
     def _is_still_valid(self, gap: OmittedRange, start: int) -> bool:
-        """Tell whether what was left out can stay so: a repair may have moved messages."""
+        """Tell whether the omitted range still holds: a repair may have moved messages."""
         return (
             gap.start == start
             and gap.end < len(self.messages)
@@ -165,7 +159,7 @@ class MessageWindow:
         return [after - before for before, after in pairwise(self._token_sums[start:])]
 
     def _shorten(self, start: int, end: int, *, excess: float) -> None:
-        """Shorten the results between two positions, until so many tokens are saved."""
+        """Shorten the results between two positions, until `excess` tokens are saved."""
         if start >= end:
             return
         sizes = self._message_sizes(start)
@@ -189,7 +183,7 @@ class MessageWindow:
         self._token_sums[start:] = accumulate(sizes, initial=self._token_sums[start])
 
     def _omit_oldest(self, start: int, *, room: int, spare: int) -> bool:
-        """Leave out the oldest groups, if the last one fits at all. Tell whether it does."""
+        """Leave out the oldest groups, if the last one fits at all; return whether it does."""
         total, last = self._token_sums[-1], max(start, start_of_last_groups(self.messages, 1))
         note = message_tokens(omitted_message(last), self._count)
         if last == start or total - self._token_sums[last] + note > room:
@@ -203,12 +197,12 @@ class MessageWindow:
 
 
 def spare_tokens(room: int) -> int:
-    """Return how much room is made for the turns to come, once something had to go."""
+    """Return the room that a reduction makes for the next turns."""
     return max(0, int(room * (1 - _FILL_RATIO)))
 
 
 def start_of_last_groups(messages: Sequence[Message], groups: int) -> int:
-    """Return where the last so many groups begin."""
+    """Return the position of the first of the last groups."""
     position = len(messages)
     while position and groups:
         position -= 1
@@ -223,7 +217,7 @@ def shorten_result(result: ToolResultMessage) -> ToolResultMessage:
 
 
 def shorten_block(block: ResultBlock) -> ResultBlock:
-    """Return a part of a result, or of a resource, without the middle of a long text."""
+    """Return a block of a result, or of a resource, without the middle of a long text."""
     match block:
         case Text() if len(block.text) > _LONG_TEXT_CHARACTERS:
             return Text(_without_middle(block.text))
@@ -242,16 +236,13 @@ def _without_middle(text: str) -> str:
     return f"{text[:_HEAD_CHARACTERS]}\n[… {left:,} characters left out to save room …]\n{text[-_TAIL_CHARACTERS:]}"
 
 
-# -- compacting ------------------------------------------------------------------------------------
-#
-# How far a summary should reach.
+# -- compaction ------------------------------------------------------------------------------
 
 
 def compaction_point(entries: Sequence[Entry], *, keep: int = KEPT_GROUPS) -> str | None:
-    """Return the entry of a branch through which a summary should reach, by its id.
+    """Return the id of the last entry of a branch that a summary should cover.
 
-    The last `keep` groups stay as they are: a group is a message and the results that answer its
-    calls, and none is taken apart. None where nothing is left to be summed up. Raises
+    The last `keep` groups stay as they are. None where nothing is left to summarize. Raises
     InvalidValue if `keep` is below 1.
     """
     if keep < 1:
@@ -273,7 +264,7 @@ def compaction_point(entries: Sequence[Entry], *, keep: int = KEPT_GROUPS) -> st
 def _align_to_groups(messages: Sequence[Message], begin: int) -> int:
     """Return a position at or before `begin` that lies between no call and its result.
 
-    Where the record is out of order, a result may stand far from its call.
+    Where messages are out of order, a result may stand far from its call.
     """
     answered = [(turn, found) for (turn, _), found in CallPairing(messages).result_of.items()]
     while between := [min(pair) for pair in answered if min(pair) < begin <= max(pair)]:
@@ -282,6 +273,6 @@ def _align_to_groups(messages: Sequence[Message], begin: int) -> int:
 
 
 def _first_after_summary(entries: Sequence[Entry]) -> int:
-    """Return the number of the entry behind what the latest summary is about."""
+    """Return the number of the first entry that no summary covers."""
     through = {entry.payload.through for entry in entries if isinstance(entry.payload, Compaction)}
     return max([number + 1 for number, entry in enumerate(entries) if entry.id in through] or [0])
