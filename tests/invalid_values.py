@@ -87,8 +87,7 @@ def _wordless() -> str:
     return SECRET
 
 
-class _Odd(msgspec.Struct):
-    size: Annotated[int, msgspec.Meta(examples=[object()])]
+_ODD = msgspec.defstruct("Odd", [("size", Annotated[int, msgspec.Meta(examples=[object()])])])
 
 
 def _request(**changes: Any) -> Request:
@@ -222,7 +221,7 @@ BROKEN: Final[dict[str, Callable[[], object]]] = {
     "tool_required": lambda: _definition(parameters={**SCHEMA, "required": SECRET}),
     "tool_without_words": lambda: ToolDefinition.from_function(_wordless),
     "tool_of_no_class": lambda: ToolDefinition.from_type(int | None, description=SECRET),
-    "tool_with_examples_of_no_json": lambda: ToolDefinition.from_type(_Odd, description=SECRET),
+    "tool_with_examples_of_no_json": lambda: ToolDefinition.from_type(_ODD, description=SECRET),
     "tool_arguments": lambda: _definition(
         parameters={**SCHEMA, "properties": {"path": {"type": "integer"}}}
     ).check_arguments(CALL),

@@ -74,7 +74,8 @@ def replace_lone_surrogates(text: str) -> str:
     if is_utf8_text(text):
         return text
     if not isinstance(text, str):
-        raise InvalidValue(f"text must be a string, not {type(text).__name__}", code="wrong_type")
+        error = not_text_error(text)
+        raise InvalidValue(error.message, code=error.code, place="text")
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 

@@ -56,4 +56,4 @@ def test_other_branches_have_their_own() -> None:
     conversation = talk(2)
     conversation.fork("idea", at=conversation.entries()[0])
     assert tuple(conversation.entries_view("idea")) == conversation.entries("idea")
-    assert repr(conversation.entries_view("idea")) == "Prefix(1)"
+    assert repr(conversation.entries_view("idea")) == "PrefixView(1)"

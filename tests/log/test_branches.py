@@ -11,7 +11,7 @@ from steno.log.queries import EntryKind, content_types, current_mode, entry_kind
 from steno.records.entry import BranchSwitch, Mode, Rewind
 from steno.records.stored_record import MAIN_BRANCH
 from tests.log.journals import Journal
-from tests.log.test_conversation import TALK
+from tests.log.sample_talk import TALK
 
 stored = pytest.mark.parametrize("is_stored", [False, True])
 

@@ -19,7 +19,7 @@ from steno.records.entry import Entry, Redacted, Redaction, Rewind
 from steno.records.stored_record import MAIN_BRANCH, Record
 from steno.values import RawJson
 from tests.log.journals import Journal
-from tests.log.test_conversation import TALK
+from tests.log.sample_talk import TALK
 
 NOON = datetime(2024, 5, 17, 12, tzinfo=UTC)
 ENTRY = Entry(

@@ -30,17 +30,9 @@ from steno.records.entry import (
 )
 from steno.records.stored_record import MAIN_BRANCH
 from tests.log.journals import Journal
+from tests.log.sample_talk import CALLS, TALK
 
 NOON = datetime(2024, 5, 17, 12, tzinfo=UTC)
-CALLS = [ToolCall(id="c1", name="read", arguments='{"path":"a"}'), ToolCall(id="c2", name="read")]
-TALK = (
-    ChatMessage.system("Mend."),
-    ChatMessage.user("Broken?"),
-    ChatMessage.assistant("I look.", CALLS),
-    ToolResult.success("c1", "fine"),
-    ToolResult.error("c2", "gone"),
-    ChatMessage.assistant("One is gone."),
-)
 
 
 def ticking() -> dict[str, Any]:

@@ -19,7 +19,7 @@ from steno.messages.message import ToolResultMessage
 from steno.records.entry import Approval, ModeChange, ModelChange
 from steno.records.stored_record import MAIN_BRANCH
 from tests.log.journals import Journal
-from tests.log.test_conversation import TALK
+from tests.log.sample_talk import TALK
 
 stored = pytest.mark.parametrize("is_stored", [False, True])
 WRITES = 150

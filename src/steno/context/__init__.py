@@ -1,11 +1,11 @@
-"""What a model gets to see of a log, and a report of everything that was changed on the way.
+"""Build the request for a model from a log, and report every change on the way.
 
     builder = ContextBuilder()
-    built = builder.build(conversation.entries(), Target(model="…", context_tokens=200_000))
+    built = builder.build(conversation.entries(), ModelTarget(model="…", context_tokens=200_000))
     built.request, built.changes
 
-Pure: no clock, no files, no network. A builder remembers what it worked out for a conversation,
-so that a turn costs what is new in it.
+Pure: no clock, no files, no network. A builder keeps its state for a conversation, so that a turn
+costs only its new entries.
 """
 
 from steno.context.builder import ContextBuilder

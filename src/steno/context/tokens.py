@@ -1,4 +1,4 @@
-"""How many tokens a text, a message or a tool takes: estimated, or counted where that is possible.
+"""Count the tokens of texts, messages and tools, or estimate them.
 
 An estimate is good enough to keep a conversation within bounds, and costs next to nothing. The
 vocabularies of OpenAI's models come with `rs-bpe`; those of other vendors are not public.
@@ -19,14 +19,14 @@ from steno.messages.message import Message
 from steno.messages.tool import ToolDefinition
 
 CountTokens: TypeAlias = Callable[[str], int]
-"""Tells how many tokens a text takes."""
+"""Counts the tokens of a text."""
 
 IMAGE_TOKENS: Final = 1_600
-"""What an image is taken to cost, whatever its size: the most that vendors usually charge."""
+"""The tokens of an image of any size: the most that vendors usually charge."""
 _MESSAGE_OVERHEAD: Final = 4
-"""The marks around a message: who speaks, where it begins and ends."""
+"""The tokens around a message: its role, its begin and end."""
 _CALL_OVERHEAD: Final = 8
-"""Those around a call or a tool: its id, and the names of its members."""
+"""The tokens around a call or a tool: its id, and the names of its members."""
 _MODEL_VOCABULARIES: Final = (
     ("gpt-4o", "o200k_base"),
     ("gpt-4.", "o200k_base"),
@@ -38,21 +38,21 @@ _MODEL_VOCABULARIES: Final = (
     ("o3", "o200k_base"),
     ("o4", "o200k_base"),
 )
-"""The vocabulary of models whose name begins so; the first that fits counts."""
+"""The vocabulary by prefix of the model's name; the first match is used."""
 
 
 def estimate_tokens(text: str) -> int:
     """Return about how many tokens a text takes: a token for every 3.5 bytes of UTF-8, and one.
 
     For prose and code that is some more than the usual vocabularies need, whatever the language.
-    It is too few for what no vocabulary knows, such as long digests and encoded bytes.
+    It is too few for text that no vocabulary covers, such as long digests and encoded bytes.
     """
     size = len(text) if text.isascii() else len(text.encode())
     return size * 2 // 7 + 1 if size else 0
 
 
 def token_counter_for(model: str) -> CountTokens:
-    """Return what counts exactly for a model, with or without a vendor before its name.
+    """Return an exact counter for a model, with or without a vendor before its name.
 
     Where its vocabulary is not known, or `rs-bpe` is not installed, that is `estimate_tokens`.
     """
@@ -84,7 +84,7 @@ def block_tokens(block: Block, count: CountTokens) -> int:
         case Text():
             return count(block.text)
         case Thinking():
-            # What was not handed out in words is read again from its seal.
+            # The provider reads thinking without text again from its seal.
             return count(block.text or ("" if block.seal is None else block.seal.data))
         case ToolCall() | InvalidToolCall():
             return _CALL_OVERHEAD + count(block.name) + count(block.arguments)
