@@ -154,7 +154,7 @@ def _with_position(entry: Entry, id: str, parent: str | None) -> Entry:
 # -- losses ----------------------------------------------------------------------------------
 
 
-_OUTCOME_FIELD: Final = "outcome"
+OUTCOME_FIELD: Final = "outcome"
 """The field that is left out of a result where its outcome is written as an error."""
 
 SupportedFields: TypeAlias = Mapping[type, frozenset[str]]
@@ -189,7 +189,7 @@ class ExportLossCollector:
         """Note the fields of an entry that are left out; return whether there are any."""
         found = tuple(names)
         if found:
-            outcome = str(getattr(entry.payload, "outcome", "")) if _OUTCOME_FIELD in found else ""
+            outcome = str(getattr(entry.payload, "outcome", "")) if OUTCOME_FIELD in found else ""
             self.add("fields", place, entry, names=found, value=outcome)
         return bool(found)
 
@@ -230,7 +230,7 @@ class ExportLossCollector:
         """Return the field of an outcome that a format can only write as success or error."""
         if not isinstance(message, ToolResultMessage):
             return []
-        return [] if message.outcome in (Outcome.OK, Outcome.ERROR) else [_OUTCOME_FIELD]
+        return [] if message.outcome in (Outcome.OK, Outcome.ERROR) else [OUTCOME_FIELD]
 
     def supports_block(self, block: Value) -> bool:
         """Tell whether the format can express a block."""
