@@ -145,8 +145,10 @@ def test_a_name_is_mapped_if_it_is_longer_than_the_provider_takes(wire: Wire, lo
         defined = tool(name_of(length))
         call = ToolCall(id="c1", name=defined.name, original_name=defined.original_name)
         messages = (ChatMessage.user("Hi"), AssistantMessage(content=(call,)))
-        answered = (*messages, ToolResult.success("c1", "done"))
-        request = Request(model="m", messages=answered, tools=(defined,), tool_choice=defined.name)
+        response_with_calls = (*messages, ToolResult.success("c1", "done"))
+        request = Request(
+            model="m", messages=response_with_calls, tools=(defined,), tool_choice=defined.name
+        )
         encoded = wire.encode_request(request)
         sent = defined.original_name if is_taken else defined.name
         assert set(names_in(encoded.json)) == {sent}
@@ -190,9 +192,9 @@ def test_the_id_of_the_request_stands_in_a_header_of_any_of_these_names(name: st
 def test_the_kind_of_an_error_inside_a_stream_says_whether_to_try_again(
     type: str, retryable: bool
 ) -> None:
-    fault = {"type": "error", "error": {"type": type, "message": "no"}, "request_id": "req_1"}
+    error_event = {"type": "error", "error": {"type": type, "message": "no"}, "request_id": "req_1"}
     with pytest.raises(ProviderError) as caught:
-        decode_events(anthropic_messages, sse(fault))
+        decode_events(anthropic_messages, sse(error_event))
     error = caught.value
     assert error.message == "no"
     assert (error.provider_type, error.retryable, error.request_id) == (type, retryable, "req_1")
@@ -282,7 +284,7 @@ def test_examples_of_the_input_of_a_tool_are_kept_and_sent_back(strict: dict[str
 # -- two calls of one id -------------------------------------------------------------------------
 
 
-def answered(wire: Wire, name: str) -> bytes:
+def response_with_calls(wire: Wire, name: str) -> bytes:
     """Write a whole answer in which two calls go by the same id."""
     calls = [("look", {"at": 1}), (name, {"at": 2})]
     texts = [(called, msgspec.json.encode(input).decode()) for called, input in calls]
@@ -321,7 +323,7 @@ def answered(wire: Wire, name: str) -> bytes:
     "wire", [anthropic_messages, openai_chat, openai_responses], ids=lambda wire: wire.NAME
 )
 def test_two_calls_of_one_id_in_a_whole_answer_stay_two(wire: Wire, name: str) -> None:
-    message = wire.decode_response(answered(wire, name))
+    message = wire.decode_response(response_with_calls(wire, name))
     first, second = message.tool_calls
     assert (first.id, first.name, first.arguments) == ("c1", "look", '{"at":1}')
     assert (second.name, second.arguments) == (name, '{"at":2}')

@@ -43,7 +43,7 @@ WIRES: dict[str, Say] = {
 each_wire = pytest.mark.parametrize("wire", list(WIRES))
 
 
-def heard(wire: str, pieces: Iterable[bytes]) -> tuple[list[Event], str]:
+def decode_to_error(wire: str, pieces: Iterable[bytes]) -> tuple[list[Event], str]:
     """Return the events, and what went wrong behind them."""
     decoder = load_wire(wire).StreamDecoder()
     events: list[Event] = []
@@ -57,9 +57,11 @@ def heard(wire: str, pieces: Iterable[bytes]) -> tuple[list[Event], str]:
 
 
 def same_however_it_is_cut(wire: str, events: list[bytes]) -> list[Event]:
-    one_by_one = heard(wire, events)
-    two_by_two = heard(wire, [b"".join(events[at : at + 2]) for at in range(0, len(events), 2)])
-    at_once = heard(wire, [events[0], b"".join(events[1:3]), b"".join(events[3:])])
+    one_by_one = decode_to_error(wire, events)
+    two_by_two = decode_to_error(
+        wire, [b"".join(events[at : at + 2]) for at in range(0, len(events), 2)]
+    )
+    at_once = decode_to_error(wire, [events[0], b"".join(events[1:3]), b"".join(events[3:])])
     assert at_once == two_by_two == one_by_one
     return at_once[0]
 
@@ -234,16 +236,16 @@ def test_members_that_are_as_they_were_are_no_news() -> None:
 # -- the refrain itself ----------------------------------------------------------------------
 
 
-def tell(payload: bytes) -> TextOnlyEvent | None:
+def read_text_only(payload: bytes) -> TextOnlyEvent | None:
     members = json.loads(payload)
     return TextOnlyEvent(TextDelta, 0, members["text"]) if set(members) <= {"id", "text"} else None
 
 
-def read(refrain: RepeatedEventReader, *payloads: bytes) -> list[str]:
+def read(reader: RepeatedEventReader, *payloads: bytes) -> list[str]:
     """Return the texts that were read; all that were not are still there."""
     events: list[Event] = []
     block = b"".join(b"data: %b\n\n" % payload for payload in payloads)
-    rest = refrain.read(block, events)
+    rest = reader.read(block, events)
     assert rest == b"".join(b"data: %b\n\n" % payload for payload in payloads[len(events) :])
     return [event.text for event in events if isinstance(event, TextDelta)]
 
@@ -251,17 +253,17 @@ def read(refrain: RepeatedEventReader, *payloads: bytes) -> list[str]:
 def test_events_like_the_last_one_are_not_read_in_full_again() -> None:
     asked: list[bytes] = []
 
-    def listen(payload: bytes) -> TextOnlyEvent | None:
+    def count_and_read(payload: bytes) -> TextOnlyEvent | None:
         asked.append(payload)
-        return tell(payload)
+        return read_text_only(payload)
 
-    refrain = RepeatedEventReader(listen)
-    refrain.remember(b'data: {"id":1,"text":"a"}', b'{"id":1,"text":"a"}')
-    assert read(refrain, b'{"id":1,"text":"b"}', b'{"id":1,"text":"c"}') == ["b", "c"]
+    reader = RepeatedEventReader(count_and_read)
+    reader.remember(b'data: {"id":1,"text":"a"}', b'{"id":1,"text":"a"}')
+    assert read(reader, b'{"id":1,"text":"b"}', b'{"id":1,"text":"c"}') == ["b", "c"]
     learned = len(asked)
-    assert read(refrain, *[b'{"id":1,"text":"d"}'] * 50) == ["d"] * 50
+    assert read(reader, *[b'{"id":1,"text":"d"}'] * 50) == ["d"] * 50
     assert len(asked) == learned
-    assert read(refrain, b'{"id":2,"text":"b"}', b'{"id":1,"text":"c"}') == []
+    assert read(reader, b'{"id":2,"text":"b"}', b'{"id":1,"text":"c"}') == []
 
 
 @pytest.mark.parametrize(
@@ -277,35 +279,35 @@ def test_events_like_the_last_one_are_not_read_in_full_again() -> None:
 def test_what_comes_before_something_new_is_read_and_the_rest_is_left(
     framing: bytes, odd: bytes, place: int
 ) -> None:
-    def tell_either(payload: bytes) -> TextOnlyEvent | None:
+    def read_either(payload: bytes) -> TextOnlyEvent | None:
         members = json.loads(payload)
-        return tell(json.dumps(members.get("delta", members)).encode())
+        return read_text_only(json.dumps(members.get("delta", members)).encode())
 
-    refrain = RepeatedEventReader(tell_either)
-    refrain.remember(b"data: " + framing % b"a", framing % b"a")
+    reader = RepeatedEventReader(read_either)
+    reader.remember(b"data: " + framing % b"a", framing % b"a")
     payloads = [framing % word for word in (b"b", b"c", b"d", b"e", b"f")]
     payloads[place:place] = [odd]
-    assert read(refrain, *payloads) == ["b", "c", "d", "e", "f"][:place]
+    assert read(reader, *payloads) == ["b", "c", "d", "e", "f"][:place]
 
 
 def test_a_text_that_stands_elsewhere_as_well_is_found_where_it_belongs() -> None:
-    refrain = RepeatedEventReader(tell)
-    refrain.remember(b'data: {"id":"text","text":"text"}', b'{"id":"text","text":"text"}')
-    assert read(refrain, b'{"id":"text","text":"b"}', b'{"id":"text","text":"c"}') == ["b", "c"]
-    assert read(refrain, b'{"id":"b","text":"text"}', b'{"id":"b","text":"text"}') == []
+    reader = RepeatedEventReader(read_text_only)
+    reader.remember(b'data: {"id":"text","text":"text"}', b'{"id":"text","text":"text"}')
+    assert read(reader, b'{"id":"text","text":"b"}', b'{"id":"text","text":"c"}') == ["b", "c"]
+    assert read(reader, b'{"id":"b","text":"text"}', b'{"id":"b","text":"text"}') == []
 
 
 def test_who_never_repeats_himself_is_not_asked_forever() -> None:
     asked: list[bytes] = []
 
-    def listen(payload: bytes) -> TextOnlyEvent | None:
+    def count_and_read(payload: bytes) -> TextOnlyEvent | None:
         asked.append(payload)
         return None
 
-    refrain = RepeatedEventReader(listen)
+    reader = RepeatedEventReader(count_and_read)
     for _ in range(100):
-        refrain.remember(b"data: {}", b"{}")
-        assert read(refrain, b"{}", b"{}") == []
+        reader.remember(b"data: {}", b"{}")
+        assert read(reader, b"{}", b"{}") == []
     assert len(asked) < 10
 
 
@@ -372,31 +374,33 @@ LOOKALIKES = {
 @pytest.mark.parametrize("events", list(LOOKALIKES.values()), ids=list(LOOKALIKES))
 def test_what_only_looks_like_a_refrain_is_read_in_full(events: list[bytes]) -> None:
     events = [in_openai_chat("first"), *events]
-    one_by_one = told("openai_chat", events)
-    assert told("openai_chat", pieces_of(events, 1, 2)) == one_by_one
-    assert told("openai_chat", pieces_of(events, 3)) == one_by_one
-    assert told("openai_chat", pieces_of(events, 4)) == one_by_one
+    one_by_one = decode_with_envelope("openai_chat", events)
+    assert decode_with_envelope("openai_chat", pieces_of(events, 1, 2)) == one_by_one
+    assert decode_with_envelope("openai_chat", pieces_of(events, 3)) == one_by_one
+    assert decode_with_envelope("openai_chat", pieces_of(events, 4)) == one_by_one
 
 
-def told(wire: str, pieces: Iterable[bytes]) -> tuple[list[Event], str, dict[str, object]]:
+def decode_with_envelope(
+    wire: str, pieces: Iterable[bytes]
+) -> tuple[list[Event], str, dict[str, object]]:
     """Return the events, what went wrong behind them, and the envelope."""
     decoder = load_wire(wire).StreamDecoder()
     events: list[Event] = []
-    fault = ""
+    error = ""
     try:
         for piece in pieces:
             events += decoder.feed(piece)
         events += decoder.close()
     except StenoError as exc:
-        fault = f"{type(exc).__name__}: {exc}"
-    return events, fault, decoder.envelope
+        error = f"{type(exc).__name__}: {exc}"
+    return events, error, decoder.envelope
 
 
-def opened(**block: object) -> bytes:
+def block_start(**block: object) -> bytes:
     return in_event({"type": "content_block_start", "index": 0, "content_block": block})
 
 
-def grown(kind: str, name: str, text: str) -> bytes:
+def block_delta(kind: str, name: str, text: str) -> bytes:
     return in_anthropic_messages("", delta={"type": kind, name: text})
 
 
@@ -409,19 +413,23 @@ def grown(kind: str, name: str, text: str) -> bytes:
     ids=["a call that began with input", "a block that is kept as it is"],
 )
 def test_the_same_event_means_something_else_in_another_block(block: dict[str, object]) -> None:
-    more = [grown("input_json_delta", "partial_json", text) for text in '{"y":2}']
-    first = opened(type="tool_use", id="a", name="read", input={})
+    more = [block_delta("input_json_delta", "partial_json", text) for text in '{"y":2}']
+    first = block_start(type="tool_use", id="a", name="read", input={})
     stop = in_event({"type": "content_block_stop", "index": 0})
-    events = [first, *more, stop, opened(**block), *more, stop]
+    events = [first, *more, stop, block_start(**block), *more, stop]
     pieces = pieces_of(events, 1, 3, 4, 1, 1, len(more))
-    assert told("anthropic_messages", pieces) == told("anthropic_messages", events)
+    assert decode_with_envelope("anthropic_messages", pieces) == decode_with_envelope(
+        "anthropic_messages", events
+    )
 
 
 def test_text_of_a_block_that_is_kept_is_no_text() -> None:
     words = [in_anthropic_messages(f" {n}") for n in range(6)]
-    events = [*words, opened(type="novel"), *words]
+    events = [*words, block_start(type="novel"), *words]
     pieces = pieces_of(events, 3, 3, 1)
-    assert told("anthropic_messages", pieces) == told("anthropic_messages", events)
+    assert decode_with_envelope("anthropic_messages", pieces) == decode_with_envelope(
+        "anthropic_messages", events
+    )
 
 
 # -- what it may cost ------------------------------------------------------------------------
@@ -430,14 +438,14 @@ def test_text_of_a_block_that_is_kept_is_no_text() -> None:
 def test_a_text_that_stands_everywhere_is_not_looked_for_everywhere() -> None:
     asked: list[bytes] = []
 
-    def listen(payload: bytes) -> TextOnlyEvent | None:
+    def count_and_read(payload: bytes) -> TextOnlyEvent | None:
         asked.append(payload)
-        return tell(payload)
+        return read_text_only(payload)
 
     payload = b"{" + b'"id":"a",' * 2_000 + b'"text":"a"}'
-    refrain = RepeatedEventReader(listen)
-    refrain.remember(b"data: " + payload, payload)
-    read(refrain, payload, payload)
+    reader = RepeatedEventReader(count_and_read)
+    reader.remember(b"data: " + payload, payload)
+    read(reader, payload, payload)
     assert len(asked) < 100
 
 
@@ -464,18 +472,18 @@ def test_memory_stays_in_proportion_to_the_event(big: bytes) -> None:
 
 
 def test_one_long_event_does_not_end_the_listening() -> None:
-    refrain = RepeatedEventReader(tell)
+    reader = RepeatedEventReader(read_text_only)
     long = b'{"id":1,"text":"%b"}' % (b"a" * 2_000)
-    refrain.remember(b"data: " + long, long)
-    assert read(refrain, long, long) is not None
-    refrain.remember(b'data: {"id":1,"text":"a"}', b'{"id":1,"text":"a"}')
-    assert refrain.min_bytes < 1_000
+    reader.remember(b"data: " + long, long)
+    assert read(reader, long, long) is not None
+    reader.remember(b'data: {"id":1,"text":"a"}', b'{"id":1,"text":"a"}')
+    assert reader.min_bytes < 1_000
 
 
 # -- what servers say of every word ----------------------------------------------------------
 
 
-def spoken(word: str, **choice: object) -> bytes:
+def chunk_with(word: str, **choice: object) -> bytes:
     usual = {"index": 0, "delta": {"content": word}, "logprobs": None, "finish_reason": None}
     members = {"id": "1", "provider": "Somebody", "p": "abc", "choices": [usual | choice]}
     return in_event(members)
@@ -484,8 +492,10 @@ def spoken(word: str, **choice: object) -> bytes:
 @pytest.mark.parametrize("name", ["token_ids", "native_finish_reason"])
 def test_a_member_that_is_null_with_every_word_is_kept_once_it_is_not(name: str) -> None:
     decoder = load_wire("openai_chat").StreamDecoder()
-    events = [event for n in range(9) for event in decoder.feed(spoken(f" {n}", **{name: None}))]
+    events = [
+        event for n in range(9) for event in decoder.feed(chunk_with(f" {n}", **{name: None}))
+    ]
     assert len(events) == 9
     assert decoder.envelope == {"id": "1", "provider": "Somebody", "p": "abc"}
-    assert len(list(decoder.feed(spoken(" 9", **{name: ["x"]}) + spoken(" 10")))) == 2
+    assert len(list(decoder.feed(chunk_with(" 9", **{name: ["x"]}) + chunk_with(" 10")))) == 2
     assert decoder.envelope[name] == ["x"]

@@ -39,7 +39,7 @@ def chunk(finish: str | None = None, **delta: Any) -> dict[str, Any]:
     return {"model": "m", "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
 
 
-def heard(*chunks: dict[str, Any]) -> tuple[AssistantMessage, dict[str, Any]]:
+def decode_with_envelope(*chunks: dict[str, Any]) -> tuple[AssistantMessage, dict[str, Any]]:
     """Return the message of a stream of chat completions, and its envelope."""
     decoder = openai_chat.StreamDecoder()
     events = [*decoder.feed(sse(*chunks, chunk("stop"))), *decoder.close()]
@@ -71,7 +71,7 @@ def test_details_that_say_nothing_take_nothing_back(texts: tuple[Any, ...], join
     detail = {"type": "reasoning.text", "index": 0}
     chunks = [chunk(reasoning_details=[detail | {"text": text}]) for text in texts]
     signed = chunk(reasoning_details=[detail | {"signature": "s"}])
-    (thinking,) = heard(*chunks, signed)[0].content
+    (thinking,) = decode_with_envelope(*chunks, signed)[0].content
     assert isinstance(thinking, Thinking)
     assert thinking.seal is not None
     assert json.loads(thinking.seal.data) == [detail | {"text": joined, "signature": "s"}]
@@ -92,7 +92,7 @@ def test_the_input_of_a_custom_tool_is_text_whatever_it_came_as(
     custom: dict[str, Any], name: str, arguments: str
 ) -> None:
     call = {"index": 0, "id": "a", "type": "custom", "custom": custom}
-    message, _ = heard(chunk(tool_calls=[call]))
+    message, _ = decode_with_envelope(chunk(tool_calls=[call]))
     (made,) = message.content
     assert isinstance(made, AnyToolCall)
     assert (made.name, made.arguments) == (name, arguments)
@@ -102,7 +102,7 @@ def test_the_input_of_a_custom_tool_is_text_whatever_it_came_as(
 
 
 def test_a_legacy_call_keeps_what_comes_behind_its_name() -> None:
-    message, envelope = heard(
+    message, envelope = decode_with_envelope(
         chunk(function_call={"name": "f", "arguments": "{}"}), chunk(function_call={"late": 1})
     )
     assert [call.name for call in message.tool_calls] == ["f"]
@@ -148,7 +148,7 @@ def test_an_end_without_a_reason_takes_none_back() -> None:
 def test_who_answered_may_be_said_at_the_end() -> None:
     last = chunk("stop") | {"service_tier": "flex", "system_fingerprint": "fp"}
     counted = {"choices": [], "usage": {"prompt_tokens": 1}, "provider": "p"}
-    _, envelope = heard(chunk(content="a"), last, counted)
+    _, envelope = decode_with_envelope(chunk(content="a"), last, counted)
     told = {name: envelope[name] for name in ("service_tier", "system_fingerprint", "provider")}
     assert told == {"service_tier": "flex", "system_fingerprint": "fp", "provider": "p"}
 
@@ -158,12 +158,12 @@ def test_who_answered_may_be_said_at_the_end() -> None:
 REFERENCE = {"type": "reference", "reference_ids": [1]}
 
 
-def said(text: str) -> dict[str, str]:
+def text_part(text: str) -> dict[str, str]:
     return {"type": "text", "text": text}
 
 
 def test_words_behind_a_part_stay_behind_it() -> None:
-    parts = [said("A"), REFERENCE, said("B")]
+    parts = [text_part("A"), REFERENCE, text_part("B")]
     answer = {"choices": [{"message": {"content": parts}, "finish_reason": "stop"}]}
     message = openai_chat.decode_response(json.dumps(answer))
     assert [type(block) for block in message.content] == [Text, Opaque, Text]
@@ -172,7 +172,7 @@ def test_words_behind_a_part_stay_behind_it() -> None:
 
 def test_words_of_a_stream_go_on_behind_a_part() -> None:
     words = [chunk(content=word) for word in "abc"]
-    message, _ = heard(*words, chunk(content=[REFERENCE]), *words)
+    message, _ = decode_with_envelope(*words, chunk(content=[REFERENCE]), *words)
     assert [block.text for block in message.content if isinstance(block, Text)] == ["abc", "abc"]
     whole = sse(*words, chunk(content=[REFERENCE]), *words, chunk("stop"))
     by_bytes = assemble_message(decode_events(openai_chat, *(bytes([byte]) for byte in whole)))
@@ -180,8 +180,8 @@ def test_words_of_a_stream_go_on_behind_a_part() -> None:
 
 
 def test_members_of_parts_that_nobody_knows_are_in_the_envelope() -> None:
-    thinking = {"type": "thinking", "thinking": [said("t"), REFERENCE], "signature": "s"}
-    message, envelope = heard(chunk(content=[said("hi") | {"x": 1}, thinking]))
+    thinking = {"type": "thinking", "thinking": [text_part("t"), REFERENCE], "signature": "s"}
+    message, envelope = decode_with_envelope(chunk(content=[text_part("hi") | {"x": 1}, thinking]))
     assert [block.text for block in message.content if isinstance(block, Text | Thinking)] == [
         "hi",
         "t",
@@ -204,12 +204,12 @@ def test_members_of_parts_that_nobody_knows_are_in_the_envelope() -> None:
 )
 def test_what_has_another_type_is_in_the_envelope(odd: dict[str, Any]) -> None:
     (name, value), *_ = odd.items()
-    assert heard(chunk(**odd), chunk(content="a"))[1][name] == value
+    assert decode_with_envelope(chunk(**odd), chunk(content="a"))[1][name] == value
 
 
 def test_thoughts_that_are_no_text_are_kept_as_they_are() -> None:
-    part = {"type": "thinking", "thinking": [{"type": "text", "text": 5}, said("t")]}
-    message, envelope = heard(chunk(content=[part]))
+    part = {"type": "thinking", "thinking": [{"type": "text", "text": 5}, text_part("t")]}
+    message, envelope = decode_with_envelope(chunk(content=[part]))
     assert [block.text for block in message.content if isinstance(block, Thinking)] == ["t"]
     assert envelope["content"] == [{"type": "thinking", "thinking": [{"type": "text", "text": 5}]}]
 
@@ -232,7 +232,7 @@ ANSWERS: dict[str, tuple[Wire, dict[str, Any]]] = {
     ),
     "anthropic_messages": (
         anthropic_messages,
-        {"type": "message", "content": [said("Hi")], "stop_reason": "end_turn"},
+        {"type": "message", "content": [text_part("Hi")], "stop_reason": "end_turn"},
     ),
     "gemini": (
         gemini,
@@ -263,7 +263,7 @@ def test_a_code_may_be_anything(code: str) -> None:
 
 def test_counts_of_groq_may_be_null() -> None:
     first = {"x_groq": {"id": "a", "usage": None}, "choices": []}
-    assert heard(first, chunk(content="a"))[0].text == "a"
+    assert decode_with_envelope(first, chunk(content="a"))[0].text == "a"
 
 
 @pytest.mark.parametrize("name", ANSWERS)
@@ -320,14 +320,16 @@ def test_calls_of_one_id_and_one_name_are_two_if_their_indexes_are(first: str) -
         return chunk(tool_calls=[{"index": index, "function": function} | named])
 
     rest = [part(1, '{"x":2}')] if not first else []
-    message, _ = heard(part(0, '{"x":', id="c"), part(0, "1}"), part(1, first, id="c"), *rest)
+    message, _ = decode_with_envelope(
+        part(0, '{"x":', id="c"), part(0, "1}"), part(1, first, id="c"), *rest
+    )
     assert [call.arguments for call in message.tool_calls] == ['{"x":1}', '{"x":2}']
 
 
 def test_a_call_that_repeats_its_id_and_name_is_one_under_whatever_index() -> None:
     call = {"id": "c", "function": {"name": "f", "arguments": '{"x":'}}
     more = {"id": "c", "function": {"name": "f", "arguments": "1}"}}
-    message, _ = heard(
+    message, _ = decode_with_envelope(
         chunk(tool_calls=[call | {"index": 0}]), chunk(tool_calls=[more | {"index": 1}])
     )
     assert [call.arguments for call in message.tool_calls] == ['{"x":1}']
@@ -340,7 +342,7 @@ def test_the_input_of_a_custom_tool_is_never_made_an_object(parts: tuple[str | N
         return chunk(tool_calls=[{"index": 0, "type": "custom", "custom": custom} | named])
 
     first, *rest = parts
-    message, _ = heard(part(first, id="a"), *[part(more) for more in rest])
+    message, _ = decode_with_envelope(part(first, id="a"), *[part(more) for more in rest])
     assert sent_again(message)["tool_calls"] == [
         {
             "id": "a",
@@ -355,7 +357,7 @@ def test_details_go_on_without_their_id() -> None:
     more = {"type": "reasoning.text", "index": 0, "text": "b", "signature": "s"}
     other = {"type": "reasoning.text", "index": 0, "id": "r2", "text": "c"}
     chunks = [chunk(reasoning_details=[detail]) for detail in (first, more, other)]
-    (thinking,) = heard(*chunks)[0].content
+    (thinking,) = decode_with_envelope(*chunks)[0].content
     assert isinstance(thinking, Thinking)
     assert thinking.seal is not None
     assert json.loads(thinking.seal.data) == [

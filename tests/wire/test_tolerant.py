@@ -41,7 +41,7 @@ VALUES: list[Any] = [{"x": [1]}, {}, None, [], 1, "words"]
 
 each_name = pytest.mark.parametrize("name", NAMES)
 each_value = pytest.mark.parametrize("value", VALUES, ids=json.dumps)
-each_wire = pytest.mark.parametrize("speaker", SERVERS, ids=lambda speaker: speaker.wire.NAME)
+each_wire = pytest.mark.parametrize("server", SERVERS, ids=lambda server: server.wire.NAME)
 
 
 # -- what all wires read with ----------------------------------------------------------------
@@ -170,27 +170,27 @@ ASKED = ChatMessage.user("Well?")
 @each_name
 @each_value
 def test_a_stream_gives_the_same_for_a_member_of_any_name(
-    speaker: ScriptedServer, name: str, value: Any
+    server: ScriptedServer, name: str, value: Any
 ) -> None:
-    frames = speaker.frames(script(speaker))
+    frames = server.frames(script(server))
     for number, frame in enumerate(frames):
         for changed, usual in changed_frames(frame, name, value):
-            found = streamed(speaker, [*frames[:number], changed, *frames[number + 1 :]])
-            wanted = streamed(speaker, [*frames[:number], usual, *frames[number + 1 :]])
+            found = streamed(server, [*frames[:number], changed, *frames[number + 1 :]])
+            wanted = streamed(server, [*frames[:number], usual, *frames[number + 1 :]])
             assert found == renamed(wanted, name)
-            assert NOVEL in wanted or speaker.wire.NAME not in KEEPERS
+            assert NOVEL in wanted or server.wire.NAME not in KEEPERS
 
 
 @each_wire
 @each_name
 @each_value
 def test_a_whole_answer_gives_the_same_for_a_member_of_any_name(
-    speaker: ScriptedServer, name: str, value: Any
+    server: ScriptedServer, name: str, value: Any
 ) -> None:
-    answer = speaker.response(script(speaker))
+    answer = server.response(script(server))
     for changed, usual in changed_frames(answer, name, value):
-        found = told(speaker, speaker.wire.decode_response(changed))
-        wanted = told(speaker, speaker.wire.decode_response(usual))
+        found = stored_and_sent(server, server.wire.decode_response(changed))
+        wanted = stored_and_sent(server, server.wire.decode_response(usual))
         assert found == renamed(wanted, name)
 
 
@@ -198,27 +198,27 @@ def test_a_whole_answer_gives_the_same_for_a_member_of_any_name(
 @each_name
 @each_value
 def test_a_request_keeps_a_member_of_any_name(
-    speaker: ScriptedServer, name: str, value: Any
+    server: ScriptedServer, name: str, value: Any
 ) -> None:
-    for body in speaker.requests:
+    for body in server.requests:
         for changed in with_a_member(json.loads(body), name, value):
-            request = speaker.wire.decode_request(encode_json(changed))
-            expect_json(speaker.wire.encode_request(request).json, changed, name)
+            request = server.wire.decode_request(encode_json(changed))
+            expect_json(server.wire.encode_request(request).json, changed, name)
 
 
 @each_wire
 @pytest.mark.parametrize("value", [{"forged": 1}, "forged", None, [], {"name": "x", "legacy": 1}])
 def test_nobody_but_us_writes_the_notes_on_how_something_was_written(
-    speaker: ScriptedServer, value: Any
+    server: ScriptedServer, value: Any
 ) -> None:
-    plain_message = speaker.wire.decode_response(speaker.response(script(speaker)))
-    for changed, _ in changed_frames(speaker.response(script(speaker)), FORM_KEY, value):
+    plain_message = server.wire.decode_response(server.response(script(server)))
+    for changed, _ in changed_frames(server.response(script(server)), FORM_KEY, value):
         try:
-            message = speaker.wire.decode_response(changed)
+            message = server.wire.decode_response(changed)
         except ProtocolError:
             continue
-        assert notes_of(message, speaker.wire.NAME) == notes_of(plain_message, speaker.wire.NAME)
-        told(speaker, message)  # and it can be sent
+        assert notes_of(message, server.wire.NAME) == notes_of(plain_message, server.wire.NAME)
+        stored_and_sent(server, message)  # and it can be sent
 
 
 def notes_of(message: AssistantMessage, wire: str) -> list[dict[str, Any]]:
@@ -228,22 +228,22 @@ def notes_of(message: AssistantMessage, wire: str) -> list[dict[str, Any]]:
 @each_wire
 @pytest.mark.parametrize("note", ["forged", None, [], 1])
 def test_a_note_that_is_none_says_nothing_and_breaks_nothing(
-    speaker: ScriptedServer, note: Any
+    server: ScriptedServer, note: Any
 ) -> None:
-    extras = {speaker.wire.NAME: {FORM_KEY: note}}
+    extras = {server.wire.NAME: {FORM_KEY: note}}
     question = replace(ASKED, extras=extras)
     asked = Request(model="m", messages=(question,), extras=extras)
     usual = Request(model="m", messages=(ASKED,))
-    assert speaker.wire.encode_request(asked).json == speaker.wire.encode_request(usual).json
+    assert server.wire.encode_request(asked).json == server.wire.encode_request(usual).json
 
 
-def script(speaker: ScriptedServer) -> list[ScriptLine]:
+def script(server: ScriptedServer) -> list[ScriptLine]:
     """Return as much of an answer as the protocol can say."""
     said: list[ScriptLine] = []
     for line in LINES:
         try:
-            speaker.frames([*said, line])
-            speaker.response([*said, line])
+            server.frames([*said, line])
+            server.response([*said, line])
         except NotExpressible:
             continue
         said.append(line)
@@ -278,15 +278,17 @@ def changed_frames(frame: bytes, name: str, value: Any) -> Iterator[tuple[bytes,
         )
 
 
-def streamed(speaker: ScriptedServer, frames: list[bytes]) -> str:
-    heard = decode_pieces(speaker.wire, frames)
-    kinds = [type(event).__name__ for event in heard.events]
-    return f"{kinds} {heard.error_key} {heard.envelope} {told(speaker, heard.message)}"
+def streamed(server: ScriptedServer, frames: list[bytes]) -> str:
+    decoded = decode_pieces(server.wire, frames)
+    kinds = [type(event).__name__ for event in decoded.events]
+    return (
+        f"{kinds} {decoded.error_key} {decoded.envelope} {stored_and_sent(server, decoded.message)}"
+    )
 
 
-def told(speaker: ScriptedServer, message: AssistantMessage) -> str:
+def stored_and_sent(server: ScriptedServer, message: AssistantMessage) -> str:
     """Return a message as it is stored, and as it goes back."""
-    again = speaker.wire.encode_request(Request(model="m", messages=(ASKED, message)))
+    again = server.wire.encode_request(Request(model="m", messages=(ASKED, message)))
     return f"{encode_message(message).decode()} {again.body.decode()}"
 
 

@@ -46,8 +46,8 @@ def stop(index: int) -> dict[str, Any]:
 
 
 def end(reason: str = "end_turn", *, usage: dict[str, Any] | None = None, **more: Any) -> Any:
-    told = {"stop_reason": reason, "stop_sequence": None} | more
-    return {"type": "message_delta", "delta": told, "usage": usage or {"output_tokens": 5}}
+    members = {"stop_reason": reason, "stop_sequence": None} | more
+    return {"type": "message_delta", "delta": members, "usage": usage or {"output_tokens": 5}}
 
 
 def text(index: int, *pieces: str) -> list[dict[str, Any]]:

@@ -48,12 +48,12 @@ def messages(*recorded: Any) -> tuple[Any, ...]:
     return there_and_back(messages=list(recorded)).messages
 
 
-def said(*content: dict[str, Any], role: str = "user") -> dict[str, Any]:
+def message_of(*content: dict[str, Any], role: str = "user") -> dict[str, Any]:
     return {"role": role, "content": list(content)}
 
 
-def text(words: str, **members: Any) -> dict[str, Any]:
-    return {"type": "text", "text": words} | members
+def text(content: str, **members: Any) -> dict[str, Any]:
+    return {"type": "text", "text": content} | members
 
 
 # -- settings ------------------------------------------------------------------------------------
@@ -175,7 +175,7 @@ def test_system_messages_among_the_others_stay_there() -> None:
     recorded = [
         {"role": "system", "content": "Be brief."},
         USER,
-        said(text("Or not."), role="system"),
+        message_of(text("Or not."), role="system"),
     ]
     read = there_and_back(system="You help.", messages=recorded).messages
     assert [type(message) for message in read] == [
@@ -214,7 +214,9 @@ def test_a_message_that_cannot_be_said_is_kept_whole(odd: Any) -> None:
 
 def test_a_message_of_the_user_with_results_is_several_of_ours() -> None:
     second = RESULT | {"tool_use_id": "toolu_2", "is_error": True}
-    read = messages(USER, said(CALL, role="assistant"), said(RESULT, second, text("Well?")))
+    read = messages(
+        USER, message_of(CALL, role="assistant"), message_of(RESULT, second, text("Well?"))
+    )
     assert [type(message) for message in read[2:]] == [
         ToolResultMessage,
         ToolResultMessage,
@@ -227,16 +229,16 @@ def test_a_message_of_the_user_with_results_is_several_of_ours() -> None:
 @pytest.mark.parametrize(
     "recorded",
     [
-        [said(RESULT), said(RESULT)],
-        [said(RESULT), said(text("Well?"))],
-        [said(RESULT), USER],
-        [said(text("First."), RESULT)],
-        [said(RESULT, text("Then."), RESULT, text("Last."))],
-        [USER, said(RESULT), said(text("a"), RESULT), said(RESULT, text("b"))],
-        [said(RESULT), said(CALL, role="assistant"), said(RESULT)],
-        [said(RESULT) | {"name": "ann"}],
-        [said(RESULT, text(""))],
-        [said({"type": "tool_result", "content": "whose?"}, RESULT)],
+        [message_of(RESULT), message_of(RESULT)],
+        [message_of(RESULT), message_of(text("Well?"))],
+        [message_of(RESULT), USER],
+        [message_of(text("First."), RESULT)],
+        [message_of(RESULT, text("Then."), RESULT, text("Last."))],
+        [USER, message_of(RESULT), message_of(text("a"), RESULT), message_of(RESULT, text("b"))],
+        [message_of(RESULT), message_of(CALL, role="assistant"), message_of(RESULT)],
+        [message_of(RESULT) | {"name": "ann"}],
+        [message_of(RESULT, text(""))],
+        [message_of({"type": "tool_result", "content": "whose?"}, RESULT)],
     ],
 )
 def test_however_results_were_put_into_messages_they_go_back_so(recorded: list[Any]) -> None:
@@ -261,7 +263,7 @@ def test_however_results_were_put_into_messages_they_go_back_so(recorded: list[A
     ],
 )
 def test_however_a_result_was_written_it_goes_back_so(members: dict[str, Any]) -> None:
-    [read] = messages(said({"type": "tool_result", "tool_use_id": "toolu_1"} | members))
+    [read] = messages(message_of({"type": "tool_result", "tool_use_id": "toolu_1"} | members))
     assert isinstance(read, ToolResultMessage)
 
 
@@ -290,7 +292,7 @@ def test_however_a_result_was_written_it_goes_back_so(members: dict[str, Any]) -
     ],
 )
 def test_what_a_model_said_goes_back_as_it_was(block: dict[str, Any], kind: type) -> None:
-    read = messages(USER, said(block, text("Done."), role="assistant"), USER)
+    read = messages(USER, message_of(block, text("Done."), role="assistant"), USER)
     assert isinstance(read[1].content[0], kind)
 
 
@@ -309,15 +311,19 @@ PNG = {"type": "base64", "media_type": "image/png", "data": "iVBORw=="}
     ],
 )
 def test_images_are_read_where_we_would_write_the_same(source: dict[str, Any], kind: type) -> None:
-    [read] = messages(said({"type": "image", "source": source} | CACHED, text("What is it?")))
+    [read] = messages(message_of({"type": "image", "source": source} | CACHED, text("What is it?")))
     assert isinstance(read.content[0], kind)
 
 
-@pytest.mark.parametrize("words", ["", " ", "The answer is "])
-def test_blanks_that_were_recorded_are_kept(words: str) -> None:
-    messages(USER, {"role": "assistant", "content": words})
-    messages(USER, said(text("a"), text(words), role="assistant"))
-    messages(said(text("a"), text(words)), said(text("a"), text(words), role="assistant"), USER)
+@pytest.mark.parametrize("content", ["", " ", "The answer is "])
+def test_blanks_that_were_recorded_are_kept(content: str) -> None:
+    messages(USER, {"role": "assistant", "content": content})
+    messages(USER, message_of(text("a"), text(content), role="assistant"))
+    messages(
+        message_of(text("a"), text(content)),
+        message_of(text("a"), text(content), role="assistant"),
+        USER,
+    )
 
 
 def test_arguments_keep_their_text() -> None:
@@ -334,7 +340,7 @@ def test_arguments_keep_their_text() -> None:
 
 def test_seals_that_were_recorded_are_for_the_model_that_was_asked() -> None:
     thought = {"type": "thinking", "thinking": "Hm", "signature": "c2ln"}
-    read = there_and_back(messages=[USER, said(thought, text("4"), role="assistant"), USER])
+    read = there_and_back(messages=[USER, message_of(thought, text("4"), role="assistant"), USER])
     found = encode_request(replace(read, model="claude-2"))
     assert b"c2ln" not in found.body
     assert ChangeCode.SEAL in [loss.code for loss in found.losses]
@@ -342,7 +348,7 @@ def test_seals_that_were_recorded_are_for_the_model_that_was_asked() -> None:
 
 def test_a_forbidden_id_that_was_recorded_is_the_one_we_answer() -> None:
     odd = CALL | {"id": "functions.read:0"}
-    read = there_and_back(messages=[USER, said(odd, role="assistant")])
+    read = there_and_back(messages=[USER, message_of(odd, role="assistant")])
     answered = replace(
         read, messages=(*read.messages, ToolResult.success("functions.read:0", "one"))
     )

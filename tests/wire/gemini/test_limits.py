@@ -45,7 +45,7 @@ STOP = chunk(finish="STOP")
 ERROR = {"error": {"code": 503, "message": "Overloaded.", "status": "UNAVAILABLE"}}
 
 
-def broken_off(body: bytes) -> tuple[list[Event], StenoError]:
+def decode_to_error(body: bytes) -> tuple[list[Event], StenoError]:
     """Decode what does not come to its end; return what was said, and why there is no more."""
     decoder = gemini.StreamDecoder()
     events: list[Event] = []
@@ -53,8 +53,8 @@ def broken_off(body: bytes) -> tuple[list[Event], StenoError]:
         for source in (decoder.feed, lambda _: decoder.close()):
             for event in source(body):
                 events.append(event)  # noqa: PERF402 - what came before a fault counts
-    except StenoError as fault:
-        return events, fault
+    except StenoError as error:
+        return events, error
     pytest.fail("nothing broke off")
 
 
@@ -76,9 +76,9 @@ BEGUN = sse(chunk(OPENING), chunk(fragment("$.a", "long text")), chunk(fragment(
 def test_a_call_that_breaks_off_keeps_what_is_known_of_its_arguments(
     more: bytes, kind: type[StenoError]
 ) -> None:
-    events, fault = broken_off(BEGUN + more)
+    events, error = decode_to_error(BEGUN + more)
     [made] = assemble_message(events).tool_calls
-    assert isinstance(fault, kind)
+    assert isinstance(error, kind)
     assert isinstance(made, InvalidToolCall)
     assert made.arguments == '{"a":"long text","b":[{"c":"y"}]'
     assert not any(isinstance(event, ToolCallEnd) for event in events)
@@ -87,9 +87,9 @@ def test_a_call_that_breaks_off_keeps_what_is_known_of_its_arguments(
 def test_a_call_whose_first_fragment_cannot_be_read_is_there_with_what_can() -> None:
     opening = fragment("$.a", name="add", id="c1")
     opening["functionCall"]["partialArgs"].append({"jsonPath": "$..everything", "boolValue": True})
-    events, fault = broken_off(sse(chunk(opening)))
+    events, error = decode_to_error(sse(chunk(opening)))
     [made] = assemble_message(events).tool_calls
-    assert isinstance(fault, ProtocolError)
+    assert isinstance(error, ProtocolError)
     assert isinstance(made, InvalidToolCall)
     assert (made.id, made.name, made.arguments) == ("c1", "add", '{"a":"x"')
 
@@ -105,13 +105,15 @@ def test_a_call_with_a_last_fragment_that_cannot_be_read_cannot_be_run(
 
 
 def test_a_name_that_comes_with_a_fragment_that_cannot_be_read_is_kept() -> None:
-    events, _ = broken_off(sse(chunk(fragment("$.a")), chunk(fragment("$", name="add", id="c1"))))
+    events, _ = decode_to_error(
+        sse(chunk(fragment("$.a")), chunk(fragment("$", name="add", id="c1")))
+    )
     [made] = assemble_message(events).tool_calls
     assert (made.id, made.name, made.arguments) == ("c1", "add", '{"a":"x"')
 
 
 def test_a_call_that_breaks_off_before_its_arguments_cannot_be_run() -> None:
-    events, _ = broken_off(sse(chunk(OPENING)))
+    events, _ = decode_to_error(sse(chunk(OPENING)))
     [made] = assemble_message(events).tool_calls
     assert isinstance(made, InvalidToolCall)
     assert made.arguments == "{"
@@ -119,7 +121,7 @@ def test_a_call_that_breaks_off_before_its_arguments_cannot_be_run() -> None:
 
 def test_a_call_that_breaks_off_keeps_what_was_said_beside_its_fragments() -> None:
     parts = [fragment("$.a", tags=[tag]) | {"partMetadata": {tag: 1}} for tag in "xy"]
-    events, _ = broken_off(sse(chunk(OPENING, *parts)))
+    events, _ = decode_to_error(sse(chunk(OPENING, *parts)))
     [made] = assemble_message(events).tool_calls
     assert made.extras is not None
     kept = msgspec.json.decode(made.extras["gemini"].text)
@@ -132,14 +134,14 @@ def test_a_call_that_breaks_off_keeps_what_was_said_beside_its_fragments() -> No
 
 @pytest.mark.parametrize("name", ["tags", "tag{0}"])
 def test_what_stands_beside_fragments_is_told_once(name: str) -> None:
-    first, second = (_told_beside(count, name) for count in (50, 100))
+    first, second = (_count_extras_sent(count, name) for count in (50, 100))
     assert second <= 2.2 * first
 
 
-def _told_beside(count: int, name: str) -> int:
+def _count_extras_sent(count: int, name: str) -> int:
     """Return how many characters of extras are told of a call in `count` fragments."""
-    beside = [{name.format(at): [at]} for at in range(100, 100 + count)]
-    parts = [{"functionCall": {"willContinue": True} | members} for members in beside]
+    extras = [{name.format(at): [at]} for at in range(100, 100 + count)]
+    parts = [{"functionCall": {"willContinue": True} | members} for members in extras]
     events = decode_events(gemini, sse(chunk(OPENING, *parts, CLOSING), STOP))
     [made] = assemble_message(events).tool_calls
     assert made.extras is not None

@@ -72,7 +72,7 @@ def decode_whole(answer: Any, **settings: Any) -> AssistantMessage:
     return gemini.decode_response(msgspec.json.encode(answer), **settings)
 
 
-def heard(*pieces: bytes) -> tuple[list[Event], StenoError | None]:
+def decode_to_error(*pieces: bytes) -> tuple[list[Event], StenoError | None]:
     """Decode until the end or a fault; return both."""
     decoder = gemini.StreamDecoder()
     events: list[Event] = []
@@ -82,8 +82,8 @@ def heard(*pieces: bytes) -> tuple[list[Event], StenoError | None]:
                 events.append(event)  # noqa: PERF402 - what came before a fault counts
         for event in decoder.close():
             events.append(event)  # noqa: PERF402
-    except StenoError as fault:
-        return events, fault
+    except StenoError as error:
+        return events, error
     return events, None
 
 
@@ -363,9 +363,9 @@ def test_a_fragment_may_be_all_there_is() -> None:
 
 
 def test_a_call_that_breaks_off_cannot_be_run() -> None:
-    events, fault = heard(sse(chunk(OPENING), chunk(fragment("$.a", "1"))))
+    events, error = decode_to_error(sse(chunk(OPENING), chunk(fragment("$.a", "1"))))
     [made] = assemble_message(events).tool_calls
-    assert isinstance(fault, CutShort)
+    assert isinstance(error, CutShort)
     assert isinstance(made, InvalidToolCall)
 
 
@@ -581,7 +581,7 @@ ERROR = {"error": {"code": 503, "message": "Overloaded.", "status": "UNAVAILABLE
 
 
 @pytest.mark.parametrize(
-    "fault",
+    "error",
     [
         sse(ERROR),
         b"event: error\n" + sse(ERROR),
@@ -589,8 +589,8 @@ ERROR = {"error": {"code": 503, "message": "Overloaded.", "status": "UNAVAILABLE
         msgspec.json.format(msgspec.json.encode(ERROR)).replace(b"\n", b"\r\n"),
     ],
 )
-def test_an_error_after_a_good_start_comes_behind_what_was_said(fault: bytes) -> None:
-    events, raised = heard(sse(chunk(text("First "), finish="STOP")) + fault)
+def test_an_error_after_a_good_start_comes_behind_what_was_said(error: bytes) -> None:
+    events, raised = decode_to_error(sse(chunk(text("First "), finish="STOP")) + error)
     assert events == [TextDelta(0, "First ")]
     assert isinstance(raised, Overloaded)
     assert (raised.status, raised.provider_code, raised.provider_type) == (
@@ -603,7 +603,7 @@ def test_an_error_after_a_good_start_comes_behind_what_was_said(fault: bytes) ->
 
 @pytest.mark.parametrize("body", [ERROR, [ERROR]])
 def test_an_error_in_place_of_a_stream_is_raised(body: Any) -> None:
-    events, raised = heard(msgspec.json.encode(body))
+    events, raised = decode_to_error(msgspec.json.encode(body))
     assert events == []
     assert isinstance(raised, Overloaded)
 
@@ -639,7 +639,7 @@ def test_an_answer_that_is_no_utf8_as_text_is_refused() -> None:
 
 
 def test_what_is_no_json_is_refused_without_quoting_it() -> None:
-    events, raised = heard(sse(chunk(text("Hi"))) + b"data: {secret}\n\n")
+    events, raised = decode_to_error(sse(chunk(text("Hi"))) + b"data: {secret}\n\n")
     assert events == [TextDelta(0, "Hi")]
     assert type(raised) is ProtocolError
     assert raised.code == "invalid_json"
@@ -648,25 +648,25 @@ def test_what_is_no_json_is_refused_without_quoting_it() -> None:
 
 @pytest.mark.parametrize("part", [call("add", {"a": "X"}, id="c1"), {"hologram": "X"}])
 def test_bytes_that_are_no_text_are_refused(part: dict[str, Any]) -> None:
-    _, raised = heard(sse(chunk(part), STOP).replace(b'"X"', b'"\xff"'))
+    _, raised = decode_to_error(sse(chunk(part), STOP).replace(b'"X"', b'"\xff"'))
     assert type(raised) is ProtocolError
 
 
 def test_a_stream_that_ends_without_a_reason_was_cut() -> None:
-    events, raised = heard(sse(chunk(text("Hi"))))
+    events, raised = decode_to_error(sse(chunk(text("Hi"))))
     assert events == [TextDelta(0, "Hi")]
     assert isinstance(raised, CutShort)
 
 
 def test_a_stream_that_ends_inside_a_chunk_was_cut_whatever_was_said_before() -> None:
     body = sse(chunk(text("a"), finish="STOP"), chunk(text("b"), finish="STOP"))
-    events, raised = heard(body[:-20])
+    events, raised = decode_to_error(body[:-20])
     assert events == [TextDelta(0, "a")]
     assert isinstance(raised, CutShort)
 
 
 def test_an_end_like_that_of_openai_is_no_fault() -> None:
-    events, raised = heard(sse(chunk(text("Hi"), finish="STOP"), done=True))
+    events, raised = decode_to_error(sse(chunk(text("Hi"), finish="STOP"), done=True))
     assert raised is None
     assert assemble_message(events).text == "Hi"
 
@@ -686,43 +686,43 @@ def as_array(*chunks: dict[str, Any], indent: int = 2) -> bytes:
 
 
 def test_an_array_that_grows_is_read_like_events() -> None:
-    assert heard(as_array(*CHUNKS, indent=-1)) == heard(sse(*CHUNKS))
+    assert decode_to_error(as_array(*CHUNKS, indent=-1)) == decode_to_error(sse(*CHUNKS))
 
 
 @pytest.mark.parametrize("start", [b"", b"\xef\xbb\xbf", b"\r\n \xef\xbb\xbf\n"])
 @pytest.mark.parametrize("body", [sse(*CHUNKS), as_array(*CHUNKS)])
 def test_any_cut_gives_the_same_events(body: bytes, start: bytes) -> None:
     body = start + body
-    whole = heard(body)
+    whole = decode_to_error(body)
     assert whole[1] is None
-    assert heard(*[body[at : at + 1] for at in range(len(body))]) == whole
+    assert decode_to_error(*[body[at : at + 1] for at in range(len(body))]) == whole
     for at in range(len(body)):
-        assert heard(body[:at], body[at:]) == whole
+        assert decode_to_error(body[:at], body[at:]) == whole
 
 
 @pytest.mark.parametrize("body", [sse(*CHUNKS), as_array(*CHUNKS)])
 def test_a_stream_cut_anywhere_leaves_what_was_said(body: bytes) -> None:
-    everything, _ = heard(body)
+    everything, _ = decode_to_error(body)
     last = body.rindex(b"finishReason")
     for at in range(last):
-        events, raised = heard(body[:at])
+        events, raised = decode_to_error(body[:at])
         assert events == everything[: len(events)]
         assert isinstance(raised, CutShort)
 
 
 def test_line_ends_and_comments_change_nothing() -> None:
     body = sse(*CHUNKS)
-    assert heard(body.replace(b"\n", b"\r\n")) == heard(body)
-    assert heard(body.replace(b"data: ", b": ping\n\ndata: ")) == heard(body)
-    assert heard(body.rstrip()) == heard(body)
+    assert decode_to_error(body.replace(b"\n", b"\r\n")) == decode_to_error(body)
+    assert decode_to_error(body.replace(b"data: ", b": ping\n\ndata: ")) == decode_to_error(body)
+    assert decode_to_error(body.rstrip()) == decode_to_error(body)
 
 
 @pytest.mark.parametrize("between", [b"x", b'"{"', b"1", b"}"])
 def test_an_array_of_something_else_is_refused(between: bytes) -> None:
     body = as_array(*CHUNKS).replace(b"\n,\r\n", b"," + between + b",", 1)
-    whole = heard(body)
+    whole = decode_to_error(body)
     assert type(whole[1]) is ProtocolError
-    assert heard(*[body[at : at + 1] for at in range(len(body))])[0] == whole[0]
+    assert decode_to_error(*[body[at : at + 1] for at in range(len(body))])[0] == whole[0]
 
 
 def test_a_seal_goes_home_where_nobody_named_a_model() -> None:

@@ -34,9 +34,9 @@ def message(*parts: dict[str, Any], id: str = "msg_1", **members: Any) -> dict[s
     return item | {"content": list(parts)} | members
 
 
-def call(arguments: str = "", **members: Any) -> dict[str, Any]:
+def call(arguments_delta: str = "", **members: Any) -> dict[str, Any]:
     item = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "read"}
-    return item | {"arguments": arguments, "status": "completed"} | members
+    return item | {"arguments": arguments_delta, "status": "completed"} | members
 
 
 def reasoning(*summary: str, **members: Any) -> dict[str, Any]:
@@ -52,18 +52,18 @@ def done(item: dict[str, Any], index: int = 0) -> dict[str, Any]:
     return event("output_item.done", output_index=index, item=item)
 
 
-def say(text: str, index: int = 0, part: int = 0, id: str = "msg_1") -> dict[str, Any]:
-    places = {"item_id": id, "output_index": index, "content_index": part}
-    return event("output_text.delta", **places, delta=text, logprobs=[], obfuscation="xyz")
+def text_delta(text: str, index: int = 0, part: int = 0, id: str = "msg_1") -> dict[str, Any]:
+    position = {"item_id": id, "output_index": index, "content_index": part}
+    return event("output_text.delta", **position, delta=text, logprobs=[], obfuscation="xyz")
 
 
-def arguments(text: str, index: int = 0, id: str = "fc_1") -> dict[str, Any]:
+def arguments_delta(text: str, index: int = 0, id: str = "fc_1") -> dict[str, Any]:
     return event("function_call_arguments.delta", item_id=id, output_index=index, delta=text)
 
 
-def think(text: str, index: int = 0, part: int = 0) -> dict[str, Any]:
-    places = {"item_id": "rs_1", "output_index": index, "summary_index": part}
-    return event("reasoning_summary_text.delta", **places, delta=text)
+def summary_delta(text: str, index: int = 0, part: int = 0) -> dict[str, Any]:
+    position = {"item_id": "rs_1", "output_index": index, "summary_index": part}
+    return event("reasoning_summary_text.delta", **position, delta=text)
 
 
 def decode(*payloads: Any, **settings: Any) -> Any:
@@ -75,9 +75,9 @@ def whole(*output: dict[str, Any], **members: Any) -> Any:
     return openai_responses.decode_response(msgspec.json.encode(answer | members), model="m-1")
 
 
-def mine(block: Any) -> Any:
+def extras_of(block: Any) -> Any:
     return block.extras[NAME].to_dict()
 
 
-def refuse(text: str) -> dict[str, Any]:
+def refusal_delta(text: str) -> dict[str, Any]:
     return event("refusal.delta", item_id="msg_1", output_index=0, content_index=0, delta=text)

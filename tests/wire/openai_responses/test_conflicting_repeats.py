@@ -14,29 +14,29 @@ from steno.wire import openai_responses
 from tests.wire.decode_helpers import assemble_message, decode_events, sse
 from tests.wire.openai_responses.response_events import (
     added,
-    arguments,
+    arguments_delta,
     call,
     decode,
     done,
     end,
     event,
+    extras_of,
     message,
-    mine,
     reasoning,
-    refuse,
-    say,
+    refusal_delta,
+    summary_delta,
+    text_delta,
     text_part,
-    think,
     whole,
 )
 
 
-def muse(text: str, **places: Any) -> dict[str, Any]:
+def reasoning_delta(text: str, **position: Any) -> dict[str, Any]:
     """More thinking in the other place for it."""
-    return event("reasoning_text.delta", item_id="rs_1", delta=text, **places)
+    return event("reasoning_text.delta", item_id="rs_1", delta=text, **position)
 
 
-def cut(*payloads: Any) -> Any:
+def decode_cut(*payloads: Any) -> Any:
     """Decode what ends too early."""
     decoder = openai_responses.StreamDecoder()
     events: list[Event] = list(decoder.feed(sse(*payloads)))
@@ -45,7 +45,7 @@ def cut(*payloads: Any) -> Any:
     return assemble_message(events)
 
 
-def said(found: Any) -> list[str]:
+def texts_of(found: Any) -> list[str]:
     return [block.text for block in found.content if isinstance(block, Text | Thinking)]
 
 
@@ -68,41 +68,43 @@ NOWHERE: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("places", NOWHERE)
-def test_text_is_told_once_where_its_part_is_not_known(places: dict[str, Any]) -> None:
-    steps = (say("hello"), event("output_text.done", **places, text="hello"))
-    assert said(decode(*steps, end())) == ["hello"]
-    assert said(decode(*steps, done(message(text_part("hello"))), end())) == ["hello"]
-    assert said(cut(*steps)) == ["hello"]
+@pytest.mark.parametrize("position", NOWHERE)
+def test_text_is_told_once_where_its_part_is_not_known(position: dict[str, Any]) -> None:
+    steps = (text_delta("hello"), event("output_text.done", **position, text="hello"))
+    assert texts_of(decode(*steps, end())) == ["hello"]
+    assert texts_of(decode(*steps, done(message(text_part("hello"))), end())) == ["hello"]
+    assert texts_of(decode_cut(*steps)) == ["hello"]
 
 
-@pytest.mark.parametrize("places", NOWHERE)
-def test_text_is_told_once_where_something_else_came_between(places: dict[str, Any]) -> None:
-    at_once = event("output_text.done", **places, text="hello")
-    found = decode(say("hello"), added(call(), 7), arguments("{}", 7), at_once, end())
-    assert said(found) == ["hello"]
+@pytest.mark.parametrize("position", NOWHERE)
+def test_text_is_told_once_where_something_else_came_between(position: dict[str, Any]) -> None:
+    at_once = event("output_text.done", **position, text="hello")
+    found = decode(text_delta("hello"), added(call(), 7), arguments_delta("{}", 7), at_once, end())
+    assert texts_of(found) == ["hello"]
     assert [c.arguments for c in found.tool_calls] == ["{}"]
 
 
 def test_text_is_told_once_where_its_index_is_that_of_a_call() -> None:
     at_once = event("output_text.done", output_index=0, content_index=0, text="hello")
-    assert said(decode(say("hello"), added(call()), arguments("{}"), at_once, end())) == ["hello"]
+    assert texts_of(
+        decode(text_delta("hello"), added(call()), arguments_delta("{}"), at_once, end())
+    ) == ["hello"]
 
 
-@pytest.mark.parametrize("places", [{}, {"item_id": "rs_1"}, {"output_index": 0}])
-def test_thinking_is_told_once_where_its_part_is_not_known(places: dict[str, Any]) -> None:
-    at_once = event("reasoning_summary_text.done", **places, text="Hm")
-    assert said(decode(think("Hm"), at_once, end())) == ["Hm"]
+@pytest.mark.parametrize("position", [{}, {"item_id": "rs_1"}, {"output_index": 0}])
+def test_thinking_is_told_once_where_its_part_is_not_known(position: dict[str, Any]) -> None:
+    at_once = event("reasoning_summary_text.done", **position, text="Hm")
+    assert texts_of(decode(summary_delta("Hm"), at_once, end())) == ["Hm"]
     unnumbered = event("reasoning_summary_text.delta", item_id="rs_1", delta="Hm")
     numbered = at_once | {"item_id": "rs_1", "summary_index": 0}
-    assert said(decode(unnumbered, numbered, end())) == ["Hm"]
+    assert texts_of(decode(unnumbered, numbered, end())) == ["Hm"]
 
 
-@pytest.mark.parametrize("places", [{}, {"item_id": "made up"}, {"content_index": 0}])
-def test_what_comes_at_once_alone_is_told_wherever_it_belongs(places: dict[str, Any]) -> None:
-    at_once = event("output_text.done", **places, text="hello")
-    assert said(decode(at_once, end())) == ["hello"]
-    assert said(decode(added(call()), arguments("{}"), at_once, end())) == ["hello"]
+@pytest.mark.parametrize("position", [{}, {"item_id": "made up"}, {"content_index": 0}])
+def test_what_comes_at_once_alone_is_told_wherever_it_belongs(position: dict[str, Any]) -> None:
+    at_once = event("output_text.done", **position, text="hello")
+    assert texts_of(decode(at_once, end())) == ["hello"]
+    assert texts_of(decode(added(call()), arguments_delta("{}"), at_once, end())) == ["hello"]
 
 
 # -- words and arguments that were told in part --------------------------------------------------
@@ -111,16 +113,18 @@ def test_what_comes_at_once_alone_is_told_wherever_it_belongs(places: dict[str, 
 def test_the_missing_end_of_text_is_told() -> None:
     at_once = event("output_text.done", item_id="msg_1", content_index=0, text="hello")
     item = message(text_part("hello"))
-    assert said(cut(say("hel"), at_once)) == ["hello"]
-    assert said(cut(say("hel"), done(item))) == ["hello"]
-    assert said(decode(say("hel"), at_once, done(item), end("completed", item))) == ["hello"]
-    assert said(decode(say("hel"), end("completed", item))) == ["hello"]
+    assert texts_of(decode_cut(text_delta("hel"), at_once)) == ["hello"]
+    assert texts_of(decode_cut(text_delta("hel"), done(item))) == ["hello"]
+    assert texts_of(decode(text_delta("hel"), at_once, done(item), end("completed", item))) == [
+        "hello"
+    ]
+    assert texts_of(decode(text_delta("hel"), end("completed", item))) == ["hello"]
 
 
 def test_an_item_may_grow_when_it_is_told_again() -> None:
     longer = message(text_part("hello, and more"))
-    found = decode(say("hel"), done(message(text_part("hello"))), end("completed", longer))
-    assert said(found) == ["hello, and more"]
+    found = decode(text_delta("hel"), done(message(text_part("hello"))), end("completed", longer))
+    assert texts_of(found) == ["hello, and more"]
     assert sent_back(found) == [longer]
     shorter = decode(done(longer), end("completed", message(text_part("hello"))))
     assert sent_back(shorter) == [longer]
@@ -128,70 +132,84 @@ def test_an_item_may_grow_when_it_is_told_again() -> None:
 
 def test_a_second_part_may_grow_too() -> None:
     item = message(text_part("One"), text_part("Two"))
-    found = decode(say("On"), say("Tw", part=1), done(item), end())
-    assert said(found) == ["One", "Two"]
+    found = decode(text_delta("On"), text_delta("Tw", part=1), done(item), end())
+    assert texts_of(found) == ["One", "Two"]
 
 
 @pytest.mark.parametrize("other", ["hallo", "oh, hello", "HELLO, and more"])
 def test_words_that_differ_do_not_replace_what_was_told(other: str) -> None:
     at_once = event("output_text.done", item_id="msg_1", content_index=0, text=other)
     item = message(text_part(other))
-    assert said(cut(say("hello"), at_once)) == ["hello"]
-    assert said(decode(say("hello"), done(item), end("completed", item))) == ["hello"]
-    assert said(decode(done(message(text_part("hello"))), done(item), end())) == ["hello"]
+    assert texts_of(decode_cut(text_delta("hello"), at_once)) == ["hello"]
+    assert texts_of(decode(text_delta("hello"), done(item), end("completed", item))) == ["hello"]
+    assert texts_of(decode(done(message(text_part("hello"))), done(item), end())) == ["hello"]
 
 
 def test_text_with_a_character_in_two_halves_is_known_again() -> None:
-    body = sse(say("<"), say(">"), say("!"), done(message(text_part("\N{GRINNING FACE}!?"))), end())
+    body = sse(
+        text_delta("<"),
+        text_delta(">"),
+        text_delta("!"),
+        done(message(text_part("\N{GRINNING FACE}!?"))),
+        end(),
+    )
     body = body.replace(b"<", rb"\ud83d").replace(b">", rb"\ude00")
     assert assemble_message(decode_events(openai_responses, body)).text == "\N{GRINNING FACE}!?"
 
 
-@pytest.mark.parametrize("told", ["{", '{"a":', '{"a":1}'])
-def test_the_missing_end_of_arguments_is_told(told: str) -> None:
+@pytest.mark.parametrize("decode_in_pieces", ["{", '{"a":', '{"a":1}'])
+def test_the_missing_end_of_arguments_is_told(decode_in_pieces: str) -> None:
     at_once = event("function_call_arguments.done", item_id="fc_1", arguments='{"a":1}')
     item = call('{"a":1}')
     for last in [(at_once,), (done(item),), (at_once, done(item)), (at_once, done(call("")))]:
-        [asked] = decode(added(call()), arguments(told), *last, end()).tool_calls
+        [asked] = decode(added(call()), arguments_delta(decode_in_pieces), *last, end()).tool_calls
         assert isinstance(asked, ToolCall)
         assert asked.arguments == '{"a":1}'
-    [asked] = decode(done(call(told)), end("completed", item)).tool_calls
+    [asked] = decode(done(call(decode_in_pieces)), end("completed", item)).tool_calls
     assert (asked.id, asked.arguments) == ("call_1", '{"a":1}')
 
 
 def test_the_missing_end_of_thinking_is_told() -> None:
     at_once = event("reasoning_summary_text.done", item_id="rs_1", summary_index=0, text="Hm, so")
     more = event("reasoning_summary_text.delta", item_id="rs_1", summary_index=1, delta="Yes")
-    assert said(cut(think("Hm"), at_once)) == ["Hm, so"]
-    assert said(cut(think("Hm"), at_once, more)) == ["Hm, soYes"]
-    assert said(decode(think("Hm"), done(reasoning("Hm, so")), end())) == ["Hm, so"]
+    assert texts_of(decode_cut(summary_delta("Hm"), at_once)) == ["Hm, so"]
+    assert texts_of(decode_cut(summary_delta("Hm"), at_once, more)) == ["Hm, soYes"]
+    assert texts_of(decode(summary_delta("Hm"), done(reasoning("Hm, so")), end())) == ["Hm, so"]
     found = decode(done(reasoning("Hm")), end("completed", reasoning("Hm, so")))
-    assert said(found) == ["Hm, so"]
+    assert texts_of(found) == ["Hm, so"]
     assert sent_back(found) == [reasoning("Hm, so")]
 
 
 def test_the_missing_end_of_a_refusal_is_told() -> None:
     at_once = event("refusal.done", item_id="msg_1", content_index=0, refusal="I will not.")
-    [opaque] = decode(refuse("I will"), at_once, end()).content
+    [opaque] = decode(refusal_delta("I will"), at_once, end()).content
     assert msgspec.json.decode(opaque.raw)["refusal"] == "I will not."
 
 
 def test_thinking_that_begins_again_in_the_other_place_is_told_once() -> None:
-    assert said(cut(think("I think so"), muse("I think"))) == ["I think so"]
-    assert said(cut(think("I think"), muse("I think so"))) == ["I think so"]
-    assert said(cut(think("I think so"), muse("But no"))) == ["I think soBut no"]
+    assert texts_of(decode_cut(summary_delta("I think so"), reasoning_delta("I think"))) == [
+        "I think so"
+    ]
+    assert texts_of(decode_cut(summary_delta("I think"), reasoning_delta("I think so"))) == [
+        "I think so"
+    ]
+    assert texts_of(decode_cut(summary_delta("I think so"), reasoning_delta("But no"))) == [
+        "I think soBut no"
+    ]
 
 
 # -- arguments that are no text ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("told", ['{"a":', '{ "a":', "[", '{"a": 1}'])
-def test_arguments_that_are_an_object_are_written_as_json_whatever_deltas_said(told: str) -> None:
+@pytest.mark.parametrize("decode_in_pieces", ['{"a":', '{ "a":', "[", '{"a": 1}'])
+def test_arguments_that_are_an_object_are_written_as_json_whatever_deltas_said(
+    decode_in_pieces: str,
+) -> None:
     item = call("") | {"arguments": {"a": 1}}
-    found = decode(added(call()), arguments(told), done(item), end())
+    found = decode(added(call()), arguments_delta(decode_in_pieces), done(item), end())
     [asked], [written] = found.tool_calls, sent_back(found)
     if isinstance(asked, InvalidToolCall):
-        assert written["arguments"] == told
+        assert written["arguments"] == decode_in_pieces
     else:
         assert written["arguments"] == {"a": 1}
 
@@ -209,7 +227,12 @@ def test_two_calls_may_share_an_item_id() -> None:
         "at one index": [done(item) for item in TWINS],
         "announced": [
             *(added(TWINS[0] | {"arguments": ""}), added(TWINS[1] | {"arguments": ""}, 1)),
-            *(arguments("{}", 0), arguments("[]", 1), done(TWINS[0]), done(TWINS[1], 1)),
+            *(
+                arguments_delta("{}", 0),
+                arguments_delta("[]", 1),
+                done(TWINS[0]),
+                done(TWINS[1], 1),
+            ),
         ],
     }
     for steps in streams.values():
@@ -229,10 +252,17 @@ def test_items_of_other_kinds_may_share_an_id() -> None:
 @pytest.mark.parametrize("start", [(), (added(message()), added(message(), 1))])
 def test_two_messages_that_share_an_id_may_grow(start: Any) -> None:
     items = (message(text_part("One")), message(text_part("Two")))
-    steps = (say("O"), say("ne"), done(items[0]), say("T", 1), say("wo", 1), done(items[1], 1))
+    steps = (
+        text_delta("O"),
+        text_delta("ne"),
+        done(items[0]),
+        text_delta("T", 1),
+        text_delta("wo", 1),
+        done(items[1], 1),
+    )
     for last in (end(), end("completed", *items)):
         found = decode(*start, *steps, last)
-        assert said(found) == ["One", "Two"]
+        assert texts_of(found) == ["One", "Two"]
         assert sent_back(found) == [*items]
 
 
@@ -240,16 +270,19 @@ def test_text_may_grow_under_the_id_of_thinking_that_is_done() -> None:
     thought, text = reasoning("Hm", id="x"), message(text_part("One"), id="x")
     more = event("output_text.delta", item_id="x", content_index=0, delta="On")
     steps = [event("output_item.done", item=thought), more, event("output_item.done", item=text)]
-    assert said(decode(*steps, end("completed", thought, text))) == ["Hm", "One"]
+    assert texts_of(decode(*steps, end("completed", thought, text))) == ["Hm", "One"]
 
 
 def test_two_messages_may_share_an_id() -> None:
     items = (message(text_part("One")), message(text_part("Two")))
-    assert said(whole(*items)) == ["One", "Two"]
-    assert said(decode(*[done(item, n) for n, item in enumerate(items)], end())) == ["One", "Two"]
+    assert texts_of(whole(*items)) == ["One", "Two"]
+    assert texts_of(decode(*[done(item, n) for n, item in enumerate(items)], end())) == [
+        "One",
+        "Two",
+    ]
     unnumbered = [event("output_item.done", item=item) for item in items]
-    assert said(decode(*unnumbered, end("completed", *items))) == ["One", "Two"]
-    assert said(whole(items[0], items[0])) == ["One", "One"]
+    assert texts_of(decode(*unnumbered, end("completed", *items))) == ["One", "Two"]
+    assert texts_of(whole(items[0], items[0])) == ["One", "One"]
 
 
 # -- members that are told again -----------------------------------------------------------------
@@ -258,10 +291,10 @@ def test_two_messages_may_share_an_id() -> None:
 def test_a_status_is_the_latest() -> None:
     first = message(text_part("hello"), status="in_progress")
     found = decode(done(first), end("completed", message(text_part("hello"))))
-    assert mine(found.content[0])["$item"]["status"] == "completed"
+    assert extras_of(found.content[0])["$item"]["status"] == "completed"
     silent = message(text_part("hello"), status=None)
     found = decode(done(message(text_part("hello"))), end("completed", silent))
-    assert mine(found.content[0])["$item"]["status"] == "completed"
+    assert extras_of(found.content[0])["$item"]["status"] == "completed"
 
 
 def test_a_list_that_is_empty_with_a_blank_in_it_says_nothing() -> None:
@@ -269,10 +302,10 @@ def test_a_list_that_is_empty_with_a_blank_in_it_says_nothing() -> None:
     body = b"data: " + item.replace(b'"annotations":[]', b'"annotations":[ ]') + b"\n\n"
     cited = message(text_part("hello", annotations={"url": "u"}))
     found = assemble_message(decode_events(openai_responses, body, sse(end("completed", cited))))
-    assert mine(found.content[0])["annotations"] == {"url": "u"}
+    assert extras_of(found.content[0])["annotations"] == {"url": "u"}
 
 
-def extras_told(count: int, item: dict[str, Any]) -> int:
+def count_added_extras(count: int, item: dict[str, Any]) -> int:
     """Return how many members are told of an item that has one more with each of its tellings."""
     body = [done(item | {f"x{number}": 1}) for number in range(count)]
     events = decode_events(openai_responses, sse(*body, end()))
@@ -287,7 +320,7 @@ def extras_told(count: int, item: dict[str, Any]) -> int:
 
 @pytest.mark.parametrize("item", [reasoning(), message(text_part("Hi")), call("{}")])
 def test_an_item_that_is_told_again_and_again_costs_what_it_says(item: dict[str, Any]) -> None:
-    assert extras_told(80, item) == extras_told(40, item) < 40
+    assert count_added_extras(80, item) == count_added_extras(40, item) < 40
 
 
 def test_only_new_members_are_told_of_an_item() -> None:
@@ -309,6 +342,6 @@ def test_a_byte_order_mark_is_no_part_of_an_answer(mark: Any) -> None:
 
 def test_text_arrives_no_later_for_being_compared() -> None:
     decoder = openai_responses.StreamDecoder()
-    assert list(decoder.feed(sse(say("hel")))) == [TextDelta(0, "hel")]
+    assert list(decoder.feed(sse(text_delta("hel")))) == [TextDelta(0, "hel")]
     at_once = event("output_text.done", item_id="msg_1", content_index=0, text="hello")
     assert list(decoder.feed(sse(at_once))) == [TextDelta(0, "lo")]

@@ -31,27 +31,27 @@ from tests.wire.decode_helpers import assemble_message, decode_events, sse
 from tests.wire.openai_responses.response_events import (
     NAME,
     added,
-    arguments,
+    arguments_delta,
     call,
     created,
     decode,
     done,
     end,
     event,
+    extras_of,
     message,
-    mine,
     reasoning,
-    refuse,
-    say,
+    refusal_delta,
+    summary_delta,
+    text_delta,
     text_part,
-    think,
     whole,
 )
 
 AT = {"item_id": "msg_1", "output_index": 0, "content_index": 0}
 
 
-def muse(text: str) -> dict[str, Any]:
+def reasoning_delta(text: str) -> dict[str, Any]:
     """More thinking in the other place for it."""
     return event(
         "reasoning_text.delta", item_id="rs_1", output_index=0, content_index=0, delta=text
@@ -78,7 +78,7 @@ def sent_back(turn: AssistantMessage) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("members", [{}, {"item": None}], ids=["absent", "null"])
 def test_an_item_that_is_announced_without_a_word_costs_nothing(members: dict[str, Any]) -> None:
     empty = event("output_item.added", output_index=0, **members)
-    assert decode(empty, say("Hi"), end()).content == (Text("Hi"),)
+    assert decode(empty, text_delta("Hi"), end()).content == (Text("Hi"),)
 
 
 # -- what is said at once ------------------------------------------------------------------------
@@ -104,7 +104,7 @@ def test_a_part_that_comes_at_once_stands_behind_one_that_grew() -> None:
         event("output_text.done", **AT | {"content_index": part}, text=text)
         for part, text in enumerate(["One", "Two"])
     ]
-    found = decode(added(message()), say("One"), *steps, end())
+    found = decode(added(message()), text_delta("One"), *steps, end())
     assert found.content == (Text("One"), Text("Two"))
 
 
@@ -122,20 +122,22 @@ def test_thinking_that_comes_at_once_is_thinking(kind: str) -> None:
 
 
 @pytest.mark.parametrize("tail", [(), (done(message(text_part("Hi"))),)], ids=["not done", "done"])
-@pytest.mark.parametrize("places", [AT, {"output_index": 0}, {"item_id": "other"}, {}])
-def test_what_deltas_said_is_not_said_again(places: dict[str, Any], tail: Any) -> None:
-    at_once = event("output_text.done", **{"content_index": 0} | places, text="Hi")
-    assert decode(added(message()), say("Hi"), at_once, *tail, at_once, end()).text == "Hi"
+@pytest.mark.parametrize("position", [AT, {"output_index": 0}, {"item_id": "other"}, {}])
+def test_what_deltas_said_is_not_said_again(position: dict[str, Any], tail: Any) -> None:
+    at_once = event("output_text.done", **{"content_index": 0} | position, text="Hi")
+    assert decode(added(message()), text_delta("Hi"), at_once, *tail, at_once, end()).text == "Hi"
 
 
 def test_what_deltas_said_of_calls_refusals_and_thoughts_is_not_said_again() -> None:
     refusal = event("refusal.done", **AT, refusal="No.")
-    found = decode(added(message()), refuse("No."), refusal, end())
+    found = decode(added(message()), refusal_delta("No."), refusal, end())
     assert msgspec.json.decode(found.content[0].raw)["refusal"] == "No."
     at_once = event("function_call_arguments.done", item_id="fc_1", arguments="{}")
-    assert decode(added(call()), arguments("{}"), at_once, end()).tool_calls[0].arguments == "{}"
+    assert (
+        decode(added(call()), arguments_delta("{}"), at_once, end()).tool_calls[0].arguments == "{}"
+    )
     thought = event("reasoning_summary_text.done", output_index=0, summary_index=0, text="Hm")
-    assert thinking_of(added(reasoning()), think("Hm"), thought, end()) == "Hm"
+    assert thinking_of(added(reasoning()), summary_delta("Hm"), thought, end()) == "Hm"
 
 
 FAULT = {"type": "error", "code": "server_error", "message": "engine died"}
@@ -161,28 +163,34 @@ def test_what_came_at_once_is_kept_where_the_answer_breaks(
 
 
 def test_members_that_only_the_end_knows_are_kept() -> None:
-    told = message(text_part("Hi"))
+    decode_in_pieces = message(text_part("Hi"))
     again = message(text_part("Hi", logprobs=[], annotations=[{"url": "u"}]), phase="final_answer")
-    [text] = decode(added(message()), say("Hi"), done(told), end("completed", again)).content
+    [text] = decode(
+        added(message()), text_delta("Hi"), done(decode_in_pieces), end("completed", again)
+    ).content
     assert text.text == "Hi"
-    assert mine(text)["$item"] == {"id": "msg_1", "status": "completed", "phase": "final_answer"}
-    assert mine(text)["annotations"] == [{"url": "u"}]
-    assert sent_back(decode(done(told), done(again), end())) == [again]
+    assert extras_of(text)["$item"] == {
+        "id": "msg_1",
+        "status": "completed",
+        "phase": "final_answer",
+    }
+    assert extras_of(text)["annotations"] == [{"url": "u"}]
+    assert sent_back(decode(done(decode_in_pieces), done(again), end())) == [again]
 
 
 def test_what_was_told_first_stands_but_for_the_status() -> None:
     first, second = call("{}", id="fc_1", status="completed"), call("{}", id="fc_2", status="x")
     [asked] = decode(done(first), end("completed", second | {"namespace": "fs"})).tool_calls
-    assert mine(asked) == {"id": "fc_1", "status": "x", "namespace": "fs"}
+    assert extras_of(asked) == {"id": "fc_1", "status": "x", "namespace": "fs"}
 
 
 def test_a_seal_may_come_with_the_end() -> None:
-    told, sealed = reasoning("Hm"), reasoning("Hm", encrypted_content="gAAA")
+    decode_in_pieces, sealed = reasoning("Hm"), reasoning("Hm", encrypted_content="gAAA")
     [thinking] = decode(
-        added(reasoning()), think("Hm"), done(told), end("completed", sealed)
+        added(reasoning()), summary_delta("Hm"), done(decode_in_pieces), end("completed", sealed)
     ).content
     assert (thinking.text, thinking.seal.data) == ("Hm", "gAAA")
-    assert decode(done(told), end("completed", sealed), model="m-1") == whole(sealed)
+    assert decode(done(decode_in_pieces), end("completed", sealed), model="m-1") == whole(sealed)
 
 
 def test_a_summary_may_come_with_the_end() -> None:
@@ -219,16 +227,16 @@ def test_an_empty_message_may_get_its_words_with_the_end() -> None:
 def test_a_part_may_come_with_the_end() -> None:
     both = message(text_part("One"), text_part("Two"))
     found = decode(
-        added(message()), say("One"), done(message(text_part("One"))), end("completed", both)
+        added(message()), text_delta("One"), done(message(text_part("One"))), end("completed", both)
     )
     assert sent_back(found) == [both]
 
 
 def test_parts_are_found_by_their_numbers() -> None:
     item = message(text_part("One"), text_part("Two", logprobs=[1]))
-    found = decode(added(message()), say("Two", part=1), done(item), end())
+    found = decode(added(message()), text_delta("Two", part=1), done(item), end())
     assert sorted(block.text for block in found.content) == ["One", "Two"]
-    assert [mine(b)["logprobs"] for b in found.content if b.text == "Two"] == [[1]]
+    assert [extras_of(b)["logprobs"] for b in found.content if b.text == "Two"] == [[1]]
 
 
 @pytest.mark.parametrize(
@@ -254,12 +262,22 @@ HELD = reasoning("Hm, hm", content=content("Hm, hm"))
 @pytest.mark.parametrize(
     "deltas",
     [
-        (think("Hm, "), think("hm"), muse("Hm,"), muse(" hm")),
-        (muse("Hm, "), muse("hm"), think("Hm, hm")),
-        (think("Hm, "), muse("Hm, "), think("hm"), muse("hm")),
-        (think("Hm, "), muse("Hm, hm"), think("hm")),
-        (think("Hm, hm"),),
-        (think("Hm"),),
+        (
+            summary_delta("Hm, "),
+            summary_delta("hm"),
+            reasoning_delta("Hm,"),
+            reasoning_delta(" hm"),
+        ),
+        (reasoning_delta("Hm, "), reasoning_delta("hm"), summary_delta("Hm, hm")),
+        (
+            summary_delta("Hm, "),
+            reasoning_delta("Hm, "),
+            summary_delta("hm"),
+            reasoning_delta("hm"),
+        ),
+        (summary_delta("Hm, "), reasoning_delta("Hm, hm"), summary_delta("hm")),
+        (summary_delta("Hm, hm"),),
+        (summary_delta("Hm"),),
         (),
     ],
 )
@@ -272,41 +290,52 @@ def test_the_same_thinking_in_both_places_is_told_once(deltas: Any) -> None:
 @given(st.lists(st.tuples(st.sampled_from(["summary", "content"]), st.text("ab", max_size=3))))
 def test_thinking_waits_exactly_as_long_as_it_may_be_a_repetition(said: list[Any]) -> None:
     thoughts, first = BlockText(REASONING_KIND, 0), said[0][0] if said else ""
-    told, waiting, is_different = "", "", False
+    decode_in_pieces, waiting, is_different = "", "", False
     for place, text in said:
         if place == first or is_different:
             expected = text
         else:
             waiting += text
-            is_different = not (told.startswith(waiting) or waiting.startswith(told))
+            is_different = not (
+                decode_in_pieces.startswith(waiting) or waiting.startswith(decode_in_pieces)
+            )
             expected = waiting if is_different else ""
             waiting = "" if is_different else waiting
         assert thoughts.add_delta(text, (place, 0)) == expected
-        told += expected
-    is_repeated = told.startswith(waiting) or waiting.startswith(told)
-    assert thoughts.take_remaining() == (waiting[len(told) :] if is_repeated else waiting)
+        decode_in_pieces += expected
+    is_repeated = decode_in_pieces.startswith(waiting) or waiting.startswith(decode_in_pieces)
+    assert thoughts.take_remaining() == (
+        waiting[len(decode_in_pieces) :] if is_repeated else waiting
+    )
 
 
 def test_thinking_that_differs_is_told_as_it_comes() -> None:
     item = reasoning("So.", content=content("Sooner or later."))
     body = sse(
-        added(reasoning()), think("So."), muse("Soon"), muse("er or later."), done(item), end()
+        added(reasoning()),
+        summary_delta("So."),
+        reasoning_delta("Soon"),
+        reasoning_delta("er or later."),
+        done(item),
+        end(),
     )
     events = decode_events(openai_responses, body)
-    assert events[:3] == [ThinkingDelta(0, told) for told in ("So.", "Soon", "er or later.")]
+    assert events[:3] == [
+        ThinkingDelta(0, decode_in_pieces) for decode_in_pieces in ("So.", "Soon", "er or later.")
+    ]
     assert assemble_message(events) == whole(item)
 
 
 def test_thinking_that_waited_in_vain_is_told_in_the_end() -> None:
-    told = (added(reasoning()), think("Hm, hm"), muse("Hm"))
+    decode_in_pieces = (added(reasoning()), summary_delta("Hm, hm"), reasoning_delta("Hm"))
     item = reasoning("Hm, hm", content=content("Hm"))
-    assert thinking_of(*told, done(item), end()) == "Hm, hmHm"
+    assert thinking_of(*decode_in_pieces, done(item), end()) == "Hm, hmHm"
 
 
 def test_thinking_of_which_one_place_came_in_no_delta_is_whole() -> None:
     item = reasoning("So.", content=content("Later."))
-    assert thinking_of(think("So."), done(item), end()) == "So.Later."
-    assert sorted(thinking_of(muse("Later."), done(item), end())) == sorted("So.Later.")
+    assert thinking_of(summary_delta("So."), done(item), end()) == "So.Later."
+    assert sorted(thinking_of(reasoning_delta("Later."), done(item), end())) == sorted("So.Later.")
 
 
 # -- custom tools --------------------------------------------------------------------------------

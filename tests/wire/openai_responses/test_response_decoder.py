@@ -32,20 +32,20 @@ from tests.wire.decode_helpers import assemble_message, decode_events, sse
 from tests.wire.openai_responses.response_events import (
     NAME,
     added,
-    arguments,
+    arguments_delta,
     call,
     created,
     decode,
     done,
     end,
     event,
+    extras_of,
     message,
-    mine,
     reasoning,
-    refuse,
-    say,
+    refusal_delta,
+    summary_delta,
+    text_delta,
     text_part,
-    think,
     whole,
 )
 
@@ -55,7 +55,12 @@ from tests.wire.openai_responses.response_events import (
 def test_text_arrives_piece_by_piece() -> None:
     item = message(text_part("Hello"))
     body = sse(
-        created(), added(message()), say("Hel"), say("lo"), done(item), end("completed", item)
+        created(),
+        added(message()),
+        text_delta("Hel"),
+        text_delta("lo"),
+        done(item),
+        end("completed", item),
     )
     events = decode_events(openai_responses, body)
     assert events[:2] == [TextDelta(0, "Hel"), TextDelta(0, "lo")]
@@ -68,9 +73,9 @@ def test_what_is_told_three_times_is_told_once() -> None:
     thought, said, asked = reasoning("Hm"), message(text_part("Yes")), call('{"p":1}')
     found = decode(
         created(),
-        *(added(reasoning()), think("Hm"), done(thought)),
-        *(added(message(), 1), say("Yes", 1), done(said, 1)),
-        *(added(call(), 2), arguments('{"p":1}', 2), done(asked, 2)),
+        *(added(reasoning()), summary_delta("Hm"), done(thought)),
+        *(added(message(), 1), text_delta("Yes", 1), done(said, 1)),
+        *(added(call(), 2), arguments_delta('{"p":1}', 2), done(asked, 2)),
         end("completed", thought, said, asked),
     )
     assert [type(block).__name__ for block in found.content] == ["Thinking", "Text", "ToolCall"]
@@ -79,7 +84,9 @@ def test_what_is_told_three_times_is_told_once() -> None:
 
 
 def test_what_was_streamed_counts_where_the_end_repeats_nothing() -> None:
-    found = decode(created(), added(message()), say("Hi"), done(message(text_part("Hi"))), end())
+    found = decode(
+        created(), added(message()), text_delta("Hi"), done(message(text_part("Hi"))), end()
+    )
     assert found.text == "Hi"
 
 
@@ -92,13 +99,13 @@ def test_what_only_the_end_says_is_taken_from_there() -> None:
 
 def test_an_item_that_is_never_done_is_completed_by_the_end() -> None:
     item = message(text_part("Hi"), phase="final_answer")
-    found = decode(added(message()), say("Hi"), end("completed", item))
+    found = decode(added(message()), text_delta("Hi"), end("completed", item))
     assert found.text == "Hi"
-    assert mine(found.content[0])["$item"]["phase"] == "final_answer"
+    assert extras_of(found.content[0])["$item"]["phase"] == "final_answer"
 
 
 def test_an_item_that_is_done_empty_does_not_unsay_its_words() -> None:
-    found = decode(added(message()), say("Hi"), done(message()), end())
+    found = decode(added(message()), text_delta("Hi"), done(message()), end())
     assert found.content == (Text("Hi"),)
 
 
@@ -109,19 +116,27 @@ def test_parts_of_a_message_are_blocks_of_their_own() -> None:
         for n in (0, 1)
     ]
     found = decode(
-        added(message()), parts[0], say("One"), parts[1], say("Two", part=1), done(item), end()
+        added(message()),
+        parts[0],
+        text_delta("One"),
+        parts[1],
+        text_delta("Two", part=1),
+        done(item),
+        end(),
     )
     assert [block.text for block in found.content] == ["One", "Two"]
     assert found.text == "OneTwo"
 
 
 def test_a_part_may_be_counted_from_anywhere() -> None:
-    found = decode(added(message()), say("Hi", part=1), done(message(text_part("Hi"))), end())
+    found = decode(
+        added(message()), text_delta("Hi", part=1), done(message(text_part("Hi"))), end()
+    )
     assert found.text == "Hi"
 
 
 def test_an_empty_delta_says_nothing() -> None:
-    found = decode(added(message()), say(""), done(message(text_part("Hi"))), end())
+    found = decode(added(message()), text_delta(""), done(message(text_part("Hi"))), end())
     assert found.text == "Hi"
 
 
@@ -129,7 +144,7 @@ def test_citations_and_members_of_the_item_stay_with_the_text() -> None:
     citation = {"type": "url_citation", "url": "https://example.org", "start_index": 0}
     part = text_part("See there.", annotations=[citation], logprobs=[])
     [text] = decode(done(message(part, phase="commentary")), end()).content
-    assert mine(text) == {
+    assert extras_of(text) == {
         "$item": {"id": "msg_1", "status": "completed", "phase": "commentary"},
         "$form": {"item": "message"},
         "annotations": [citation],
@@ -138,13 +153,13 @@ def test_citations_and_members_of_the_item_stay_with_the_text() -> None:
 
 
 def test_half_a_character_waits_for_its_other_half() -> None:
-    body = sse(created(), say("<"), say(">"), end())
+    body = sse(created(), text_delta("<"), text_delta(">"), end())
     body = body.replace(b"<", rb"\ud83d").replace(b">", rb"\ude00")
     assert assemble_message(decode_events(openai_responses, body)).text == "\N{GRINNING FACE}"
 
 
 def test_half_a_character_beside_a_number_that_python_cannot_read_is_replaced() -> None:
-    body = sse(created(), say("a<"), end())
+    body = sse(created(), text_delta("a<"), end())
     body = body.replace(b'a<"', rb'a\ud83d","zz":' + b"1" * 5000)
     assert (
         assemble_message(decode_events(openai_responses, body)).text == "a\N{REPLACEMENT CHARACTER}"
@@ -174,19 +189,26 @@ def test_indexes_may_be_missing() -> None:
 def test_every_event_may_have_an_id_of_its_own() -> None:
     """GitHub Copilot makes up a new one each time."""
     found = decode(
-        *(added(message(id="a")), say("Hel", id="b"), say("lo", id="c")),
+        *(added(message(id="a")), text_delta("Hel", id="b"), text_delta("lo", id="c")),
         done(message(text_part("Hello"), id="d")),
-        *(added(call(id="e"), 1), arguments("{}", 1, id="f"), done(call("{}", id="g"), 1)),
+        *(added(call(id="e"), 1), arguments_delta("{}", 1, id="f"), done(call("{}", id="g"), 1)),
         end("completed", message(text_part("Hello"), id="h"), call("{}", id="i")),
     )
     assert found.text == "Hello"
-    assert [(c.id, mine(c)["id"]) for c in found.tool_calls] == [("call_1", "g")]
+    assert [(c.id, extras_of(c)["id"]) for c in found.tool_calls] == [("call_1", "g")]
 
 
 def test_two_items_may_share_an_index() -> None:
     """Some servers count messages and calls apart."""
     found = decode(
-        *(added(message()), added(call()), say("Hel"), arguments("{"), say("lo"), arguments("}")),
+        *(
+            added(message()),
+            added(call()),
+            text_delta("Hel"),
+            arguments_delta("{"),
+            text_delta("lo"),
+            arguments_delta("}"),
+        ),
         *(done(message(text_part("Hello"))), done(call("{}"))),
         end("completed", message(text_part("Hello")), call("{}")),
     )
@@ -199,12 +221,19 @@ def test_two_items_may_share_an_index() -> None:
 
 def test_summaries_are_joined_and_their_parts_kept() -> None:
     item = reasoning("One.", "Two.", encrypted_content="gAAA", content=[])
-    body = (created(), added(reasoning()), think("One."), think("Two.", part=1), done(item), end())
+    body = (
+        created(),
+        added(reasoning()),
+        summary_delta("One."),
+        summary_delta("Two.", part=1),
+        done(item),
+        end(),
+    )
     [thinking] = decode(*body, model="m-1").content
     assert isinstance(thinking, Thinking)
     assert thinking.text == "One.Two."
     assert thinking.seal == Seal(data="gAAA", provider="openai", api=NAME, model="m-1")
-    assert mine(thinking) == {"id": "rs_1", "summary": item["summary"], "content": []}
+    assert extras_of(thinking) == {"id": "rs_1", "summary": item["summary"], "content": []}
 
 
 def test_a_seal_is_taken_from_the_item_that_is_done() -> None:
@@ -242,13 +271,13 @@ def test_thinking_without_a_word_is_kept_for_its_id() -> None:
 
 def test_a_call_has_two_ids() -> None:
     item = call('{"p" : 1}', namespace="fs")
-    body = sse(added(call()), arguments('{"p" '), arguments(": 1}"), done(item), end())
+    body = sse(added(call()), arguments_delta('{"p" '), arguments_delta(": 1}"), done(item), end())
     events = decode_events(openai_responses, body)
     assert events[:2] == [ToolCallBegin(0, "call_1", "read"), ToolCallDelta(0, None, None, '{"p" ')]
     found = assemble_message(events)
     [asked] = found.tool_calls
     assert (asked.id, asked.name, asked.arguments) == ("call_1", "read", '{"p" : 1}')
-    assert mine(asked) == {"id": "fc_1", "status": "completed", "namespace": "fs"}
+    assert extras_of(asked) == {"id": "fc_1", "status": "completed", "namespace": "fs"}
     assert (found.stop_reason, found.raw_stop_reason) == (StopReason.TOOL_USE, "completed")
 
 
@@ -258,7 +287,7 @@ def test_arguments_may_come_whole() -> None:
 
 
 def test_a_call_may_come_without_a_beginning() -> None:
-    found = decode(arguments('{"p":1}'), done(call('{"p":1}')), end())
+    found = decode(arguments_delta('{"p":1}'), done(call('{"p":1}')), end())
     assert [(c.id, c.name, c.arguments) for c in found.tool_calls] == [
         ("call_1", "read", '{"p":1}')
     ]
@@ -271,7 +300,7 @@ def test_a_call_without_an_id_gets_one() -> None:
 
 
 def test_arguments_that_are_no_json_make_an_invalid_call() -> None:
-    [asked] = decode(added(call()), arguments('{"p":'), done(call('{"p":')), end()).tool_calls
+    [asked] = decode(added(call()), arguments_delta('{"p":'), done(call('{"p":')), end()).tool_calls
     assert isinstance(asked, InvalidToolCall)
     assert (asked.id, asked.arguments) == ("call_1", '{"p":')
 
@@ -284,7 +313,7 @@ def test_server_tools_stand_where_they_were_used() -> None:
     found = decode(
         *(added(search), event("web_search_call.searching", output_index=0, item_id="ws_1")),
         done(search),
-        *(added(message(), 1), say("Found.", 1), done(message(text_part("Found.")), 1)),
+        *(added(message(), 1), text_delta("Found.", 1), done(message(text_part("Found.")), 1)),
         end("completed", search, message(text_part("Found."))),
     )
     opaque, text = found.content
@@ -296,7 +325,7 @@ def test_server_tools_stand_where_they_were_used() -> None:
 
 def test_an_event_that_is_not_known_is_kept() -> None:
     odd = event("hologram.delta", output_index=0, delta={"x": 1})
-    found = decode(odd, event("hologram.done"), say("Hi"), end())
+    found = decode(odd, event("hologram.done"), text_delta("Hi"), end())
     assert [block.kind for block in found.content[:2]] == [
         *("event:response.hologram.delta", "event:response.hologram.done"),
     ]
@@ -307,14 +336,16 @@ def test_an_event_that_is_not_known_is_kept() -> None:
 def test_progress_is_no_news() -> None:
     kinds = ("in_progress", "queued", "content_part.done", "output_text.done", "mcp_call.completed")
     steps = [event(kind, output_index=0, item_id="x") for kind in kinds]
-    assert decode({"type": "ping", "cost": "0"}, *steps, say("Hi"), end()).content == (Text("Hi"),)
+    assert decode({"type": "ping", "cost": "0"}, *steps, text_delta("Hi"), end()).content == (
+        Text("Hi"),
+    )
 
 
 def test_what_is_said_about_the_answer_is_kept_for_the_record() -> None:
     decoder = openai_responses.StreamDecoder()
     list(decoder.feed(sse(created())))
     assert decoder.envelope == {"id": "resp_1", "model": "m-1-2026"}
-    odd = say("Hi") | {"model": "proxy", "shard": 7}
+    odd = text_delta("Hi") | {"model": "proxy", "shard": 7}
     list(
         decoder.feed(
             sse(odd, end(store=False) | {"timings": {"n": 1}}, {"type": "ping", "cost": "0"})
@@ -336,7 +367,9 @@ def test_what_is_said_about_the_answer_is_kept_for_the_record() -> None:
 
 def test_a_refusal_is_no_text_but_is_kept() -> None:
     item = message({"type": "refusal", "refusal": "I will not."})
-    found = decode(added(message()), refuse("I will"), refuse(" not."), done(item), end())
+    found = decode(
+        added(message()), refusal_delta("I will"), refusal_delta(" not."), done(item), end()
+    )
     assert found.text is None
     assert (found.stop_reason, found.raw_stop_reason) == (StopReason.CONTENT_FILTER, "completed")
     [opaque] = found.content
@@ -346,7 +379,7 @@ def test_a_refusal_is_no_text_but_is_kept() -> None:
 
 def test_a_refusal_that_is_cut_is_kept_too() -> None:
     decoder = openai_responses.StreamDecoder()
-    assert list(decoder.feed(sse(added(message()), refuse("I wi")))) == []
+    assert list(decoder.feed(sse(added(message()), refusal_delta("I wi")))) == []
     closing = decoder.close()
     [opaque] = assemble_message([next(closing)]).content
     assert isinstance(opaque, Opaque)
@@ -357,7 +390,7 @@ def test_a_refusal_that_is_cut_is_kept_too() -> None:
 
 def test_a_refusal_of_many_pieces_is_joined_and_so_are_halves_of_characters() -> None:
     pieces = ["No ", *["no "] * 500, "\ud83d", "\ude00", " \ud83d"]
-    payloads = [json.dumps(refuse(piece)).encode() for piece in pieces]
+    payloads = [json.dumps(refusal_delta(piece)).encode() for piece in pieces]
     body = b"".join([b"data: " + payload + b"\n\n" for payload in payloads])
     [opaque] = assemble_message(decode_events(openai_responses, body, sse(end()))).content
     assert isinstance(opaque, Opaque)
@@ -376,15 +409,15 @@ def test_usage_is_read_as_it_is() -> None:
         "output_tokens_details": {"reasoning_tokens": 5},
         "total_tokens": 120,
     }
-    assert decode(say("Hi"), end(usage=usage)).usage == Usage(
+    assert decode(text_delta("Hi"), end(usage=usage)).usage == Usage(
         input_tokens=100,
         output_tokens=20,
         cache_read_tokens=64,
         cache_write_tokens=8,
         thinking_tokens=5,
     )
-    assert decode(say("Hi"), end(usage=None)).usage is None
-    assert decode(say("Hi"), end(usage={"input_tokens": 0})).usage == Usage(input_tokens=0)
+    assert decode(text_delta("Hi"), end(usage=None)).usage is None
+    assert decode(text_delta("Hi"), end(usage={"input_tokens": 0})).usage == Usage(input_tokens=0)
 
 
 @pytest.mark.parametrize(
@@ -397,7 +430,7 @@ def test_usage_is_read_as_it_is() -> None:
     ],
 )
 def test_a_status_is_mapped_and_kept(status: str, reason: str | None, ours: StopReason) -> None:
-    found = decode(say("Hi"), end(status, incomplete_details={"reason": reason}))
+    found = decode(text_delta("Hi"), end(status, incomplete_details={"reason": reason}))
     assert (found.stop_reason, found.raw_stop_reason) == (ours, status)
 
 
@@ -406,7 +439,7 @@ def test_what_is_called_completed_may_be_incomplete() -> None:
     details = {"reason": "max_output_tokens"}
     last = end("completed", incomplete_details=details)
     last["response"]["status"] = "incomplete"
-    found = decode(say("Hi"), last)
+    found = decode(text_delta("Hi"), last)
     assert (found.stop_reason, found.raw_stop_reason) == (StopReason.LENGTH, "incomplete")
 
 
@@ -423,7 +456,8 @@ def test_an_answer_that_has_not_begun_is_a_pause(status: str) -> None:
 @pytest.mark.parametrize("tail", [b"", b"data: [DONE]\n\n", b'event: ping\ndata: {"type":"ping"}'])
 def test_more_may_follow_the_end(tail: bytes) -> None:
     assert (
-        assemble_message(decode_events(openai_responses, sse(say("Hi"), end()) + tail)).text == "Hi"
+        assemble_message(decode_events(openai_responses, sse(text_delta("Hi"), end()) + tail)).text
+        == "Hi"
     )
 
 
@@ -432,7 +466,7 @@ def test_more_may_follow_the_end(tail: bytes) -> None:
 )
 def test_a_stream_that_is_cut_says_so_and_what_came_stands(tail: bytes) -> None:
     decoder = openai_responses.StreamDecoder()
-    events = list(decoder.feed(sse(created(), added(message()), say("Hal")) + tail))
+    events = list(decoder.feed(sse(created(), added(message()), text_delta("Hal")) + tail))
     with pytest.raises(CutShort):
         list(decoder.close())
     assert assemble_message(events).content == (Text("Hal"),)
@@ -443,9 +477,19 @@ def test_a_stream_that_is_cut_says_so_and_what_came_stands(tail: bytes) -> None:
 
 STREAM = sse(
     created(),
-    *(added(reasoning()), think("H"), think("m"), done(reasoning("Hm", encrypted_content="gAAA"))),
-    *(added(message(), 1), say("Hé", 1), say("\u2028", 1), done(message(text_part("Hé\u2028")), 1)),
-    *(added(call(), 2), arguments("{", 2), arguments("}", 2), done(call("{}"), 2)),
+    *(
+        added(reasoning()),
+        summary_delta("H"),
+        summary_delta("m"),
+        done(reasoning("Hm", encrypted_content="gAAA")),
+    ),
+    *(
+        added(message(), 1),
+        text_delta("Hé", 1),
+        text_delta("\u2028", 1),
+        done(message(text_part("Hé\u2028")), 1),
+    ),
+    *(added(call(), 2), arguments_delta("{", 2), arguments_delta("}", 2), done(call("{}"), 2)),
     event("hologram"),
     end("completed", usage={"input_tokens": 1}),
 )
@@ -461,18 +505,18 @@ def test_pieces_do_not_show(body: bytes) -> None:
         named,
     ):
         for size in (1, 2, 3, 7, 64, len(other)):
-            assert told(other, size) == told(body, len(body))
+            assert decode_in_pieces(other, size) == decode_in_pieces(body, len(body))
 
 
-def told(body: bytes, size: int) -> tuple[list[Any], str]:
+def decode_in_pieces(body: bytes, size: int) -> tuple[list[Any], str]:
     decoder = openai_responses.StreamDecoder()
     events: list[Any] = []
     try:
         for start in range(0, len(body), size):
             events += decoder.feed(body[start : start + size])
         events += decoder.close()
-    except ProtocolError as fault:
-        return events, repr(fault)
+    except ProtocolError as error:
+        return events, repr(error)
     return events, ""
 
 
@@ -492,7 +536,7 @@ def told(body: bytes, size: int) -> tuple[list[Any], str]:
 )
 def test_an_error_after_200_is_raised_behind_what_came_before_it(body: bytes) -> None:
     decoder = openai_responses.StreamDecoder()
-    events = chain(decoder.feed(sse(say("Hal")) + body), decoder.close())
+    events = chain(decoder.feed(sse(text_delta("Hal")) + body), decoder.close())
     assert next(events) == TextDelta(0, "Hal")
     with pytest.raises(ProviderError) as caught:
         list(events)
@@ -502,9 +546,9 @@ def test_an_error_after_200_is_raised_behind_what_came_before_it(body: bytes) ->
 
 def test_an_error_that_is_reported_twice_is_raised_with_the_end_told() -> None:
     """OpenAI has an event for it, and says it again in the last one."""
-    fault = {"type": "tokens", "code": "rate_limit_exceeded", "message": "too much"}
+    error = {"type": "tokens", "code": "rate_limit_exceeded", "message": "too much"}
     failed = {"code": "rate_limit_exceeded", "message": "too much"}
-    body = sse(say("Hal"), {"type": "error", "error": fault}, end("failed", error=failed))
+    body = sse(text_delta("Hal"), {"type": "error", "error": error}, end("failed", error=failed))
     events = openai_responses.StreamDecoder().feed(body)
     found = assemble_message([next(events), next(events)])
     assert found.text == "Hal"
@@ -516,7 +560,7 @@ def test_an_error_that_is_reported_twice_is_raised_with_the_end_told() -> None:
 
 def test_a_failure_without_a_reason_is_one_too() -> None:
     with pytest.raises(ProviderError):
-        decode(say("Hal"), end("failed", error=None))
+        decode(text_delta("Hal"), end("failed", error=None))
 
 
 @pytest.mark.parametrize(

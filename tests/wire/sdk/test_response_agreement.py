@@ -36,7 +36,7 @@ few = settings(max_examples=40)  # an SDK takes its time
 # -- what both have to hear ------------------------------------------------------------------------
 
 
-class Heard(NamedTuple):
+class Content(NamedTuple):
     """What an answer says, whoever tells."""
 
     text: str
@@ -53,10 +53,10 @@ def decode(wire: str, pieces: Iterable[bytes]) -> AssistantMessage:
     return assemble_message(decode_events(load_wire(wire), *pieces, model=MODEL))
 
 
-def heard(message: AssistantMessage) -> Heard:
+def content_of(message: AssistantMessage) -> Content:
     """Tell what we heard."""
     usage = message.usage
-    return Heard(
+    return Content(
         text=message.text or "",
         thinking="".join([b.text for b in message.content if isinstance(b, Thinking)]),
         calls=[
@@ -201,7 +201,7 @@ def test_we_hear_what_the_sdk_of_anthropic_hears(events: list[Json], data: st.Da
     content = [block.to_dict() for block in theirs.content]
     message = decode("anthropic_messages", data.draw(cuts(answering.body)))
     usage = theirs.usage
-    assert heard(message) == Heard(
+    assert content_of(message) == Content(
         text="".join([block["text"] for block in content if block["type"] == "text"]),
         thinking="".join([block.get("thinking", "") for block in content]),
         calls=[(b["id"], b["name"], b["input"]) for b in content if b["type"] == "tool_use"],
@@ -253,7 +253,7 @@ def test_we_hear_what_the_sdk_of_openai_hears_in_a_chat(
     said, usage = theirs.choices[0].message, theirs.usage
     calls = [(call.id, call.function) for call in said.tool_calls or ()]
     message = decode("openai_chat", data.draw(cuts(answering.body)))
-    assert heard(message) == Heard(
+    assert content_of(message) == Content(
         text=said.content or "",
         thinking="",
         calls=[(id, call.name, json.loads(call.arguments)) for id, call in calls],
@@ -349,7 +349,7 @@ def test_we_hear_what_the_sdk_of_openai_hears_in_responses(
     message = decode("openai_responses", data.draw(cuts(answering.body)))
     thoughts = [item for item in theirs.output if item.type == "reasoning"]
     calls = [item for item in theirs.output if item.type == "function_call"]
-    assert heard(message) == Heard(
+    assert content_of(message) == Content(
         text=theirs.output_text,
         thinking="".join([part.text for item in thoughts for part in item.summary]),
         calls=[(call.call_id, call.name, json.loads(call.arguments)) for call in calls],
@@ -391,7 +391,7 @@ def test_we_hear_what_the_sdk_of_google_hears(
     found = [part for answer in theirs for part in answer.parts or ()]
     message = decode("gemini", data.draw(cuts(sse(*chunks))))
     calls = [part.function_call for part in found if part.function_call is not None]
-    assert heard(message) == Heard(
+    assert content_of(message) == Content(
         text="".join([part.text or "" for part in found if not part.thought]),
         thinking="".join([part.text or "" for part in found if part.thought]),
         calls=[(None, call.name or "", call.args) for call in calls],
@@ -433,7 +433,7 @@ def test_we_hear_what_the_sdk_of_ollama_hears(lines: list[Json], data: st.DataOb
     message = decode("ollama_chat", data.draw(cuts(answering.body)))
     calls = [call.function for line in theirs for call in line.message.tool_calls or ()]
     last = theirs[-1]
-    assert heard(message) == Heard(
+    assert content_of(message) == Content(
         text="".join([line.message.content or "" for line in theirs]),
         thinking="".join([line.message.thinking or "" for line in theirs]),
         calls=[(None, call.name, dict(call.arguments)) for call in calls],
