@@ -49,9 +49,8 @@ from steno.errors import (
     Unresolved,
 )
 from steno.log.queries import cost_of, entry_usage
-from steno.messages.change import Change, ChangeCode
+from steno.messages.change import Change, ChangeCode, explain_repair
 from steno.messages.message import AssistantMessage, UserMessage
-from steno.messages.order import ORDER_REMEDIES, OrderCode
 from steno.messages.request import Request
 from steno.messages.usage import StopReason, Usage
 from steno.ports import Stream
@@ -109,13 +108,6 @@ class ContextNotices:
 
 def _build_repair(change: Change) -> Repair:
     return Repair(code=str(change.code), explanation=explain_repair(change), target=change.entry)
-
-
-def explain_repair(change: Change) -> str:
-    """Return the explanation that the log keeps of a change that it records."""
-    if change.code is ChangeCode.REPAIRED:
-        return f"{change.reason}: {ORDER_REMEDIES[OrderCode(change.reason)]}"
-    return f"block {change.number}: the resource is left out to save room, which is said instead"
 
 
 @final

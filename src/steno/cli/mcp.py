@@ -45,10 +45,10 @@ from steno.inputs.mcp.untrusted_data import sanitise_json
 from steno.json_object import as_json_object, raw_members
 from steno.messages.call import ToolCall
 from steno.render.output import append_to_shared, is_shared_target, report_write_errors
-from steno.render.progress import WaitIndicator
 from steno.render.quantities import format_count
 from steno.render.table_output import Column, StdoutPrinter, print_json_object, print_notice
 from steno.render.terminal_text import terminal_line, terminal_text
+from steno.render.wait_indicator import WaitIndicator
 from steno.schema.convert import parse_text_arguments
 from steno.values import replace_lone_surrogates
 

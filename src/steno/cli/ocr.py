@@ -23,9 +23,9 @@ from steno.inputs.ocr.cancellable_thread import run_in_cancellable_thread
 from steno.inputs.ocr.engine import OcrEngine, OcrResult, format_confidence
 from steno.inputs.ocr.reader import OCR_ENGINES, OcrReader, choose_ocr_engine
 from steno.inputs.ocr.tesseract_engine import TesseractEngine
-from steno.render.progress import WaitIndicator
 from steno.render.table_output import StdoutPrinter, print_json_object, print_notice
 from steno.render.terminal_text import terminal_line, terminal_text
+from steno.render.wait_indicator import WaitIndicator
 
 _STDIN_NAME: Final = "-"
 

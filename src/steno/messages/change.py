@@ -10,6 +10,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import ClassVar, final
 
+from steno.messages.order import ORDER_REMEDIES, OrderCode
 from steno.values import RedactedRepr
 
 
@@ -109,3 +110,10 @@ class Change(RedactedRepr, frozen=True):
     def __str__(self) -> str:
         place = self.place or self.entry
         return f"{place}: {self.code} ({self.reason})" if place else f"{self.code} ({self.reason})"
+
+
+def explain_repair(change: Change) -> str:
+    """Return the explanation that the log keeps of a change that it records."""
+    if change.code is ChangeCode.REPAIRED:
+        return f"{change.reason}: {ORDER_REMEDIES[OrderCode(change.reason)]}"
+    return f"block {change.number}: the resource is left out to save room, which is said instead"

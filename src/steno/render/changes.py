@@ -10,9 +10,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
-from steno.agent.loop import explain_repair
 from steno.formats.format import OUTCOME_FIELD
-from steno.messages.change import Change, ChangeCode
+from steno.messages.change import Change, ChangeCode, explain_repair
 from steno.render.quantities import format_count
 
 _MAX_LISTED_NAMES: Final = 8

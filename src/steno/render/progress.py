@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import importlib
-import shutil
 import sys
 import time
 from collections.abc import Generator, Iterable, Iterator
@@ -13,18 +11,11 @@ from math import inf
 from threading import Timer
 from typing import Any, Final, Protocol, TypeVar, final
 
-from steno.render.terminal_text import terminal_line, truncate_to_width
-
 T = TypeVar("T")
 _DELAY_S: Final = 0.5
 """How long nothing is shown."""
 _REDRAW_INTERVAL_S: Final = 0.1
 """How often it is drawn, which costs more than most steps."""
-_WAIT_INTERVAL_S: Final = 1.0
-"""How long nothing is shown, and how often the time is updated."""
-
-
-# -- counted work -----------------------------------------------------------------------------
 
 
 @contextmanager
@@ -137,48 +128,3 @@ class _RichBar:
 
     def close(self) -> None:
         self._progress.stop()
-
-
-# -- waiting ----------------------------------------------------------------------------------
-
-
-@final
-class WaitIndicator:
-    """A line that tells what steno waits for, and how long; it needs an event loop, and no thread."""
-
-    def __init__(self, *, is_shown: bool = True) -> None:
-        """Show nothing yet, and nothing at all if stderr is no terminal or `is_shown` is false."""
-        self._is_shown = is_shown and sys.stderr.isatty()
-        self._timer: asyncio.TimerHandle | None = None
-        self._what = ""
-        self._since = 0.0
-        self._is_painted = False
-
-    def start(self, what: str) -> None:
-        """Begin a wait."""
-        self.stop()
-        if self._is_shown:
-            loop = asyncio.get_running_loop()
-            self._what, self._since = terminal_line(what), loop.time()
-            self._timer = loop.call_later(_WAIT_INTERVAL_S, self._paint)
-
-    def stop(self) -> None:
-        """End the wait."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        self.clear()
-
-    def clear(self) -> None:
-        """Clear the line for other output; it appears again while the wait lasts."""
-        if self._is_painted:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
-            self._is_painted = False
-
-    def _paint(self) -> None:
-        loop = asyncio.get_running_loop()
-        room = shutil.get_terminal_size().columns - 1  # a wrapped line could not be cleared
-        line = truncate_to_width(f"{self._what} … {loop.time() - self._since:.0f} s", room)
-        print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
-        self._is_painted = True
-        self._timer = loop.call_later(_WAIT_INTERVAL_S, self._paint)

@@ -30,8 +30,8 @@ from steno.messages.outcome import Outcome
 from steno.render.changes import format_change
 from steno.render.notices import IgnoredFieldCounter
 from steno.render.output import report_write_errors
-from steno.render.progress import WaitIndicator
 from steno.render.terminal_text import terminal_line, terminal_text, truncate_to_width
+from steno.render.wait_indicator import WaitIndicator
 
 _MAX_LINE_LENGTH: Final = 100
 _MAX_NOTICE_LENGTH: Final = 400
