@@ -11,9 +11,9 @@ import pytest
 
 from steno import ChatMessage, Outcome
 from steno.agent import Agent, ApprovalRequest, CallbackApprover, EndReason, Gate
-from steno.agent.results import ResultCode, result_code
+from steno.agent.results import ResultCode
 from steno.log.conversation import Conversation
-from steno.log.queries import pending_approvals
+from steno.log.queries import pending_approvals, result_code
 from steno.messages.message import AssistantMessage
 from steno.ports import Capability
 from steno.store import Store, open_store

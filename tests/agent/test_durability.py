@@ -9,9 +9,10 @@ import pytest
 
 from steno import ChatMessage, ToolResultMessage
 from steno.agent import Agent, ApprovalRequest, ApprovalRequested, CallbackApprover, EndReason, Gate
-from steno.agent.results import ResultCode, result_code
+from steno.agent.results import ResultCode
 from steno.errors import Conflict, LogError, Overloaded, Unavailable
 from steno.log.conversation import Conversation
+from steno.log.queries import result_code
 from steno.messages.call import ToolCall
 from steno.messages.message import AssistantMessage
 from steno.messages.request import Request

@@ -16,10 +16,10 @@ from steno.agent import (
     Permissions,
 )
 from steno.agent.permissions.gate import decide_later
-from steno.agent.results import ResultCode, result_code
+from steno.agent.results import ResultCode
 from steno.errors import Missing
 from steno.log.conversation import Conversation
-from steno.log.queries import pending_approvals
+from steno.log.queries import pending_approvals, result_code
 from steno.messages.call import ToolCall
 from steno.records.entry import ApprovalStatus, Mode
 from steno.store import MemoryStore

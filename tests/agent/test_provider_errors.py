@@ -18,7 +18,7 @@ from steno import (
     Usage,
 )
 from steno.agent import ContextChanged, EndReason, ModelTarget, Notice, NoticeCode
-from steno.agent.results import ResultCode, result_code
+from steno.agent.results import ResultCode
 from steno.errors import (
     AuthenticationFailed,
     ContextOverflow,
@@ -29,6 +29,7 @@ from steno.errors import (
     ProviderError,
     RateLimited,
 )
+from steno.log.queries import result_code
 from steno.messages.change import Change, ChangeCode
 from steno.messages.message import AssistantMessage, Message, ToolResultMessage
 from steno.messages.request import Request

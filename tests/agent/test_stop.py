@@ -24,7 +24,8 @@ from steno.agent import (
     SteeringPolicy,
     TurnStarted,
 )
-from steno.agent.results import PARTIAL_OUTPUT_HEADING, ResultCode, result_code
+from steno.agent.results import PARTIAL_OUTPUT_HEADING, ResultCode
+from steno.log.queries import result_code
 from steno.messages.content import Text
 from steno.messages.message import UserMessage
 from steno.testing import ScriptedTool

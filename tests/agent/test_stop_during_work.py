@@ -19,7 +19,8 @@ from steno.agent import (
     RunResult,
 )
 from steno.agent.replay.verify import replay
-from steno.agent.results import PARTIAL_OUTPUT_HEADING, RESULT_TEXTS, ResultCode, result_code
+from steno.agent.results import PARTIAL_OUTPUT_HEADING, RESULT_TEXTS, ResultCode
+from steno.log.queries import result_code
 from steno.messages.call import ToolCall
 from steno.messages.content import Text
 from steno.messages.event import Event

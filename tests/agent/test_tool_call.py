@@ -19,8 +19,9 @@ from steno.agent import (
     Runner,
     TurnStarted,
 )
-from steno.agent.results import ResultCode, result_code
+from steno.agent.results import ResultCode
 from steno.errors import Missing, ToolFailed
+from steno.log.queries import result_code
 from steno.messages.call import InvalidToolCall, ToolCall
 from steno.messages.content import Text
 from steno.messages.message import AssistantMessage, ToolResultMessage, UserMessage

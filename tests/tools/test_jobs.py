@@ -11,8 +11,9 @@ import pytest
 
 from steno import ToolCall
 from steno.agent import Agent, CallOutput, Gate, LoopEvent, Permissions
-from steno.agent.results import PARTIAL_OUTPUT_HEADING, ResultCode, result_code
+from steno.agent.results import PARTIAL_OUTPUT_HEADING, ResultCode
 from steno.log.conversation import Conversation
+from steno.log.queries import result_code
 from steno.messages.outcome import Outcome
 from steno.ports import Capability, ToolOutput
 from steno.testing import ScriptedProvider

@@ -12,20 +12,17 @@ import traceback
 from enum import StrEnum
 from typing import Any, Final
 
-from msgspec.structs import replace
-
 from steno.errors import ToolFailed
+from steno.log.queries import RESULT_CODE_KEY
 from steno.messages.call import ToolCall
 from steno.messages.content import Text
 from steno.messages.message import ChatMessage, ToolResultMessage
 from steno.messages.outcome import Failure, Outcome
 from steno.ports import ToolOutput
-from steno.records.entry import Entry
 from steno.values import replace_lone_surrogates
 
 PARTIAL_OUTPUT_HEADING: Final = "Until then it said:"
 """Begins a block of its own, after the one that says that a call was stopped."""
-_CODE_KEY: Final = "code"
 _MAX_SUMMARY_LENGTH: Final = 200
 _MAX_ERROR_LENGTH: Final = 10_000
 """Of an exception's text: long text belongs into an output, where it is cut with care."""
@@ -84,7 +81,7 @@ def build_agent_result(
         call_id,
         text,
         outcome=outcome,
-        details={_CODE_KEY: str(code)},
+        details={RESULT_CODE_KEY: str(code)},
         failure=Failure(message=text),
     )
 
@@ -92,27 +89,6 @@ def build_agent_result(
 def build_cancelled_result(call_id: str, code: ResultCode) -> ToolResultMessage:
     """Return the result of a call that was cancelled."""
     return build_agent_result(call_id, code, RESULT_TEXTS[code], Outcome.CANCELLED)
-
-
-def result_code(result: ToolResultMessage) -> str | None:
-    """Return the code of a result that the agent wrote; None for any other result."""
-    if not is_agent_result(result) or result.details is None:
-        return None
-    code = result.details.get(_CODE_KEY)
-    return code if isinstance(code, str) else None
-
-
-def is_agent_result(result: ToolResultMessage) -> bool:
-    """Return whether no tool made this result. Older versions wrote such results without a code."""
-    return result.is_error and not result.tool_name and result.started_at is None
-
-
-def without_result_code(entry: Entry) -> Entry:
-    """Return an entry as commands print it as JSON: without the code of a result."""
-    result = entry.payload
-    if not isinstance(result, ToolResultMessage) or result_code(result) is None:
-        return entry
-    return replace(entry, payload=replace(result, details=None))
 
 
 # -- results of tools ----------------------------------------------------------------------------

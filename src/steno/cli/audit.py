@@ -9,7 +9,6 @@ from typing import Final, get_args
 
 import msgspec
 
-from steno.agent.results import without_result_code
 from steno.app.reports.audit import (
     AUDIT_COLUMNS,
     DETAILS_COLUMN,
@@ -26,7 +25,7 @@ from steno.app.sessions import UnreadableSessions, find_session, readable_header
 from steno.cli.arguments import ExitStatus, Subparsers, add_store_option, parse_time
 from steno.cli.store_options import open_existing_store, report_unreadable
 from steno.formats import audit as audit_format
-from steno.log.queries import EntryKind, EntryQuery, select_entries
+from steno.log.queries import EntryKind, EntryQuery, select_entries, without_result_code
 from steno.messages.content import Opaque
 from steno.messages.message import Message
 from steno.records.entry import Entry, Payload

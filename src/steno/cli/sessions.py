@@ -18,7 +18,6 @@ from typing import Final, NamedTuple, cast
 import msgspec
 from msgspec.structs import replace
 
-from steno.agent.results import without_result_code
 from steno.app.errors import UsageError
 from steno.app.folders import display_folder, working_folder
 from steno.app.reports.tree import TreeLayout, fold_tree
@@ -56,7 +55,7 @@ from steno.errors import Conflict, Damaged, InvalidDocument, InvalidValue, Missi
 from steno.formats import detect_format
 from steno.ids import utc_now
 from steno.log.blobs import blob_digests
-from steno.log.queries import tools_of, total_usage
+from steno.log.queries import tools_of, total_usage, without_result_code
 from steno.messages.message import Message, ToolResultMessage
 from steno.messages.outcome import Outcome
 from steno.records.entry import Entry

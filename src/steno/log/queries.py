@@ -11,6 +11,8 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from msgspec.structs import replace
+
 from steno.errors import InvalidValue
 from steno.messages.call import AnyToolCall, InvalidToolCall, ToolCall
 from steno.messages.content import Block, FileReference, Image, Opaque, Resource, Text, Thinking
@@ -359,3 +361,30 @@ def _block_text(block: Block) -> str:
             return f"{block.uri} {block.text or ''}"
         case Image() | Opaque():
             return ""
+
+
+# -- results of the agent ---------------------------------------------------------------------
+
+RESULT_CODE_KEY: Final = "code"
+"""The detail that holds the code of a result that the agent wrote (`steno.agent.results`)."""
+
+
+def result_code(result: ToolResultMessage) -> str | None:
+    """Return the code of a result that the agent wrote; None for any other result."""
+    if not is_agent_result(result) or result.details is None:
+        return None
+    code = result.details.get(RESULT_CODE_KEY)
+    return code if isinstance(code, str) else None
+
+
+def is_agent_result(result: ToolResultMessage) -> bool:
+    """Return whether no tool made this result. Older versions wrote such results without a code."""
+    return result.is_error and not result.tool_name and result.started_at is None
+
+
+def without_result_code(entry: Entry) -> Entry:
+    """Return an entry as commands print it as JSON: without the code of a result."""
+    result = entry.payload
+    if not isinstance(result, ToolResultMessage) or result_code(result) is None:
+        return entry
+    return replace(entry, payload=replace(result, details=None))

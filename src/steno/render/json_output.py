@@ -23,8 +23,8 @@ from steno.agent import (
     RunResult,
     TurnStarted,
 )
-from steno.agent.results import without_result_code
 from steno.codec import encode_entry
+from steno.log.queries import without_result_code
 from steno.messages.call import AnyToolCall
 from steno.messages.event import TextDelta, ThinkingDelta
 from steno.messages.outcome import Outcome

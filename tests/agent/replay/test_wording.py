@@ -9,7 +9,8 @@ from msgspec.structs import replace
 
 from steno.agent.replay.recorded_run import with_recorded_wording
 from steno.agent.replay.verify import replay
-from steno.agent.results import ResultCode, result_code, without_result_code
+from steno.agent.results import ResultCode
+from steno.log.queries import result_code, without_result_code
 from steno.messages.content import Text
 from steno.messages.message import ToolResultMessage
 from steno.messages.outcome import Failure, Outcome

@@ -23,12 +23,13 @@ from steno.agent.replay.recorded_run import (
     is_stopped,
     with_recorded_wording,
 )
-from steno.agent.results import ResultCode, result_code
+from steno.agent.results import ResultCode
 from steno.agent.runner import CallContext
 from steno.assemble import Assembler, events_from_message
 from steno.errors import CutShort, LogError, Missing, ProviderError
 from steno.log.chain import entry_digest
 from steno.log.conversation import Conversation
+from steno.log.queries import result_code
 from steno.messages.call import InvalidToolCall, ToolCall
 from steno.messages.event import Event
 from steno.messages.message import AssistantMessage, ToolResultMessage

@@ -15,8 +15,9 @@ from typing import Final, final
 from msgspec.structs import replace
 
 from steno.agent.permissions.gate import is_deferred
-from steno.agent.results import ResultCode, is_agent_result, result_code
+from steno.agent.results import ResultCode
 from steno.errors import Damaged, Missing
+from steno.log.queries import is_agent_result, result_code
 from steno.messages.call import AnyToolCall
 from steno.messages.content import Text
 from steno.messages.message import AssistantMessage, ToolResultMessage, UserMessage
