@@ -1,6 +1,6 @@
-"""A program that works at a desk and waits for a decision; it is killed there.
+"""A program that waits for an approval until a test kills it.
 
-It takes the folder to work in, and says `asked` when somebody has to decide.
+It takes the folder to work in, and prints `asked` when the request is open.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tests.app.session_setup import open_user_session
 
 
 async def main(folder: Path) -> None:
-    """Say something, and wait for ever."""
+    """Send a prompt, and wait without end."""
     async with open_user_session(folder) as user:
         asyncio.get_running_loop().create_task(user.say("Write two files."))
         await user.until(lambda: user.session.pending_calls)

@@ -1,9 +1,11 @@
-"""What the tests of the desk share: somebody who sits at it, and notes everything that happens."""
+"""Helpers for tests of a session: a user who records every event, and reads of the log."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Coroutine
+import os
+import sys
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,8 +18,10 @@ from steno.app.sessions import SessionStart
 from steno.app.settings_loader import load_settings
 from steno.messages.message import SystemMessage
 from steno.ports import ApprovalDecision
+from steno.records.entry import Approval, Entry
 
 T = TypeVar("T")
+ROOT = Path(__file__).parents[2]
 LIMIT_S = 20.0
 NO_SERVER = McpOptions(is_disabled=True)
 
@@ -33,7 +37,7 @@ def run(main: Coroutine[Any, Any, T]) -> T:
 
 
 class SessionUser:
-    """Somebody at a desk."""
+    """A user of a session who records its events."""
 
     def __init__(self, session: AgentSession) -> None:
         self.session = session
@@ -102,3 +106,32 @@ async def open_user_session(
         loaded, begin, is_persistent=keeps, mode=mode, mcp_options=outside, is_verbose=verbose
     ) as session:
         yield SessionUser(session)
+
+
+def decisions(entries: Sequence[Entry]) -> list[tuple[str, str, str | None]]:
+    """Return the recorded decisions in order: call, status and actor."""
+    approvals = [entry.payload for entry in entries if isinstance(entry.payload, Approval)]
+    return [(one.call_id, str(one.status), one.actor) for one in approvals]
+
+
+def offered_mcp_tools(request: Mapping[str, Any]) -> list[str]:
+    """Return the MCP tools of a request."""
+    names = [tool["function"]["name"] for tool in request["tools"]]
+    return [name for name in names if name.startswith("mcp__")]
+
+
+async def kill_while_it_asks(project: Path) -> None:
+    """Run `killed_session` until it waits for a decision, and kill it."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        *("-m", "tests.app.killed_session", str(project)),
+        cwd=ROOT,
+        stdout=asyncio.subprocess.PIPE,
+        env=os.environ | {"PYTHONPATH": ":".join(path for path in sys.path if path)},
+    )
+    assert process.stdout is not None
+    try:
+        assert await process.stdout.readline() == b"asked\n"
+    finally:
+        process.kill()
+        await process.wait()

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
-import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -16,14 +12,13 @@ from steno.app.session import PendingCallsChanged, PromptInput
 from steno.errors import InvalidValue, Missing
 from steno.log.queries import pending_approvals
 from steno.ports import GrantScope
-from steno.records.entry import Approval, ApprovalStatus, Entry
+from steno.records.entry import Approval, ApprovalStatus
 from steno.store import open_store
 from tests.app.project_setup import make_project, scripted_model
 from tests.app.scripted_vendor import Call
-from tests.app.session_setup import open_user_session, run
+from tests.app.session_setup import decisions, kill_while_it_asks, open_user_session, run
 
 pytestmark = pytest.mark.requirement("S4-15", "S2-18")
-ROOT = Path(__file__).parents[2]
 TWO = [
     Call("write", {"path": "out/a.txt", "content": "a\n"}, "c1"),
     Call("write", {"path": "out/b.txt", "content": "b\n"}, "c2"),
@@ -35,12 +30,6 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = make_project(tmp_path, monkeypatch)
     (folder / "out").mkdir()
     return folder
-
-
-def decisions(entries: Sequence[Entry]) -> list[tuple[str, str, str | None]]:
-    """Return what was decided, in order: the call, the status, and by whom."""
-    approvals = [entry.payload for entry in entries if isinstance(entry.payload, Approval)]
-    return [(one.call_id, str(one.status), one.actor) for one in approvals]
 
 
 def test_calls_are_decided_about_one_by_one(project: Path, home: Path) -> None:
@@ -212,22 +201,6 @@ def test_to_interrupt_takes_the_questions_back(project: Path, home: Path) -> Non
     with scripted_model(home, TWO, TWO, "Well."):
         run(main())
     assert not (project / "out/b.txt").exists()
-
-
-async def kill_while_it_asks(project: Path) -> None:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        *("-m", "tests.app.killed_session", str(project)),
-        cwd=ROOT,
-        stdout=asyncio.subprocess.PIPE,
-        env=os.environ | {"PYTHONPATH": ":".join(path for path in sys.path if path)},
-    )
-    assert process.stdout is not None
-    try:
-        assert await process.stdout.readline() == b"asked\n"
-    finally:
-        process.kill()
-        await process.wait()
 
 
 def test_a_question_survives_the_death_of_the_program(project: Path, home: Path) -> None:

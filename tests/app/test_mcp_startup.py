@@ -20,8 +20,7 @@ from steno.errors import Unresolved
 from steno.inputs.mcp.connection import McpServers
 from steno.inputs.mcp.server_spec import McpServerSpec
 from tests.app.project_setup import make_project, scripted_model
-from tests.app.session_setup import SessionUser, open_user_session, run
-from tests.app.test_session_mcp import offered
+from tests.app.session_setup import SessionUser, offered_mcp_tools, open_user_session, run
 from tests.cli.reference_setup import trust_settings, write_servers
 from tests.inputs.mcp.connection_setup import PLAIN_SERVER, children, plain_spec
 
@@ -133,7 +132,7 @@ def test_the_first_words_wait_for_a_server_and_go_with_its_tools(
 
     with scripted_model(home, "Hello.", settings=trust_settings(project)) as model:
         run(main())
-    assert [offered(request) for request in model.seen] == [TOOLS]
+    assert [offered_mcp_tools(request) for request in model.seen] == [TOOLS]
 
 
 def test_to_interrupt_stops_the_wait_and_nothing_is_said(
@@ -301,7 +300,7 @@ def test_words_said_again_go_without_a_server_and_the_next_with_it_once_it_is_th
 
     with scripted_model(home, "Hello.", "Yes.", settings=trust_settings(project)) as model:
         run(main())
-    assert [offered(request) for request in model.seen] == [[], TOOLS]
+    assert [offered_mcp_tools(request) for request in model.seen] == [[], TOOLS]
 
 
 def test_who_has_been_waited_for_long_enough_is_done_without(tmp_path: Path) -> None:
@@ -361,7 +360,7 @@ def test_another_model_works_with_the_servers_that_run(
 
     with scripted_model(home, "Hello.", "Yes.", settings=trust_settings(project)) as model:
         run(main())
-    assert [offered(request) for request in model.seen] == [TOOLS, TOOLS]
+    assert [offered_mcp_tools(request) for request in model.seen] == [TOOLS, TOOLS]
 
 
 def test_another_model_can_be_chosen_while_a_server_has_not_answered(
@@ -380,7 +379,7 @@ def test_another_model_can_be_chosen_while_a_server_has_not_answered(
 
     with scripted_model(home, "Hello.", settings=trust_settings(project)) as model:
         run(main())
-    assert [offered(request) for request in model.seen] == [TOOLS]
+    assert [offered_mcp_tools(request) for request in model.seen] == [TOOLS]
 
 
 def test_servers_start_with_the_first_model_that_calls_tools(
@@ -420,7 +419,7 @@ def test_a_server_that_failed_is_told_of_and_used_once_it_answers(
 
     with scripted_model(home, "Hello.", "Yes.", settings=trust_settings(project)) as model:
         run(main())
-    assert [offered(request) for request in model.seen] == [[], TOOLS]
+    assert [offered_mcp_tools(request) for request in model.seen] == [[], TOOLS]
 
 
 # -- the end -----------------------------------------------------------------------------------

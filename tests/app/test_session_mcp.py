@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,7 +11,7 @@ from steno.app.session import PromptInput
 from steno.messages.message import ToolResultMessage
 from tests.app.project_setup import make_project, scripted_model
 from tests.app.scripted_vendor import Call
-from tests.app.session_setup import SessionUser, open_user_session, run
+from tests.app.session_setup import SessionUser, offered_mcp_tools, open_user_session, run
 from tests.cli.reference_setup import WITH_VISION, trust_settings, write_servers
 from tests.inputs.images.image_samples import encode_image, red_image
 from tests.inputs.mcp.real_servers import everything_spec, time_spec
@@ -25,12 +23,6 @@ OPEN = McpOptions()
 @pytest.fixture
 def project(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return make_project(tmp_path, monkeypatch)
-
-
-def offered(request: Mapping[str, Any]) -> list[str]:
-    """Return the tools of servers that a request tells the model of."""
-    names = [tool["function"]["name"] for tool in request["tools"]]
-    return [name for name in names if name.startswith("mcp__")]
 
 
 async def convert(user: SessionUser, call: str) -> str:
@@ -68,7 +60,7 @@ def test_tools_of_servers_are_offered_allowed_and_run_also_after_another_model_c
     ) as m:
         run(main())
     assert all(
-        offered(request) == ["mcp__time__convert_time", "mcp__time__get_current_time"]
+        offered_mcp_tools(request) == ["mcp__time__convert_time", "mcp__time__get_current_time"]
         for request in m.seen
     )
 

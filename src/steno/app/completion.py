@@ -275,13 +275,15 @@ _RESOURCE_CACHE: Final = TimedCache(
 async def _match_resources(servers: Sequence[McpConnection], typed: str) -> list[Suggestion]:
     """Return the resources of the servers whose names start with the text before a colon."""
     name, colon, _ = typed.partition(":")
-    meant = [one for one in servers if (one.name == name if colon else one.name.startswith(name))]
-    if not typed or not meant:
+    matching = [
+        one for one in servers if (one.name == name if colon else one.name.startswith(name))
+    ]
+    if not typed or not matching:
         return []
-    lists = await asyncio.gather(*map(_RESOURCE_CACHE.get, meant))
+    lists = await asyncio.gather(*map(_RESOURCE_CACHE.get, matching))
     return [
         candidate
-        for server, listed in zip(meant, lists, strict=True)
+        for server, listed in zip(matching, lists, strict=True)
         for resource in listed
         if (candidate := _resource_suggestion(server.name, resource)) is not None
         and candidate.text[1:].casefold().startswith(typed.casefold())

@@ -64,9 +64,9 @@ class UsageTotals:
     def _apply_compaction(self, id: str, summary: Compaction) -> None:
         """Count a summary in place of the messages that it replaces."""
         ids = list(self._sizes)
-        behind = ids.index(summary.through) + 1 if summary.through in self._sizes else 0
-        kept = {*self._system_entries, *ids[behind:]}
-        self._sizes = {one: size for one, size in self._sizes.items() if one in kept}
+        start = ids.index(summary.through) + 1 if summary.through in self._sizes else 0
+        remaining = {*self._system_entries, *ids[start:]}
+        self._sizes = {one: size for one, size in self._sizes.items() if one in remaining}
         self._sizes[id] = estimate_tokens(summary.summary)
         self.context_tokens = self._total = sum(self._sizes.values())
 

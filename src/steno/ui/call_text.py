@@ -86,9 +86,9 @@ def _split_preview(
         return quote_text(preview) if preview else [], _with_heading(
             "arguments", describe_arguments(call)
         )
-    before, found, behind = preview.partition(msgspec.json.format(call.arguments, indent=2))
+    before, found, after = preview.partition(msgspec.json.format(call.arguments, indent=2))
     if found:  # a preview in JSON; a list of arguments is easier to read
-        notes = [text for text in (before.strip(), behind.strip()) if text not in ("", call.name)]
+        notes = [text for text in (before.strip(), after.strip()) if text not in ("", call.name)]
         return quote_text("\n".join(notes)) if notes else [], _with_heading(
             "arguments", describe_arguments(call)
         )

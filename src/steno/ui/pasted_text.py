@@ -45,8 +45,8 @@ def sanitize_pasted(text: str) -> PastedText:
     unseen = {
         ord(character): None for character in set(clean) if terminal_text(character) != character
     }
-    kept = clean.translate(unseen)
-    return PastedText(kept, len(clean) - len(kept))
+    visible = clean.translate(unseen)
+    return PastedText(visible, len(clean) - len(visible))
 
 
 def strip_escape_sequences(text: str) -> str:

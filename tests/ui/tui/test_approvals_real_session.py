@@ -11,7 +11,7 @@ from steno.records.entry import Approval
 from steno.store import open_store
 from tests.app.project_setup import make_project, scripted_model
 from tests.app.scripted_vendor import Call
-from tests.app.test_approvals import decisions, kill_while_it_asks
+from tests.app.session_setup import decisions, kill_while_it_asks
 from tests.ui.tui.app.screen_user import ScreenUser, opens_real_session, run_with_screen
 
 pytestmark = pytest.mark.requirement("S4-15", "S2-18")

@@ -86,10 +86,10 @@ def match_commands(beginning: str, among: Iterable[SlashCommand] = COMMANDS) -> 
     """
     wanted = beginning.lower()
     all_of_them = list(among)
-    meant = {COMMAND_ALIASES[alias] for alias in COMMAND_ALIASES if alias.startswith(wanted)}
+    aliased = {COMMAND_ALIASES[alias] for alias in COMMAND_ALIASES if alias.startswith(wanted)}
     found = [
         *[one for one in all_of_them if one.name.startswith(wanted)],
-        *[one for one in all_of_them if one.name in meant],
+        *[one for one in all_of_them if one.name in aliased],
         *[one for one in all_of_them if wanted in one.name],
     ]
     return list(dict.fromkeys(found))

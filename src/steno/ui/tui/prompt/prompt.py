@@ -441,12 +441,12 @@ class Prompt(Widget):
 
     def _submit(self) -> None:
         """Send the text, unless it is a shell command that was not typed."""
-        meant = self._placeholders.expand(_trim_prompt(self._editor.text))
-        if meant.typed.startswith("!") and (refusal := _shell_refusal(meant)) is not None:
+        expanded = self._placeholders.expand(_trim_prompt(self._editor.text))
+        if expanded.typed.startswith("!") and (refusal := _shell_refusal(expanded)) is not None:
             self._post_notice(refusal)
             return
         self.clear()
-        self.post_message(self.Submitted(meant.text, meant.images, meant.typed))
+        self.post_message(self.Submitted(expanded.text, expanded.images, expanded.typed))
 
     def _add_to_history(self, text: str) -> None:
         """Add the text to the history."""
@@ -553,10 +553,10 @@ def _trim_prompt(text: str) -> str:
     return text.strip("\n").rstrip()
 
 
-def _shell_refusal(meant: ExpandedPrompt) -> str | None:
+def _shell_refusal(expanded: ExpandedPrompt) -> str | None:
     """Return why a text is not run in the shell: the user must have seen all of it."""
-    if meant.images:
+    if expanded.images:
         return _SHELL_IMAGE_REFUSAL
-    if meant.text != meant.typed:
+    if expanded.text != expanded.typed:
         return _PASTED_SHELL_REFUSAL
-    return _MULTILINE_SHELL_REFUSAL if "\n" in meant.typed else None
+    return _MULTILINE_SHELL_REFUSAL if "\n" in expanded.typed else None

@@ -382,8 +382,8 @@ class ChoiceBar(Widget, can_focus=False):
         return [self._offers[row] for row in balance_rows(widths, width, gap=len(_CHOICE_GAP))]
 
     def _text(self, offer: ApprovalOffer) -> str:
-        before, behind = "▸◂" if offer == self._highlighted else "  "
-        return f"{before}{offer.letter} {offer.label}{behind}"
+        before, after = "▸◂" if offer == self._highlighted else "  "
+        return f"{before}{offer.letter} {offer.label}{after}"
 
     def _drawn(self, offer: ApprovalOffer) -> Content:
         text = Content(self._text(offer))

@@ -240,12 +240,12 @@ class CompareView(Widget, can_focus=True):
             is_chosen = side == self.chosen
             style = self._style("chosen" if is_chosen else "name")
             # The arrows are for terminals without colours.
-            before, behind = ("▸ ", " ◂") if is_chosen else ("  ", "  ")
+            before, after = ("▸ ", " ◂") if is_chosen else ("  ", "  ")
             number = "" if self._is_wide else _SIDE_MARKS[side]
             shown = truncate_to_width(
-                f"{number}{terminal_line(name)}", width - 1 - len(before + behind)
+                f"{number}{terminal_line(name)}", width - 1 - len(before + after)
             )
-            text = f"{before}{shown}{behind}"
+            text = f"{before}{shown}{after}"
             segments += Strip([Segment(text, style)]).crop_extend(0, width, style)
         return Strip(segments).crop_extend(0, self.size.width, self._style("name"))
 

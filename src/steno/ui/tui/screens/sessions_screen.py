@@ -198,14 +198,14 @@ class SessionsScreen(ModalScreen[bool]):
         here = [one for one in self._results if one.is_in_this_folder]
         self._shown = here if self._only_this_folder else self._results
         ids = [one.id for one in self._shown]
-        now, at_hand, search = utc_now(), self._session.status.session, self._searched_words or ""
+        now, current, search = utc_now(), self._session.status.session, self._searched_words or ""
         rows = [
             ListRow(
                 partial(
                     _draw_session,
                     summary=one,
                     now=now,
-                    mark="● " if one.id == at_hand else "  ",
+                    mark="● " if one.id == current else "  ",
                     search=search,
                 ),
                 2 if one.snippet else 1,

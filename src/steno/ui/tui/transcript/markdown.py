@@ -46,13 +46,13 @@ _MAX_PARAGRAPH: Final = 8_000
 
 def highlight_code(code: str, language: str, styles: TranscriptStyles) -> Syntax:
     """Return code to be drawn; an unknown language has no colours."""
-    behind = styles.code.bgcolor
-    has_ground = behind is not None and not behind.is_default
+    background = styles.code.bgcolor
+    has_ground = background is not None and not background.is_default
     return Syntax(
         code,
         (language if len(code) <= MAX_HIGHLIGHTED else "") or "text",
         theme="github-dark" if styles.is_dark else "tango",
-        background_color=behind.get_truecolor().hex if behind and has_ground else "default",
+        background_color=background.get_truecolor().hex if background and has_ground else "default",
         word_wrap=True,
         tab_size=TAB_SIZE,
     )

@@ -71,10 +71,10 @@ def head_and_tail(body: str) -> tuple[str, str, str]:
 def last_lines(body: str, count: int) -> tuple[str, int]:
     """Return the last lines of a body, and the number of lines before them."""
     body = body.removesuffix("\n")
-    kept = body.rsplit("\n", count)
-    if len(kept) > count:
-        before = kept[0].count("\n") + 1
-        return "\n".join(kept[1:])[-MAX_CHARACTERS:], before
+    parts = body.rsplit("\n", count)
+    if len(parts) > count:
+        before = parts[0].count("\n") + 1
+        return "\n".join(parts[1:])[-MAX_CHARACTERS:], before
     return body[-MAX_CHARACTERS:], 0
 
 
