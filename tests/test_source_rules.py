@@ -67,6 +67,7 @@ LOADED_LATE = {
         *(f"steno.cli.{name}" for name in ("ocr", "wires", "headless", "plain", "open_session")),
         *("steno.ui.tui.app", "steno.ui.tui.themes", "steno.app.settings_loader"),
     },
+    "store/locate.py": {"steno.store.jsonl", "steno.store.postgres", "steno.store.sqlite"},
     "ui/tui/app.py": {"steno.ui.tui.controller"},
     "ui/tui/transcript/deferred.py": {
         *("steno.ui.tui.transcript.image", "steno.ui.tui.transcript.markdown"),

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from importlib import import_module
 from pathlib import Path
-from typing import Final, NamedTuple, cast
+from typing import Final, NamedTuple
 
 from steno.errors import InvalidDocument, InvalidValue, Missing, Unavailable
 from steno.ports import strip_url_secrets
@@ -15,12 +14,6 @@ from steno.store.memory import MemoryStore
 
 STORE_VARIABLE: Final = "STENO_STORE"
 """The environment variable that names a store."""
-_STORE_CLASSES: Final = {
-    "sqlite": ("sqlite", "SqliteStore"),
-    "jsonl": ("jsonl", "JsonlStore"),
-    "postgresql": ("postgres", "PostgresStore"),
-    "postgres": ("postgres", "PostgresStore"),
-}
 _SQLITE_SUFFIXES: Final = (".db", ".sqlite", ".sqlite3")
 """Files with these endings need no `sqlite:` before them."""
 _SQLITE_MAGIC: Final = b"SQLite format 3\0"
@@ -105,9 +98,23 @@ def open_store(address: str | Path | StoreAddress | None = None, *, create: bool
     if not create and not found.exists:
         raise Missing(f"there is none at {found}", code="store_missing", place="store")
     check_location(found)
-    module, name = _STORE_CLASSES[found.kind]
-    kind = getattr(import_module(f"steno.store.{module}"), name)
-    return cast("Store", kind(found.location))
+    return _open_kind(found)
+
+
+def _open_kind(address: StoreAddress) -> Store:
+    """Open a store; each kind is imported, with its driver, when it is asked for."""
+    kind, location = address
+    if kind == "sqlite":
+        from steno.store.sqlite import SqliteStore  # noqa: PLC0415 - sqlite3 is not always needed
+
+        return SqliteStore(location)
+    if kind == "jsonl":
+        from steno.store.jsonl import JsonlStore  # noqa: PLC0415 - nor are locks of files
+
+        return JsonlStore(Path(location))
+    from steno.store.postgres import PostgresStore  # noqa: PLC0415 - psycopg is an extra
+
+    return PostgresStore(str(location))
 
 
 def check_location(address: StoreAddress) -> None:
