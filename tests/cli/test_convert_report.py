@@ -278,9 +278,7 @@ def test_a_report_wants_a_folder_that_is_there(tmp_path: Path) -> None:
     for place in (tmp_path / "none" / "report.json", link, file / "report.json"):
         told = convert("chat", "--report", place)
         assert (told.status, told.out) == (2, "")
-        assert told.err == (
-            "steno: --report: its folder is not there; make it first or write elsewhere\n"
-        )
+        assert (told.code, told.place) == ("report_folder_missing", "--report")
 
 
 def test_a_report_is_not_written_where_links_lead_nowhere(tmp_path: Path) -> None:
@@ -305,7 +303,7 @@ def test_a_report_does_not_take_the_place_of_the_request(tmp_path: Path) -> None
     for place in (file, tmp_path / "home" / ".." / "request.json"):
         told = run_steno(*arguments, place)
         assert (told.status, told.out) == (2, "")
-        assert told.err == "steno: --report: is the file that is read; choose another name\n"
+        assert (told.code, told.place) == ("report_replaces_file", "--report")
     assert json.loads(file.read_text()) == REQUEST
 
 

@@ -162,7 +162,7 @@ def test_a_model_that_there_is_not_is_repeated_with_where_it_was_named(
 
 def test_a_model_file_that_is_not_there_is_named() -> None:
     told = run_steno("-p", "x", "--model", "embedded:/nope.gguf")
-    assert told.err == "steno: --model embedded:/nope.gguf: there is no file at that path\n"
+    assert told.code == "model_file_missing"
 
 
 def test_a_vendor_alone_is_told_which_of_its_models_is_taken(home: Path) -> None:
@@ -176,7 +176,7 @@ def test_a_vendor_alone_is_told_which_of_its_models_is_taken(home: Path) -> None
 
 def test_a_missing_key_is_told_with_its_variable_and_nothing_else() -> None:
     told = run_steno("-p", "x", "--model", "anthropic/claude")
-    assert told == (1, "", "steno: anthropic: no key; set ANTHROPIC_API_KEY\n")
+    assert (told.status, told.out, told.code, told.place) == (1, "", "key_missing", "anthropic")
 
 
 @pytest.mark.parametrize("format", ["text", "stream-json"])
@@ -337,7 +337,7 @@ def test_a_decision_that_nobody_took_is_told_with_those_that_were() -> None:
 
 def test_a_file_that_is_no_store_is_told_to_be_none(project: Path) -> None:
     told = run_steno("sessions", "list", "--store", "sqlite:note.txt")
-    assert told.err == "steno: store: sqlite:note.txt is no store of steno; name another file\n"
+    assert (told.code, told.place) == ("not_a_store", "store")
     told = run_steno("-p", "list files", *OFFLINE, "--store", "sqlite:no/where.db")
     assert told.status == 1
     assert told.err.startswith(f"steno: store: there is no folder {project}/no; make it, ")

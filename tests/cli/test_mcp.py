@@ -350,7 +350,7 @@ def test_a_call_that_takes_too_long_is_given_up(everything: None) -> None:
     command = ["mcp", "call", "everything", "trigger-long-running-operation"]
     told = run_steno(*command, "duration=600", "--timeout", "0.5")
     assert told.status == 1
-    assert "steno: mcp everything: no answer within 0.5 s" in told.err
+    assert (told.code, told.place) == ("server_timeout", "mcp everything")
     assert run_steno(*command, "--timeout", "0").status == 2
 
 
@@ -387,7 +387,7 @@ def test_a_resource_is_read_to_stdout_or_a_file(everything: None, project: Path)
     assert file.read_text(encoding="utf-8") == text.out
     again = run_steno("mcp", "read", "everything", FEATURES, "-o", file)
     assert again.status == 1
-    assert "it is there already; choose another name, or add --force" in again.err
+    assert again.code == "output_exists"
     assert run_steno("mcp", "read", "everything", FEATURES, "-o", file, "--force").status == 0
     [part] = lines(run_steno("mcp", "read", "everything", FEATURES, "--json"))[0]["contents"]
     assert (part["uri"], part["mime_type"]) == (FEATURES, "text/markdown")
@@ -475,4 +475,4 @@ def test_a_file_that_is_named_brings_its_servers(tmp_path: Path) -> None:
     assert [(line["name"], line["state"]) for line in lines(told)] == [("named", "configured")]
     told = run_steno("mcp", "list", "--mcp-config", tmp_path / "none.json")
     assert (told.status, told.out) == (1, "")
-    assert "none.json: there is no such file" in told.err
+    assert told.code == "file_missing"

@@ -228,7 +228,7 @@ def test_a_provider_is_named_once_where_it_lists_no_models(
 def test_an_unknown_provider_is_answered_with_the_known_ones() -> None:
     told = run_steno("models", "--provider", "nobody")
     assert (told.status, told.out) == (2, "")
-    assert "--provider nobody: there is none; there are anthropic, " in told.err
+    assert (told.code, told.place) == ("provider_unknown", "--provider nobody")
     assert "do you mean ollama?" in run_steno("models", "--provider", "olama").err
 
 
