@@ -801,7 +801,7 @@ def json_of(value: JsonObject) -> dict[str, Any]:
     return plain
 
 
-# -- Verbatim ------------------------------------------------------------------------------------
+# -- RawJson -------------------------------------------------------------------------------------
 
 
 def test_verbatim_text_is_kept_and_compared_as_it_is() -> None:

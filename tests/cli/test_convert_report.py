@@ -349,13 +349,13 @@ def test_a_body_that_is_no_json_does_not_act_on_a_terminal(tmp_path: Path) -> No
 
 ODD = """
 from lab.lines import StreamDecoder, decode_error, decode_request, decode_response
-from steno.wire import Encoded
+from steno.wire import EncodedRequest
 
 NAME = "odd"
 
 
 def encode_request(request, *, stream=None):
-    return Encoded(b"one\\n\\x1b]0;x\\x07 \\xff")
+    return EncodedRequest(b"one\\n\\x1b]0;x\\x07 \\xff")
 """
 
 

@@ -150,17 +150,17 @@ def test_nothing_of_a_progress_bar_is_left_on_a_terminal(tmp_path: Path) -> None
 
 LONG_WORK = """\
 import sys
-from steno.render.progress import progress
+from steno.render.progress import show_progress
 total = int(sys.argv[1]) or None
-with progress("copying", total, patience_s=0) as shown:
-    assert list(shown.counting("abc")) == ["a", "b", "c"]
+with show_progress("copying", total, delay_s=0) as shown:
+    assert list(shown.track("abc")) == ["a", "b", "c"]
 """
 
 
 UNCOUNTED_WORK = """\
 import threading
-from steno.render.progress import working
-with working("copying", patience_s=0):
+from steno.render.progress import show_activity
+with show_activity("copying", delay_s=0):
     for thread in threading.enumerate():
         if thread is not threading.main_thread() and isinstance(thread, threading.Timer):
             thread.join()

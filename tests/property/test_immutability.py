@@ -73,7 +73,7 @@ SCALARS = (str, bytes, int, float, bool, type(None), datetime, Enum)
 def test_nothing_that_can_change_is_reachable(value: Any) -> None:
     for part in reachable(value):
         assert isinstance(part, (*SCALARS, tuple, frozenset, JsonObject, msgspec.Struct)) or (
-            type(part).__name__ == "Verbatim"
+            type(part).__name__ == "RawJson"
         ), type(part)
         with pytest.raises(TypeError):
             operator.setitem(part, 0, 1)

@@ -142,7 +142,7 @@ def test_a_case_that_crashes_is_a_failure_with_its_place() -> None:
 
     result = run_store_case(crashes, MemoryStoreHarness())
     assert result.outcome is CaseOutcome.FAIL
-    assert result.reason.startswith("crashed: KeyError in test_kit.py:")
+    assert result.reason.startswith("crashed: KeyError in test_conformance.py:")
 
 
 def test_a_case_leaves_nothing_behind() -> None:

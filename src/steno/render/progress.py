@@ -20,10 +20,10 @@ _REDRAW_INTERVAL_S: Final = 0.1
 
 @contextmanager
 def show_progress(
-    what: str, total: int | None, *, patience_s: float = _DELAY_S, is_shown: bool = True
+    what: str, total: int | None, *, delay_s: float = _DELAY_S, is_shown: bool = True
 ) -> Generator[ProgressMeter]:
     """Show the progress of the block, unless `is_shown` is false."""
-    meter = ProgressMeter(what, total, patience_s=patience_s if is_shown else inf)
+    meter = ProgressMeter(what, total, delay_s=delay_s if is_shown else inf)
     try:
         yield meter
     finally:
@@ -31,10 +31,10 @@ def show_progress(
 
 
 @contextmanager
-def show_activity(what: str, *, patience_s: float = _DELAY_S) -> Generator[None]:
+def show_activity(what: str, *, delay_s: float = _DELAY_S) -> Generator[None]:
     """Show that the block is running, where its work cannot be counted."""
-    meter = ProgressMeter(what, None, patience_s=0)
-    timer = Timer(patience_s, meter.show, (0,))
+    meter = ProgressMeter(what, None, delay_s=0)
+    timer = Timer(delay_s, meter.show, (0,))
     timer.daemon = True
     if sys.stderr.isatty():
         timer.start()
@@ -51,11 +51,11 @@ def show_activity(what: str, *, patience_s: float = _DELAY_S) -> Generator[None]
 class ProgressMeter:
     """Shows how much is done, once the work takes long."""
 
-    def __init__(self, what: str, total: int | None, *, patience_s: float = _DELAY_S) -> None:
+    def __init__(self, what: str, total: int | None, *, delay_s: float = _DELAY_S) -> None:
         """Start to measure; the total need not be known."""
         self._what = what
         self._total = total
-        self._next = time.monotonic() + patience_s
+        self._next = time.monotonic() + delay_s
         self._bar: _ProgressDisplay | None = None
 
     def show(self, done: int) -> None:

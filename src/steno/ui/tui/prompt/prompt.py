@@ -80,7 +80,7 @@ class Popup(Widget, can_focus=False):
     """
     COMPONENT_CLASSES: ClassVar[set[str]] = {"popup--about", "popup--chosen"}
 
-    class Clicked(Message):
+    class SuggestionClicked(Message):
         """A choice was clicked at, and is chosen now."""
 
     def __init__(self) -> None:
@@ -157,7 +157,7 @@ class Popup(Widget, can_focus=False):
         if event.y < _row_count(self._choices):
             self._at = self._top + event.y
             self.refresh()
-            self.post_message(self.Clicked())
+            self.post_message(self.SuggestionClicked())
 
     @property
     def _about_style(self) -> Style:
@@ -498,8 +498,8 @@ class Prompt(Widget):
     def _stop_text_changed(self, message: TextArea.Changed) -> None:
         message.stop()
 
-    @on(Popup.Clicked)
-    def _accept_clicked(self, message: Popup.Clicked) -> None:
+    @on(Popup.SuggestionClicked)
+    def _accept_clicked(self, message: Popup.SuggestionClicked) -> None:
         message.stop()
         self.tab()
 

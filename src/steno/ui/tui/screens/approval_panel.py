@@ -339,7 +339,7 @@ class ChoiceBar(Widget, can_focus=False):
     DEFAULT_CSS = "ChoiceBar { height: auto; }"
 
     @final
-    class Clicked(Message):
+    class ChoiceClicked(Message):
         """A choice was clicked."""
 
         def __init__(self, choice: ApprovalChoice) -> None:
@@ -375,7 +375,7 @@ class ChoiceBar(Widget, can_focus=False):
         """Report the clicked choice."""
         choice = event.style.meta.get(_CHOICE_META)
         if choice is not None:
-            self.post_message(self.Clicked(ApprovalChoice(choice)))
+            self.post_message(self.ChoiceClicked(ApprovalChoice(choice)))
 
     def _rows(self, width: int) -> list[tuple[ApprovalOffer, ...]]:
         widths = [len(self._text(offer)) for offer in self._offers]
@@ -746,8 +746,8 @@ class ApprovalPanel(Widget, can_focus=True):
         self._approval_state.reset()
         self._draw()
 
-    @on(ChoiceBar.Clicked)
-    def _handle_choice_click(self, message: ChoiceBar.Clicked) -> None:
+    @on(ChoiceBar.ChoiceClicked)
+    def _handle_choice_click(self, message: ChoiceBar.ChoiceClicked) -> None:
         message.stop()
         offer = self._approval_state.offer_for_choice(message.choice)
         refusal = self._key_guard.check_click()
