@@ -13,7 +13,14 @@ import pytest
 
 from steno.providers.catalog import CATALOG
 from steno.providers.endpoint import ENDPOINTS
-from tests.cli.program import COMMAND, ProgramOutput, on_terminal, run_process, run_steno
+from tests.cli.program import (
+    COMMAND,
+    CommandOutput,
+    ProgramOutput,
+    on_terminal,
+    run_process,
+    run_steno,
+)
 
 REQUEST: dict[str, object] = {
     "model": "m-1",
@@ -35,7 +42,7 @@ CALL = {
 RESULT = {"role": "tool", "tool_call_id": "c1", "content": "found"}
 
 
-def convert(target: str, *options: str | Path, **members: object) -> ProgramOutput:
+def convert(target: str, *options: str | Path, **members: object) -> CommandOutput:
     body = {name: value for name, value in (REQUEST | members).items() if value is not None}
     arguments = ("convert", "--from", "openai_chat", "--to", target, *options)
     return run_steno(*arguments, data=json.dumps(body).encode())

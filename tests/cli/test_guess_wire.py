@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.cli.program import ProgramOutput, run_steno
+from tests.cli.program import CommandOutput, ProgramOutput, run_steno
 
 
 def events(*payloads: object) -> bytes:
@@ -93,7 +93,7 @@ REQUESTS = {
 PAIRS = [(wire, other) for wire in WHOLE for other in WHOLE if wire != other]
 
 
-def decode(data: bytes, *options: str) -> ProgramOutput:
+def decode(data: bytes, *options: str) -> CommandOutput:
     told = run_steno("decode", *options, data=data)
     assert told.err.count("\n") == bool(told.err)
     return told
@@ -199,7 +199,7 @@ def test_an_error_of_the_provider_is_told_as_one() -> None:
 # -- convert -------------------------------------------------------------------------------------
 
 
-def convert(data: bytes, source: str) -> ProgramOutput:
+def convert(data: bytes, source: str) -> CommandOutput:
     told = run_steno("convert", "--from", source, "--to", "chat", data=data)
     assert told.err.count("\n") == bool(told.err)
     return told
