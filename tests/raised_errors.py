@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -16,7 +16,7 @@ E = TypeVar("E", bound=StenoError)
 @contextmanager
 def raises_code(
     error: type[E], code: str, *, place: str | None = None
-) -> Iterator[pytest.ExceptionInfo[E]]:
+) -> Generator[pytest.ExceptionInfo[E]]:
     """Fail unless the block raises this error with this code; the text of the error may change."""
     with pytest.raises(error) as caught:
         yield caught

@@ -182,8 +182,8 @@ class FakeSession:
     def entries(self, branch: str | None = None) -> Sequence[Entry]:
         return self.conversation.entries_view(branch)
 
-    def find_image(self, entry: str, item: int) -> ImageReader | None:
-        data = self.images.get((entry, item))
+    def find_image(self, entry: str, block: int) -> ImageReader | None:
+        data = self.images.get((entry, block))
         return None if data is None else lambda: data
 
     async def send(self, prompt: PromptInput) -> None:
